@@ -1,0 +1,1 @@
+"""hubbub: answers about the crowd, never about the person."""

@@ -1,0 +1,1 @@
+"""What hubbub does to itself: exact enumeration of what a mechanism leaks."""

@@ -1,0 +1,1 @@
+"""Pure foundations: exact numbers, directed rounding, privacy loss, events. No I/O here."""

@@ -1,0 +1,146 @@
+"""Events: the frozen facts of what was done to the data, without a price.
+
+The ledger stores facts (mechanism, sensitivity, scale) and derives prices from them, so that a better accountant can
+re-price an old ledger and an independent checker can re-derive each charge. Every field is exact; the canonical form is
+a JSON object of strings, integers and booleans, so that its bytes can be hashed.
+"""
+
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Literal
+
+from hubbub.errors import ParameterError
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace:
+    """Two-sided geometric noise, Pr[Z = z] ∝ exp(−|z|/scale), on an integer vector of that L1 sensitivity."""
+
+    sensitivity: int
+    scale: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Gaussian:
+    """Discrete Gaussian noise, Pr[Z = z] ∝ exp(−z²/(2·variance)), on an integer vector; sensitivity is L2, squared."""
+
+    sensitivity_squared: int
+    variance: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """One candidate chosen; `rate` multiplies integer scores of that sensitivity (Pr ∝ exp(rate·score) or its like)."""
+
+    rule: Literal["exponential", "permute_and_flip", "noisy_max"]
+    sensitivity: int
+    monotone: bool
+    rate: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """Randomized response: of `answers` values the true one is kept with odds e^epsilon against each other one."""
+
+    answers: int
+    epsilon: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Flips:
+    """Every bit of a vector flipped with probability 1/(1 + e^rate); neighbours differ in at most `distance` bits."""
+
+    distance: int
+    rate: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A point of a finite metric space with Pr[y] ∝ exp(−rate·d(f(x), y)), f moving by at most `sensitivity`."""
+
+    sensitivity: Fraction
+    rate: Fraction
+    constant_normaliser: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SparseVector:
+    """Queries compared with a noisy threshold until `hits` of them are above it."""
+
+    sensitivity: int
+    monotone: bool
+    threshold_scale: Fraction
+    query_scale: Fraction
+    hits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Counts of unknown keys, released where the noisy count passes a threshold; δ is the exact chance of a slip."""
+
+    noise: Laplace | Gaussian
+    delta: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Several events on the same data, each repeated so many times."""
+
+    parts: tuple[tuple["Event", int], ...]
+
+
+Event = Laplace | Gaussian | Selection | Response | Flips | Metric | SparseVector | Threshold | Together
+Facts = dict[str, object]
+
+_KINDS: dict[str, type[Event]] = {
+    kind.__name__.lower(): kind
+    for kind in (Laplace, Gaussian, Selection, Response, Flips, Metric, SparseVector, Threshold, Together)
+}
+
+
+def to_facts(event: Event) -> Facts:
+    """Give the canonical form, ready for JSON.
+
+    >>> to_facts(Laplace(sensitivity=1, scale=Fraction(10)))
+    {'mechanism': 'laplace', 'sensitivity': 1, 'scale': '10'}
+    """
+    facts: Facts = {"mechanism": type(event).__name__.lower()}
+    for field in fields(event):
+        value = getattr(event, field.name)
+        if isinstance(event, Together):
+            facts[field.name] = [[to_facts(part), count] for part, count in event.parts]
+        elif isinstance(value, Laplace | Gaussian):
+            facts[field.name] = to_facts(value)
+        else:
+            facts[field.name] = str(value) if isinstance(value, Fraction) else value
+    return facts
+
+
+def from_facts(facts: Facts) -> Event:
+    """Read the canonical form back; anything that `to_facts` would not have written is refused."""
+    try:
+        event = _read(facts)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError) as error:
+        raise ParameterError("HB105", "these are not the facts of a known event.", "The record is damaged.") from error
+    if to_facts(event) != facts:
+        raise ParameterError("HB105", "these facts are not in canonical form.", "The record is damaged.")
+    return event
+
+
+def _read(facts: Facts) -> Event:
+    values = dict(facts)
+    kind = _KINDS[str(values.pop("mechanism"))]
+    if kind is Together:
+        parts = values["parts"]
+        if not isinstance(parts, list):
+            raise TypeError("parts")
+        return Together(tuple((_read(part), int(count)) for part, count in parts))
+    for field in fields(kind):
+        if field.type is Fraction:
+            values[field.name] = Fraction(str(values[field.name]))
+        elif field.name == "noise":
+            noise = values["noise"]
+            if not isinstance(noise, dict):
+                raise TypeError("noise")
+            values["noise"] = _read(noise)
+    return kind(**values)  # type: ignore[arg-type]

@@ -1,0 +1,57 @@
+"""Privacy loss: what a mechanism promises about every pair of neighbours, in the forms that compose.
+
+All numbers are exact or rounded up. The theorems that lead from one form to another are in `hubbub.accounting`.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+#: The fixed grid of Rényi orders. It is part of the ledger's format: totals are kept at these orders.
+ORDERS: tuple[Fraction, ...] = tuple(
+    Fraction(n, d)
+    for n, d in ((3, 2), (2, 1), (5, 2), (3, 1), (4, 1), (5, 1), (6, 1), (8, 1), (11, 1), (16, 1), (23, 1), (32, 1),
+                 (45, 1), (64, 1), (128, 1), (512, 1))
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Pure:
+    """ε-differential privacy: |ln(Pr[M(x) ∈ S] / Pr[M(x′) ∈ S])| ≤ ε for every S."""
+
+    epsilon: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class BoundedRange:
+    """The log-ratio, as a function of the output, stays inside one interval of length ε (Durfee and Rogers, 2019)."""
+
+    epsilon: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Zcdp:
+    """ρ-zero-concentrated privacy: the Rényi divergence of order α is at most ρα for every α > 1."""
+
+    rho: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Renyi:
+    """The Rényi divergence at each of `ORDERS` is at most the value at the same place in `curve`."""
+
+    curve: tuple[Fraction, ...]
+
+    def __post_init__(self) -> None:
+        if len(self.curve) != len(ORDERS):
+            raise ValueError(f"a Rényi curve has {len(ORDERS)} values, one for each order")
+
+
+@dataclass(frozen=True, slots=True)
+class Approximate:
+    """`loss` holds but for events of probability δ on each side; with a `Pure` loss this is (ε, δ)-privacy."""
+
+    loss: Pure | BoundedRange | Zcdp | Renyi
+    delta: Fraction
+
+
+Loss = Pure | BoundedRange | Zcdp | Renyi | Approximate

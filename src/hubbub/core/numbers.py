@@ -1,0 +1,117 @@
+"""Exact numbers at the border: what people type becomes a `Fraction`, or a clear error.
+
+A guard here accepts the good case (`if not low <= x <= high: refuse`), so that NaN, which compares false with
+everything, can never pass.
+"""
+
+import re
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from typing import NoReturn
+
+from hubbub.errors import ParameterError
+
+type_names = "an int, a Fraction, a Decimal, a float or a decimal string such as '0.1'"
+
+Number = int | float | str | Decimal | Fraction
+
+#: Places after the decimal point, and the largest denominator that is not a decimal. Both keep a running total of a
+#: million charges short: its denominator divides 10^30 · lcm(1, …, 1000).
+MAX_PLACES = 30
+MAX_DENOMINATOR = 1000
+_GRID = Fraction(10) ** MAX_PLACES
+
+EPSILON_MIN, EPSILON_MAX = Fraction(1, 10**9), Fraction(10**6)
+DELTA_MIN, DELTA_MAX = Fraction(1, 10**MAX_PLACES), Fraction(1, 2)
+SCALE_MIN, SCALE_MAX = Fraction(1, 1000), Fraction(10**12)
+SENSITIVITY_MAX = 10**15
+
+_DECIMAL = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?|[+-]?\d{1,20}/\d{1,20}", re.ASCII)
+
+
+def _refuse(code: str, name: str, value: object, why: str, remedy: str) -> NoReturn:
+    shown = repr(value)
+    shown = shown if len(shown) <= 60 else shown[:57] + "..."
+    raise ParameterError(code, f"{name}={shown} {why}.", remedy)
+
+
+def exact(value: Number, name: str) -> Fraction:
+    """Take a number as the exact rational that a person would read in it.
+
+    A float is taken as the shortest decimal that prints it, so 0.1 is one tenth.
+
+    >>> exact(0.1, "epsilon"), exact("1/3", "epsilon"), exact("1e-5", "delta")
+    (Fraction(1, 10), Fraction(1, 3), Fraction(1, 100000))
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal | Fraction):
+        _refuse("HB101", name, value, f"is a {type(value).__name__}, not a number", f"Give {type_names}.")
+    if isinstance(value, int | Fraction):
+        return Fraction(value)
+    text = repr(float(value)) if isinstance(value, float) else str(value).strip()
+    if not _DECIMAL.fullmatch(text):
+        _refuse("HB102", name, value, "is not a finite decimal number of reasonable length", f"Give {type_names}.")
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError, InvalidOperation):
+        _refuse("HB102", name, value, "is not a number", f"Give {type_names}.")
+
+
+def in_range(value: Number, name: str, low: Fraction, high: Fraction) -> Fraction:
+    """Accept `low <= value <= high` and refuse everything else, NaN included."""
+    number = exact(value, name)
+    if not low <= number <= high:
+        _refuse("HB103", name, value, f"is not between {brief(low)} and {brief(high)}", "Choose a value in that range.")
+    return number
+
+
+def _priced(value: Number, name: str, low: Fraction, high: Fraction) -> Fraction:
+    number = in_range(value, name, low, high)
+    if number.denominator > MAX_DENOMINATOR and (number * _GRID).denominator != 1:
+        _refuse(
+            "HB104", name, value, "cannot be added up exactly for ever",
+            f"Give at most {MAX_PLACES} decimal places, or a fraction with a denominator up to {MAX_DENOMINATOR}.",
+        )  # fmt: skip
+    return number
+
+
+def epsilon(value: Number, name: str = "epsilon") -> Fraction:
+    """Accept a privacy loss ε: positive, finite, of sane size, exactly summable."""
+    return _priced(value, name, EPSILON_MIN, EPSILON_MAX)
+
+
+def delta(value: Number, name: str = "delta") -> Fraction:
+    """Accept a failure probability δ in (0, ½]; where δ = 0 is meant, no δ is given at all."""
+    return _priced(value, name, DELTA_MIN, DELTA_MAX)
+
+
+def scale(value: Number, name: str = "scale") -> Fraction:
+    """Accept a noise scale that the samplers cover."""
+    return in_range(value, name, SCALE_MIN, SCALE_MAX)
+
+
+def confidence(value: Number, name: str = "confidence") -> Fraction:
+    """Accept a confidence level strictly between 0 and 1 (at most 1 − 10⁻¹²)."""
+    return in_range(value, name, Fraction(1, 10**12), 1 - Fraction(1, 10**12))
+
+
+def integer(value: object, name: str, low: int, high: int) -> int:
+    """Accept an int in [low, high]; booleans, floats and strings are refused."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        _refuse("HB101", name, value, f"is a {type(value).__name__}, not an int", f"Give an int from {low} to {high}.")
+    if not low <= value <= high:
+        _refuse("HB103", name, value, f"is not between {low} and {high}", "Choose a value in that range.")
+    return value
+
+
+def sensitivity(value: object, name: str = "sensitivity") -> int:
+    """Accept an integer sensitivity: how much one unit can move the answer, in steps of its grid."""
+    return integer(value, name, 1, SENSITIVITY_MAX)
+
+
+def brief(value: Fraction) -> str:
+    """Show an exact number to a person: exactly where that is short, else to 6 significant digits.
+
+    >>> brief(Fraction(1, 10)), brief(Fraction(1, 3)), brief(Fraction(10**12)), brief(Fraction(1, 10**9))
+    ('0.1', '0.333333', '1e+12', '1e-09')
+    """
+    return f"{float(value):.6g}"

@@ -1,0 +1,44 @@
+"""Every error that hubbub raises, as one tree.
+
+HubbubError
+├── ParameterError    HB1xx  a number or an option that cannot be accepted
+├── BudgetError       HB2xx  a cap would be passed
+├── LedgerError       HB3xx  the ledger cannot be used, or must not be trusted
+├── ConfigError       HB4xx  hubbub.yaml says something that cannot be
+└── MechanismError    HB6xx  a mechanism is used outside what it promises
+
+Each carries a stable code, a public message that never holds a value from the data, and a remedy.
+"""
+
+
+class HubbubError(Exception):
+    """The root: a stable code, a public message and what to do about it."""
+
+    def __init__(self, code: str, message: str, remedy: str = "") -> None:
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+        super().__init__(code, message, remedy)
+
+    def __str__(self) -> str:
+        return f"{self.code} {self.message}" + (f"\n      {self.remedy}" if self.remedy else "")
+
+
+class ParameterError(HubbubError):
+    """A number or an option that cannot be accepted."""
+
+
+class BudgetError(HubbubError):
+    """A cap would be passed; nothing was run or charged."""
+
+
+class LedgerError(HubbubError):
+    """The ledger cannot be used, or must not be trusted."""
+
+
+class ConfigError(HubbubError):
+    """hubbub.yaml says something that cannot be."""
+
+
+class MechanismError(HubbubError):
+    """A mechanism is used outside what it promises."""

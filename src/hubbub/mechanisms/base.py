@@ -1,0 +1,43 @@
+"""What every mechanism is: a frozen object that can be priced, sampled, written out and bounded.
+
+A new mechanism is one file in this folder; the contract tests pick it up by its class and ask it for cases.
+"""
+
+from collections.abc import Hashable
+from fractions import Fraction
+from typing import Protocol, TypeVar, runtime_checkable
+
+from hubbub.core.events import Event
+from hubbub.core.finite import Finite
+from hubbub.core.loss import Loss
+from hubbub.noise.source import Source
+
+In = TypeVar("In", contravariant=True)
+Out = TypeVar("Out", bound=Hashable)
+
+
+@runtime_checkable
+class Mechanism(Protocol[In, Out]):
+    """A randomized map from a true value to an answer, with its promise."""
+
+    @property
+    def event(self) -> Event:
+        """The facts that the ledger keeps."""
+        ...
+
+    @property
+    def loss(self) -> Loss:
+        """The exact loss over all pairs of values that neighbours can have."""
+        ...
+
+    def sample(self, value: In, source: Source) -> Out:
+        """Draw one answer, exactly from `law(value)`."""
+        ...
+
+    def law(self, value: In) -> Finite[Out]:
+        """Write out the answer's distribution, for audit and tests."""
+        ...
+
+    def error(self, level: Fraction) -> Fraction:
+        """Bound the error: with probability at least `level` it is at most this (exact where the law allows)."""
+        ...

@@ -1,0 +1,1 @@
+"""Randomness and exact samplers. Nothing else draws a random number that privacy depends on."""
