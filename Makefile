@@ -1,0 +1,69 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Both set everything up by themselves.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+ARGS ?=
+SHELL := /bin/bash
+# as root nothing is needed; elsewhere sudo is
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+
+.PHONY: demo test setup checklist lint types tests bench lock clean
+
+demo: setup ## a first private answer over the bundled data
+	@echo "demo: one private count over the bundled health data"
+	@$(BIN)/hubbub demo $(ARGS)
+
+test: $(VENV)/.dev $(VENV)/.system lint types tests ## lint, types, doctests and tests
+
+setup: $(VENV)/.run ## the virtual environment with what the product needs
+
+$(VENV)/bin/python:
+	@echo "setup: a virtual environment in $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "hubbub needs Python 3.11 or newer"; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { $(SUDO) apt-get -qq update && $(SUDO) apt-get -qq install -y python3-venv; }
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: $(VENV)/bin/python requirements/run.lock pyproject.toml
+	@echo "setup: installing hubbub and its pinned requirements"
+	@$(PIP) install -q --require-hashes -r requirements/run.lock
+	@$(PIP) install -q --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements/dev.lock
+	@echo "setup: installing the pinned tools and oracles of the tests"
+	@$(PIP) install -q --require-hashes -r requirements/dev.lock
+	@touch $@
+
+# The tests start a real PostgreSQL server of their own; Debian keeps its programs in /usr/lib/postgresql.
+$(VENV)/.system: $(VENV)/.run
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v strace >/dev/null || { \
+		echo "setup: installing postgresql and strace, which the tests start"; \
+		$(SUDO) apt-get -qq update && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get -qq install -y postgresql strace >/dev/null; }
+	@touch $@
+
+lint: $(VENV)/.dev
+	@echo "test: lint and format"
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	@echo "test: strict types"
+	@$(BIN)/mypy
+
+tests: $(VENV)/.dev $(VENV)/.system
+	@echo "test: doctests and tests, in parallel, in random order"
+	@$(BIN)/pytest --doctest-modules --doctest-glob='*.md' -n auto $(ARGS)
+
+checklist: $(VENV)/.dev ## the constructs of the founding papers, one line each: done or open
+	@$(BIN)/python -m tests.checklist.table
+
+bench: $(VENV)/.dev ## every benchmark, beside its peers (HUBBUB_CAMPAIGN=full for large figures)
+	@for script in benchmarks/*.py; do name=$$(basename $$script .py); echo "bench: $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+lock: ## pin anew what pyproject.toml asks for (needs uv)
+	uv pip compile pyproject.toml requirements/build.in --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/run.lock
+	uv pip compile pyproject.toml --group dev -c requirements/run.lock --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/dev.lock
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,65 @@
+"""The rooms and the direction of their imports, as docs/decisions/0001-rooms.md draws them."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import hubbub
+
+SOURCE = Path(hubbub.__file__).parent
+
+#: Each room with the rooms it may import from. What is not listed here may not exist.
+ALLOWED: dict[str, frozenset[str]] = {
+    "errors": frozenset(),
+    "core": frozenset({"errors"}),
+    "noise": frozenset({"errors", "core"}),
+    "mechanisms": frozenset({"errors", "core", "noise"}),
+    "accounting": frozenset({"errors", "core"}),
+    "audit": frozenset({"errors", "core", "noise", "mechanisms", "accounting"}),
+    "demo": frozenset({"errors", "core", "noise", "mechanisms", "accounting"}),
+    "cli": frozenset({"errors", "core", "accounting", "demo", "audit"}),
+    "__init__": frozenset({"errors"}),
+}
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Every module of hubbub that a file imports, wherever in the file it does."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            base = node.module or ""
+            yield from (f"{base}.{alias.name}" if base == "hubbub" else base for alias in node.names)
+
+
+def wrong_turns(source: Path) -> list[str]:
+    found = []
+    for path in sorted(source.rglob("*.py")):
+        room = path.relative_to(source).parts[0].removesuffix(".py")
+        allowed = ALLOWED.get(room, frozenset()) | {room}
+        for name in imports(path):
+            parts = name.split(".")
+            if parts[0] == "hubbub" and (len(parts) < 2 or parts[1] not in allowed):
+                found.append(f"{path.relative_to(source)} imports {name}")
+    return found
+
+
+def test_imports_point_down() -> None:
+    assert wrong_turns(SOURCE) == []
+
+
+def test_every_room_is_known() -> None:
+    rooms = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if not path.name.startswith("__pycache__")}
+    assert rooms - {"py.typed"} - set(ALLOWED) == set()
+
+
+def test_a_planted_wrong_turn_is_found(tmp_path: Path) -> None:
+    (tmp_path / "core").mkdir()
+    (tmp_path / "core" / "bad.py").write_text("def f():\n    from hubbub.noise import source\n")
+    (tmp_path / "noise").mkdir()
+    (tmp_path / "noise" / "bad.py").write_text("from hubbub import mechanisms\n")
+    assert wrong_turns(tmp_path) == [
+        "core/bad.py imports hubbub.noise",
+        "noise/bad.py imports hubbub.mechanisms",
+    ]
