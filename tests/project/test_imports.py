@@ -15,10 +15,14 @@ ALLOWED: dict[str, frozenset[str]] = {
     "noise": frozenset({"errors", "core"}),
     "mechanisms": frozenset({"errors", "core", "noise"}),
     "accounting": frozenset({"errors", "core"}),
-    "audit": frozenset({"errors", "core", "noise", "mechanisms", "accounting"}),
-    "demo": frozenset({"errors", "core", "noise", "mechanisms", "accounting"}),
-    "cli": frozenset({"errors", "core", "accounting", "demo", "audit"}),
-    "__init__": frozenset({"errors"}),
+    "sql": frozenset({"errors", "core", "noise", "mechanisms"}),
+    "engines": frozenset({"errors", "core"}),
+    "config": frozenset({"errors", "core", "accounting"}),
+    "curator": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config"}),
+    "audit": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql"}),
+    "demo": frozenset({"errors", "core", "curator"}),
+    "cli": frozenset({"errors", "core", "accounting", "config", "curator", "demo", "audit", "sql"}),
+    "__init__": frozenset({"errors", "core", "curator"}),
 }
 
 

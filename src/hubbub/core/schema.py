@@ -1,0 +1,98 @@
+"""What the owner declares about a table: columns with their facts, the unit of protection, who may be told what.
+
+A declared fact is made true when the table is read (values are clamped, keys outside the list fall into `other` or
+vanish), so that everything after the scan may lean on it.
+"""
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import Enum
+from fractions import Fraction
+
+from hubbub.core.unit import Relation
+
+Value = bool | int | Fraction | str | date | datetime
+"""A public value in a query or a declaration; a real number is exact."""
+
+
+class Kind(Enum):
+    """The types that the SQL path knows. Every engine's type is read as one of these, or the column is disabled."""
+
+    BOOLEAN = "boolean"
+    INTEGER = "integer"
+    REAL = "real"
+    TEXT = "text"
+    DATE = "date"
+    TIMESTAMP = "timestamp"
+
+    @property
+    def numeric(self) -> bool:
+        """Whether sums make sense."""
+        return self in (Kind.INTEGER, Kind.REAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Every value that is not NULL lies in [low, high]."""
+
+    low: Fraction
+    high: Fraction
+
+    def __post_init__(self) -> None:
+        if not self.low <= self.high:
+            raise ValueError("bounds must rise")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column as declared.
+
+    bounds   a numeric value is clamped into them; NaN becomes NULL before, ±inf is clamped like any large number
+    step     the grid on which a real is summed; None: hubbub chooses it from the bounds
+    values   the finite list of keys, public by declaration; the order is the order of output
+    other    where values outside the list go; None: such rows vanish from groups by this column
+    hidden   cannot be named in a query at all
+    """
+
+    name: str
+    kind: Kind
+    bounds: Bounds | None = None
+    step: Fraction | None = None
+    values: tuple[Value, ...] | None = None
+    other: Value | None = None
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Who is protected: the owner of `column`'s value, or each row by itself where column is None.
+
+    groups   at most so many groups of a query take a contribution from one unit
+    rows     at most so many rows of one unit count in each group
+    entity   units of two tables may be joined only if they are of one entity (default: the column's name)
+    """
+
+    column: str | None
+    groups: int = 1
+    rows: int = 1
+    entity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that queries may name. A public table has no unit; a private one always has."""
+
+    name: str
+    columns: tuple[Column, ...]
+    unit: Unit | None
+    relation: Relation = Relation.ADD_REMOVE
+    unique: tuple[str, ...] | None = None  #: public: columns that no two rows share, checked at loading
+
+    @property
+    def public(self) -> bool:
+        """Whether anybody may see it."""
+        return self.unit is None
+
+    def column(self, name: str) -> Column | None:
+        """Find a column that may be named in a query, by its exact name."""
+        return next((c for c in self.columns if c.name == name and not c.hidden), None)

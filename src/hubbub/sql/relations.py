@@ -1,0 +1,90 @@
+"""Relations after binding. Every row is owned by one unit and is computable from that unit's rows and public data.
+
+This is the invariant on which the sensitivity of everything rests: removing one unit from the data removes exactly the
+rows that it owns, from every relation here, and changes no other row. No operator that breaks it has a class. A relation
+over private data carries the owner in the column `UNIT` (for a table whose unit is the row, the row itself is the owner,
+and no operator may make two rows of one).
+"""
+
+from dataclasses import dataclass
+from typing import Literal as Choice
+
+from hubbub.core.schema import Table
+from hubbub.sql.expressions import Col, Expr
+
+#: The owner's column in a relation over private data. Analysts cannot type it: their names are renamed at binding.
+UNIT = "$unit"
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A table's visible columns with the declared facts made true: clamped, NaN to NULL."""
+
+    table: Table
+    columns: tuple[Col, ...]  #: named by binding; the table's own column is `sources[i]`
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Rows where the predicate is true."""
+
+    input: "Rel"
+    predicate: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """New columns computed row by row; the owner is kept."""
+
+    input: "Rel"
+    outputs: tuple[tuple[str, Expr], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Rows that match on equal columns, with either a public right side or two private sides joined on the unit.
+
+    left joins keep rows of the left side, which is never the public one of a mixed pair. `on` are pairs (left, right).
+    With `unit` the owners are equal as well. Where the unit is the row, the right side is public and unique on the
+    right columns of `on`.
+    """
+
+    left: "Rel"
+    right: "Rel"
+    kind: Choice["inner", "left"]
+    on: tuple[tuple[Expr, Expr], ...]
+    unit: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """All rows of several relations of one entity with the same columns, by position."""
+
+    inputs: tuple["Rel", ...]
+    columns: tuple[Col, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PerUnit:
+    """One row for each unit and combination of keys: a sub-query grouped by the unit. Aggregates see one unit's rows.
+
+    With no aggregates this is DISTINCT within the unit.
+    """
+
+    input: "Rel"
+    keys: tuple[tuple[str, Expr], ...]
+    aggregates: tuple[tuple[str, "Inner"], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """An exact aggregate inside one unit: count, count_distinct, sum, avg, min, max; total on every input."""
+
+    function: Choice["count", "count_distinct", "sum", "avg", "min", "max"]
+    argument: Expr | None
+    where: Expr | None
+    column: Col  #: its result, with kind and facts
+
+
+Rel = Scan | Filter | Project | Join | Union | PerUnit
