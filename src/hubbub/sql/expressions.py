@@ -1,8 +1,8 @@
 """Scalar expressions after binding: a small closed language. The engine sees only what is rendered from it.
 
 Each node knows its kind and the facts that hold for its value, derived from the declared ones by interval arithmetic,
-so that an aggregate can be clamped and its sensitivity stated. A fact is never trusted for privacy: the aggregate clamps
-once more, row by row, in the engine.
+so that an aggregate can be clamped and its sensitivity stated. A fact is never trusted for privacy: the aggregate
+clamps once more, row by row, in the engine.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
 """Relations after binding. Every row is owned by one unit and is computable from that unit's rows and public data.
 
 This is the invariant on which the sensitivity of everything rests: removing one unit from the data removes exactly the
-rows that it owns, from every relation here, and changes no other row. No operator that breaks it has a class. A relation
-over private data carries the owner in the column `UNIT` (for a table whose unit is the row, the row itself is the owner,
-and no operator may make two rows of one).
+rows that it owns, from every relation here, and changes no other row. No operator that breaks it has a class. A
+relation over private data carries the owner in the column `UNIT` (for a table whose unit is the row, the row itself is
+the owner, and no operator may make two rows of one).
 """
 
 from dataclasses import dataclass
