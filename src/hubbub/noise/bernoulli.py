@@ -1,0 +1,85 @@
+"""Coins of any exact bias, many at once."""
+
+from fractions import Fraction
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import ParameterError
+from hubbub.noise.decide import Real, below, exp_minus, logistic, rational, threshold
+from hubbub.noise.source import Source
+from hubbub.noise.weights import powers
+
+Bits = NDArray[np.bool_]
+
+#: What the doubles of `bernoulli_exp_each` may be off by, in units of 2⁻⁵³: see its docstring.
+BAND = 2.0**6
+
+
+def bernoulli(*, probability: Fraction, count: int, source: Source) -> Bits:
+    """Draw `count` independent bits, each true with exactly this probability in [0, 1]."""
+    if not 0 <= probability <= 1:
+        raise ParameterError("HB103", "a probability is between 0 and 1.", "Choose a value in that range.")
+    return _flip(*_rational(probability), count, source)
+
+
+def bernoulli_exp(*, exponent: Fraction, count: int, source: Source) -> Bits:
+    """Draw `count` independent bits, each true with probability exactly e^(−exponent), for any exponent ≥ 0."""
+    if not exponent >= 0:
+        raise ParameterError("HB103", "the exponent is not negative.", "Choose a value of 0 or more.")
+    return _flip(*_exponential(exponent), count, source)
+
+
+def bernoulli_logistic(*, exponent: Fraction, count: int, source: Source) -> Bits:
+    """Draw `count` independent bits, each true with probability exactly 1/(1 + e^exponent), for any rational."""
+    return _flip(*_logistic(exponent), count, source)
+
+
+def bernoulli_exp_each(*, rate: Fraction, gaps: NDArray[np.int64], source: Source) -> Bits:
+    """Draw one bit for each gap ≥ 0, true with probability exactly e^(−rate·gap).
+
+    One word a gap, whatever the gaps are. The word's leading 53 bits n say that U lies in [n, n+1]·2⁻⁵³. The double
+    w stands for e^(−rate·gap) with a relative error below 2⁻⁴⁸, so an absolute one below 32 units of 2⁻⁵³ (a clipped
+    power is off by less than one unit). n, w·2⁵³ and their difference near 0 are exact in doubles, up to one
+    rounding of 1 unit where |n − w·2⁵³| is large and decides anyhow. So with BAND = 64 units a difference beyond
+    the band decides as the true numbers would, and one inside it is decided exactly, from the whole word and more.
+    """
+    if not rate > 0:
+        raise ParameterError("HB103", "the rate is not positive.", "Choose a positive rate.")
+    if gaps.size and not gaps.min() >= 0:
+        raise ParameterError("HB103", "a gap is negative.", "Give gaps of 0 or more.")
+    words = source.words(gaps.size)
+    difference = powers(rate).of(gaps.astype(np.uint64)) * 2.0**53 - (words >> np.uint64(11)).astype(np.float64)
+    bits: Bits = difference > 0
+    for i in np.flatnonzero(np.abs(difference) <= BAND):
+        bits[i] = below(exp_minus(rate * int(gaps[i])), int(words[i]), source)
+    return bits
+
+
+@lru_cache(maxsize=256)
+def _rational(probability: Fraction) -> tuple[Real, np.uint64]:
+    real = rational(probability)
+    return real, np.uint64(threshold(real))
+
+
+@lru_cache(maxsize=256)
+def _exponential(exponent: Fraction) -> tuple[Real, np.uint64]:
+    real = exp_minus(exponent)
+    return real, np.uint64(threshold(real))
+
+
+@lru_cache(maxsize=256)
+def _logistic(exponent: Fraction) -> tuple[Real, np.uint64]:
+    real = logistic(exponent)
+    return real, np.uint64(threshold(real))
+
+
+def _flip(real: Real, at: np.uint64, count: int, source: Source) -> Bits:
+    words = source.words(count)
+    bits: Bits = words < at
+    undecided = words == at
+    if undecided.any():
+        for i in np.flatnonzero(undecided):
+            bits[i] = below(real, int(at), source)
+    return bits

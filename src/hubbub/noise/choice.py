@@ -1,0 +1,120 @@
+"""Choosing one of many with exact probabilities, by work that does not depend on the weights."""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.reals import Enclosure
+from hubbub.errors import ParameterError
+from hubbub.noise.decide import Fixed, below, exp_minus, fixed, locate
+from hubbub.noise.source import Source
+from hubbub.noise.weights import Doubles, Gaps, powers
+
+#: What the doubles of `choose` may be off by, in units of 2⁻⁵³: see its docstring.
+BAND = 2.0**8
+_LIGHT = 2.0**-300  # below this a part of the tree is too light for doubles beside what was clipped
+
+
+def choose(*, scores: NDArray[np.int64], rate: Fraction, source: Source) -> int:
+    """Choose i with Pr[i] = e^(rate·scoreᵢ) / Σⱼ e^(rate·scoreⱼ), exactly.
+
+    Theorem (Choice by a tree of coins). Let the candidates be the leaves of a binary tree and let each inner node lead
+    to its left child with probability (weight of the left leaves)/(weight of both). Then leaf i is reached with
+    probability wᵢ/Σw.
+    Proof    The probabilities along the path to i telescope.
+    Assumes  each coin is decided exactly: by doubles where they cannot be wrong, else by enclosures of the two sums.
+    Error    none; one word a level, and the same arithmetic whatever the scores are, but where the doubles do not
+             decide (probability below 2⁻³⁸ for a million candidates).
+    Tested   tests/noise/test_choice.py::test_probabilities_are_the_softmax_at_50_digits
+    """
+    if not rate > 0:
+        raise ParameterError("HB103", "the rate is not positive.", "Choose a positive rate.")
+    if not scores.size:
+        raise ParameterError("HB103", "there is nothing to choose from.", "Give at least one candidate.")
+    # modulo 2^64, where the difference of two int64 always fits
+    gaps = scores.max().astype(np.uint64) - scores.astype(np.uint64)
+    levels = [powers(rate).of(gaps)]
+    while len(levels[-1]) > 1:
+        below_it = levels[-1]
+        pairs = below_it[: len(below_it) & ~1]
+        level = pairs[::2] + pairs[1::2]
+        levels.append(np.append(level, below_it[-1]) if len(below_it) & 1 else level)
+    words = source.words(len(levels) - 1)
+    place = 0
+    for depth in range(len(levels) - 2, -1, -1):
+        place *= 2
+        if place + 1 < len(levels[depth]):
+            place += not _left(levels[depth], depth, place, gaps, rate, int(words[depth]), source)
+    return place
+
+
+def _left(
+    level: Doubles,
+    depth: int,
+    place: int,
+    gaps: Gaps,
+    rate: Fraction,
+    word: int,
+    source: Source,
+) -> bool:
+    left, right = float(level[place]), float(level[place + 1])
+    if left + right > _LIGHT:
+        difference = left / (left + right) * 2.0**53 - (word >> 11)
+        if abs(difference) > BAND:
+            return difference > 0
+    middle = (place + 1) << depth
+    here = gaps[place << depth : middle], gaps[middle : (place + 2) << depth]
+    return below(_share(*here, rate), word, source)
+
+
+def _share(left: Gaps, right: Gaps, rate: Fraction) -> Callable[[int], Fixed]:
+    least = min(int(left.min()), int(right.min()))
+
+    def at(bits: int) -> Fixed:
+        low, high = _total(left, least, rate, bits + 32)
+        other_low, other_high = _total(right, least, rate, bits + 32)
+        return (low << bits) // (low + other_high), -(-(high << bits) // (high + other_low))
+
+    return at
+
+
+def _total(gaps: Gaps, least: int, rate: Fraction, bits: int) -> Fixed:
+    low = high = 0
+    for gap, count in zip(*np.unique(gaps, return_counts=True), strict=True):
+        power_low, power_high = exp_minus(rate * (int(gap) - least))(bits)
+        low, high = low + power_low * int(count), high + power_high * int(count)
+    return low, high
+
+
+def choose_weighted(*, weights: Callable[[int], Sequence[Enclosure]], source: Source) -> int:
+    """Choose i with Pr[i] = wᵢ/Σw exactly, where `weights(digits)` encloses each wᵢ ≥ 0 to about so many digits."""
+
+    def row(bits: int) -> tuple[list[int], list[int]]:
+        lows, highs = _sums(weights, bits)
+        # C/(C + R) for the weight C up to here and R of the rest: rising in C, falling in R
+        return (
+            [(low << bits) // (low + highs[-1] - high) for low, high in zip(lows, highs, strict=True)],
+            [-(-(high << bits) // (high + lows[-1] - low)) for low, high in zip(lows, highs, strict=True)],
+        )
+
+    return locate(row, int(source.words(1)[0]), source)
+
+
+def _sums(weights: Callable[[int], Sequence[Enclosure]], bits: int) -> tuple[list[int], list[int]]:
+    digits = bits * 302 // 1000 + 12
+    while digits < 1 << 16:
+        enclosures = weights(digits)
+        largest = max((high for _, high in enclosures), default=Fraction(0))
+        if not largest > 0:
+            raise ParameterError("HB103", "no weight is positive.", "Give at least one positive weight.")
+        # so many bits that the largest weight has bits + 32 of them, however small it is
+        shift = bits + 32 + largest.denominator.bit_length() - largest.numerator.bit_length()
+        parts = [fixed(low, high, shift) for low, high in enclosures]
+        lows, highs = list(accumulate(low for low, _ in parts)), list(accumulate(high for _, high in parts))
+        if lows[-1] > 0:
+            return lows, highs
+        digits *= 2
+    raise ParameterError("HB103", "no weight can be told from zero.", "Give weights that are enclosed more narrowly.")
