@@ -13,8 +13,8 @@ from hubbub.noise.weights import powers
 
 Bits = NDArray[np.bool_]
 
-#: What the doubles of `bernoulli_exp_each` may be off by, in units of 2⁻⁵³: see its docstring.
-BAND = 2.0**6
+#: What the doubles of `bernoulli_exp_each` may be off by, in units of 2⁻⁵³; its docstring proves 35.
+BAND = 64.0
 
 
 def bernoulli(*, probability: Fraction, count: int, source: Source) -> Bits:
@@ -39,18 +39,16 @@ def bernoulli_logistic(*, exponent: Fraction, count: int, source: Source) -> Bit
 def bernoulli_exp_each(*, rate: Fraction, gaps: NDArray[np.int64], source: Source) -> Bits:
     """Draw one bit for each gap ≥ 0, true with probability exactly e^(−rate·gap).
 
-    One word a gap, whatever the gaps are. The word's leading 53 bits n say that U lies in [n, n+1]·2⁻⁵³. The double
-    w stands for e^(−rate·gap) with a relative error below 2⁻⁴⁸, so an absolute one below 32 units of 2⁻⁵³ (a clipped
-    power is off by less than one unit). n, w·2⁵³ and their difference near 0 are exact in doubles, up to one
-    rounding of 1 unit where |n − w·2⁵³| is large and decides anyhow. So with BAND = 64 units a difference beyond
-    the band decides as the true numbers would, and one inside it is decided exactly, from the whole word and more.
+    One word a gap, whatever the gaps are. The word's leading 53 bits n say that U lies in [n, n + 1]·2⁻⁵³. The double
+    w stands for e^(−rate·gap) within 2⁻⁴⁸ = 32 units of 2⁻⁵³ (a clipped power within one). n and w·2⁵³ are exact in
+    doubles and their difference is within one unit. So a difference beyond the band decides as the true numbers would,
+    and one inside it is decided exactly, from the whole word and further ones.
     """
-    if not rate > 0:
-        raise ParameterError("HB103", "the rate is not positive.", "Choose a positive rate.")
-    if gaps.size and not gaps.min() >= 0:
-        raise ParameterError("HB103", "a gap is negative.", "Give gaps of 0 or more.")
+    powers_of = powers(rate).of
+    if not (gaps.dtype == np.int64 and (gaps >= 0).all()):
+        raise ParameterError("HB103", "a gap is negative or not an int64.", "Give int64 gaps of 0 or more.")
     words = source.words(gaps.size)
-    difference = powers(rate).of(gaps.astype(np.uint64)) * 2.0**53 - (words >> np.uint64(11)).astype(np.float64)
+    difference = powers_of(gaps.view(np.uint64)) * 2.0**53 - (words >> np.uint64(11)).astype(np.float64)
     bits: Bits = difference > 0
     for i in np.flatnonzero(np.abs(difference) <= BAND):
         bits[i] = below(exp_minus(rate * int(gaps[i])), int(words[i]), source)

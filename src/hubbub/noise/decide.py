@@ -69,7 +69,7 @@ def threshold(real: Real) -> int:
 
     For p = 1 it is 2⁶⁴ − 1, which is as right: no word is above it, and it alone does not decide.
     """
-    bits = 4 * WORD
+    bits = 2 * WORD
     while bits <= _MOST_BITS:
         low, high = (min(x >> (bits - WORD), (1 << WORD) - 1) for x in real(bits))
         if low == high:

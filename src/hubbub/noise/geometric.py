@@ -40,7 +40,7 @@ def geometric(*, scale: Fraction, count: int, source: Source) -> NDArray[np.int6
              word does not decide (2⁻⁶⁴ for each). A value beyond int64 raises OverflowError (never: e^(−4,000,000)).
     Tested   tests/noise/test_geometric.py::test_law_from_thresholds_is_the_closed_form_at_100_digits
     """
-    return _draw(_digits(_checked(scale)), count, source, two_sided=False)
+    return _draw(_digits(scale), count, source, two_sided=False)
 
 
 def discrete_laplace(*, scale: Fraction, count: int, source: Source) -> NDArray[np.int64]:
@@ -53,15 +53,12 @@ def discrete_laplace(*, scale: Fraction, count: int, source: Source) -> NDArray[
     Error    variance 2q/(1 − q)², which is 1.841 at scale 1; I + 2 words a draw, whatever Z is.
     Tested   tests/noise/test_geometric.py::test_law_from_thresholds_is_the_closed_form_at_100_digits
     """
-    return _draw(_digits(_checked(scale)), count, source, two_sided=True)
+    return _draw(_digits(scale), count, source, two_sided=True)
 
 
-def _checked(scale: Fraction) -> Fraction:
-    return numbers.scale(scale)
-
-
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256, typed=True)
 def _digits(scale: Fraction) -> Digits:
+    scale = numbers.scale(scale)
     low = 0
     while threshold(exp_minus((1 << low) / scale)) > 0:
         low += 1

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import reals
+from hubbub.errors import ParameterError
 
 Gaps = NDArray[np.uint64]
 Doubles = NDArray[np.float64]
@@ -47,9 +48,11 @@ class Powers:
         return powers
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=64, typed=True)
 def powers(rate: Fraction) -> Powers:
     """Make the tables for one rate: for gaps below 2^bits, the least with rate·2^bits ≥ 256, or for all of 64 bits."""
+    if not rate > 0:
+        raise ParameterError("HB103", "the rate is not positive.", "Choose a positive rate.")
     bits = 0
     while bits < 64 and rate * (1 << bits) < 256:
         bits += 1
