@@ -51,7 +51,10 @@ def log(x: Fraction, digits: int = DIGITS) -> Enclosure:
         return Fraction(0), Fraction(0)
     context = _context(digits + 2, ROUND_FLOOR)
     low, high = _decimals(x, digits + 8)
-    return Fraction(context.ln(low).next_minus(context)), Fraction(context.ln(high).next_plus(context))
+    # ln 1 is exactly 0, and the number next to 0 would be 10^-1000000000: no Fraction can hold it
+    below = Fraction(0) if low == 1 else Fraction(context.ln(low).next_minus(context))
+    above = Fraction(0) if high == 1 else Fraction(context.ln(high).next_plus(context))
+    return below, above
 
 
 def sqrt(x: Fraction, digits: int = DIGITS) -> Enclosure:

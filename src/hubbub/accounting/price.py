@@ -1,0 +1,134 @@
+"""The price of an event: what it costs in each of the forms that the filters add up.
+
+A price holds three numbers side by side: the pure loss, the Rényi divergence at each of the fixed orders, and the
+event's own failure probability. All are rounded up once, at the single event, and added exactly after that; so the
+price of k events is exactly k times the price of one, in whatever order and grouping they come.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from operator import add
+
+from hubbub.accounting import curves
+from hubbub.core.events import (
+    Event,
+    Flips,
+    Gaussian,
+    Laplace,
+    Metric,
+    Response,
+    Selection,
+    SparseVector,
+    Threshold,
+    Together,
+)
+from hubbub.core.loss import ORDERS
+from hubbub.core.numbers import MAX_DENOMINATOR, MAX_PLACES
+from hubbub.core.reals import ceil_to
+from hubbub.errors import ParameterError
+
+#: One unit of the Rényi totals: they are integers, in steps of 10⁻¹⁸.
+RENYI_UNIT = Fraction(1, curves.STEPS)
+
+_NOTHING = Fraction(0)
+_NO_RENYI = (0,) * len(ORDERS)
+_GRID = 10**MAX_PLACES
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What was spent, or would be: pure loss, Rényi divergence at each of `ORDERS`, failure probability.
+
+    The meaning for two neighbours, with laws P and Q of the answer: P = (1−δ)P′ + δP″ and Q = (1−δ)Q′ + δQ″ where
+    P′ and Q′ keep the pure loss (if there is one) and the Rényi curve, both at once and in both directions.
+    """
+
+    pure: Fraction | None
+    renyi: tuple[int, ...]
+    delta: Fraction
+
+    def __add__(self, other: "Price") -> "Price":
+        pure = None if self.pure is None or other.pure is None else self.pure + other.pure
+        # most events have no δ of their own, and a sum of Fractions costs a gcd
+        delta = self.delta if not other.delta else other.delta if not self.delta else self.delta + other.delta
+        return Price(pure, tuple(map(add, self.renyi, other.renyi)), delta)
+
+    def times(self, count: int) -> "Price":
+        """Price so many of the same.
+
+        >>> price(Laplace(1, Fraction(10))).times(3).pure
+        Fraction(3, 10)
+        """
+        if not count >= 0:
+            raise ParameterError("HB106", f"{count} events cannot be priced.", "Give a count of 0 or more.")
+        if count == 0:
+            return ZERO
+        pure = None if self.pure is None else self.pure * count
+        return Price(pure, tuple([value * count for value in self.renyi]), self.delta * count)
+
+    def to_json(self) -> list[object]:
+        """Give the compact canonical form: [pure or null, [Rényi units…], δ], fractions as strings."""
+        return [None if self.pure is None else str(self.pure), list(self.renyi), str(self.delta)]
+
+    @staticmethod
+    def from_json(form: object) -> "Price":
+        """Read the canonical form back; anything that `to_json` would not have written is refused."""
+        try:
+            pure, renyi, delta = form  # type: ignore[misc]
+            read = Price(None if pure is None else Fraction(pure), tuple(renyi), Fraction(delta))  # type: ignore[has-type]
+        except (TypeError, ValueError, ZeroDivisionError) as error:
+            raise ParameterError("HB107", "this is not a price.", "The record is damaged.") from error
+        good = len(read.renyi) == len(ORDERS) and all(type(value) is int and value >= 0 for value in read.renyi)
+        if not good or read.to_json() != form or read.delta < 0 or (read.pure is not None and read.pure < 0):
+            raise ParameterError("HB107", "this price is not in canonical form.", "The record is damaged.")
+        return read
+
+
+ZERO = Price(_NOTHING, _NO_RENYI, _NOTHING)
+
+
+def summable(loss: Fraction) -> Fraction:
+    """Keep a loss whose denominator is tame, and round any other up to 30 places, so that totals stay short."""
+    if loss.denominator <= MAX_DENOMINATOR or _GRID % loss.denominator == 0:
+        return loss
+    return ceil_to(loss, MAX_PLACES)
+
+
+def _of_pure(loss: Fraction, curve: tuple[int, ...] | None = None) -> Price:
+    return Price(summable(loss), curves.pure(loss) if curve is None else curve, _NOTHING)
+
+
+@lru_cache(maxsize=65536)
+def price(event: Event) -> Price:  # noqa: C901 — one case for each kind of event
+    """Price one event.
+
+    >>> price(Laplace(1, Fraction(10))).pure
+    Fraction(1, 10)
+    """
+    match event:
+        case Laplace(sensitivity, scale):
+            return _of_pure(sensitivity / scale, curves.laplace(sensitivity, scale))
+        case Gaussian(sensitivity_squared, variance):
+            return Price(None, curves.concentrated(sensitivity_squared / (2 * variance)), _NOTHING)
+        case Selection(rule, sensitivity, monotone, rate):
+            loss = rate * sensitivity * (1 if monotone else 2)
+            return _of_pure(loss, curves.bounded_range(loss) if rule == "exponential" else None)
+        case Response(answers, epsilon):
+            return _of_pure(epsilon, curves.response(answers, epsilon))
+        case Flips(distance, rate):
+            return _of_pure(distance * rate, tuple([distance * value for value in curves.pure(rate)]))
+        case Metric(moved, rate, constant_normaliser):
+            if constant_normaliser:
+                return _of_pure(rate * moved)
+            return _of_pure(2 * rate * moved, curves.bounded_range(2 * rate * moved))
+        case SparseVector(sensitivity, monotone, threshold_scale, query_scale, hits):
+            return _of_pure(sensitivity / threshold_scale + hits * sensitivity * (1 if monotone else 2) / query_scale)
+        case Threshold(noise, delta):
+            base = price(noise)
+            return Price(base.pure, base.renyi, summable(delta))
+        case Together(parts):
+            total = ZERO
+            for part, count in parts:
+                total += price(part).times(count)
+            return total
