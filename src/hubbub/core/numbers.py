@@ -26,11 +26,17 @@ DELTA_MIN, DELTA_MAX = Fraction(1, 10**MAX_PLACES), Fraction(1, 2)
 SCALE_MIN, SCALE_MAX = Fraction(1, 1000), Fraction(10**12)
 SENSITIVITY_MAX = 10**15
 
+#: No number that a person means is longer; a longer one would cost time wherever it goes.
+MAX_BITS = 4096
+
 _DECIMAL = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?|[+-]?\d{1,20}/\d{1,20}", re.ASCII)
 
 
 def _refuse(code: str, name: str, value: object, why: str, remedy: str) -> NoReturn:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:  # Python does not print an int of more than 4300 digits
+        shown = "a number too long to print"
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     raise ParameterError(code, f"{name}={shown} {why}.", remedy)
 
@@ -46,6 +52,8 @@ def exact(value: Number, name: str) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal | Fraction):
         _refuse("HB101", name, value, f"is a {type(value).__name__}, not a number", f"Give {type_names}.")
     if isinstance(value, int | Fraction):
+        if not max(value.numerator.bit_length(), value.denominator.bit_length()) <= MAX_BITS:
+            _refuse("HB102", name, value, "is a number of absurd length", f"Give at most {MAX_BITS} bits.")
         return Fraction(value)
     text = repr(float(value)) if isinstance(value, float) else str(value).strip()
     if not _DECIMAL.fullmatch(text):
@@ -114,4 +122,10 @@ def brief(value: Fraction) -> str:
     >>> brief(Fraction(1, 10)), brief(Fraction(1, 3)), brief(Fraction(10**12)), brief(Fraction(1, 10**9))
     ('0.1', '0.333333', '1e+12', '1e-09')
     """
-    return f"{float(value):.6g}"
+    try:
+        shown = float(value)
+    except OverflowError:
+        shown = 0.0
+    if shown == 0 != value:  # beyond what a float can hold
+        return f"{Decimal(value.numerator) / Decimal(value.denominator):.5e}"
+    return f"{shown:.6g}"

@@ -13,7 +13,11 @@ DIGITS = 40
 
 Enclosure = tuple[Fraction, Fraction]
 
-_LIMIT = 10**9  # exponents of Decimal are capped here; exp() of anything larger is refused by the caller's bounds
+_LIMIT = 10**9  # exponents of Decimal are capped here, far beyond e to the power of ±EXPONENT_MAX
+
+#: eˣ is enclosed in (0, 10^-400000) below −EXPONENT_MAX and refused above EXPONENT_MAX: no price or noise needs it.
+EXPONENT_MAX = 10**6
+_NOTHING = Fraction(1, 10**400_000)  # e^-1000000 is about 10^-434294
 
 
 def _context(digits: int, rounding: str) -> Context:
@@ -34,6 +38,10 @@ def exp(x: Fraction, digits: int = DIGITS) -> Enclosure:
     >>> low <= Fraction("2.71828182845904523536028747135266249775724709369995") <= high
     True
     """
+    if not x <= EXPONENT_MAX:
+        raise ValueError("exp needs an argument of at most a million")
+    if x < -EXPONENT_MAX:
+        return Fraction(0), _NOTHING
     if x == 0:
         return Fraction(1), Fraction(1)
     # the argument's own error is multiplied by |x|, so it gets that many digits more
@@ -50,11 +58,12 @@ def log(x: Fraction, digits: int = DIGITS) -> Enclosure:
     if x == 1:
         return Fraction(0), Fraction(0)
     context = _context(digits + 2, ROUND_FLOOR)
-    low, high = _decimals(x, digits + 8)
-    # ln 1 is exactly 0, and the number next to 0 would be 10^-1000000000: no Fraction can hold it
-    below = Fraction(0) if low == 1 else Fraction(context.ln(low).next_minus(context))
-    above = Fraction(0) if high == 1 else Fraction(context.ln(high).next_plus(context))
-    return below, above
+    # Near 1 the logarithm is about x - 1, and the digits lost there are made up for. So neither side is rounded to 1,
+    # whose logarithm is exactly 0: the number next to 0 would be 10^-1000000000, and no Fraction can hold that.
+    away = abs(x - 1)
+    lost = max(0, away.denominator.bit_length() - away.numerator.bit_length()) // 3 + 1
+    low, high = _decimals(x, digits + 8 + lost)
+    return Fraction(context.ln(low).next_minus(context)), Fraction(context.ln(high).next_plus(context))
 
 
 def sqrt(x: Fraction, digits: int = DIGITS) -> Enclosure:
