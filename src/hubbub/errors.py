@@ -5,7 +5,8 @@ HubbubError
 ├── BudgetError       HB2xx  a cap would be passed
 ├── LedgerError       HB3xx  the ledger cannot be used, or must not be trusted
 ├── ConfigError       HB4xx  hubbub.yaml says something that cannot be
-└── MechanismError    HB6xx  a mechanism is used outside what it promises
+├── MechanismError    HB6xx  a mechanism is used outside what it promises
+└── RunError          HB9xx  the engine failed after the charge: one constant message
 
 Each carries a stable code, a public message that never holds a value from the data, and a remedy.
 """
@@ -42,3 +43,7 @@ class ConfigError(HubbubError):
 
 class MechanismError(HubbubError):
     """A mechanism is used outside what it promises."""
+
+
+class RunError(HubbubError):
+    """Something failed after the charge; the message is the same whatever it was."""

@@ -20,9 +20,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "config": frozenset({"errors", "core", "accounting"}),
     "curator": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config"}),
     "audit": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql"}),
-    "demo": frozenset({"errors", "core", "curator"}),
+    "demo": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "engines", "curator"}),
     "cli": frozenset({"errors", "core", "accounting", "config", "curator", "demo", "audit", "sql"}),
     "__init__": frozenset({"errors", "core", "curator"}),
+    "__main__": frozenset({"cli"}),
 }
 
 
