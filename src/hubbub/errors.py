@@ -5,6 +5,7 @@ HubbubError
 ├── BudgetError       HB2xx  a cap would be passed
 ├── LedgerError       HB3xx  the ledger cannot be used, or must not be trusted
 ├── ConfigError       HB4xx  hubbub.yaml says something that cannot be
+├── QueryError        HB5xx  a query that cannot be answered privately, refused before anything is charged
 ├── MechanismError    HB6xx  a mechanism is used outside what it promises
 └── RunError          HB9xx  the engine failed after the charge: one constant message
 
@@ -47,3 +48,16 @@ class MechanismError(HubbubError):
 
 class RunError(HubbubError):
     """Something failed after the charge; the message is the same whatever it was."""
+
+
+class QueryError(HubbubError):
+    """A query that cannot be answered privately; decided from its text and the declarations alone, at no cost.
+
+    HB500 to HB529 come from reading and binding the text, later ones from planning. `position` is (line, column) of
+    the words concerned, both counted from 1.
+    """
+
+    def __init__(self, code: str, message: str, remedy: str = "", position: tuple[int, int] | None = None) -> None:
+        self.position = position
+        place = f"line {position[0]}, column {position[1]}: " if position else ""
+        super().__init__(code, f"{place}{message} Nothing was run or charged.", remedy)
