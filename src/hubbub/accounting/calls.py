@@ -1,0 +1,103 @@
+"""What the ledger is asked to do: charge a request, keep a release, note a policy or a forfeit."""
+
+from dataclasses import dataclass
+
+from hubbub.accounting.chain import Entry, Kind, facts_text, request_hash
+from hubbub.accounting.policy import Cap
+from hubbub.accounting.price import Price, price
+from hubbub.accounting.refusal import Spent
+from hubbub.accounting.turns import Call
+from hubbub.core.events import Event
+from hubbub.errors import ParameterError
+
+_KEY_LENGTH = 200
+_QUERY_LENGTH = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What an analyst asks to spend on: the mechanism's facts and the question in canonical text, under a key.
+
+    A key belongs to one analyst: the same key of another analyst is another key. `version` names the state of the data.
+    """
+
+    analyst: str
+    dataset: str
+    version: str
+    event: Event
+    query: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A durable charge; `release` is what it paid for, where that is already recorded."""
+
+    entry: Entry
+    release: bytes | None = None
+    replayed: bool = False
+
+    @property
+    def sequence(self) -> int:
+        """The charge's number in the ledger."""
+        return self.entry.sequence
+
+
+class Charging(Call):
+    """A request on its way to a charge or a refusal (the cap that refuses, its total, all caps with their totals)."""
+
+    __slots__ = ("digest", "facts", "key", "outcome", "price", "refusal", "request")
+
+    def __init__(self, request: Request) -> None:
+        super().__init__()
+        self.request = request
+        self.key = (request.analyst, request.key)
+        self.price: Price = price(request.event)
+        self.facts: str = facts_text(request.event)
+        self.digest = _checked(request, self.facts)
+        self.outcome: Charge | None = None
+        self.refusal: tuple[Cap, Price, list[Spent]] | None = None
+
+
+class Recording(Call):
+    """A release on its way to be kept."""
+
+    __slots__ = ("body", "charge", "key", "outcome")
+
+    def __init__(self, charge: Charge, body: bytes) -> None:
+        super().__init__()
+        self.charge = charge
+        self.key = (charge.entry.analyst, charge.entry.key)
+        self.body = body
+        self.outcome = b""
+
+
+class Noting(Call):
+    """A policy or a forfeit: an entry without a request, and what it adds to the totals."""
+
+    __slots__ = ("facts", "kind", "losses")
+
+    def __init__(self, kind: Kind, facts: str, losses: dict[str, Price]) -> None:
+        super().__init__()
+        self.kind: Kind = kind
+        self.facts = facts
+        self.losses = losses
+
+
+AnyCall = Charging | Recording | Noting
+
+
+def _checked(request: Request, facts: str) -> bytes:
+    """Check what the analyst wrote, and hash what was asked for."""
+    if not 0 < len(request.key) <= _KEY_LENGTH or len(request.query) > _QUERY_LENGTH:
+        raise ParameterError(
+            "HB123", f"a key has 1 to {_KEY_LENGTH} characters, and a query at most {_QUERY_LENGTH}.", "Shorten it."
+        )
+    texts = f"{request.version}{request.query}{request.key}"
+    try:
+        texts.encode()
+    except UnicodeEncodeError as error:
+        raise ParameterError("HB123", "the request is not text that can be written down.", "Send UTF-8.") from error
+    if "\0" in texts:
+        raise ParameterError("HB123", "the request contains a NUL character.", "Leave it out.")
+    return request_hash(request.dataset, facts, request.query)

@@ -1,0 +1,104 @@
+"""The chain: what an entry of the ledger holds, its canonical bytes, and the hash that binds it to all before it.
+
+An entry's hash is SHA-256 over the previous hash, two more hashes of fixed length and the text fields joined by NUL,
+which no field may contain; so two different entries never have the same bytes. Numbers are written in decimal, facts as
+JSON with sorted keys and no spaces. Anyone with this paragraph and the file can check a ledger.
+"""
+
+import json
+from functools import lru_cache
+from hashlib import sha256
+from typing import Literal, NamedTuple
+
+from hubbub.core.events import Event, to_facts
+
+Kind = Literal["policy", "charge", "release", "forfeit"]
+
+#: Where an entry has no request (a policy, a forfeit).
+NO_HASH = bytes(32)
+
+_encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
+
+
+class Mark(NamedTuple):
+    """A place in the chain of one ledger: all that an anchor has to remember."""
+
+    ledger: str
+    sequence: int
+    hash: bytes
+
+
+class Entry(NamedTuple):
+    """One entry, as it is stored; entries are only ever added."""
+
+    sequence: int
+    kind: Kind
+    time: int  # microseconds since 1970, UTC, as the writer's clock had it
+    analyst: str
+    dataset: str
+    version: str
+    facts: str  # a charge: the mechanism; a release: its length and hash; a policy; what was forfeited
+    query: str
+    key: str
+    charge: int  # for a release, the charge that paid for it; else 0
+    request: bytes
+    config: bytes
+    previous: bytes
+    hash: bytes
+
+
+def canonical(value: object) -> str:
+    """Write JSON in the one form that is hashed.
+
+    >>> canonical({"b": 1, "a": ["ε", None]})
+    '{"a":["ε",null],"b":1}'
+    """
+    return _encode(value)
+
+
+@lru_cache(maxsize=65536)
+def facts_text(event: Event) -> str:
+    """Write an event's facts in canonical form."""
+    return canonical(to_facts(event))
+
+
+def genesis(ledger: str) -> bytes:
+    """Give the hash that stands before the first entry of a ledger."""
+    return sha256(f"hubbub ledger\0{ledger}".encode()).digest()
+
+
+def request_hash(dataset: str, facts: str, query: str) -> bytes:
+    """Hash what an analyst asked for: which data set, which mechanism, which question.
+
+    The version of the data is left out, since the analyst does not choose it: a retry after an update of the data is
+    still the same request, and is answered with the release that the first one paid for.
+    """
+    return sha256(f"{dataset}\0{facts}\0{query}".encode()).digest()
+
+
+def link(
+    previous: bytes, config: bytes, request: bytes, sequence: int, kind: str, time: int, analyst: str, dataset: str,
+    version: str, facts: str, query: str, key: str, charge: int,
+) -> bytes:  # fmt: skip
+    """Hash an entry's canonical bytes.
+
+    Theorem (Hash chain). Two ledgers of the same identity and the same newest hash hold the same entries in the same
+    order, unless a collision of SHA-256 is at hand: the bytes determine all fields, so equal hashes mean equal fields,
+    equal `previous` among them, and so on down to the genesis.
+    Assumes  collision resistance of SHA-256; no field contains NUL (refused at the border).
+    Tested   tests/accounting/test_chain.py::test_every_field_is_bound_by_the_hash
+             tests/accounting/test_verify.py::test_every_single_edit_of_an_entry_is_found
+    """
+    text = (f"{sequence}\0{kind}\0{time}\0{analyst}\0{dataset}\0{version}\0{facts}\0{query}\0{key}\0{charge}").encode()
+    return sha256(previous + config + request + text).digest()
+
+
+def append(
+    previous: bytes, sequence: int, kind: Kind, time: int, *, config: bytes, facts: str, analyst: str = "",
+    dataset: str = "", version: str = "", query: str = "", key: str = "", charge: int = 0, request: bytes = NO_HASH,
+) -> Entry:  # fmt: skip
+    """Make the entry that follows `previous`."""
+    digest = link(previous, config, request, sequence, kind, time, analyst, dataset, version, facts, query, key, charge)
+    return Entry(
+        sequence, kind, time, analyst, dataset, version, facts, query, key, charge, request, config, previous, digest
+    )

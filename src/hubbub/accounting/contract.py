@@ -1,0 +1,287 @@
+"""The contract: the part of hubbub.yaml that budgets are made of, read and checked. No I/O here.
+
+What cannot be is refused, with the place in the file: unknown keys (with the nearest known one), caps of nothing, caps
+that contradict each other, members and data sets that do not exist. A cap without a δ has the δ of its data set. The
+parts that say where data is and what it looks like are known by name, and read by others.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import NoReturn, cast
+
+import yaml
+
+from hubbub.accounting.filters import Budget
+from hubbub.accounting.policy import Cap, Policy, Scope
+from hubbub.core import numbers
+from hubbub.errors import ConfigError, ParameterError
+
+#: Every key that hubbub.yaml may have, by the place where it stands. Whoever reads a new key adds it here.
+KEYS: Mapping[str, frozenset[str]] = {
+    "": frozenset({"version", "datasets", "analysts", "groups", "ledger", "engine"}),
+    "datasets.*": frozenset({"source", "unit", "relation", "columns", "public", "unique", "budget"}),
+    "datasets.*.unit": frozenset({"column", "groups", "rows", "entity"}),
+    "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden"}),
+    "datasets.*.budget": frozenset({"epsilon", "delta", "per_query", "renewal"}),
+    "datasets.*.budget.renewal": frozenset({"per", "epsilon", "delta"}),
+    "ledger": frozenset({"database", "anchor"}),
+    "engine": frozenset({"memory", "disk", "threads", "seconds"}),
+    "cap": frozenset({"epsilon", "delta"}),
+}
+
+_NAME = re.compile(r"[\w.@+-]{1,100}")
+_NAMES = "A name has 1 to 100 letters, digits or any of . _ @ + - and no spaces."
+_CLOSED = "A cap of 0 allows nothing: to close a data set to somebody, leave their cap out."
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the ledger and its anchor are, as far as hubbub.yaml says; paths are relative to that file."""
+
+    database: str | None
+    anchor: str | None
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, but a key that stands twice is refused instead of the last one winning."""
+
+
+def _mapping_once(loader: _Loader, node: yaml.MappingNode) -> dict[object, object]:
+    seen: set[object] = set()
+    for key_node, _ in node.value:
+        if key_node.tag == "tag:yaml.org,2002:merge":
+            continue
+        key = loader.construct_object(key_node)
+        if not isinstance(key, str | int | float | bool | None):
+            raise ConfigError("HB408", f"line {key_node.start_mark.line + 1} has a name that is not text.", _NAMES)
+        if key in seen:
+            raise ConfigError(
+                "HB406", f"line {key_node.start_mark.line + 1} gives {key!r} again.", "Keep one of the two."
+            )
+        seen.add(key)
+    return loader.construct_mapping(node, deep=True)
+
+
+_Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping_once)
+
+
+def load(text: str) -> object:
+    """Read YAML, safely, and refuse a key that stands twice in one place."""
+    try:
+        return cast(object, _Loader(text).get_single_data())
+    except yaml.YAMLError as error:
+        where = getattr(error, "problem_mark", None)
+        line = f" (line {where.line + 1})" if where is not None else ""
+        raise ConfigError(
+            "HB400", f"the file is not YAML{line}.", "Check indentation, colons and quotes there."
+        ) from error
+
+
+def parse(text: str) -> Policy:
+    """Read the policy in the text of hubbub.yaml."""
+    return read(load(text))
+
+
+def places(document: object) -> Places:
+    """Read where the ledger and its anchor are to be."""
+    entries = mapping(mapping(document, "").get("ledger", {}), "ledger")
+    known(entries, "ledger", KEYS["ledger"])
+    for key, value in entries.items():
+        if not isinstance(value, str) or not value:
+            refuse("HB403", f"ledger.{key}", "is not a path", "Write the path of a file.")
+    return Places(cast(str | None, entries.get("database")), cast(str | None, entries.get("anchor")))
+
+
+def read(document: object) -> Policy:
+    """Read the policy in a document (what YAML or JSON makes of hubbub.yaml)."""
+    top = mapping(document, "")
+    known(top, "", KEYS[""])
+    places(top)
+    version = top.get("version", "missing")
+    if version != 1 or isinstance(version, bool):
+        refuse("HB409", "version", f"is {version}, and this hubbub reads version 1", "Write `version: 1`.")
+    datasets: dict[str, tuple[Cap, ...]] = {}
+    public: set[str] = set()
+    for name, value in named(top.get("datasets"), "datasets").items():
+        caps = _dataset(name, value)
+        if caps is None:
+            public.add(name)
+        else:
+            datasets[name] = caps
+    if not datasets and not public:
+        refuse("HB402", "datasets", "names no data set", "Add one, with a budget.")
+    analysts: dict[str, dict[str, Cap]] = {}
+    for name, value in named(top.get("analysts", {}), "analysts").items():
+        analysts[name] = _caps(value, f"analysts.{name}", "analyst", name, datasets, public)
+    groups: dict[str, tuple[tuple[str, ...], dict[str, Cap]]] = {}
+    for name, value in named(top.get("groups", {}), "groups").items():
+        path = f"groups.{name}"
+        members = _members(mapping(value, path), path, analysts)
+        rest = {key: cap for key, cap in mapping(value, path).items() if key != "members"}
+        if not rest:
+            refuse("HB402", path, "has no cap", f"Add one, such as `{next(iter(datasets), 'visits')}: {{epsilon: 1}}`.")
+        groups[name] = (members, _caps(rest, path, "group", name, datasets, public))
+    for members, _ in groups.values():
+        for member in members:
+            analysts.setdefault(member, {})
+    _contradictions(analysts, groups)
+    return Policy(datasets, analysts, groups)
+
+
+def _dataset(name: str, value: object) -> tuple[Cap, ...] | None:
+    path = f"datasets.{name}"
+    entry = mapping(value, path)
+    known(entry, path, KEYS["datasets.*"])
+    is_public = entry.get("public", False)
+    if not isinstance(is_public, bool):
+        refuse("HB403", f"{path}.public", "is neither true nor false", "Write true or false.")
+    if is_public:
+        if "budget" in entry:
+            refuse("HB406", f"{path}.budget", "is a budget on public data", "Leave out `budget` or `public`.")
+        return None
+    if "budget" not in entry:
+        refuse("HB402", f"{path}.budget", "is missing", "Write `budget: {epsilon: …}`, or `public: true`.")
+    path += ".budget"
+    terms = mapping(entry["budget"], path)
+    known(terms, path, KEYS["datasets.*.budget"])
+    lifetime = _budget(terms, path, Fraction(0))
+    caps = [Cap("dataset", name, name, lifetime)]
+    if "per_query" in terms:
+        most = _number(terms["per_query"], f"{path}.per_query", numbers.epsilon)
+        if most > lifetime.epsilon:
+            _above(f"{path}.per_query", most, f"{path}.epsilon", lifetime.epsilon)
+        caps.insert(0, Cap("query", "one", name, Budget(most, lifetime.delta)))
+    if "renewal" in terms:
+        path += ".renewal"
+        renewal = mapping(terms["renewal"], path)
+        known(renewal, path, KEYS["datasets.*.budget.renewal"])
+        per = renewal.get("per")
+        if per not in ("day", "month"):
+            refuse("HB403", f"{path}.per", f"is {per!r}", "Write `day` or `month`.")
+        again = _budget(renewal, path, lifetime.delta)
+        _within(again, path, lifetime, f"datasets.{name}.budget")
+        caps.append(Cap("dataset", name, name, again, per))
+    return tuple(caps)
+
+
+def _budget(terms: Mapping[str, object], path: str, inherited: Fraction) -> Budget:
+    if "epsilon" not in terms:
+        refuse("HB402", f"{path}.epsilon", "is missing", "Write how much may be spent, such as `epsilon: 1`.")
+    epsilon = _number(terms["epsilon"], f"{path}.epsilon", numbers.epsilon)
+    return Budget(epsilon, _number(terms["delta"], f"{path}.delta", numbers.delta) if "delta" in terms else inherited)
+
+
+def _caps(
+    value: object, path: str, scope: Scope, name: str, datasets: Mapping[str, tuple[Cap, ...]], public: set[str]
+) -> dict[str, Cap]:
+    caps = {}
+    for dataset, terms in mapping(value, path).items():
+        if dataset in public:
+            refuse(
+                "HB406", f"{path}.{dataset}", "is a cap on public data", "Leave it out: public data needs no budget."
+            )
+        if dataset not in datasets:
+            unknown("HB405", f"{path}.{dataset}", dataset, "data set", datasets)
+        known(mapping(terms, f"{path}.{dataset}"), f"{path}.{dataset}", KEYS["cap"])
+        (lifetime,) = [cap.budget for cap in datasets[dataset] if cap.scope == "dataset" and cap.per is None]
+        budget = _budget(mapping(terms, f"{path}.{dataset}"), f"{path}.{dataset}", lifetime.delta)
+        _within(budget, f"{path}.{dataset}", lifetime, f"datasets.{dataset}.budget")
+        caps[dataset] = Cap(scope, name, dataset, budget)
+    return caps
+
+
+def _members(group: Mapping[str, object], path: str, analysts: Mapping[str, object]) -> tuple[str, ...]:
+    members = group.get("members")
+    if not isinstance(members, list) or not members:
+        refuse("HB407", f"{path}.members", "names nobody", "List the analysts: `members: [ana, ben]`.")
+    for place, member in enumerate(members):
+        if not isinstance(member, str) or not _NAME.fullmatch(member):
+            refuse("HB408", f"{path}.members[{place}]", f"is {member!r}, which is not a name", _NAMES)
+        if members.count(member) > 1:
+            refuse("HB407", f"{path}.members", f"names {member} twice", "Name everybody once.")
+        # a slip here would leave somebody outside the group's cap, so a name that looks like one is not let through
+        near = [] if member in analysts else get_close_matches(member, analysts, 1, 0.75)
+        if near:
+            refuse(
+                "HB407", f"{path}.members[{place}]", f"is {member!r}, and the analysts have {near[0]!r}",
+                f"Write {near[0]!r}; or, if {member!r} is somebody else, add `{member}: {{}}` under analysts.",
+            )  # fmt: skip
+    return tuple(members)
+
+
+def _contradictions(
+    analysts: Mapping[str, Mapping[str, Cap]], groups: Mapping[str, tuple[tuple[str, ...], Mapping[str, Cap]]]
+) -> None:
+    for group, (members, caps) in groups.items():
+        for member in members:
+            for dataset in caps.keys() & analysts[member].keys():
+                own, shared = analysts[member][dataset].budget, caps[dataset].budget
+                _within(own, f"analysts.{member}.{dataset}", shared, f"groups.{group}.{dataset}")
+
+
+def _within(inner: Budget, path: str, outer: Budget, above: str) -> None:
+    """A cap that another one makes unreachable is a slip in one of the two."""
+    if inner.epsilon > outer.epsilon:
+        _above(f"{path}.epsilon", inner.epsilon, f"{above}.epsilon", outer.epsilon)
+    if inner.delta > outer.delta:
+        _above(f"{path}.delta", inner.delta, f"{above}.delta", outer.delta)
+
+
+def _above(path: str, value: Fraction, above: str, limit: Fraction) -> NoReturn:
+    why = f"is {numbers.brief(value)}, above {above}, which is {numbers.brief(limit)}, and could never be reached"
+    refuse("HB406", path, why, "Lower the one or raise the other.")
+
+
+def mapping(value: object, path: str) -> dict[str, object]:
+    """Accept a mapping whose keys are text."""
+    if not isinstance(value, dict):
+        refuse("HB403", path or "the file", "is not a list of `name: value`", "See the example in the README.")
+    for key in value:
+        if not isinstance(key, str):
+            refuse(
+                "HB408", f"{path}.{key}".lstrip("."), f"has the name {key!r}, which is not text", "Put it in quotes."
+            )
+    return value
+
+
+def named(value: object, path: str) -> dict[str, object]:
+    """Accept a mapping whose keys are names."""
+    if value is None:
+        refuse("HB402", path, "is missing or empty", f"Add something under `{path}:`.")
+    entries = mapping(value, path)
+    for name in entries:
+        if not _NAME.fullmatch(name):
+            refuse("HB408", f"{path}.{name!r}", "is not a name", _NAMES)
+    return entries
+
+
+def known(entries: Mapping[str, object], path: str, keys: frozenset[str]) -> None:
+    """Refuse a key that is not one of these."""
+    for key in entries:
+        if key not in keys:
+            unknown("HB401", f"{path}.{key}".lstrip("."), key, "key", keys)
+
+
+def unknown(code: str, path: str, name: str, what: str, names: Collection[str]) -> NoReturn:
+    """Refuse a name that nothing has, with the nearest that exists."""
+    near = get_close_matches(name, names, 1)
+    hint = f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(sorted(names)) or 'none'}."
+    refuse(code, path, f"is not a known {what}", hint)
+
+
+def _number(value: object, path: str, accept: Callable[..., Fraction]) -> Fraction:
+    try:
+        return accept(value, path)
+    except ParameterError as error:
+        remedy = error.remedy
+        if value == 0 and not isinstance(value, bool):
+            remedy = "Leave it out: without a δ there is none." if path.endswith("delta") else _CLOSED
+        raise ConfigError("HB404", error.message, remedy) from error
+
+
+def refuse(code: str, path: str, why: str, remedy: str) -> NoReturn:
+    """Refuse what stands at that place in the file."""
+    raise ConfigError(code, f"{path} {why}.", remedy)

@@ -1,0 +1,170 @@
+"""Deciding: what becomes of each call of a group, in order, on the totals as they are under the writer's lock."""
+
+import json
+from hashlib import sha256
+
+from hubbub.accounting.calls import Charge, Charging, Noting, Recording, Request
+from hubbub.accounting.chain import Entry, append, canonical
+from hubbub.accounting.filters import admits
+from hubbub.accounting.policy import DAY, Cap, Policy
+from hubbub.accounting.price import ZERO, Price
+from hubbub.accounting.store import Found, Head, Store, Total
+from hubbub.errors import LedgerError, ParameterError
+
+#: Microseconds by which a clock may step back (time servers do that); further back, no charge is made.
+TOLERANCE = 300_000_000
+
+
+class Totals:
+    """The totals of the caps, remembered for as long as nobody else writes."""
+
+    def __init__(self, store: Store, policy: Policy) -> None:
+        self.policy = policy
+        self._store = store
+        self._spent: dict[str, Price] = {}
+        self._caps: dict[tuple[str, str, int], tuple[tuple[str, Cap], ...]] = {}
+
+    def caps(self, analyst: str, dataset: str, time: int) -> tuple[tuple[str, Cap], ...]:
+        """Give the caps with the names of their totals at that time; that on a single query has no total."""
+        place = (analyst, dataset, time // DAY)
+        caps = self._caps.get(place)
+        if caps is None:
+            found = self.policy.caps(analyst, dataset)
+            caps = self._caps[place] = tuple((cap.at(time) if cap.scope != "query" else "", cap) for cap in found)
+        return caps
+
+    def spent(self, label: str) -> Price:
+        """Give a total, read under the lock or remembered."""
+        if not label:
+            return ZERO
+        spent = self._spent.get(label)
+        if spent is None:
+            text = self._store.totals([label]).get(label)
+            spent = self._spent[label] = ZERO if text is None else Price.from_json(json.loads(text))
+        return spent
+
+    def set(self, label: str, spent: Price) -> None:
+        """Remember a new total. If its transaction fails, the ledger stops, and nobody asks again."""
+        self._spent[label] = spent
+
+    def forget(self) -> None:
+        """Another process wrote: read again."""
+        self._spent.clear()
+
+
+class Turn:
+    """One transaction in the making."""
+
+    __slots__ = ("_behind", "_fresh", "_totals", "changed", "config", "entries", "hash", "releases", "sequence", "time")
+
+    def __init__(self, head: Head, clock: int, totals: Totals) -> None:
+        self.sequence = head.sequence
+        self.hash = head.hash
+        self.config = head.config
+        # time stands still where the clock steps back, so that an old day's or month's budget cannot come again
+        self.time = max(clock, head.time)
+        self.entries: list[Entry] = []
+        self.releases: dict[int, bytes] = {}
+        self.changed: dict[str, int] = {}
+        self._behind = head.time - clock
+        self._totals = totals
+        self._fresh: dict[tuple[str, str], Entry] = {}
+
+    def charge(self, call: Charging, found: Found | None) -> None:
+        """Replay, refuse or charge."""
+        fresh = self._fresh.get(call.key)
+        if fresh is not None:
+            found = Found(fresh, None)
+        if found is not None:
+            if found.entry.request == call.digest:
+                call.outcome = Charge(found.entry, found.release, replayed=True)
+            else:
+                call.error = _reused(call.request)
+            return
+        call.error = self._unready()
+        if call.error is not None:
+            return
+        request, loss, totals = call.request, call.price, self._totals
+        caps = totals.caps(request.analyst, request.dataset, self.time)
+        before = [totals.spent(label) for label, _ in caps]
+        for (_, cap), spent in zip(caps, before, strict=True):
+            if not admits(cap.budget, spent, loss):
+                call.refusal = (cap, spent, [(each, sum_) for (_, each), sum_ in zip(caps, before, strict=True)])
+                return
+        entry = append(
+            self.hash, self.sequence + 1, "charge", self.time, config=self.config, facts=call.facts,
+            analyst=request.analyst, dataset=request.dataset, version=request.version, query=request.query,
+            key=request.key, request=call.digest,
+        )  # fmt: skip
+        self._add(entry)
+        self._fresh[call.key] = entry
+        for (label, _), spent in zip(caps, before, strict=True):
+            if label:
+                totals.set(label, spent + loss)
+                self.changed[label] = entry.sequence
+        call.outcome = Charge(entry)
+
+    def record(self, call: Recording, found: Found | None) -> None:
+        """Keep the first release of a charge, and answer every later one with it."""
+        charge = call.charge.entry
+        if found is None or found.entry != charge:
+            call.error = LedgerError(
+                "HB315", "this charge is not in the ledger.", "Record what a charge here paid for."
+            )
+            return
+        kept = self.releases.get(charge.sequence) if found.release is None else found.release
+        if kept is not None:
+            call.outcome = kept
+            return
+        facts = canonical({"bytes": len(call.body), "sha256": sha256(call.body).hexdigest()})
+        self._add(append(
+            self.hash, self.sequence + 1, "release", self.time, config=self.config, facts=facts, analyst=charge.analyst,
+            dataset=charge.dataset, version=charge.version, key=charge.key, charge=charge.sequence,
+            request=charge.request,
+        ))  # fmt: skip
+        self.releases[charge.sequence] = call.outcome = call.body
+
+    def note(self, call: Noting, clock: int) -> None:
+        """Add a policy, where it is not the one in force, or a forfeit."""
+        config = self._totals.policy.hash
+        if call.kind == "policy" and self.config == config:
+            return
+        if call.kind == "forfeit":
+            self.time = clock  # the one entry that may turn the clock back: the owner has looked at it
+        self._add(append(self.hash, self.sequence + 1, call.kind, self.time, config=config, facts=call.facts))
+        for label, loss in call.losses.items():
+            self._totals.set(label, self._totals.spent(label) + loss)
+            self.changed[label] = self.sequence
+
+    def totals(self) -> dict[str, Total]:
+        """Give the changed totals as they are stored."""
+        return {
+            label: Total(canonical(self._totals.spent(label).to_json()), number)
+            for label, number in self.changed.items()
+        }
+
+    def _add(self, entry: Entry) -> None:
+        self.entries.append(entry)
+        self.sequence, self.hash, self.config = entry.sequence, entry.hash, entry.config
+
+    def _unready(self) -> LedgerError | None:
+        """Say why no charge at all can be made now."""
+        if self.config != self._totals.policy.hash:
+            return LedgerError(
+                "HB312", "another process opened this ledger with another policy. Nothing was charged.",
+                "Restart with the same hubbub.yaml.",
+            )  # fmt: skip
+        if self._behind > TOLERANCE:
+            return LedgerError(
+                "HB311",
+                f"the clock stands {self._behind // 60_000_000} minutes before the newest entry. Nothing was charged.",
+                "Set the clock. If the entry has the wrong time: hubbub admin forfeit --epsilon … goes on from here.",
+            )
+        return None
+
+
+def _reused(request: Request) -> ParameterError:
+    return ParameterError(
+        "HB124", f"the key {request.key!r} was used by {request.analyst} for another request. Nothing was charged.",
+        "Take a new key for a new request; keep the old one to get the old answer again.",
+    )  # fmt: skip

@@ -1,0 +1,222 @@
+"""The ledger: the one place where privacy is spent.
+
+Everything that touches data asks `charge` first. It returns only when the charge is on the disk, under every cap at
+once, and only then may the data be touched: a crash costs budget, never privacy. `record` keeps what the charge paid
+for, and returns what may be handed out: a charge has one release, whoever retries and however often.
+"""
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import NoReturn, Self
+
+from hubbub.accounting.anchor import Anchor
+from hubbub.accounting.calls import AnyCall, Charge, Charging, Noting, Recording, Request
+from hubbub.accounting.chain import Mark
+from hubbub.accounting.deciding import Totals, Turn
+from hubbub.accounting.policy import Policy
+from hubbub.accounting.refusal import refuse
+from hubbub.accounting.store import Head, OnStep, Snapshot, Store
+from hubbub.accounting.turns import Call, Turns
+from hubbub.accounting.verify import Verification, verify
+from hubbub.errors import HubbubError, LedgerError
+
+
+def now() -> int:
+    """Read the wall clock in microseconds."""
+    return time.time_ns() // 1000
+
+
+def no_step(_: str) -> None:
+    """Do nothing: only campaigns stop at a step."""
+
+
+class Ledger:
+    """A verified ledger under a policy. Safe to use from many threads; another process opens its own."""
+
+    def __init__(self, store: Store, policy: Policy, anchor: Anchor, clock: Callable[[], int], on_step: OnStep) -> None:
+        """Use `Ledger.open`, which verifies."""
+        self.policy = policy
+        self._store = store
+        self._anchor = anchor
+        self._clock = clock
+        self._on_step = on_step
+        self._head = Head(-1, b"", 0, b"")
+        self._totals = Totals(store, policy)
+        self._turns: Turns[AnyCall] = Turns(self._serve)
+        self._stopped: LedgerError | None = None
+        self._process = os.getpid()
+
+    @classmethod
+    def open(
+        cls, store: Store, *, policy: Policy, anchor: Anchor, clock: Callable[[], int] = now, on_step: OnStep = no_step
+    ) -> Self:
+        """Verify everything, and refuse a ledger that was edited, cut short or restored; note a new policy in it."""
+        verification = examine(store, anchor)
+        verification.refuse()
+        if verification.anchor is None:
+            anchor.reset(verification.head)
+        else:
+            anchor.write(verification.head)  # an anchor that cannot be written must show before anything is charged
+        ledger = cls(store, policy, anchor, clock, on_step)
+        ledger.note(Noting("policy", policy.text, {}))
+        return ledger
+
+    def charge(self, request: Request) -> Charge:
+        """Spend, durably, under all caps at once; or raise, and nothing was spent.
+
+        Theorem (Adaptive queries). Let an analyst choose each query by the answers so far, and let each be answered
+        with noise whose loss is charged first and refused where a cap of ε would be passed. Then the whole transcript,
+        refusals included, is ε-private: refusals are a function of queries and earlier charges, and along every
+        transcript t the losses sum to at most ε, that is S(f_t)/λ ≤ ε for equal scales λ (Dwork, McSherry, Nissim and
+        Smith 2006, Theorem 1, with λ = max_t S(f_t)/ε).
+        Assumes  the answer is drawn after the charge returned; the event states the mechanism's true facts.
+        Charges  the price of the event, to each cap; the filters say what that means for δ > 0.
+        Tested   tests/accounting/test_adaptive.py::test_refusals_depend_on_the_queries_alone
+                 tests/accounting/test_adaptive.py::test_the_loss_of_every_transcript_is_at_most_the_budget
+        """
+        self._usable()
+        self.policy.caps(request.analyst, request.dataset)  # raises where the analyst or the data set is unknown
+        call = Charging(request)
+        self._take(call)
+        if call.outcome is not None:
+            return call.outcome
+        if call.refusal is None:
+            raise LedgerError("HB301", "the ledger stopped.", "Restart hubbub: the start verifies the ledger.")
+        cap, spent, caps = call.refusal
+        raise refuse(cap, spent, call.price, caps, request.analyst)
+
+    def record(self, charge: Charge, release: bytes) -> bytes:
+        """Keep what a charge paid for, durably, and return what may be handed out: the first release of the charge."""
+        self._usable()
+        call = Recording(charge, bytes(release))
+        self._take(call)
+        return call.outcome
+
+    def note(self, call: Noting) -> None:
+        """Add an entry of the curator's own: see `forfeit`."""
+        self._usable()
+        self._take(call)
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Look at the whole ledger as it is now."""
+        self._usable()
+        return self._store.snapshot()
+
+    def verify(self) -> Verification:
+        """Derive everything again, now."""
+        self._usable()
+        return examine(self._store, self._anchor)
+
+    def time(self) -> int:
+        """Give the time that a charge would have now."""
+        return max(self._clock(), self._head.time)
+
+    def close(self) -> None:
+        """Make the anchor durable and let go of the database."""
+        if self._process == os.getpid():
+            self._stopped = self._stopped or LedgerError("HB314", "this ledger was closed.", "Open it again.")
+            try:
+                self._anchor.close()
+            finally:
+                self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _usable(self) -> None:
+        if self._stopped is not None:
+            _raise(self._stopped)
+        if os.getpid() != self._process:
+            raise LedgerError(
+                "HB313", "this ledger was opened by another process, before a fork. Nothing was charged.",
+                "Open the ledger in the process that uses it.",
+            )  # fmt: skip
+
+    def _take(self, call: AnyCall) -> None:
+        self._turns.take(call)
+        if call.error is not None:
+            _raise(call.error)
+
+    def _serve(self, calls: Sequence[AnyCall]) -> None:
+        """Serve a group in one transaction; an error that leaves the disk in doubt stops the ledger for good."""
+        try:
+            if self._stopped is None:
+                self._transact(calls)
+            else:
+                _fail(calls, self._stopped)
+        except BaseException as error:
+            # nobody knows now what the disk has: no call is served before a start has verified the ledger
+            self._store.rollback()
+            self._stopped = LedgerError(
+                "HB301", f"the ledger stopped after an error: {error}", "Restart hubbub: the start verifies the ledger."
+            )
+            self._stopped.__cause__ = error
+            _fail(calls, self._stopped)
+            if not isinstance(error, Exception):
+                raise
+
+    def _transact(self, calls: Sequence[AnyCall]) -> None:
+        try:
+            head = self._store.begin()
+        except LedgerError as error:
+            if error.code != "HB303":
+                raise
+            _fail(calls, error)
+            return
+        self._on_step("begun")
+        if head != self._head:
+            if head.sequence <= self._head.sequence:
+                raise LedgerError(
+                    "HB307", "the database was replaced while in use.", "Restart: that says what is wrong."
+                )
+            self._head = head
+            self._totals.forget()
+        clock = self._clock()
+        turn = Turn(head, clock, self._totals)
+        found = self._store.recall([call.key for call in calls if not isinstance(call, Noting)])
+        for call in calls:
+            if isinstance(call, Charging):
+                turn.charge(call, found.get(call.key))
+            elif isinstance(call, Recording):
+                turn.record(call, found.get(call.key))
+            else:
+                turn.note(call, clock)
+        if not turn.entries:
+            self._store.rollback()
+            return
+        self._store.commit(turn.entries, turn.totals(), turn.releases, self._on_step)
+        self._on_step("committed")
+        self._head = Head(turn.sequence, turn.hash, turn.time, turn.config)
+        # after the commit, never before: an anchor ahead of the database would lock an honest owner out
+        self._anchor.write(Mark(self._store.ledger, turn.sequence, turn.hash))
+        self._on_step("anchored")
+
+
+def examine(store: Store, anchor: Anchor) -> Verification:
+    """Verify a ledger against its anchor."""
+    for last in (False, True):
+        # the anchor first: read after the database, it could be ahead by what was written in between
+        mark = anchor.read()
+        with store.snapshot() as snapshot:
+            verification = verify(snapshot, mark)
+        if last or mark is not None or verification.sound:
+            break  # else another process may have made the anchor just now
+    return verification
+
+
+def _fail(calls: Sequence[Call], error: HubbubError) -> None:
+    for call in calls:
+        call.error = error
+
+
+def _raise(error: HubbubError) -> NoReturn:
+    """Raise an error that several threads may raise: each its own copy, or their tracebacks would mix."""
+    raise type(error)(error.code, error.message, error.remedy) from error.__cause__

@@ -1,0 +1,153 @@
+"""The policy: which caps a charge must pass. No I/O here; `contract` reads it from hubbub.yaml.
+
+A charge passes every cap at once or is refused: the cap on a single query, that of the analyst, those of the groups the
+analyst is in, that of the data set and, where the owner renews the budget, that of the calendar day or month. Whoever
+asks about a data set needs a cap on it, an own one or one of a group.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from typing import Literal, NoReturn
+
+from hubbub.accounting.chain import canonical
+from hubbub.accounting.filters import Budget
+from hubbub.errors import ParameterError
+
+Scope = Literal["query", "analyst", "group", "dataset"]
+Per = Literal["day", "month"]
+
+DAY = 86_400_000_000  # in microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Cap:
+    """One limit on what may be spent; `label` names its total in the ledger."""
+
+    scope: Scope
+    name: str
+    dataset: str
+    budget: Budget
+    per: Per | None = None
+    label: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        parts = [self.scope, self.name, self.dataset] if self.scope != "dataset" else [self.scope, self.dataset]
+        object.__setattr__(self, "label", "/".join(parts if self.per is None else [*parts, self.per]))
+
+    def at(self, time: int) -> str:
+        """Name the total that a charge at that time goes to: a renewed cap has one for each calendar period (UTC)."""
+        return self.label if self.per is None else f"{self.label}/{period(self.per, time // DAY)}"
+
+
+@lru_cache(maxsize=1024)
+def period(per: Per, day: int) -> str:
+    """Name the calendar period of a day counted from 1970.
+
+    >>> period("month", 0), period("day", 59)
+    ('1970-01', '1970-03-01')
+    """
+    date = datetime.fromtimestamp(day * 86_400, UTC).date().isoformat()
+    return date if per == "day" else date[:7]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """All caps, ready to ask which of them a charge must pass."""
+
+    datasets: Mapping[str, tuple[Cap, ...]]
+    analysts: Mapping[str, Mapping[str, Cap]]
+    groups: Mapping[str, tuple[tuple[str, ...], Mapping[str, Cap]]]
+
+    @cached_property
+    def text(self) -> str:
+        """The policy in canonical form: a document that reads back as the same policy."""
+        datasets: dict[str, object] = {}
+        for name, caps in self.datasets.items():
+            budget: dict[str, object] = {}
+            for cap in caps:
+                if cap.scope == "query":
+                    budget["per_query"] = str(cap.budget.epsilon)
+                elif cap.per is not None:
+                    budget["renewal"] = {"per": cap.per} | _form(cap.budget)
+                else:
+                    budget |= _form(cap.budget)
+            datasets[name] = {"budget": budget}
+        return canonical({
+            "version": 1,
+            "datasets": datasets,
+            "analysts": {a: {d: _form(cap.budget) for d, cap in caps.items()} for a, caps in self.analysts.items()},
+            "groups": {
+                group: {"members": sorted(members)} | {d: _form(cap.budget) for d, cap in caps.items()}
+                for group, (members, caps) in self.groups.items()
+            },
+        })  # fmt: skip
+
+    @cached_property
+    def hash(self) -> bytes:
+        """SHA-256 of the canonical form."""
+        return sha256(self.text.encode()).digest()
+
+    @cached_property
+    def _caps(self) -> dict[tuple[str, str], tuple[Cap, ...]]:
+        return {}
+
+    def caps(self, analyst: str, dataset: str) -> tuple[Cap, ...]:
+        """Give every cap that a charge must pass at once, the narrowest first.
+
+        Whoever asks has an own cap, that of the data set where the policy gives none: so the ledger always knows what
+        each analyst spent.
+        """
+        known = self._caps.get((analyst, dataset))
+        if known is None:
+            known = self._caps[analyst, dataset] = self._derive(analyst, dataset)
+        return known
+
+    def _derive(self, analyst: str, dataset: str) -> tuple[Cap, ...]:
+        if dataset not in self.datasets:
+            _refuse_charge("HB120", "data set", dataset, self.datasets)
+        if analyst not in self.analysts:
+            _refuse_charge("HB121", "analyst", analyst, self.analysts)
+        shared = [caps[dataset] for members, caps in self.groups.values() if analyst in members and dataset in caps]
+        own = self.analysts[analyst].get(dataset)
+        if own is None and not shared:
+            raise ParameterError(
+                "HB122", f"{analyst} has no budget on {dataset}. Nothing was run or charged.",
+                f"The owner can add one to hubbub.yaml, under analysts.{analyst}.{dataset}.",
+            )  # fmt: skip
+        of_dataset = self.datasets[dataset]
+        if own is None:
+            (lifetime,) = [cap for cap in of_dataset if cap.scope == "dataset" and cap.per is None]
+            own = Cap("analyst", analyst, dataset, lifetime.budget)
+        return (
+            *[cap for cap in of_dataset if cap.scope == "query"], own, *shared,
+            *[cap for cap in of_dataset if cap.scope == "dataset"],
+        )  # fmt: skip
+
+    def every_cap(self) -> tuple[Cap, ...]:
+        """Give each cap that has a total, once."""
+        found: dict[str, Cap] = {}
+        for dataset in self.datasets:
+            for analyst in self.analysts:
+                shared = any(analyst in members and dataset in caps for members, caps in self.groups.values())
+                if shared or dataset in self.analysts[analyst]:
+                    found |= {cap.label: cap for cap in self.caps(analyst, dataset) if cap.scope != "query"}
+            found |= {cap.label: cap for cap in self.datasets[dataset] if cap.scope != "query"}
+            found |= {caps[dataset].label: caps[dataset] for _, caps in self.groups.values() if dataset in caps}
+        return tuple(found.values())
+
+
+def _form(budget: Budget) -> dict[str, object]:
+    form: dict[str, object] = {"epsilon": str(budget.epsilon)}
+    return form | ({"delta": str(budget.delta)} if budget.delta else {})
+
+
+def _refuse_charge(code: str, what: str, name: str, known: Mapping[str, object]) -> NoReturn:
+    near = get_close_matches(name, known, 1)
+    raise ParameterError(
+        code, f"there is no {what} called {name!r}. Nothing was run or charged.",
+        f"Did you mean {near[0]!r}?" if near else "hubbub.yaml lists those that exist.",
+    )  # fmt: skip

@@ -1,0 +1,93 @@
+"""Refusals: what an analyst is told when a cap would be passed.
+
+A refusal is a function of the request, the policy and what was charged before; so an analyst could compute it, and it
+says nothing about the data.
+"""
+
+from collections.abc import Sequence
+from decimal import ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache
+
+from hubbub.accounting.filters import Budget, headroom, limits, spent_epsilon
+from hubbub.accounting.policy import Cap
+from hubbub.accounting.price import Price
+from hubbub.core.numbers import EPSILON_MIN, brief
+from hubbub.errors import BudgetError
+
+#: A cap and what was charged to it so far.
+Spent = tuple[Cap, Price]
+
+_SIX = Context(prec=6, rounding=ROUND_FLOOR)
+
+
+class CapError(BudgetError):
+    """A cap would be passed; `largest` is the largest ε that would pass all of them (0 where none would)."""
+
+    largest: Fraction = Fraction(0)
+
+
+@lru_cache(maxsize=4096)
+def left(budget: Budget, spent: Price) -> Fraction:
+    """Give the largest pure ε that a cap still admits; kept, since a refused analyst tends to ask again."""
+    room = headroom(budget, spent)
+    return room if room >= EPSILON_MIN else Fraction(0)
+
+
+def cost(budget: Budget, price: Price) -> Fraction | None:
+    """Say what a price amounts to as ε under a cap, or None where the cap's δ is too small for it to be said."""
+    if price.pure is None and all(most < 0 for most in limits(budget).renyi):
+        return None
+    return spent_epsilon(budget, price)
+
+
+def down(value: Fraction) -> str:
+    """Show a number that must not grow by being shown: six digits, rounded down.
+
+    >>> down(Fraction(2, 3)), down(Fraction(3, 10)), down(Fraction(1234567))
+    ('0.666666', '0.3', '1234560')
+    """
+    return f"{_SIX.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():f}"
+
+
+def refuse(cap: Cap, spent: Price, price: Price, all_caps: Sequence[Spent], analyst: str) -> CapError:
+    """Make the refusal by `cap`, which does not admit `price` after `spent`."""
+    largest = min(left(each.budget, before) for each, before in all_caps)
+    error = CapError(
+        "HB201",
+        f"budget: {_why(cap, spent, price, analyst)}. Nothing was run or charged.",
+        _remedy(cap, price, largest),
+    )
+    error.largest = largest
+    return error
+
+
+def whose(cap: Cap, analyst: str) -> str:
+    """Name a cap as a person would."""
+    match cap.scope:
+        case "query":
+            return f"for one query on {cap.dataset}"
+        case "analyst":
+            return f"for {analyst} on {cap.dataset}"
+        case "group":
+            return f"for the group {cap.name} on {cap.dataset}"
+        case "dataset":
+            return f"for everybody on {cap.dataset}" + (f" this {cap.per}" if cap.per else "")
+
+
+def _why(cap: Cap, spent: Price, price: Price, analyst: str) -> str:
+    epsilon, own = cost(cap.budget, price), limits(cap.budget).delta
+    if epsilon is None or (price.delta and not own):
+        return f"this query needs a δ, and the cap {whose(cap, analyst)} has none or too small a one"
+    if spent.delta + price.delta > own:
+        rest = down(max(Fraction(0), own - spent.delta))
+        return f"this query costs δ={brief(price.delta)} and {rest} is left {whose(cap, analyst)}"
+    return f"this query costs ε={brief(epsilon)} and {down(left(cap.budget, spent))} is left {whose(cap, analyst)}"
+
+
+def _remedy(cap: Cap, price: Price, largest: Fraction) -> str:
+    if not largest:
+        return "Nothing more can be asked under this cap; the owner of the data decides whether to raise it."
+    if price.delta or cost(cap.budget, price) is None:
+        return f"Without a δ (Laplace noise, declared keys), up to ε={down(largest)} would pass."
+    return f"Up to ε={down(largest)} would pass: --epsilon {down(largest)}"

@@ -1,0 +1,325 @@
+"""The ledger in a SQLite file: write-ahead log, synced at every commit, one writer at a time over all processes.
+
+The database's file is never opened here but through SQLite: closing any other handle to it would silently drop the
+locks that this process holds (POSIX locks belong to a process, not to a handle).
+"""
+
+import fcntl
+import os
+import secrets
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import quote
+
+from hubbub.accounting import sqlite_schema
+from hubbub.accounting.chain import NO_HASH, Entry, genesis
+from hubbub.accounting.store import Filter, Found, Head, OnStep, Total
+from hubbub.errors import LedgerError
+
+_FIELDS = ", ".join(Entry._fields)
+_HEAD = "SELECT sequence, hash, time, config FROM entries ORDER BY sequence DESC LIMIT 1"
+_RECALL = (
+    f"SELECT {', '.join(f'entries.{name}' for name in Entry._fields)}, releases.body FROM entries "  # noqa: S608
+    "LEFT JOIN releases ON releases.charge = entries.sequence WHERE kind = 'charge' AND key = ? AND analyst = ?"
+)
+_TOTAL = "SELECT spent FROM totals WHERE cap = ?"
+_ADD_ENTRY = f"INSERT INTO entries ({_FIELDS}) VALUES ({', '.join('?' * len(Entry._fields))})"  # noqa: S608
+_ADD_RELEASE = "INSERT INTO releases (charge, body) VALUES (?, ?)"
+_SET_TOTAL = "REPLACE INTO totals (cap, spent, sequence) VALUES (?, ?, ?)"
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_STOP = "Restart; the start verifies the ledger. Nothing that was reported as charged is lost."
+
+
+class SqliteStore:
+    """A ledger's SQLite file; made where there is none, migrated where it is older."""
+
+    def __init__(self, path: Path, *, exclusive: bool = False, read_only: bool = False, patience: float = 30.0) -> None:
+        """Open or make the file.
+
+        `exclusive` refuses every other process that would write, for as long as this one lives; without it, processes
+        take turns. `read_only` takes no lock and makes nothing. `patience` is how many seconds to wait for a turn.
+        """
+        self._path = path
+        self._patience = patience
+        self._read_only = read_only
+        self._idle: list[sqlite3.Connection] = []
+        if not path.parent.is_dir():
+            self._fail("HB302", f"the folder {path.parent} does not exist", "Make it, or name another place.")
+        if read_only and not path.exists():
+            self._fail("HB302", "there is no ledger", "Name its file; it is made at the first start with a policy.")
+        self._guard = -1 if read_only else self._reserve(exclusive=exclusive)
+        try:
+            self._writer = self._connect()
+            self._identity = self._prepare()
+        except sqlite3.Error as error:
+            self.close()
+            self._translate(error)
+        except LedgerError:
+            self.close()
+            raise
+
+    @property
+    def ledger(self) -> str:
+        """The identity that was drawn when the ledger was made."""
+        return self._identity
+
+    @property
+    def where(self) -> str:
+        """The file's path."""
+        return str(self._path)
+
+    def begin(self) -> Head:
+        """Take the database's write lock, by turns with other threads' and processes' stores."""
+        try:
+            self._patiently("BEGIN IMMEDIATE")
+            row = self._writer.execute(_HEAD).fetchone()
+        except sqlite3.Error as error:
+            self._translate(error)
+        return Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row)
+
+    def recall(self, keys: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Found]:
+        """Find the charges that belong to these (analyst, key) pairs."""
+        found = {}
+        try:
+            for analyst, key in keys:
+                row = self._writer.execute(_RECALL, (key, analyst)).fetchone()
+                if row is not None:
+                    found[analyst, key] = Found(Entry(*row[:-1]), row[-1])
+        except sqlite3.Error as error:
+            self._translate(error)
+        return found
+
+    def totals(self, labels: Iterable[str]) -> Mapping[str, str]:
+        """Read the totals of these caps, as far as they exist."""
+        found = {}
+        try:
+            for label in labels:
+                row = self._writer.execute(_TOTAL, (label,)).fetchone()
+                if row is not None:
+                    found[label] = row[0]
+        except sqlite3.Error as error:
+            self._translate(error)
+        return found
+
+    def commit(
+        self, entries: Sequence[Entry], totals: Mapping[str, Total], releases: Mapping[int, bytes], on_step: OnStep
+    ) -> None:
+        """Write all of it in the transaction that `begin` opened, and return when the disk has it."""
+        writer = self._writer
+        try:
+            writer.executemany(_ADD_ENTRY, entries)
+            on_step("entries")
+            if releases:
+                writer.executemany(_ADD_RELEASE, releases.items())
+                on_step("releases")
+            writer.executemany(_SET_TOTAL, [(cap, *total) for cap, total in totals.items()])
+            on_step("totals")
+            on_step("committing")
+            writer.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._translate(error)
+
+    def rollback(self) -> None:
+        """End the transaction that `begin` opened, if it is still open."""
+        # after an I/O error SQLite may have rolled back by itself, and a broken connection has nothing to say
+        with suppress(sqlite3.Error):
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+
+    @contextmanager
+    def snapshot(self) -> Iterator["SqliteSnapshot"]:
+        """Read in one transaction on a connection of its own."""
+        reader = None
+        try:
+            try:
+                reader = self._idle.pop()
+            except IndexError:
+                reader = self._connect()
+            reader.execute("BEGIN")
+            yield SqliteSnapshot(reader, self._identity)
+            reader.execute("COMMIT")
+            self._idle.append(reader)
+        except sqlite3.Error as error:
+            if reader is not None:
+                reader.close()
+            self._translate(error)
+        except BaseException:
+            if reader is not None:
+                reader.close()
+            raise
+
+    def close(self) -> None:
+        """Close all connections; the last one to close folds the log into the file."""
+        for connection in (*self._idle, getattr(self, "_writer", None)):
+            if connection is not None:
+                with suppress(sqlite3.Error):
+                    connection.close()
+        self._idle.clear()
+        if self._guard >= 0:
+            os.close(self._guard)
+            self._guard = -1
+
+    def _reserve(self, *, exclusive: bool) -> int:
+        try:
+            guard = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            self._fail("HB302", f"it cannot be written ({error.strerror})", "Give this user the right to write there.")
+        try:
+            fcntl.flock(guard, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except OSError:
+            os.close(guard)
+            self._fail(
+                "HB303", "another server has it open", "Stop that one first; one server at a time serves a file."
+            )
+        return guard
+
+    def _connect(self) -> sqlite3.Connection:
+        mode = "rw" if self._read_only else "rwc"
+        connection = sqlite3.connect(
+            f"file:{quote(str(self._path.absolute()))}?mode={mode}", uri=True, timeout=self._patience,
+            isolation_level=None, check_same_thread=False,
+        )  # fmt: skip
+        try:
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA cell_size_check = ON")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA cache_size = -16000")
+            if self._read_only:
+                connection.execute("PRAGMA query_only = ON")
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
+
+    def _patiently(self, statement: str) -> sqlite3.Cursor:
+        """Execute what needs a lock, asking again after short random pauses.
+
+        SQLite's own waiting grows to a tenth of a second between tries, which leaves the lock idle and starves some;
+        pauses of about the length of a few commits, drawn anew each time, give everybody the same chance.
+        """
+        deadline = 0.0
+        while True:
+            try:
+                return self._writer.execute(statement)
+            except sqlite3.OperationalError as error:
+                now = time.monotonic()
+                deadline = deadline or now + self._patience
+                if error.sqlite_errorcode & 0xFF not in _BUSY or now > deadline:
+                    raise
+            time.sleep((300 + secrets.randbelow(3700)) / 1_000_000)
+
+    def _prepare(self) -> str:
+        writer = self._writer
+        writer.execute("PRAGMA busy_timeout = 0")
+        if not self._read_only:
+            (mode,) = self._patiently("PRAGMA journal_mode = WAL").fetchone()
+            if mode != "wal":
+                self._fail("HB302", "its disk cannot hold a write-ahead log", "Put it on a local disk.")
+            self._migrate()
+        (version,) = self._patiently("PRAGMA user_version").fetchone()
+        known = len(sqlite_schema.MIGRATIONS)
+        if version > known:
+            self._fail("HB304", f"its format is {version}, and this hubbub knows {known}", "Upgrade hubbub.")
+        wrong = sqlite_schema.problems(writer)
+        if version < known or wrong:
+            self._fail(
+                "HB305", f"it is not a whole ledger of format {known}" + (f": {wrong[0]}" if wrong else ""),
+                "Name the right file, or restore it as it was; an older one is migrated by a start that writes.",
+            )  # fmt: skip
+        identity = writer.execute("SELECT ledger FROM identity").fetchall()
+        if len(identity) != 1:
+            self._fail("HB305", "it has no identity", "Name the right file, or restore this one as it was.")
+        return str(identity[0][0])
+
+    def _migrate(self) -> None:
+        for number in range(1, len(sqlite_schema.MIGRATIONS) + 1):
+            self._patiently("BEGIN IMMEDIATE")
+            (version,) = self._writer.execute("PRAGMA user_version").fetchone()
+            (objects,) = self._writer.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            if version == 0 and objects:
+                self.rollback()
+                self._fail("HB305", "it is a database of something else", "Name another file.")
+            if version < number:
+                sqlite_schema.upgrade(self._writer, number)
+            self._writer.execute("COMMIT")
+        folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)  # the file's name must be as durable as its content
+        finally:
+            os.close(folder)
+
+    def _fail(self, code: str, why: str, remedy: str, cause: Exception | None = None) -> NoReturn:
+        raise LedgerError(
+            code, f"the ledger {self._path} cannot be used: {why}. Nothing was charged.", remedy
+        ) from cause
+
+    def _translate(self, error: sqlite3.Error) -> NoReturn:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if code in _BUSY:
+            self._fail(
+                "HB303", f"another process kept it locked for {self._patience:g} s", "Try again, or end it.", error
+            )
+        if code == sqlite3.SQLITE_READONLY:
+            self._fail("HB302", "it is read-only", "Give this user the right to write the file and its folder.", error)
+        if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
+            self._fail(
+                "HB302", "it cannot be opened", "Check the path and the rights on the file and its folder.", error
+            )
+        if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            self._fail(
+                "HB306", "the file is damaged", "Restore it as it was, or accept the loss: hubbub admin forfeit.", error
+            )
+        raise LedgerError("HB301", f"the ledger {self._path} failed: {error}.", _STOP) from error
+
+
+class SqliteSnapshot:
+    """One read transaction."""
+
+    def __init__(self, reader: sqlite3.Connection, ledger: str) -> None:
+        self._reader = reader
+        self._identity = ledger
+
+    @property
+    def ledger(self) -> str:
+        """The identity that was drawn when the ledger was made."""
+        return self._identity
+
+    def head(self) -> Head:
+        """Give the newest entry's place."""
+        row = self._reader.execute(_HEAD).fetchone()
+        return Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row)
+
+    def entries(self, which: Filter, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
+        """Read entries in the order of the chain, or its reverse."""
+        terms, values = which.where("?")
+        order = "DESC" if newest_first else "ASC"
+        query = f"SELECT {_FIELDS} FROM entries WHERE sequence > ?{terms} ORDER BY sequence {order}"  # noqa: S608
+        return map(Entry._make, self._reader.execute(query, [after, *values]))
+
+    def released(self, low: int, high: int) -> set[int]:
+        """Say which charges from `low` to `high` have a release."""
+        rows = self._reader.execute("SELECT charge FROM releases WHERE charge BETWEEN ? AND ?", (low, high))
+        return {charge for (charge,) in rows}
+
+    def releases(self) -> Iterator[tuple[int, bytes]]:
+        """Read every release, by charge."""
+        return iter(self._reader.execute("SELECT charge, body FROM releases ORDER BY charge"))
+
+    def totals(self) -> Mapping[str, Total]:
+        """Read every total."""
+        rows = self._reader.execute("SELECT cap, spent, sequence FROM totals")
+        return {cap: Total(spent, sequence) for cap, spent, sequence in rows}
+
+    def problems(self) -> list[str]:
+        """Check schema, pages and indexes."""
+        found = sqlite_schema.problems(self._reader)
+        try:
+            rows = self._reader.execute("PRAGMA integrity_check(10)").fetchall()
+        except sqlite3.DatabaseError as error:
+            return [*found, f"the file is damaged: {error}"]
+        return found + [f"the file is damaged: {text}" for (text,) in rows if text != "ok"]

@@ -1,0 +1,71 @@
+"""The schema of a ledger in SQLite: how it is made, migrated and recognised."""
+
+import secrets
+import sqlite3
+from datetime import UTC, datetime
+from pathlib import Path
+
+APPLICATION = 0x48554242  # "HUBB": says what the file is
+
+#: Each step of the schema, forward only, each in one transaction with its number. A released step is never changed.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE identity (ledger TEXT NOT NULL) STRICT""",
+        """CREATE TABLE entries (
+            sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, time INTEGER NOT NULL, analyst TEXT NOT NULL,
+            dataset TEXT NOT NULL, version TEXT NOT NULL, facts TEXT NOT NULL, query TEXT NOT NULL, key TEXT NOT NULL,
+            charge INTEGER NOT NULL, request BLOB NOT NULL, config BLOB NOT NULL, previous BLOB NOT NULL,
+            hash BLOB NOT NULL) STRICT""",
+        """CREATE UNIQUE INDEX one_charge_a_key ON entries (key, analyst) WHERE kind = 'charge'""",
+        """CREATE TABLE releases (charge INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT""",
+        """CREATE TABLE totals (cap TEXT PRIMARY KEY, spent TEXT NOT NULL, sequence INTEGER NOT NULL)
+            STRICT, WITHOUT ROWID""",
+        *(
+            f"""CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}
+            BEGIN SELECT RAISE(ABORT, 'the ledger is only ever added to'); END"""
+            for table in ("identity", "entries", "releases")
+            for verb in ("UPDATE", "DELETE")
+        ),
+    ),
+)
+
+
+def upgrade(connection: sqlite3.Connection, number: int) -> None:
+    """Take one step of the schema, inside a transaction that the caller opened and commits."""
+    for statement in MIGRATIONS[number - 1]:
+        connection.execute(statement)
+    if number == 1:
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute("INSERT INTO identity VALUES (?)", (secrets.token_hex(16),))
+    connection.execute(f"PRAGMA user_version = {number}")
+
+
+def problems(connection: sqlite3.Connection) -> list[str]:
+    """Compare the file's schema with the one that the migrations make."""
+    pristine = sqlite3.connect(":memory:")
+    try:
+        for statement in (statement for statements in MIGRATIONS for statement in statements):
+            pristine.execute(statement)
+        listing = "SELECT type, name, sql FROM sqlite_master"
+        expected, found = (
+            {(kind, name): sql for kind, name, sql in c.execute(listing)} for c in (pristine, connection)
+        )
+    finally:
+        pristine.close()
+    return [
+        *(f"the {kind} {name} is missing" for kind, name in sorted(expected.keys() - found.keys())),
+        *(f"the {kind} {name} is not ours" for kind, name in sorted(found.keys() - expected.keys())),
+        *(f"the {kind} {name} was changed" for (kind, name), sql in sorted(expected.items())
+          if (kind, name) in found and found[kind, name] != sql),
+    ]  # fmt: skip
+
+
+def set_aside(path: Path) -> str:
+    """Rename a ledger's file and its log, so that they can be looked at, and say what they are called now."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+    aside = path.with_name(f"{path.name}.set-aside-{stamp}")
+    for ending in ("-wal", "-shm", ""):
+        part = path.with_name(path.name + ending)
+        if part.exists():
+            part.rename(aside.with_name(aside.name + ending))
+    return str(aside)

@@ -1,0 +1,150 @@
+"""What a ledger needs of a database: one class that has these methods is a store.
+
+A store keeps three tables: the entries (only ever added to), the bodies of the releases, and the running total of each
+cap. Writing is one transaction at a time: `begin` takes the writer's lock, whatever process holds it now, and gives the
+newest place of the chain as it is under that lock; nothing the ledger remembers is used before it was compared with it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from hubbub.accounting.chain import Entry, Kind
+
+#: Called with the name of the point that the ledger has reached: see `STEPS`. Campaigns stop a process there.
+OnStep = Callable[[str], None]
+
+#: The points of one transaction, in order. Between `committing` and `committed` the disk is made to hold the entries.
+STEPS: tuple[str, ...] = ("begun", "entries", "releases", "totals", "committing", "committed", "anchored")
+
+
+class Head(NamedTuple):
+    """The newest entry of a chain: its number, hash and time (0 and the genesis hash where there is none).
+
+    Every entry has the hash of the policy in force, so the head's `config` is the policy that the ledger is under.
+    """
+
+    sequence: int
+    hash: bytes
+    time: int
+    config: bytes
+
+
+class Found(NamedTuple):
+    """A charge that a key belongs to, and the release that it paid for, where there is one."""
+
+    entry: Entry
+    release: bytes | None
+
+
+class Total(NamedTuple):
+    """What was charged to one cap: a price in canonical form, and the newest entry that added to it."""
+
+    spent: str
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which entries to read: all, where nothing is said. Times are microseconds, from `since` up to before `until`."""
+
+    kind: Kind | None = None
+    analyst: str | None = None
+    dataset: str | None = None
+    since: int | None = None
+    until: int | None = None
+
+    def where(self, placeholder: str) -> tuple[str, list[str | int]]:
+        """Give the conditions in SQL, each led by AND, and their parameters.
+
+        >>> Filter(analyst="ana", since=5).where("?")
+        (' AND analyst = ? AND time >= ?', ['ana', 5])
+        """
+        terms = {
+            "kind = ": self.kind, "analyst = ": self.analyst, "dataset = ": self.dataset, "time >= ": self.since,
+            "time < ": self.until,
+        }  # fmt: skip
+        given = {term: value for term, value in terms.items() if value is not None}
+        return "".join(f" AND {term}{placeholder}" for term in given), list(given.values())
+
+
+class Snapshot(Protocol):
+    """One consistent view of the whole database, whatever is written meanwhile."""
+
+    @property
+    def ledger(self) -> str:
+        """The identity that was drawn when the ledger was made."""
+        ...
+
+    def head(self) -> Head:
+        """Give the newest entry's place."""
+        ...
+
+    def entries(self, which: Filter, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
+        """Read entries in the order of the chain (or its reverse), those with a number above `after`."""
+        ...
+
+    def released(self, low: int, high: int) -> set[int]:
+        """Say which charges from `low` to `high` have a release."""
+        ...
+
+    def releases(self) -> Iterator[tuple[int, bytes]]:
+        """Read every release: the number of its charge, and its bytes."""
+        ...
+
+    def totals(self) -> Mapping[str, Total]:
+        """Read every total."""
+        ...
+
+    def problems(self) -> list[str]:
+        """Say what is wrong with the database itself: its pages, its indexes, its schema."""
+        ...
+
+
+class Store(Protocol):
+    """Where a ledger is kept. Errors come as `LedgerError`.
+
+    After an error of `begin` with the code HB303 (busy) nothing has happened, and the ledger goes on. After any other
+    error inside a transaction the ledger stops for good, since nobody knows what the disk has.
+    """
+
+    @property
+    def ledger(self) -> str:
+        """The identity that was drawn when the ledger was made."""
+        ...
+
+    @property
+    def where(self) -> str:
+        """Say to a person where it is."""
+        ...
+
+    def begin(self) -> Head:
+        """Wait for the writer's lock and take it, or raise HB303 where another keeps it too long."""
+        ...
+
+    def recall(self, keys: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Found]:
+        """Under the lock, find the charges that belong to these (analyst, key) pairs."""
+        ...
+
+    def totals(self, labels: Iterable[str]) -> Mapping[str, str]:
+        """Under the lock, read the totals of these caps, as far as they exist."""
+        ...
+
+    def commit(
+        self, entries: Sequence[Entry], totals: Mapping[str, Total], releases: Mapping[int, bytes], on_step: OnStep
+    ) -> None:
+        """Add entries and releases (by charge), set totals, make all of it durable, and give the lock back."""
+        ...
+
+    def rollback(self) -> None:
+        """Give the lock back; nothing was written."""
+        ...
+
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Look at the whole database as it is now."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database."""
+        ...

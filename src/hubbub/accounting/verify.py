@@ -1,0 +1,283 @@
+"""Verification: everything that the ledger claims, derived again from its entries.
+
+The chain and the numbers of the entries; the anchor; the total of each cap, from the price of every charge under the
+policy it was made under; the hash of each request; one charge for each key; each release and the charge that paid for
+it. The entries are read once, in order; a million of them take some seconds (docs/decisions/0005-ledger.md).
+"""
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+from hashlib import sha256
+from typing import Literal
+
+from hubbub.accounting.chain import NO_HASH, Entry, Mark, canonical, genesis, link, request_hash
+from hubbub.accounting.contract import read
+from hubbub.accounting.policy import DAY, Policy
+from hubbub.accounting.price import ZERO, Price, price
+from hubbub.accounting.store import Filter, Snapshot
+from hubbub.core.events import Response, from_facts
+from hubbub.errors import HubbubError, LedgerError
+
+Part = Literal["database", "chain", "policy", "charge", "release", "totals", "anchor"]
+
+#: What reading a record can raise that was not written by us.
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
+
+_ENOUGH = 20  # problems: a ledger with so many is no better understood with more
+
+Charged = Counter[tuple[bytes, str, str, int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is not as it must be."""
+
+    part: Part
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What was found."""
+
+    ledger: str
+    head: Mark
+    anchor: Mark | None
+    entries: int
+    charges: int
+    releases: int
+    caps: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.problems
+
+    @property
+    def intact(self) -> bool:
+        """Whether what is in the database is right in itself, though its end may be missing."""
+        return all(problem.part == "anchor" for problem in self.problems)
+
+    def report(self) -> str:
+        """Say it in words.
+
+        >>> head = Mark("f3", 2, bytes(32))
+        >>> print(Verification("f3", head, head, 2, 1, 0, 3, ()).report())
+        ledger f3: sound
+          2 entries, the newest with hash 000000000000…
+          1 charge, 1 of them without a release
+          3 totals re-derived from the entries
+          anchor at entry 2
+        """
+        count = f"{self.charges} charge{'' if self.charges == 1 else 's'}"
+        lines = [
+            f"ledger {self.ledger}: {'sound' if self.sound else 'NOT SOUND'}",
+            f"  {self.entries} entries, the newest with hash {self.head.hash.hex()[:12]}…",
+            f"  {count}, {self.charges - self.releases} of them without a release",
+            f"  {self.caps} totals re-derived from the entries",
+            "  no anchor" if self.anchor is None else f"  anchor at entry {self.anchor.sequence}",
+        ]
+        return "\n".join(lines + [f"  problem ({problem.part}): {problem.text}" for problem in self.problems])
+
+    def refuse(self) -> None:
+        """Raise LedgerError where something is wrong."""
+        if self.sound:
+            return
+        first = self.problems[0]
+        more = f" ({len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
+        code = "HB307"
+        if first.part == "anchor" and self.anchor is None:
+            code = "HB308"
+        raise LedgerError(
+            code, f"the ledger must not be trusted: {first.text}{more}. Nothing was charged.",
+            "Put back the newest database and anchor (hubbub verify ledger says more). If they are lost, so is what "
+            "they recorded: hubbub admin forfeit writes off the budget and goes on.",
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Pass:
+    """What one pass over the entries collects."""
+
+    problems: list[Problem] = field(default_factory=list)
+    last: bytes = NO_HASH
+    sequence: int = 0
+    anchored: bytes | None = None
+    config: bytes = NO_HASH
+    policies: dict[bytes, Policy] = field(default_factory=dict)
+    charged: Charged = field(default_factory=Counter)
+    is_charge: bytearray = field(default_factory=lambda: bytearray(1))
+    keys: set[int] = field(default_factory=set)
+    released: dict[int, str] = field(default_factory=dict)
+    forfeited: dict[str, Price] = field(default_factory=dict)
+
+    def add(self, part: Part, text: str) -> None:
+        self.problems.append(Problem(part, text))
+
+
+def verify(snapshot: Snapshot, anchor: Mark | None) -> Verification:
+    """Derive everything again. The anchor must have been read before the snapshot was taken.
+
+    Theorem (Rollback evidence). Let the anchor hold (n, h) of a ledger. A database of the same identity passes only if
+    its first n entries are those of the ledger when it wrote (n, h), unless a collision of SHA-256 is at hand: it must
+    have an entry n with hash h, and a hash determines all entries before it (see the hash chain). An honest database
+    always passes: it was durable before the anchor was written, and only grows.
+    Assumes  collision resistance of SHA-256; the anchor itself was not changed together with the database.
+    Tested   tests/accounting/test_anchor.py::test_an_older_copy_of_the_database_is_refused
+             tests/accounting/test_anchor.py::test_an_anchor_behind_the_database_is_accepted
+    """
+    found = _Pass(last=genesis(snapshot.ledger))
+    for text in snapshot.problems():
+        found.add("database", text)
+    if not found.problems:
+        try:
+            _walk(snapshot, found, -1 if anchor is None else anchor.sequence)
+            _check_releases(snapshot, found)
+            _check_totals(snapshot, found)
+        except (HubbubError, *_UNREADABLE) as error:
+            found.add("database", f"something in it cannot be read ({type(error).__name__})")
+    head = Mark(snapshot.ledger, found.sequence, found.last)
+    found.problems += _check_anchor(anchor, found.anchored, head)
+    return Verification(
+        snapshot.ledger, head, anchor, found.sequence, sum(found.is_charge), len(found.released),
+        len(snapshot.totals()) if found.sequence else 0, tuple(found.problems),
+    )  # fmt: skip
+
+
+def _walk(snapshot: Snapshot, found: _Pass, watched: int) -> None:
+    """Follow the chain; the loop is lean because a start waits for it."""
+    time, last, sequence = 0, found.last, 0
+    if watched == 0:
+        found.anchored = last
+    for entry in snapshot.entries(Filter()):
+        number, kind, stamp, analyst, dataset, version, facts, query, key, charge, request, config, previous, digest = (
+            entry
+        )
+        sequence += 1
+        if number != sequence:
+            found.add("chain", f"entry {sequence} is missing, and entry {number} stands in its place")
+            break
+        if previous != last or digest != link(
+            previous, config, request, number, kind, stamp, analyst, dataset, version, facts, query, key, charge
+        ):
+            found.add("chain", f"entry {number} was changed, or does not follow the one before it")
+            break
+        last = digest
+        if stamp < time and kind != "forfeit":
+            found.add("chain", f"entry {number} is older than the one before it")
+        time = stamp
+        if number == watched:
+            found.anchored = digest
+        if kind == "charge":
+            _charge(entry, found)
+        else:
+            _other(entry, found)
+        if len(found.problems) > _ENOUGH:
+            break
+    found.sequence, found.last = sequence, last
+    if len(found.keys) != sum(found.is_charge) and not found.problems:
+        _check_keys(snapshot, found)
+
+
+def _charge(entry: Entry, found: _Pass) -> None:
+    """Take in a charge."""
+    found.is_charge.append(1)
+    found.charged[entry.config, entry.analyst, entry.dataset, entry.time // DAY, entry.facts] += 1
+    found.keys.add(hash((entry.analyst, entry.key)))
+    if entry.config != found.config or entry.request != request_hash(entry.dataset, entry.facts, entry.query):
+        found.add("charge", f"charge {entry.sequence} has another policy or request than it says")
+
+
+def _other(entry: Entry, found: _Pass) -> None:
+    """Take in a policy, a release or a forfeit."""
+    found.is_charge.append(0)
+    facts = json.loads(entry.facts)
+    if canonical(facts) != entry.facts:
+        found.add("chain", f"entry {entry.sequence} is not in canonical form")
+    if entry.kind == "policy":
+        policy = read(facts)
+        if policy.text != entry.facts or policy.hash != entry.config:
+            found.add("policy", f"the policy of entry {entry.sequence} has another hash than it says")
+        found.config = entry.config
+        found.policies[entry.config] = policy
+    elif entry.config != found.config:
+        found.add("policy", f"entry {entry.sequence} names another policy than the one in force")
+    elif entry.kind == "release":
+        if not 0 < entry.charge < entry.sequence or not found.is_charge[entry.charge]:
+            found.add("release", f"the release of entry {entry.sequence} belongs to no charge")
+        elif entry.charge in found.released:
+            found.add("release", f"charge {entry.charge} has two releases")
+        found.released[entry.charge] = str(facts["sha256"])
+    elif entry.kind == "forfeit":
+        for cap, loss in forfeited(facts).items():
+            found.forfeited[cap] = found.forfeited.get(cap, ZERO) + loss
+    else:
+        found.add("chain", f"entry {entry.sequence} is of no known kind")
+
+
+def forfeited(facts: dict[str, object]) -> dict[str, Price]:
+    """Price what a forfeit wrote off: for each cap, anything that is (ε, δ)-private."""
+    charged = facts["charged"]
+    if not isinstance(charged, dict):
+        raise TypeError("charged")
+    return {cap: loss_of(Fraction(epsilon), Fraction(delta)) for cap, (epsilon, delta) in charged.items()}
+
+
+def loss_of(epsilon: Fraction, delta: Fraction) -> Price:
+    """Price an unknown (ε, δ)-private mechanism.
+
+    It is post-processing of randomized response that, with probability δ, shows everything instead (Kairouz, Oh and
+    Viswanath 2015), so it costs what randomized response does, and δ.
+    """
+    response = price(Response(answers=2, epsilon=epsilon))
+    return Price(response.pure, response.renyi, delta)
+
+
+def _check_keys(snapshot: Snapshot, found: _Pass) -> None:
+    """Look exactly: the first look compared only hashes of keys."""
+    seen: set[tuple[str, str]] = set()
+    for entry in snapshot.entries(Filter(kind="charge")):
+        if (entry.analyst, entry.key) in seen:
+            found.add("charge", f"charge {entry.sequence} repeats a key of {entry.analyst}")
+        seen.add((entry.analyst, entry.key))
+
+
+def _check_releases(snapshot: Snapshot, found: _Pass) -> None:
+    expected = dict(found.released)
+    for charge, body in snapshot.releases():
+        if expected.pop(charge, None) != sha256(body).hexdigest():
+            found.add("release", f"the stored release of charge {charge} is not the one that was recorded")
+    for charge in expected:
+        found.add("release", f"the release of charge {charge} is missing")
+
+
+def _check_totals(snapshot: Snapshot, found: _Pass) -> None:
+    derived = dict(found.forfeited)
+    for (config, analyst, dataset, day, facts), count in found.charged.items():
+        loss = price(from_facts(json.loads(facts))).times(count)
+        for cap in found.policies[config].caps(analyst, dataset):
+            if cap.scope != "query":
+                label = cap.at(day * DAY)
+                derived[label] = derived.get(label, ZERO) + loss
+    stored = {cap: total.spent for cap, total in snapshot.totals().items()}
+    for label in sorted(derived.keys() | stored.keys()):
+        if label not in derived or stored.get(label) != canonical(derived[label].to_json()):
+            found.add("totals", f"the total of {label} is not the sum of its charges")
+
+
+def _check_anchor(anchor: Mark | None, anchored: bytes | None, head: Mark) -> list[Problem]:
+    if anchor is None:
+        if head.sequence == 0:
+            return []
+        return [Problem("anchor", "its anchor is missing, so nobody can say whether this is all of it")]
+    if anchor.ledger != head.ledger:
+        return [Problem("anchor", "its anchor belongs to another ledger: the database was replaced")]
+    if anchor.sequence > head.sequence:
+        gone = anchor.sequence - head.sequence
+        return [Problem("anchor", f"its anchor is {gone} entries ahead: the database is an older copy")]
+    if anchored != anchor.hash:
+        return [Problem("anchor", f"entry {anchor.sequence} is not the one that the anchor remembers")]
+    return []
