@@ -7,17 +7,24 @@ from collections.abc import Hashable
 from fractions import Fraction
 from typing import Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hubbub.core.events import Event
 from hubbub.core.finite import Finite
 from hubbub.core.loss import Loss
 from hubbub.noise.source import Source
 
+#: A vector of integers: int64, or Python ints (dtype object) where 64 bits may be too few.
+Integers = NDArray[np.int64] | NDArray[np.object_]
+
 In = TypeVar("In", contravariant=True)
-Out = TypeVar("Out", bound=Hashable)
+Out = TypeVar("Out", covariant=True)
+Outcome = TypeVar("Outcome", bound=Hashable)
 
 
 @runtime_checkable
-class Mechanism(Protocol[In, Out]):
+class Mechanism(Protocol[In, Out, Outcome]):
     """A randomized map from a true value to an answer, with its promise."""
 
     @property
@@ -34,8 +41,8 @@ class Mechanism(Protocol[In, Out]):
         """Draw one answer, exactly from `law(value)`."""
         ...
 
-    def law(self, value: In) -> Finite[Out]:
-        """Write out the answer's distribution, for audit and tests."""
+    def law(self, value: In) -> Finite[Outcome]:
+        """Write out the answer's distribution, for audit and tests; outcomes are ints, tuples and the like."""
         ...
 
     def error(self, level: Fraction) -> Fraction:

@@ -36,6 +36,11 @@ def bernoulli_logistic(*, exponent: Fraction, count: int, source: Source) -> Bit
     return _flip(*_logistic(exponent), count, source)
 
 
+def bernoulli_real(*, probability: Real, count: int, source: Source) -> Bits:
+    """Draw `count` independent bits, each true with exactly the probability that `probability` encloses."""
+    return _flip(probability, np.uint64(threshold(probability)), count, source)
+
+
 def bernoulli_exp_each(*, rate: Fraction, gaps: NDArray[np.int64], source: Source) -> Bits:
     """Draw one bit for each gap ≥ 0, true with probability exactly e^(−rate·gap).
 

@@ -1,0 +1,255 @@
+"""The exact loss of a finite mechanism between two inputs, from the two laws of its answer.
+
+Every figure is an enclosure (low, high) of the true one: rationals where the laws are rational and no logarithm is
+taken, directed rounding elsewhere. So a loss is *proved* by its high end and *refuted* by its low end. A law that is
+cut short (`tail` > 0) has outcomes of which nothing is known, so its ratio has no high end but infinity; an additive
+mechanism can be clamped into a window instead (`law(value, window=…)`), which makes it finite.
+
+Statistical difference is measured here too, and is never a loss: releasing a random respondent's record in the clear
+has a difference of 1/n only (Dwork, McSherry, Nissim and Smith 2006, example 2).
+"""
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, TypeVar
+
+from hubbub.core import reals
+from hubbub.core.finite import Finite
+from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
+from hubbub.core.reals import Enclosure
+from hubbub.errors import MechanismError, ParameterError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Outcome = TypeVar("Outcome", bound=Hashable)
+Value = TypeVar("Value")
+Extended = Fraction | float  #: a rational, or math.inf
+Bounds = tuple[Extended, Extended]  #: what is proved: low ≤ the true figure ≤ high
+
+#: Irrational figures are enclosed to about 10⁻³⁸; a loss that is attained exactly is proved up to this much.
+SLACK = Fraction(1, 10**30)
+
+
+def worst_ratio(p: Finite[Outcome], q: Finite[Outcome]) -> Bounds:
+    """Enclose the least ε such that neither law exceeds e^ε times the other anywhere: max |ln(p/q)|.
+
+    Theorem (Loss by enumeration). M is ε-indistinguishable between x and x′ if and only if
+    |ln(Pr[M(x)=y]/Pr[M(x′)=y])| ≤ ε for every single outcome y of a countable range: a set's probability is the sum
+    over its outcomes, and e^ε factors out.
+    Assumes  the two laws are those of M(x) and M(x′), which the sampler's own tests show.
+    Tested   tests/audit/test_enumerate.py::test_coin_flipped_answer_loses_ln_3
+             tests/audit/test_enumerate.py::test_enclosures_hold_what_brute_force_over_all_events_finds
+
+    >>> from hubbub.core.finite import exactly
+    >>> yes = exactly({1: Fraction(3, 4), 0: Fraction(1, 4)})
+    >>> no = exactly({1: Fraction(1, 4), 0: Fraction(3, 4)})
+    >>> round(float(worst_ratio(yes, no)[1]), 4)
+    1.0986
+    """
+    forward, backward = _log_ratios(p, q), _log_ratios(q, p)
+    return max(forward[0][1], backward[0][1], Fraction(0)), max(forward[1][1], backward[1][1], Fraction(0))
+
+
+def ratio_range(p: Finite[Outcome], q: Finite[Outcome]) -> Bounds:
+    """Enclose the length of the interval that ln(p/q) ranges over: the figure of bounded-range accounting."""
+    (low_least, low_most), (high_least, high_most) = _log_ratios(p, q)
+    # inf - inf never arises: a most of +inf or a least of -inf alone already makes the range infinite
+    low = math.inf if math.inf in (low_most, -low_least) else low_most - low_least
+    high = math.inf if math.inf in (high_most, -high_least) else high_most - high_least
+    return max(low, Fraction(0)), high
+
+
+def delta_at(p: Finite[Outcome], q: Finite[Outcome], epsilon: Fraction) -> Enclosure:
+    """Enclose the least δ of (ε, δ)-privacy between the two: the hockey-stick divergence, the larger of both ways.
+
+    Theorem (Profile by enumeration). The least δ with Pr[M(x)∈S] ≤ e^ε·Pr[M(x′)∈S] + δ for every S is
+    Σ_y max(0, Pr[M(x)=y] − e^ε·Pr[M(x′)=y]), attained by the S of the outcomes with a positive term.
+    Tested   tests/audit/test_enumerate.py::test_enclosures_hold_what_brute_force_over_all_events_finds
+    """
+    growth = reals.exp(epsilon)
+    forward, backward = _hockey_stick(p, q, growth), _hockey_stick(q, p, growth)
+    return max(forward[0], backward[0]), max(forward[1], backward[1])
+
+
+def total_variation(p: Finite[Outcome], q: Finite[Outcome]) -> Enclosure:
+    """Enclose the statistical difference: half the sum of |p − q|. It bounds no loss."""
+    forward, backward = _hockey_stick(p, q, _ONE), _hockey_stick(q, p, _ONE)
+    # both are the same number, so both enclosures hold
+    return max(forward[0], backward[0]), min(forward[1], backward[1])
+
+
+def renyi(p: Finite[Outcome], q: Finite[Outcome], order: Fraction) -> Bounds:
+    """Enclose the Rényi divergence of a rational order α > 1, ln(Σ p^α·q^(1−α))/(α−1), the larger of both ways."""
+    if not order > 1:
+        raise ParameterError("HB120", "a Rényi divergence is measured at an order above 1.", "Choose a larger order.")
+    forward, backward = _renyi(p, q, order), _renyi(q, p, order)
+    return max(forward[0], backward[0]), max(forward[1], backward[1])
+
+
+def keeps(loss: Loss, p: Finite[Outcome], q: Finite[Outcome]) -> bool:
+    """Prove that two laws keep a stated loss, up to `SLACK`; False where that cannot be proved.
+
+    Only the losses of `hubbub.core.loss` are taken. A bound on the statistical difference is not among them, on
+    purpose.
+    """
+    match loss:
+        case Pure(epsilon):
+            return worst_ratio(p, q)[1] <= epsilon + SLACK
+        case BoundedRange(epsilon):
+            return ratio_range(p, q)[1] <= epsilon + SLACK
+        case Zcdp(rho):
+            return all(renyi(p, q, order)[1] <= rho * order + SLACK for order in ORDERS)
+        case Renyi(curve):
+            return all(renyi(p, q, a)[1] <= bound + SLACK for a, bound in zip(ORDERS, curve, strict=True))
+        case Approximate(Pure(epsilon), delta):
+            return delta_at(p, q, epsilon)[1] <= delta + SLACK
+        case Approximate(rest, delta):
+            slips = max(_slip(p, q), _slip(q, p))
+            return slips <= delta + SLACK and keeps(rest, _given_both(p, q), _given_both(q, p))
+        case _:
+            raise ParameterError(
+                "HB122", f"{type(loss).__name__} is not a privacy loss.",
+                "A statistical difference promises nothing: state Pure, BoundedRange, Zcdp, Renyi or Approximate.",
+            )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Worst:
+    """The largest figure over several pairs of neighbours, and the pair with the largest proved one."""
+
+    bounds: Bounds
+    pair: tuple[object, object]
+
+
+def worst_over(
+    pairs: Iterable[tuple[Value, Value]],
+    law: Callable[[Value], Finite[Outcome]],
+    measure: Callable[[Finite[Outcome], Finite[Outcome]], Bounds] = worst_ratio,
+) -> Worst:
+    """Measure every pair of neighbouring inputs and keep the worst."""
+    found = [Worst(measure(law(x), law(y)), (x, y)) for x, y in pairs]
+    if not found:
+        raise ParameterError("HB123", "there are no neighbours to compare.", "Give at least one pair of inputs.")
+    worst = max(found, key=lambda each: each.bounds[0])
+    return Worst((worst.bounds[0], max(each.bounds[1] for each in found)), worst.pair)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The privacy profile δ(ε) at chosen points: each δ enclosed."""
+
+    points: tuple[tuple[Fraction, Enclosure], ...]
+
+    def plot(self, axes: "Axes | None" = None, *, label: str | None = None) -> "Axes":
+        """Draw the upper ends, δ against ε (needs the extra `plot`)."""
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise MechanismError(
+                "HB690", "drawing needs matplotlib, which is not installed.", "pip install 'hubbub[plot]'"
+            ) from error
+        if axes is None:
+            axes = Figure(layout="constrained").add_subplot()
+        axes.plot([float(e) for e, _ in self.points], [float(high) for _, (_, high) in self.points], label=label)
+        axes.set_xlabel("ε")
+        axes.set_ylabel("δ(ε)")
+        axes.set_ylim(bottom=0)
+        if label is not None:
+            axes.legend()
+        return axes
+
+
+def profile(p: Finite[Outcome], q: Finite[Outcome], epsilons: Sequence[Fraction]) -> Profile:
+    """Measure δ at each ε.
+
+    >>> from hubbub.core.finite import exactly
+    >>> yes, no = exactly({1: Fraction(3, 4), 0: Fraction(1, 4)}), exactly({1: Fraction(1, 4), 0: Fraction(3, 4)})
+    >>> [round(float(high), 3) for _, (_, high) in profile(yes, no, [Fraction(0), Fraction(1), Fraction(2)]).points]
+    [0.5, 0.07, 0.0]
+    """
+    return Profile(tuple((epsilon, delta_at(p, q, epsilon)) for epsilon in epsilons))
+
+
+_ONE: Enclosure = (Fraction(1), Fraction(1))
+
+
+def _pairs(p: Finite[Outcome], q: Finite[Outcome]) -> Iterator[tuple[Enclosure, Enclosure]]:
+    nothing_of_p, nothing_of_q = (Fraction(0), p.tail), (Fraction(0), q.tail)
+    for outcome, mass in p.mass.items():
+        yield mass, q.mass.get(outcome, nothing_of_q)
+    for outcome, mass in q.mass.items():
+        if outcome not in p.mass:
+            yield nothing_of_p, mass
+    if p.tail or q.tail:
+        yield nothing_of_p, nothing_of_q
+
+
+def _slip(p: Finite[Outcome], q: Finite[Outcome]) -> Fraction:
+    """Bound the probability under p of what q cannot give."""
+    return sum((high for outcome, (_, high) in p.mass.items() if _impossible(q, outcome)), Fraction(0))
+
+
+def _given_both(p: Finite[Outcome], q: Finite[Outcome]) -> Finite[Outcome]:
+    """Condition p on the outcomes that q can give too."""
+    kept = {outcome: mass for outcome, mass in p.mass.items() if not _impossible(q, outcome)}
+    low = sum((low for low, _ in kept.values()), Fraction(0))
+    high = min(sum((high for _, high in kept.values()), p.tail), Fraction(1))
+    return Finite({outcome: (a / high, b / low) for outcome, (a, b) in kept.items()}, p.tail / low)
+
+
+def _impossible(q: Finite[Outcome], outcome: Outcome) -> bool:
+    return q.mass.get(outcome, (Fraction(0), q.tail))[1] == 0
+
+
+def _log(x: Fraction, side: int) -> Fraction:
+    return reals.log(x)[side]
+
+
+def _log_ratios(p: Finite[Outcome], q: Finite[Outcome]) -> tuple[Bounds, Bounds]:
+    """Bound the least and the most of ln(p/q): first what is surely reached, then what is surely not passed."""
+    reached_least: Extended = math.inf
+    reached_most: Extended = -math.inf
+    least: Extended = math.inf
+    most: Extended = -math.inf
+    for (p_low, p_high), (q_low, q_high) in _pairs(p, q):
+        if p_high == q_high == 0:
+            continue
+        if p_low > 0:
+            reached_most = max(reached_most, _log(p_low / q_high, 0) if q_high > 0 else math.inf)
+        if q_low > 0:
+            reached_least = min(reached_least, _log(p_high / q_low, 1) if p_high > 0 else -math.inf)
+        if p_high > 0:
+            most = max(most, _log(p_high / q_low, 1) if q_low > 0 else math.inf)
+        if q_high > 0:
+            least = min(least, _log(p_low / q_high, 0) if p_low > 0 else -math.inf)
+    return (reached_least, reached_most), (least, most)
+
+
+def _hockey_stick(p: Finite[Outcome], q: Finite[Outcome], growth: Enclosure) -> Enclosure:
+    low, high = Fraction(0), p.tail
+    for outcome, (p_low, p_high) in p.mass.items():
+        q_low, q_high = q.mass.get(outcome, (Fraction(0), q.tail))
+        low += max(Fraction(0), p_low - growth[1] * q_high)
+        high += max(Fraction(0), p_high - growth[0] * q_low)
+    return low, min(high, Fraction(1))
+
+
+def _renyi(p: Finite[Outcome], q: Finite[Outcome], order: Fraction) -> Bounds:
+    low = high = Fraction(0)
+    endless = False
+    for (p_low, p_high), (q_low, q_high) in _pairs(p, q):
+        if p_high == 0:
+            continue
+        if q_low > 0:
+            high += reals.exp(order * _log(p_high, 1) - (order - 1) * _log(q_low, 0))[1]
+        else:
+            endless = True
+        if p_low > 0:
+            if q_high == 0:
+                return math.inf, math.inf
+            low += reals.exp(order * _log(p_low, 0) - (order - 1) * _log(q_high, 1))[0]
+    least = max(Fraction(0), _log(low, 0) / (order - 1)) if low > 0 else Fraction(0)
+    return least, math.inf if endless else _log(high, 1) / (order - 1)

@@ -1,0 +1,112 @@
+"""What Laplace and Gaussian noise have in common: noise is added to integers, one by one, and the laws multiply."""
+
+import operator
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.finite import Finite
+from hubbub.core.intervals import Interval
+from hubbub.errors import MechanismError
+from hubbub.mechanisms.base import Integers, Outcome
+from hubbub.mechanisms.tails import NoiseLaw, least
+
+#: The largest law that is written out.
+MOST_OUTCOMES = 1_000_000
+#: What the laws of unbounded noise leave out, unless they are clamped into a window.
+UNLISTED = Fraction(1, 10**30)
+
+Draw = Callable[[int], NDArray[np.int64]]
+Window = tuple[int, int]
+
+_INT64 = np.iinfo(np.int64)
+_AS_INTEGERS = np.frompyfunc(operator.index, 1, 1)
+
+
+@overload
+def add(value: int, draw: Draw) -> int: ...
+@overload
+def add(value: NDArray[np.int64], draw: Draw) -> NDArray[np.int64]: ...
+@overload
+def add(value: NDArray[np.object_], draw: Draw) -> NDArray[np.object_]: ...
+@overload
+def add(value: int | Integers, draw: Draw) -> int | Integers: ...
+def add(value: int | Integers, draw: Draw) -> int | Integers:
+    """Add independent noise to an integer or to each coordinate of an array of any shape.
+
+    Python ints and arrays of them (dtype object) are added exactly. int64 stays int64 and saturates at its ends: the
+    answer is then min(max(value + noise, −2⁶³), 2⁶³−1), a function of the exact noisy value, so nothing is lost of the
+    promise and nothing wraps around.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value + int(draw(1)[0])
+    if isinstance(value, np.ndarray) and value.dtype == np.int64:
+        return _saturating(value.astype(np.int64), draw(value.size).reshape(value.shape))
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        integers: NDArray[np.object_] = np.asarray(_AS_INTEGERS(value), dtype=object)
+        integers += draw(value.size).reshape(value.shape).astype(object)
+        return integers
+    raise MechanismError(
+        "HB612", "noise is added to an int, an int64 array or an object array of ints.",
+        "Put real numbers on a grid first (hubbub.mechanisms.grid).",
+    )  # fmt: skip
+
+
+def _saturating(value: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
+    with np.errstate(over="ignore"):
+        wrapped = value + noise
+    # a sum wraps if and only if both terms have one sign and the sum has the other
+    over = ((value ^ wrapped) & (noise ^ wrapped)) < 0
+    return np.where(over, np.where(value < 0, _INT64.min, _INT64.max), wrapped)
+
+
+@overload
+def law(noise: NoiseLaw, value: int, window: Window | None) -> Finite[int]: ...
+@overload
+def law(noise: NoiseLaw, value: tuple[int, ...], window: Window | None) -> Finite[tuple[int, ...]]: ...
+@overload
+def law(
+    noise: NoiseLaw, value: int | tuple[int, ...], window: Window | None
+) -> Finite[int] | Finite[tuple[int, ...]]: ...
+def law(noise: NoiseLaw, value: int | tuple[int, ...], window: Window | None) -> Finite[int] | Finite[tuple[int, ...]]:
+    """Write out value + Z; with a window, of that clamped into it, so that the end points hold the tails."""
+    if isinstance(value, tuple):
+        return independent([law(noise, each, window) for each in value])
+    if window is None:
+        reach = least(lambda w: noise.tail(w + 1).high <= UNLISTED / 2, noise.guess(float(UNLISTED / 2)))
+        refuse_large(2 * reach + 1)
+        return Finite({value + z: noise.mass(z).enclosure for z in range(-reach, reach + 1)}, UNLISTED)
+    low, high = window
+    if not low < high:
+        raise MechanismError("HB613", "a window holds at least two outcomes.", "Give (low, high) with low < high.")
+    refuse_large(high - low + 1)
+    mass = {y: noise.mass(y - value).enclosure for y in range(low + 1, high)}
+    # Z and −Z have one law, so what lies at or below `low` is a tail as well
+    return Finite({low: noise.tail(value - low).enclosure, **mass, high: noise.tail(high - value).enclosure})
+
+
+def independent(laws: Sequence[Finite[Outcome]]) -> Finite[tuple[Outcome, ...]]:
+    """Multiply laws of independent coordinates; what is not listed of any of them is not listed of the whole."""
+    size = 1
+    for each in laws:
+        size *= len(each.mass)
+    refuse_large(size)
+    mass = {}
+    for outcome in product(*(each.mass for each in laws)):
+        chance = Interval.of(1)
+        for each, coordinate in zip(laws, outcome, strict=True):
+            chance *= Interval.of(each.mass[coordinate])
+        mass[outcome] = chance.enclosure
+    return Finite(mass, sum((each.tail for each in laws), Fraction(0)))
+
+
+def refuse_large(size: int) -> None:
+    """Refuse to write out a law of more outcomes than anyone can read."""
+    if size > MOST_OUTCOMES:
+        raise MechanismError(
+            "HB610", f"this law has more than {MOST_OUTCOMES} outcomes.", "Write it out for a smaller scale or window."
+        )

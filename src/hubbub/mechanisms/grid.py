@@ -1,0 +1,86 @@
+"""Real numbers on a fixed-point grid: integers inside, exact rationals outside.
+
+Floating-point sums depend on the order of their terms and floating-point noise has holes where the true value shows, so
+reals become integers once, row by row, and stay integers until the noise is on.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core import events, numbers
+from hubbub.core.finite import Finite
+from hubbub.core.loss import Pure, Zcdp
+from hubbub.errors import ParameterError
+from hubbub.mechanisms.additive import Window
+from hubbub.mechanisms.base import Integers
+from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.noise.source import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnGrid:
+    """Noise on sums of multiples of a step, given back as exact multiples of it.
+
+    Theorem (Grid noise). If each value is a whole number of steps, then step·(sum of those integers + noise) keeps
+    the loss of the noise on the integers: it is a fixed function of the noisy integer.
+    Assumes  the true value is handed over in steps; sensitivity is in steps too (`steps`).
+    Charges  what the noise charges.   Error  step times that of the noise.
+    Tested   tests/mechanisms/test_grid.py::test_noisy_cents_are_exact_multiples_of_a_cent
+    """
+
+    noise: Laplace | Gaussian
+    step: Fraction
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.noise, Laplace | Gaussian):
+            raise ParameterError("HB125", "the noise is not Laplace or Gaussian.", "Give a Laplace or a Gaussian.")
+        limit = Fraction(numbers.SENSITIVITY_MAX)
+        object.__setattr__(self, "step", numbers.in_range(self.step, "step", 1 / limit, limit))
+
+    @property
+    def event(self) -> events.Laplace | events.Gaussian:
+        """The facts that the ledger keeps, in steps."""
+        return self.noise.event
+
+    @property
+    def loss(self) -> Pure | Zcdp:
+        """The loss of the noise."""
+        return self.noise.loss
+
+    @overload
+    def sample(self, value: int, source: Source) -> Fraction: ...
+    @overload
+    def sample(self, value: Integers, source: Source) -> NDArray[np.object_]: ...
+    def sample(self, value: int | Integers, source: Source) -> Fraction | NDArray[np.object_]:
+        """Add noise to a number of steps, or to an array of such; give rationals (an object array of `Fraction`s)."""
+        noisy = self.noise.sample(value, source)
+        if isinstance(noisy, int):
+            return noisy * self.step
+        multiples: NDArray[np.object_] = noisy.astype(object) * self.step
+        return multiples
+
+    def law(self, value: int, window: Window | None = None) -> Finite[Fraction]:
+        """Write out the law for one number of steps; a window is in steps."""
+        law = self.noise.law(value, window)
+        return Finite({z * self.step: mass for z, mass in law.mass.items()}, law.tail)
+
+    def error(self, level: Fraction, coordinates: int = 1) -> Fraction:
+        """Give the exact half width of all of so many coordinates at once."""
+        return self.noise.error(level, coordinates) * self.step
+
+
+def steps(bound: numbers.Number, *, step: numbers.Number) -> int:
+    """Count the steps that cover a bound: the sensitivity in steps of a value of at most that size.
+
+    >>> steps("20000", step="0.01"), steps("0.015", step="0.01")
+    (2000000, 2)
+    """
+    size, unit = abs(numbers.exact(bound, "bound")), numbers.exact(step, "step")
+    if not unit > 0:
+        raise ParameterError("HB103", "a step is positive.", "Choose a positive step.")
+    return -int(-size // unit)
