@@ -5,7 +5,7 @@ event's own failure probability. All are rounded up once, at the single event, a
 price of k events is exactly k times the price of one, in whatever order and grouping they come.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
 from operator import add
@@ -95,17 +95,42 @@ def summable(loss: Fraction) -> Fraction:
     return ceil_to(loss, MAX_PLACES)
 
 
+def _refuse_impossible(event: Event) -> None:
+    # bool and str pass by: they choose a case and are not counted with
+    numbers = [getattr(event, field.name) for field in fields(event) if field.type in (int, Fraction)]
+    good = all(type(number) in (int, Fraction) for number in numbers)
+    if isinstance(event, Threshold):
+        good = good and 0 <= event.delta <= 1
+    else:
+        good = good and all(number > 0 for number in numbers)
+    if not good or (isinstance(event, Response) and event.answers < 2):
+        raise ParameterError("HB105", "these are not the facts of a known event.", "The record is damaged.")
+
+
 def _of_pure(loss: Fraction, curve: tuple[int, ...] | None = None) -> Price:
     return Price(summable(loss), curves.pure(loss) if curve is None else curve, _NOTHING)
 
 
 @lru_cache(maxsize=65536)
 def price(event: Event) -> Price:  # noqa: C901 — one case for each kind of event
-    """Price one event.
+    """Price one event; an event that no mechanism can have made is refused.
+
+    Laplace, response and flips are priced by their own curves; the exponential mechanism, and a metric mechanism whose
+    normaliser moves, by bounded range (Durfee and Rogers, 2019): a score that moves by at most D moves every log-ratio
+    inside one interval of length 2·rate·D, or rate·D where all scores move the same way. The other selections and the
+    sparse vector are priced by their pure loss: (1/threshold_scale + hits·(2 or 1)/query_scale)·D, the constants of
+    Lyu, Su and Li (2017).
+
+    Theorem (Bounded range of the exponential mechanism). With Pr[r] ∝ exp(rate·u(x, r)) and |u(x, r) − u(x′, r)| ≤ D,
+    the log-ratio lies in one interval of length 2·rate·D; of length rate·D if u(x, r) − u(x′, r) has one sign for all r.
+    Proof    The log-ratio is rate·(u(x, r) − u(x′, r)) plus a constant (the normalisers), and the first term ranges over
+    [−rate·D, rate·D], or over one half of it.
+    Tested   tests/accounting/test_price.py::test_exponential_mechanism_has_bounded_range
 
     >>> price(Laplace(1, Fraction(10))).pure
     Fraction(1, 10)
     """
+    _refuse_impossible(event)
     match event:
         case Laplace(sensitivity, scale):
             return _of_pure(sensitivity / scale, curves.laplace(sensitivity, scale))

@@ -1,0 +1,160 @@
+"""Interval arithmetic on decimals: a formula written once, and a result that encloses the true value.
+
+Every operation rounds its lower end down and its upper end up, to 50 significant digits; decimal's `exp` and `ln` are
+correctly rounded half-even, so one step outward encloses. Exponents reach 10^±999999999, so e^(±10^9) is as quick as
+e^1; a result leaves by `above` or `below`, on a decimal grid, because a Fraction of such a size would fill the memory.
+"""
+
+from dataclasses import dataclass
+from decimal import (
+    ROUND_CEILING,
+    ROUND_FLOOR,
+    Context,
+    Decimal,
+    DivisionByZero,
+    FloatOperation,
+    InvalidOperation,
+    Overflow,
+)
+from fractions import Fraction
+
+from hubbub.core.reals import ceil_to, floor_to
+
+DIGITS = 50
+_LIMIT = 999_999_999
+_LONG = 10_000  # digits that a Fraction may still have
+
+Exact = int | Fraction
+
+
+def _context(rounding: str) -> Context:
+    traps = [InvalidOperation, DivisionByZero, Overflow, FloatOperation]
+    return Context(prec=DIGITS, rounding=rounding, Emin=-_LIMIT, Emax=_LIMIT, traps=traps)
+
+
+_DOWN, _UP = _context(ROUND_FLOOR), _context(ROUND_CEILING)
+_ZERO, _ONE = Decimal(0), Decimal(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """All real numbers from `low` to `high`.
+
+    >>> third = Interval.of(1) / 3
+    >>> third.below(2), third.above(2), third.low < Fraction(1, 3) < third.high
+    (Fraction(33, 100), Fraction(17, 50), True)
+    """
+
+    low: Decimal
+    high: Decimal
+
+    @staticmethod
+    def of(x: "Exact | Interval") -> "Interval":
+        """Enclose an exact number."""
+        if isinstance(x, Interval):
+            return x
+        if isinstance(x, int):
+            number = Decimal(x)
+            return Interval(_DOWN.plus(number), _UP.plus(number))
+        top, bottom = Decimal(x.numerator), Decimal(x.denominator)
+        return Interval(_DOWN.divide(top, bottom), _UP.divide(top, bottom))
+
+    def __add__(self, other: "Exact | Interval") -> "Interval":
+        other = Interval.of(other)
+        return Interval(_DOWN.add(self.low, other.low), _UP.add(self.high, other.high))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: "Exact | Interval") -> "Interval":
+        other = Interval.of(other)
+        return Interval(_DOWN.subtract(self.low, other.high), _UP.subtract(self.high, other.low))
+
+    def __rsub__(self, other: Exact) -> "Interval":
+        return Interval.of(other) - self
+
+    def __neg__(self) -> "Interval":
+        return Interval(self.high.copy_negate(), self.low.copy_negate())
+
+    def __mul__(self, other: "Exact | Interval") -> "Interval":
+        other = Interval.of(other)
+        if self.low >= 0 and other.low >= 0:
+            return Interval(_DOWN.multiply(self.low, other.low), _UP.multiply(self.high, other.high))
+        corners = [(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
+        return Interval(min(_DOWN.multiply(a, b) for a, b in corners), max(_UP.multiply(a, b) for a, b in corners))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: "Exact | Interval") -> "Interval":
+        other = Interval.of(other)
+        if other.low <= 0 <= other.high:
+            raise ZeroDivisionError("the divisor's interval holds zero")
+        if self.low >= 0 and other.low > 0:
+            return Interval(_DOWN.divide(self.low, other.high), _UP.divide(self.high, other.low))
+        corners = [(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
+        return Interval(min(_DOWN.divide(a, b) for a, b in corners), max(_UP.divide(a, b) for a, b in corners))
+
+    def __rtruediv__(self, other: Exact) -> "Interval":
+        return Interval.of(other) / self
+
+    def hull(self, other: "Exact | Interval") -> "Interval":
+        """Give the smallest interval that holds both."""
+        other = Interval.of(other)
+        return Interval(min(self.low, other.low), max(self.high, other.high))
+
+    def at_least(self, floor: int) -> "Interval":
+        """Enclose max(x, floor)."""
+        bound = Decimal(floor)
+        return Interval(max(self.low, bound), max(self.high, bound))
+
+    def above(self, places: int = 30) -> Fraction:
+        """Give an upper bound on a decimal grid."""
+        return _leave(self.high, places, up=True)
+
+    def below(self, places: int = 30) -> Fraction:
+        """Give a lower bound on a decimal grid."""
+        return _leave(self.low, places, up=False)
+
+
+def _leave(x: Decimal, places: int, *, up: bool) -> Fraction:
+    if x and x.adjusted() < -places:
+        step = Fraction(1, 10**places)
+        return (step if x > 0 else Fraction(0)) if up else (Fraction(0) if x > 0 else -step)
+    if x.adjusted() > _LONG:
+        raise OverflowError("this number is too long to be written out")
+    return ceil_to(Fraction(x), places) if up else floor_to(Fraction(x), places)
+
+
+def exp(x: Interval) -> Interval:
+    """Enclose eˣ.
+
+    >>> exp(Interval.of(-(10**6))).above(30)
+    Fraction(1, 1000000000000000000000000000000)
+    """
+    low = _ONE if not x.low else max(_ZERO, _DOWN.exp(x.low).next_minus(_DOWN))
+    high = _ONE if not x.high else _UP.exp(x.high).next_plus(_UP)
+    return Interval(low, high)
+
+
+def log(x: Interval) -> Interval:
+    """Enclose ln x; the whole interval must be positive."""
+    if not x.low > 0:
+        raise ValueError("log needs a positive argument")
+    low = _ZERO if x.low == 1 else _DOWN.ln(x.low).next_minus(_DOWN)
+    high = _ZERO if x.high == 1 else _UP.ln(x.high).next_plus(_UP)
+    return Interval(low, high)
+
+
+def sqrt(x: Interval) -> Interval:
+    """Enclose √x; the whole interval must be non-negative."""
+    if not x.low >= 0:
+        raise ValueError("sqrt needs a non-negative argument")
+    low = _ZERO if not x.low else _DOWN.sqrt(x.low).next_minus(_DOWN)
+    high = _ZERO if not x.high else _UP.sqrt(x.high).next_plus(_UP)
+    return Interval(low, high)
+
+
+#: π, from its decimals.
+PI = Interval(
+    Decimal("3.1415926535897932384626433832795028841971693993751"),
+    Decimal("3.1415926535897932384626433832795028841971693993752"),
+)
