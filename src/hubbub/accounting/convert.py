@@ -28,9 +28,9 @@ def renyi_epsilon(order: Fraction, divergence: Fraction, delta: Fraction) -> Fra
 
     Theorem (Rényi to approximate). If D_α(P‖Q) ≤ r then P(S) ≤ e^ε Q(S) + δ for every S, with
     δ = e^((α−1)(r−ε))/(α−1) · (1−1/α)^α; that is, ε = r + ln(1−1/α) − ln(αδ)/(α−1).
-    Proof    With Z = ln dP/dQ, the least δ is E_P[(1 − e^(ε−Z))⁺], and (1 − e^(−y))⁺ ≤ e^((α−1)y)·(1−1/α)^α/(α−1) for all
-    y: the maximum of (1−e^(−y))e^(−(α−1)y) is where e^(−y) = 1−1/α. E_P[e^((α−1)Z)] ≤ e^((α−1)r). (Balle, Barthe,
-    Gaboardi, Hsu and Sato, 2020; Canonne, Kamath and Steinke, 2020, proposition 12.)
+    Proof    With Z = ln dP/dQ, the least δ is E_P[(1 − e^(ε−Z))⁺], and (1 − e^(−y))⁺ ≤ e^((α−1)y)·(1−1/α)^α/(α−1)
+    for all y: the maximum of (1−e^(−y))e^(−(α−1)y) is where e^(−y) = 1−1/α. E_P[e^((α−1)Z)] ≤ e^((α−1)r). (Balle,
+    Barthe, Gaboardi, Hsu and Sato, 2020; Canonne, Kamath and Steinke, 2020, proposition 12.)
     Tested   tests/accounting/test_convert.py::test_divergence_implies_the_stated_delta_on_random_pairs,
     tests/accounting/test_convert.py::test_conversions_match_a_high_precision_reference
     """
@@ -87,12 +87,13 @@ def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
 def to_zcdp(loss: Pure | BoundedRange | Zcdp) -> Zcdp:
     """Give a ρ that the loss implies.
 
-    Theorem (Pure to concentrated). ε-DP implies (ε²/2)-zCDP (Bun and Steinke, 2016, proposition 3.3).
-    Tested   tests/accounting/test_convert.py::test_concentrated_line_is_above_the_exact_curves
     Theorem (Bounded range to concentrated). A log-ratio inside an interval of length ε implies (ε²/8)-zCDP.
-    Proof    By Hoeffding's lemma ln E_Q[e^(αZ)] and ln E_Q[e^Z] = 0 differ as convex functions of α whose second
-    derivative, the variance of Z under a tilted law, is at most ε²/4; so ln E_Q[e^(αZ)] ≤ α(α−1)ε²/8, because it is 0 at
-    α = 0 and α = 1. (Cesar and Rogers, 2021.)
+    Proof    K(α) = ln E_Q[e^(αZ)] is 0 at α = 0 and at α = 1, and its second derivative is the variance of Z under a
+    tilted law, at most ε²/4 on an interval of length ε. So K(α) ≤ α(α−1)ε²/8 for α > 1 (the error of interpolation),
+    and D_α = K(α)/(α−1). (Cesar and Rogers, 2021.)
+    Tested   tests/accounting/test_convert.py::test_concentrated_line_is_above_the_exact_curves
+    Theorem (Pure to concentrated). ε-DP implies (ε²/2)-zCDP (Bun and Steinke, 2016, proposition 3.3).
+    Proof    The log-ratio lies in [−ε, ε], an interval of length 2ε.
     Tested   tests/accounting/test_convert.py::test_concentrated_line_is_above_the_exact_curves
     """
     match loss:
@@ -149,7 +150,7 @@ def epsilon_at(loss: Loss, *, delta: Fraction) -> Fraction:
                 raise ParameterError(
                     "HB110",
                     "the events fail more often than this δ allows.",
-                    "Ask for a larger δ, or spend less of it.",
+                    "Ask for a larger δ.",
                 )
             return epsilon_at(inner, delta=(delta - own) / (1 - own))
         case Pure(epsilon) | BoundedRange(epsilon) if not delta:

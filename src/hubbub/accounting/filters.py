@@ -10,9 +10,9 @@ tests/accounting/test_filters.py::test_charging_the_realised_loss_is_caught
 
 Theorem (Rényi filter at one order). Fix α and B beforehand. If every query is admitted only while the sum of the Rényi
 divergences at α stays within B, then D_α of the whole transcript is at most B (Feldman and Zrnic, 2021; Lécuyer, 2021).
-Proof    Let L_i be the ratio P/Q of the first i answers and R_i the sum of their prices. E_Q[(L_i)^α e^(−(α−1)R_i)] does
-not grow with i: R_i is known before answer i is drawn, and E_Q[(answer i's ratio)^α | before] ≤ e^((α−1)·its price).
-It starts at 1, and R ≤ B at the end.
+Proof    Let L_i be the ratio P/Q of the first i answers and R_i the sum of their prices. E_Q[(L_i)^α e^(−(α−1)R_i)]
+does not grow with i: R_i is known before answer i is drawn, and E_Q[(answer i's ratio)^α | before] is at most
+e^((α−1)·its price). It starts at 1, and R ≤ B at the end.
 Tested   tests/accounting/test_filters.py::test_worst_adaptive_analyst_keeps_the_divergence_at_each_order
 
 Theorem (Either filter may admit). Let an (ε, δ) cap fix, in advance and by itself alone, a share δ_own, and for some
@@ -21,10 +21,11 @@ If a query is admitted whenever afterwards the events' own failure probabilities
 pure losses sum to at most ε, or at some order α the divergences sum to at most B_α, then the whole transcript is
 (ε, δ)-DP, however each query was chosen.
 Proof    Which filter admits depends on the path, so no bound at a single order covers all transcripts; but the totals
-only grow. First let no event have a failure probability. Give each final transcript to one filter that holds at its end:
-these classes are disjoint and fixed by the prices in the transcript. If filter j holds at the end it held all along, so
-the transcript has the same probability in the process that is stopped before the first query that filter j alone would
-not admit, for P and for Q alike; and that process is (ε, δ_j)-DP by the theorems above (δ_j = 0 for the pure filter).
+only grow. First let no event have a failure probability. Give each final transcript to one filter that holds at its
+end: these classes are disjoint and fixed by the prices in the transcript. If filter j holds at the end it held all
+along, so the transcript has the same probability in the process that is stopped before the first query that filter j
+alone would not admit, for P and for Q alike; and that process is (ε, δ_j)-DP by the theorems above (δ_j = 0 for the
+pure filter).
 So for any set S of transcripts P(S) − e^ε Q(S) = Σ_j (P_j(S∩C_j) − e^ε Q_j(S∩C_j)) ≤ Σ_j δ_j.
 With failures, each answer's laws are (1−δ_i)P′ + δ_i P″ and (1−δ_i)Q′ + δ_i Q″ given the past. The chance that any
 answer under P comes from its P″ is at most the sum of the δ_i on the path, hence at most δ_own. A transcript without
@@ -36,10 +37,10 @@ Tested   tests/accounting/test_filters.py::test_worst_adaptive_analyst_stays_wit
 tests/accounting/test_filters.py::test_a_filter_without_the_conversion_slack_is_caught,
 tests/accounting/test_filters.py::test_shares_of_a_cap_never_exceed_its_delta
 
-The shares. Half of δ is for the events' own failures. Of the other half, nine tenths go to the order that allows the most
-when divergences grow like ρα, as those of Gaussian noise and of many small losses do; the other orders, which help where
-a few large losses are mixed with such, share the rest. A filter of zero-concentrated privacy is not needed beside this:
-its ρ implies (ε, δ) by way of one best order, and a divergence of at most ρα at that order is what the filter adds up.
+The shares. Half of δ is for the events' own failures. Of the other half, nine tenths go to the order that allows the
+most when divergences grow like ρα, as those of Gaussian noise and of many small losses do; the other orders, which help
+where a few large losses are mixed with such, share the rest. A filter of zero-concentrated privacy is not needed beside
+this: its ρ implies (ε, δ) by way of one best order, and what the filter adds up at that order is at most ρα.
 """
 
 from dataclasses import dataclass
@@ -48,7 +49,7 @@ from functools import lru_cache
 
 from hubbub.accounting import curves
 from hubbub.accounting.convert import divergence_for
-from hubbub.accounting.price import RENYI_UNIT, ZERO, Price
+from hubbub.accounting.price import RENYI_UNIT, Price
 from hubbub.core.loss import ORDERS
 from hubbub.core.numbers import EPSILON_MIN, MAX_PLACES
 from hubbub.core.reals import floor_to

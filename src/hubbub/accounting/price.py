@@ -122,9 +122,9 @@ def price(event: Event) -> Price:  # noqa: C901 — one case for each kind of ev
     Lyu, Su and Li (2017).
 
     Theorem (Bounded range of the exponential mechanism). With Pr[r] ∝ exp(rate·u(x, r)) and |u(x, r) − u(x′, r)| ≤ D,
-    the log-ratio lies in one interval of length 2·rate·D; of length rate·D if u(x, r) − u(x′, r) has one sign for all r.
-    Proof    The log-ratio is rate·(u(x, r) − u(x′, r)) plus a constant (the normalisers), and the first term ranges over
-    [−rate·D, rate·D], or over one half of it.
+    the log-ratio lies in one interval of length 2·rate·D; of length rate·D if u(x, ·) − u(x′, ·) never changes sign.
+    Proof    The log-ratio is rate·(u(x, r) − u(x′, r)) plus a constant (the normalisers), and the first term ranges
+    over [−rate·D, rate·D], or over one half of it.
     Tested   tests/accounting/test_price.py::test_exponential_mechanism_has_bounded_range
 
     >>> price(Laplace(1, Fraction(10))).pure
