@@ -116,9 +116,9 @@ def _sums(weights: Callable[[int], Sequence[Enclosure]], bits: int) -> tuple[lis
         largest = max((high for _, high in enclosures), default=Fraction(0))
         if not largest > 0:
             raise ParameterError("HB103", "no weight is positive.", "Give at least one positive weight.")
-        # so many bits that the largest weight has bits + 32 of them, however small it is
-        shift = bits + 32 + largest.denominator.bit_length() - largest.numerator.bit_length()
-        parts = [fixed(low, high, shift) for low, high in enclosures]
+        # scaled so that the largest weight is about 1, however small or large it is
+        scale = Fraction(2) ** (largest.denominator.bit_length() - largest.numerator.bit_length())
+        parts = [fixed(low * scale, high * scale, bits + 32) for low, high in enclosures]
         lows, highs = list(accumulate(low for low, _ in parts)), list(accumulate(high for _, high in parts))
         if lows[-1] > 0:
             return lows, highs
