@@ -1,0 +1,110 @@
+"""The derivation of a query's sensitivity, operator by operator, as lines that a person can follow."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from hubbub.core.numbers import brief
+from hubbub.core.unit import Relation
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql.bounding import Limits
+from hubbub.sql.expressions import Call, Col, Expr, Literal
+from hubbub.sql.measures import Measure, Reach, Rows, Units
+from hubbub.sql.noised import Noised
+from hubbub.sql.query import Query
+from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Union
+
+
+def derivation(
+    query: Query, relation: Relation, limits: Limits | None, reaches: Sequence[Reach], noised: Sequence[Noised]
+) -> tuple[str, ...]:
+    """Give the lines: relations first, then the bounding, then each measure with its noise."""
+    lines = list(_relation(query.relation))
+    verb = "added or removed" if relation is Relation.ADD_REMOVE else "replaced by another"
+    if limits is None:
+        lines.append(f"neighbours: one row {verb}; each row stands in one cell of each grouping set")
+    else:
+        lines.append(f"neighbours: all rows of one unit {verb}")
+        lines.append(
+            f"bounding: each unit keeps at most {limits.groups} groups and {limits.rows} rows in each, in hash order"
+        )
+    for i, reach in enumerate(reaches):
+        lines.append(
+            f"grouping set {i}: {reach.cells:,} cells, a unit reaches {reach.touched}, {reach.rows} rows in each"
+        )
+    for each in noised:
+        lines.append(_noise(each))
+    return tuple(lines)
+
+
+def _relation(relation: Rel) -> list[str]:
+    match relation:
+        case Scan(table, columns, _) if table.public:
+            return [f"scan {table.name}: public, {len(columns)} columns"]
+        case Scan(table, columns, _):
+            owner = (
+                "each row is a unit" if table.unit is None or table.unit.column is None else "rows owned by the unit"
+            )
+            return [f"scan {table.name}: {len(columns)} columns clamped into their bounds; {owner}; stability 1"]
+        case Filter(inner, predicate):
+            return [*_relation(inner), f"filter {show(predicate)}: drops rows one by one; stability 1"]
+        case Project(inner, outputs):
+            return [*_relation(inner), f"project {len(outputs)} columns row by row; stability 1"]
+        case Join(left, right, kind, _, unit):
+            how = (
+                "on the unit: each row stays with its owner"
+                if unit
+                else "with a public table: each row stays its owner's"
+            )
+            return [*_relation(left), *_relation(right), f"{kind} join {how}; stability 1 in units"]
+        case Union(inputs, _):
+            parts = [line for each in inputs for line in _relation(each)]
+            return [*parts, f"union of {len(inputs)}: each row keeps its owner; stability 1 in units"]
+        case PerUnit(inner, keys, aggregates):
+            what = f"{len(aggregates)} aggregates" if aggregates else "distinct rows"
+            return [
+                *_relation(inner),
+                f"per unit and {len(keys)} keys: {what} of that unit's rows; stability 1 in units",
+            ]
+
+
+def _noise(each: Noised) -> str:
+    sensitivity, mechanism = each.sensitivity, each.mechanism
+    if isinstance(mechanism, Laplace):
+        noise = (
+            f"L1 sensitivity {sensitivity.l1}, ε={brief(each.portion)}: Laplace noise of scale {brief(mechanism.scale)}"
+        )
+    else:
+        noise = (
+            f"squared L2 sensitivity {sensitivity.l2_squared}, ρ={brief(each.portion)}: "
+            f"Gaussian noise of variance {brief(mechanism.variance)}"
+        )
+    return f"{describe(each.measure)}: {noise}"
+
+
+def describe(measure: Measure) -> str:
+    """Say what is added up, and what a row (or unit) can add."""
+    where = f" where {show(measure.where)}" if measure.where is not None else ""
+    if isinstance(measure, Units):
+        return f"units{where}: a unit adds 0 or 1 to a cell"
+    if isinstance(measure, Rows):
+        present = " and ".join(show(expr) for expr in measure.present)
+        return f"rows{f' with {present}' if present else ''}{where}: a row adds 0 or 1"
+    terms = []
+    for term in measure.terms:
+        terms.append(f"({show(term.expr)} − {brief(term.centre)})" if term.centre else show(term.expr))
+    offset = f" − {brief(measure.offset)}" if measure.offset else ""
+    return (
+        f"sum of {'·'.join(terms)}{offset}{where} in steps of {brief(measure.step)}: "
+        f"a row adds between {measure.low} and {measure.high} steps"
+    )
+
+
+def show(expr: Expr) -> str:
+    """Write an expression for a reader; nothing runs this text."""
+    match expr:
+        case Col(name, _, _):
+            return name
+        case Literal(value, _):
+            return brief(value) if isinstance(value, Fraction) else "NULL" if value is None else repr(value)
+        case Call(function, args, _, _):
+            return f"{function}({', '.join(show(each) for each in args)})"

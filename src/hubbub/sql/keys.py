@@ -1,0 +1,132 @@
+"""Groups: finite domains of keys become cells, numbered without a look at the data.
+
+A grouping set with keys of n₁, n₂, … values has n₁·n₂·… cells; all of them are answered, empty ones too. A row whose key
+is NULL, or is not one of the values, belongs to no group.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.schema import Kind, Value
+from hubbub.errors import QueryError
+from hubbub.sql import render
+from hubbub.sql.expressions import Expr, Literal, facts
+from hubbub.sql.query import Key, Query
+
+MOST_CELLS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The values that one key can take, in the order of output."""
+
+    key: Key
+    values: tuple[Value, ...]
+
+    @property
+    def shown(self) -> NDArray[np.object_]:
+        """The values as they are shown, and None at the end."""
+        out = np.empty(len(self.values) + 1, dtype=object)
+        out[:-1] = [float(value) if isinstance(value, Fraction) else value for value in self.values]
+        return out
+
+    @property
+    def typed(self) -> NDArray[Any]:
+        """The values in the type that expressions over answers see, and a NULL at the end."""
+        if self.kind.numeric:
+            return np.array([*map(float, self.values), np.nan])  # type: ignore[arg-type]
+        if self.kind is Kind.BOOLEAN:
+            return np.ma.masked_array([*self.values, False], mask=[False] * len(self.values) + [True])
+        if self.kind is Kind.DATE:
+            return np.array([*self.values, None], dtype="datetime64[D]")
+        if self.kind is Kind.TIMESTAMP:
+            return np.array([*self.values, None], dtype="datetime64[us]")
+        return self.shown
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the key."""
+        return self.key.expr.kind
+
+    def table(self) -> str:
+        """Write the values with their numbers as a relation ($v, $i).
+
+        Two values that the engine takes for one (integers beyond 2⁵³, say) get one number, or a row would count twice.
+        """
+        rows = ", ".join(
+            f"({render.expression(Literal(value, self.kind))}, {i})" for i, value in enumerate(self.values)
+        )
+        return f'(SELECT "$v", CAST(min("$i") AS INTEGER) AS "$i" FROM (VALUES {rows}) AS t("$v", "$i") GROUP BY "$v")'
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of one grouping set; a cell's number is Σ numberⱼ·strideⱼ, the last key running fastest."""
+
+    places: tuple[int, ...]  #: which of the query's keys
+    domains: tuple[Domain, ...]
+
+    @cached_property
+    def size(self) -> int:
+        """How many cells there are; one where there are no keys."""
+        return math.prod(len(domain.values) for domain in self.domains)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """What one step of each key moves the cell's number by."""
+        sizes = [len(domain.values) for domain in self.domains]
+        return tuple(math.prod(sizes[place + 1 :]) for place in range(len(sizes)))
+
+    def number(self) -> str:
+        """Write the cell's number over the relations `m0`, `m1`, … of the domains."""
+        terms = [f'CAST(m{j}."$i" AS BIGINT) * {stride}' for j, stride in enumerate(self.strides)]
+        return " + ".join(terms) or "CAST(0 AS BIGINT)"
+
+    def joins(self, columns: tuple[str, ...]) -> str:
+        """Write the joins that find each row's numbers, where `columns` are the texts of the keys."""
+        return "".join(
+            f' JOIN {domain.table()} AS m{j} ON m{j}."$v" = {column}'
+            for j, (domain, column) in enumerate(zip(self.domains, columns, strict=True))
+        )
+
+    def codes(self, place: int) -> NDArray[np.int64]:
+        """Give, for every cell, which value one of the query's keys has; −1 where this set does not have the key."""
+        if place not in self.places:
+            return np.full(self.size, -1)
+        j = self.places.index(place)
+        return np.arange(self.size) // self.strides[j] % len(self.domains[j].values)
+
+
+def domains_of(query: Query) -> tuple[Domain, ...]:
+    """Give the domain of every key, or refuse."""
+    return tuple(Domain(key, finite(key.expr, key.name)) for key in query.keys)
+
+
+def cells(query: Query) -> tuple[Cells, ...]:
+    """Give the cells of every grouping set, or refuse."""
+    domains = domains_of(query)
+    found = tuple(Cells(places, tuple(domains[place] for place in places)) for places in query.sets)
+    total = sum(each.size for each in found)
+    if not 0 < total <= MOST_CELLS:
+        raise QueryError(
+            "HB550", f"the groups are the product of all keys' values: {total:,} in all, and at most {MOST_CELLS:,} go.",
+            "Group by fewer keys, or by a coarser expression of them.",
+        )  # fmt: skip
+    return found
+
+
+def finite(expr: Expr, name: str) -> tuple[Value, ...]:
+    """Give the finite list of an expression's values, or refuse."""
+    values = facts(expr).values
+    if not values:
+        raise QueryError(
+            "HB551", f"nothing is declared about the values of {name!r}, and which groups exist would tell who is there.",
+            "Declare its values in hubbub.yaml, group by a finite expression of it, or give a δ to discover the groups.",
+        )  # fmt: skip
+    return values

@@ -1,0 +1,195 @@
+"""What leaves the engine: integers for each row, added up over a cell's bounded rows, and how far one unit moves them.
+
+A real number is put on a grid row by row: taken from a centre, divided by a step, clamped into the whole steps that its
+bounds allow, and rounded. Everything after that is exact.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hubbub.core.schema import Bounds, Kind
+from hubbub.core.unit import Relation
+from hubbub.sql import render
+from hubbub.sql.expressions import Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Counts the rows where the filter is true and no argument is NULL."""
+
+    present: tuple[Expr, ...] = ()
+    where: Expr | None = None
+
+    @property
+    def low(self) -> int:
+        """The least that a row adds."""
+        return 0
+
+    @property
+    def high(self) -> int:
+        """The most that a row adds."""
+        return 1
+
+    def value(self) -> str:
+        """Write what a row adds, NULL where nothing."""
+        tests = _tests(self.present, self.where)
+        return f"CASE WHEN {tests} THEN 1 END" if tests else "1"
+
+    def total(self, column: str) -> str:
+        """Write the sum over rows."""
+        return f"count({column})"
+
+
+@dataclass(frozen=True, slots=True)
+class Units:
+    """Counts the units that have a row where the filter is true: each adds 1 to a cell, however many rows it has."""
+
+    where: Expr | None = None
+
+    @property
+    def low(self) -> int:
+        """The least that a unit adds."""
+        return 0
+
+    @property
+    def high(self) -> int:
+        """The most that a unit adds."""
+        return 1
+
+    def value(self) -> str:
+        """Write whether a row counts, NULL where not."""
+        return f"CASE WHEN {render.expression(self.where)} THEN 1 END" if self.where is not None else "1"
+
+    def total(self, column: str) -> str:
+        """Write what one unit adds to a cell."""
+        return f"max({column})"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A number inside declared bounds, taken from a centre."""
+
+    expr: Expr
+    bounds: Bounds
+    centre: Fraction
+
+    @property
+    def reach(self) -> Fraction:
+        """How far it can be from the centre."""
+        return max(abs(self.bounds.low - self.centre), abs(self.bounds.high - self.centre))
+
+    def text(self) -> str:
+        """Write it less its centre, as a DOUBLE."""
+        x = f"({render.expression(self.expr)})"
+        return x if self.centre == 0 else f"({x} - {_double(self.centre)})"
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """Adds up a product of one or two terms, less an offset, in whole steps: round((∏ termⱼ − offset)/step).
+
+    low and high are in steps, and enclose what a row can add.
+    """
+
+    terms: tuple[Term, ...]
+    present: tuple[Expr, ...]
+    where: Expr | None
+    offset: Fraction
+    step: Fraction
+    low: int
+    high: int
+
+    def value(self) -> str:
+        """Write what a row adds as a BIGINT, NULL where nothing."""
+        product = " * ".join(term.text() for term in self.terms)
+        if self.offset:
+            product = f"({product} - {_double(self.offset)})"
+        steps = product if self.step == 1 else _scaled(product, self.step)
+        # greatest and least skip NULL and take NaN for the largest number, so both are caught first
+        whole = f"CAST(round(greatest(least({steps}, {_whole(self.high)}), {_whole(self.low)})) AS BIGINT)"
+        own = {term.expr for term in self.terms}
+        others = _tests(tuple(expr for expr in self.present if expr not in own), self.where)
+        return f"CASE WHEN NOT isnan({product}){f' AND {others}' if others else ''} THEN {whole} END"
+
+    def total(self, column: str) -> str:
+        """Write the sum over rows: a HUGEINT, which 2⁶⁴ rows of 2⁶² steps do not fill."""
+        return f"sum({column})"
+
+
+Measure = Rows | Units | Total
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a unit reaches in one grouping set: `touched` of `cells` cells, `rows` rows in each."""
+
+    cells: int
+    touched: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """How far neighbours are apart over all cells of all grouping sets, in steps."""
+
+    l1: int
+    l2_squared: int
+
+
+def sensitivity(measure: Measure, reaches: tuple[Reach, ...], relation: Relation) -> Sensitivity:
+    """Bound how far one unit moves the vector of a measure over all cells.
+
+    Theorem (Sensitivity of bounded cells). Let a unit touch at most G of C cells and add between m ≤ 0 and M ≥ 0 to
+    each, and let a = max(−m, M), d = M − m. One unit more or less moves the cells by at most G·a in L1 and G·a² in
+    squared L2. Another unit in its place, where o = max(0, 2G − C) cells are touched by both at least, moves them by
+    at most o·d + 2(G − o)·a in L1, and by max(G·d², o·d² + 2(G − o)·a²) in squared L2. Over several grouping sets
+    these add up. All are attained.
+    Proof    A cell touched by one of the two units moves by at most a, one touched by both by at most d ≤ 2a. With k
+             cells touched by both there are at most 2(G − k) others, so L1 ≤ k·d + 2(G − k)·a, which falls in k, and
+             k ≥ o. The squared norm k·d² + 2(G − k)·a² is linear in k on [o, G], so largest at an end.
+    Assumes  what a unit adds depends on its own rows alone, and is bounded in the engine (`bounding`).
+    Tested   tests/sql/test_measures.py::test_brute_force_over_neighbours_finds_the_declared_sensitivity
+    """
+    l1 = squared = 0
+    for reach in reaches:
+        rows = 1 if isinstance(measure, Units) else reach.rows
+        least, most = min(0, rows * measure.low), max(0, rows * measure.high)
+        alone, both, touched = max(-least, most), most - least, reach.touched
+        if relation is Relation.ADD_REMOVE:
+            l1 += touched * alone
+            squared += touched * alone**2
+        else:
+            shared = max(0, 2 * touched - reach.cells)
+            l1 += shared * both + 2 * (touched - shared) * alone
+            squared += max(touched * both**2, shared * both**2 + 2 * (touched - shared) * alone**2)
+    return Sensitivity(l1, squared)
+
+
+def _tests(present: tuple[Expr, ...], where: Expr | None) -> str:
+    tests = [_present(expr) for expr in present]
+    if where is not None:
+        tests.append(f"coalesce({render.expression(where)}, FALSE)")
+    return " AND ".join(tests)
+
+
+def _present(expr: Expr) -> str:
+    """Write that an argument is not NULL, NaN being NULL; never NULL itself."""
+    x = render.expression(expr)
+    return f"coalesce(NOT isnan({x}), FALSE)" if expr.kind in (Kind.REAL, Kind.INTEGER) else f"({x}) IS NOT NULL"
+
+
+def _double(value: Fraction) -> str:
+    return f"CAST('{float(value)!r}' AS DOUBLE)"
+
+
+def _whole(steps: int) -> str:
+    if not abs(steps) < 1 << 53:
+        raise AssertionError("a row adds fewer steps than a double can count")
+    return _double(Fraction(steps))
+
+
+def _scaled(text: str, step: Fraction) -> str:
+    # 100 and not 0.01 where that is the exact one
+    if step.numerator == 1 and step.denominator < 1 << 53:
+        return f"({text} * {_double(Fraction(step.denominator))})"
+    return f"({text} / {_double(step)})"
