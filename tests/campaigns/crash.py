@@ -1,0 +1,231 @@
+"""Kill a serving process, thousands of times, and see that the ledger kept every promise.
+
+A process serves charges and releases. It is killed by SIGKILL at random times, at every step that the ledger names,
+and just before each kind of system call on its files; the next one goes on where it stopped, trying again what had not
+been acknowledged. On PostgreSQL the server is crashed as well. After each kill: no acknowledged charge or release is
+lost, no key is charged twice or answered in two ways, nothing is released without a charge, totals are exact, the
+ledger verifies and is ready again in under 5 seconds.
+
+    HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.crash
+"""
+
+import os
+import random
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.accounting.postgres_server import Server
+from tests.campaigns.frame import Report, run
+from tests.campaigns.rig.service import Place, Promises, serve
+from tests.campaigns.rig.victim import Say, Victim, prepare
+
+from hubbub.accounting.store import STEPS
+from hubbub.errors import LedgerError
+
+LIFE = 0.1  # seconds: the longest that a victim of a random kill lives
+KILLS_A_LEDGER = 20
+KEYS = 6  # a victim that is to die at a point serves so many keys and then closes in good order
+READY = 5.0
+
+#: System calls on the ledger's files (by the end of the file's name), and how often a victim makes them at least; a
+#: kill comes just before one of them.
+CALLS: tuple[tuple[str, str, int], ...] = (
+    ("pwrite64", ".sqlite-journal", 2), ("fdatasync", ".sqlite-journal", 2), ("unlink", ".sqlite-journal", 1),
+    ("pwrite64", ".sqlite-wal", 40), ("fdatasync", ".sqlite-wal", 12), ("unlink", ".sqlite-wal", 1),
+    ("pwrite64", ".sqlite", 3), ("fdatasync", ".sqlite", 2), ("openat", ".anchor", 1), ("pwrite64", ".anchor", 13),
+    ("fsync", ".anchor", 2), ("fdatasync", ".anchor", 1),
+)  # fmt: skip
+
+#: The same between a process and a PostgreSQL server: before a message leaves, and before an answer is read.
+MESSAGES = (("sendto", 60), ("recvfrom", 60))
+
+
+def live(say: Say, place: Place, keys: list[str], threads: int, step: str, count: int) -> None:
+    """Serve these keys, on one thread or several; die at the n-th time that the ledger reaches a step."""
+    reached: Counter[str] = Counter()
+
+    def on_step(name: str) -> None:
+        reached[name] += 1
+        if name == step and reached[name] == count:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def some(own: list[str]) -> None:
+        try:
+            for key in own:
+                say(f"tries {key}")
+                serve(ledger, key, say)
+        except LedgerError as error:
+            say(f"stopped {error.code}")
+
+    try:
+        with place.ledger(on_step) as ledger:
+            team = [threading.Thread(target=some, args=(keys[start::threads],)) for start in range(threads)]
+            for thread in team:
+                thread.start()
+            for thread in team:
+                thread.join()
+    except LedgerError as error:
+        say(f"stopped {error.code}")
+
+
+@dataclass(slots=True)
+class Episode:
+    """One ledger through many deaths."""
+
+    place: Place
+    chance: random.Random
+    promises: Promises = field(default_factory=Promises)
+    slowest: float = 0.0
+    deaths: int = 0
+    next_key: int = 0
+
+    def victim(self, keys: int, *, step: str = "", count: int = 0) -> Victim:
+        """Start one that serves so many keys: first all that have no answer yet, then new ones."""
+        unanswered = sorted(self.promises.tried - self.promises.released.keys())
+        new = [f"k{number}" for number in range(self.next_key, self.next_key + max(0, keys - len(unanswered)))]
+        self.next_key += len(new)
+        threads = self.chance.choice((1, 1, 1, 6))
+        return Victim(live, self.place, (unanswered + new)[:keys], threads, step, count)
+
+    def bury(self, victim: Victim, *, within: float, kill: bool, may_stop: bool = False) -> bool:
+        """See it end. Mostly look at the ledger at once; at times the next victim meets it as it was left."""
+        said = victim.finish(within=within, kill=kill)
+        self.promises.hear(said)
+        self.deaths += victim.killed
+        if not may_stop:
+            self.promises.broken += [line for line in said if line.startswith("stopped")]
+        if self.chance.random() < 0.75:
+            self.look()
+        return victim.killed
+
+    def look(self) -> None:
+        """Start again, as an owner would, and compare with what was promised."""
+        begun = time.perf_counter()
+        try:
+            with self.place.ledger() as ledger:
+                self.slowest = max(self.slowest, time.perf_counter() - begun)
+                with ledger.snapshot() as snapshot:
+                    self.promises.check(snapshot)
+        except LedgerError as error:
+            self.promises.broken.append(f"locked out: {error}")
+
+
+class Campaign:
+    """Opens ledgers, one after the other, and adds up what became of them."""
+
+    def __init__(self, base: Path, server: Server) -> None:
+        self._base = base
+        self._server = server
+        self._chance = random.Random(20_240_601)
+        self._databases = ExitStack()
+        self.broken: list[str] = []
+        self.slowest = 0.0
+        self.deaths = 0
+        self.ledgers = 0
+
+    def episode(self, *, postgres: bool) -> Episode:
+        """Begin with an empty ledger."""
+        self.ledgers += 1
+        folder = self._base / str(self.ledgers)
+        folder.mkdir()
+        dsn = self._databases.enter_context(self._server.database()) if postgres else None
+        return Episode(Place(folder, dsn), random.Random(self._chance.getrandbits(64)))
+
+    def end(self, episode: Episode) -> None:
+        """Look a last time and let go of the ledger."""
+        episode.look()
+        self.broken += episode.promises.broken
+        self.slowest = max(self.slowest, episode.slowest)
+        self.deaths += episode.deaths
+        self._databases.close()
+        shutil.rmtree(episode.place.folder)
+
+    def random_kills(self, report: Report, wanted: int, *, postgres: bool) -> None:
+        """Kill at random times."""
+        label = "kills on PostgreSQL" if postgres else "kills on SQLite"
+        episode = self.episode(postgres=postgres)
+        for number in report.progress(range(wanted), label):
+            if number % KILLS_A_LEDGER == KILLS_A_LEDGER - 1:
+                self.end(episode)
+                episode = self.episode(postgres=postgres)
+            victim = episode.victim(2000)
+            victim.go()
+            episode.bury(victim, within=episode.chance.uniform(0, LIFE), kill=True)
+        self.end(episode)
+
+    def points(self, report: Report, wanted: int, *, postgres: bool) -> dict[str, int]:
+        """Kill at each named point, so many times each; give how often each was reached."""
+        steps = [(f"step {step}", step, "", 2 * KEYS if step != "releases" else KEYS) for step in STEPS]
+        if postgres:
+            calls = [(f"before {call}", call, "", most) for call, most in MESSAGES]
+        else:
+            calls = [(f"before {call} of {ending}", call, ending, most) for call, ending, most in CALLS]
+        reached: dict[str, int] = {}
+        for name, what, ending, most in report.progress(steps + calls, "named points"):
+            reached[name] = 0
+            for attempt in range(wanted * 4):
+                if attempt % 4 == 0:
+                    episode = self.episode(postgres=postgres)
+                reached[name] += self._one_point(episode, name, what, ending, most)
+                if attempt % 4 == 3 or reached[name] == wanted:
+                    self.end(episode)
+                if reached[name] == wanted:
+                    break
+        return reached
+
+    def _one_point(self, episode: Episode, name: str, what: str, ending: str, most: int) -> bool:
+        count = episode.chance.randint(1, most)
+        if name.startswith("step"):
+            victim = episode.victim(KEYS, step=what, count=count)
+        else:
+            victim = episode.victim(KEYS)
+            path = episode.place.folder / f"ledger{ending}" if ending else None
+            victim.kill_before(what, when=count, path=path)
+        victim.go()
+        return episode.bury(victim, within=60, kill=False)
+
+    def server_crashes(self, report: Report, wanted: int) -> None:
+        """Crash the server instead of the process: that one waits for the restart and goes on, or stops for good."""
+        episode = self.episode(postgres=True)
+        for _ in report.progress(range(wanted), "crashes of the server"):
+            victim = episode.victim(300)
+            victim.go()
+            time.sleep(episode.chance.uniform(0, 0.3))
+            self._server.stop(crash=True)
+            self._server.start()
+            episode.bury(victim, within=60, kill=False, may_stop=True)
+        self.end(episode)
+
+
+def body(report: Report) -> None:
+    prepare("tests.campaigns.rig.service")
+    with tempfile.TemporaryDirectory(prefix="hubbub-crash-") as base, Server() as server:
+        campaign = Campaign(Path(base), server)
+        campaign.random_kills(report, report.scale(ci=60, full=10_000), postgres=False)
+        campaign.random_kills(report, report.scale(ci=20, full=1_000), postgres=True)
+        report.figure("random_kills", campaign.deaths)
+        wanted = report.scale(ci=2, full=100)
+        reached = campaign.points(report, wanted, postgres=False)
+        reached |= {f"{name} (PostgreSQL)": n for name, n in campaign.points(report, wanted, postgres=True).items()}
+        crashes = report.scale(ci=3, full=100)
+        campaign.server_crashes(report, crashes)
+    report.figure("server_crashes", crashes)
+    report.figure("named_points", len(reached))
+    report.figure("kills", campaign.deaths)
+    report.figure("ledgers", campaign.ledgers)
+    for text in campaign.broken[:20]:
+        report.say(text)
+    report.target("kills_at_the_least_reached_point", min(reached.values()), at_least=wanted)
+    report.target("broken_promises", len(campaign.broken), at_most=0)
+    report.target("slowest_restart_seconds", round(campaign.slowest, 3), at_most=READY)
+
+
+if __name__ == "__main__":
+    run(body)

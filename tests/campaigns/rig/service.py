@@ -1,0 +1,122 @@
+"""A small curator for campaigns: where its ledger is, what it asks for, and what must hold of it after anything."""
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from hashlib import sha256
+from pathlib import Path
+
+from hubbub.accounting.anchor import FileAnchor
+from hubbub.accounting.calls import Request
+from hubbub.accounting.contract import parse
+from hubbub.accounting.ledger import Ledger, no_step
+from hubbub.accounting.postgres import PostgresStore
+from hubbub.accounting.price import Price
+from hubbub.accounting.sqlite import SqliteStore
+from hubbub.accounting.store import Filter, OnStep, Snapshot, Store
+from hubbub.core.events import Laplace
+
+#: What each charge costs, so that the sum to expect needs no accountant.
+PRICE = Fraction(1, 10)
+
+POLICY = """
+version: 1
+datasets: {{visits: {{budget: {{epsilon: {budget}}}}}}}
+analysts: {{ana: {{visits: {{epsilon: {budget}}}}}}}
+groups: {{interns: {{members: [ana], visits: {{epsilon: {budget}}}}}}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a ledger is: a folder for its anchor, and its database there or on a server."""
+
+    folder: Path
+    dsn: str | None = None
+    budget: int = 100_000
+
+    @property
+    def database(self) -> Path:
+        """The file of the database."""
+        return self.folder / "ledger.sqlite"
+
+    @property
+    def anchor(self) -> Path:
+        """The file of the anchor."""
+        return self.folder / "ledger.anchor"
+
+    def store(self) -> Store:
+        """Open the database."""
+        return SqliteStore(self.database) if self.dsn is None else PostgresStore(self.dsn)
+
+    def ledger(self, on_step: OnStep = no_step) -> Ledger:
+        """Open, and so verify, the ledger."""
+        policy = parse(POLICY.format(budget=self.budget))
+        return Ledger.open(self.store(), policy=policy, anchor=FileAnchor(self.anchor), on_step=on_step)
+
+
+def request(key: str) -> Request:
+    """Ask for one count under a key."""
+    return Request("ana", "visits", "v1", Laplace(1, 1 / PRICE), "SELECT count(*) FROM visits WHERE age > 30", key)
+
+
+def serve(ledger: Ledger, key: str, say: Callable[[str], None]) -> None:
+    """Charge, answer with fresh noise, record, hand out; say each as soon as it is promised."""
+    charge = ledger.charge(request(key))
+    say(f"charged {key} {charge.sequence} {charge.entry.hash.hex()}")
+    # fresh bytes at every try, so that a second answer to one key would show
+    release = ledger.record(charge, os.urandom(24) if charge.release is None else charge.release)
+    say(f"released {key} {sha256(release).hexdigest()}")
+
+
+@dataclass(slots=True)
+class Promises:
+    """What was said to the world about one ledger, over all processes that served it."""
+
+    charged: dict[str, tuple[int, str]] = field(default_factory=dict)
+    released: dict[str, str] = field(default_factory=dict)
+    tried: set[str] = field(default_factory=set)
+    broken: list[str] = field(default_factory=list)
+
+    def hear(self, lines: list[str]) -> None:
+        """Take in what a process said; what contradicts an earlier word is broken."""
+        for line in lines:
+            match line.split(" "):
+                case ["tries", key]:
+                    self.tried.add(key)
+                case ["charged", key, sequence, digest]:
+                    self._same(self.charged.setdefault(key, (int(sequence), digest)), (int(sequence), digest), line)
+                case ["released", key, digest]:
+                    self._same(self.released.setdefault(key, digest), digest, line)
+
+    def _same(self, first: object, now: object, line: str) -> None:
+        if first != now:
+            self.broken.append(f"said otherwise before: {line}")
+
+    def check(self, snapshot: Snapshot) -> None:
+        """Compare what was said with what the ledger holds."""
+        entries = list(snapshot.entries(Filter(kind="charge")))
+        kept = {charge: sha256(body).hexdigest() for charge, body in snapshot.releases()}
+        held = {entry.key: (entry.sequence, entry.hash.hex()) for entry in entries}
+        counts = Counter(entry.key for entry in entries)
+        self.broken += [f"double charge: {key}" for key, count in counts.items() if count > 1]
+        self.broken += [f"charge of nobody: {key}" for key in held.keys() - self.tried]
+        self.broken += [f"lost or changed charge: {key}" for key, said in self.charged.items() if held.get(key) != said]
+        numbers = {sequence for sequence, _ in held.values()}
+        self.broken += [f"release without a charge: {charge}" for charge in kept.keys() - numbers]
+        for key, digest in self.released.items():
+            if key not in held or kept.get(held[key][0]) != digest:
+                self.broken.append(f"lost or changed release: {key}")
+        self.broken += _wrong_totals(snapshot, PRICE * len(entries))
+
+
+def _wrong_totals(snapshot: Snapshot, expected: Fraction) -> list[str]:
+    totals: Mapping[str, Fraction | None] = {
+        cap: Price.from_json(json.loads(total.spent)).pure for cap, total in snapshot.totals().items()
+    }
+    wanted = 3 if expected else 0
+    wrong = [cap for cap, spent in totals.items() if spent != expected]
+    return [f"wrong totals: {wrong or list(totals)}"] if wrong or len(totals) != wanted else []
