@@ -17,7 +17,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "accounting": frozenset({"errors", "core"}),
     "sql": frozenset({"errors", "core", "noise", "mechanisms"}),
     "engines": frozenset({"errors", "core"}),
-    "config": frozenset({"errors", "core", "accounting"}),
+    "config": frozenset({"errors", "core", "accounting", "engines"}),
     "curator": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config"}),
     "audit": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql"}),
     "demo": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "engines", "curator"}),

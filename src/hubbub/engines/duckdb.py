@@ -170,7 +170,6 @@ def _locked(views: tuple[View, ...], limits: Limits, spill: Path) -> duckdb.Duck
         config={
             "memory_limit": f"{limits.memory}MB", "threads": str(limits.threads),
             "max_execution_time": str(limits.seconds * 1000),
-            "temp_directory": str(spill), "max_temp_directory_size": f"{limits.disk}MB",
             "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
             "allow_community_extensions": "false", "allow_extension_repositories": "forbidden",
             "allow_persistent_secrets": "false", "python_enable_replacements": "false",
@@ -178,16 +177,20 @@ def _locked(views: tuple[View, ...], limits: Limits, spill: Path) -> duckdb.Duck
     )  # fmt: skip
     try:
         root.execute("SET TimeZone = 'UTC'")
-        paths = sorted({str(view.place.path.resolve()) for view in views if view.place.form in ("csv", "parquet")})
+        root.execute(f"SET temp_directory = {_text(spill)}")
+        root.execute(f"SET max_temp_directory_size = '{limits.disk}MB'")
+        paths = sorted({str(view.place.path.resolve()) for view in views if view.place.form == "parquet"})
         root.execute(f"SET allowed_paths = [{', '.join(map(_literal, paths))}]")
-        for number, path in enumerate(sorted({view.place.path for view in views if view.place.form == "duckdb"})):
+        databases = sorted({view.place.path for view in views if view.place.form == "duckdb"})
+        for number, path in enumerate(databases):
             root.execute(f"ATTACH {_text(path)} AS source{number} (READ_ONLY)")
-            for view in views:
-                if view.place.path == path:
-                    _define(root, view, f"source{number}")
+        if any(_is_large(view) for view in views):
+            root.execute(f"ATTACH {_text(spill / 'loaded.duckdb')} AS loaded")
         for view in views:
-            if view.place.form != "duckdb":
-                _define(root, view, "")
+            if view.place.form in ("csv", "sqlite"):
+                _load(root, view)
+            else:
+                _show(root, view, f"source{databases.index(view.place.path)}" if view.place.form == "duckdb" else "")
         root.execute("SET enable_external_access = false")
         root.execute("SET lock_configuration = true")
     except BaseException:
@@ -196,21 +199,41 @@ def _locked(views: tuple[View, ...], limits: Limits, spill: Path) -> duckdb.Duck
     return root
 
 
-def _define(root: duckdb.DuckDBPyConnection, view: View, catalog: str) -> None:
-    if view.place.form == "sqlite":
-        _load(root, view)
-        return
-    names = tuple(name for name, _ in view.columns)
+def _show(root: duckdb.DuckDBPyConnection, view: View, catalog: str) -> None:
+    """Leave a Parquet or DuckDB file where it is."""
     relation = _relation(view.place, catalog)
-    if view.place.form == "csv":
-        types = dict.fromkeys(names, "CSV")
-        # parsing a small file once is cheaper than at every query
-        what = "TABLE" if view.place.path.stat().st_size <= files.HASHED_WHOLE else "VIEW"
-    else:
-        types = {name: kind for name, kind, *_ in root.execute(f"DESCRIBE FROM {relation}").fetchall()}
-        what = "VIEW"
+    types = {name: kind for name, kind, *_ in root.execute(f"DESCRIBE FROM {relation}").fetchall()}
     shown = ", ".join(_column(name, kind, types[name]) for name, kind in view.columns)
-    root.execute(f"CREATE {what} {_identifier(view.name)} AS SELECT {shown} FROM {relation}")  # noqa: S608
+    root.execute(f"CREATE VIEW {_identifier(view.name)} AS SELECT {shown} FROM {relation}")  # noqa: S608
+
+
+def _load(root: duckdb.DuckDBPyConnection, view: View) -> None:
+    """Copy a CSV or SQLite table, into memory or, where it is large, into a file in the private temporary folder.
+
+    A CSV file is never queried in place: DuckDB 2.0 moves a TRY_CAST into its CSV reader, where it is a CAST that
+    fails and prints the line. The extension that reads SQLite in place is not part of DuckDB and would be fetched.
+    """
+    target = f"{'loaded.' if _is_large(view) else ''}{_identifier(view.name)}"
+    declared = ", ".join(f"{_identifier(name)} {_TYPES[kind]}" for name, kind in view.columns)
+    # the trim, which a cast does anyway, keeps the cast out of the reader
+    shown = ", ".join(
+        _identifier(name) if kind is Kind.TEXT else f"TRY_CAST(trim({_identifier(name)}) AS {_TYPES[kind]})"
+        for name, kind in view.columns
+    )
+    root.execute(f"CREATE TABLE {target} ({declared})")
+    if view.place.form == "csv":
+        root.execute(f"INSERT INTO {target} SELECT {shown} FROM {_relation(view.place, '')}")  # noqa: S608
+    else:
+        for batch in files.sqlite_batches(view.place, tuple(name for name, _ in view.columns)):
+            root.register("hubbub_batch", batch)
+            root.execute(f"INSERT INTO {target} SELECT {shown} FROM hubbub_batch")  # noqa: S608
+            root.unregister("hubbub_batch")
+    if _is_large(view):
+        root.execute(f"CREATE VIEW {_identifier(view.name)} AS FROM {target}")
+
+
+def _is_large(view: View) -> bool:
+    return view.place.form in ("csv", "sqlite") and view.place.path.stat().st_size > files.HASHED_WHOLE
 
 
 def _column(name: str, kind: Kind, found: str) -> str:
@@ -218,17 +241,6 @@ def _column(name: str, kind: Kind, found: str) -> str:
     if found == _TYPES[kind] or found in _AS_THEY_ARE.get(kind, ()):
         return quoted
     return f"TRY_CAST({quoted} AS {_TYPES[kind]}) AS {quoted}"
-
-
-def _load(root: duckdb.DuckDBPyConnection, view: View) -> None:
-    """Copy a SQLite table: the extension that reads it in place is not part of DuckDB and would have to be fetched."""
-    declared = ", ".join(f"{_identifier(name)} {_TYPES[kind]}" for name, kind in view.columns)
-    shown = ", ".join(_column(name, kind, "SQLITE") for name, kind in view.columns)
-    root.execute(f"CREATE TABLE {_identifier(view.name)} ({declared})")
-    for batch in files.sqlite_batches(view.place, tuple(name for name, _ in view.columns)):
-        root.register("hubbub_batch", batch)
-        root.execute(f"INSERT INTO {_identifier(view.name)} SELECT {shown} FROM hubbub_batch")  # noqa: S608
-        root.unregister("hubbub_batch")
 
 
 def _relation(place: Place, catalog: str) -> str:

@@ -1,0 +1,83 @@
+"""The owner's commands: init and check."""
+
+import json
+from argparse import Namespace
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from hubbub.cli import show
+from hubbub.config import Config, examine
+from hubbub.config.promise import caps, concerns, neighbours, protected, uses
+from hubbub.config.schema import SCHEMA
+from hubbub.config.template import BLANK, name_of, template
+from hubbub.engines.base import locate
+from hubbub.engines.duckdb import schema
+from hubbub.errors import ConfigError
+
+
+def init(options: Namespace, console: Console) -> int:
+    """Write a hubbub.yaml for some files."""
+    target = Path(options.output)
+    if target.exists() and not options.force:
+        raise ConfigError("HB419", f"{target} exists.", "Write to another file (--output), or replace it (--force).")
+    tables = []
+    for source in options.files:
+        place = locate(source, "FILE", base=Path(), name="")
+        if place.form in ("duckdb", "sqlite") and not place.table:
+            raise ConfigError("HB410", f"{source} is a database.", f"Say which table: {source}#table")
+        tables.append((name_of(place), source, schema(place)))
+    text = template(tables)
+    target.write_text(text, encoding="utf-8")
+    console.print(f"Wrote [bold]{escape(str(target))}[/] from the columns of {len(tables)} file(s); no value was read.")
+    console.print(f"Fill in the {text.count(BLANK)} places marked “<- fill in”, then run: [bold]hubbub check[/]")
+    return 0
+
+
+def check(options: Namespace, console: Console) -> int:
+    """Say what hubbub.yaml promises, or everything that is wrong with it."""
+    if options.schema:
+        console.print_json(json.dumps(SCHEMA))
+        return 0
+    config, problems = examine(Path(options.config))
+    for problem in problems:
+        show.error(console, problem)
+    if config is None:
+        console.print(
+            f"\n[bold red]{len(problems)} problem(s)[/] in {escape(options.config)}. Nothing can be asked yet."
+        )
+        return 1
+    for name in config.datasets:
+        _dataset(config, name, console)
+    for text in concerns(config):
+        console.print(f"[yellow]Consider[/]  {escape(text)}")
+    console.print(
+        f'[bold green]{escape(options.config)} is in order.[/] Ask with: hubbub query "SELECT …" --epsilon 0.1'
+    )
+    return 0
+
+
+def _dataset(config: Config, name: str, console: Console) -> None:
+    dataset = config.datasets[name]
+    console.print(f"[bold]{escape(name)}[/]  [dim]{escape(str(dataset.place.path))}[/]")
+    if dataset.table.public:
+        console.print("  public: anybody may see it, and it costs nothing\n")
+        return
+    rows = [("Protected", protected(dataset)), ("Hidden", neighbours(dataset))]
+    rows += [
+        (("Learned" if place == 0 else ""), f"{who}: {what}")
+        for place, (who, what) in enumerate(caps(config.policy, name))
+    ]
+    console.print(show.facts([(label, escape(text)) for label, text in rows]))
+    console.print(
+        show.table(
+            ("column", "type", "filter", "group by", "sum, average"),
+            [(c.name, c.kind.value, *uses(c)) for c in dataset.table.columns],
+        )
+    )
+    if dataset.disabled:
+        console.print(
+            show.facts([("Disabled", ", ".join(f"{escape(c)} ({escape(why)})" for c, why in dataset.disabled))])
+        )
+    console.print()

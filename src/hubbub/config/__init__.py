@@ -1,0 +1,247 @@
+"""hubbub.yaml: where the data is, what it looks like, who is protected; with the policy, one document and one reader.
+
+What the owner declares is compared with what the source says of itself (names and types, never values). Everything
+that is wrong is collected, so that `hubbub check` can say all of it at once; `load` raises the first.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from hubbub.accounting import contract
+from hubbub.accounting.contract import KEYS, Places
+from hubbub.accounting.policy import Policy
+from hubbub.config.columns import resolve
+from hubbub.core import numbers
+from hubbub.core.schema import Column, Table, Unit
+from hubbub.core.unit import Relation
+from hubbub.engines.base import Field, Place, View, locate
+from hubbub.engines.duckdb import Limits, schema
+from hubbub.errors import ConfigError, HubbubError
+
+MOST_GROUPS = 10**6
+MOST_ROWS = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """One table of hubbub.yaml, as declared and as found; `disabled` says which columns cannot be used, and why."""
+
+    table: Table
+    place: Place
+    disabled: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def view(self) -> View:
+        """What the engine shall serve."""
+        return View(self.table.name, self.place, tuple((c.name, c.kind) for c in self.table.columns))
+
+
+@dataclass(frozen=True)
+class Config:
+    """All of hubbub.yaml, checked."""
+
+    path: Path
+    hash: str
+    datasets: Mapping[str, Dataset]
+    policy: Policy
+    places: Places
+    limits: Limits
+
+    @property
+    def database(self) -> Path:
+        """Where the ledger is: by default in a folder of its own beside hubbub.yaml."""
+        return self.path.parent / (self.places.database or "hubbub-ledger/ledger.db")
+
+
+def load(path: Path) -> Config:
+    """Read a hubbub.yaml, or raise the first thing that is wrong with it."""
+    config, problems = examine(path)
+    if config is None:
+        raise problems[0]
+    return config
+
+
+def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
+    """Read a hubbub.yaml and the schemas of its sources; give the config, or everything that is wrong."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = "is not UTF-8" if isinstance(error, UnicodeDecodeError) else "cannot be read"
+        return None, [ConfigError("HB410", f"{path} {why}.", "Make one with: hubbub init your-data.parquet")]
+    problems: list[HubbubError] = []
+    datasets: dict[str, Dataset] = {}
+    policy, places, limits = None, None, Limits()
+    try:
+        document = contract.load(text)
+        entries = _datasets(document)
+    except HubbubError as error:
+        return None, [error]
+    problems += _blanks(document)
+    for name, entry in entries.items():
+        found = _dataset(name, entry, path.parent, problems)
+        if found is not None:
+            datasets[name] = found
+    try:
+        limits = _limits(document)
+        if any(problem.code == "HB418" for problem in problems):
+            return None, problems
+        policy = contract.read(document)
+        places = contract.places(document)
+    except HubbubError as error:
+        problems.append(error)
+    if problems or policy is None or places is None:
+        return None, problems
+    digest = sha256(text.encode()).hexdigest()
+    return Config(path, digest, datasets, policy, places, limits), []
+
+
+def _datasets(document: object) -> Mapping[str, object]:
+    top = contract.mapping(document, "")
+    contract.known(top, "", KEYS[""])
+    return contract.named(top.get("datasets"), "datasets")
+
+
+def _blanks(document: object) -> list[HubbubError]:
+    """Find the ε that are still empty, as `hubbub init` leaves them."""
+    found: list[HubbubError] = []
+
+    def look(value: object, path: str) -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                if key == "epsilon" and inner is None:
+                    remedy = "Write how much may be learned: 1 is a strong promise, 6 a weak one."
+                    found.append(ConfigError("HB418", f"{path}.epsilon is still blank.", remedy))
+                look(inner, f"{path}.{key}".lstrip("."))
+
+    look(document, "")
+    return found
+
+
+def _limits(document: object) -> Limits:
+    entries = contract.mapping(contract.mapping(document, "").get("engine", {}), "engine")
+    contract.known(entries, "engine", KEYS["engine"])
+    ranges = {"memory": (100, 10**7), "disk": (0, 10**8), "threads": (1, 1024), "seconds": (1, 86_400)}
+    try:
+        return Limits(**{k: numbers.integer(v, f"engine.{k}", *ranges[k]) for k, v in entries.items()})
+    except HubbubError as error:
+        raise ConfigError("HB417", error.message, error.remedy) from None
+
+
+def _dataset(name: str, value: object, base: Path, problems: list[HubbubError]) -> Dataset | None:
+    """Read one data set; what is wrong goes to `problems`, column by column."""
+    path = f"datasets.{name}"
+    before = len(problems)
+    try:
+        entry = contract.mapping(value, path)
+        contract.known(entry, path, KEYS["datasets.*"])
+        place = locate(entry.get("source"), f"{path}.source", base=base, name=name)
+        fields = schema(place)
+        public = entry.get("public", False) is True
+        unit, relation = _unit(entry, path, {field.name for field in fields}, public=public)
+        columns, disabled = _columns(entry, path, fields, unit, problems, public=public)
+        unique = _unique(entry, path, {c.name for c in columns}, public=public)
+    except HubbubError as error:
+        problems.append(error)
+        return None
+    if len(problems) > before:
+        return None
+    return Dataset(Table(name, columns, unit, relation, unique), place, disabled)
+
+
+def _unit(entry: Mapping[str, object], path: str, names: set[str], *, public: bool) -> tuple[Unit | None, Relation]:
+    if public:
+        for key in ("unit", "relation"):
+            if key in entry:
+                contract.refuse("HB413", f"{path}.{key}", "protects somebody in public data", f"Leave out `{key}`.")
+        return None, Relation.ADD_REMOVE
+    relation = entry.get("relation", "add_remove")
+    if relation not in ("add_remove", "replace"):
+        contract.refuse("HB413", f"{path}.relation", "is not a known relation", "Write `add_remove` or `replace`.")
+    value = entry.get("unit")
+    if value == "row":
+        return Unit(None, 1, 1), Relation(relation)
+    if value is None or value == {}:
+        contract.refuse(
+            "HB413", f"{path}.unit", "does not say who is protected",
+            "Write `unit: {column: patient_id, groups: 1, rows: 1}` to protect everything of one patient, or"
+            " `unit: row` where nobody has more than one row.",
+        )  # fmt: skip
+    terms = contract.mapping(value, f"{path}.unit")
+    contract.known(terms, f"{path}.unit", KEYS["datasets.*.unit"])
+    column_name = terms.get("column")
+    if not isinstance(column_name, str) or column_name not in names:
+        if isinstance(column_name, str):
+            contract.unknown("HB413", f"{path}.unit.column: {column_name}", column_name, "column of the source", names)
+        contract.refuse("HB413", f"{path}.unit.column", "is missing", "Name the column that says whose row it is.")
+    entity = terms.get("entity", column_name)
+    if not isinstance(entity, str) or not entity:
+        contract.refuse("HB413", f"{path}.unit.entity", "is not a name", "Write the same word in each table of theirs.")
+    return (
+        Unit(
+            column_name,
+            _integer(terms.get("groups", 1), f"{path}.unit.groups", MOST_GROUPS),
+            _integer(terms.get("rows", 1), f"{path}.unit.rows", MOST_ROWS),
+            entity,
+        ),
+        Relation(relation),
+    )
+
+
+def _integer(value: object, path: str, most: int) -> int:
+    try:
+        return numbers.integer(value, path, 1, most)
+    except HubbubError as error:
+        raise ConfigError("HB413", error.message, error.remedy) from None
+
+
+def _columns(
+    entry: Mapping[str, object], path: str, fields: tuple[Field, ...], unit: Unit | None,
+    problems: list[HubbubError], *, public: bool,
+) -> tuple[tuple[Column, ...], tuple[tuple[str, str], ...]]:  # fmt: skip
+    listed = contract.mapping(entry.get("columns") or {}, f"{path}.columns")
+    by_name = {field.name: field for field in fields}
+    for name in listed:
+        if name not in by_name:
+            try:
+                contract.unknown("HB414", f"{path}.columns.{name}", name, "column of the source", by_name)
+            except HubbubError as error:
+                problems.append(error)
+    columns: list[Column] = []
+    disabled: list[tuple[str, str]] = []
+    for field in fields:
+        is_unit = unit is not None and field.name == unit.column
+        # public tables show everything; private ones only what the owner has looked at
+        if field.name not in listed and not is_unit and not public:
+            disabled.append((field.name, "not listed under columns"))
+            continue
+        where = f"{path}.columns.{field.name}"
+        try:
+            found = resolve(listed.get(field.name), field, where)
+        except HubbubError as error:
+            problems.append(error)
+            continue
+        if found is None:
+            disabled.append((field.name, f"its type, {field.type}, is not one that hubbub can use"))
+            if is_unit:
+                problems.append(
+                    ConfigError("HB413", f"{where} cannot be the unit: {disabled[-1][1]}.", "Name another.")
+                )
+            continue
+        columns.append(found)
+        if found.hidden:
+            disabled.append((field.name, "hidden"))
+    return tuple(columns), tuple(disabled)
+
+
+def _unique(entry: Mapping[str, object], path: str, names: set[str], *, public: bool) -> tuple[str, ...] | None:
+    value = entry.get("unique")
+    if value is None:
+        return None
+    if not public:
+        contract.refuse("HB414", f"{path}.unique", "is for public tables", "Leave it out: nobody checks it here.")
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, list) or not listed or not all(isinstance(n, str) and n in names for n in listed):
+        contract.refuse("HB414", f"{path}.unique", "does not name columns of the table", "Write `unique: [id]`.")
+    return tuple(listed)

@@ -1,0 +1,145 @@
+"""One column of hubbub.yaml: its type, its facts, and whether analysts may name it."""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from fractions import Fraction
+
+from hubbub.accounting import contract
+from hubbub.accounting.contract import KEYS
+from hubbub.core import numbers
+from hubbub.core.schema import Bounds, Column, Kind, Value
+from hubbub.engines.base import Field
+from hubbub.errors import HubbubError
+
+MOST_VALUES = 10**6
+_LARGEST = Fraction(10**15)
+
+_TYPES = ", ".join(kind.value for kind in Kind)
+
+
+def resolve(value: object, field: Field, path: str) -> Column | None:
+    """Read a column's declaration against what the source says of it; None where its type cannot be used.
+
+    >>> resolve({"bounds": [0, 110]}, Field("age", "text in a CSV file", None), "columns.age")
+    Column(name='age', kind=<Kind.REAL: 'real'>, bounds=Bounds(low=Fraction(0, 1), high=Fraction(110, 1)),
+           step=None, values=None, other=None, hidden=False)
+    """
+    entry = contract.mapping(value if value is not None else {}, path)
+    contract.known(entry, path, KEYS["datasets.*.columns.*"])
+    kind = _kind(entry, field, path)
+    if kind is None:
+        return None
+    hidden = entry.get("hidden", False)
+    if not isinstance(hidden, bool):
+        contract.refuse("HB414", f"{path}.hidden", "is neither true nor false", "Write true or false.")
+    bounds = _bounds(entry, kind, path)
+    step = _step(entry, kind, bounds, path)
+    values = _values(entry, kind, path)
+    other = _other(entry, kind, values, path)
+    if bounds is not None and values is not None:
+        contract.refuse("HB416", path, "has both bounds and values", "Keep the one that says more: values.")
+    if values is not None and kind.numeric:
+        ends = [Fraction(value) for value in values if isinstance(value, int | Fraction)]
+        bounds = Bounds(min(ends), max(ends))
+    return Column(field.name, kind, bounds, step, values, other, hidden)
+
+
+def _kind(entry: Mapping[str, object], field: Field, path: str) -> Kind | None:
+    named = entry.get("type")
+    if named is not None:
+        try:
+            return Kind(named)
+        except ValueError:
+            contract.refuse("HB414", f"{path}.type", f"is {named!r}", f"Write one of: {_TYPES}.")
+    if field.kind is not None or not field.type.startswith("text"):
+        return field.kind
+    # a CSV file does not say what its columns are, and a guess from values would depend on the data
+    if "bounds" in entry:
+        return Kind.REAL
+    listed = entry.get("values")
+    if isinstance(listed, list) and listed:
+        for kind, types in _CLASSES.items():
+            if all(type(value) in types for value in listed):
+                return kind
+    return Kind.TEXT
+
+
+_CLASSES: Mapping[Kind, tuple[type, ...]] = {
+    Kind.BOOLEAN: (bool,), Kind.INTEGER: (int,), Kind.REAL: (int, float), Kind.TEXT: (str,),
+    Kind.DATE: (date,), Kind.TIMESTAMP: (date, datetime),
+}  # fmt: skip
+
+
+def _number(value: object, path: str) -> Fraction:
+    try:
+        return numbers.in_range(value, path, -_LARGEST, _LARGEST)  # type: ignore[arg-type]
+    except HubbubError as error:
+        raise type(error)("HB416", error.message, error.remedy) from None
+
+
+def _bounds(entry: Mapping[str, object], kind: Kind, path: str) -> Bounds | None:
+    value = entry.get("bounds")
+    path += ".bounds"
+    if value is None:
+        return None
+    if not kind.numeric:
+        contract.refuse("HB416", path, f"are for numbers, and this column is {kind.value}", "Leave them out.")
+    if not isinstance(value, list) or len(value) != 2:
+        contract.refuse("HB416", path, "are not two numbers", "Write `bounds: [0, 110]`.")
+    low, high = _number(value[0], f"{path}[0]"), _number(value[1], f"{path}[1]")
+    if not low < high:
+        contract.refuse("HB416", path, "do not rise", "Write the smaller number first.")
+    return Bounds(low, high)
+
+
+def _step(entry: Mapping[str, object], kind: Kind, bounds: Bounds | None, path: str) -> Fraction | None:
+    value = entry.get("step")
+    if value is None:
+        return None
+    if bounds is None or kind is not Kind.REAL:
+        contract.refuse("HB416", f"{path}.step", "is for a real column with bounds", "Leave it out.")
+    step = _number(value, f"{path}.step")
+    if not 0 < step <= bounds.high - bounds.low:
+        contract.refuse("HB416", f"{path}.step", "is not above 0 and within the bounds", "Write such as `step: 0.01`.")
+    if max(abs(bounds.low), abs(bounds.high)) / step > _LARGEST:
+        contract.refuse("HB416", f"{path}.step", "is too fine for these bounds", "Take a coarser one.")
+    return step
+
+
+def _values(entry: Mapping[str, object], kind: Kind, path: str) -> tuple[Value, ...] | None:
+    listed = entry.get("values")
+    path += ".values"
+    if listed is None:
+        return (False, True) if kind is Kind.BOOLEAN else None
+    if not isinstance(listed, list) or not 0 < len(listed) <= MOST_VALUES:
+        contract.refuse("HB415", path, "is not a list of values", "Write `values: [North, South]`.")
+    values = tuple(_value(value, kind, f"{path}[{place}]") for place, value in enumerate(listed))
+    if len(set(values)) < len(values):
+        contract.refuse("HB415", path, "has a value twice", "Name each once.")
+    return values
+
+
+def _value(value: object, kind: Kind, path: str) -> Value:
+    if kind is Kind.REAL and type(value) in (int, float):
+        return _number(value, path)
+    if kind is Kind.TIMESTAMP and type(value) is date:
+        return datetime(value.year, value.month, value.day)
+    if type(value) not in _CLASSES[kind] or (isinstance(value, str) and "\0" in value):
+        quotes = "YAML reads yes, no, on, off, 1 and 2020-01-01 as something else than text: put quotes around them."
+        remedy = quotes if kind is Kind.TEXT else f"Write a value that is {kind.value}."
+        contract.refuse("HB415", path, f"is {value!r}, and the column is {kind.value}", remedy)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        contract.refuse("HB415", path, "has a time zone", "Write the time in UTC, without one.")
+    return value  # type: ignore[return-value]
+
+
+def _other(entry: Mapping[str, object], kind: Kind, values: tuple[Value, ...] | None, path: str) -> Value | None:
+    if entry.get("other") is None:
+        return None
+    path += ".other"
+    if values is None:
+        contract.refuse("HB415", path, "stands without a list of values", "Add `values: […]`, or leave it out.")
+    other = _value(entry["other"], kind, path)
+    if other in values:
+        contract.refuse("HB415", path, "is one of the values", "Name another, for all that is not in the list.")
+    return other

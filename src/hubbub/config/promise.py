@@ -1,0 +1,102 @@
+"""What a hubbub.yaml promises, in plain words: to whom, how much, and what cannot be asked."""
+
+from fractions import Fraction
+
+from hubbub.accounting.filters import Budget
+from hubbub.accounting.policy import Policy
+from hubbub.config import Config, Dataset
+from hubbub.core.numbers import brief
+from hubbub.core.reals import exp
+from hubbub.core.schema import Column, Kind
+from hubbub.core.unit import Relation
+
+
+def sureness(epsilon: Fraction) -> str:
+    """Say how sure somebody who was 50/50 can be at most: e^ε/(1 + e^ε), rounded up.
+
+    >>> sureness(Fraction(1)), sureness(Fraction(6)), sureness(Fraction(40))
+    ('73.2 %', '99.8 %', 'almost 100 %')
+    """
+    if epsilon > 12:
+        return "almost 100 %"
+    odds = exp(epsilon)[1]
+    # rounded up: a promise must not be overstated
+    tenths = -((-1000 * odds.numerator) // (odds.numerator + odds.denominator))
+    return f"{tenths / 10:g} %" if tenths < 1000 else "almost 100 %"
+
+
+def protected(dataset: Dataset) -> str:
+    """Say who is protected."""
+    unit = dataset.table.unit
+    if unit is None:
+        return "nobody: this table is public"
+    if unit.column is None:
+        return "each row by itself (somebody with several rows is protected less)"
+    rows = "1 row" if unit.rows == 1 else f"{unit.rows} rows"
+    groups = "1 group" if unit.groups == 1 else f"each of {unit.groups} groups"
+    return f"each {unit.column}, with all of its rows; at most {rows} in {groups} of a query count"
+
+
+def neighbours(dataset: Dataset) -> str:
+    """Say what is hidden."""
+    whom = dataset.table.unit.column if dataset.table.unit and dataset.table.unit.column else "row"
+    if dataset.table.relation is Relation.ADD_REMOVE:
+        return f"whether any one {whom} is in the data at all"
+    return f"what the data of any one {whom} is (not how many there are)"
+
+
+def amount(budget: Budget) -> str:
+    """Say how much may be learned under a cap."""
+    most = f"somebody who was 50/50 about one of them gets to at most {sureness(budget.epsilon)}"
+    slip = f", but for a chance of {brief(budget.delta)}" if budget.delta else ""
+    return f"ε = {brief(budget.epsilon)}: {most}{slip}"
+
+
+def caps(policy: Policy, dataset: str) -> list[tuple[str, str]]:
+    """List who may ask about a data set, and how much."""
+    found = []
+    for cap in policy.datasets[dataset]:
+        if cap.scope == "query":
+            found.append(("one query", f"at most ε = {brief(cap.budget.epsilon)}"))
+        else:
+            found.append(("everybody together" + (f", each {cap.per}" if cap.per else ""), amount(cap.budget)))
+    for name, (members, shared) in policy.groups.items():
+        if dataset in shared:
+            found.append((f"group {name} ({', '.join(members)})", amount(shared[dataset].budget)))
+    for name, own in policy.analysts.items():
+        if dataset in own:
+            found.append((name, amount(own[dataset].budget)))
+    return found
+
+
+def uses(column: Column) -> tuple[str, str, str]:
+    """Say what a column is good for: (filter, group by, sum and average), each with the reason where it is not."""
+    if column.hidden:
+        return "no", "no", "no"
+    group = "yes" if column.values is not None else "with δ"
+    if column.kind in (Kind.DATE, Kind.TIMESTAMP) and column.values is None:
+        group = "by part, or with δ"
+    if column.bounds is not None:
+        total = f"yes, {brief(column.bounds.low)} to {brief(column.bounds.high)}"
+    else:
+        total = "no: no bounds" if column.kind.numeric else "–"
+    return "yes", group, total
+
+
+def concerns(config: Config) -> list[str]:
+    """Point at what is allowed but seldom meant."""
+    found = []
+    for name, dataset in config.datasets.items():
+        if dataset.table.public:
+            continue
+        for cap in config.policy.datasets[name]:
+            if cap.scope == "dataset" and cap.budget.epsilon > 10:
+                found.append(f"{name}: a budget of ε = {brief(cap.budget.epsilon)} promises little to anybody.")
+            if cap.scope == "dataset" and cap.budget.delta > Fraction(1, 10**5):
+                found.append(f"{name}: δ = {brief(cap.budget.delta)} should be far below 1 / (number of people).")
+        asked = any(name in own for own in config.policy.analysts.values())
+        if not asked and not any(name in shared for _, shared in config.policy.groups.values()):
+            found.append(f"{name}: nobody may ask: add a cap under analysts.")
+        if not any(c.bounds or c.values for c in dataset.table.columns if not c.hidden):
+            found.append(f"{name}: no column has bounds or values, so rows can be counted and little else.")
+    return found

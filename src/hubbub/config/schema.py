@@ -1,0 +1,95 @@
+"""The JSON Schema of hubbub.yaml, for editors that complete and check as one types."""
+
+from hubbub.core.schema import Kind
+
+_NUMBER = {"type": ["number", "string"]}
+_EPSILON = {**_NUMBER, "description": "Privacy loss: what may be learned. Somebody 50/50 gets to e^ε/(1+e^ε) at most."}
+_DELTA = {**_NUMBER, "description": "Chance that the promise fails; far below 1 / (number of people)."}
+_CAP = {
+    "type": "object", "additionalProperties": False, "required": ["epsilon"],
+    "properties": {"epsilon": _EPSILON, "delta": _DELTA},
+}  # fmt: skip
+_COLUMN = {
+    "type": ["object", "null"],
+    "additionalProperties": False,
+    "properties": {
+        "type": {"enum": [kind.value for kind in Kind], "description": "Needed for CSV files, which do not say."},
+        "bounds": {
+            "type": ["array", "null"], "items": _NUMBER, "minItems": 2, "maxItems": 2,
+            "description": "Smallest and largest value; others are clamped. Allows sums and averages.",
+        },
+        "step": {**_NUMBER, "description": "The grid on which reals are summed."},
+        "values": {"type": ["array", "null"], "minItems": 1, "description": "All keys. Allows GROUP BY."},
+        "other": {"description": "The key for everything outside `values`; without it such rows vanish from groups."},
+        "hidden": {"type": "boolean", "description": "Cannot be named in a query."},
+    },
+}  # fmt: skip
+_UNIT = {
+    "description": "Who is protected: `row`, or everything that belongs to one value of a column.",
+    "oneOf": [
+        {"const": "row"},
+        {
+            "type": "object", "additionalProperties": False, "required": ["column"],
+            "properties": {
+                "column": {"type": "string"},
+                "groups": {"type": "integer", "minimum": 1},
+                "rows": {"type": "integer", "minimum": 1},
+                "entity": {"type": "string", "description": "Tables of one entity can be joined on the unit."},
+            },
+        },
+    ],
+}  # fmt: skip
+_DATASET = {
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["source"],
+    "properties": {
+        "source": {"type": "string", "description": "A .csv or .parquet file, duckdb:file#table, sqlite:file#table."},
+        "public": {"type": "boolean"},
+        "unique": {"type": ["array", "string"], "items": {"type": "string"}},
+        "unit": _UNIT,
+        "relation": {"enum": ["add_remove", "replace"]},
+        "columns": {"type": ["object", "null"], "additionalProperties": _COLUMN},
+        "budget": {
+            "type": "object", "additionalProperties": False, "required": ["epsilon"],
+            "properties": {
+                "epsilon": _EPSILON, "delta": _DELTA, "per_query": _EPSILON,
+                "renewal": {
+                    "type": "object", "additionalProperties": False, "required": ["per", "epsilon"],
+                    "properties": {"per": {"enum": ["day", "month"]}, "epsilon": _EPSILON, "delta": _DELTA},
+                },
+            },
+        },
+    },
+}  # fmt: skip
+
+SCHEMA: dict[str, object] = {
+    "$schema": "https://json-schema.org/draft/2020-12/schema",
+    "title": "hubbub.yaml",
+    "type": "object",
+    "additionalProperties": False,
+    "required": ["version", "datasets"],
+    "properties": {
+        "version": {"const": 1},
+        "datasets": {"type": "object", "minProperties": 1, "additionalProperties": _DATASET},
+        "analysts": {"type": "object", "additionalProperties": {"type": "object", "additionalProperties": _CAP}},
+        "groups": {
+            "type": "object",
+            "additionalProperties": {
+                "type": "object", "required": ["members"], "additionalProperties": _CAP,
+                "properties": {"members": {"type": "array", "minItems": 1, "items": {"type": "string"}}},
+            },
+        },
+        "ledger": {
+            "type": "object", "additionalProperties": False,
+            "properties": {"database": {"type": "string"}, "anchor": {"type": "string"}},
+        },
+        "engine": {
+            "type": "object", "additionalProperties": False,
+            "properties": {
+                "memory": {"type": "integer", "description": "MB"}, "disk": {"type": "integer", "description": "MB"},
+                "threads": {"type": "integer"}, "seconds": {"type": "integer", "description": "for one query"},
+            },
+        },
+    },
+}  # fmt: skip

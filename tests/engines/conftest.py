@@ -1,0 +1,61 @@
+"""Small files with values that must never be seen, and an engine over all of them."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from hubbub.core.schema import Kind
+from hubbub.engines.base import Place, View
+from hubbub.engines.duckdb import DuckDB, Limits
+
+COLUMNS = (("id", Kind.INTEGER), ("amount", Kind.REAL), ("word", Kind.TEXT))
+Open = Callable[..., DuckDB]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The same three rows as CSV, Parquet, DuckDB and SQLite, and one file that nobody declared."""
+    with duckdb.connect(str(tmp_path / "t.duckdb")) as made:
+        made.execute("CREATE TABLE t AS SELECT * FROM (VALUES (1, 1.5, 'CANARY-7431'), (2, NULL, 'b'), (3, -2.0, NULL))"
+                     " AS v(id, amount, word)")  # fmt: skip
+        made.execute(f"COPY t TO '{tmp_path}/t.parquet'")
+        made.execute(f"COPY t TO '{tmp_path}/t.csv' (HEADER)")
+        made.execute(f"COPY (SELECT 'UNDECLARED' AS s) TO '{tmp_path}/other.csv' (HEADER)")
+    with sqlite3.connect(tmp_path / "t.sqlite") as lite:
+        lite.execute("CREATE TABLE t (id INTEGER, amount REAL, word TEXT)")
+        lite.executemany("INSERT INTO t VALUES (?, ?, ?)", [(1, 1.5, "CANARY-7431"), (2, None, "b"), (3, -2.0, None)])
+    lite.close()
+    return tmp_path
+
+
+@pytest.fixture
+def places(folder: Path) -> dict[str, Place]:
+    return {
+        "csv": Place("csv", folder / "t.csv"),
+        "parquet": Place("parquet", folder / "t.parquet"),
+        "duckdb": Place("duckdb", folder / "t.duckdb", "t"),
+        "sqlite": Place("sqlite", folder / "t.sqlite", "t"),
+    }
+
+
+@pytest.fixture
+def open_engine() -> Iterator[Open]:
+    """Open engines that are closed at the end."""
+    opened: list[DuckDB] = []
+
+    def opener(views: list[View], limits: Limits | None = None) -> DuckDB:
+        opened.append(DuckDB(views, limits=limits or Limits(memory=200, disk=0, threads=1, seconds=20)))
+        return opened[-1]
+
+    yield opener
+    for engine in opened:
+        engine.close()
+
+
+@pytest.fixture
+def engine(places: dict[str, Place], open_engine: Open) -> DuckDB:
+    """One engine over the four forms, each under the name of its form."""
+    return open_engine([View(name, place, COLUMNS) for name, place in places.items()])
