@@ -88,11 +88,14 @@ class Price:
 ZERO = Price(_NOTHING, _NO_RENYI, _NOTHING)
 
 
-def summable(loss: Fraction) -> Fraction:
-    """Keep a loss whose denominator is tame, and round any other up to 30 places, so that totals stay short."""
-    if loss.denominator <= MAX_DENOMINATOR or _GRID % loss.denominator == 0:
-        return loss
-    return ceil_to(loss, MAX_PLACES)
+def is_tame(loss: Fraction) -> bool:
+    """Say whether a loss can be added up exactly for ever: `numbers.epsilon` would accept its denominator."""
+    return loss.denominator <= MAX_DENOMINATOR or _GRID % loss.denominator == 0
+
+
+def _summable(loss: Fraction) -> Fraction:
+    # any other is rounded up to 30 places, so that totals stay short
+    return loss if is_tame(loss) else ceil_to(loss, MAX_PLACES)
 
 
 def _refuse_impossible(event: Event) -> None:
@@ -108,7 +111,7 @@ def _refuse_impossible(event: Event) -> None:
 
 
 def _of_pure(loss: Fraction, curve: tuple[int, ...] | None = None) -> Price:
-    return Price(summable(loss), curves.pure(loss) if curve is None else curve, _NOTHING)
+    return Price(_summable(loss), curves.pure(loss) if curve is None else curve, _NOTHING)
 
 
 @lru_cache(maxsize=65536)
@@ -151,7 +154,7 @@ def price(event: Event) -> Price:  # noqa: C901 — one case for each kind of ev
             return _of_pure(sensitivity / threshold_scale + hits * sensitivity * (1 if monotone else 2) / query_scale)
         case Threshold(noise, delta):
             base = price(noise)
-            return Price(base.pure, base.renyi, summable(delta))
+            return Price(base.pure, base.renyi, _summable(delta))
         case Together(parts):
             total = ZERO
             for part, count in parts:
