@@ -1,18 +1,48 @@
 """Deciding: what becomes of each call of a group, in order, on the totals as they are under the writer's lock."""
 
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
+from operator import itemgetter
 
 from hubbub.accounting.calls import Charge, Charging, Noting, Recording, Request
 from hubbub.accounting.chain import Entry, append, canonical
 from hubbub.accounting.filters import admits
 from hubbub.accounting.policy import DAY, Cap, Policy
 from hubbub.accounting.price import ZERO, Price
+from hubbub.accounting.refusal import Spent
 from hubbub.accounting.store import Found, Head, Store, Total
 from hubbub.errors import LedgerError, ParameterError
 
 #: Microseconds by which a clock may step back (time servers do that); further back, no charge is made.
 TOLERANCE = 300_000_000
+
+_label = itemgetter(0)
+
+
+class Caps:
+    """The caps that a charge of one analyst on one data set must pass on one day, with the names of their totals."""
+
+    __slots__ = ("alone", "lasting", "query")
+
+    def __init__(self, caps: Sequence[Cap], time: int) -> None:
+        self.query = [cap for cap in caps if cap.scope == "query"]
+        self.lasting = [(cap.at(time), cap) for cap in caps if cap.scope != "query"]
+        self.alone: Price | None = None
+
+    def with_totals(self, spent: Mapping[str, Price]) -> list[Spent]:
+        """Give every cap with what was charged to it."""
+        return [*((cap, ZERO) for cap in self.query), *((cap, spent[label]) for label, cap in self.lasting)]
+
+    def refuse_alone(self, loss: Price) -> Cap | None:
+        """Give the cap on a single query, where it does not admit this one."""
+        # a price is immutable and kept, so the one that passed last time passes again
+        if loss is not self.alone:
+            for cap in self.query:
+                if not admits(cap.budget, ZERO, loss):
+                    return cap
+            self.alone = loss
+        return None
 
 
 class Totals:
@@ -22,33 +52,28 @@ class Totals:
         self.policy = policy
         self._store = store
         self._spent: dict[str, Price] = {}
-        self._caps: dict[tuple[str, str, int], tuple[tuple[str, Cap], ...]] = {}
+        self._caps: dict[tuple[str, str, int], Caps] = {}
 
-    def caps(self, analyst: str, dataset: str, time: int) -> tuple[tuple[str, Cap], ...]:
-        """Give the caps with the names of their totals at that time; that on a single query has no total."""
+    def caps(self, analyst: str, dataset: str, time: int) -> Caps:
+        """Give the caps that a charge at that time must pass."""
         place = (analyst, dataset, time // DAY)
         caps = self._caps.get(place)
         if caps is None:
-            found = self.policy.caps(analyst, dataset)
-            caps = self._caps[place] = tuple((cap.at(time) if cap.scope != "query" else "", cap) for cap in found)
+            caps = self._caps[place] = Caps(self.policy.caps(analyst, dataset), time)
         return caps
 
-    def spent(self, label: str) -> Price:
-        """Give a total, read under the lock or remembered."""
-        if not label:
-            return ZERO
-        spent = self._spent.get(label)
-        if spent is None:
-            text = self._store.totals([label]).get(label)
-            spent = self._spent[label] = ZERO if text is None else Price.from_json(json.loads(text))
+    def load(self, labels: Iterable[str]) -> dict[str, Price]:
+        """Give all totals that are known, these among them; those not remembered are read under the lock."""
+        spent = self._spent
+        missing = [label for label in labels if label not in spent]
+        if missing:
+            stored = self._store.totals(missing)
+            for label in missing:
+                spent[label] = Price.from_json(json.loads(stored[label])) if label in stored else ZERO
         return spent
 
-    def set(self, label: str, spent: Price) -> None:
-        """Remember a new total. If its transaction fails, the ledger stops, and nobody asks again."""
-        self._spent[label] = spent
-
     def forget(self) -> None:
-        """Another process wrote: read again."""
+        """Another process wrote: read again. A transaction that fails stops the ledger, and nobody asks again."""
         self._spent.clear()
 
 
@@ -84,12 +109,16 @@ class Turn:
         call.error = self._unready()
         if call.error is not None:
             return
-        request, loss, totals = call.request, call.price, self._totals
-        caps = totals.caps(request.analyst, request.dataset, self.time)
-        before = [totals.spent(label) for label, _ in caps]
-        for (_, cap), spent in zip(caps, before, strict=True):
-            if not admits(cap.budget, spent, loss):
-                call.refusal = (cap, spent, [(each, sum_) for (_, each), sum_ in zip(caps, before, strict=True)])
+        request, loss = call.request, call.price
+        caps = self._totals.caps(request.analyst, request.dataset, self.time)
+        spent = self._totals.load(map(_label, caps.lasting))
+        refusing = caps.refuse_alone(loss)
+        if refusing is not None:
+            call.refusal = (refusing, ZERO, caps.with_totals(spent))
+            return
+        for label, cap in caps.lasting:
+            if not admits(cap.budget, spent[label], loss):
+                call.refusal = (cap, spent[label], caps.with_totals(spent))
                 return
         entry = append(
             self.hash, self.sequence + 1, "charge", self.time, config=self.config, facts=call.facts,
@@ -98,10 +127,9 @@ class Turn:
         )  # fmt: skip
         self._add(entry)
         self._fresh[call.key] = entry
-        for (label, _), spent in zip(caps, before, strict=True):
-            if label:
-                totals.set(label, spent + loss)
-                self.changed[label] = entry.sequence
+        for label, _ in caps.lasting:
+            spent[label] += loss
+            self.changed[label] = entry.sequence
         call.outcome = Charge(entry)
 
     def record(self, call: Recording, found: Found | None) -> None:
@@ -132,16 +160,15 @@ class Turn:
         if call.kind == "forfeit":
             self.time = clock  # the one entry that may turn the clock back: the owner has looked at it
         self._add(append(self.hash, self.sequence + 1, call.kind, self.time, config=config, facts=call.facts))
+        spent = self._totals.load(call.losses)
         for label, loss in call.losses.items():
-            self._totals.set(label, self._totals.spent(label) + loss)
+            spent[label] += loss
             self.changed[label] = self.sequence
 
     def totals(self) -> dict[str, Total]:
         """Give the changed totals as they are stored."""
-        return {
-            label: Total(canonical(self._totals.spent(label).to_json()), number)
-            for label, number in self.changed.items()
-        }
+        spent = self._totals.load(self.changed)
+        return {label: Total(total_text(spent[label]), number) for label, number in self.changed.items()}
 
     def _add(self, entry: Entry) -> None:
         self.entries.append(entry)
@@ -161,6 +188,16 @@ class Turn:
                 "Set the clock. If the entry has the wrong time: hubbub admin forfeit --epsilon … goes on from here.",
             )
         return None
+
+
+def total_text(total: Price) -> str:
+    """Write a total: the same text as `canonical(total.to_json())`, in less time.
+
+    >>> total_text(ZERO) == canonical(ZERO.to_json())
+    True
+    """
+    pure = "null" if total.pure is None else f'"{total.pure}"'
+    return f'[{pure},{list(total.renyi)},"{total.delta}"]'.replace(" ", "")
 
 
 def _reused(request: Request) -> ParameterError:

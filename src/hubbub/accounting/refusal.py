@@ -4,7 +4,7 @@ A refusal is a function of the request, the policy and what was charged before; 
 says nothing about the data.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -12,7 +12,7 @@ from functools import lru_cache
 from hubbub.accounting.filters import Budget, headroom, limits, spent_epsilon
 from hubbub.accounting.policy import Cap
 from hubbub.accounting.price import Price
-from hubbub.core.numbers import EPSILON_MIN, brief
+from hubbub.core.numbers import brief
 from hubbub.errors import BudgetError
 
 #: A cap and what was charged to it so far.
@@ -27,11 +27,8 @@ class CapError(BudgetError):
     largest: Fraction = Fraction(0)
 
 
-@lru_cache(maxsize=4096)
-def left(budget: Budget, spent: Price) -> Fraction:
-    """Give the largest pure ε that a cap still admits; kept, since a refused analyst tends to ask again."""
-    room = headroom(budget, spent)
-    return room if room >= EPSILON_MIN else Fraction(0)
+#: The largest pure ε that a cap still admits; kept, since a refused analyst tends to ask again.
+left: Callable[[Budget, Price], Fraction] = lru_cache(maxsize=4096)(headroom)
 
 
 def cost(budget: Budget, price: Price) -> Fraction | None:
