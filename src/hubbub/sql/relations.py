@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal as Choice
 
 from hubbub.core.schema import Table
-from hubbub.sql.expressions import Col, Expr
+from hubbub.sql.expressions import Col, Expr, facts
 
 #: The owner's column in a relation over private data. Analysts cannot type it: their names are renamed at binding.
 UNIT = "$unit"
@@ -18,11 +18,16 @@ UNIT = "$unit"
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A table's visible columns with the declared facts made true: clamped, NaN to NULL."""
+    """A table's visible columns with the declared facts made true: clamped, NaN to NULL, rows without a unit left out.
+
+    A value outside a declared list is the declared `other`, or NULL. Columns in `loose` are used as keys of the whole
+    query alone, whose cells leave such values out by themselves; there the scan saves the look at the list.
+    """
 
     table: Table
     columns: tuple[Col, ...]  #: named by binding; the table's own column is `sources[i]`
     sources: tuple[str, ...]
+    loose: frozenset[str] = frozenset()  #: bound names
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +93,34 @@ class Inner:
 
 
 Rel = Scan | Filter | Project | Join | Union | PerUnit
+
+
+def columns(rel: Rel) -> tuple[Col, ...]:
+    """Give a relation's columns, the owner's aside."""
+    match rel:
+        case Scan() | Union():
+            return rel.columns
+        case Filter():
+            return columns(rel.input)
+        case Project():
+            return tuple(Col(name, expr.kind, facts(expr)) for name, expr in rel.outputs)
+        case Join():
+            return columns(rel.left) + columns(rel.right)
+        case PerUnit():
+            keys = tuple(Col(name, expr.kind, facts(expr)) for name, expr in rel.keys)
+            return keys + tuple(inner.column for _, inner in rel.aggregates)
+
+
+def owned(rel: Rel) -> bool:
+    """Say whether rows carry their owner in the column UNIT: not in public data, nor where each row is its own unit."""
+    match rel:
+        case Scan():
+            return rel.table.unit is not None and rel.table.unit.column is not None
+        case Filter() | Project():
+            return owned(rel.input)
+        case Join():
+            return owned(rel.left)
+        case Union():
+            return owned(rel.inputs[0])
+        case PerUnit():
+            return True

@@ -1,0 +1,152 @@
+"""THE allow-list: every function and operator that a query may use, each with its kinds, its facts and its totality.
+
+One table, `FUNCTIONS`. An entry says
+
+  kind      the kind of the result from the kinds of the arguments; where it is None, the function does not apply
+  total     what it does on NULL, NaN, ±inf, overflow, zero and bad text. None of them ever raises.
+  within    where the result lies, from where the arguments lie
+  step      of what it is a multiple, from the steps of the arguments (an integer: of 1)
+  constant  places of arguments that must be constants of the query
+
+What holds for all of them:
+
+  numbers   are DOUBLE in the engine, integers too: an integer past 2⁵³ is the nearest double
+  NULL      gives NULL, except in case, coalesce, greatest, least, is_null, is_distinct, and, or
+  NaN       never reaches a comparison, a key or an aggregate: the scan turns it into NULL; where arithmetic can make one
+            (inf - inf, 0·inf, inf % x), arithmetic alone passes it on, and before any other use it becomes NULL
+  ±inf      is a number beyond all others; overflow gives it; an aggregate clamps it like any large number
+  text      is compared byte by byte, case and length are those of Unicode code points
+  dates     are those of the years 1 to 9999; the scan clamps others
+
+Beside the functions stand the words, clauses and nodes of SQL that may be written around them: `nodes.py`.
+"""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hubbub.core.schema import Bounds, Kind
+from hubbub.sql import ranges, rules
+from hubbub.sql.expressions import Call, Facts, Literal
+from hubbub.sql.rules import BOOLEAN, DATE, DATED, INTEGER, REAL, TEXT, TIMESTAMP, Args, KindRule, RangeRule, StepRule
+
+_NUMBER = (INTEGER, REAL)
+_SCALAR = (BOOLEAN, INTEGER, REAL, TEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One entry of the allow-list."""
+
+    name: str
+    kind: KindRule
+    total: str
+    within: RangeRule = rules.unknown
+    step: StepRule = rules.no_step
+    constant: frozenset[int] = frozenset()
+
+
+def build(name: str, args: Args) -> Call | None:
+    """Apply a function of the list, with the kind and the facts of its result; None if the arguments do not fit."""
+    function = FUNCTIONS[name]
+    kind = function.kind(tuple(arg.kind for arg in args))
+    if kind is None or any(not isinstance(args[i], Literal) for i in function.constant if i < len(args)):
+        return None
+    within = function.within(args)
+    bounds = Bounds(within.low, within.high) if within.low is not None and within.high is not None else None
+    step = function.step(args) or (Fraction(1) if kind is INTEGER else None)
+    return Call(name, args, kind, Facts(bounds, None, step) if kind.numeric or kind in DATED else Facts())
+
+
+_ARITHMETIC = (
+    Function("add", rules.two_numbers, "overflow: ±inf", rules.on(ranges.add), rules.common_step),
+    Function("sub", rules.two_numbers, "overflow: ±inf; inf - inf: NULL", rules.difference, rules.common_step),
+    Function("mul", rules.two_numbers, "overflow: ±inf; 0·inf: NULL", rules.on(ranges.multiply), rules.step_of_product),
+    Function("div", rules.numbers(), "by zero: NULL; overflow: ±inf", rules.on(ranges.divide)),
+    Function("intdiv", rules.takes(INTEGER, INTEGER, gives=INTEGER), "toward zero; by zero: NULL", rules.whole_quotient),
+    Function("mod", rules.two_numbers, "dividend's sign; by zero, of ±inf: NULL", rules.on(ranges.remainder)),
+    Function("neg", rules.one_number, "total", rules.on(ranges.negate), rules.step_of_first),
+    Function("abs", rules.one_number, "total", rules.on(ranges.absolute), rules.step_of_first),
+    Function("sign", rules.number(INTEGER), "-1, 0 or 1", rules.fixed(-1, 1)),
+    Function("floor", rules.number(INTEGER), "±inf stays", rules.on(ranges.monotone(math.floor))),
+    Function("ceil", rules.number(INTEGER), "±inf stays", rules.on(ranges.monotone(math.ceil))),
+    Function("trunc", rules.number(INTEGER), "toward zero; ±inf stays", rules.on(ranges.monotone(math.trunc))),
+    Function("round", rules.rounded, "half away from zero; ±inf stays", rules.rounding, rules.step_of_places, frozenset({1})),
+    Function("sqrt", rules.number(), "below zero: NULL", rules.on(ranges.library(math.sqrt, Fraction(0)))),
+    Function("ln", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log))),
+    Function("log10", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log10))),
+    Function("log2", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log2))),
+    Function("exp", rules.number(), "overflow: inf", rules.on(ranges.library(math.exp, Fraction(0)))),
+    Function("power", rules.numbers(), "negative to a broken power: NULL; 0 to less than 0: inf", rules.squares),
+    Function("width_bucket", rules.takes(_NUMBER, _NUMBER, _NUMBER, INTEGER, gives=INTEGER),
+             "below: 0; at the end or above: n + 1", rules.buckets, constant=frozenset({1, 2, 3})),
+)  # fmt: skip
+
+_LOGIC = (
+    *(Function(name, rules.compared, "±inf beyond all numbers") for name in ("eq", "ne", "lt", "le", "gt", "ge")),
+    Function("is_distinct", rules.compared, "never NULL: NULL is not distinct from NULL"),
+    Function("in", rules.listed, "of NULL: NULL", constant=frozenset(range(1, 10_000))),
+    Function("between", rules.three, "three-valued logic"),
+    Function("is_null", rules.anything(BOOLEAN), "never NULL"),
+    Function("and", rules.logic, "three-valued logic"),
+    Function("or", rules.logic, "three-valued logic"),
+    Function("not", rules.takes(BOOLEAN, gives=BOOLEAN), "three-valued logic"),
+    Function("case", rules.case, "the first branch whose condition is true", rules.of_case, rules.step_of_case),
+    Function("coalesce", rules.same, "the first that is not NULL", rules.of_any, rules.common_step),
+    Function("nullif", rules.first_of_two, "NULL where equal", rules.of_first, rules.step_of_first),
+    Function("greatest", rules.same, "NULLs do not count; NULL if all are", rules.greatest, rules.common_step),
+    Function("least", rules.same, "NULLs do not count; NULL if all are", rules.least, rules.common_step),
+)
+
+_ONE, _TWO = frozenset({1}), frozenset({1, 2})
+_TEXT = (
+    Function("lower", rules.text(), "total"),
+    Function("upper", rules.text(), "total"),
+    Function("trim", rules.text(), "total; blanks only"),
+    Function("ltrim", rules.text(), "total; blanks only"),
+    Function("rtrim", rules.text(), "total; blanks only"),
+    Function("length", rules.text(INTEGER), "total; in code points", rules.from_zero),
+    Function("concat", rules.texts, "any NULL: NULL"),
+    Function("substr", rules.part_of_text, "past the end: empty; constant places from 1", constant=_TWO),
+    Function("left", rules.part_of_text, "shorter text: all of it; constant length from 0", constant=_ONE),
+    Function("right", rules.part_of_text, "shorter text: all of it; constant length from 0", constant=_ONE),
+    Function("strpos", rules.takes(TEXT, TEXT, gives=INTEGER), "not found: 0", rules.from_zero, constant=_ONE),
+    Function("starts_with", rules.takes(TEXT, TEXT, gives=BOOLEAN), "total", constant=_ONE),
+    Function("ends_with", rules.takes(TEXT, TEXT, gives=BOOLEAN), "total", constant=_ONE),
+    Function("contains", rules.takes(TEXT, TEXT, gives=BOOLEAN), "total", constant=_ONE),
+    Function("like", rules.takes(TEXT, TEXT, gives=BOOLEAN), "total; constant pattern, no escapes", constant=_ONE),
+)
+
+_UNIT, _SHIFT = frozenset({0}), frozenset({1, 2})
+_DATES = (
+    Function("year", rules.takes(DATED, gives=INTEGER), "total", rules.years),
+    *(
+        Function(name, rules.takes(DATED, gives=INTEGER), "total", rules.fixed(low, high))
+        for name, low, high in (
+            ("quarter", 1, 4), ("month", 1, 12), ("week", 1, 53), ("day", 1, 31), ("dayofyear", 1, 366),
+            ("dow", 0, 6), ("isodow", 1, 7), ("hour", 0, 23), ("minute", 0, 59), ("second", 0, 59),
+        )
+    ),
+    Function("date_trunc", rules.takes(TEXT, DATED, gives=TIMESTAMP), "never before 0001-01-01", constant=_UNIT),
+    Function("date_diff", rules.takes(TEXT, DATED, DATED, gives=INTEGER), "total; boundaries crossed", constant=_UNIT),
+    Function("date_shift", rules.takes(DATED, INTEGER, TEXT, gives=TIMESTAMP), "total; constant, at most 200 years",
+             constant=_SHIFT),
+    Function("day_shift", rules.takes(DATE, INTEGER, gives=DATE), "total; constant, at most 200 years", constant=_ONE),
+    Function("days_between", rules.takes(DATE, DATE, gives=INTEGER), "total", rules.difference),
+)  # fmt: skip
+
+_CASTS = (
+    Function("to_integer", rules.takes(_SCALAR, INTEGER, gives=INTEGER), "half to even; no number of that size: NULL",
+             constant=_ONE),
+    Function("to_real", rules.takes(_SCALAR, gives=REAL), "no number: NULL; of NaN: NULL", rules.as_number),
+    Function("to_float", rules.takes(_SCALAR, gives=REAL), "no number, past the largest: NULL"),
+    Function("to_text", rules.anything(TEXT), "an integer past 2¹²⁷: NULL"),
+    Function("to_date", rules.takes((TEXT, *DATED), gives=DATE), "no date: NULL; clamped to the years 1 to 9999"),
+    Function("to_timestamp", rules.takes((TEXT, *DATED), gives=TIMESTAMP), "no time: NULL; clamped to the years 1 to 9999",
+             rules.moments),
+    Function("to_boolean", rules.takes(_SCALAR, gives=BOOLEAN), "zero is false; text that is no truth value: NULL"),
+)  # fmt: skip
+
+FUNCTIONS: dict[str, Function] = {f.name: f for f in (*_ARITHMETIC, *_LOGIC, *_TEXT, *_DATES, *_CASTS)}
+rules.WITHIN.update({name: function.within for name, function in FUNCTIONS.items()})
+

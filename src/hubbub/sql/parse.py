@@ -1,0 +1,254 @@
+"""The analyst's text → one syntax tree whose every node and argument is on the allow-list, or a refusal with its place.
+
+sqlglot reads more than we mean to answer, drops words it does not know what to do with, and recurses. So the text is
+weighed first (characters, length, tokens, nesting), each kind of token must be on a list, every node and each of its
+arguments must be in `nodes.NODES`, and every name, number and string of the text must be found again in the tree.
+"""
+
+import unicodedata
+from typing import NoReturn
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import ErrorLevel, ParseError, TokenError
+from sqlglot.tokens import Token, TokenType
+
+from hubbub.errors import QueryError
+from hubbub.sql.nodes import COMMANDS, NODES, REASONS, TOKENS
+
+MAX_TEXT = 100_000
+MAX_TOKENS = 10_000
+MAX_NESTING = 24
+MAX_DEPTH = 120
+DIALECTS = ("duckdb", "postgres")
+
+_OPEN = {TokenType.L_PAREN, TokenType.CASE, TokenType.L_BRACKET}
+_CLOSE = {TokenType.R_PAREN, TokenType.END, TokenType.R_BRACKET}
+_WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER}
+#: Layout is written with these alone; other controls, format characters and odd blanks hide text from a reader.
+_LAYOUT = "\t\n\r "
+
+
+def quote(text: str) -> str:
+    """Show an analyst's own words in a message, in bounded length and without surprises.
+
+    >>> quote("a" * 100)
+    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'"
+    """
+    shown = text if len(text) <= 40 else text[:40] + "…"
+    return "'" + "".join(c if c.isprintable() else "�" for c in shown) + "'"
+
+
+class Text:
+    """A query's text, which can say where something in it stands."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def position(self, place: exp.Expr | int | None) -> tuple[int, int] | None:
+        """Give line and column of an offset, or of the first word of a node."""
+        offset = self.offset(place) if isinstance(place, exp.Expr) else place
+        if offset is None:
+            return None
+        before = self.text[:offset]
+        return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
+
+    @staticmethod
+    def offset(node: exp.Expr) -> int | None:
+        """Give where a node begins: the first place known of it and of what is in it, or else of what it is in."""
+        current: exp.Expr | None = node
+        while current is not None:
+            known = [start for n in current.walk() if (start := n.meta.get("start")) is not None]
+            if known:
+                return int(min(known))
+            current = current.parent
+        return None
+
+    def refuse(self, place: exp.Expr | int | None, code: str, reason: str, remedy: str) -> NoReturn:
+        """Refuse the query: what, where, and what to write instead."""
+        raise QueryError(code, reason, remedy, self.position(place)) from None
+
+
+def parse(text: str, *, dialect: str = "duckdb") -> tuple[exp.Expr, Text]:
+    """Read one SELECT statement (or a UNION of some) made of allowed nodes alone."""
+    if dialect not in DIALECTS:
+        raise QueryError("HB500", f"SQL is read as {' or '.join(DIALECTS)}, not {quote(str(dialect))}.", "Choose one.")
+    if not isinstance(text, str):
+        raise QueryError("HB500", f"A query is a string, not {type(text).__name__}.", "Give the SQL text.")
+    source = Text(text)
+    _characters(source)
+    reader = Dialect.get_or_raise(dialect)
+    try:
+        tokens = reader.tokenize(text)
+    except TokenError:
+        source.refuse(None, "HB501", "The text cannot be cut into words: a quote or comment is left open.", "Close it.")
+    _tokens(source, tokens)
+    tree = _tree(source, reader, tokens)
+    _shape(source, tree)
+    _nothing_lost(source, tokens, tree)
+    return tree, source
+
+
+def _characters(source: Text) -> None:
+    text = source.text
+    if not text.strip(_LAYOUT):
+        source.refuse(None, "HB500", "The query is empty.", "Write SELECT … FROM … .")
+    if len(text) > MAX_TEXT:
+        source.refuse(
+            None, "HB500", f"The query has {len(text)} characters; at most {MAX_TEXT} are read.", "Shorten it."
+        )
+    if text.isascii() and text.isprintable():
+        return
+    for offset, char in enumerate(text):
+        if char not in _LAYOUT and unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}:
+            source.refuse(
+                offset, "HB500", f"The character U+{ord(char):04X} is not shown, so it could hide text.",
+                "Remove it; inside a string, pass the string as a parameter.",
+            )  # fmt: skip
+
+
+def _tokens(source: Text, tokens: list[Token]) -> None:
+    if len(tokens) > MAX_TOKENS:
+        source.refuse(None, "HB500", f"The query has {len(tokens)} words; at most {MAX_TOKENS} are read.", "Shorten it.")
+    if source.text.find("/*+") >= 0 or source.text.find("/*!") >= 0:
+        place = max(source.text.find("/*+"), source.text.find("/*!"))
+        source.refuse(place, "HB503", "A comment that some engines would run (/*+ or /*!) is refused.", "Remove it.")
+    depth = 0
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        kind = token.token_type
+        if kind in COMMANDS:
+            _not_a_question(source, token.start, token.text)
+        if kind not in TOKENS:
+            reason, remedy = REASONS.get(kind, ("is not part of the SQL that is answered", ""))
+            source.refuse(
+                token.start, "HB503", f"{quote(token.text)} {reason}.",
+                remedy or 'Leave it out; if it is the name of a column or table, write it in double quotes ("name").',
+            )  # fmt: skip
+        if before and kind in _WORDS and before.token_type in _WORDS and before.end + 1 == token.start:
+            # 0x1F is read as 0 with the alias x1F, and E'…' has escapes of its own: two words must be apart
+            source.refuse(before.start, "HB501", "Two words run into each other here.", "Put a space between them.")
+        if before and before.token_type is kind is TokenType.COMMA:
+            source.refuse(token.start, "HB501", "Between two commas there is nothing.", "Remove one.")
+        if before and before.token_type in (TokenType.FROM, TokenType.JOIN) and kind is TokenType.STRING:
+            source.refuse(
+                token.start, "HB505", "A string after FROM would name a file, and files cannot be read.",
+                "Name a declared table, in double quotes if need be.",
+            )  # fmt: skip
+        depth += (kind in _OPEN) - (kind in _CLOSE)
+        if depth > MAX_NESTING:
+            source.refuse(
+                token.start, "HB500", f"Brackets, sub-queries or CASE are nested more than {MAX_NESTING} deep here.",
+                "Name the inner parts in a WITH clause.",
+            )  # fmt: skip
+
+
+def _not_a_question(source: Text, place: exp.Expr | int | None, word: str) -> NoReturn:
+    source.refuse(
+        place, "HB502", f"{quote(word)} is not a question about the data: only SELECT is answered.",
+        "Ask with SELECT … FROM … GROUP BY …; what may be changed is changed by the owner, in hubbub.yaml.",
+    )  # fmt: skip
+
+
+def _tree(source: Text, reader: Dialect, tokens: list[Token]) -> exp.Expr:
+    try:
+        found = reader.parser(error_level=ErrorLevel.RAISE, max_errors=1).parse(tokens, source.text)
+    except ParseError as error:
+        first = error.errors[0] if error.errors else {}
+        line, column = first.get("line"), first.get("col")
+        raise QueryError(
+            "HB501", f"The text is not SQL that can be read: {_plain(first.get('description'))}.",
+            "Check the words before this place.", (line, column) if line and column else None,
+        ) from None  # fmt: skip
+    except RecursionError:
+        source.refuse(None, "HB500", "The query is nested too deeply to be read.", "Name inner parts in a WITH clause.")
+    except (ValueError, TypeError, AttributeError, KeyError, IndexError, AssertionError):
+        # sqlglot is not made for hostile text; whatever it stumbles over is no query of ours
+        source.refuse(None, "HB501", "The text is not SQL that can be read.", "Check brackets, commas and quotes.")
+    statements = [statement for statement in found if statement is not None]
+    if len(statements) != 1 or len(found) != 1:
+        source.refuse(
+            statements[1] if len(statements) > 1 else None, "HB502",
+            f"{len(found)} statements are in the text; one is answered at a time.",
+            "Send each by itself, without a semicolon.",
+        )  # fmt: skip
+    return statements[0]
+
+
+def _plain(description: object) -> str:
+    text = str(description or "a word is not where it should be").rstrip(". ")
+    return "".join(c for c in text[:120] if c.isprintable())
+
+
+def _shape(source: Text, root: exp.Expr) -> None:
+    if not isinstance(root, exp.Select | exp.Union):
+        _not_a_question(source, root, root.key.upper())
+    stack: list[tuple[exp.Expr, int]] = [(root, 1)]
+    while stack:
+        node, depth = stack.pop()
+        if depth > MAX_DEPTH:
+            source.refuse(
+                node, "HB500", f"This expression is more than {MAX_DEPTH} steps deep.",
+                "Write long chains of OR as IN (…), and name parts in a WITH clause.",
+            )  # fmt: skip
+        allowed = NODES.get(type(node))
+        if allowed is None:
+            _unknown_node(source, node)
+        for name, value in node.args.items():
+            if value is None or value is False or value == []:
+                continue
+            pinned = allowed.get(name, ())
+            if pinned is not None and value not in pinned:
+                source.refuse(
+                    node, "HB503", f"{_called(node)} with {quote(name.strip('_').replace('_', ' '))} is not answered.",
+                    "Leave that option out.",
+                )  # fmt: skip
+        step = 0 if isinstance(node, exp.And | exp.Or) and isinstance(node.parent, type(node)) else 1
+        stack.extend((child, depth + step) for child in node.iter_expressions())
+
+
+def _unknown_node(source: Text, node: exp.Expr) -> NoReturn:
+    if isinstance(node, exp.Window):
+        source.refuse(
+            node, "HB503", "A window function lets one person's row depend on other people's rows.",
+            "Use GROUP BY; for a value per person, a sub-query grouped by the unit.",
+        )  # fmt: skip
+    if isinstance(node, exp.Func | exp.Condition):
+        source.refuse(
+            node, "HB504", f"{_called(node)} is not on the list of functions.",
+            "The list is in the manual; every function on it gives an answer or NULL on any value, never an error.",
+        )  # fmt: skip
+    source.refuse(node, "HB503", f"{_called(node)} is not part of the SQL that is answered.", "Leave it out.")
+
+
+def _called(node: exp.Expr) -> str:
+    name = node.name if isinstance(node, exp.Anonymous) else node.sql_name() if isinstance(node, exp.Func) else node.key
+    return quote(name.upper())
+
+
+def _nothing_lost(source: Text, tokens: list[Token], tree: exp.Expr) -> None:
+    """Every name, number and string of the text has its node: what the reader dropped was not understood."""
+    kept = {start for node in tree.walk() if (start := node.meta.get("start")) is not None}
+    around = zip([None, None, *tokens], [None, *tokens], tokens, [*tokens[1:], None], strict=False)
+    for earlier, before, token, after in around:
+        if token.token_type not in _WORDS or token.start in kept:
+            continue
+        kind, last = token.token_type, before.token_type if before else None
+        absorbed = (
+            # a function's name; $1; date_trunc('month', …); interval 3 day; extract(month from …); nulls last; fetch first 3 rows only
+            (kind is TokenType.VAR and after and after.token_type is TokenType.L_PAREN)
+            or (kind is TokenType.NUMBER and last is TokenType.PARAMETER)
+            or (kind is TokenType.STRING and last is TokenType.L_PAREN and earlier and earlier.text.lower() in _UNIT_FIRST)
+            or last is TokenType.INTERVAL
+            or (earlier and earlier.token_type is TokenType.INTERVAL and kind is TokenType.VAR)
+            or (after and after.token_type is TokenType.FROM and last is TokenType.L_PAREN and kind is TokenType.VAR)
+            or (kind is TokenType.VAR and token.text.upper() in _ABSORBED)
+        )
+        if not absorbed:
+            source.refuse(token.start, "HB501", f"{quote(token.text)} has no meaning at this place.", "Leave it out.")
+
+
+#: Words that the reader keeps as a property of a node instead of a node of their own.
+_ABSORBED = frozenset({"LAST", "NULLS", "WITHIN", "GROUPING", "SETS", "NEXT", "PRECISION"})
+
+#: Functions whose first argument names a unit of time.
+_UNIT_FIRST = frozenset({"date_trunc", "datetrunc", "date_diff", "datediff", "date_part"})

@@ -1,0 +1,164 @@
+"""Interval arithmetic over what the engine computes: where a value can lie, given where its parts can.
+
+A `Range` speaks of the DOUBLE that the engine holds (or of days or microseconds since 1970 for dates), NULL aside. An
+end that is None is not known, and the value may then be infinite. Theorem used throughout: rounding to the nearest
+double is monotone, so if the exact result lies below h, the computed one lies at or below the double nearest to h.
+Where an end is no double, the next double outward stands in its place; for functions that a mathematical library
+computes, the end is moved outward by 2⁻⁴⁰ of itself, far more than any library errs.
+"""
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+#: Past this the engine's DOUBLE is infinite.
+LARGEST = Fraction(1.7976931348623157e308)
+SLACK = Fraction(1, 2**40)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Ends of an interval, each None where nothing is known."""
+
+    low: Fraction | None = None
+    high: Fraction | None = None
+
+    @property
+    def finite(self) -> bool:
+        """Whether both ends are known, so that the value is a finite number."""
+        return self.low is not None and self.high is not None
+
+
+ANY = Range()
+
+
+def point(value: Fraction) -> Range:
+    """Give the range of a constant as the engine holds it."""
+    return hull(nearest(value), nearest(value)) if abs(value) <= LARGEST else ANY
+
+
+def nearest(value: Fraction) -> Fraction:
+    """Give the double nearest to a number no larger than the largest double."""
+    return Fraction(float(value))
+
+
+def _outward(value: Fraction, sign: int) -> Fraction | None:
+    if abs(value) > LARGEST:
+        return None
+    double = float(value)
+    if Fraction(double) != value:
+        double = math.nextafter(double, sign * math.inf)
+    return Fraction(double) if math.isfinite(double) else None
+
+
+def hull(low: Fraction | None, high: Fraction | None) -> Range:
+    """Round both ends outward to doubles; an end past the largest one is not known."""
+    return Range(None if low is None else _outward(low, -1), None if high is None else _outward(high, 1))
+
+
+def add(a: Range, b: Range) -> Range:
+    """Bound a sum. An unknown end may be infinite, but a known one still holds: x ≥ a and y ≥ b give x + y ≥ a + b."""
+    low = None if a.low is None or b.low is None else a.low + b.low
+    high = None if a.high is None or b.high is None else a.high + b.high
+    return hull(low, high)
+
+
+def negate(a: Range) -> Range:
+    """Bound a change of sign."""
+    return Range(None if a.high is None else -a.high, None if a.low is None else -a.low)
+
+
+def multiply(a: Range, b: Range) -> Range:
+    """Bound a product by its corners."""
+    if a.low is None or a.high is None or b.low is None or b.high is None:
+        if a.low is not None and b.low is not None and a.low >= 0 and b.low >= 0:
+            return hull(a.low * b.low, None)
+        return ANY
+    corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+    return hull(min(corners), max(corners))
+
+
+def divide(a: Range, b: Range) -> Range:
+    """Bound a quotient where the divisor keeps away from zero; elsewhere nothing is known."""
+    if b.low is None or b.high is None or b.low <= 0 <= b.high or a.low is None or a.high is None:
+        return ANY
+    corners = [x / y for x in (a.low, a.high) for y in (b.low, b.high)]
+    return hull(min(corners), max(corners))
+
+
+def monotone(exact: Callable[[Fraction], Fraction | int]) -> Callable[[Range], Range]:
+    """Bound a rising function that the engine computes exactly or rounds correctly."""
+
+    def rule(a: Range) -> Range:
+        low = None if a.low is None else Fraction(exact(a.low))
+        high = None if a.high is None else Fraction(exact(a.high))
+        return hull(low, high)
+
+    return rule
+
+
+def library(function: Callable[[float], float], lowest: Fraction | None = None) -> Callable[[Range], Range]:
+    """Bound a rising library function; `lowest` is a limit from below on all of its results, if there is one."""
+
+    def rule(a: Range) -> Range:
+        ends: list[Fraction | None] = []
+        for end, sign in ((a.low, -1), (a.high, 1)):
+            try:
+                value = None if end is None else Fraction(function(float(end)))
+            except (ValueError, OverflowError):
+                value = None
+            ends.append(None if value is None else value + sign * max(abs(value), Fraction(1, 2**60)) * SLACK)
+        low = lowest if ends[0] is None else ends[0] if lowest is None else max(lowest, ends[0])
+        return hull(low, ends[1])
+
+    return rule
+
+
+def absolute(a: Range) -> Range:
+    """Bound |x|."""
+    if a.low is not None and a.low >= 0:
+        return a
+    if a.high is not None and a.high <= 0:
+        return negate(a)
+    high = None if a.low is None or a.high is None else max(-a.low, a.high)
+    return Range(Fraction(0), high)
+
+
+def remainder(a: Range, b: Range) -> Range:
+    """Bound a remainder: smaller than the divisor, no larger than the dividend, and of the dividend's sign."""
+    sizes = [s for s in (absolute(b).high, absolute(a).high) if s is not None]
+    size = min(sizes) if sizes else None
+    low = Fraction(0) if a.low is not None and a.low >= 0 else None if size is None else -size
+    high = Fraction(0) if a.high is not None and a.high <= 0 else size
+    return Range(low, high)
+
+
+def away(value: Fraction, places: int = 0) -> Fraction:
+    """Round half away from zero at a decimal place."""
+    scaled = abs(value) * Fraction(10) ** places
+    rounded = math.floor(scaled + Fraction(1, 2)) / Fraction(10) ** places
+    return rounded if value >= 0 else -rounded
+
+
+def union(parts: Iterable[Range]) -> Range:
+    """Bound a value that is one of several."""
+    ranges = list(parts)
+    lows, highs = [r.low for r in ranges], [r.high for r in ranges]
+    low = None if not lows or None in lows else min(x for x in lows if x is not None)
+    high = None if not highs or None in highs else max(x for x in highs if x is not None)
+    return Range(low, high)
+
+
+def common_step(steps: Iterable[Fraction | None]) -> Fraction | None:
+    """Give the largest step of which every one of these is a multiple."""
+    found: Fraction | None = None
+    for step in steps:
+        if step is None:
+            return None
+        found = step if found is None else _gcd(found, step)
+    return found
+
+
+def _gcd(a: Fraction, b: Fraction) -> Fraction:
+    return Fraction(math.gcd(a.numerator * b.denominator, b.numerator * a.denominator), a.denominator * b.denominator)

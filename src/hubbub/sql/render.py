@@ -1,0 +1,379 @@
+"""Bound expressions and relations → the engine's SQL. Nothing that an analyst typed gets here but constants, quoted.
+
+Every text is total: whatever the rows hold, the engine does not raise. A guard is put on the argument (`sqrt` sees NULL
+in the place of a negative number), never around the call, so it holds in whatever order the engine evaluates.
+
+NaN. Arithmetic on bounded operands makes none. Elsewhere it may (inf - inf), and a NaN is passed on by arithmetic as NULL
+would be, until something else uses the value: there, and at the root, it becomes NULL (`_clean`).
+"""
+
+from collections.abc import Callable
+from datetime import date, datetime
+from fractions import Fraction
+
+from hubbub.core.schema import Column, Kind, Value
+from hubbub.sql import dates
+from hubbub.sql.expressions import Call, Col, Expr, Literal, facts
+from hubbub.sql.relations import UNIT, Filter, Inner, Join, PerUnit, Project, Rel, Scan, Union, columns, owned
+
+#: The engine's type of each kind.
+TYPES: dict[Kind, str] = {
+    Kind.BOOLEAN: "BOOLEAN", Kind.INTEGER: "DOUBLE", Kind.REAL: "DOUBLE", Kind.TEXT: "VARCHAR", Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}  # fmt: skip
+_INTEGERS = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT", 128: "HUGEINT"}
+#: A float sum depends on the order of rows, so sums inside a unit are of integers: 2⁶² steps cover the bounds.
+_INNER_BITS = 62
+
+
+def identifier(name: str) -> str:
+    """Quote a name.
+
+    >>> identifier('we"ird')
+    '"we""ird"'
+    """
+    return '"' + name.replace('"', '""') + '"'
+
+
+def number(value: int | Fraction) -> str:
+    """Write a number as the nearest DOUBLE.
+
+    >>> number(42), number(Fraction(1, 10)), number(-3)
+    ('42e0', '0.1e0', '(-3e0)')
+    """
+    shown = repr(float(value)).removesuffix(".0").replace("e+", "e")
+    text = shown if "e" in shown else shown + "e0"
+    return f"({text})" if text.startswith("-") else text
+
+
+def literal(value: Value | None, kind: Kind) -> str:
+    """Write a constant of a kind."""
+    if value is None:
+        return f"CAST(NULL AS {TYPES[kind]})"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | Fraction):
+        return number(value)
+    if isinstance(value, datetime):
+        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+    if isinstance(value, date):
+        return f"DATE '{value.isoformat()}'"
+    return "'" + value.replace("'", "''") + "'"
+
+
+def expression(expr: Expr) -> str:
+    """Write an expression over the columns of the relation that it is bound to; it never is NaN and never raises."""
+    return _clean(expr)
+
+
+def _raw(expr: Expr) -> str:
+    if isinstance(expr, Col):
+        return identifier(expr.name)
+    if isinstance(expr, Literal):
+        return literal(expr.value, expr.kind)
+    spelled = SPELLINGS[expr.function]
+    write = _raw if expr.function in _PASSES_NAN else _clean
+    return spelled(expr, [write(arg) for arg in expr.args])
+
+
+def _clean(expr: Expr) -> str:
+    text = _raw(expr)
+    if isinstance(expr, Call) and expr.function in _MAKES_NAN and expr.facts.bounds is None:
+        return f"CASE WHEN isnan({text}) THEN NULL ELSE {text} END"
+    return text
+
+
+#: Functions that give NaN for a NaN, so that it may be left to whoever uses their result.
+_PASSES_NAN = frozenset({"add", "sub", "mul", "div", "mod", "neg", "abs", "floor", "ceil", "trunc", "round"})
+_MAKES_NAN = _PASSES_NAN | {"power", "to_real", "exp", "to_float"}
+
+Spelling = Callable[[Call, list[str]], str]
+
+
+def _infix(sign: str) -> Spelling:
+    return lambda _, a: "(" + f" {sign} ".join(a) + ")"
+
+
+def _function(name: str) -> Spelling:
+    return lambda _, a: f"{name}({', '.join(a)})"
+
+
+def _double(name: str) -> Spelling:
+    return lambda _, a: f"CAST({name}({', '.join(a)}) AS DOUBLE)"
+
+
+def _nonzero(text: str) -> str:
+    return f"CASE WHEN {text} <> 0 THEN {text} END"
+
+
+def _positive(name: str, test: str) -> Spelling:
+    return lambda _, a: f"{name}(CASE WHEN {a[0]} {test} THEN {a[0]} END)"
+
+
+def _whole(expr: Expr) -> int:
+    if not (isinstance(expr, Literal) and isinstance(expr.value, int)):
+        raise TypeError("a constant whole number was bound here")
+    return expr.value
+
+
+def _word(expr: Expr) -> str:
+    if not (isinstance(expr, Literal) and isinstance(expr.value, str)):
+        raise TypeError("a constant word was bound here")
+    return expr.value
+
+
+def _round(call: Call, a: list[str]) -> str:
+    return f"round({a[0]}, {_whole(call.args[1]) if len(a) > 1 else 0})"
+
+
+def _power(_: Call, a: list[str]) -> str:
+    # a negative base with a broken exponent is NaN by IEEE, and an error under other settings of the engine
+    return f"pow(CASE WHEN {a[0]} >= 0 OR {a[1]} = floor({a[1]}) THEN {a[0]} END, {a[1]})"
+
+
+def _width_bucket(call: Call, a: list[str]) -> str:
+    x, low, high, count = a[0], a[1], a[2], _whole(call.args[3])
+    inside = f"least({number(count)}, floor({number(count)} * (({x} - {low}) / ({high} - {low}))) + 1)"
+    return (
+        f"CASE WHEN {x} IS NULL THEN NULL WHEN {x} < {low} THEN 0e0 WHEN {x} >= {high} THEN {number(count + 1)}"
+        f" ELSE {inside} END"
+    )
+
+
+def _case(_: Call, a: list[str]) -> str:
+    whens = " ".join(f"WHEN {a[i]} THEN {a[i + 1]}" for i in range(0, len(a) - 1, 2))
+    return f"CASE {whens} ELSE {a[-1]} END"
+
+
+def _part_of_text(name: str) -> Spelling:
+    return lambda call, a: f"{name}({', '.join([a[0], *(str(_whole(n)) for n in call.args[1:])])})"
+
+
+def _part_of_date(name: str) -> Spelling:
+    return lambda _, a: f"CAST(date_part('{name}', {a[0]}) AS DOUBLE)"
+
+
+def _date_trunc(call: Call, a: list[str]) -> str:
+    # the first week of the year 1 begins on a Monday, 0001-01-01, so no truncation leaves the years that exist
+    return f"CAST(date_trunc('{_word(call.args[0])}', {a[1]}) AS TIMESTAMP)"
+
+
+def _date_diff(call: Call, a: list[str]) -> str:
+    return f"CAST(date_diff('{_word(call.args[0])}', CAST({a[1]} AS TIMESTAMP), CAST({a[2]} AS TIMESTAMP)) AS DOUBLE)"
+
+
+def _date_shift(call: Call, a: list[str]) -> str:
+    amount, unit = _whole(call.args[1]), _word(call.args[2])
+    return _clamped(f"CAST({a[0]} + INTERVAL ({amount}) {unit.upper()} AS TIMESTAMP)", Kind.TIMESTAMP, None)
+
+
+def _to_integer(call: Call, a: list[str]) -> str:
+    return f"CAST(TRY_CAST({a[0]} AS {_INTEGERS[_whole(call.args[1])]}) AS DOUBLE)"
+
+
+def _to_text(call: Call, a: list[str]) -> str:
+    source = f"TRY_CAST({a[0]} AS HUGEINT)" if call.args[0].kind is Kind.INTEGER else a[0]
+    return f"CAST({source} AS VARCHAR)"
+
+
+def _to_date(kind: Kind) -> Spelling:
+    return lambda _, a: _clamped(f"TRY_CAST({a[0]} AS {TYPES[kind]})", kind, None)
+
+
+def _to_boolean(call: Call, a: list[str]) -> str:
+    return f"TRY_CAST({a[0]} AS BOOLEAN)" if call.args[0].kind is Kind.TEXT else f"CAST({a[0]} AS BOOLEAN)"
+
+
+#: How DuckDB writes each function of the allow-list. Another engine has another such table.
+SPELLINGS: dict[str, Spelling] = {
+    "add": _infix("+"), "sub": _infix("-"), "mul": _infix("*"),
+    "div": lambda _, a: f"({a[0]} / {_nonzero(a[1])})",
+    "intdiv": lambda _, a: f"trunc({a[0]} / {_nonzero(a[1])})",
+    "mod": lambda _, a: f"({a[0]} % {_nonzero(a[1])})",
+    "neg": lambda _, a: f"(- {a[0]})",
+    "abs": _function("abs"), "sign": _double("sign"), "floor": _function("floor"), "ceil": _function("ceil"),
+    "trunc": _function("trunc"), "round": _round, "sqrt": _positive("sqrt", ">= 0"), "ln": _positive("ln", "> 0"),
+    "log10": _positive("log10", "> 0"), "log2": _positive("log2", "> 0"), "exp": _function("exp"), "power": _power,
+    "width_bucket": _width_bucket,
+    "eq": _infix("="), "ne": _infix("<>"), "lt": _infix("<"), "le": _infix("<="), "gt": _infix(">"), "ge": _infix(">="),
+    "is_distinct": _infix("IS DISTINCT FROM"),
+    "in": lambda _, a: f"({a[0]} IN ({', '.join(a[1:])}))",
+    "between": lambda _, a: f"({a[0]} BETWEEN {a[1]} AND {a[2]})",
+    "is_null": lambda _, a: f"({a[0]} IS NULL)",
+    "and": _infix("AND"), "or": _infix("OR"), "not": lambda _, a: f"(NOT {a[0]})",
+    "case": _case, "coalesce": _function("coalesce"), "nullif": _function("nullif"), "greatest": _function("greatest"),
+    "least": _function("least"),
+    "lower": _function("lower"), "upper": _function("upper"), "trim": _function("trim"), "ltrim": _function("ltrim"),
+    "rtrim": _function("rtrim"), "length": _double("length"), "concat": _infix("||"), "substr": _part_of_text("substr"),
+    "left": _part_of_text("left"), "right": _part_of_text("right"), "strpos": _double("strpos"),
+    "starts_with": _function("starts_with"), "ends_with": _function("suffix"), "contains": _function("contains"),
+    "like": _infix("LIKE"),
+    "year": _part_of_date("year"), "quarter": _part_of_date("quarter"), "month": _part_of_date("month"),
+    "week": _part_of_date("week"), "day": _part_of_date("day"), "dayofyear": _part_of_date("doy"),
+    "dow": _part_of_date("dow"), "isodow": _part_of_date("isodow"), "hour": _part_of_date("hour"),
+    "minute": _part_of_date("minute"), "second": _part_of_date("second"),
+    "date_trunc": _date_trunc, "date_diff": _date_diff, "date_shift": _date_shift,
+    "day_shift": lambda call, a: _clamped(f"({a[0]} + ({_whole(call.args[1])}))", Kind.DATE, None),
+    "days_between": lambda _, a: f"CAST({a[0]} - {a[1]} AS DOUBLE)",
+    "to_integer": _to_integer, "to_real": lambda _, a: f"TRY_CAST({a[0]} AS DOUBLE)",
+    "to_float": lambda _, a: f"CAST(TRY_CAST({a[0]} AS FLOAT) AS DOUBLE)",
+    "to_text": _to_text, "to_date": _to_date(Kind.DATE), "to_timestamp": _to_date(Kind.TIMESTAMP),
+    "to_boolean": _to_boolean,
+}  # fmt: skip
+
+
+# --- relations ---------------------------------------------------------------------------------------------------
+
+
+def relation(rel: Rel) -> str:
+    """Write a relation as a SELECT whose columns are its bound names and, where rows have an owner's column, UNIT."""
+    match rel:
+        case Scan():
+            return _scan(rel)
+        case Filter():
+            return f"SELECT * FROM ({relation(rel.input)}) AS f WHERE {expression(rel.predicate)}"
+        case Project():
+            owner = [identifier(UNIT)] if owned(rel) else []
+            outputs = [f"{expression(expr)} AS {identifier(name)}" for name, expr in rel.outputs]
+            return f"SELECT {', '.join([*owner, *outputs])} FROM ({relation(rel.input)}) AS p"
+        case Join():
+            return _join(rel)
+        case Union():
+            return _union(rel)
+        case PerUnit():
+            return _per_unit(rel)
+
+
+def _scan(rel: Scan) -> str:
+    table = rel.table
+    outputs = [
+        f"{_made_true(table_column, strict=col.name not in rel.loose)} AS {identifier(col.name)}"
+        for col, source in zip(rel.columns, rel.sources, strict=True)
+        for table_column in table.columns
+        if table_column.name == source
+    ]
+    if table.unit is None or table.unit.column is None:
+        return f"SELECT {', '.join(outputs) or 'NULL AS \"$none\"'} FROM {identifier(table.name)} AS s"
+    owner = identifier(table.unit.column)
+    outputs.insert(0, f"{owner} AS {identifier(UNIT)}")
+    return f"SELECT {', '.join(outputs)} FROM {identifier(table.name)} AS s WHERE {owner} IS NOT NULL"
+
+
+def _clamped(text: str, kind: Kind, column: Column | None) -> str:
+    """Bring a value into bounds and leave NULL alone (greatest and least would not)."""
+    bounds = column.bounds if column else None
+    if kind in (Kind.DATE, Kind.TIMESTAMP):
+        whole = dates.all_time(kind)
+        low, high = (max(bounds.low, whole.low), min(bounds.high, whole.high)) if bounds else (whole.low, whole.high)
+        ends = [dates.moment(end, kind) for end in (low, high)]
+        first, last = (literal(end if kind is Kind.TIMESTAMP else end.date(), kind) for end in ends)
+    elif bounds is None:
+        return text
+    else:
+        first, last = number(bounds.low), number(bounds.high)
+    return f"CASE WHEN {text} < {first} THEN {first} WHEN {text} > {last} THEN {last} ELSE {text} END"
+
+
+def _made_true(column: Column, *, strict: bool) -> str:
+    name = identifier(column.name)
+    match column.kind:
+        case Kind.BOOLEAN:
+            text = f"CAST({name} AS BOOLEAN)"
+        case Kind.TEXT:
+            text = f"(CAST({name} AS VARCHAR) COLLATE C)"
+        case Kind.INTEGER | Kind.REAL:
+            double = f"CAST({name} AS DOUBLE)"
+            text = _clamped(double, column.kind, column)
+            if column.kind is Kind.REAL:
+                nan = f"CASE WHEN isnan({double}) THEN NULL"
+                text = f"{nan} {text.removeprefix('CASE ')}" if column.bounds else f"{nan} ELSE {double} END"
+        case Kind.DATE | Kind.TIMESTAMP:
+            text = _clamped(f"TRY_CAST({name} AS {TYPES[column.kind]})", column.kind, column)
+    if column.values is None or not strict:
+        return text
+    values = ", ".join(literal(value, column.kind) for value in column.values)
+    if column.other is None:
+        return f"CASE WHEN {text} IN ({values}) THEN {text} END"
+    other = literal(column.other, column.kind)
+    return f"CASE WHEN {text} IN ({values}) THEN {text} WHEN {text} IS NOT NULL THEN {other} END"
+
+
+def _join(rel: Join) -> str:
+    left, right = relation(rel.left), relation(rel.right)
+    pairs = [(expression(a), expression(b)) for a, b in rel.on]
+    lefts = [f"l.{identifier(c.name)}" for c in columns(rel.left)]
+    rights = [f"r.{identifier(c.name)}" for c in columns(rel.right)]
+    owner = [f"l.{identifier(UNIT)}"] if owned(rel.left) else []
+    keys_left = "".join(f", {a} AS {identifier(f'$l{i}')}" for i, (a, _) in enumerate(pairs))
+    keys_right = "".join(f", {b} AS {identifier(f'$r{i}')}" for i, (_, b) in enumerate(pairs))
+    tests = [f"l.{identifier(f'$l{i}')} = r.{identifier(f'$r{i}')}" for i in range(len(pairs))]
+    if rel.unit:
+        tests.insert(0, f"l.{identifier(UNIT)} = r.{identifier(UNIT)}")
+    right = f"SELECT *{keys_right} FROM ({right}) AS r"
+    if not owned(rel.left):
+        # each row is a unit of its own and must stay one row: a key that is there twice matches nothing
+        keys = ", ".join(identifier(f"$r{i}") for i in range(len(pairs)))
+        right = f"SELECT * FROM ({right}) AS q QUALIFY count(*) OVER (PARTITION BY {keys}) = 1"
+    return (
+        f"SELECT {', '.join([*owner, *lefts, *rights])} FROM (SELECT *{keys_left} FROM ({left}) AS l) AS l"
+        f" {rel.kind.upper()} JOIN ({right}) AS r ON {' AND '.join(tests)}"
+    )
+
+
+def _union(rel: Union) -> str:
+    parts = []
+    for source in rel.inputs:
+        owner = [identifier(UNIT)] if owned(source) else []
+        names = [
+            f"{identifier(mine.name)} AS {identifier(ours.name)}"
+            for mine, ours in zip(columns(source), rel.columns, strict=True)
+        ]
+        parts.append(f"SELECT {', '.join([*owner, *names])} FROM ({relation(source)}) AS u")
+    return " UNION ALL ".join(parts)
+
+
+def _per_unit(rel: PerUnit) -> str:
+    keys = [f"{expression(expr)} AS {identifier(name)}" for name, expr in rel.keys]
+    aggregates = [f"{_inner(inner)} AS {identifier(name)}" for name, inner in rel.aggregates]
+    by = ", ".join(str(i + 1) for i in range(len(keys) + 1))
+    return (
+        f"SELECT {', '.join([identifier(UNIT), *keys, *aggregates])} FROM ({relation(rel.input)}) AS g GROUP BY {by}"
+    )
+
+
+def _inner(inner: Inner) -> str:
+    where = f" FILTER (WHERE {expression(inner.where)})" if inner.where is not None else ""
+    if inner.argument is None:
+        return f"CAST(count(*){where} AS DOUBLE)"
+    value = expression(inner.argument)
+    match inner.function:
+        case "count":
+            return f"CAST(count({value}){where} AS DOUBLE)"
+        case "count_distinct":
+            return f"CAST(count(DISTINCT {value}){where} AS DOUBLE)"
+        case "min" | "max":
+            return f"{inner.function}({value}){where}"
+        case "sum" | "avg":
+            step = inner_step(inner)
+            on_grid = f"CAST(round({_clamp_inner(inner, value)} / {number(step)}) AS HUGEINT)"
+            total = f"CAST(sum({on_grid}){where} AS DOUBLE) * {number(step)}"
+            return total if inner.function == "sum" else f"{total} / count({value}){where}"
+
+
+def inner_step(inner: Inner) -> Fraction:
+    """Give the power of two on whose multiples a sum inside a unit is exact; 1 where integers of any use fit."""
+    bounds = facts(inner.argument).bounds if inner.argument is not None else None
+    if bounds is None:
+        raise TypeError("a sum inside a unit is bound only over bounded values")
+    size = max(abs(bounds.low), abs(bounds.high), Fraction(1))
+    exponent = size.numerator.bit_length() - size.denominator.bit_length() + 1 - _INNER_BITS
+    whole = inner.argument is not None and inner.argument.kind is Kind.INTEGER
+    return max(Fraction(2) ** exponent, Fraction(1)) if whole else Fraction(2) ** exponent
+
+
+def _clamp_inner(inner: Inner, value: str) -> str:
+    bounds = facts(inner.argument).bounds if inner.argument is not None else None
+    if bounds is None:
+        raise TypeError("a sum inside a unit is bound only over bounded values")
+    low, high = number(bounds.low), number(bounds.high)
+    return f"CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END"
