@@ -22,7 +22,8 @@ setup: $(VENV)/.run ## the virtual environment with what the product needs
 $(VENV)/bin/python:
 	@echo "setup: a virtual environment in $(VENV)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "hubbub needs Python 3.11 or newer"; exit 1; }
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { $(SUDO) apt-get -qq update && $(SUDO) apt-get -qq install -y python3-venv; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { echo "setup: installing python3-venv"; \
+		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y python3-venv >/dev/null; }
 	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: $(VENV)/bin/python requirements/run.lock pyproject.toml
@@ -40,7 +41,7 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 $(VENV)/.system: $(VENV)/.run
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v strace >/dev/null || { \
 		echo "setup: installing postgresql and strace, which the tests start"; \
-		$(SUDO) apt-get -qq update && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get -qq install -y postgresql strace >/dev/null; }
+		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y postgresql strace >/dev/null; }
 	@touch $@
 
 lint: $(VENV)/.dev
