@@ -36,7 +36,7 @@ class Place:
 
     folder: Path
     dsn: str | None = None
-    budget: int = 100_000
+    budget: str = "100000"
 
     @property
     def database(self) -> Path:
