@@ -1,0 +1,129 @@
+"""The exact (ε, δ) of Gaussian noise, and the noise for an (ε, δ): continuous and on the integers.
+
+The ledger prices Gaussian events by their Rényi curves, because those add up; what is here answers for one event.
+"""
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+
+from hubbub.core import numbers
+from hubbub.core.interval import Interval, exp, log, sqrt
+from hubbub.core.normal import density, discrete_tail, mills
+from hubbub.errors import ParameterError
+
+_SIGNIFICANT = 10**12
+
+
+def profile(*, epsilon: Fraction, sensitivity_squared: Fraction | int, variance: Fraction) -> Interval:
+    """Enclose the least δ at which continuous Gaussian noise is (ε, δ)-DP.
+
+    Theorem (Gaussian profile). If ‖f(x) − f(x′)‖₂ ≤ D, adding N(0, σ²) to each coordinate is (ε, δ)-DP exactly when
+    δ ≥ Φ(a) − e^ε Φ(b), with a = D/(2σ) − εσ/D and b = a − D/σ (Balle and Wang, 2018).
+    Proof    The noise is the same in all directions, so a shift counts by its length, along one line, and a longer one
+    is worse. There ln dP/dQ is above ε on a half line, of probability Φ(a) under P and Φ(b) under Q.
+    Here     b² = a² + 2ε, so e^ε Φ(b) = φ(a)·M(−b) with M the ratio `mills`: no exponential grows.
+    Tested   tests/accounting/test_gaussian.py::test_profile_is_the_hockey_stick_integral,
+    tests/accounting/test_gaussian.py::test_gaussian_figures
+    """
+    _guard(epsilon, sensitivity_squared, variance)
+    ratio = sqrt(Interval.of(Fraction(sensitivity_squared) / variance))
+    a, minus_b = ratio / 2 - epsilon / ratio, ratio / 2 + epsilon / ratio
+    if a.high <= 0:
+        found = density(a) * (mills(-a) - mills(minus_b))
+    elif a.low >= 0:
+        found = 1 - density(a) * (mills(a) + mills(minus_b))
+    else:  # a is 0 within the last digit; Φ(a) lies within |a| of ½
+        found = Fraction(1, 2) + a - density(Interval.of(0)) * mills(minus_b)
+    return found.at_least(0)
+
+
+def variance_for(*, epsilon: Fraction, delta: Fraction, sensitivity_squared: Fraction | int) -> Fraction:
+    """Give the least variance, rounded up in the 12th digit, at which continuous Gaussian noise is (ε, δ)-DP.
+
+    >>> exact = variance_for(epsilon=Fraction(1), delta=Fraction(1, 10**5), sensitivity_squared=1)
+    >>> round(float(exact) ** 0.5, 4)
+    3.7306
+    """
+    _guard(epsilon, sensitivity_squared, Fraction(1))
+    return sensitivity_squared * _calibrated(
+        lambda v: profile(epsilon=epsilon, sensitivity_squared=1, variance=v),
+        _target(delta), Fraction(1, 10**20), Fraction(10) ** 60,
+    )  # fmt: skip
+
+
+def classic_variance(*, epsilon: Fraction, delta: Fraction, sensitivity_squared: Fraction | int) -> Fraction:
+    """Give the variance of the classic theorem, rounded up; kept to compare with, since `variance_for` is smaller.
+
+    Theorem (Classic Gaussian mechanism). For ε ≤ 1, σ² = 2 ln(1.25/δ)·D²/ε² is enough for (ε, δ)-DP (Dwork and Roth,
+    2014, theorem A.1). A scale of D·ln(1/δ)/ε, without the root, is needlessly large, and D is the L2 sensitivity.
+    Tested   tests/accounting/test_gaussian.py::test_gaussian_figures
+    """
+    if not 0 < epsilon <= 1:
+        raise ParameterError("HB103", "the classic theorem holds for ε ≤ 1 only.", "Use the exact calibration.")
+    scaled = 2 * log(Interval.of(Fraction(5, 4) / _target(delta))) * sensitivity_squared / (epsilon * epsilon)
+    return scaled.above()
+
+
+def discrete_profile(*, epsilon: Fraction, sensitivity: int, variance: Fraction) -> Interval:
+    """Enclose the least δ at which discrete Gaussian noise on one integer is (ε, δ)-DP.
+
+    Theorem (Discrete Gaussian profile). If f is one integer and moves by at most D, f + Z with Pr[Z = z] ∝ e^(−z²/2σ²)
+    is (ε, δ)-DP exactly when δ ≥ Pr[Z ≥ m] − e^ε Pr[Z ≥ m + D], m = ⌊εσ²/D − D/2⌋ + 1 (Canonne, Kamath and Steinke,
+    2020, theorem 7).
+    Proof    The ratio of the masses at z and at z + D is above e^ε exactly for z ≥ m. A smaller shift d is no worse:
+    the best set for it is a half line {z ≥ t} as well, and Pr[Z ≥ t] − e^ε Pr[Z ≥ t + d] grows with d.
+    Leaves out  vectors. A shift that is spread over several coordinates may have a larger δ than this; for a vector of
+    L2 sensitivity D only the Rényi curve (zCDP) is claimed.
+    Tested   tests/accounting/test_gaussian.py::test_discrete_profile_equals_brute_force,
+    tests/accounting/test_gaussian.py::test_smaller_integer_shifts_are_no_worse
+    """
+    _guard(epsilon, sensitivity, variance)
+    first = math.floor(epsilon * variance / sensitivity - Fraction(sensitivity, 2)) + 1
+    below, above = discrete_tail(first, variance), discrete_tail(first + sensitivity, variance)
+    return (below - exp(Interval.of(epsilon)) * above).at_least(0)
+
+
+def discrete_variance_for(*, epsilon: Fraction, delta: Fraction, sensitivity: int) -> Fraction:
+    """Give a variance, found by bisection to the 12th digit, at which discrete noise on one integer is (ε, δ)-DP.
+
+    It is enough, by the theorem of `discrete_profile`, evaluated there; it is not claimed to be the least, because on
+    the integers δ need not fall smoothly.
+
+    >>> found = discrete_variance_for(epsilon=Fraction(1), delta=Fraction(1, 10**5), sensitivity=1)
+    >>> round(float(found) ** 0.5, 3)
+    3.74
+    """
+    _guard(epsilon, sensitivity, Fraction(1))
+    return _calibrated(
+        lambda v: discrete_profile(epsilon=epsilon, sensitivity=sensitivity, variance=v),
+        _target(delta), Fraction(1, 10**6), Fraction(10) ** 60,
+    )  # fmt: skip
+
+
+def _guard(epsilon: Fraction, sensitivity_squared: Fraction | int, variance: Fraction) -> None:
+    if not (epsilon >= 0 and sensitivity_squared > 0 and variance > 0):
+        raise ParameterError("HB103", "Gaussian noise needs ε ≥ 0, a sensitivity and a variance.", "Give all positive.")
+
+
+def _target(delta: Fraction) -> Fraction:
+    return numbers.in_range(delta, "delta", numbers.DELTA_MIN, numbers.DELTA_MAX)
+
+
+def _calibrated(found: Callable[[Fraction], Interval], target: Fraction, low: Fraction, high: Fraction) -> Fraction:
+    def enough(variance: Fraction) -> bool:
+        return found(variance).high <= target
+
+    if enough(low):
+        return low
+    if not enough(high):
+        raise ParameterError("HB111", "no noise of a usable size gives this ε and δ.", "Ask for a larger ε or δ.")
+    while high > 2 * low:  # on a logarithmic scale first, so that eighty powers of ten take eight steps
+        middle = Fraction(math.isqrt(math.ceil(low * high * 10**40)), 10**20)
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    step = Fraction(10) ** (len(str(low.numerator)) - len(str(low.denominator)) - 1) / _SIGNIFICANT
+    bottom, top = math.floor(low / step), math.ceil(high / step)
+    while top - bottom > 1:
+        centre = (bottom + top) // 2
+        bottom, top = (bottom, centre) if enough(centre * step) else (centre, top)
+    return top * step
