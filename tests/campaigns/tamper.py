@@ -1,0 +1,178 @@
+"""Edit a ledger in a thousand ways, and see that each one is refused.
+
+Rows are changed, deleted, swapped, cut off and re-hashed past the triggers, on SQLite and PostgreSQL; files have bits
+flipped, pages swapped, blanked and cut off; older copies of the database, of its log, and of both are put back beside
+the newer anchor. Every edit must be refused at the next start, with an error of ours. An edit of bytes that leaves
+every value of the ledger as it was (a flip in an unused part of a page, say) may pass: it is counted apart, and shown
+harmless by reading the whole ledger and comparing it with the original.
+
+    HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.tamper
+"""
+
+import random
+import shutil
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+from tests.accounting.postgres_server import Server
+from tests.campaigns.frame import Report, run
+from tests.campaigns.rig.service import Place, request
+from tests.campaigns.rig.tampering import BYTE_EDITS, ROW_EDITS, Rows, cut_short, flip_bits, read, write
+
+from hubbub.accounting.store import Filter, Snapshot
+from hubbub.errors import LedgerError
+
+CHARGES = 60
+COPIES = 12  # older copies, taken on the way
+
+Outcome = Literal["refused", "harmless", "missed", "untidy"]
+
+
+def everything(snapshot: Snapshot) -> tuple[object, ...]:
+    """All that a ledger says."""
+    return (
+        snapshot.ledger, list(snapshot.entries(Filter())), list(snapshot.releases()), dict(snapshot.totals()),
+    )  # fmt: skip
+
+
+def build(place: Place, copy: Callable[[], None]) -> tuple[object, ...]:
+    """Make a ledger in two sessions, with copies on the way and one at the end, still open; give all that it says."""
+    for half in (0, CHARGES // 2):
+        with place.ledger() as ledger:
+            for number in range(half, half + CHARGES // 2):
+                charge = ledger.charge(request(f"k{number}"))
+                if number % 4:
+                    ledger.record(charge, b"answer %d" % number)
+                if number % (CHARGES // COPIES) == 0 or number == CHARGES - 1:
+                    copy()
+            with ledger.snapshot() as snapshot:
+                all_of_it = everything(snapshot)
+    return all_of_it
+
+
+def outcome(place: Place, original: tuple[object, ...], report: Report, what: str) -> Outcome:
+    """Start on what was edited."""
+    try:
+        with place.ledger() as ledger, ledger.snapshot() as snapshot:
+            if everything(snapshot) == original:
+                return "harmless"
+    except LedgerError:
+        return "refused"
+    except Exception as error:  # noqa: BLE001 (the point is that there is none)
+        report.say(f"untidy: {what}: {error!r}")
+        return "untidy"
+    report.say(f"missed: {what}")
+    return "missed"
+
+
+class Files:
+    """Edits of a ledger in SQLite; `open` is its files with the log not yet folded in, `closed` after a good end."""
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+        first = Place(base / "first")
+        first.folder.mkdir()
+        numbers = count()
+        self.original = build(first, lambda: self._copy(first, base / f"copy{next(numbers)}"))
+        self._copy(first, base / "closed")
+
+    def _copy(self, place: Place, to: Path) -> None:
+        shutil.copytree(place.folder, to, ignore=shutil.ignore_patterns("*-shm", "*.lock"))
+
+    def edit(self, chance: random.Random) -> tuple[Place, str]:
+        """Take a fresh copy and edit it in one random way; say how."""
+        folder = self._base / "edited"
+        shutil.rmtree(folder, ignore_errors=True)
+        state = chance.choice(("closed", f"copy{COPIES}"))
+        shutil.copytree(self._base / state, folder)
+        place = Place(folder)
+        kind = chance.choice(("rows", "rows", "bytes", "bytes", "old", "anchor"))
+        if kind == "rows":
+            change = chance.choice(ROW_EDITS)
+            rows = read(place)
+            change(rows, chance)
+            write(place, rows)
+            return place, f"{change.__name__} ({state})"
+        if kind == "bytes":
+            path = chance.choice([path for path in folder.iterdir() if path.name != place.anchor.name])
+            alter = chance.choice(BYTE_EDITS)
+            alter(path, chance)
+            return place, f"{alter.__name__} of {path.name} ({state})"
+        if kind == "old":
+            return place, self._old(folder, place, chance)
+        alter = chance.choice((flip_bits, cut_short))
+        alter(place.anchor, chance)
+        return place, f"{alter.__name__} of the anchor ({state})"
+
+    def _old(self, folder: Path, place: Place, chance: random.Random) -> str:
+        """Put back an older database, or its log, or both; the anchor stays the newest."""
+        number = chance.randrange(COPIES)
+        older = self._base / f"copy{number}"
+        parts = chance.choice((("", "-wal"), ("",), ("-wal",)))
+        if "" in parts:
+            (folder / f"{place.database.name}-wal").unlink(missing_ok=True)
+        for part in parts:
+            name = place.database.name + part
+            if (older / name).exists():
+                shutil.copy(older / name, folder / name)
+        return f"copy {number} of {parts}"
+
+
+class Databases:
+    """Edits of a ledger in PostgreSQL, on clones of its database."""
+
+    def __init__(self, base: Path, server: Server) -> None:
+        self._server = server
+        self._folder = base / "postgres"
+        self._folder.mkdir()
+        server.run("CREATE DATABASE original")
+        place = Place(self._folder, server.dsn("original"))
+        # a database can be cloned only while nobody is connected to it; its rows do as well
+        self._copies: list[Rows] = []
+        self.original = build(place, lambda: self._copies.append(read(place)))
+
+    def edit(self, chance: random.Random) -> tuple[Place, str]:
+        """Clone, and edit the clone in one random way; say how."""
+        self._server.run("DROP DATABASE IF EXISTS edited WITH (FORCE)")
+        self._server.run("CREATE DATABASE edited TEMPLATE original")
+        place = Place(self._folder, self._server.dsn("edited"))
+        if chance.random() < 0.2:
+            number = chance.randrange(COPIES)
+            write(place, self._copies[number])
+            return place, f"copy {number} of the database"
+        change = chance.choice(ROW_EDITS)
+        rows = read(place)
+        change(rows, chance)
+        write(place, rows)
+        return place, f"{change.__name__} (PostgreSQL)"
+
+
+def body(report: Report) -> None:
+    edits = report.scale(ci=120, full=1_000)
+    chance = random.Random(11)
+    counts: Counter[Outcome] = Counter()
+    harmless: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory(prefix="hubbub-tamper-") as base, Server() as server:
+        files, databases = Files(Path(base)), Databases(Path(base), server)
+        for number in report.progress(range(edits), "edits"):
+            target = databases if number % 5 == 0 else files
+            place, what = target.edit(chance)
+            found = outcome(place, target.original, report, what)
+            counts[found] += 1
+            if found == "harmless":
+                harmless[what.split(" (")[0]] += 1
+    report.figure("edits", edits)
+    report.figure("refused", counts["refused"])
+    report.figure("harmless", counts["harmless"])
+    report.figure("harmless_by_kind", dict(harmless))
+    report.target("refused_without_a_clear_error", counts["untidy"], at_most=0)
+    report.target("edits_missed", counts["missed"], at_most=0)
+    report.target("refused_share", counts["refused"] / edits, at_least=0.6)
+
+
+if __name__ == "__main__":
+    run(body)
