@@ -28,7 +28,7 @@ Cdf = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Fit = Callable[[NDArray[np.int64], Cdf, float], float]
 
 TOP = 2**64 - 1
-TRIALS = 5  # made at once for a single draw, where a bucket is wider than one integer
+TRIALS = 3  # made at once for a single draw, where a bucket is wider than one integer
 WIDE = Fraction(2**40)  # a variance with buckets of 2^14, the widest there are for their standard deviation
 CONTEXT = Context(prec=140)
 
@@ -292,11 +292,25 @@ def test_opendp_draws_from_the_same_law(sigma: int) -> None:
 
 
 def test_a_single_draw_takes_the_same_words_whatever_it_gives() -> None:
+    """But where all trials of a round are rejected, which is no matter of the value: twice in 50 with chance 1e-10."""
     for variance, words in ((Fraction(100), 1), (WIDE, 3 * TRIALS)):
+        used = []
         for _ in range(50):
             source = Replay(system().words(100).tolist())
             discrete_gaussian(variance=variance, count=1, source=source)
-            assert 100 - source.left == words
+            used.append(100 - source.left)
+        assert sorted(used)[:-1] == [words] * 49
+
+
+@pytest.mark.parametrize("variance", [Fraction(1, 10**6), Fraction(1), Fraction(127**2), WIDE])
+def test_a_few_words_find_the_buckets_that_many_find(variance: Fraction) -> None:
+    buckets = room._buckets(variance)
+    words = np.concatenate([buckets.at, buckets.at - np.uint64(1), buckets.at + np.uint64(1), system().words(1000)])
+    index, undecided = buckets.find(words)
+    parts = [buckets.find(words[start : start + room._FEW]) for start in range(0, len(words), room._FEW)]
+    assert np.concatenate([found for found, _ in parts]).tolist() == index.tolist()
+    assert np.concatenate([doubt for _, doubt in parts]).tolist() == undecided.tolist()
+    assert undecided[: len(buckets.at)].all()
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ BAND = 2048.0
 
 _FINENESS = 64  # at least so many buckets to a standard deviation, where a bucket is wider than one integer
 _CHUNK = 1 << 12  # trials made at once, so that they stay in the cache
+_FEW = 16  # words up to which a bucket is found by comparing with all of them
+_SPARE = 2  # trials more than values: one draw then takes one round, nearly always, and the same work
 _GUARD = 64  # bits by which sums are finer than what is asked of them
 _LARGEST = Fraction(5, 32)  # exponent that `_powers` covers
 _COEFFICIENTS = tuple(2.0**53 * (1 / factorial(k)) for k in range(9))
@@ -39,9 +41,19 @@ class Buckets:
     rounded: float  # the same, to the nearest
     width: int
     at: Words  # ⌊2⁶⁴·Pr[bucket ≤ j]⌋, up to the first that is 2⁶⁴ − 1
-    start: NDArray[np.int64]  # hB
-    mirror: NDArray[np.int64]  # 0, or −1 where x = −1 − (hB + l)
-    twice_least: Doubles  # 2m
+
+    def find(self, words: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Give the bucket of each word, and whether the word fails to decide it.
+
+        A few words are compared with every boundary: a search would touch memory that depends on the word, and the
+        far buckets, being rare, are not in the cache, which an attacker with a clock can tell.
+        """
+        index: NDArray[np.int64]
+        if len(words) > _FEW:
+            index = self.at.searchsorted(words)
+        else:
+            index = np.add.reduce(self.at < words[:, None], axis=1, dtype=np.int32).astype(np.int64)
+        return index, self.at[index] == words
 
     def row(self, bits: int) -> tuple[list[int], list[int]]:
         """Enclose Pr[bucket ≤ j] for all buckets but some whose probability together is below 2^-bits."""
@@ -66,8 +78,7 @@ def discrete_gaussian(*, variance: Fraction, count: int, source: Source) -> NDAr
     done = 0
     while done < count:
         need = count - done
-        # a few trials more than values: one draw then takes one round, nearly always, and the same work
-        kept = _trials(buckets, min(_CHUNK, need + need // 64 + 4 if buckets.width else need), source)[:need]
+        kept = _trials(buckets, min(_CHUNK, need + need // 64 + _SPARE if buckets.width else need), source)[:need]
         drawn[done : done + len(kept)] = kept
         done += len(kept)
     return drawn
@@ -76,23 +87,23 @@ def discrete_gaussian(*, variance: Fraction, count: int, source: Source) -> NDAr
 def _trials(buckets: Buckets, count: int, source: Source) -> NDArray[np.int64]:
     """Make so many trials and give the values of those that are kept, in order."""
     words = source.words(count * (3 if buckets.width else 1)).reshape(-1, count)
-    index: NDArray[np.int64] = buckets.at.searchsorted(words[0])
-    undecided = buckets.at[index] == words[0]
-    values: NDArray[np.int64] = buckets.start[index]
+    index, undecided = buckets.find(words[0])
+    negative = index & 1
+    values = index >> 1 << buckets.width
     if not buckets.width:
-        values ^= buckets.mirror[index]
+        values ^= -negative  # x, or -1 - x
         if undecided.any():
             for i in np.flatnonzero(undecided):
                 values[i] = _value(buckets, locate(buckets.row, int(words[0, i]), source), 0)
         return values
     places = (words[1] >> np.uint64(WORD - buckets.width)).view(np.int64)
-    values += places
-    values ^= buckets.mirror[index]
     exponents = places.astype(np.float64)
-    exponents *= exponents + buckets.twice_least[index]
+    exponents *= exponents + 2.0 * (values + negative)
     exponents *= buckets.rounded
     difference = _powers(exponents)
     difference -= words[2] >> np.uint64(11)
+    values += places
+    values ^= -negative
     kept: NDArray[np.bool_] = difference > 0
     undecided |= np.abs(difference) <= BAND
     if undecided.any():
@@ -151,15 +162,11 @@ def _buckets(variance: Fraction) -> Buckets:
     else:
         raise MechanismError("HB602", "a probability is too near to a multiple of 2^-64.", "Change the variance.")
     size = lows.index((1 << WORD) - 1) + 1
-    index = np.arange(size)
     buckets = Buckets(
         half_precision=half_precision,
         rounded=float(half_precision),
         width=width,
         at=np.array(lows[:size], dtype=np.uint64),
-        start=index >> 1 << width,
-        mirror=-(index & 1),
-        twice_least=2.0 * ((index >> 1 << width) + (index & 1)),
     )
     if not _exponent(buckets, size - 1, (1 << width) - 1) <= _LARGEST:
         raise AssertionError("a bucket is too wide for the series")
