@@ -1,8 +1,8 @@
 """The engine's SQL: bound what each unit contributes, add up integers, give one row a cell.
 
-Each unit keeps at most `groups` cells, and at most `rows` rows in each, both chosen in the order of a salted hash of the
-unit's own data: the choice is a function of that unit's rows alone, in whatever order the engine finds them. Only units
-above a limit are sorted. A row without an owner (NULL) is left out, as nobody could be charged for it.
+Each unit keeps at most `groups` cells, and at most `rows` rows in each, both chosen in the order of a salted hash of
+the unit's own data: the choice is a function of that unit's rows alone, in whatever order the engine finds them. Only
+units above a limit are sorted. A row without an owner (NULL) is left out.
 """
 
 from collections.abc import Sequence
@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hubbub.sql import render
+from hubbub.sql.candidates import Candidates
 from hubbub.sql.keys import Cells
-from hubbub.sql.measures import Measure, Units
+from hubbub.sql.measures import Additive, Distinct, Units
 from hubbub.sql.relations import UNIT, Rel
 
 #: Sums leave the engine clamped into ±2⁶¹, which brings no two of them further apart.
@@ -31,7 +32,7 @@ class Limits:
 def sums(
     relation: Rel,
     cells: Cells,
-    measures: Sequence[Measure],
+    measures: Sequence[Additive],
     *,
     limits: Limits | None,
     salt: str,
@@ -59,7 +60,7 @@ class Hasher:
         return f"md5(concat_ws('|', {salt}, {texts}))"
 
 
-def _by_row(relation: Rel, cells: Cells, measures: Sequence[Measure]) -> str:
+def _by_row(relation: Rel, cells: Cells, measures: Sequence[Additive]) -> str:
     """Group by the raw keys and number the few groups afterwards: faster than numbering every row."""
     keys = [render.expression(domain.key.expr) for domain in cells.domains]
     outputs = [f"{text} AS k{j}" for j, text in enumerate(keys)]
@@ -71,7 +72,7 @@ def _by_row(relation: Rel, cells: Cells, measures: Sequence[Measure]) -> str:
     return f"SELECT {cells.number()} AS cell, {results} FROM ({inner}) AS g{cells.joins(columns)}"
 
 
-def _row_total(measure: Measure) -> str:
+def _row_total(measure: Additive) -> str:
     value = measure.value()
     if isinstance(measure, Units):
         # each row is its own unit
@@ -83,10 +84,8 @@ def _saturated(text: str, place: int) -> str:
     return f"CAST(greatest(least(coalesce({text}, 0), {SATURATION}), -{SATURATION}) AS BIGINT) AS m{place}"
 
 
-def _by_unit(relation: Rel, cells: Cells, measures: Sequence[Measure], limits: Limits, hasher: Hasher) -> str:
+def _by_unit(relation: Rel, cells: Cells, measures: Sequence[Additive], limits: Limits, hasher: Hasher) -> str:
     count = range(len(measures))
-    unit = f"r.{render.identifier(UNIT)}"
-    keys = tuple(render.expression(domain.key.expr) for domain in cells.domains)
     values = [f"v{i}" for i in count]
     columns = ", ".join(["u", "c", *values])
     totals = ", ".join(f"{measure.total(f'v{i}')} AS s{i}" for i, measure in enumerate(measures))
@@ -96,32 +95,113 @@ def _by_unit(relation: Rel, cells: Cells, measures: Sequence[Measure], limits: L
     marked = ' JOIN "$part" AS p ON q.u = p.u AND q.c = p.c' if marks else ""
     kept = ", ".join(f"s{i}" for i in count)
     results = ", ".join(_saturated(f"sum(s{i})", i) for i in count)
-    base = (
-        f"SELECT {unit} AS u, {cells.number()} AS c, "
-        + ", ".join(f"{measure.value()} AS v{i}" for i, measure in enumerate(measures))
-        + f" FROM ({render.relation(relation)}) AS r{cells.joins(keys)} WHERE {unit} IS NOT NULL"
-    )
-    order = ", ".join(f"{value} NULLS LAST" for value in values)
-    cut_groups = limits.groups < cells.size
     ctes = [
-        f'"$base" AS NOT MATERIALIZED ({base})',
+        _base(relation, cells, [measure.value() for measure in measures], every=True),
         f'"$part" AS MATERIALIZED (SELECT u, c, count(*) AS n, {totals} FROM "$base" GROUP BY u, c)',
         f'"$heavy" AS (SELECT u, c FROM "$part" WHERE n > {limits.rows})',
-        # copies of one row are told apart by a number, so that a row is picked with no regard to how many like it exist
+        *_picked(columns, values, hasher),
+        f'"$bounded" AS (SELECT u, c, {kept} FROM "$part" WHERE n <= {limits.rows} UNION ALL '
+        f'SELECT q.u, q.c, {redone} FROM "$order" AS q{marked} '
+        f"WHERE q.place <= {limits.rows} GROUP BY q.u, q.c)",
+        *_cut(cells, limits, hasher, '"$part"'),
+    ]
+    return f"WITH {', '.join(ctes)} SELECT c AS cell, {results} FROM {_uncut(cells, limits)} GROUP BY c"
+
+
+def _base(relation: Rel, cells: Cells, values: Sequence[str], *, every: bool) -> str:
+    """Write the rows as (u, c, v0, v1, …): owner, cell and what is used of them; without `every`, where v0 is there."""
+    unit = f"r.{render.identifier(UNIT)}"
+    keys = tuple(render.expression(domain.key.expr) for domain in cells.domains)
+    columns = ", ".join(f"{value} AS v{i}" for i, value in enumerate(values))
+    present = "" if every else f" AND ({values[0]}) IS NOT NULL"
+    return (
+        f'"$base" AS NOT MATERIALIZED (SELECT {unit} AS u, {cells.number()} AS c, {columns} '
+        f"FROM ({render.relation(relation)}) AS r{cells.joins(keys)} WHERE {unit} IS NOT NULL{present})"
+    )
+
+
+def _picked(columns: str, values: Sequence[str], hasher: Hasher) -> list[str]:
+    """Write the order of the rows of each heavy unit and cell.
+
+    Copies of one row are told apart by a number, so that a row is picked with no regard to how many like it there are.
+    """
+    order = ", ".join(f"{value} NULLS LAST" for value in values)
+    return [
         f'"$copies" AS (SELECT {columns}, row_number() OVER (PARTITION BY {columns}) AS i '
         f'FROM "$base" SEMI JOIN "$heavy" USING (u, c))',
         f'"$order" AS (SELECT {columns}, rank() OVER (PARTITION BY u, c '
         f'ORDER BY {hasher.of("u", "c", *values, "i")}, {order}, i) AS place FROM "$copies")',
-        f'"$bounded" AS (SELECT u, c, {kept} FROM "$part" WHERE n <= {limits.rows} UNION ALL '
-        f'SELECT q.u, q.c, {redone} FROM "$order" AS q{marked} '
-        f"WHERE q.place <= {limits.rows} GROUP BY q.u, q.c)",
     ]
-    if cut_groups:
-        # rank, not row_number: the order is strict, and DuckDB turns row_number() <= k into a slower aggregate
-        ctes += [
-            f'"$wide" AS (SELECT u FROM "$part" GROUP BY u HAVING count(*) > {limits.groups})',
-            f'"$cut" AS (SELECT u, c FROM (SELECT u, c, rank() OVER (PARTITION BY u ORDER BY {hasher.of("u", "c")}, c) '
-            f'AS place FROM "$part" SEMI JOIN "$wide" USING (u)) WHERE place > {limits.groups})',
-        ]
-    source = '"$bounded" ANTI JOIN "$cut" USING (u, c)' if cut_groups else '"$bounded"'
-    return f"WITH {', '.join(ctes)} SELECT c AS cell, {results} FROM {source} GROUP BY c"
+
+
+def _cut(cells: Cells, limits: Limits, hasher: Hasher, pairs: str) -> list[str]:
+    """Write the cells that units above their limit lose; `pairs` has each unit's cells."""
+    if limits.groups >= cells.size:
+        return []
+    # rank, not row_number: the order is strict, and DuckDB turns row_number() <= k into a slower aggregate
+    return [
+        f'"$wide" AS (SELECT u FROM {pairs} GROUP BY u HAVING count(*) > {limits.groups})',
+        f'"$cut" AS (SELECT u, c FROM (SELECT u, c, rank() OVER (PARTITION BY u ORDER BY {hasher.of("u", "c")}, c) '
+        f'AS place FROM {pairs} SEMI JOIN "$wide" USING (u)) WHERE place > {limits.groups})',
+    ]
+
+
+def _uncut(cells: Cells, limits: Limits) -> str:
+    return '"$bounded"' if limits.groups >= cells.size else '"$bounded" ANTI JOIN "$cut" USING (u, c)'
+
+
+def _values(relation: Rel, cells: Cells, value: str) -> str:
+    """Write the rows of a table whose unit is the row as (c, v0)."""
+    keys = tuple(render.expression(domain.key.expr) for domain in cells.domains)
+    joined = f"({render.relation(relation)}) AS r{cells.joins(keys)}"
+    return f"SELECT {cells.number()} AS c, {value} AS v0 FROM {joined}"
+
+
+def distinct(
+    relation: Rel, cells: Cells, measure: Distinct, *, limits: Limits | None, salt: str, hashing: Hash = "engine"
+) -> str:
+    """Write the query that gives (cell, m0): how many different values the bounded rows of each cell have."""
+    result = _saturated("count(DISTINCT v0)", 0)
+    if limits is None:
+        rows = _values(relation, cells, measure.value())
+        return f"SELECT c AS cell, {result} FROM ({rows}) WHERE v0 IS NOT NULL GROUP BY c"
+    hasher = Hasher(salt, hashing)
+    ctes = [
+        _base(relation, cells, [measure.value()], every=False),
+        '"$own" AS MATERIALIZED (SELECT DISTINCT u, c, v0 FROM "$base")',
+        '"$part" AS MATERIALIZED (SELECT u, c, count(*) AS n FROM "$own" GROUP BY u, c)',
+        f'"$heavy" AS (SELECT u, c FROM "$part" WHERE n > {limits.rows})',
+        '"$order" AS (SELECT u, c, v0, rank() OVER (PARTITION BY u, c '
+        f'ORDER BY {hasher.of("u", "c", "v0")}, v0) AS place FROM "$own" SEMI JOIN "$heavy" USING (u, c))',
+        '"$bounded" AS (SELECT u, c, v0 FROM "$own" ANTI JOIN "$heavy" USING (u, c) UNION ALL '
+        f'SELECT u, c, v0 FROM "$order" WHERE place <= {limits.rows})',
+        *_cut(cells, limits, hasher, '"$part"'),
+    ]
+    return f"WITH {', '.join(ctes)} SELECT c AS cell, {result} FROM {_uncut(cells, limits)} GROUP BY c"
+
+
+def buckets(
+    relation: Rel, cells: Cells, candidates: Candidates, *, limits: Limits | None, salt: str, hashing: Hash = "engine"
+) -> str:
+    """Write the query that gives (cell, bucket, m0): how many bounded rows lie nearest to each candidate."""
+    bucket = candidates.number()
+    if limits is None:
+        rows = _values(relation, cells, bucket)
+        return (
+            f"SELECT c AS cell, v0 AS bucket, {_saturated('count(*)', 0)} "
+            f"FROM ({rows}) WHERE v0 IS NOT NULL GROUP BY c, v0"
+        )
+    hasher = Hasher(salt, hashing)
+    ctes = [
+        _base(relation, cells, [bucket], every=False),
+        '"$part" AS MATERIALIZED (SELECT u, c, count(*) AS n FROM "$base" GROUP BY u, c)',
+        f'"$heavy" AS (SELECT u, c FROM "$part" WHERE n > {limits.rows})',
+        *_picked("u, c, v0", ["v0"], hasher),
+        '"$bounded" AS (SELECT u, c, v0 FROM "$base" ANTI JOIN "$heavy" USING (u, c) UNION ALL '
+        f'SELECT u, c, v0 FROM "$order" WHERE place <= {limits.rows})',
+        *_cut(cells, limits, hasher, '"$part"'),
+    ]
+    return (
+        f"WITH {', '.join(ctes)} SELECT c AS cell, v0 AS bucket, {_saturated('count(*)', 0)} "
+        f"FROM {_uncut(cells, limits)} GROUP BY c, v0"
+    )

@@ -8,14 +8,19 @@ from hubbub.core.unit import Relation
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql.bounding import Limits
 from hubbub.sql.expressions import Call, Col, Expr, Literal
-from hubbub.sql.measures import Measure, Reach, Rows, Units
-from hubbub.sql.noised import Noised
+from hubbub.sql.measures import Distinct, Measure, Reach, Rows, Units
+from hubbub.sql.noised import Chosen, Noised
 from hubbub.sql.query import Query
 from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Union
 
 
 def derivation(
-    query: Query, relation: Relation, limits: Limits | None, reaches: Sequence[Reach], noised: Sequence[Noised]
+    query: Query,
+    relation: Relation,
+    limits: Limits | None,
+    reaches: Sequence[Reach],
+    noised: Sequence[Noised],
+    picked: Sequence[Chosen],
 ) -> tuple[str, ...]:
     """Give the lines: relations first, then the bounding, then each measure with its noise."""
     lines = list(_relation(query.relation))
@@ -31,8 +36,8 @@ def derivation(
         lines.append(
             f"grouping set {i}: {reach.cells:,} cells, a unit reaches {reach.touched}, {reach.rows} rows in each"
         )
-    for each in noised:
-        lines.append(_noise(each))
+    lines += [_noise(each) for each in noised]
+    lines += [_choice(each) for each in picked]
     return tuple(lines)
 
 
@@ -81,6 +86,16 @@ def _noise(each: Noised) -> str:
     return f"{describe(each.measure)}: {noise}"
 
 
+def _choice(each: Chosen) -> str:
+    one = each.picks[0].mechanism
+    ends = " and two for the ends of its interval" if len(each.picks) > 1 else ""
+    return (
+        f"{each.choice.function} of {show(each.choice.candidates.expr)}: one of {one.candidates:,} candidates, scores "
+        f"move by at most {one.sensitivity} in each of {each.times} cells: one selection of rate "
+        f"{brief(one.rate)}{ends}"
+    )
+
+
 def describe(measure: Measure) -> str:
     """Say what is added up, and what a row (or unit) can add."""
     where = f" where {show(measure.where)}" if measure.where is not None else ""
@@ -89,6 +104,8 @@ def describe(measure: Measure) -> str:
     if isinstance(measure, Rows):
         present = " and ".join(show(expr) for expr in measure.present)
         return f"rows{f' with {present}' if present else ''}{where}: a row adds 0 or 1"
+    if isinstance(measure, Distinct):
+        return f"different values of {show(measure.expr)}{where}: a row adds 0 or 1"
     terms = []
     for term in measure.terms:
         terms.append(f"({show(term.expr)} − {brief(term.centre)})" if term.centre else show(term.expr))

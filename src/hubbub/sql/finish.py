@@ -1,6 +1,6 @@
 """From the engine's integers to the answer: noise on every cell, estimates, intervals, and what was asked of them.
 
-The noise is the only step that touches the data; all after it is post-processing and costs nothing.
+Noise and selections are the only steps that touch the data; all after them is post-processing and costs nothing.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,11 @@ from hubbub.core.schema import Kind
 from hubbub.noise.source import Source
 from hubbub.sql import answers
 from hubbub.sql.aggregates.formula import Floats, Formula, spread
+from hubbub.sql.aggregates.order import Extreme, Target
 from hubbub.sql.expressions import Col, Expr
 from hubbub.sql.keys import domains_of
-from hubbub.sql.plan import Plan, factor, width
+from hubbub.sql.noised import SLIP, Chosen
+from hubbub.sql.plan import Plan, counted, factor, width
 
 Tables = Mapping[str, Mapping[str, NDArray[Any]]]
 Integers = NDArray[np.int64]
@@ -48,73 +50,92 @@ class Answer:
         return list(zip(*pairs, strict=True))
 
 
-def vectors(plan: Plan, tables: Tables) -> tuple[Integers, ...]:
-    """Scatter what the engine gave over all declared cells: one vector for each measure, before noise."""
-    found = []
-    for i in range(len(plan.measures)):
-        parts = []
-        for statement in plan.statements:
-            table = tables[statement.name]
-            dense = np.zeros(statement.cells, dtype=np.int64)
-            np.add.at(dense, np.asarray(table["cell"], dtype=np.int64), np.asarray(table[f"m{i}"], dtype=np.int64))
-            parts.append(dense)
-        found.append(np.concatenate(parts))
-    return tuple(found)
+@dataclass(frozen=True)
+class Estimate:
+    """One column over all cells, with its interval and the values it is shown as."""
+
+    value: NDArray[Any]
+    low: Floats
+    high: Floats
+
+
+def exact(plan: Plan, tables: Tables) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
+    """Scatter what the engine gave over all cells, before noise: measures (cell), histograms (cell, bucket)."""
+    offsets = np.cumsum([0, *(each.size for each in plan.cells)])
+    measures = [np.zeros(plan.size, dtype=np.int64) for _ in plan.measures]
+    histograms = [np.zeros((plan.size, each.count), dtype=np.int64) for each in plan.histograms]
+    for statement in plan.statements:
+        table = tables[statement.name]
+        at = np.asarray(table["cell"], dtype=np.int64) + offsets[statement.place]
+        for column, target in enumerate(statement.targets):
+            found = np.asarray(table[f"m{column}"], dtype=np.int64)
+            if statement.fills == "measures":
+                np.add.at(measures[target], at, found)
+            else:
+                np.add.at(histograms[target], (at, np.asarray(table["bucket"], dtype=np.int64)), found)
+    return tuple(measures), tuple(histograms)
 
 
 def finish(plan: Plan, tables: Tables, source: Source, *, raw: bool = False) -> Answer:
-    """Add the noise and make the answer; `raw` leaves estimates as they fall, unrounded and outside their range."""
-    noisy = [
-        noised.mechanism.sample(vector, source)
-        for noised, vector in zip(plan.measures, vectors(plan, tables), strict=True)
+    """Add the noise, make the choices and the answer; `raw` leaves estimates as they fall, outside their range."""
+    measures, histograms = exact(plan, tables)
+    noisy = [noised.mechanism.sample(vector, source) for noised, vector in zip(plan.measures, measures, strict=True)]
+    picked = [
+        [
+            np.array([pick.mechanism.sample(scores, source) for scores in pick.aim.scores(histograms[each.histogram])])
+            for pick in each.picks
+        ]
+        for each in plan.choices
     ]
-    return present(plan, noisy, raw=raw)
+    return present(plan, noisy, picked, raw=raw)
 
 
-def present(plan: Plan, noisy: Sequence[Integers], *, raw: bool) -> Answer:
-    """Make the answer from the noisy integers alone."""
+def present(plan: Plan, noisy: Sequence[Integers], picked: Sequence[Sequence[Integers]], *, raw: bool) -> Answer:
+    """Make the answer from the noisy integers and the choices alone."""
     sums = [each.astype(np.float64) for each in noisy]
-    estimates = {name: _estimate(plan, name, sums, raw=raw) for name in plan.formulas}
+    estimates = {name: _estimate(plan, formula, sums, raw=raw) for name, formula in plan.formulas.items()}
+    estimates |= {
+        each.choice.name: _choice(plan, each, positions, sums)
+        for each, positions in zip(plan.choices, picked, strict=True)
+    }
     keys, typed = {}, {}
     for i, domain in enumerate(domains_of(plan.query)):
         codes = np.concatenate([each.codes(i) for each in plan.cells])
         keys[domain.key.name] = domain.shown[codes]
         typed[domain.key.name] = domain.typed[codes]
-    shown = _arranged(plan, {**typed, **{name: value for name, (value, _, _) in estimates.items()}})
-    columns, values, lows, highs = [], [], [], []
-    for output, expr in plan.query.select:
-        columns.append(output)
-        nothing = np.full(len(shown), np.nan)
+    shown = _arranged(plan, {**typed, **{name: each.value for name, each in estimates.items()}})
+    columns: list[Estimate] = []
+    for _, expr in plan.query.select:
+        nothing = np.full(plan.size, np.nan)
         if isinstance(expr, Col) and expr.name in keys:
-            values.append(keys[expr.name][shown])
-            lows.append(nothing)
-            highs.append(nothing)
+            columns.append(Estimate(keys[expr.name], nothing, nothing))
         elif isinstance(expr, Col):
-            value, low, high = estimates[expr.name]
-            whole = plan.formulas[expr.name].integer and not raw
-            values.append((value.astype(np.int64) if whole else value)[shown])
-            lows.append(low[shown])
-            highs.append(high[shown])
+            each = estimates[expr.name]
+            whole = expr.name in plan.formulas and plan.formulas[expr.name].integer and not raw
+            columns.append(Estimate(each.value.astype(np.int64), each.low, each.high) if whole else each)
         else:
-            value, low, high = _expression(plan, expr, typed, estimates, sums, raw=raw)
-            values.append(value[shown])
-            lows.append(low[shown])
-            highs.append(high[shown])
-    return Answer(tuple(columns), tuple(values), tuple(lows), tuple(highs), _ratio(plan, sums)[shown])
+            columns.append(_expression(plan, expr, typed, estimates, sums, raw=raw))
+    return Answer(
+        tuple(name for name, _ in plan.query.select),
+        tuple(each.value[shown] for each in columns),
+        tuple(each.low[shown] for each in columns),
+        tuple(each.high[shown] for each in columns),
+        _ratio(plan, sums)[shown],
+    )
 
 
-def _estimate(plan: Plan, name: str, sums: Sequence[Floats], *, raw: bool) -> tuple[Floats, Floats, Floats]:
-    formula = plan.formulas[name]
-    places = plan.places(name)
+def _estimate(plan: Plan, formula: Formula, sums: Sequence[Floats], *, raw: bool) -> Estimate:
+    places = [plan.place(measure) for measure in formula.measures]
     own = [sums[place] for place in places]
     deviations = [plan.measures[place].deviation for place in places]
-    value = _value(formula, own, raw=raw)
+    steady = _counted(formula, own)
     if formula.linear and len(places) == 1:
-        half = np.full_like(value, width(formula, plan.measures[places[0]]))
+        half = np.full_like(own[0], width(formula, plan.measures[places[0]]))
     else:
-        half = factor(plan.noise) * spread(formula, _counted(formula, own), deviations)
+        half = factor(plan.noise) * spread(formula, steady, deviations)
     with np.errstate(all="ignore"):
-        low, high = formula.value(_counted(formula, own)) - half, formula.value(_counted(formula, own)) + half
+        middle = formula.value(steady)
+        low, high = middle - half, middle + half
     if not formula.linear and formula.count is not None:
         # the estimate is nearly linear in the noise only where the count is well above its noise
         unsure = ~(own[formula.count] >= 4 * deviations[formula.count])
@@ -122,7 +143,7 @@ def _estimate(plan: Plan, name: str, sums: Sequence[Floats], *, raw: bool) -> tu
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     least = -np.inf if formula.low is None else formula.low
     most = np.inf if formula.high is None else formula.high
-    return value, np.clip(low, least, most), np.clip(high, least, most)
+    return Estimate(_value(formula, own, raw=raw), np.clip(low, least, most), np.clip(high, least, most))
 
 
 def _counted(formula: Formula, own: Sequence[Floats]) -> list[Floats]:
@@ -137,19 +158,49 @@ def _value(formula: Formula, own: Sequence[Floats], *, raw: bool) -> Floats:
         value = formula.value(_counted(formula, own))
     if raw:
         return value
-    value = np.clip(value, formula.low, formula.high) if (formula.low, formula.high) != (None, None) else value
+    if formula.low is not None or formula.high is not None:
+        value = np.clip(value, formula.low, formula.high)
     return np.rint(value) if formula.integer else value
+
+
+def _choice(plan: Plan, each: Chosen, positions: Sequence[Integers], sums: Sequence[Floats]) -> Estimate:
+    """Show the chosen candidates; an interval holds where the rows are surely more than a selection can miss by."""
+    candidates = each.choice.candidates
+    shown = candidates.shown()
+    value = shown[positions[0]]
+    nothing = np.full(plan.size, np.nan)
+    aim = each.picks[0].aim
+    if not isinstance(aim, Target | Extreme):
+        return Estimate(value, nothing, nothing)
+    noised = plan.measures[plan.place(counted(each.choice))]
+    fewest = sums[plan.place(noised.measure)] - float(noised.mechanism.error(1 - SLIP))
+    half = float(candidates.step) / 2
+    first, last = float(shown[0]) - half, float(shown[-1]) + half
+    low, high = np.full(plan.size, first), np.full(plan.size, last)
+    if isinstance(aim, Extreme):
+        sure = fewest >= aim.depth
+        if aim.largest:
+            low = np.where(sure, value - half, first)
+        else:
+            high = np.where(sure, value + half, last)
+    elif len(positions) == 3:
+        below, above = each.picks[1].aim, each.picks[2].aim
+        if not (isinstance(below, Target) and isinstance(above, Target)):
+            raise AssertionError("the ends of a quantile are quantiles")
+        low = np.where(fewest * float(aim.level) >= -below.shift, shown[positions[1]] - half, first)
+        high = np.where(fewest * float(1 - aim.level) >= above.shift, shown[positions[2]] + half, last)
+    return Estimate(value, low, high)
 
 
 def _expression(
     plan: Plan,
     expr: Expr,
     keys: Mapping[str, NDArray[Any]],
-    estimates: Mapping[str, tuple[Floats, Floats, Floats]],
+    estimates: Mapping[str, Estimate],
     sums: Sequence[Floats],
     *,
     raw: bool,
-) -> tuple[NDArray[Any], Floats, Floats]:
+) -> Estimate:
     """Compute an expression over the answers, and its interval from what each measure's noise does to it."""
     shifts: list[list[Floats]] = [list(sums)]
     for i, noised in enumerate(plan.measures):
@@ -158,21 +209,20 @@ def _expression(
             moved[i] = sums[i] + sign * noised.deviation
             shifts.append(moved)
     stacked: dict[str, NDArray[Any]] = {name: np.concatenate([column] * len(shifts)) for name, column in keys.items()}
-    for name, formula in plan.formulas.items():
-        places = plan.places(name)
-        parts = [estimates[name][0]]
-        parts += [_value(formula, [each[place] for place in places], raw=raw) for each in shifts[1:]]
+    for name, each in estimates.items():
+        parts = [each.value] * len(shifts)
+        if name in plan.formulas:
+            formula = plan.formulas[name]
+            places = [plan.place(measure) for measure in formula.measures]
+            parts[1:] = [_value(formula, [shift[place] for place in places], raw=raw) for shift in shifts[1:]]
         stacked[name] = np.concatenate(parts)
     (found,) = answers.evaluate(stacked, [expr])
-    size = plan.size
-    value = found[:size]
-    nothing = np.full(size, np.nan)
+    size, nothing = plan.size, np.full(plan.size, np.nan)
     if expr.kind not in (Kind.INTEGER, Kind.REAL):
-        return value, nothing, nothing
+        return Estimate(found[:size], nothing, nothing)
     numeric = np.ma.filled(np.ma.asarray(found, dtype=np.float64), np.nan).reshape(len(shifts), size)
-    differences = (numeric[1::2] - numeric[2::2]) / 2
-    half = factor(plan.noise) * np.sqrt((differences**2).sum(axis=0))
-    return numeric[0], numeric[0] - half, numeric[0] + half
+    half = factor(plan.noise) * np.sqrt((((numeric[1::2] - numeric[2::2]) / 2) ** 2).sum(axis=0))
+    return Estimate(numeric[0], numeric[0] - half, numeric[0] + half)
 
 
 def _arranged(plan: Plan, table: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
@@ -185,9 +235,10 @@ def _arranged(plan: Plan, table: Mapping[str, NDArray[Any]]) -> NDArray[np.int64
 
 def _ratio(plan: Plan, sums: Sequence[Floats]) -> Floats:
     """Compare the ± of the first count with 1.96·√n, the sampling error of a count of that size."""
-    for name, formula in plan.formulas.items():
-        if formula.count is not None:
-            place = plan.places(name)[formula.count]
-            half = factor(plan.noise) * plan.measures[place].deviation
-            return half / (1.96 * np.sqrt(np.maximum(sums[place], 1.0)))
-    return np.full(plan.size, np.nan)
+    counts = [formula.measures[formula.count] for formula in plan.formulas.values() if formula.count is not None]
+    counts += [counted(each.choice) for each in plan.choices]
+    if not counts:
+        return np.full(plan.size, np.nan)
+    place = plan.place(counts[0])
+    half = factor(plan.noise) * plan.measures[place].deviation
+    return half / (1.96 * np.sqrt(np.maximum(sums[place], 1.0)))

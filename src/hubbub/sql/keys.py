@@ -1,7 +1,7 @@
 """Groups: finite domains of keys become cells, numbered without a look at the data.
 
-A grouping set with keys of n₁, n₂, … values has n₁·n₂·… cells; all of them are answered, empty ones too. A row whose key
-is NULL, or is not one of the values, belongs to no group.
+A grouping set with keys of n₁, n₂, … values has n₁·n₂·… cells; all of them are answered, empty ones too. A row whose
+key is NULL, or is not one of the values, belongs to no group.
 """
 
 import math
@@ -115,7 +115,7 @@ def cells(query: Query) -> tuple[Cells, ...]:
     total = sum(each.size for each in found)
     if not 0 < total <= MOST_CELLS:
         raise QueryError(
-            "HB550", f"the groups are the product of all keys' values: {total:,} in all, and at most {MOST_CELLS:,} go.",
+            "HB550", f"there are {total:,} groups, the product of all keys' values; at most {MOST_CELLS:,} can be.",
             "Group by fewer keys, or by a coarser expression of them.",
         )  # fmt: skip
     return found
@@ -126,7 +126,7 @@ def finite(expr: Expr, name: str) -> tuple[Value, ...]:
     values = facts(expr).values
     if not values:
         raise QueryError(
-            "HB551", f"nothing is declared about the values of {name!r}, and which groups exist would tell who is there.",
-            "Declare its values in hubbub.yaml, group by a finite expression of it, or give a δ to discover the groups.",
+            "HB551", f"nothing is declared about the values of {name!r}, and which groups exist can tell who is there.",
+            "Declare its values in hubbub.yaml, group by a finite expression of it, or give a δ to discover groups.",
         )  # fmt: skip
     return values

@@ -66,6 +66,29 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True)
+class Distinct:
+    """Counts the different values of an expression in a cell; each unit brings at most as many as it may bring rows."""
+
+    expr: Expr
+    where: Expr | None = None
+
+    @property
+    def low(self) -> int:
+        """The least that a unit's value adds."""
+        return 0
+
+    @property
+    def high(self) -> int:
+        """The most that a unit's value adds."""
+        return 1
+
+    def value(self) -> str:
+        """Write the value that is counted, NULL where none; NaN is NULL."""
+        x = render.expression(self.expr)
+        return f"CASE WHEN {_tests((self.expr,), self.where)} THEN {x} END"
+
+
+@dataclass(frozen=True, slots=True)
 class Term:
     """A number inside declared bounds, taken from a centre."""
 
@@ -81,7 +104,7 @@ class Term:
     def text(self) -> str:
         """Write it less its centre, as a DOUBLE."""
         x = f"({render.expression(self.expr)})"
-        return x if self.centre == 0 else f"({x} - {_double(self.centre)})"
+        return x if self.centre == 0 else f"({x} - {double(self.centre)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +126,7 @@ class Total:
         """Write what a row adds as a BIGINT, NULL where nothing."""
         product = " * ".join(term.text() for term in self.terms)
         if self.offset:
-            product = f"({product} - {_double(self.offset)})"
+            product = f"({product} - {double(self.offset)})"
         steps = product if self.step == 1 else _scaled(product, self.step)
         # greatest and least skip NULL and take NaN for the largest number, so both are caught first
         whole = f"CAST(round(greatest(least({steps}, {_whole(self.high)}), {_whole(self.low)})) AS BIGINT)"
@@ -116,7 +139,8 @@ class Total:
         return f"sum({column})"
 
 
-Measure = Rows | Units | Total
+Additive = Rows | Units | Total  #: what one statement adds up for all
+Measure = Additive | Distinct
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +171,8 @@ def sensitivity(measure: Measure, reaches: tuple[Reach, ...], relation: Relation
     Proof    A cell touched by one of the two units moves by at most a, one touched by both by at most d ≤ 2a. With k
              cells touched by both there are at most 2(G − k) others, so L1 ≤ k·d + 2(G − k)·a, which falls in k, and
              k ≥ o. The squared norm k·d² + 2(G − k)·a² is linear in k on [o, G], so largest at an end.
+             The number of different values fits in with m = 0 and M = rows: a unit adds to it between nothing and the
+             number of its own values, whatever the others have, and so does the unit in its place.
     Assumes  what a unit adds depends on its own rows alone, and is bounded in the engine (`bounding`).
     Tested   tests/sql/test_measures.py::test_brute_force_over_neighbours_finds_the_declared_sensitivity
     """
@@ -178,18 +204,19 @@ def _present(expr: Expr) -> str:
     return f"coalesce(NOT isnan({x}), FALSE)" if expr.kind in (Kind.REAL, Kind.INTEGER) else f"({x}) IS NOT NULL"
 
 
-def _double(value: Fraction) -> str:
+def double(value: Fraction) -> str:
+    """Write the double that is nearest to a number."""
     return f"CAST('{float(value)!r}' AS DOUBLE)"
 
 
 def _whole(steps: int) -> str:
     if not abs(steps) < 1 << 53:
         raise AssertionError("a row adds fewer steps than a double can count")
-    return _double(Fraction(steps))
+    return double(Fraction(steps))
 
 
 def _scaled(text: str, step: Fraction) -> str:
     # 100 and not 0.01 where that is the exact one
     if step.numerator == 1 and step.denominator < 1 << 53:
-        return f"({text} * {_double(Fraction(step.denominator))})"
-    return f"({text} / {_double(step)})"
+        return f"({text} * {double(Fraction(step.denominator))})"
+    return f"({text} / {double(step)})"

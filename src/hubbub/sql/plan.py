@@ -6,23 +6,26 @@ Pure: no data, no randomness. The plan is what is shown before it is paid, what 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import log, sqrt
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hubbub.core import numbers
 from hubbub.core.events import Event, Together
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.mechanisms.gaussian import Gaussian
-from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql import bounding
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Floats, Formula, Grid, spread
-from hubbub.sql.aggregates.table import formulas
+from hubbub.sql.aggregates.order import Choice, Target
+from hubbub.sql.aggregates.table import choices, formulas
 from hubbub.sql.bounding import Hash, Limits
+from hubbub.sql.candidates import Candidates
 from hubbub.sql.explain import derivation
 from hubbub.sql.keys import Cells, cells
-from hubbub.sql.measures import Measure, Reach, Sensitivity, sensitivity
-from hubbub.sql.noised import Noise, Noised, mechanism
+from hubbub.sql.measures import Additive, Distinct, Measure, Reach, Rows, sensitivity
+from hubbub.sql.noised import Chosen, Noise, Noised, chosen, mechanism
 from hubbub.sql.query import Query
 from hubbub.sql.split import concentrated, portions, shares
 
@@ -32,24 +35,33 @@ LEVEL = Fraction(95, 100)
 #: Most steps that a row adds to a sum of reals: what rounding loses is then far below every noise.
 FINEST = 1 << 30
 
+#: How much the count of a choice's rows matters beside the choice: it only says how sure the choice is.
+_COUNT_OF_A_CHOICE = 0.2
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One text for the engine, and the grouping set whose cells it fills."""
+    """One text for the engine: what it fills (measures, by place, or one histogram), in which grouping set."""
 
     name: str
     sql: str
-    cells: int
+    place: int
+    fills: Literal["measures", "histogram"]
+    targets: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What error to expect in one aggregate: ± at the level, for a group of `rows` rows (None: whatever the group)."""
+    """What error to expect in one aggregate: ± at the level, for a group of `rows` rows (None: whatever the group).
+
+    `unit` is "value", or "rank" where a quantile or extreme is off by so many rows in their order.
+    """
 
     name: str
     plus_minus: float
     rows: int | None
     relative: float
+    unit: Literal["value", "rank"] = "value"
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,8 @@ class Plan:
     cells: tuple[Cells, ...]
     statements: tuple[Statement, ...]
     measures: tuple[Noised, ...]
+    choices: tuple[Chosen, ...]
+    histograms: tuple[Candidates, ...]
     formulas: Mapping[str, Formula]
     event: Event
     expected: tuple[Expected, ...]
@@ -73,12 +87,11 @@ class Plan:
     @property
     def size(self) -> int:
         """How many cells are answered."""
-        return sum(each.cells for each in self.statements)
+        return sum(each.size for each in self.cells)
 
-    def places(self, name: str) -> list[int]:
-        """Say which measures an aggregate is made of."""
-        order = {noised.measure: i for i, noised in enumerate(self.measures)}
-        return [order[measure] for measure in self.formulas[name].measures]
+    def place(self, measure: Measure) -> int:
+        """Say where a measure stands."""
+        return next(i for i, noised in enumerate(self.measures) if noised.measure == measure)
 
 
 def plan(
@@ -91,6 +104,7 @@ def plan(
     rows: int | None = None,
     weights: Mapping[str, Fraction] | None = None,
     noise: Noise | None = None,
+    intervals: bool = True,
     hashing: Hash = "engine",
 ) -> Plan:
     """Plan a query for an ε, and a δ where one is given (0: none).
@@ -98,39 +112,61 @@ def plan(
     groups, rows   tighten what the owner allows each unit
     weights        how much more exactly one aggregate is wanted than another, by name (default 1)
     noise          insist on Laplace or Gaussian noise; otherwise the one with the smaller error is taken
+    intervals      spend half of a quantile's portion on the ends of its interval
     """
     numbers.epsilon(epsilon)
     if delta:
         numbers.delta(delta)
     relation, limits = _protection(query, groups, rows)
     sets = cells(query)
-    reaches = tuple(_reach(each, limits) for each in sets)
+    task = Task(query, tuple(_reach(each, limits) for each in sets), relation, dict(weights or {}), intervals)
     rho = concentrated(epsilon, delta)
-    kinds: list[Noise] = [noise] if noise else ["laplace", "gaussian"] if rho > 0 else ["laplace"]
     if noise == "gaussian" and not rho > 0:
-        raise ParameterError(
-            "HB553", "Gaussian noise needs a δ, and one that ε leaves room for.", "Give a δ, or raise ε."
-        )
-    found = [
-        _noised(query, reaches, relation, kind, epsilon if kind == "laplace" else rho, dict(weights or {}))
-        for kind in kinds
-    ]
-    chosen = min(found, key=lambda each: each[2])
-    kind = kinds[found.index(chosen)]
-    table, noised, _ = chosen
-    statements = tuple(
-        Statement(
-            f"sums{i}",
-            bounding.sums(query.relation, each, [n.measure for n in noised], limits=limits, salt=salt, hashing=hashing),
-            each.size,
-        )
-        for i, each in enumerate(sets)
-    )
+        raise ParameterError("HB553", "Gaussian noise needs a δ that leaves it room.", "Give a δ, or raise ε.")
+    kinds: list[Noise] = [noise] if noise else ["laplace", "gaussian"] if rho > 0 else ["laplace"]
+    found = [allot(task, kind, epsilon if kind == "laplace" else rho) for kind in kinds]
+    best = min(found, key=lambda each: each.worst)
+    kind = kinds[found.index(best)]
     return Plan(
-        query, epsilon, delta if kind == "gaussian" else Fraction(0), kind, relation, limits, sets, statements, noised,
-        table, Together(tuple((n.mechanism.event, 1) for n in noised)), _expected(table, noised),
-        derivation(query, relation, limits, reaches, noised),
+        query, epsilon, delta if kind == "gaussian" else Fraction(0), kind, relation, limits, sets,
+        _statements(query, sets, best, limits, salt, hashing), best.measures, best.choices, best.histograms,
+        best.formulas, event(best.measures, best.choices), _expected(best, kind),
+        derivation(query, relation, limits, task.reaches, best.measures, best.choices),
     )  # fmt: skip
+
+
+def event(measures: Sequence[Noised], picked: Sequence[Chosen]) -> Event:
+    """Give the facts that are charged for all of a query's noise and selections."""
+    parts: list[tuple[Event, int]] = [(noised.mechanism.event, 1) for noised in measures]
+    for each in picked:
+        parts += each.events
+    return Together(tuple(parts))
+
+
+def _statements(
+    query: Query, sets: Sequence[Cells], allotted: "Allotted", limits: Limits | None, salt: str, hashing: Hash
+) -> tuple[Statement, ...]:
+    made = []
+    additive: list[Additive] = []
+    places: list[int] = []
+    for i, noised in enumerate(allotted.measures):
+        if not isinstance(noised.measure, Distinct):
+            additive.append(noised.measure)
+            places.append(i)
+    for place, each in enumerate(sets):
+        if additive:
+            text = bounding.sums(query.relation, each, additive, limits=limits, salt=salt, hashing=hashing)
+            made.append(Statement(f"sums{place}", text, place, "measures", tuple(places)))
+        for i, noised in enumerate(allotted.measures):
+            if isinstance(noised.measure, Distinct):
+                text = bounding.distinct(
+                    query.relation, each, noised.measure, limits=limits, salt=salt, hashing=hashing
+                )
+                made.append(Statement(f"distinct{i}_{place}", text, place, "measures", (i,)))
+        for i, candidates in enumerate(allotted.histograms):
+            text = bounding.buckets(query.relation, each, candidates, limits=limits, salt=salt, hashing=hashing)
+            made.append(Statement(f"buckets{i}_{place}", text, place, "histogram", (i,)))
+    return tuple(made)
 
 
 def _protection(query: Query, groups: int | None, rows: int | None) -> tuple[Relation, Limits | None]:
@@ -142,17 +178,15 @@ def _protection(query: Query, groups: int | None, rows: int | None) -> tuple[Rel
     replaced = any(table.relation is Relation.REPLACE for table in private)
     relation = Relation.REPLACE if replaced else Relation.ADD_REMOVE
     by_row = [unit.column is None for unit in units]
-    if all(by_row):
-        if len(private) > 1:
-            raise QueryError("HB555", "rows of several tables are protected one by one.", "Ask about one of them.")
-        return relation, None
     if any(by_row):
-        raise QueryError("HB555", "these tables protect different units.", "Ask about one of them.")
+        if len(private) > 1:
+            raise QueryError("HB555", "a table whose unit is the row is asked about alone.", "Leave the others out.")
+        return relation, None
     most = Limits(min(unit.groups for unit in units), min(unit.rows for unit in units))
     wanted = Limits(most.groups if groups is None else groups, most.rows if rows is None else rows)
     if not (1 <= wanted.groups <= most.groups and 1 <= wanted.rows <= most.rows):
         raise ParameterError(
-            "HB556", f"a query may tighten the owner's bounds (groups {most.groups}, rows {most.rows}), not widen them.",
+            "HB556", f"a query may tighten the owner's bounds (groups {most.groups}, rows {most.rows}) and no more.",
             "Choose smaller bounds, or leave them out.",
         )  # fmt: skip
     return relation, wanted
@@ -164,6 +198,68 @@ def _reach(each: Cells, limits: Limits | None) -> Reach:
     return Reach(each.size, min(limits.groups, each.size), limits.rows)
 
 
+# --- who gets how much -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be answered, before any budget is given to it."""
+
+    query: Query
+    reaches: tuple[Reach, ...]
+    relation: Relation
+    weights: dict[str, Fraction]
+    intervals: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Allotted:
+    """Measures and choices with their portions and mechanisms; `worst` is the largest weighted relative error."""
+
+    formulas: dict[str, Formula]
+    measures: tuple[Noised, ...]
+    choices: tuple[Chosen, ...]
+    histograms: tuple[Candidates, ...]
+    worst: float
+
+
+def allot(task: Task, kind: Noise, budget: Fraction) -> Allotted:
+    """Share a budget (ε, or ρ for Gaussian noise) over what the query needs."""
+    aggregates = task.query.aggregates
+    table = formulas(aggregates, _grid(task.reaches, budget, kind, len(aggregates)))
+    wanted = choices(aggregates, sum(reach.cells for reach in task.reaches))
+    names = [*table, *(choice.name for choice in wanted)]
+    unknown = set(task.weights) - set(names)
+    if unknown:
+        raise ParameterError("HB558", f"there is no aggregate called {min(unknown)!r}.", f"There are {sorted(names)}.")
+    measures: list[Measure] = [m for formula in table.values() for m in formula.measures]
+    measures = list(dict.fromkeys([*measures, *(counted(choice) for choice in wanted)]))
+    errors = _errors(task, kind, table, wanted, measures)
+    weights = [float(task.weights.get(name, Fraction(1))) for name in names]
+    parts = portions(budget, shares(errors, weights, power=1.0 if kind == "laplace" else 0.5))
+    moved = [sensitivity(measure, task.reaches, task.relation) for measure in measures]
+    noised = tuple(
+        Noised(measure, s, part, mechanism(kind, s, part))
+        for measure, s, part in zip(measures, moved, parts, strict=False)
+    )
+    histograms = tuple(dict.fromkeys(choice.candidates for choice in wanted))
+    picked = tuple(
+        chosen(
+            choice, histograms.index(choice.candidates), kind=kind, portion=part, reaches=task.reaches,
+            relation=task.relation, intervals=task.intervals,
+        )
+        for choice, part in zip(wanted, parts[len(measures) :], strict=True)
+    )  # fmt: skip
+    spent = np.array([float(part) for part in parts]) ** (-1.0 if kind == "laplace" else -0.5)
+    worst = float(np.max(np.sqrt(((errors * spent) ** 2).sum(axis=1)) * np.array(weights)))
+    return Allotted(table, noised, picked, histograms, worst)
+
+
+def counted(choice: Choice) -> Rows:
+    """Give the count of the rows that a choice is made from."""
+    return Rows((choice.candidates.expr,), choice.candidates.where)
+
+
 def _grid(reaches: Sequence[Reach], budget: Fraction, kind: Noise, aggregates: int) -> Grid:
     """Choose how fine to count, so that every noise stays in the samplers' range."""
     touched = 2 * sum(reach.touched * reach.rows for reach in reaches)
@@ -172,56 +268,54 @@ def _grid(reaches: Sequence[Reach], budget: Fraction, kind: Noise, aggregates: i
     if kind == "laplace":
         most = numbers.SCALE_MAX * least / touched
     else:
-        # variance = (steps·touched)²/(2·portion) at most
-        most = Fraction(int(float(numbers.SCALE_MAX) * float(2 * least) ** 0.5)) / touched
+        # the variance is at most (steps·touched)²/(2·portion)
+        most = Fraction(int(float(numbers.SCALE_MAX) * sqrt(2 * least))) / touched
     if not most >= 1:
         raise QueryError("HB557", "at this ε the noise would be beyond every use.", "Raise ε, or tighten the bounds.")
     return Grid(min(FINEST, int(most)))
 
 
-def _noised(
-    query: Query,
-    reaches: tuple[Reach, ...],
-    relation: Relation,
-    kind: Noise,
-    budget: Fraction,
-    weights: dict[str, Fraction],
-) -> tuple[dict[str, Formula], tuple[Noised, ...], float]:
-    """Choose measures, portions and mechanisms; give the worst weighted relative error as well."""
-    table = formulas(query.aggregates, _grid(reaches, budget, kind, len(query.aggregates)))
-    unknown = set(weights) - set(table)
-    if unknown:
-        raise ParameterError("HB558", f"there is no aggregate called {min(unknown)!r}.", f"There are {sorted(table)}.")
-    measures: list[Measure] = list(dict.fromkeys(m for formula in table.values() for m in formula.measures))
-    moved = [sensitivity(measure, reaches, relation) for measure in measures]
-    sizes = [float(s.l1) if kind == "laplace" else float(s.l2_squared) ** 0.5 for s in moved]
-    errors = np.zeros((len(table), len(measures)))
+def _errors(
+    task: Task, kind: Noise, table: Mapping[str, Formula], wanted: Sequence[Choice], measures: Sequence[Measure]
+) -> NDArray[np.float64]:
+    """Give each answer's relative error at a typical group (a standard deviation), for a whole unit of ε, or of ρ.
+
+    Columns are measures, then choices.
+    """
+    moved = [sensitivity(measure, task.reaches, task.relation) for measure in measures]
+    # noise of ε = 1 has a standard deviation of √2 times the sensitivity, noise of ρ = 1 of 1/√2 times it
+    noise = [sqrt(2) * s.l1 if kind == "laplace" else sqrt(s.l2_squared / 2) for s in moved]
+    errors = np.zeros((len(table) + len(wanted), len(measures) + len(wanted)))
     for j, formula in enumerate(table.values()):
         for i, measure in enumerate(formula.measures):
             place = measures.index(measure)
-            alone = [sizes[place] * 1e-3 if k == i else 0.0 for k in range(len(formula.measures))]
-            errors[j, place] = float(spread(formula, _typical(formula), alone)[0]) * 1e3 / formula.size
-    wanted = [float(weights.get(name, Fraction(1))) for name in table]
-    power = 1.0 if kind == "laplace" else 0.5
-    parts = portions(budget, shares(errors, wanted, power=power))
-    noised = tuple(
-        Noised(measure, s, part, mechanism(kind, s, part))
-        for measure, s, part in zip(measures, moved, parts, strict=True)
-    )
-    by_measure = {n.measure: n for n in noised}
-    worst = max(
-        weight * float(_spread(formula, by_measure)[0]) / formula.size
-        for weight, formula in zip(wanted, table.values(), strict=True)
-    )
-    return table, noised, worst
+            alone = [noise[place] * 1e-4 if k == i else 0.0 for k in range(len(formula.measures))]
+            errors[j, place] = float(spread(formula, typical(formula), alone)[0]) * 1e4 / formula.size
+    for j, choice in enumerate(wanted):
+        place = measures.index(counted(choice))
+        errors[len(table) + j, place] = _COUNT_OF_A_CHOICE * noise[place] / TYPICAL_ROWS
+        unit = chosen(
+            choice, 0, kind=kind, portion=Fraction(1), reaches=task.reaches, relation=task.relation,
+            intervals=task.intervals,
+        )  # fmt: skip
+        errors[len(table) + j, len(measures) + j] = ranks(unit) / 2 / TYPICAL_ROWS
+    return errors
 
 
-def _typical(formula: Formula) -> list[Floats]:
+def ranks(each: Chosen) -> float:
+    """Bound the estimate's error in rows, at the level, where there are rows enough."""
+    pick = each.picks[0]
+    scale = pick.aim.level.denominator if isinstance(pick.aim, Target) else 1
+    odds = float(LEVEL / (1 - LEVEL))
+    return log(each.choice.candidates.count * odds) / float(pick.mechanism.rate) / scale
+
+
+def typical(formula: Formula) -> list[Floats]:
+    """Give the typical sums as vectors of one cell."""
     return [np.array([each]) for each in formula.typical]
 
 
-def _spread(formula: Formula, noised: Mapping[Measure, Noised]) -> Floats:
-    return spread(formula, _typical(formula), [noised[measure].deviation for measure in formula.measures])
+# --- what to expect ----------------------------------------------------------------------------------------------
 
 
 def factor(kind: Noise) -> float:
@@ -229,18 +323,21 @@ def factor(kind: Noise) -> float:
 
     A sum of independent Laplace noises is nearer to a Gaussian one, and stays within the factor of a single one.
     """
-    return float(np.log(20.0) / np.sqrt(2.0)) if kind == "laplace" else 1.959964
+    return log(20.0) / sqrt(2.0) if kind == "laplace" else 1.959964
 
 
-def _expected(table: Mapping[str, Formula], noised: Sequence[Noised]) -> tuple[Expected, ...]:
-    by_measure = {n.measure: n for n in noised}
+def _expected(allotted: Allotted, kind: Noise) -> tuple[Expected, ...]:
+    by_measure = {n.measure: n for n in allotted.measures}
     out = []
-    for name, formula in table.items():
-        kind: Noise = "laplace" if isinstance(noised[0].mechanism, Laplace) else "gaussian"
-        half = factor(kind) * float(_spread(formula, by_measure)[0])
-        if formula.linear and len(formula.measures) == 1:
-            half = width(formula, by_measure[formula.measures[0]])
+    for name, formula in allotted.formulas.items():
+        own = [by_measure[measure] for measure in formula.measures]
+        half = factor(kind) * float(spread(formula, typical(formula), [n.deviation for n in own])[0])
+        if formula.linear and len(own) == 1:
+            half = width(formula, own[0])
         out.append(Expected(name, half, None if formula.linear else TYPICAL_ROWS, half / formula.size))
+    for each in allotted.choices:
+        half = ranks(each)
+        out.append(Expected(each.choice.name, half, None, half / TYPICAL_ROWS, "rank"))
     return tuple(out)
 
 

@@ -1,7 +1,7 @@
 """How a query's ε is shared by its measures, and what (ε, δ) allows as Gaussian noise.
 
-Which shares are taken does not matter for privacy as long as they add up to no more than the whole; so they are found in
-floating point and then cut down to exact decimals.
+Which shares are taken does not matter for privacy as long as they add up to no more than the whole; so they are found
+in floating point and then cut down to exact decimals.
 """
 
 from collections.abc import Sequence

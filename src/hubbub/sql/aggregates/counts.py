@@ -1,7 +1,7 @@
-"""COUNT(*), COUNT(x), COUNT(DISTINCT unit)."""
+"""COUNT(*), COUNT(x), COUNT(DISTINCT unit), COUNT(DISTINCT x)."""
 
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Formula
-from hubbub.sql.measures import Rows, Units
+from hubbub.sql.measures import Distinct, Rows, Units
 from hubbub.sql.query import Aggregate
 
 
@@ -15,6 +15,16 @@ def count_units(aggregate: Aggregate) -> Formula:
     return _of(Units(aggregate.where))
 
 
-def _of(measure: Rows | Units) -> Formula:
+def count_distinct(aggregate: Aggregate) -> Formula:
+    """Count the different values of an argument."""
+    (x,) = aggregate.arguments
+    return _of(Distinct(x, aggregate.where))
+
+
+def _of(measure: Rows | Units | Distinct) -> Formula:
     typical = float(TYPICAL_ROWS)
-    return Formula((measure,), lambda sums: sums[0], 0.0, None, True, True, (typical,), typical, 0)
+    place = None if isinstance(measure, Distinct) else 0
+    return Formula(
+        (measure,), lambda sums: sums[0], low=0.0, high=None, integer=True, linear=True, typical=(typical,),
+        size=typical, count=place,
+    )  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Floats, Formula, Grid, bounded, term, total
 from hubbub.sql.expressions import Expr
-from hubbub.sql.measures import Rows, Total
+from hubbub.sql.measures import Rows, Term, Total
 from hubbub.sql.query import Aggregate
 
 Moment = Callable[[Sequence[Floats]], Floats]
@@ -66,7 +66,7 @@ def correlation(aggregate: Aggregate, grid: Grid) -> Formula:
 
     def value(pair: Pair) -> Floats:
         with np.errstate(all="ignore"):
-            found = np.clip(pair.xy / np.sqrt(np.maximum(pair.xx, 0.0) * np.maximum(pair.yy, 0.0)), -1.0, 1.0)
+            found: Floats = np.clip(pair.xy / np.sqrt(np.maximum(pair.xx, 0.0) * np.maximum(pair.yy, 0.0)), -1.0, 1.0)
         return found * found if squared else found
 
     return _formula(aggregate, grid, y, x, value, 0.0 if squared else -1.0, 1.0, 1.0)
@@ -130,8 +130,8 @@ def _formula(
         n = np.maximum(sums[0], 1.0)
         nothing = np.zeros_like(n)
 
-        def mean(terms: tuple[object, ...]) -> Floats:
-            place = places.get(terms)  # type: ignore[call-overload]
+        def mean(terms: tuple[Term, ...]) -> Floats:
+            place = places.get(terms)
             if place is None:
                 return nothing
             measure = totals[place - 1]
@@ -142,11 +142,14 @@ def _formula(
         return finish(Pair(n, mx, my, mean((tx, tx)) - mx * mx, mean((ty, ty)) - my * my, xy, cx, cy))
 
     typical = [float(TYPICAL_ROWS), *(_typical(measure) for measure in totals)]
-    return Formula((count, *totals), value, low, high, False, False, tuple(typical), size, 0)
+    return Formula(
+        (count, *totals), value, low=low, high=high, integer=False, linear=False, typical=tuple(typical), size=size,
+        count=0,
+    )  # fmt: skip
 
 
 def _typical(measure: Total) -> float:
-    """Give the sum, in steps, of rows that are spread evenly over a half of the bounds, with a correlation of a half."""
+    """Give the sum, in steps, of rows spread evenly over a half of the bounds, with a correlation of ½."""
     reach = 1.0
     for each in measure.terms:
         reach *= float(each.reach)

@@ -18,8 +18,9 @@ def sum_alone(aggregate: Aggregate, grid: Grid) -> Formula:
     typical = (TYPICAL_ROWS * (measure.low + measure.high) / 2,)
     whole = x.kind is Kind.INTEGER and measure.step.denominator == 1
     return Formula(
-        (measure,), lambda sums: sums[0] * step, low, high, whole, True, typical, TYPICAL_ROWS * most * step, None
-    )
+        (measure,), lambda sums: sums[0] * step, low=low, high=high, integer=whole, linear=True, typical=typical,
+        size=TYPICAL_ROWS * most * step, count=None,
+    )  # fmt: skip
 
 
 def sum_shared(aggregate: Aggregate, grid: Grid) -> Formula:
@@ -35,7 +36,10 @@ def sum_shared(aggregate: Aggregate, grid: Grid) -> Formula:
     def value(sums: Sequence[Floats]) -> Floats:
         return sums[0] * centre + sums[1] * step
 
-    return Formula((count, measure), value, low, high, whole, True, _typical(measure), size, 0)
+    return Formula(
+        (count, measure), value, low=low, high=high, integer=whole, linear=True, typical=_typical(measure),
+        size=size, count=0,
+    )  # fmt: skip
 
 
 def avg(aggregate: Aggregate, grid: Grid) -> Formula:
@@ -49,7 +53,10 @@ def avg(aggregate: Aggregate, grid: Grid) -> Formula:
     def value(sums: Sequence[Floats]) -> Floats:
         return centre + sums[1] * step / sums[0]
 
-    return Formula((count, measure), value, low, high, False, False, _typical(measure), (high - low) / 2 or 1.0, 0)
+    return Formula(
+        (count, measure), value, low=low, high=high, integer=False, linear=False, typical=_typical(measure),
+        size=(high - low) / 2 or 1.0, count=0,
+    )  # fmt: skip
 
 
 def pair(aggregate: Aggregate, function: str, grid: Grid) -> tuple[Rows, Total]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from hubbub.errors import QueryError
 from hubbub.sql.aggregates import counts, moments, sums
 from hubbub.sql.aggregates.formula import Formula, Grid
+from hubbub.sql.aggregates.order import Choice, choice
 from hubbub.sql.query import Aggregate
 
 _COUNTED = {"count", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"}
@@ -23,9 +24,17 @@ _MOMENTS = {
 }
 
 
+_CHOSEN = {"quantile", "min", "max", "mode"}
+
+
 def formulas(aggregates: Sequence[Aggregate], grid: Grid) -> dict[str, Formula]:
-    """Give the formula of each aggregate by its name."""
-    return {aggregate.name: _formula(aggregate, aggregates, grid) for aggregate in aggregates}
+    """Give the formula of each aggregate that is added up, by its name."""
+    return {a.name: _formula(a, aggregates, grid) for a in aggregates if a.function not in _CHOSEN}
+
+
+def choices(aggregates: Sequence[Aggregate], cells: int) -> tuple[Choice, ...]:
+    """Give the choice of each aggregate that is chosen."""
+    return tuple(choice(a, cells) for a in aggregates if a.function in _CHOSEN)
 
 
 def _formula(aggregate: Aggregate, others: Sequence[Aggregate], grid: Grid) -> Formula:
@@ -34,6 +43,8 @@ def _formula(aggregate: Aggregate, others: Sequence[Aggregate], grid: Grid) -> F
             return counts.count(aggregate)
         case "count_units":
             return counts.count_units(aggregate)
+        case "count_distinct":
+            return counts.count_distinct(aggregate)
         case "avg":
             return sums.avg(aggregate, grid)
         case "sum":

@@ -1,0 +1,46 @@
+"""Finite lists to choose from, and the number of the candidate that a row lies nearest to."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.schema import Value
+from hubbub.sql import render
+from hubbub.sql.expressions import Expr, Literal
+from hubbub.sql.measures import double
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """A finite list to choose from: evenly spaced numbers (low + i·step), or the declared values of a key."""
+
+    expr: Expr
+    where: Expr | None
+    count: int
+    low: Fraction = Fraction(0)
+    step: Fraction = Fraction(1)
+    values: tuple[Value, ...] | None = None
+
+    def shown(self) -> NDArray[Any]:
+        """Give the candidates as they are shown."""
+        if self.values is None:
+            return np.array([float(self.low + i * self.step) for i in range(self.count)])
+        out = np.empty(self.count, dtype=object)
+        out[:] = [float(value) if isinstance(value, Fraction) else value for value in self.values]
+        return out
+
+    def number(self) -> str:
+        """Write the number of the nearest candidate, NULL where the row is not counted."""
+        x = render.expression(self.expr)
+        guard = "" if self.where is None else f" AND coalesce({render.expression(self.where)}, FALSE)"
+        if self.values is not None:
+            listed = ", ".join(render.expression(Literal(value, self.expr.kind)) for value in self.values)
+            # list_position gives 0 (or NULL) for a value that is not listed
+            return f"CASE WHEN ({x}) IS NOT NULL{guard} THEN nullif(list_position([{listed}], {x}), 0) - 1 END"
+        place = f"(({x}) - {double(self.low)}) / {double(self.step)}"
+        # greatest and least skip NULL and take NaN for the largest number, so both are caught first
+        inside = f"greatest(least({place}, {double(Fraction(self.count - 1))}), {double(Fraction(0))})"
+        return f"CASE WHEN NOT isnan({place}){guard} THEN CAST(round({inside}) AS INTEGER) END"
