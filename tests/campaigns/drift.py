@@ -1,0 +1,110 @@
+"""Charge a million random rational prices through the ledger: the totals are exact, to the last digit.
+
+Prices have up to 30 decimal places or denominators up to 1000. The sum to expect is kept apart, as one integer over the
+common denominator of all of them; the ledger's totals are running sums of fractions, written and read as text. The
+Rényi totals, integers at sixteen orders, are summed apart as well. At the end the ledger is verified, which derives the
+totals a third time from the entries.
+
+    HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.drift
+"""
+
+import json
+import math
+import random
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+from tests.accounting.postgres_server import Server
+from tests.campaigns.frame import Report, run
+from tests.campaigns.rig.service import Place, request
+
+from hubbub.accounting.ledger import Ledger
+from hubbub.accounting.price import Price, price
+from hubbub.core.events import Laplace
+from hubbub.core.loss import ORDERS
+
+DENOMINATOR = 10**30 * math.lcm(*range(1, 1001))
+THREADS = 64
+
+
+def prices(chance: random.Random, count: int) -> list[Fraction]:
+    """Draw prices between 0 and 1: decimals of any length, and fractions."""
+    found = []
+    for _ in range(count):
+        if chance.random() < 0.5:
+            places = chance.randint(3, 30)
+            found.append(Fraction(chance.randrange(10 ** (places - 3), 10**places), 10**places))
+        else:
+            bottom = chance.randint(2, 1000)
+            found.append(Fraction(chance.randrange(1, bottom), bottom))
+    return found
+
+
+def spend(ledger: Ledger, pool: list[Fraction], count: int, seed: int) -> Counter[Fraction]:
+    """Charge so many, drawn from the pool, on many threads; give how often each price was charged."""
+    counts = [Counter[Fraction]() for _ in range(THREADS)]
+
+    def some(number: int) -> None:
+        chance = random.Random(f"{seed} {number}")
+        for each in range(number, count, THREADS):
+            one = chance.choice(pool)
+            ledger.charge(replace(request(f"{seed}.{each}"), event=Laplace(1, 1 / one)))
+            counts[number][one] += 1
+
+    team = [threading.Thread(target=some, args=(number,)) for number in range(THREADS)]
+    for thread in team:
+        thread.start()
+    for thread in team:
+        thread.join()
+    return sum(counts, Counter[Fraction]())
+
+
+def wrong_totals(ledger: Ledger, counts: Counter[Fraction]) -> int:
+    """Count the totals that are not the sum."""
+    pure = sum(number * (one.numerator * (DENOMINATOR // one.denominator)) for one, number in counts.items())
+    curves = {one: price(Laplace(1, 1 / one)).renyi for one in counts}
+    renyi = tuple(sum(number * curves[one][order] for one, number in counts.items()) for order in range(len(ORDERS)))
+    with ledger.snapshot() as snapshot:
+        totals = [Price.from_json(json.loads(total.spent)) for total in snapshot.totals().values()]
+    wrong = [
+        total for total in totals
+        if total.pure is None or total.pure * DENOMINATOR != pure or total.renyi != renyi or total.delta
+    ]  # fmt: skip
+    return len(wrong) + abs(len(totals) - 3)
+
+
+def body(report: Report) -> None:
+    wrong = 0
+    sizes = {"sqlite": report.scale(ci=6_000, full=1_000_000), "postgres": report.scale(ci=2_000, full=100_000)}
+    pool = prices(random.Random(5), report.scale(ci=300, full=5_000))
+    for store, size in sizes.items():
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-drift-")))
+            dsn = None
+            if store == "postgres":
+                dsn = stack.enter_context(stack.enter_context(Server()).database())
+            place = Place(folder, dsn, "1000000")
+            ledger = place.ledger()
+            stack.callback(ledger.close)
+            parts = 20
+            counts = Counter[Fraction]()
+            for part in report.progress(range(parts), f"charges on {store}"):
+                counts += spend(ledger, pool, size // parts, part)
+            wrong += wrong_totals(ledger, counts)
+            begun = time.perf_counter()
+            sound = ledger.verify().sound
+            report.figure(f"{store}_spends", counts.total())
+            report.figure(f"{store}_verify_seconds", round(time.perf_counter() - begun, 2))
+            report.target(f"{store}_verified", sound, at_least=1)
+    report.figure("distinct_prices", len(set(pool)))
+    report.target("totals_that_are_not_the_exact_sum", wrong, at_most=0)
+
+
+if __name__ == "__main__":
+    run(body)
