@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hubbub.core import reals
 from hubbub.core.finite import Finite
+from hubbub.core.intervals import Interval, total
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
 from hubbub.core.reals import Enclosure
 from hubbub.errors import MechanismError, ParameterError
@@ -82,9 +83,9 @@ def total_variation(p: Finite[Outcome], q: Finite[Outcome]) -> Enclosure:
 
 
 def renyi(p: Finite[Outcome], q: Finite[Outcome], order: Fraction) -> Bounds:
-    """Enclose the Rényi divergence of a rational order α > 1, ln(Σ p^α·q^(1−α))/(α−1), the larger of both ways."""
-    if not order > 1:
-        raise ParameterError("HB120", "a Rényi divergence is measured at an order above 1.", "Choose a larger order.")
+    """Enclose the Rényi divergence of order α, ln(Σ p^α·q^(1−α))/(α−1), the larger of both ways; α is n or n + ½."""
+    if not order > 1 or (2 * order).denominator != 1:
+        raise ParameterError("HB120", "the order is not a whole or half number above 1.", "Choose such an order.")
     forward, backward = _renyi(p, q, order), _renyi(q, p, order)
     return max(forward[0], backward[0]), max(forward[1], backward[1])
 
@@ -238,18 +239,16 @@ def _hockey_stick(p: Finite[Outcome], q: Finite[Outcome], growth: Enclosure) -> 
 
 
 def _renyi(p: Finite[Outcome], q: Finite[Outcome], order: Fraction) -> Bounds:
-    low = high = Fraction(0)
-    endless = False
-    for (p_low, p_high), (q_low, q_high) in _pairs(p, q):
-        if p_high == 0:
+    terms, endless = [], False
+    for p_mass, q_mass in _pairs(p, q):
+        if p_mass[1] == 0:
             continue
-        if q_low > 0:
-            high += reals.exp(order * _log(p_high, 1) - (order - 1) * _log(q_low, 0))[1]
-        else:
-            endless = True
-        if p_low > 0:
-            if q_high == 0:
-                return math.inf, math.inf
-            low += reals.exp(order * _log(p_low, 0) - (order - 1) * _log(q_high, 1))[0]
-    least = max(Fraction(0), _log(low, 0) / (order - 1)) if low > 0 else Fraction(0)
-    return least, math.inf if endless else _log(high, 1) / (order - 1)
+        if q_mass[1] == 0 and p_mass[0] > 0:
+            return math.inf, math.inf
+        endless = endless or q_mass[0] == 0
+        # p^α·q^(1−α), for whole 2α the root of p^(2α)/q^(2α−2)
+        top, bottom = Interval.of(p_mass) ** int(2 * order), Interval.of(q_mass) ** int(2 * order - 2)
+        terms.append((top / bottom).sqrt())
+    low, high = total(terms).low, total(terms).high
+    least = max(Fraction(0), reals.log(Fraction(low))[0] / (order - 1)) if low > 0 else Fraction(0)
+    return least, math.inf if endless else reals.log(Fraction(high))[1] / (order - 1)

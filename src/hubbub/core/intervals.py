@@ -75,6 +75,11 @@ class Interval:
             square, exponent = square * square, exponent >> 1
         return result
 
+    def sqrt(self) -> "Interval":
+        """Enclose √x."""
+        low = _DOWN.sqrt(self.low).next_minus(_DOWN)
+        return Interval(low if low > 0 else _ZERO, _UP.sqrt(self.high).next_plus(_UP))
+
     def holds(self, value: Fraction) -> bool:
         """Say whether a number lies between the ends."""
         return self.low <= value <= self.high

@@ -20,7 +20,7 @@ from hubbub.noise.source import Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyMax(Selection):
-    """Add two-sided geometric noise of scale 1/rate to each score; give the position of the largest, the first of equals.
+    """Add two-sided geometric noise of scale 1/rate to each score; give the place of the largest, the first of equals.
 
     Theorem (Report noisy max on integers). If each score moves by at most D between neighbours, the position is
     2·rate·D-private, and rate·D-private where all scores move one way. Ties are broken by position, and cost nothing.

@@ -1,0 +1,363 @@
+"""The cases of every mechanism, for the contract tests: how to build it, its worst neighbours, what its error bounds.
+
+A mechanism class in hubbub.mechanisms that has no case here fails the suite.
+"""
+
+import math
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from hubbub.core.finite import Finite
+from hubbub.core.unit import Relation
+from hubbub.mechanisms.exponential import Exponential
+from hubbub.mechanisms.flips import Flips
+from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.grid import OnGrid
+from hubbub.mechanisms.histogram import Histogram
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.mean import Mean
+from hubbub.mechanisms.metric import Metric, Space
+from hubbub.mechanisms.noisy_max import NoisyMax
+from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
+from hubbub.mechanisms.response import Response
+from hubbub.mechanisms.sparse import SparseVector
+from hubbub.mechanisms.threshold import Threshold
+from hubbub.mechanisms.top_k import TopK
+from hubbub.noise.source import Words
+
+ADD_REMOVE, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
+
+
+def array(value: Any) -> NDArray[np.int64]:
+    return np.array(value, dtype=np.int64)
+
+
+def same(value: Any) -> Any:
+    return value
+
+
+def listed(value: Any) -> Hashable:
+    return tuple(value.tolist())
+
+
+def half(number: Any) -> Any:
+    """Half of a number; of what is none, itself."""
+    return number / 2 if isinstance(number, Fraction) else number
+
+
+Pairs = Callable[[Any], Iterable[tuple[Any, Any]]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One mechanism at several privacy parameters."""
+
+    name: str
+    kind: type
+    build: Callable[[Fraction], Any]
+    pairs: Pairs  # of neighbours, the worst among them
+    value: Any  # where samples are compared with the law
+    distance: Callable[[Any, Any], Fraction]  # what error() bounds, from a true value and an outcome
+    law: Callable[[Any, Any], Finite[Hashable]] = field(default=lambda mechanism, value: mechanism.law(value))
+    error: Callable[[Any, Fraction], Fraction] = field(default=lambda mechanism, level: mechanism.error(level))
+    to_sample: Callable[[Any], Any] = same
+    to_outcome: Callable[[Any], Hashable] = same
+    parameters: tuple[Fraction, ...] = (Fraction(1, 2), Fraction(1), Fraction(3))
+    counts: tuple[str, ...] = ()  # fields that take a positive int
+    rationals: tuple[str, ...] = ()  # fields that take a positive rational
+
+
+def always(*pairs: tuple[Any, Any]) -> Pairs:
+    return lambda _: pairs
+
+
+def clamped(low: int, high: int) -> Callable[[Any, Any], Finite[Hashable]]:
+    return lambda mechanism, value: mechanism.law(value, (low, high))
+
+
+def apart(value: Any, outcome: Any) -> Fraction:
+    return Fraction(abs(outcome - value))
+
+
+def furthest(value: Any, outcome: Any) -> Fraction:
+    return Fraction(max(abs(b - a) for a, b in zip(value, outcome, strict=True)))
+
+
+def score_regret(scores: Any, chosen: Any) -> Fraction:
+    return Fraction(max(scores) - scores[chosen])
+
+
+def top_regret(scores: Any, chosen: Any) -> Fraction:
+    best = sorted(scores, reverse=True)
+    return Fraction(max(0, *(best[turn] - scores[each] for turn, each in enumerate(chosen))))
+
+
+def hopeless(mechanism: Any) -> int:
+    """A gap at which a candidate has no weight to speak of."""
+    rate: Fraction = mechanism.rate
+    return math.ceil(40 / rate)
+
+
+def moving_both_ways(mechanism: Any) -> Iterable[tuple[Any, Any]]:
+    gap = hopeless(mechanism)
+    yield (0, gap, gap), (1, gap - 1, gap - 1)
+    yield (3, 2, 1), (2, 3, 2)
+    yield (5, 5, 5), (5, 5, 5)
+
+
+def moving_one_way(mechanism: Any) -> Iterable[tuple[Any, Any]]:
+    gap = hopeless(mechanism)
+    yield (0, gap, gap), (1, gap, gap)
+    yield (0, gap, gap), (0, gap + 1, gap + 1)
+    yield (3, 2, 1), (3, 3, 2)
+
+
+def behind(mechanism: Any) -> Iterable[tuple[Any, Any]]:
+    """One candidate so far behind nine others that only the tails of its noise matter."""
+    gap = math.ceil(4 / mechanism.rate) + 3
+    if mechanism.monotone:
+        yield (0, *[gap] * 9), (1, *[gap] * 9)
+        yield (*[gap] * 9, 0), (*[gap] * 9, 1)
+    else:
+        yield (0, *[gap] * 9), (1, *[gap - 1] * 9)
+        yield (*[gap] * 9, 0), (*[gap - 1] * 9, 1)
+    yield tuple(range(10)), tuple(range(1, 11))
+
+
+def crossing(mechanism: Any) -> Iterable[tuple[Any, Any]]:
+    """Queries that push the threshold up, then the hits; neighbours move them apart as far as they may."""
+    high = math.ceil(4 * mechanism.query_scale)
+    push, hits = [high] * (10 - mechanism.hits), [0] * mechanism.hits
+    moved = hits if mechanism.monotone else [-1] * mechanism.hits
+    yield (*push, *hits), (*(q + 1 for q in push), *moved)
+    yield (
+        (*push, *hits),
+        (*(q - 1 for q in push), *([-1] * mechanism.hits if mechanism.monotone else [1] * mechanism.hits)),
+    )
+    yield (0, 1, 2, 1), (1, 2, 3, 2)
+
+
+def wrongness(queries: Any, answers: Any) -> Fraction:
+    return Fraction(max((-q if above else q) for q, above in zip(queries, answers, strict=False)))
+
+
+def star(leaves: int) -> Space:
+    """Point 0 and many leaves around point 1: far more points are near to 1 than to 0."""
+    table = 2 - 2 * np.eye(leaves + 2, dtype=np.int64)
+    table[1, :] = table[:, 1] = 1
+    table[1, 1] = 0
+    return Space(Fraction(1), tuple(tuple(map(int, row)) for row in table))
+
+
+def cycle(points: int) -> Space:
+    step = np.arange(points)
+    around = np.abs(step[:, None] - step[None, :])
+    return Space.of(np.minimum(around, points - around).tolist())
+
+
+def shown(given: Any) -> Hashable:
+    """What `Threshold.sample` gives for one key, in the form of its law."""
+    return (int(given[1][0]) if len(given[0]) else None,)
+
+
+def shown_apart(value: Any, outcome: Any) -> Fraction:
+    return Fraction(max((abs(b - a) for a, b in zip(value, outcome, strict=True) if b is not None), default=0))
+
+
+def slips(mechanism: Any) -> Iterable[tuple[Any, Any]]:
+    c, much = mechanism.contribution, mechanism.threshold + 4
+    if mechanism.relation is ADD_REMOVE:
+        yield (much, much, 0), (much + c, much + c, 0)  # the noise's own loss
+        yield (5, 0, 0), (5, c, c)  # two keys of one unit
+        yield (5, 0, 0), (5 + c, c, 0)
+    else:
+        yield (much, much + c, 0), (much + c, much, 0)
+        yield (5, c, 0), (5, 0, c)
+        yield (5 + c, 0, 0), (5, 0, c)
+
+
+def lumped(mechanism: Any, value: Any) -> Finite[Hashable]:
+    law: Finite[Hashable] = mechanism.law(value, mechanism.threshold + 4 + mechanism.contribution + 1)
+    return law
+
+
+def far_above(mechanism: Any) -> tuple[int, int]:
+    spread = 14 * math.isqrt(math.ceil(mechanism.noise.variance))
+    return mechanism.threshold + 2 * spread, mechanism.threshold + 4 * spread
+
+
+def thresholded_gaussian(rho: Fraction) -> Threshold:
+    noise = Gaussian.from_rho(sensitivity_squared=4, rho=rho)
+    return Threshold.least(keys=1, contribution=2, relation=ADD_REMOVE, noise=noise, delta="0.001")
+
+
+def selection(kind: Any, candidates: int, *, monotone: bool, relation: Relation) -> Callable[[Fraction], Any]:
+    return lambda epsilon: kind.from_epsilon(
+        candidates=candidates, sensitivity=1, monotone=monotone, relation=relation, epsilon=epsilon
+    )
+
+
+def grid(name: str, noise: Callable[[Fraction], Any], pair: tuple[int, int], window: tuple[int, int]) -> Case:
+    return Case(
+        name, OnGrid, lambda x: OnGrid(noise=noise(x), step=Fraction(1, 100)), always(pair), 250,
+        lambda value, outcome: abs(outcome - Fraction(value, 100)), clamped(*window),
+        parameters=(Fraction(1, 2), Fraction(1)), rationals=("step",),
+    )  # fmt: skip
+
+
+def choice(name: str, kind: Any, candidates: int, pairs: Pairs, *, monotone: bool, relation: Relation) -> Case:
+    return Case(
+        name, kind, selection(kind, candidates, monotone=monotone, relation=relation), pairs,
+        (3, 2, 1, *[0] * (candidates - 4), 3)[:candidates], score_regret,
+        to_sample=array, counts=("candidates", "sensitivity"), rationals=("rate",),
+    )  # fmt: skip
+
+
+def histogram(relation: Relation, worst: tuple[int, int]) -> Case:
+    return Case(
+        f"histogram, {relation.value}", Histogram,
+        lambda e: Histogram.from_epsilon(shape=(2,), rows=1, relation=relation, epsilon=e),
+        always((array((5, 5)), array(worst)), (array((0, 0)), array((0, 1)))), array((5, 5)),
+        lambda value, outcome: furthest(value.tolist(), outcome), clamped(-8, 18),
+        to_outcome=listed, parameters=(Fraction(1), Fraction(3)), counts=("rows",), rationals=("scale",),
+    )  # fmt: skip
+
+
+def threshold(relation: Relation, keys: int) -> Case:
+    return Case(
+        f"threshold, {relation.value}", Threshold,
+        lambda e: Threshold.from_epsilon(keys=keys, contribution=2, relation=relation, epsilon=e, delta="0.001"),
+        slips, (16,), shown_apart, lumped, to_sample=array, to_outcome=shown,
+        parameters=(Fraction(1), Fraction(2)), counts=("keys", "contribution", "threshold"),
+    )  # fmt: skip
+
+
+def response(answers: int) -> Case:
+    return Case(
+        f"response of {answers}", Response, lambda e: Response(answers=answers, epsilon=e),
+        always((0, 1), (1, answers - 1)), 1, lambda value, outcome: Fraction(value != outcome),
+        counts=("answers",), rationals=("epsilon",),
+    )  # fmt: skip
+
+
+def metric(name: str, space: Space, moved: int, pairs: Pairs) -> Case:
+    return Case(
+        name, Metric, lambda e: Metric.from_epsilon(space=space, sensitivity=moved, epsilon=e),
+        pairs, 0, lambda value, outcome: Fraction(space.distances[value][outcome]),
+        parameters=(Fraction(1, 2), Fraction(1), Fraction(2)), rationals=("sensitivity", "rate"),
+    )  # fmt: skip
+
+
+def sparse(hits: int, *, monotone: bool) -> Case:
+    return Case(
+        f"sparse vector, {hits} hits" + (", monotone" if monotone else ""), SparseVector,
+        lambda e: SparseVector.from_epsilon(
+            sensitivity=1, monotone=monotone, relation=ADD_REMOVE, hits=hits, queries=10, epsilon=e
+        ),
+        crossing, (-1, 0, 1, 2), wrongness, parameters=(Fraction(1), Fraction(3)),
+        counts=("sensitivity", "hits", "queries"), rationals=("threshold_scale", "query_scale"),
+    )  # fmt: skip
+
+
+CASES = [
+    Case(
+        "laplace", Laplace, lambda e: Laplace.from_epsilon(sensitivity=3, epsilon=e), always((0, 3), (5, 4)),
+        0, apart, clamped(-60, 60), counts=("sensitivity",), rationals=("scale",),
+    ),
+    Case(
+        "laplace vector", Laplace, lambda e: Laplace.from_epsilon(sensitivity=2, epsilon=e),
+        always(((0, 0), (1, -1)), ((0, 5), (0, 7))), (0, 0), furthest, clamped(-12, 12),
+        error=lambda m, level: m.error(level, 2), to_sample=array, to_outcome=listed,
+        parameters=(Fraction(2), Fraction(3)),
+    ),
+    Case(
+        "gaussian", Gaussian, lambda r: Gaussian.from_rho(sensitivity_squared=4, rho=r), always((0, 2), (1, 0)), 0,
+        apart, clamped(-50, 50), parameters=(Fraction(1, 5), Fraction(1, 2), Fraction(2)),
+        counts=("sensitivity_squared",), rationals=("variance",),
+    ),
+    grid("cents, laplace", lambda e: Laplace.from_epsilon(sensitivity=5, epsilon=e), (0, 5), (200, 300)),
+    grid("cents, gaussian", lambda r: Gaussian.from_rho(sensitivity_squared=4, rho=r), (250, 252), (190, 310)),
+    histogram(ADD_REMOVE, (6, 5)),
+    histogram(REPLACE, (4, 6)),
+    Case(
+        "mean", Mean, lambda e: Mean.from_epsilon(lower=0, upper=4, rows=1, relation=ADD_REMOVE, epsilon=e),
+        always(((0, 10), (2, 11)), ((3, 5), (1, 4))), (0, 5),
+        lambda value, outcome: apart(value[0], outcome[0]), clamped(-12, 14), parameters=(Fraction(2), Fraction(4)),
+    ),
+    Case(
+        "mean, gaussian", Mean,
+        lambda r: Mean(
+            lower=0, upper=4, total=Gaussian.from_rho(sensitivity_squared=4, rho=half(r)),
+            count=Gaussian.from_rho(sensitivity_squared=1, rho=half(r)),
+        ),
+        always(((0, 0), (2, 1))), (0, 0), lambda value, outcome: apart(value[0], outcome[0]), clamped(-14, 15),
+        parameters=(Fraction(2), Fraction(4)),
+    ),
+    threshold(ADD_REMOVE, 2),
+    threshold(REPLACE, 1),
+    Case(
+        "threshold, gaussian", Threshold, thresholded_gaussian,
+        lambda m: [((far_above(m)[0],), (far_above(m)[0] + 2,)), ((0,), (2,))], (30,), shown_apart,
+        lambda m, value: m.law(value, far_above(m)[1]), parameters=(Fraction(1, 2), Fraction(1)),
+        to_sample=array, to_outcome=shown,
+    ),
+    choice("exponential", Exponential, 3, moving_both_ways, monotone=False, relation=ADD_REMOVE),
+    choice("exponential, monotone", Exponential, 3, moving_one_way, monotone=True, relation=ADD_REMOVE),
+    choice("exponential, replaced", Exponential, 3, moving_both_ways, monotone=True, relation=REPLACE),
+    choice("permute and flip", PermuteAndFlip, 3, moving_both_ways, monotone=False, relation=REPLACE),
+    choice("permute and flip, monotone", PermuteAndFlip, 3, moving_one_way, monotone=True, relation=ADD_REMOVE),
+    choice("noisy max", NoisyMax, 10, behind, monotone=False, relation=ADD_REMOVE),
+    choice("noisy max, monotone", NoisyMax, 10, behind, monotone=True, relation=ADD_REMOVE),
+    Case(
+        "top k", TopK,
+        lambda e: TopK.from_epsilon(k=2, candidates=4, sensitivity=1, monotone=False, relation=ADD_REMOVE, epsilon=e),
+        lambda m: [((0, 0, hopeless(m.one), hopeless(m.one)), (1, 1, hopeless(m.one) - 1, hopeless(m.one) - 1))],
+        (3, 2, 1, 0), top_regret, to_sample=array, to_outcome=listed, counts=("k",),
+    ),
+    response(2),
+    response(5),
+    Case(
+        "flips", Flips, lambda e: Flips.from_epsilon(bits=4, distance=2, epsilon=e),
+        always(((False,) * 4, (True, True, False, False)), ((True,) * 4, (True, True, True, False))),
+        (True, False, True, False), lambda x, y: Fraction(sum(a != b for a, b in zip(x, y, strict=True))),
+        to_sample=lambda value: np.array(value, dtype=np.bool_), to_outcome=listed,
+        counts=("bits", "distance"), rationals=("rate",),
+    ),
+    metric("metric, cycle", cycle(7), 2, always((0, 2), (3, 4))),
+    metric("metric, star", star(400), 1, always((0, 1), (1, 5))),
+    sparse(1, monotone=False),
+    sparse(2, monotone=False),
+    sparse(1, monotone=True),
+    sparse(2, monotone=True),
+]  # fmt: skip
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "case" in metafunc.fixturenames:
+        metafunc.parametrize("case", CASES, ids=[case.name for case in CASES])
+
+
+@pytest.fixture
+def cases() -> list[Case]:
+    return CASES
+
+
+class Seeded:
+    """Words of a seeded generator: the same in every run, as good as any for a test, and useless for privacy."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.Generator(np.random.PCG64(seed))
+
+    def words(self, count: int) -> Words:
+        return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
+
+
+@pytest.fixture
+def seeded() -> Callable[[int], Seeded]:
+    return Seeded
