@@ -92,5 +92,3 @@ def read(text: str, kind: Kind) -> date | None:
         return None if found.tzinfo else found
     except ValueError:
         return None
-
-

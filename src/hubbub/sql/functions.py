@@ -149,4 +149,3 @@ _CASTS = (
 
 FUNCTIONS: dict[str, Function] = {f.name: f for f in (*_ARITHMETIC, *_LOGIC, *_TEXT, *_DATES, *_CASTS)}
 rules.WITHIN.update({name: function.within for name, function in FUNCTIONS.items()})
-

@@ -5,7 +5,7 @@ argument. The functions themselves, with what each does on any value, are in `fu
 """
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType as T
+from sqlglot.tokenizer_core import TokenType as T
 
 Args = dict[str, tuple[object, ...] | None]
 Node = type[exp.Expr]

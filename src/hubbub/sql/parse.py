@@ -109,7 +109,9 @@ def _characters(source: Text) -> None:
 
 def _tokens(source: Text, tokens: list[Token]) -> None:
     if len(tokens) > MAX_TOKENS:
-        source.refuse(None, "HB500", f"The query has {len(tokens)} words; at most {MAX_TOKENS} are read.", "Shorten it.")
+        source.refuse(
+            None, "HB500", f"The query has {len(tokens)} words; at most {MAX_TOKENS} are read.", "Shorten it."
+        )
     if source.text.find("/*+") >= 0 or source.text.find("/*!") >= 0:
         place = max(source.text.find("/*+"), source.text.find("/*!"))
         source.refuse(place, "HB503", "A comment that some engines would run (/*+ or /*!) is refused.", "Remove it.")
@@ -237,7 +239,12 @@ def _nothing_lost(source: Text, tokens: list[Token], tree: exp.Expr) -> None:
             # a function's name; $1; date_trunc('month', …); interval 3 day; extract(month from …); nulls last; fetch first 3 rows only
             (kind is TokenType.VAR and after and after.token_type is TokenType.L_PAREN)
             or (kind is TokenType.NUMBER and last is TokenType.PARAMETER)
-            or (kind is TokenType.STRING and last is TokenType.L_PAREN and earlier and earlier.text.lower() in _UNIT_FIRST)
+            or (
+                kind is TokenType.STRING
+                and last is TokenType.L_PAREN
+                and earlier
+                and earlier.text.lower() in _UNIT_FIRST
+            )
             or last is TokenType.INTERVAL
             or (earlier and earlier.token_type is TokenType.INTERVAL and kind is TokenType.VAR)
             or (after and after.token_type is TokenType.FROM and last is TokenType.L_PAREN and kind is TokenType.VAR)

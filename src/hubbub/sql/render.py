@@ -253,7 +253,8 @@ def _scan(rel: Scan) -> str:
         if table_column.name == source
     ]
     if table.unit is None or table.unit.column is None:
-        return f"SELECT {', '.join(outputs) or 'NULL AS \"$none\"'} FROM {identifier(table.name)} AS s"
+        shown = ", ".join(outputs) or f"NULL AS {identifier('$none')}"
+        return f"SELECT {shown} FROM {identifier(table.name)} AS s"
     owner = identifier(table.unit.column)
     outputs.insert(0, f"{owner} AS {identifier(UNIT)}")
     return f"SELECT {', '.join(outputs)} FROM {identifier(table.name)} AS s WHERE {owner} IS NOT NULL"
@@ -336,9 +337,7 @@ def _per_unit(rel: PerUnit) -> str:
     keys = [f"{expression(expr)} AS {identifier(name)}" for name, expr in rel.keys]
     aggregates = [f"{_inner(inner)} AS {identifier(name)}" for name, inner in rel.aggregates]
     by = ", ".join(str(i + 1) for i in range(len(keys) + 1))
-    return (
-        f"SELECT {', '.join([identifier(UNIT), *keys, *aggregates])} FROM ({relation(rel.input)}) AS g GROUP BY {by}"
-    )
+    return f"SELECT {', '.join([identifier(UNIT), *keys, *aggregates])} FROM ({relation(rel.input)}) AS g GROUP BY {by}"
 
 
 def _inner(inner: Inner) -> str:

@@ -1,0 +1,133 @@
+"""Finite expressions: the list of values that one can take, found by computing it over all values of its parts.
+
+A key whose values are known in advance needs no discovery. Parts are columns with a declared list, truth values, whole
+numbers and dates with bounds, and sub-expressions that are themselves known to be whole numbers within bounds.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+from hubbub.core.schema import Kind, Value
+from hubbub.sql import dates
+from hubbub.sql.evaluate import Scalar, Unsure, evaluate, public, scalar
+from hubbub.sql.expressions import Call, Col, Expr, Literal, facts
+from hubbub.sql.rules import range_of, values_of_case
+
+#: No list is longer.
+MOST_VALUES = 1_000_000
+#: Combinations of parts that are computed one by one; beyond, only what bounds tell is known.
+MOST_COMBINATIONS = 50_000
+
+
+def with_values(expr: Expr) -> Expr:
+    """Give the expression with its finite list of values among its facts, where there is one."""
+    if isinstance(expr, Literal) or expr.facts.values is not None:
+        return expr
+    found = values(expr)
+    return expr if found is None else replace(expr, facts=replace(expr.facts, values=found))
+
+
+def values(expr: Expr) -> tuple[Value, ...] | None:
+    """List every value other than NULL that an expression can take; None if there is no such list of moderate length."""
+    if isinstance(expr, Call):
+        computed = _computed(expr)
+        if computed is not None:
+            return computed
+        if expr.function == "case":
+            return _branches(expr)
+        if expr.function == "date_trunc":
+            return _truncated(expr)
+    return _listed(expr)
+
+
+def _listed(expr: Expr) -> tuple[Value, ...] | None:
+    """List the values of a part by its facts alone."""
+    known = facts(expr)
+    if known.values is not None:
+        return known.values
+    if expr.kind is Kind.BOOLEAN:
+        return (False, True)
+    within = range_of(expr)
+    if within.low is None or within.high is None or within.high - within.low >= MOST_VALUES:
+        return None
+    low, high = math.ceil(within.low), math.floor(within.high)
+    if expr.kind is Kind.INTEGER and max(-low, high) <= 2**53:
+        return tuple(range(low, high + 1))
+    if expr.kind is Kind.DATE:
+        first_day = dates.moment(within.low, Kind.DATE).date()
+        return tuple(first_day + timedelta(days=n) for n in range(high - low + 1))
+    return None
+
+
+def _parts(expr: Expr, root: Expr) -> Iterator[Expr]:
+    """Give the columns and, where a column has no list, the smallest sub-expressions that have one."""
+    if isinstance(expr, Literal):
+        return
+    if isinstance(expr, Col):
+        if _listed(expr) is None:
+            raise Unsure
+        yield expr
+        return
+    try:
+        yield from list(itertools.chain.from_iterable(_parts(arg, root) for arg in expr.args))
+    except Unsure:
+        if expr is root or _listed(expr) is None:
+            raise
+        yield expr
+
+
+def _computed(expr: Call) -> tuple[Value, ...] | None:
+    try:
+        parts = list(dict.fromkeys(_parts(expr, expr)))
+        lists = [_listed(part) or () for part in parts]
+        if math.prod(len(found) + 1 for found in lists) > MOST_COMBINATIONS:
+            return None
+        names = [f"${i}" for i in range(len(parts))]
+        named = _replaced(expr, {part: Col(name, part.kind) for part, name in zip(parts, names, strict=True)})
+        choices: list[list[Scalar]] = [[*(scalar(value) for value in found), None] for found in lists]
+        found = dict.fromkeys(
+            public(value, expr.kind)
+            for chosen in itertools.product(*choices)
+            if (value := evaluate(named, dict(zip(names, chosen, strict=True)))) is not None
+        )
+    except Unsure:
+        return None
+    return _in_order(tuple(value for value in found if value is not None), expr.kind)
+
+
+def _replaced(expr: Expr, names: dict[Expr, Col]) -> Expr:
+    if expr in names:
+        return names[expr]
+    return replace(expr, args=tuple(_replaced(arg, names) for arg in expr.args)) if isinstance(expr, Call) else expr
+
+
+def _in_order(found: tuple[Value, ...], kind: Kind) -> tuple[Value, ...]:
+    """Sort numbers and dates; text stays in the order in which its parts were declared or written."""
+    return found if kind is Kind.TEXT else tuple(sorted(found))  # type: ignore[type-var]
+
+
+def _branches(expr: Call) -> tuple[Value, ...] | None:
+    """A CASE is one of its branches, whatever its conditions are about."""
+    lists = [values(value) for value in values_of_case(expr.args)]
+    if any(found is None for found in lists):
+        return None
+    found = tuple(dict.fromkeys(value for values in lists if values is not None for value in values))
+    return _in_order(found, expr.kind) if len(found) <= MOST_VALUES else None
+
+
+def _truncated(expr: Call) -> tuple[Value, ...] | None:
+    unit, part = expr.args
+    within = range_of(part)
+    if within.low is None or within.high is None or not (isinstance(unit, Literal) and isinstance(unit.value, str)):
+        return None
+    current = dates.floor_to(unit.value, dates.moment(within.low, part.kind))
+    last, found = dates.moment(within.high, part.kind), list[Value]()
+    while current is not None and current <= last:
+        found.append(current)
+        if len(found) > MOST_COMBINATIONS:
+            return None
+        current = dates.following(unit.value, current)  # type: ignore[assignment]
+    return tuple(found)

@@ -1,0 +1,73 @@
+"""Leave out of the scans what a query never uses, and do not look at declared lists twice."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from hubbub.sql.expressions import Call, Col, Expr
+from hubbub.sql.query import Query
+from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Union
+
+
+def names(expr: Expr | None) -> set[str]:
+    """List the columns that an expression names."""
+    if isinstance(expr, Col):
+        return {expr.name}
+    return set().union(*(names(arg) for arg in expr.args)) if isinstance(expr, Call) else set()
+
+
+def _all(exprs: Iterable[Expr | None]) -> set[str]:
+    return set().union(*(names(expr) for expr in exprs))
+
+
+def pruned(query: Query) -> Query:
+    """Give the query with scans and projections of what it needs alone."""
+    bare = {key.expr.name for key in query.keys if isinstance(key.expr, Col)}
+    inside = [key.expr for key in query.keys if not isinstance(key.expr, Col)]
+    for aggregate in query.aggregates:
+        inside.extend((*aggregate.arguments, *([] if aggregate.where is None else [aggregate.where])))
+    used = _all(inside)
+    return replace(query, relation=_kept(query.relation, used, bare - used))
+
+
+def _kept(rel: Rel, used: set[str], bare: set[str]) -> Rel:
+    """Keep the columns in `used` and in `bare`; those in `bare` are keys of the whole query and nothing else."""
+    match rel:
+        case Scan():
+            kept = [i for i, col in enumerate(rel.columns) if col.name in used | bare]
+            cols = tuple(rel.columns[i] for i in kept)
+            sources = tuple(rel.sources[i] for i in kept)
+            plain = {c.name for c in rel.table.columns if c.values is not None and c.other is None}
+            loose = frozenset(
+                c.name for c, s in zip(cols, sources, strict=True) if c.name in bare - used and s in plain
+            )
+            return replace(rel, columns=cols, sources=sources, loose=loose)
+        case Filter():
+            needed = used | names(rel.predicate)
+            return replace(rel, input=_kept(rel.input, needed, bare - needed))
+        case Project():
+            outputs = tuple((name, expr) for name, expr in rel.outputs if name in used | bare)
+            passed = {expr.name for name, expr in outputs if name in bare and isinstance(expr, Col)}
+            needed = _all(expr for name, expr in outputs if not (name in bare and isinstance(expr, Col)))
+            return Project(_kept(rel.input, needed, passed - needed), outputs)
+        case Join():
+            needed = used | _all(expr for pair in rel.on for expr in pair)
+            left, right = (_kept(side, needed, bare - needed) for side in (rel.left, rel.right))
+            return replace(rel, left=left, right=right)
+        case Union():
+            return _union(rel, used | bare)
+        case PerUnit():
+            needed = _all(expr for _, expr in rel.keys)
+            aggregates = tuple((name, inner) for name, inner in rel.aggregates if name in used | bare)
+            needed |= _all(expr for _, inner in aggregates for expr in (inner.argument, inner.where))
+            return replace(rel, input=_kept(rel.input, needed, set()), aggregates=aggregates)
+
+
+def _union(rel: Union, used: set[str]) -> Union:
+    places = [i for i, col in enumerate(rel.columns) if col.name in used]
+    inputs = []
+    for part in rel.inputs:
+        if not isinstance(part, Project):
+            raise TypeError("the inputs of a union are bound as projections")
+        outputs = tuple(part.outputs[i] for i in places)
+        inputs.append(Project(_kept(part.input, _all(expr for _, expr in outputs), set()), outputs))
+    return Union(tuple(inputs), tuple(rel.columns[i] for i in places))
