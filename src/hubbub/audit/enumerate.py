@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Outcome = TypeVar("Outcome", bound=Hashable)
+Seen = TypeVar("Seen", bound=Hashable)
 Value = TypeVar("Value")
 Extended = Fraction | float  #: a rational, or math.inf
 Bounds = tuple[Extended, Extended]  #: what is proved: low ≤ the true figure ≤ high
@@ -115,6 +116,21 @@ def keeps(loss: Loss, p: Finite[Outcome], q: Finite[Outcome]) -> bool:
                 "HB122", f"{type(loss).__name__} is not a privacy loss.",
                 "A statistical difference promises nothing: state Pure, BoundedRange, Zcdp, Renyi or Approximate.",
             )  # fmt: skip
+
+
+def image(law: Finite[Outcome], view: Callable[[Outcome], Seen]) -> Finite[Seen]:
+    """Write out the law of a function of the answer, which never loses more than the answer itself.
+
+    >>> from hubbub.core.finite import exactly
+    >>> image(exactly({-1: Fraction(1, 4), 0: Fraction(1, 2), 1: Fraction(1, 4)}), abs).mass[1]
+    (Fraction(1, 2), Fraction(1, 2))
+    """
+    mass: dict[Seen, Enclosure] = {}
+    for outcome, (low, high) in law.mass.items():
+        seen = view(outcome)
+        so_far = mass.get(seen, (Fraction(0), Fraction(0)))
+        mass[seen] = (so_far[0] + low, so_far[1] + high)
+    return Finite(mass, law.tail)
 
 
 @dataclass(frozen=True, slots=True)
