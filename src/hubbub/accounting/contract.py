@@ -218,8 +218,9 @@ def _contradictions(
     for group, (members, caps) in groups.items():
         for member in members:
             for dataset in caps.keys() & analysts[member].keys():
-                own, shared = analysts[member][dataset].budget, caps[dataset].budget
-                _within(own, f"analysts.{member}.{dataset}", shared, f"groups.{group}.{dataset}")
+                own, shared = analysts[member][dataset].budget.epsilon, caps[dataset].budget.epsilon
+                if own > shared:  # δ is not compared: where it was inherited, nobody wrote it down
+                    _above(f"analysts.{member}.{dataset}.epsilon", own, f"groups.{group}.{dataset}.epsilon", shared)
 
 
 def _within(inner: Budget, path: str, outer: Budget, above: str) -> None:

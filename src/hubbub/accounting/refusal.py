@@ -79,7 +79,8 @@ def _why(cap: Cap, spent: Price, price: Price, analyst: str) -> str:
     if spent.delta + price.delta > own:
         rest = down(max(Fraction(0), own - spent.delta))
         return f"this query costs δ={brief(price.delta)} and {rest} is left {whose(cap, analyst)}"
-    return f"this query costs ε={brief(epsilon)} and {down(left(cap.budget, spent))} is left {whose(cap, analyst)}"
+    room = f"{down(left(cap.budget, spent))} is {'allowed' if cap.scope == 'query' else 'left'}"
+    return f"this query costs ε={brief(epsilon)} and {room} {whose(cap, analyst)}"
 
 
 def _remedy(cap: Cap, price: Price, largest: Fraction) -> str:

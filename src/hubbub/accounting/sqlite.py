@@ -246,7 +246,11 @@ class SqliteStore:
                 self._fail("HB305", "it is a database of something else", "Name another file.")
             if version < number:
                 sqlite_schema.upgrade(self._writer, number)
-            self._writer.execute("COMMIT")
+                self._writer.execute("COMMIT")
+            else:
+                # SQLite says that a file is read-only at the first write, and then it would be too late
+                self._writer.execute(f"PRAGMA user_version = {version}")
+                self._writer.execute("ROLLBACK")
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)  # the file's name must be as durable as its content

@@ -113,6 +113,7 @@ class _Pass:
     keys: set[int] = field(default_factory=set)
     released: dict[int, str] = field(default_factory=dict)
     forfeited: dict[str, Price] = field(default_factory=dict)
+    caps: int = 0
 
     def add(self, part: Part, text: str) -> None:
         self.problems.append(Problem(part, text))
@@ -132,23 +133,25 @@ def verify(snapshot: Snapshot, anchor: Mark | None) -> Verification:
     found = _Pass(last=genesis(snapshot.ledger))
     for text in snapshot.problems():
         found.add("database", text)
-    if not found.problems:
-        try:
-            _walk(snapshot, found, -1 if anchor is None else anchor.sequence)
+    whole = False
+    try:
+        whole = not found.problems and _walk(snapshot, found, -1 if anchor is None else anchor.sequence)
+        if whole:
             _check_releases(snapshot, found)
             _check_totals(snapshot, found)
-        except (HubbubError, *_UNREADABLE) as error:
-            found.add("database", f"something in it cannot be read ({type(error).__name__})")
+    except (HubbubError, *_UNREADABLE) as error:
+        found.add("database", f"something in it cannot be read ({type(error).__name__})")
     head = Mark(snapshot.ledger, found.sequence, found.last)
-    found.problems += _check_anchor(anchor, found.anchored, head)
+    if whole:  # else the end was not reached, and nothing can be said of it
+        found.problems += _check_anchor(anchor, found.anchored, head)
     return Verification(
         snapshot.ledger, head, anchor, found.sequence, sum(found.is_charge), len(found.released),
-        len(snapshot.totals()) if found.sequence else 0, tuple(found.problems),
+        found.caps, tuple(found.problems),
     )  # fmt: skip
 
 
-def _walk(snapshot: Snapshot, found: _Pass, watched: int) -> None:
-    """Follow the chain; the loop is lean because a start waits for it."""
+def _walk(snapshot: Snapshot, found: _Pass, watched: int) -> bool:
+    """Follow the chain to its end, and say whether that was reached; lean, because a start waits for it."""
     time, last, sequence = 0, found.last, 0
     if watched == 0:
         found.anchored = last
@@ -157,14 +160,15 @@ def _walk(snapshot: Snapshot, found: _Pass, watched: int) -> None:
             entry
         )
         sequence += 1
+        found.sequence, found.last = sequence - 1, last
         if number != sequence:
             found.add("chain", f"entry {sequence} is missing, and entry {number} stands in its place")
-            break
+            return False
         if previous != last or digest != link(
             previous, config, request, number, kind, stamp, analyst, dataset, version, facts, query, key, charge
         ):
             found.add("chain", f"entry {number} was changed, or does not follow the one before it")
-            break
+            return False
         last = digest
         if stamp < time and kind != "forfeit":
             found.add("chain", f"entry {number} is older than the one before it")
@@ -176,10 +180,11 @@ def _walk(snapshot: Snapshot, found: _Pass, watched: int) -> None:
         else:
             _other(entry, found)
         if len(found.problems) > _ENOUGH:
-            break
+            return False
     found.sequence, found.last = sequence, last
-    if len(found.keys) != sum(found.is_charge) and not found.problems:
+    if len(found.keys) != sum(found.is_charge):
         _check_keys(snapshot, found)
+    return True
 
 
 def _charge(entry: Entry, found: _Pass) -> None:
@@ -263,6 +268,7 @@ def _check_totals(snapshot: Snapshot, found: _Pass) -> None:
                 label = cap.at(day * DAY)
                 derived[label] = derived.get(label, ZERO) + loss
     stored = {cap: total.spent for cap, total in snapshot.totals().items()}
+    found.caps = len(derived)
     for label in sorted(derived.keys() | stored.keys()):
         if label not in derived or stored.get(label) != canonical(derived[label].to_json()):
             found.add("totals", f"the total of {label} is not the sum of its charges")

@@ -1,0 +1,104 @@
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.accounting.filters import Budget
+from hubbub.accounting.price import ZERO, price
+from hubbub.accounting.refusal import CapError, cost, down, left
+from hubbub.core.events import Gaussian, Laplace, Response, Threshold
+
+if TYPE_CHECKING:
+    from tests.accounting.conftest import Desk
+
+    from hubbub.accounting.ledger import Ledger
+
+
+def refused(desk: "Desk", ledger: "Ledger", epsilon: str, **asked: str) -> CapError:
+    with pytest.raises(CapError) as refusal:
+        desk.spend(ledger, epsilon, **asked)
+    return refusal.value
+
+
+def test_a_refusal_names_the_cap_what_is_left_and_what_would_pass(desk: "Desk") -> None:
+    ledger = desk.open()
+    for _ in range(4):
+        desk.spend(ledger, "0.425")
+    error = refused(desk, ledger, "0.5")
+    assert str(error) == (
+        "HB201 budget: this query costs ε=0.5 and 0.3 is left for ana on visits. Nothing was run or charged.\n"
+        "      Up to ε=0.3 would pass: --epsilon 0.3"
+    )
+    assert error.largest == Fraction(3, 10)
+    desk.spend(ledger, "0.3")
+
+
+def test_the_group_and_the_data_set_are_named_too(desk: "Desk") -> None:
+    ledger = desk.open()
+    for _ in range(4):
+        desk.spend(ledger, "0.5")
+        desk.spend(ledger, "0.2", analyst="ben")
+    assert "0.2 is left for the group interns on visits" in refused(desk, ledger, "0.3", analyst="ben").message
+    assert "0.5 is allowed for one query on visits" in refused(desk, ledger, "0.6", analyst="cleo").message
+
+
+def test_the_largest_epsilon_is_that_of_the_tightest_cap(desk: "Desk") -> None:
+    ledger = desk.open()
+    for _ in range(6):
+        desk.spend(ledger, "0.45", analyst="ben")
+    error = refused(desk, ledger, "0.55", analyst="ana")
+    assert "for one query" in error.message
+    assert error.largest == Fraction(3, 10)  # the group has less than the query may cost
+
+
+def test_where_nothing_is_left_it_says_whom_to_ask(desk: "Desk") -> None:
+    ledger = desk.open()
+    desk.spend(ledger, "1", dataset="wards")
+    error = refused(desk, ledger, "0.1", dataset="wards")
+    assert "0 is left for ana on wards" in error.message
+    assert "the owner of the data decides" in error.remedy
+
+
+@pytest.mark.parametrize("spends", [["0.3", "0.35"], ["0.123456789"], ["1/3"], ["0.5", "0.49999"]])
+def test_what_the_refusal_offers_passes_when_typed(desk: "Desk", spends: list[str]) -> None:
+    ledger = desk.open()
+    for epsilon in spends:
+        desk.spend(ledger, epsilon, dataset="wards")
+    error = refused(desk, ledger, "1", dataset="wards")
+    desk.spend(ledger, error.remedy.rpartition(" ")[2], dataset="wards")
+
+
+@given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6))
+def test_a_number_that_is_shown_down_never_grows(value: Fraction) -> None:
+    shown = Fraction(down(value))
+    assert value * (1 - Fraction(1, 10**5)) <= shown <= value
+
+
+def test_what_a_delta_is_left_is_said(desk: "Desk") -> None:
+    ledger = desk.open()
+    event = Threshold(Laplace(1, Fraction(10)), Fraction(3, 10**10))
+    ledger.charge(desk.request(event=event))
+    with pytest.raises(CapError) as refusal:
+        ledger.charge(desk.request(event=event))
+    assert "costs δ=3e-10" in refusal.value.message
+    assert "Without a δ" in refusal.value.remedy
+
+
+def test_a_gaussian_under_a_cap_without_delta_has_no_cost_as_epsilon() -> None:
+    gaussian = price(Gaussian(1, Fraction(100)))
+    assert cost(Budget(Fraction(1), Fraction(0)), gaussian) is None
+    assert cost(Budget(Fraction(1), Fraction(1, 10**9)), gaussian) is not None
+    assert cost(Budget(Fraction(1), Fraction(0)), price(Laplace(1, Fraction(2)))) == Fraction(1, 2)
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])
+def test_what_is_left_is_the_largest_that_is_admitted(delta: Fraction) -> None:
+    from hubbub.accounting.filters import admits
+
+    budget = Budget(Fraction(2), delta)
+    for spent in (ZERO, price(Laplace(1, Fraction(10))).times(13), price(Response(2, Fraction("1.7")))):
+        room = left(budget, spent)
+        assert admits(budget, spent, price(Response(2, room)))
+        assert not admits(budget, spent, price(Response(2, room + Fraction(1, 10**8))))
