@@ -20,8 +20,9 @@ ALLOWED: dict[str, frozenset[str]] = {
     "config": frozenset({"errors", "core", "accounting", "engines"}),
     "curator": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config"}),
     "audit": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql"}),
-    "demo": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "engines", "curator"}),
-    "cli": frozenset({"errors", "core", "accounting", "config", "curator", "demo", "audit", "sql"}),
+    "show": frozenset({"errors", "core", "accounting", "config", "curator"}),
+    "demo": frozenset({"errors", "core", "curator", "show"}),
+    "cli": frozenset({"errors", "core", "accounting", "engines", "config", "curator", "show", "demo", "audit"}),
     "__init__": frozenset({"errors", "core", "curator"}),
     "__main__": frozenset({"cli"}),
 }

@@ -2,54 +2,128 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 
 from rich.console import Console
 
-from hubbub.cli import owner, show
-from hubbub.demo import first
+from hubbub import show
 from hubbub.errors import HubbubError
 
-_DESCRIPTION = "Answers about the crowd, never about the person."
+_DESCRIPTION = """\
+Answers about the crowd, never about the person: SQL over sensitive tables, with noise
+that hides every single person, under a budget that cannot be overspent.
+"""
+_GUIDE = """\
+owner:     hubbub init visits.parquet      write a hubbub.yaml; fill in its blanks
+           hubbub check                    what it promises to whom
+analyst:   hubbub plan  "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 0.1
+           hubbub query "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 0.1
+           hubbub query "SELECT AVG(age) FROM visits" --within 2
+           hubbub budget                   what is spent and left
+officer:   hubbub audit ledger             who asked what, when, at which price
+           hubbub verify ledger            derive everything in it again
+           hubbub verify receipt.json      derive the loss of one answer, from its receipt alone
+
+Start here: hubbub demo
+"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; 0 is success, 1 a refusal with its reason on standard error, 2 a slip in the command."""
     options = _parser().parse_args(arguments)
-    console = Console(highlight=False, soft_wrap=False)
     try:
-        return int(options.run(options, console))
+        return int(options.run(options, Console(highlight=False)))
     except HubbubError as error:
         show.error(Console(stderr=True, highlight=False), error)
         return 1
     except KeyboardInterrupt:
         Console(stderr=True).print("Stopped.")
         return 130
+    except BrokenPipeError:  # the reader of a pipe has had enough
+        sys.stderr.close()
+        return 0
+
+
+def _command(module: str, name: str) -> Callable[[argparse.Namespace, Console], int]:
+    """Name a command's function; its module is loaded when it is called, so that help is quick."""
+
+    def run(options: argparse.Namespace, console: Console) -> int:
+        found: Callable[[argparse.Namespace, Console], int] = getattr(import_module(module), name)
+        return found(options, console)
+
+    return run
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="hubbub", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    commands = parser.add_subparsers(dest="command", required=True, metavar="command")
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(prog="hubbub", description=_DESCRIPTION, epilog=_GUIDE, formatter_class=layout)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="command", title="commands")
 
     demo = commands.add_parser("demo", help="a first private answer, over bundled data")
-    demo.add_argument("--once", action="store_true", help="answer one question and end")
-    demo.add_argument("--epsilon", default="0.1", help="the price of the first answer (default 0.1)")
-    demo.set_defaults(run=_demo)
+    demo.add_argument("--once", action="store_true", help="do not offer to ask more at the end")
+    demo.add_argument("--into", metavar="FOLDER", help="only put the demo's files there, to go on with by yourself")
+    demo.set_defaults(run=_command("hubbub.demo", "command"))
 
     init = commands.add_parser("init", help="write a hubbub.yaml for your files, with blanks to fill in")
-    init.add_argument(
-        "files", nargs="+", metavar="FILE", help="CSV or Parquet, or duckdb:file#table, sqlite:file#table"
-    )
+    init.add_argument("files", nargs="+", metavar="FILE", help="CSV or Parquet; duckdb:file#table; sqlite:file#table")
     init.add_argument("--output", default="hubbub.yaml", metavar="PATH", help="where to write (default hubbub.yaml)")
+    init.add_argument("--guess", action="store_true", help="guess types of CSV columns from values (reads them)")
     init.add_argument("--force", action="store_true", help="replace an existing file")
-    init.set_defaults(run=owner.init)
+    init.set_defaults(run=_command("hubbub.cli.owner", "init"))
 
     check = commands.add_parser("check", help="say what hubbub.yaml promises to whom, or what is wrong with it")
     _config(check)
     check.add_argument("--schema", action="store_true", help="print the JSON Schema of hubbub.yaml, for editors")
-    check.set_defaults(run=owner.check)
+    check.set_defaults(run=_command("hubbub.cli.owner", "check"))
+
+    plan = commands.add_parser("plan", help="what a query would cost and how exact it would be (free)")
+    _question(plan)
+    plan.add_argument("--sql", dest="sql_text", action="store_true", help="also show what the engine would run")
+    plan.set_defaults(run=_command("hubbub.cli.analyst", "plan"))
+
+    query = commands.add_parser("query", help="ask; the charge is made before the data is touched")
+    _question(query)
+    query.add_argument("--csv", action="store_true", help="print CSV, with name_low and name_high for each interval")
+    query.add_argument("--receipt", metavar="FILE", help="keep answer and receipt here, for hubbub verify")
+    query.add_argument("--key", help="name this answer: the same key gives the same answer, at no further cost")
+    query.add_argument("--fresh", action="store_true", help="draw anew, and pay, even if this was answered before")
+    query.set_defaults(run=_command("hubbub.cli.analyst", "query"))
+
+    budget = commands.add_parser("budget", help="what is spent and what is left")
+    _config(budget)
+    _analyst(budget)
+    budget.set_defaults(run=_command("hubbub.cli.analyst", "budget"))
+
+    verify = commands.add_parser("verify", help="derive again what a ledger or a receipt claims")
+    verify.add_argument("what", metavar="ledger|FILE", help="the word ledger, or a receipt")
+    _config(verify)
+    verify.set_defaults(run=_command("hubbub.cli.operator", "verify"))
+
+    audit = commands.add_parser("audit", help="read the ledger's history")
+    audit.add_argument("what", choices=["ledger"])
+    _config(audit)
+    audit.add_argument("--analyst", help="only this one's entries")
+    audit.add_argument("--dataset", help="only entries on this data set")
+    audit.add_argument("--kind", choices=["policy", "charge", "release", "forfeit"])
+    audit.add_argument("--since", metavar="TIME", help="such as 2026-01-31 (UTC)")
+    audit.add_argument("--until", metavar="TIME", help="up to before this time")
+    audit.add_argument("--unreleased", action="store_true", help="only charges that never got an answer")
+    audit.add_argument("--newest", action="store_true", help="newest first")
+    audit.add_argument("--limit", type=int, metavar="N", help="at most so many")
+    audit.add_argument("--json", action="store_true")
+    audit.add_argument("--csv", action="store_true")
+    audit.set_defaults(run=_command("hubbub.cli.operator", "audit"))
+
+    admin = commands.add_parser("admin", help="for the operator: go on after a ledger was lost")
+    admin.add_argument("what", choices=["forfeit"], help="write off what a lost ledger may have recorded")
+    _config(admin)
+    admin.add_argument("--by", required=True, help="who decides; kept in the ledger")
+    admin.add_argument("--reason", required=True, help="why; kept in the ledger")
+    admin.add_argument("--epsilon", help="write off only so much of each cap (default: all of it)")
+    admin.add_argument("--delta", help="with --epsilon")
+    admin.add_argument("--yes", action="store_true", help="really do it")
+    admin.set_defaults(run=_command("hubbub.cli.operator", "admin"))
     return parser
 
 
@@ -57,5 +131,20 @@ def _config(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-c", "--config", default="hubbub.yaml", metavar="PATH", help="default: hubbub.yaml")
 
 
-def _demo(options: argparse.Namespace, console: Console) -> int:
-    return first.run(console, epsilon=options.epsilon, again=not options.once and sys.stdin.isatty())
+def _analyst(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("-a", "--analyst", metavar="NAME", help="who asks (default: the only one in hubbub.yaml)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _question(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("sql", metavar="SQL", help="the question; @file.sql or - reads it from a file or from input")
+    _config(parser)
+    _analyst(parser)
+    price = parser.add_mutually_exclusive_group(required=True)
+    price.add_argument("-e", "--epsilon", metavar="ε", help="what to spend, such as 0.1")
+    price.add_argument("-w", "--within", metavar="±", help="how exact to be instead: 50, or 5%%")
+    parser.add_argument("--delta", metavar="δ", help="default: that of the data set's budget; 0 insists on none")
+    parser.add_argument("--groups", type=int, metavar="N", help="let each unit count in at most N groups (less noise)")
+    parser.add_argument("--rows", type=int, metavar="N", help="let at most N rows of a unit count in each group")
+    parser.add_argument("--raw", action="store_true", help="leave estimates as they fall, negative ones too")
+    parser.add_argument("-p", "--parameter", action="append", default=[], metavar="VALUE", help="for $1, $2, …")

@@ -1,19 +1,22 @@
 """The owner's commands: init and check."""
 
+import getpass
 import json
+import os
 from argparse import Namespace
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
 
-from hubbub.cli import show
+from hubbub import show
 from hubbub.config import Config, examine
-from hubbub.config.promise import caps, concerns, neighbours, protected, uses
-from hubbub.config.schema import SCHEMA
+from hubbub.config.json_schema import SCHEMA
+from hubbub.config.promise import caps, concerns, neighbours, protected, reach, uses
 from hubbub.config.template import BLANK, name_of, template
+from hubbub.core.numbers import brief
 from hubbub.engines.base import locate
-from hubbub.engines.duckdb import schema
+from hubbub.engines.duckdb import guessed, schema
 from hubbub.errors import ConfigError
 
 
@@ -27,11 +30,19 @@ def init(options: Namespace, console: Console) -> int:
         place = locate(source, "FILE", base=Path(), name="")
         if place.form in ("duckdb", "sqlite") and not place.table:
             raise ConfigError("HB410", f"{source} is a database.", f"Say which table: {source}#table")
-        tables.append((name_of(place), source, schema(place)))
-    text = template(tables)
+        fields = guessed(place) if place.form == "csv" and options.guess else schema(place)
+        # a path is read relative to the folder that hubbub.yaml is in
+        shown = os.path.relpath(place.path, target.parent) if not place.path.is_absolute() else str(place.path)
+        prefix, suffix = source.partition(":")[0] if ":" in source else "", f"#{place.table}" if place.table else ""
+        tables.append((name_of(place), f"{prefix}:{shown}{suffix}" if prefix else f"{shown}{suffix}", fields))
+    text = template(tables, analyst=getpass.getuser(), guessed=options.guess)
     target.write_text(text, encoding="utf-8")
-    console.print(f"Wrote [bold]{escape(str(target))}[/] from the columns of {len(tables)} file(s); no value was read.")
-    console.print(f"Fill in the {text.count(BLANK)} places marked “<- fill in”, then run: [bold]hubbub check[/]")
+    read = "types of CSV columns were guessed from values" if options.guess else "no value was read"
+    console.print(f"Wrote [bold]{escape(str(target))}[/] from {len(tables)} file(s); {read}.")
+    console.print(
+        f"Fill in the {text.count(BLANK)} places marked “<- fill in”, and bounds and values for what may be summed"
+        " and grouped. Then run: [bold]hubbub check[/]"
+    )
     return 0
 
 
@@ -64,12 +75,19 @@ def _dataset(config: Config, name: str, console: Console) -> None:
     if dataset.table.public:
         console.print("  public: anybody may see it, and it costs nothing\n")
         return
-    rows = [("Protected", protected(dataset)), ("Hidden", neighbours(dataset))]
-    rows += [
-        (("Learned" if place == 0 else ""), f"{who}: {what}")
-        for place, (who, what) in enumerate(caps(config.policy, name))
-    ]
-    console.print(show.facts([(label, escape(text)) for label, text in rows]))
+    console.print(show.facts([("Protected", escape(protected(dataset))), ("Hidden", escape(neighbours(dataset)))]))
+    console.print()
+    console.print(
+        show.table(
+            ("who may learn", "ε", "δ", "somebody 50/50 about one of them gets to at most"),
+            [
+                (who, brief(b.epsilon), brief(b.delta) if b.delta else "0", reach(b))
+                for who, b in caps(config.policy, name)
+            ],
+            right=(1, 2),
+        )
+    )
+    console.print()
     console.print(
         show.table(
             ("column", "type", "filter", "group by", "sum, average"),

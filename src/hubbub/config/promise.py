@@ -45,27 +45,21 @@ def neighbours(dataset: Dataset) -> str:
     return f"what the data of any one {whom} is (not how many there are)"
 
 
-def amount(budget: Budget) -> str:
+def reach(budget: Budget) -> str:
     """Say how much may be learned under a cap."""
-    most = f"somebody who was 50/50 about one of them gets to at most {sureness(budget.epsilon)}"
-    slip = f", but for a chance of {brief(budget.delta)}" if budget.delta else ""
-    return f"ε = {brief(budget.epsilon)}: {most}{slip}"
+    return sureness(budget.epsilon) + (f", but for a chance of {brief(budget.delta)}" if budget.delta else "")
 
 
-def caps(policy: Policy, dataset: str) -> list[tuple[str, str]]:
+def caps(policy: Policy, dataset: str) -> list[tuple[str, Budget]]:
     """List who may ask about a data set, and how much."""
     found = []
     for cap in policy.datasets[dataset]:
-        if cap.scope == "query":
-            found.append(("one query", f"at most ε = {brief(cap.budget.epsilon)}"))
-        else:
-            found.append(("everybody together" + (f", each {cap.per}" if cap.per else ""), amount(cap.budget)))
+        everybody = "everybody, ever" if cap.per is None else f"everybody, each {cap.per}"
+        found.append(("by one query" if cap.scope == "query" else everybody, cap.budget))
     for name, (members, shared) in policy.groups.items():
         if dataset in shared:
-            found.append((f"group {name} ({', '.join(members)})", amount(shared[dataset].budget)))
-    for name, own in policy.analysts.items():
-        if dataset in own:
-            found.append((name, amount(own[dataset].budget)))
+            found.append((f"{name} ({', '.join(members)})", shared[dataset].budget))
+    found += [(name, own[dataset].budget) for name, own in policy.analysts.items() if dataset in own]
     return found
 
 

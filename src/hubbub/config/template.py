@@ -13,27 +13,35 @@ BLANK = "# <- fill in"
 
 _HEAD = """\
 # hubbub.yaml: who is protected, what may be asked, and how much may be learned in total.
-# Made from column names and types alone; no value was read. Fill in what is marked "<- fill in",
-# then run: hubbub check
+# {made}
+# Fill in what is marked "<- fill in", then run: hubbub check
 version: 1
 
 datasets:
 """
+_UNSEEN = "Made from the names and types of columns alone; no value was read."
+_GUESSED = "Made from the names of columns; types of CSV columns were guessed from values (check them)."
 
-_UNIT = f"""\
+_UNIT = """\
     # Who is protected? Left empty on purpose: only you know whose rows these are.
-    #   unit: row                                 each row by itself, where nobody has more than one
-    #   unit: {{column: {{example}}, groups: 5, rows: 10}}
-    #         everything of one {{example}}; it counts in at most 5 groups of a query, with at most 10 rows in each
-    unit:                 {BLANK}
-    relation: add_remove  # somebody more or fewer in the data; or replace: somebody's data changed
+    #   unit: row                        each row by itself, where nobody has more than one
+    #   unit: {{column: {example}, groups: 5, rows: 10}}
+    #         everything of one {example}; it counts in at most 5 groups of a query, with at most 10 rows in each
+    unit:                 {blank}
+    relation: add_remove  # hides whether somebody is in the data; replace hides only what their data is
+    columns:
+      # What is not listed cannot be asked about. A listed column can be filtered by; moreover
+      #   bounds: [0, 110]         allows sums and averages: values outside are clamped, so choose them without a look
+      #   values: [North, South]   allows GROUP BY; add other: Elsewhere for all that is not in the list
+      #   hidden: true             forbids every use
 """
+_TYPES = "      #   type: …                  integer, real, text, boolean, date or timestamp: a CSV file does not say\n"
 
-_BUDGET = f"""\
+_BUDGET = """\
     # What may be learned in total, by everybody and for ever. Somebody who is 50/50 about one person can get to
     # at most 73 % at ε = 1, 95 % at ε = 3, 99.8 % at ε = 6.
     budget:
-      epsilon:            {BLANK}
+      epsilon:            {blank}
       # delta: 1e-9       allows Gaussian noise and undeclared keys; far below 1 / (number of people)
       # per_query: 0.5    the most for one query
 """
@@ -42,7 +50,7 @@ _FOOT = """\
 
 # Who may ask. Each has a cap of their own; a cap on a group holds for its members together.
 analysts:
-  analyst:
+  {analyst}:
 """
 
 
@@ -57,37 +65,36 @@ def name_of(place: Place) -> str:
     return text or "data"
 
 
-def template(tables: Sequence[tuple[str, str, tuple[Field, ...]]]) -> str:
+def template(tables: Sequence[tuple[str, str, tuple[Field, ...]]], *, analyst: str, guessed: bool) -> str:
     """Write the file for (name, source, fields) of each table."""
     names = [name for name, _, _ in tables]
     if len(set(names)) < len(names):
         raise ConfigError("HB410", "two of these files would get the same name.", "Rename one, or init them apart.")
-    parts = [_HEAD]
+    parts = [_HEAD.format(made=_GUESSED if guessed else _UNSEEN)]
     for name, source, fields in tables:
         parts.append(f"  {name}:\n    source: {_quoted(source)}\n")
-        parts.append(_UNIT.format(example=_likely_unit(fields)))
-        parts.append("    columns:             # what is not listed here cannot be asked about\n")
-        width = max(len(_quoted(field.name)) for field in fields) + 1
+        parts.append(_UNIT.format(example=_likely_unit(fields), blank=BLANK))
+        untyped = any(field.kind is None and field.type.startswith("text") for field in fields)
+        parts += [_TYPES] if untyped else []
+        width = max(len(_quoted(field.name)) for field in fields)
         parts += [_column(field, width) for field in fields]
-        parts.append(_BUDGET)
-    parts.append(_FOOT)
+        parts.append(_BUDGET.format(blank=BLANK))
+    parts.append(_FOOT.format(analyst=analyst))
     parts += [f"    {name}: {{epsilon: }}  {BLANK}\n" for name in names]
     return "".join(parts)
 
 
 def _column(field: Field, width: int) -> str:
-    label = f"      {_quoted(field.name)}:".ljust(width + 7)
+    label = f"      {_quoted(field.name)}:".ljust(width + 8)
     kind = field.kind
     if kind is None and not field.type.startswith("text"):
-        return f"      # {_quoted(field.name)} has the type {field.type}, which cannot be asked about\n"
-    if kind is None:
-        choices = "integer, real, text, boolean, date or timestamp"
-        return f"{label} {{type: text}}  {BLANK}: {choices}; numbers: bounds: [0, 100]; keys: values: [a, b]\n"
-    if kind.numeric:
-        return f"{label} {{bounds: }}  {BLANK}: [smallest, largest] possible value, to allow sums ({kind.value})\n"
-    if kind is Kind.TEXT:
-        return f"{label} {{values: }}  {BLANK}: [all, possible, values], to group by it; or hidden: true (text)\n"
-    return f"{label} {{}}  # {kind.value}\n"
+        return f"      # {_quoted(field.name)}: {field.type} cannot be asked about\n"
+    if field.type.startswith("text"):
+        fact = "bounds" if kind is not None and kind.numeric else "values"
+        return f"{label} {{type: {(kind or Kind.TEXT).value}, {fact}: }}\n"
+    if kind is not None and (kind.numeric or kind is Kind.TEXT):
+        return f"{label} {{{'bounds' if kind.numeric else 'values'}: }}  # {kind.value}\n"
+    return f"{label} {{}}  # {kind.value if kind else ''}\n"
 
 
 def _likely_unit(fields: tuple[Field, ...]) -> str:

@@ -1,6 +1,7 @@
 """A value computed from the data, before noise. It cannot be shown, compared, copied or stored by accident."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Generic, NoReturn, TypeVar
 
 T = TypeVar("T")
@@ -42,3 +43,11 @@ class Secret(Generic[T]):
     __iter__ = __len__ = __getitem__ = __contains__ = __int__ = __float__ = __index__ = _refuse
     __copy__ = __deepcopy__ = __reduce__ = __reduce_ex__ = _refuse
     __hash__ = None  # type: ignore[assignment]
+
+
+def together(secrets: Mapping[str, Secret[T]]) -> Secret[dict[str, T]]:
+    """Make one secret of several."""
+    opened: dict[str, T] = {}
+    for name, secret in secrets.items():
+        secret.through(partial(opened.__setitem__, name))
+    return Secret(opened)

@@ -57,6 +57,18 @@ def schema(place: Place) -> tuple[Field, ...]:
         return _described(connection, place)
 
 
+def guessed(place: Place) -> tuple[Field, ...]:
+    """Guess the types of a CSV file from its first rows. This reads values: for owners who ask for it, once."""
+    files.readable(place)
+    with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
+        try:
+            found = connection.execute(f"DESCRIBE FROM read_csv({_text(place.path)}, header = true)").fetchall()
+        except duckdb.Error:
+            found = []
+    kinds = {name: _kind(kind) for name, kind, *_ in found}
+    return tuple(Field(field.name, field.type, kinds.get(field.name) or Kind.TEXT) for field in schema(place))
+
+
 def _described(connection: duckdb.DuckDBPyConnection, place: Place) -> tuple[Field, ...]:
     try:
         if place.form == "duckdb":

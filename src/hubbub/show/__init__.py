@@ -30,12 +30,17 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[str]], *, right: Iter
     return shown
 
 
-def error(console: Console, problem: HubbubError) -> None:
+def problem(found: HubbubError) -> Table:
     """Show what is wrong and what to do about it."""
     grid = Table.grid(padding=(0, 1))
     grid.add_column(style="bold red", no_wrap=True)
     grid.add_column()
-    grid.add_row(problem.code, escape(problem.message))
-    if problem.remedy:
-        grid.add_row("", f"[dim]{escape(problem.remedy)}[/]")
-    console.print(grid)
+    grid.add_row(found.code, escape(found.message))
+    if found.remedy:
+        grid.add_row("", f"[dim]{escape(found.remedy)}[/]")
+    return grid
+
+
+def error(console: Console, found: HubbubError) -> None:
+    """Print what is wrong and what to do about it."""
+    console.print(problem(found))

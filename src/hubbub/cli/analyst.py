@@ -1,0 +1,136 @@
+"""The analyst's commands: plan, query and budget."""
+
+import json
+import re
+import secrets
+import sys
+from argparse import Namespace
+from contextlib import suppress
+from dataclasses import asdict
+from datetime import date, datetime
+from fractions import Fraction
+from pathlib import Path
+
+from rich.console import Console
+
+from hubbub.core.schema import Value
+from hubbub.curator.estimate import Estimate
+from hubbub.curator.question import Options
+from hubbub.curator.session import open_session
+from hubbub.errors import ParameterError
+from hubbub.show import answers
+
+
+def plan(options: Namespace, console: Console) -> int:
+    """Show what a question would cost and how exact it would be."""
+    with open_session(options.config, analyst=options.analyst) as session:
+        found = session.estimate(_sql(options), **_options(options))
+    if options.json:
+        print(json.dumps(_plain(found)))  # noqa: T201
+    else:
+        answers.estimate(found, console, sql=options.sql_text)
+    return 0 if found.admitted else 1
+
+
+def query(options: Namespace, console: Console) -> int:
+    """Ask, show the answer, and keep the receipt."""
+    sql = _sql(options)
+    words = sql.split(None, 1)
+    if words and words[0].upper() == "EXPLAIN":
+        options.sql, options.sql_text = words[1] if len(words) > 1 else "", False
+        return plan(options, console)
+    with open_session(options.config, analyst=options.analyst) as session:
+        key = secrets.token_hex(16) if options.fresh else options.key
+        progress = Console(stderr=True).status("Asking …")
+        if sys.stderr.isatty():
+            progress.start()
+        try:
+            release = session.query(sql, key=key, **_options(options))
+        except KeyboardInterrupt:
+            progress.stop()
+            Console(stderr=True, highlight=False).print(
+                "Stopped. If the charge was made it stays; the same question asked again is then answered without"
+                " another one."
+            )
+            return 130
+        finally:
+            progress.stop()
+    if options.receipt:
+        Path(options.receipt).write_text(json.dumps(release.document(), indent=1, ensure_ascii=False) + "\n")
+    if options.json:
+        print(json.dumps(release.to_dict(), ensure_ascii=False))  # noqa: T201
+    elif options.csv:
+        print(release.to_csv(), end="")  # noqa: T201
+    else:
+        answers.release(release, console)
+    return 0
+
+
+def budget(options: Namespace, console: Console) -> int:
+    """Show what is spent and left."""
+    with open_session(options.config, analyst=options.analyst) as session:
+        found = session.budget()
+    if options.json:
+        print(json.dumps([each.form() for each in found], ensure_ascii=False))  # noqa: T201
+        return 0
+    for each in found:
+        answers.budget(each, console)
+    return 0
+
+
+def _sql(options: Namespace) -> str:
+    """Take the question from the command, from a file (@question.sql) or from standard input (-)."""
+    text: str = options.sql
+    if text == "-":
+        return sys.stdin.read()
+    if text.startswith("@"):
+        try:
+            return Path(text[1:]).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise ParameterError("HB133", f"{text[1:]} cannot be read.", "Give the path of a file with SQL.") from None
+    return text
+
+
+def _options(options: Namespace) -> Options:
+    return {
+        "epsilon": options.epsilon, "within": options.within, "delta": options.delta, "groups": options.groups,
+        "rows": options.rows, "parameters": tuple(map(_value, options.parameter)), "raw": options.raw,
+    }  # fmt: skip
+
+
+def _value(text: str) -> Value:
+    """Read a parameter as SQL would: 7, 0.5, true, 2020-01-31 and, in single quotes or not, text.
+
+    >>> _value("7"), _value("0.5"), _value("'7'"), _value("true"), _value("2020-01-31")
+    (7, Fraction(1, 2), '7', True, datetime.date(2020, 1, 31))
+    """
+    if len(text) >= 2 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
+        return int(text)
+    if re.fullmatch(r"[+-]?\d{1,18}\.\d{1,18}", text, re.ASCII):
+        return Fraction(text)
+    for read in (date.fromisoformat, datetime.fromisoformat):
+        with suppress(ValueError):
+            return read(text)
+    return text
+
+
+def _plain(found: Estimate) -> dict[str, object]:
+    return {
+        "datasets": list(found.datasets),
+        "epsilon": str(found.epsilon),
+        "delta": str(found.delta),
+        "noise": found.noise,
+        "cells": found.cells,
+        "admitted": found.admitted,
+        "largest_epsilon": str(found.largest),
+        "expected": [asdict(each) for each in found.expected],
+        "scaling": [
+            {"epsilon": str(epsilon), "expected": [asdict(each) for each in expected]}
+            for epsilon, expected in found.scaling
+        ],
+        "derivation": list(found.derivation),
+    }

@@ -1,0 +1,189 @@
+"""The curator: from a question to a release, in one straight line. The only place that holds both data and ledger.
+
+    text → bind → plan → charge (durable) → run → noise → finish → record → release
+
+Everything up to the charge is computed from the text, the declarations and the ledger; its errors may be frank. After
+the charge every failure is one constant message.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from hashlib import sha256
+from types import TracebackType
+from typing import Self
+
+from hubbub.accounting.calls import Charge, Request
+from hubbub.accounting.chain import canonical
+from hubbub.accounting.filters import admits
+from hubbub.accounting.inspection import Overview, overview
+from hubbub.accounting.ledger import Ledger
+from hubbub.accounting.price import price
+from hubbub.accounting.store import Filter
+from hubbub.config import Config
+from hubbub.core.release import Release
+from hubbub.core.schema import Table
+from hubbub.core.secret import together
+from hubbub.curator import estimate as estimates
+from hubbub.curator import receipt as receipts
+from hubbub.curator.estimate import Estimate
+from hubbub.curator.question import Question
+from hubbub.curator.versions import Versions
+from hubbub.engines.base import Engine, failed
+from hubbub.errors import LedgerError
+from hubbub.noise.source import Source
+from hubbub.sql.bind import bind
+from hubbub.sql.finish import finish
+from hubbub.sql.plan import Plan, plan
+from hubbub.sql.query import Query
+
+_log = logging.getLogger("hubbub.curator")
+
+
+class Curator:
+    """Answers every analyst of one hubbub.yaml. Safe to use from many threads."""
+
+    def __init__(
+        self, config: Config, tables: Mapping[str, Table], *, ledger: Ledger, engine: Engine, versions: Versions,
+        source: Source, salt: str,
+    ) -> None:  # fmt: skip
+        """Use `hubbub.open`."""
+        self.config = config
+        self.tables = tables
+        self.ledger = ledger
+        self.engine = engine
+        self._versions = versions
+        self._source = source
+        self._salt = salt
+
+    def query(self, analyst: str, question: Question, *, key: str | None = None) -> Release:
+        """Answer a question at a price; the same question on the same data is answered from the ledger for free.
+
+        Theorem (Charge before data). Whatever an analyst can observe of this call depends on the private data only
+        through the released noisy integers of a plan whose event was durably charged before the engine ran, and
+        through whether the run failed.
+        Proof    Up to `charge` nothing is read but text, declarations, ledger and the data's version number; the answer
+                 is a function of the noisy integers (`finish`), and every exception after the charge is replaced by one
+                 constant (`failed`). The first recorded release of a charge is the only one that leaves.
+        Assumes  version numbers may be known (they count updates); time is not observed here.
+        Tested   tests/test_curator.py::test_the_charge_is_durable_before_the_engine_runs
+                 tests/test_curator.py::test_every_failure_after_the_charge_is_one_constant
+        """
+        planned = self._plan(analyst, question)
+        text = question.text()
+        charges, versions = self._charge(analyst, planned, text, key)
+        stored = charges[0].release
+        if stored is None:
+            stored = self._answer(planned, question, charges, versions)
+        columns, ratio, paper = receipts.decode(stored)
+        views = [self._overview(analyst, charge.entry.dataset) for charge in charges]
+        left = min(state.left for view in views for state in view.caps if state.cap.scope != "query")
+        replayed = charges[0].release is not None
+        return Release(columns, ratio, planned.epsilon, planned.delta, paper, left, replayed)
+
+    def estimate(self, analyst: str, question: Question) -> Estimate:
+        """Say what a question would cost and how exact its answer would be; free, and without a look at the data."""
+        planned = self._plan(analyst, question)
+        views = [self._overview(analyst, table.name) for table in _private(planned)]
+        loss = price(planned.event)
+        admitted = all(admits(s.cap.budget, s.total, loss) for view in views for s in view.caps)
+        around = [planned.epsilon * factor for factor in (Fraction(1, 4), Fraction(1), Fraction(4))]
+        scaling = [self._priced(planned.query, epsilon, planned.delta, question) for epsilon in around]
+        largest = min(view.largest for view in views)
+        return estimates.of(planned, admitted=admitted, largest=largest, scaling=scaling)
+
+    def budget(self, analyst: str) -> tuple[Overview, ...]:
+        """Say what is spent and left, for each data set that the analyst may ask about."""
+        return tuple(self._overview(analyst, name) for name in self.datasets(analyst) if not self.tables[name].public)
+
+    def datasets(self, analyst: str) -> tuple[str, ...]:
+        """List what an analyst may ask about: public tables, and those with a cap."""
+        policy = self.config.policy
+        if analyst not in policy.analysts:
+            policy.caps(analyst, next(iter(policy.datasets)))  # raises, with the nearest name
+        grouped = {d for members, caps in policy.groups.values() if analyst in members for d in caps}
+        mine = set(policy.analysts[analyst]) | grouped
+        return tuple(name for name, table in self.tables.items() if table.public or name in mine)
+
+    def close(self) -> None:
+        """Let go of data and ledger."""
+        self.engine.close()
+        self.ledger.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _plan(self, analyst: str, question: Question) -> Plan:
+        """Bind and price a question: pure, whatever it ends in."""
+        mine = {name: self.tables[name] for name in self.datasets(analyst)}
+        query = bind(question.sql, tables=mine, parameters=question.parameters, dialect=question.dialect)
+        names = [table.name for table in query.tables if table.unit is not None]
+        caps = [cap for name in names for cap in self.config.policy.caps(analyst, name)]
+        delta = question.allowed(min((cap.budget.delta for cap in caps), default=Fraction(0)))
+        return self._priced(query, question.price(), delta, question)
+
+    def _priced(self, query: Query, epsilon: Fraction, delta: Fraction, question: Question) -> Plan:
+        return plan(
+            query, epsilon=epsilon, delta=delta, salt=self._salt, groups=question.groups, rows=question.rows,
+            weights=question.weights,
+        )  # fmt: skip
+
+    def _charge(self, analyst: str, planned: Plan, text: str, key: str | None) -> tuple[list[Charge], dict[str, str]]:
+        """Charge every private data set that the plan reads; returns only when all charges are durable."""
+        versions = {table.name: self._version(table.name) for table in planned.query.tables}
+        if key is None:
+            # what makes two requests the same: the bound plan, the text as it stands in the ledger, the data's state
+            seed = canonical([text, repr(planned.query), planned.derivation, str(planned.epsilon), versions])
+            key = f"plan {sha256(seed.encode()).hexdigest()}"
+        else:
+            key = f"key {key}"
+        requests = [
+            Request(analyst, table.name, versions[table.name], planned.event, text, f"{key} {table.name}")
+            for table in _private(planned)
+        ]
+        return [self.ledger.charge(request) for request in requests], versions
+
+    def _answer(
+        self, planned: Plan, question: Question, charges: Sequence[Charge], versions: Mapping[str, str]
+    ) -> bytes:
+        """Run, add noise, record: whatever fails in here, the analyst hears one constant."""
+        failure = ""
+        try:
+            found = together({each.name: self.engine.run(each.sql) for each in planned.statements})
+            answer = found.through(lambda tables: finish(planned, tables, self._source, raw=question.raw))
+            paper = receipts.receipt(
+                planned, query=question.text(), charges=[c.entry for c in charges], versions=versions
+            )
+            return self.ledger.record(charges[0], receipts.encode(*receipts.outputs(answer), paper))
+        except Exception as error:  # noqa: BLE001 - its text may hold a cell of the data
+            failure = type(error).__name__
+        # raised out here, so that no error with data in it hangs on to this one
+        _log.info("charge %d has no release: %s", charges[0].sequence, failure)
+        raise failed()
+
+    def _version(self, name: str) -> str:
+        def newest() -> int:
+            with self.ledger.snapshot() as snapshot:
+                entry = next(snapshot.entries(Filter(kind="charge", dataset=name), newest_first=True), None)
+            return int(entry.version) if entry is not None else 0
+
+        try:
+            fingerprint = self.engine.fingerprint(name)
+        except OSError:
+            raise LedgerError(
+                "HB318", f"the data of {name} cannot be reached. Nothing was run or charged.", "Tell its owner."
+            ) from None
+        return str(self._versions.number(name, fingerprint, newest))
+
+    def _overview(self, analyst: str, dataset: str) -> Overview:
+        with self.ledger.snapshot() as snapshot:
+            return overview(snapshot, self.config.policy, analyst, dataset, self.ledger.time())
+
+
+def _private(planned: Plan) -> list[Table]:
+    return [table for table in planned.query.tables if table.unit is not None]

@@ -1,0 +1,68 @@
+"""Opening: from hubbub.yaml to a curator that can answer, or a clear error."""
+
+from pathlib import Path
+
+from hubbub.accounting.anchor import Anchor, FileAnchor, beside
+from hubbub.accounting.ledger import Ledger
+from hubbub.accounting.sqlite import SqliteStore
+from hubbub.accounting.store import Store
+from hubbub.config import Config
+from hubbub.curator import Curator
+from hubbub.curator.public import public
+from hubbub.curator.versions import Versions
+from hubbub.engines.duckdb import DuckDB
+from hubbub.errors import ConfigError
+from hubbub.noise.source import system
+
+
+def is_postgres(config: Config) -> bool:
+    """Say whether the ledger is in PostgreSQL."""
+    return (config.places.database or "").startswith(("postgresql://", "postgres://"))
+
+
+def store_of(config: Config, *, read_only: bool = False) -> Store:
+    """Open the ledger's database."""
+    if is_postgres(config):
+        from hubbub.accounting.postgres import PostgresStore
+
+        return PostgresStore(config.places.database or "", read_only=read_only)
+    if not read_only:
+        config.database.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return SqliteStore(config.database, read_only=read_only)
+
+
+def anchor_of(config: Config) -> Anchor:
+    """Find the ledger's anchor."""
+    if config.places.anchor is not None:
+        return FileAnchor(config.path.parent / config.places.anchor)
+    if is_postgres(config):
+        raise ConfigError(
+            "HB402", "ledger.anchor is missing, and the ledger is in PostgreSQL.",
+            "Name a file outside that server: `anchor: /var/lib/hubbub/ledger.anchor`.",
+        )  # fmt: skip
+    return FileAnchor(beside(config.database))
+
+
+def folder_of(config: Config) -> Path:
+    """Find the folder for what is kept beside the ledger."""
+    return config.path.parent / "hubbub-ledger" if is_postgres(config) else config.database.parent
+
+
+def open_curator(config: Config) -> Curator:
+    """Open ledger and engine. Private data is not touched: that waits for the first charge."""
+    tables = {
+        name: public(each, config.limits) if each.table.public else each.table for name, each in config.datasets.items()
+    }
+    folder = folder_of(config)
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    store = store_of(config)
+    try:
+        ledger = Ledger.open(store, policy=config.policy, anchor=anchor_of(config))
+    except BaseException:
+        store.close()
+        raise
+    engine = DuckDB([each.view for each in config.datasets.values()], limits=config.limits)
+    return Curator(
+        config, tables, ledger=ledger, engine=engine, versions=Versions(folder / "versions.json"), source=system(),
+        salt=store.ledger,
+    )  # fmt: skip

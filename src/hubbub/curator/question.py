@@ -1,0 +1,78 @@
+"""A question with what may be said about its answer. Frozen, and checked before anything is planned."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from fractions import Fraction
+from typing import TypedDict
+
+from hubbub.core import numbers
+from hubbub.core.numbers import Number
+from hubbub.core.schema import Value
+from hubbub.errors import ParameterError
+from hubbub.sql.parse import parse
+
+
+class Options(TypedDict, total=False):
+    """The options of `Session.estimate` and `Session.query`: see `Question`."""
+
+    epsilon: Number | None
+    within: Number | None
+    delta: Number | None
+    parameters: Sequence[Value]
+    groups: int | None
+    rows: int | None
+    weights: Mapping[str, Fraction] | None
+    raw: bool
+    dialect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One query.
+
+    epsilon      what to spend; or
+    within       the ± wanted, as a number or as "5%"
+    delta        the δ that Gaussian noise and discovered keys may use: that of the budget if None, none at all if 0
+    parameters   the values of $1, $2, …
+    groups, rows tighten what the owner lets one unit contribute: less noise, where people have less
+    weights      how much more exactly one output is wanted than another
+    raw          leave estimates as they fall: negative counts, averages outside their bounds
+    """
+
+    sql: str
+    _: KW_ONLY
+    epsilon: Number | None = None
+    within: Number | None = None
+    delta: Number | None = None
+    parameters: Sequence[Value] = ()
+    groups: int | None = None
+    rows: int | None = None
+    weights: Mapping[str, Fraction] | None = None
+    raw: bool = False
+    dialect: str = "duckdb"
+
+    def price(self) -> Fraction:
+        """Give the ε that was offered."""
+        if (self.epsilon is None) == (self.within is None):
+            raise ParameterError(
+                "HB132", "it is not said how much to spend, or how exact the answer shall be.",
+                "Give one of both: epsilon=0.1, or within=50.",
+            )  # fmt: skip
+        return numbers.epsilon(self.epsilon or 0)
+
+    def allowed(self, most: Fraction) -> Fraction:
+        """Give the δ that may be used; `most` is that of the caps."""
+        if self.delta is None:
+            return most
+        # a δ of zero insists on noise without one
+        return Fraction(0) if numbers.exact(self.delta, "delta") == 0 else numbers.delta(self.delta)
+
+    def text(self) -> str:
+        r"""Write the question as it stands in the ledger: on one line, without comments, with its parameters.
+
+        >>> Question("select  count(*) -- all\n FROM t WHERE a = $1", parameters=[7]).text()
+        'SELECT COUNT(*) FROM t WHERE a = $1 -- $1 = 7'
+        """
+        text = parse(self.sql, dialect=self.dialect)[0].sql(dialect="duckdb", comments=False)
+        given = ", ".join(f"${place} = {value!r}" for place, value in enumerate(self.parameters, 1))
+        return f"{text} -- {given}" if given else text

@@ -1,0 +1,148 @@
+"""The receipt of a release: every fact from which its loss can be derived again, without this program.
+
+The stored form of a release is its answer and its receipt; the receipt holds the answer's hash and the place of the
+charge in the ledger's chain.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.accounting.chain import Entry, canonical
+from hubbub.core.events import to_facts
+from hubbub.core.release import Cell, Output, form
+from hubbub.sql.explain import describe, show
+from hubbub.sql.finish import Answer
+from hubbub.sql.measures import Units
+from hubbub.sql.noised import Chosen, Noised
+from hubbub.sql.plan import Plan
+
+FORMAT = 1
+
+_DATES = {"date": date.fromisoformat, "timestamp": datetime.fromisoformat}
+
+
+def receipt(plan: Plan, *, query: str, charges: Sequence[Entry], versions: Mapping[str, str]) -> dict[str, Any]:
+    """Write the receipt of a charged plan, before it has an answer."""
+    return {
+        "receipt": FORMAT,
+        "query": query,
+        "data": [
+            {
+                "dataset": table.name,
+                "unit": "row" if table.unit.column is None else table.unit.column,
+                "version": versions[table.name],
+            }
+            for table in plan.query.tables
+            if table.unit is not None
+        ],
+        "relation": plan.relation.value,
+        "bounds": None if plan.limits is None else {"groups": plan.limits.groups, "rows": plan.limits.rows},
+        "cells": [each.size for each in plan.cells],
+        "draws": [*map(_sum, plan.measures), *map(_selection, plan.choices)],
+        "derivation": list(plan.derivation),
+        "event": to_facts(plan.event),
+        "charge": {"epsilon": str(plan.epsilon), "delta": str(plan.delta)},
+        "ledger": [
+            {
+                "dataset": entry.dataset,
+                "sequence": entry.sequence,
+                "hash": entry.hash.hex(),
+                "policy": entry.config.hex(),
+                "time": entry.time,
+            }
+            for entry in charges
+        ],
+    }
+
+
+def _sum(noised: Noised) -> dict[str, Any]:
+    measure = noised.measure
+    return {
+        "kind": "sum",
+        "what": describe(measure),
+        "per": "unit" if isinstance(measure, Units) else "row",
+        "adds": [measure.low, measure.high],
+        "noise": to_facts(noised.mechanism.event),
+    }
+
+
+def _selection(chosen: Chosen) -> dict[str, Any]:
+    choice = chosen.choice
+    return {
+        "kind": "selection",
+        "what": f"{choice.function} of {show(choice.candidates.expr)} among {choice.candidates.count} candidates",
+        "score": choice.function,
+        "level": None if choice.level is None else str(choice.level),
+        "picks": [to_facts(pick.mechanism.event) for pick in chosen.picks],
+    }
+
+
+def outputs(answer: Answer) -> tuple[list[Output], list[float | None]]:
+    """Turn arrays into plain values; NaN and open ends become None."""
+    found = []
+    for name, values, low, high in zip(answer.columns, answer.values, answer.low, answer.high, strict=True):
+        kind, cells = _cells(values)
+        exact = bool(np.all(np.isnan(low)) and np.all(np.isnan(high)))
+        found.append(Output(name, kind, cells, None if exact else _floats(low), None if exact else _floats(high)))
+    return found, _floats(answer.ratio)
+
+
+def encode(columns: Sequence[Output], ratio: Sequence[float | None], paper: Mapping[str, Any]) -> bytes:
+    """Write what the ledger keeps: the answer, and the receipt with the answer's hash."""
+    answer = form(columns, ratio)
+    digest = sha256(canonical(answer).encode()).hexdigest()
+    return canonical({"answer": answer, "receipt": {**paper, "answer": digest}}).encode()
+
+
+def decode(stored: bytes) -> tuple[tuple[Output, ...], list[float | None], dict[str, Any]]:
+    """Read what the ledger kept: outputs, ratio, receipt."""
+    found = json.loads(stored)
+    columns = tuple(
+        Output(each["name"], each["kind"], _dated(each["kind"], each["values"]), each["low"], each["high"])
+        for each in found["answer"]["columns"]
+    )
+    return columns, found["answer"]["ratio"], found["receipt"]
+
+
+def _dated(kind: str, values: list[Any]) -> list[Any]:
+    read = _DATES.get(kind)
+    return values if read is None else [None if value is None else read(value) for value in values]
+
+
+def _floats(values: NDArray[np.float64]) -> list[float | None]:
+    plain: NDArray[np.object_] = np.asarray(values).astype(object)
+    plain[~np.isfinite(values)] = None
+    found: list[float | None] = plain.tolist()
+    return found
+
+
+def _cells(values: NDArray[Any]) -> tuple[str, list[Cell]]:
+    """Give a column's kind and its values."""
+    if isinstance(values, np.ma.MaskedArray):
+        kind, cells = _cells(values.data)
+        mask = np.ma.getmaskarray(values)
+        return kind, [None if hidden else cell for cell, hidden in zip(cells, mask.tolist(), strict=True)]
+    match values.dtype.kind:
+        case "f":
+            return "real", _floats(values)  # type: ignore[return-value]
+        case "i" | "u":
+            return "integer", values.tolist()
+        case "b":
+            return "boolean", values.tolist()
+        case "M":
+            plain = values.astype("datetime64[us]").tolist()
+            if values.dtype == np.dtype("datetime64[D]"):
+                plain = values.tolist()
+            return ("date" if values.dtype == np.dtype("datetime64[D]") else "timestamp"), plain
+    cells = values.tolist()
+    first = next((cell for cell in cells if cell is not None), "")
+    kinds: tuple[tuple[type, str], ...] = (
+        (bool, "boolean"), (int, "integer"), (float, "real"), (datetime, "timestamp"), (date, "date"),
+    )  # fmt: skip
+    return next((name for cls, name in kinds if isinstance(first, cls)), "text"), cells

@@ -1,0 +1,80 @@
+"""What an analyst holds: the same methods whether the curator is in this process or on a server."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Self, Unpack
+
+from hubbub.accounting.inspection import Overview
+from hubbub.config import load
+from hubbub.core.release import Release
+from hubbub.core.schema import Table
+from hubbub.curator import Curator
+from hubbub.curator.estimate import Estimate
+from hubbub.curator.opening import open_curator
+from hubbub.curator.question import Options, Question
+from hubbub.errors import ParameterError
+
+
+class Session:
+    """One analyst's view of a curator. Close it, or use it in a `with` block."""
+
+    def __init__(self, curator: Curator, analyst: str) -> None:
+        """Use `hubbub.open`."""
+        self.analyst = analyst
+        self._curator = curator
+
+    def datasets(self) -> tuple[str, ...]:
+        """List the data sets that may be asked about."""
+        return self._curator.datasets(self.analyst)
+
+    def describe(self, dataset: str) -> Table:
+        """Show what is declared about a data set: who is protected, its columns with their facts."""
+        if dataset not in self.datasets():
+            raise ParameterError("HB120", f"there is no data set called {dataset!r}.", f"There are {self.datasets()}.")
+        return self._curator.tables[dataset]
+
+    def budget(self) -> tuple[Overview, ...]:
+        """Say what is spent and what is left, for each data set."""
+        return self._curator.budget(self.analyst)
+
+    def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
+        """Say what a question would cost and how exact its answer would be. Free: nothing is run or charged."""
+        return self._curator.estimate(self.analyst, Question(sql, **options))
+
+    def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
+        """Ask, for a price: `epsilon`, or `within` for the ± that is wanted. See `Question` for the other options.
+
+        The same question on the same data is answered from the ledger at no cost. A `key` names one answer: the same
+        key always gives the same one, a new key draws (and charges) anew.
+        """
+        return self._curator.query(self.analyst, Question(sql, **options), key=key)
+
+    def close(self) -> None:
+        """Let go of data and ledger."""
+        self._curator.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_session(path: str | Path = "hubbub.yaml", *, analyst: str | None = None) -> Session:
+    """Open the data sets of a hubbub.yaml as one of its analysts (where it has only one, that one)."""
+    config = load(Path(path))
+    known = list(config.policy.analysts)
+    if analyst is None and len(known) != 1:
+        raise ParameterError(
+            "HB121", "it is not said who asks.", f"Give analyst=, one of: {', '.join(known) or 'none'}."
+        )
+    name = known[0] if analyst is None else analyst
+    curator = open_curator(config)
+    try:
+        curator.datasets(name)
+    except BaseException:
+        curator.close()
+        raise
+    return Session(curator, name)

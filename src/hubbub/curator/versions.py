@@ -1,0 +1,51 @@
+"""Numbers for the states of the data. A hash of the data would tell neighbours apart, so analysts see a number."""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from hubbub.core.secret import Secret
+from hubbub.errors import LedgerError
+
+
+class Versions:
+    """Remembers, in a file beside the ledger that only its owner can read, which fingerprint has which number.
+
+    Numbers only rise. Where the file was lost, `newest` (from the ledger) keeps an old number from being used again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def number(self, dataset: str, fingerprint: Secret[bytes], newest: Callable[[], int]) -> int:
+        """Give the number of this state of a data set, a new one where it was never seen."""
+        return fingerprint.through(lambda found: self._number(dataset, found.hex(), newest))
+
+    def _number(self, dataset: str, found: str, newest: Callable[[], int]) -> int:
+        try:
+            with self._path.with_suffix(".lock").open("a") as turn:
+                fcntl.flock(turn, fcntl.LOCK_EX)
+                known: dict[str, dict[str, int]] = json.loads(self._path.read_text()) if self._path.exists() else {}
+                numbers = known.setdefault(dataset, {})
+                if found not in numbers:
+                    numbers[found] = 1 + max([newest(), *numbers.values()])
+                    self._write(json.dumps(known))
+                return numbers[found]
+        except (OSError, ValueError) as error:
+            raise LedgerError(
+                "HB317", f"the list of data versions {self._path} cannot be used. Nothing was charged.",
+                "Give this user the right to write it; if it is damaged, remove it: numbers go on from the ledger's.",
+            ) from error  # fmt: skip
+
+    def _write(self, text: str) -> None:
+        """Replace the file in one step, so that a crash leaves the old one or the new one."""
+        new = self._path.with_suffix(".new")
+        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(file, text.encode())
+            os.fsync(file)
+        finally:
+            os.close(file)
+        new.replace(self._path)
