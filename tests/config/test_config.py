@@ -1,0 +1,161 @@
+"""hubbub.yaml: what is read from it, and what is refused, each with its place and a remedy."""
+
+from collections.abc import Callable
+from datetime import date, datetime
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from hubbub.config import Config, examine, load
+from hubbub.config.columns import resolve
+from hubbub.core.schema import Bounds, Kind, Unit
+from hubbub.core.unit import Relation
+from hubbub.engines.base import Field
+from hubbub.errors import ConfigError, HubbubError
+
+Examine = Callable[[str], tuple[Config | None, list[HubbubError]]]
+CSV = "text in a CSV file"
+
+
+def test_a_whole_file_is_read(folder: Path) -> None:
+    config = load(folder / "hubbub.yaml")
+    visits = config.datasets["visits"]
+    assert visits.table.unit == Unit("patient", 5, 10, "patient")
+    assert visits.table.relation is Relation.ADD_REMOVE
+    columns = {column.name: column for column in visits.table.columns}
+    assert columns["region"].values == ("North", "South")
+    assert columns["region"].other == "Elsewhere"
+    assert columns["age"].bounds == Bounds(Fraction(0), Fraction(110))
+    assert columns["cost"].step == Fraction(1, 100)
+    assert columns["notes"].hidden
+    assert config.datasets["regions"].table.public
+    assert config.database == folder / "hubbub-ledger" / "ledger.db"
+
+
+def test_columns_that_are_not_listed_are_disabled(folder: Path) -> None:
+    """A column that somebody adds to the source later must not be open to analysts by itself."""
+    visits = load(folder / "hubbub.yaml").datasets["visits"]
+    disabled = dict(visits.disabled)
+    assert disabled["day"] == "not listed under columns"
+    assert "list" in disabled
+    assert disabled["notes"] == "hidden"
+    assert {column.name for column in visits.table.columns} == {"patient", "region", "age", "cost", "notes"}
+
+
+def test_a_type_that_cannot_be_used_is_disabled_with_its_reason(examined: Examine, good: str) -> None:
+    config, problems = examined(good.replace("notes: {hidden: true}", "list: {}"))
+    assert problems == []
+    assert config is not None
+    assert "INTEGER[]" in dict(config.datasets["visits"].disabled)["list"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code", "where"),
+    [
+        ("source: visits.parquet", "source: missing.parquet", "HB411", "missing.parquet"),
+        ("source: visits.parquet", "source: [1]", "HB410", "datasets.visits.source"),
+        ("source: visits.parquet", "surce: visits.parquet", "HB401", "datasets.visits.surce"),
+        ("unit: {column: patient, groups: 5, rows: 10}", "unit:", "HB413", "datasets.visits.unit"),
+        ("unit: {column: patient, groups: 5, rows: 10}", "unit: rows", "HB403", "datasets.visits.unit"),
+        ("column: patient", "column: pateint", "HB413", "pateint"),
+        ("column: patient", "colum: patient", "HB401", "datasets.visits.unit.colum"),
+        ("column: patient", "column: list", "HB413", "unit"),
+        ("groups: 5", "groups: 0", "HB413", "datasets.visits.unit.groups"),
+        ("rows: 10", "rows: 1.5", "HB413", "datasets.visits.unit.rows"),
+        ("rows: 10", "rows: true", "HB413", "datasets.visits.unit.rows"),
+        ("age: {bounds: [0, 110]}", "agee: {}", "HB414", "datasets.visits.columns.agee"),
+        ("bounds: [0, 110]", "bounds: [110, 0]", "HB416", "datasets.visits.columns.age.bounds"),
+        ("bounds: [0, 110]", "bounds: [0]", "HB416", "datasets.visits.columns.age.bounds"),
+        ("bounds: [0, 110]", "bounds: [0, .inf]", "HB416", "datasets.visits.columns.age.bounds"),
+        ("bounds: [0, 110]", "bounds: [.nan, 1]", "HB416", "datasets.visits.columns.age.bounds"),
+        ("bounds: [0, 110]", "bounds: [0, 1e300]", "HB416", "datasets.visits.columns.age.bounds"),
+        ("bounds: [0, 110]", "bounds: [0, x]", "HB416", "datasets.visits.columns.age.bounds"),
+        ("bounds: [0, 110]", "bounds: [0, 110], values: [1]", "HB416", "datasets.visits.columns.age"),
+        ("bounds: [0, 110]", "type: int", "HB414", "datasets.visits.columns.age.type"),
+        ("bounds: [0, 110]", "step: 2", "HB416", "datasets.visits.columns.age.step"),
+        ("step: 0.01", "step: 0", "HB416", "datasets.visits.columns.cost.step"),
+        ("step: 0.01", "step: 1e-14", "HB416", "datasets.visits.columns.cost.step"),
+        ("values: [North, South]", "bounds: [0, 1]", "HB416", "datasets.visits.columns.region.bounds"),
+        ("values: [North, South]", "values: []", "HB415", "datasets.visits.columns.region.values"),
+        ("values: [North, South]", "values: [North, North]", "HB415", "datasets.visits.columns.region.values"),
+        ("values: [North, South]", "values: [North, 1]", "HB415", "datasets.visits.columns.region.values[1]"),
+        ("values: [North, South]", "values: [yes, no]", "HB415", "datasets.visits.columns.region.values[0]"),
+        ("values: [North, South], other: Elsewhere", "other: X", "HB415", "datasets.visits.columns.region.other"),
+        ("other: Elsewhere", "other: North", "HB415", "datasets.visits.columns.region.other"),
+        ("hidden: true", "hidden: 1", "HB414", "datasets.visits.columns.notes.hidden"),
+        ("public: true", "public: true, unit: row", "HB413", "datasets.regions.unit"),
+        ("public: true", "public: true, unique: [x]", "HB414", "datasets.regions.unique"),
+        ("columns:", "unique: [patient]\n    columns:", "HB414", "datasets.visits.unique"),
+        ("columns:", "relation: swap\n    columns:", "HB413", "datasets.visits.relation"),
+        ("epsilon: 6", "epsilon: ", "HB418", "datasets.visits.budget.epsilon"),
+        ("version: 1", "version: 1\nengine: {memory: 1}", "HB417", "engine.memory"),
+        ("version: 1", "version: 1\nengine: {cores: 1}", "HB401", "engine.cores"),
+        ("version: 1", "version: 2", "HB409", "version"),
+        ("datasets:", "dataset:", "HB401", "dataset"),
+    ],
+)  # fmt: skip
+def test_a_slip_is_refused_with_its_place(
+    examined: Examine, good: str, old: str, new: str, code: str, where: str
+) -> None:
+    assert old in good
+    config, problems = examined(good.replace(old, new))
+    assert config is None
+    assert code in [problem.code for problem in problems]
+    problem = next(problem for problem in problems if problem.code == code)
+    assert where in problem.message
+    assert problem.remedy
+    assert "CANARY" not in str(problem)
+
+
+def test_everything_that_is_wrong_is_said_at_once(examined: Examine, good: str) -> None:
+    text = good.replace("bounds: [0, 110]", "bounds: [1]").replace("hidden: true", "hiden: true")
+    _, problems = examined(text.replace("epsilon: 2", "epsilon: "))
+    assert [problem.code for problem in problems] == ["HB418", "HB416", "HB401"]
+
+
+@pytest.mark.parametrize("text", ["", "- 1", "a: [", "a: 1\na: 2", "\x00", "&a [*a]"])
+def test_what_is_not_a_config_is_refused(examined: Examine, text: str) -> None:
+    config, problems = examined(text)
+    assert config is None
+    assert all(isinstance(problem, ConfigError) and problem.remedy for problem in problems)
+
+
+def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
+    _, problems = examine(tmp_path / "hubbub.yaml")
+    assert "hubbub init" in problems[0].remedy
+
+
+@pytest.mark.parametrize(
+    ("declared", "kind"),
+    [
+        ({}, Kind.TEXT),
+        ({"bounds": [0, 1]}, Kind.REAL),
+        ({"type": "integer", "bounds": [0, 1]}, Kind.INTEGER),
+        ({"values": [1, 2]}, Kind.INTEGER),
+        ({"values": [1, 2.5]}, Kind.REAL),
+        ({"values": [True]}, Kind.BOOLEAN),
+        ({"values": ["a"]}, Kind.TEXT),
+        ({"values": [date(2020, 1, 1)]}, Kind.DATE),
+        ({"values": [datetime(2020, 1, 1, 12)]}, Kind.TIMESTAMP),
+    ],
+)
+def test_the_type_of_a_csv_column_comes_from_its_declaration_alone(declared: dict[str, object], kind: Kind) -> None:
+    column = resolve(declared, Field("x", CSV, None), "x")
+    assert column is not None
+    assert column.kind is kind
+
+
+def test_numeric_keys_have_bounds_and_booleans_have_values() -> None:
+    keys = resolve({"values": [3, 1, 2]}, Field("x", "INTEGER", Kind.INTEGER), "x")
+    assert keys is not None
+    assert keys.bounds == Bounds(Fraction(1), Fraction(3))
+    flag = resolve({}, Field("x", "BOOLEAN", Kind.BOOLEAN), "x")
+    assert flag is not None
+    assert flag.values == (False, True)
+
+
+def test_real_keys_are_exact() -> None:
+    keys = resolve({"values": [0.1, 2]}, Field("x", "DOUBLE", Kind.REAL), "x")
+    assert keys is not None
+    assert keys.values == (Fraction(1, 10), Fraction(2))

@@ -1,0 +1,70 @@
+"""`hubbub init`: what it writes can be checked at once, and says what is missing."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+import yaml
+
+from hubbub.config import examine
+from hubbub.config.template import BLANK, name_of, template
+from hubbub.core.schema import Kind
+from hubbub.engines.base import Field, Place
+from hubbub.errors import ConfigError
+
+FIELDS = (
+    Field("patient_id", "BIGINT", Kind.INTEGER), Field("on", "VARCHAR", Kind.TEXT),
+    Field("1 odd: name#", "DATE", Kind.DATE),
+    Field("flag", "BOOLEAN", Kind.BOOLEAN), Field("parts", "INTEGER[]", None), Field('"q"', "DOUBLE", Kind.REAL),
+)  # fmt: skip
+
+
+def test_the_unit_is_left_empty_and_every_column_that_can_be_asked_about_is_there() -> None:
+    text = template([("visits", "visits.parquet", FIELDS)], analyst="ana", guessed=False)
+    read = yaml.safe_load(text)["datasets"]["visits"]
+    assert read["unit"] is None
+    assert read["budget"] == {"epsilon": None}
+    assert list(read["columns"]) == ["patient_id", "on", "1 odd: name#", "flag", '"q"']
+    assert "# parts: INTEGER[]" in text
+    assert "column: patient_id" in text
+    assert text.count(BLANK) == 3
+
+
+def test_what_is_written_is_checked_and_the_blanks_are_named(tmp_path: Path) -> None:
+    (tmp_path / "v.csv").write_text("patient_id,age\n1,CANARY\n")
+    text = template([("v", "v.csv", (Field("patient_id", "text", None), Field("age", "text", None)))],
+                    analyst="ana", guessed=False)  # fmt: skip
+    (tmp_path / "hubbub.yaml").write_text(text)
+    _, problems = examine(tmp_path / "hubbub.yaml")
+    assert sorted(problem.code for problem in problems) == ["HB413", "HB418", "HB418"]
+
+
+def test_filling_in_the_blanks_is_enough(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "v.sqlite") as lite:
+        lite.execute("CREATE TABLE t (patient_id INTEGER, cost REAL)")
+    lite.close()
+    fields = (Field("patient_id", "INTEGER", Kind.INTEGER), Field("cost", "REAL", Kind.REAL))
+    text = template([("v", "sqlite:v.sqlite#t", fields)], analyst="ana", guessed=False)
+    text = text.replace(f"unit:                 {BLANK}", "unit: {column: patient_id, groups: 1, rows: 3}")
+    text = text.replace(f"epsilon:            {BLANK}", "epsilon: 1").replace("{epsilon: }", "{epsilon: 1}")
+    (tmp_path / "hubbub.yaml").write_text(text)
+    config, problems = examine(tmp_path / "hubbub.yaml")
+    assert problems == []
+    assert config is not None
+
+
+@pytest.mark.parametrize(
+    ("place", "name"),
+    [
+        (Place("csv", Path("a b-c.csv")), "a_b_c"),
+        (Place("duckdb", Path("x.duckdb"), "Stays"), "stays"),
+        (Place("csv", Path("日本.csv")), "data"),
+    ],
+)
+def test_names_are_names(place: Place, name: str) -> None:
+    assert name_of(place) == name
+
+
+def test_two_files_of_one_name_are_refused() -> None:
+    with pytest.raises(ConfigError):
+        template([("v", "a/v.csv", FIELDS), ("v", "b/v.csv", FIELDS)], analyst="ana", guessed=False)
