@@ -11,11 +11,12 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.schema import Kind
 from hubbub.sql import render
 from hubbub.sql.expressions import Expr
 from hubbub.sql.query import Order
 
-Columns = Mapping[str, NDArray[Any]]
+Columns = Mapping[str, tuple[NDArray[Any], Kind]]
 
 _LOCAL = threading.local()
 
@@ -53,10 +54,16 @@ def arrange(answers: Columns, having: Expr | None, order: Sequence[Order], limit
 
 
 def _run(answers: Columns, text: str) -> dict[str, NDArray[Any]]:
-    size = len(next(iter(answers.values())))
+    arrays = {name: array for name, (array, _) in answers.items()}
+    arrays["$row"] = np.arange(len(next(iter(arrays.values()))), dtype=np.int64)
+    casts = [
+        f"CAST({render.identifier(name)} AS {render.TYPES[kind]}) AS {render.identifier(name)}"
+        for name, (_, kind) in answers.items()
+    ]
+    casts.append('"$row"')
     connection = _connection()
-    connection.register("answers", {**answers, "$row": np.arange(size, dtype=np.int64)})
+    connection.register("arrays", arrays)
     try:
-        return dict(connection.execute(text).fetchnumpy())
+        return dict(connection.execute(f"WITH answers AS (SELECT {', '.join(casts)} FROM arrays) {text}").fetchnumpy())
     finally:
-        connection.unregister("answers")
+        connection.unregister("arrays")

@@ -11,7 +11,7 @@ from typing import Literal
 
 from hubbub.sql import render
 from hubbub.sql.candidates import Candidates
-from hubbub.sql.keys import Cells
+from hubbub.sql.keys import Groups
 from hubbub.sql.measures import Additive, Distinct, Units
 from hubbub.sql.relations import UNIT, Rel
 
@@ -31,7 +31,7 @@ class Limits:
 
 def sums(
     relation: Rel,
-    cells: Cells,
+    cells: Groups,
     measures: Sequence[Additive],
     *,
     limits: Limits | None,
@@ -60,16 +60,20 @@ class Hasher:
         return f"md5(concat_ws('|', {salt}, {texts}))"
 
 
-def _by_row(relation: Rel, cells: Cells, measures: Sequence[Additive]) -> str:
+def _by_row(relation: Rel, cells: Groups, measures: Sequence[Additive]) -> str:
     """Group by the raw keys and number the few groups afterwards: faster than numbering every row."""
-    keys = [render.expression(domain.key.expr) for domain in cells.domains]
-    outputs = [f"{text} AS k{j}" for j, text in enumerate(keys)]
+    outputs = [f"{text} AS k{j}" for j, text in enumerate(_keys(cells))]
     outputs += [f"{_row_total(measure)} AS s{i}" for i, measure in enumerate(measures)]
-    grouping = f" GROUP BY {', '.join(str(j + 1) for j in range(len(keys)))}" if keys else ""
+    grouping = f" GROUP BY {', '.join(str(j + 1) for j in range(len(cells.keys)))}" if cells.keys else ""
     inner = f"SELECT {', '.join(outputs)} FROM ({render.relation(relation)}) AS r{grouping}"
-    columns = tuple(f"g.k{j}" for j in range(len(keys)))
+    columns = tuple(f"g.k{j}" for j in range(len(cells.keys)))
     results = ", ".join(_saturated(f"g.s{i}", i) for i in range(len(measures)))
-    return f"SELECT {cells.number()} AS cell, {results} FROM ({inner}) AS g{cells.joins(columns)}"
+    found = f"SELECT {cells.cell(columns)} AS c, g.* FROM ({inner}) AS g{cells.joins(columns)}"
+    return f"SELECT {cells.shown('g.c')}, {results} FROM ({found} WHERE {cells.present(columns)}) AS g"
+
+
+def _keys(cells: Groups) -> tuple[str, ...]:
+    return tuple(render.expression(key.expr) for key in cells.keys)
 
 
 def _row_total(measure: Additive) -> str:
@@ -84,7 +88,7 @@ def _saturated(text: str, place: int) -> str:
     return f"CAST(greatest(least(coalesce({text}, 0), {SATURATION}), -{SATURATION}) AS BIGINT) AS m{place}"
 
 
-def _by_unit(relation: Rel, cells: Cells, measures: Sequence[Additive], limits: Limits, hasher: Hasher) -> str:
+def _by_unit(relation: Rel, cells: Groups, measures: Sequence[Additive], limits: Limits, hasher: Hasher) -> str:
     count = range(len(measures))
     values = [f"v{i}" for i in count]
     columns = ", ".join(["u", "c", *values])
@@ -105,18 +109,18 @@ def _by_unit(relation: Rel, cells: Cells, measures: Sequence[Additive], limits: 
         f"WHERE q.place <= {limits.rows} GROUP BY q.u, q.c)",
         *_cut(cells, limits, hasher, '"$part"'),
     ]
-    return f"WITH {', '.join(ctes)} SELECT c AS cell, {results} FROM {_uncut(cells, limits)} GROUP BY c"
+    return f"WITH {', '.join(ctes)} SELECT {cells.shown('c')}, {results} FROM {_uncut(cells, limits)} GROUP BY c"
 
 
-def _base(relation: Rel, cells: Cells, values: Sequence[str], *, every: bool) -> str:
+def _base(relation: Rel, cells: Groups, values: Sequence[str], *, every: bool) -> str:
     """Write the rows as (u, c, v0, v1, …): owner, cell and what is used of them; without `every`, where v0 is there."""
     unit = f"r.{render.identifier(UNIT)}"
-    keys = tuple(render.expression(domain.key.expr) for domain in cells.domains)
+    keys = _keys(cells)
     columns = ", ".join(f"{value} AS v{i}" for i, value in enumerate(values))
-    present = "" if every else f" AND ({values[0]}) IS NOT NULL"
+    present = cells.present(keys) + ("" if every else f" AND ({values[0]}) IS NOT NULL")
     return (
-        f'"$base" AS NOT MATERIALIZED (SELECT {unit} AS u, {cells.number()} AS c, {columns} '
-        f"FROM ({render.relation(relation)}) AS r{cells.joins(keys)} WHERE {unit} IS NOT NULL{present})"
+        f'"$base" AS NOT MATERIALIZED (SELECT {unit} AS u, {cells.cell(keys)} AS c, {columns} '
+        f"FROM ({render.relation(relation)}) AS r{cells.joins(keys)} WHERE {unit} IS NOT NULL AND {present})"
     )
 
 
@@ -134,7 +138,7 @@ def _picked(columns: str, values: Sequence[str], hasher: Hasher) -> list[str]:
     ]
 
 
-def _cut(cells: Cells, limits: Limits, hasher: Hasher, pairs: str) -> list[str]:
+def _cut(cells: Groups, limits: Limits, hasher: Hasher, pairs: str) -> list[str]:
     """Write the cells that units above their limit lose; `pairs` has each unit's cells."""
     if limits.groups >= cells.size:
         return []
@@ -146,25 +150,25 @@ def _cut(cells: Cells, limits: Limits, hasher: Hasher, pairs: str) -> list[str]:
     ]
 
 
-def _uncut(cells: Cells, limits: Limits) -> str:
+def _uncut(cells: Groups, limits: Limits) -> str:
     return '"$bounded"' if limits.groups >= cells.size else '"$bounded" ANTI JOIN "$cut" USING (u, c)'
 
 
-def _values(relation: Rel, cells: Cells, value: str) -> str:
+def _values(relation: Rel, cells: Groups, value: str) -> str:
     """Write the rows of a table whose unit is the row as (c, v0)."""
-    keys = tuple(render.expression(domain.key.expr) for domain in cells.domains)
+    keys = _keys(cells)
     joined = f"({render.relation(relation)}) AS r{cells.joins(keys)}"
-    return f"SELECT {cells.number()} AS c, {value} AS v0 FROM {joined}"
+    return f"SELECT {cells.cell(keys)} AS c, {value} AS v0 FROM {joined} WHERE {cells.present(keys)}"
 
 
 def distinct(
-    relation: Rel, cells: Cells, measure: Distinct, *, limits: Limits | None, salt: str, hashing: Hash = "engine"
+    relation: Rel, cells: Groups, measure: Distinct, *, limits: Limits | None, salt: str, hashing: Hash = "engine"
 ) -> str:
     """Write the query that gives (cell, m0): how many different values the bounded rows of each cell have."""
     result = _saturated("count(DISTINCT v0)", 0)
     if limits is None:
         rows = _values(relation, cells, measure.value())
-        return f"SELECT c AS cell, {result} FROM ({rows}) WHERE v0 IS NOT NULL GROUP BY c"
+        return f"SELECT {cells.shown('c')}, {result} FROM ({rows}) WHERE v0 IS NOT NULL GROUP BY c"
     hasher = Hasher(salt, hashing)
     ctes = [
         _base(relation, cells, [measure.value()], every=False),
@@ -177,18 +181,18 @@ def distinct(
         f'SELECT u, c, v0 FROM "$order" WHERE place <= {limits.rows})',
         *_cut(cells, limits, hasher, '"$part"'),
     ]
-    return f"WITH {', '.join(ctes)} SELECT c AS cell, {result} FROM {_uncut(cells, limits)} GROUP BY c"
+    return f"WITH {', '.join(ctes)} SELECT {cells.shown('c')}, {result} FROM {_uncut(cells, limits)} GROUP BY c"
 
 
 def buckets(
-    relation: Rel, cells: Cells, candidates: Candidates, *, limits: Limits | None, salt: str, hashing: Hash = "engine"
+    relation: Rel, cells: Groups, candidates: Candidates, *, limits: Limits | None, salt: str, hashing: Hash = "engine"
 ) -> str:
     """Write the query that gives (cell, bucket, m0): how many bounded rows lie nearest to each candidate."""
     bucket = candidates.number()
     if limits is None:
         rows = _values(relation, cells, bucket)
         return (
-            f"SELECT c AS cell, v0 AS bucket, {_saturated('count(*)', 0)} "
+            f"SELECT {cells.shown('c')}, v0 AS bucket, {_saturated('count(*)', 0)} "
             f"FROM ({rows}) WHERE v0 IS NOT NULL GROUP BY c, v0"
         )
     hasher = Hasher(salt, hashing)
@@ -202,6 +206,6 @@ def buckets(
         *_cut(cells, limits, hasher, '"$part"'),
     ]
     return (
-        f"WITH {', '.join(ctes)} SELECT c AS cell, v0 AS bucket, {_saturated('count(*)', 0)} "
+        f"WITH {', '.join(ctes)} SELECT {cells.shown('c')}, v0 AS bucket, {_saturated('count(*)', 0)} "
         f"FROM {_uncut(cells, limits)} GROUP BY c, v0"
     )

@@ -6,6 +6,8 @@ from fractions import Fraction
 from hubbub.core.numbers import brief
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.threshold import Threshold
+from hubbub.mechanisms.top_k import TopK
 from hubbub.sql.bounding import Limits
 from hubbub.sql.expressions import Call, Col, Expr, Literal
 from hubbub.sql.measures import Distinct, Measure, Reach, Rows, Units
@@ -21,6 +23,7 @@ def derivation(
     reaches: Sequence[Reach],
     noised: Sequence[Noised],
     picked: Sequence[Chosen],
+    rule: Threshold | TopK | None,
 ) -> tuple[str, ...]:
     """Give the lines: relations first, then the bounding, then each measure with its noise."""
     lines = list(_relation(query.relation))
@@ -33,11 +36,18 @@ def derivation(
             f"bounding: each unit keeps at most {limits.groups} groups and {limits.rows} rows in each, in hash order"
         )
     for i, reach in enumerate(reaches):
-        lines.append(
-            f"grouping set {i}: {reach.cells:,} cells, a unit reaches {reach.touched}, {reach.rows} rows in each"
-        )
+        size = "groups to be discovered" if reach.cells >= 1 << 62 else f"{reach.cells:,} cells"
+        lines.append(f"grouping set {i}: {size}, a unit reaches {reach.touched}, {reach.rows} rows in each")
     lines += [_noise(each) for each in noised]
     lines += [_choice(each) for each in picked]
+    if isinstance(rule, Threshold):
+        passed = f"a group is shown where its noisy number of units is at least {rule.threshold}"
+        lines.append(f"{passed}: δ={brief(rule.delta)}")
+    if isinstance(rule, TopK):
+        lines.append(
+            f"the {rule.k} largest of {rule.one.candidates:,} counts, each moved by at most {rule.one.sensitivity}: "
+            f"{rule.k} selections of rate {brief(rule.one.rate)}"
+        )
     return tuple(lines)
 
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
 from hubbub.noise.source import Source
-from hubbub.sql import answers
+from hubbub.sql import answers, discover
 from hubbub.sql.aggregates.formula import Floats, Formula, spread
 from hubbub.sql.aggregates.order import Extreme, Target
 from hubbub.sql.expressions import Col, Expr
-from hubbub.sql.keys import domains_of
+from hubbub.sql.keys import Found, domains_of
 from hubbub.sql.noised import SLIP, Chosen
 from hubbub.sql.plan import Plan, counted, factor, width
 
@@ -57,12 +57,16 @@ class Estimate:
     value: NDArray[Any]
     low: Floats
     high: Floats
+    kind: Kind = Kind.REAL
 
 
 def exact(plan: Plan, tables: Tables) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
     """Scatter what the engine gave over all cells, before noise: measures (cell), histograms (cell, bucket)."""
     offsets = np.cumsum([0, *(each.size for each in plan.cells)])
-    measures = [np.zeros(plan.size, dtype=np.int64) for _ in plan.measures]
+    count = 1 + max(
+        (target for each in plan.statements for target in each.targets if each.fills == "measures"), default=-1
+    )
+    measures = [np.zeros(plan.size, dtype=np.int64) for _ in range(count)]
     histograms = [np.zeros((plan.size, each.count), dtype=np.int64) for each in plan.histograms]
     for statement in plan.statements:
         table = tables[statement.name]
@@ -76,8 +80,37 @@ def exact(plan: Plan, tables: Tables) -> tuple[tuple[Integers, ...], tuple[Integ
     return tuple(measures), tuple(histograms)
 
 
+@dataclass(frozen=True)
+class Keys:
+    """The keys of every cell that is answered: as they are shown, and as expressions over answers see them."""
+
+    size: int
+    shown: Mapping[str, NDArray[Any]]
+    typed: answers.Columns
+
+
+def declared(plan: Plan) -> Keys:
+    """Give the keys of all declared cells."""
+    shown, typed = {}, {}
+    for i, domain in enumerate(domains_of(plan.query)):
+        codes = np.concatenate([each.codes(i) for each in plan.cells])
+        shown[domain.key.name] = domain.shown[codes]
+        typed[domain.key.name] = (domain.typed[codes], domain.kind)
+    return Keys(plan.size, shown, typed)
+
+
 def finish(plan: Plan, tables: Tables, source: Source, *, raw: bool = False) -> Answer:
     """Add the noise, make the choices and the answer; `raw` leaves estimates as they fall, outside their range."""
+    if plan.top is not None:
+        return _best(plan, plan.top.sample(exact(plan, tables)[0][0], source))
+    if plan.threshold is not None:
+        (found,) = plan.groups
+        if not isinstance(found, Found):
+            raise AssertionError("groups are discovered where none are declared")
+        columns, noisy = discover.sample(found, plan.threshold, plan.measures, tables["sums0"], source)
+        named = {key.name: column for key, column in zip(found.keys, columns, strict=True)}
+        typed = {key.name: (named[key.name], key.expr.kind) for key in found.keys}
+        return present(plan, Keys(len(noisy[0]), named, typed), noisy, [], raw=raw)
     measures, histograms = exact(plan, tables)
     noisy = [noised.mechanism.sample(vector, source) for noised, vector in zip(plan.measures, measures, strict=True)]
     picked = [
@@ -87,10 +120,20 @@ def finish(plan: Plan, tables: Tables, source: Source, *, raw: bool = False) -> 
         ]
         for each in plan.choices
     ]
-    return present(plan, noisy, picked, raw=raw)
+    return present(plan, declared(plan), noisy, picked, raw=raw)
 
 
-def present(plan: Plan, noisy: Sequence[Integers], picked: Sequence[Sequence[Integers]], *, raw: bool) -> Answer:
+def _best(plan: Plan, positions: Integers) -> Answer:
+    """Show the chosen keys, the best first."""
+    shown = declared(plan).shown
+    nothing = tuple(np.full(len(positions), np.nan) for _ in plan.query.select)
+    values = tuple(shown[expr.name][positions] for _, expr in plan.query.select if isinstance(expr, Col))
+    return Answer(tuple(name for name, _ in plan.query.select), values, nothing, nothing, nothing[0])
+
+
+def present(
+    plan: Plan, keys: Keys, noisy: Sequence[Integers], picked: Sequence[Sequence[Integers]], *, raw: bool
+) -> Answer:
     """Make the answer from the noisy integers and the choices alone."""
     sums = [each.astype(np.float64) for each in noisy]
     estimates = {name: _estimate(plan, formula, sums, raw=raw) for name, formula in plan.formulas.items()}
@@ -98,29 +141,24 @@ def present(plan: Plan, noisy: Sequence[Integers], picked: Sequence[Sequence[Int
         each.choice.name: _choice(plan, each, positions, sums)
         for each, positions in zip(plan.choices, picked, strict=True)
     }
-    keys, typed = {}, {}
-    for i, domain in enumerate(domains_of(plan.query)):
-        codes = np.concatenate([each.codes(i) for each in plan.cells])
-        keys[domain.key.name] = domain.shown[codes]
-        typed[domain.key.name] = domain.typed[codes]
-    shown = _arranged(plan, {**typed, **{name: each.value for name, each in estimates.items()}})
+    shown = _arranged(plan, keys, estimates)
     columns: list[Estimate] = []
     for _, expr in plan.query.select:
-        nothing = np.full(plan.size, np.nan)
-        if isinstance(expr, Col) and expr.name in keys:
-            columns.append(Estimate(keys[expr.name], nothing, nothing))
+        nothing = np.full(keys.size, np.nan)
+        if isinstance(expr, Col) and expr.name in keys.shown:
+            columns.append(Estimate(keys.shown[expr.name], nothing, nothing))
         elif isinstance(expr, Col):
             each = estimates[expr.name]
             whole = expr.name in plan.formulas and plan.formulas[expr.name].integer and not raw
             columns.append(Estimate(each.value.astype(np.int64), each.low, each.high) if whole else each)
         else:
-            columns.append(_expression(plan, expr, typed, estimates, sums, raw=raw))
+            columns.append(_expression(plan, expr, keys, estimates, sums, raw=raw))
     return Answer(
         tuple(name for name, _ in plan.query.select),
         tuple(each.value[shown] for each in columns),
         tuple(each.low[shown] for each in columns),
         tuple(each.high[shown] for each in columns),
-        _ratio(plan, sums)[shown],
+        _ratio(plan, keys.size, sums)[shown],
     )
 
 
@@ -168,15 +206,15 @@ def _choice(plan: Plan, each: Chosen, positions: Sequence[Integers], sums: Seque
     candidates = each.choice.candidates
     shown = candidates.shown()
     value = shown[positions[0]]
-    nothing = np.full(plan.size, np.nan)
+    nothing = np.full(len(value), np.nan)
     aim = each.picks[0].aim
     if not isinstance(aim, Target | Extreme):
-        return Estimate(value, nothing, nothing)
+        return Estimate(value, nothing, nothing, candidates.expr.kind)
     noised = plan.measures[plan.place(counted(each.choice))]
     fewest = sums[plan.place(noised.measure)] - float(noised.mechanism.error(1 - SLIP))
     half = float(candidates.step) / 2
     first, last = float(shown[0]) - half, float(shown[-1]) + half
-    low, high = np.full(plan.size, first), np.full(plan.size, last)
+    low, high = np.full(len(value), first), np.full(len(value), last)
     if isinstance(aim, Extreme):
         sure = fewest >= aim.depth
         if aim.largest:
@@ -195,7 +233,7 @@ def _choice(plan: Plan, each: Chosen, positions: Sequence[Integers], sums: Seque
 def _expression(
     plan: Plan,
     expr: Expr,
-    keys: Mapping[str, NDArray[Any]],
+    keys: Keys,
     estimates: Mapping[str, Estimate],
     sums: Sequence[Floats],
     *,
@@ -208,16 +246,16 @@ def _expression(
             moved = list(sums)
             moved[i] = sums[i] + sign * noised.deviation
             shifts.append(moved)
-    stacked: dict[str, NDArray[Any]] = {name: np.concatenate([column] * len(shifts)) for name, column in keys.items()}
+    stacked = {name: (np.tile(column, len(shifts)), kind) for name, (column, kind) in keys.typed.items()}
     for name, each in estimates.items():
         parts = [each.value] * len(shifts)
         if name in plan.formulas:
             formula = plan.formulas[name]
             places = [plan.place(measure) for measure in formula.measures]
             parts[1:] = [_value(formula, [shift[place] for place in places], raw=raw) for shift in shifts[1:]]
-        stacked[name] = np.concatenate(parts)
+        stacked[name] = (np.concatenate(parts), each.kind)
     (found,) = answers.evaluate(stacked, [expr])
-    size, nothing = plan.size, np.full(plan.size, np.nan)
+    size, nothing = keys.size, np.full(keys.size, np.nan)
     if expr.kind not in (Kind.INTEGER, Kind.REAL):
         return Estimate(found[:size], nothing, nothing)
     numeric = np.ma.filled(np.ma.asarray(found, dtype=np.float64), np.nan).reshape(len(shifts), size)
@@ -225,20 +263,21 @@ def _expression(
     return Estimate(numeric[0], numeric[0] - half, numeric[0] + half)
 
 
-def _arranged(plan: Plan, table: Mapping[str, NDArray[Any]]) -> NDArray[np.int64]:
+def _arranged(plan: Plan, keys: Keys, estimates: Mapping[str, Estimate]) -> NDArray[np.int64]:
     query = plan.query
     if query.having is None and not query.order:
-        rows = np.arange(plan.size)
+        rows = np.arange(keys.size)
         return rows if query.limit is None else rows[: query.limit]
+    table = {**keys.typed, **{name: (each.value, each.kind) for name, each in estimates.items()}}
     return answers.arrange(table, query.having, query.order, query.limit)
 
 
-def _ratio(plan: Plan, sums: Sequence[Floats]) -> Floats:
+def _ratio(plan: Plan, size: int, sums: Sequence[Floats]) -> Floats:
     """Compare the ± of the first count with 1.96·√n, the sampling error of a count of that size."""
     counts = [formula.measures[formula.count] for formula in plan.formulas.values() if formula.count is not None]
     counts += [counted(each.choice) for each in plan.choices]
     if not counts:
-        return np.full(plan.size, np.nan)
+        return np.full(size, np.nan)
     place = plan.place(counts[0])
     half = factor(plan.noise) * plan.measures[place].deviation
     return half / (1.96 * np.sqrt(np.maximum(sums[place], 1.0)))

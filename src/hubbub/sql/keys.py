@@ -41,11 +41,7 @@ class Domain:
         """The values in the type that expressions over answers see, and a NULL at the end."""
         if self.kind.numeric:
             return np.array([*map(float, self.values), np.nan])  # type: ignore[arg-type]
-        if self.kind is Kind.BOOLEAN:
-            return np.ma.masked_array([*self.values, False], mask=[False] * len(self.values) + [True])
-        if self.kind is Kind.DATE:
-            return np.array([*self.values, None], dtype="datetime64[D]")
-        if self.kind is Kind.TIMESTAMP:
+        if self.kind in (Kind.DATE, Kind.TIMESTAMP):
             return np.array([*self.values, None], dtype="datetime64[us]")
         return self.shown
 
@@ -83,7 +79,12 @@ class Cells:
         sizes = [len(domain.values) for domain in self.domains]
         return tuple(math.prod(sizes[place + 1 :]) for place in range(len(sizes)))
 
-    def number(self) -> str:
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The keys of this set."""
+        return tuple(domain.key for domain in self.domains)
+
+    def cell(self, columns: tuple[str, ...]) -> str:  # noqa: ARG002 - the joins have the numbers
         """Write the cell's number over the relations `m0`, `m1`, … of the domains."""
         terms = [f'CAST(m{j}."$i" AS BIGINT) * {stride}' for j, stride in enumerate(self.strides)]
         return " + ".join(terms) or "CAST(0 AS BIGINT)"
@@ -95,12 +96,51 @@ class Cells:
             for j, (domain, column) in enumerate(zip(self.domains, columns, strict=True))
         )
 
+    def present(self, columns: tuple[str, ...]) -> str:  # noqa: ARG002 - the joins leave out what is in no cell
+        """Write a further condition that rows of a cell fulfil."""
+        return "TRUE"
+
+    def shown(self, cell: str) -> str:
+        """Write the columns that say which cell a result is for."""
+        return f"{cell} AS cell"
+
     def codes(self, place: int) -> NDArray[np.int64]:
         """Give, for every cell, which value one of the query's keys has; −1 where this set does not have the key."""
         if place not in self.places:
             return np.full(self.size, -1)
         j = self.places.index(place)
         return np.arange(self.size) // self.strides[j] % len(self.domains[j].values)
+
+
+@dataclass(frozen=True)
+class Found:
+    """Cells that nobody declared: every combination of keys that occurs, named by its values."""
+
+    keys: tuple[Key, ...]
+
+    @property
+    def size(self) -> int:
+        """More cells than any unit reaches."""
+        return 1 << 62
+
+    def cell(self, columns: tuple[str, ...]) -> str:
+        """Write the cell as the values of its keys."""
+        return f"struct_pack({', '.join(f'k{j} := {column}' for j, column in enumerate(columns))})"
+
+    def joins(self, columns: tuple[str, ...]) -> str:  # noqa: ARG002 - nothing is looked up
+        """Write no joins."""
+        return ""
+
+    def present(self, columns: tuple[str, ...]) -> str:
+        """Write that no key is NULL."""
+        return " AND ".join(f"({column}) IS NOT NULL" for column in columns)
+
+    def shown(self, cell: str) -> str:
+        """Write the values of the keys."""
+        return ", ".join(f"{cell}.k{j} AS k{j}" for j in range(len(self.keys)))
+
+
+Groups = Cells | Found
 
 
 def domains_of(query: Query) -> tuple[Domain, ...]:

@@ -16,14 +16,17 @@ from hubbub.core import numbers
 from hubbub.core.events import Event, Together
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.sql import bounding
+from hubbub.mechanisms.threshold import Threshold
+from hubbub.mechanisms.top_k import TopK
+from hubbub.sql import bounding, discover, topk
+from hubbub.sql.aggregates import counts
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Floats, Formula, Grid, spread
 from hubbub.sql.aggregates.order import Choice, Target
 from hubbub.sql.aggregates.table import choices, formulas
 from hubbub.sql.bounding import Hash, Limits
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.explain import derivation
-from hubbub.sql.keys import Cells, cells
+from hubbub.sql.keys import Cells, Found, Groups, cells
 from hubbub.sql.measures import Additive, Distinct, Measure, Reach, Rows, sensitivity
 from hubbub.sql.noised import Chosen, Noise, Noised, chosen, mechanism
 from hubbub.sql.query import Query
@@ -74,19 +77,26 @@ class Plan:
     noise: Noise
     relation: Relation
     limits: Limits | None
-    cells: tuple[Cells, ...]
+    groups: tuple[Groups, ...]
     statements: tuple[Statement, ...]
     measures: tuple[Noised, ...]
     choices: tuple[Chosen, ...]
     histograms: tuple[Candidates, ...]
     formulas: Mapping[str, Formula]
+    threshold: Threshold | None  #: where groups are discovered: which are shown
+    top: TopK | None  #: where only the keys of the largest counts are asked for
     event: Event
     expected: tuple[Expected, ...]
     derivation: tuple[str, ...]
 
     @property
+    def cells(self) -> tuple[Cells, ...]:
+        """The cells of each grouping set, where they are known in advance."""
+        return tuple(each for each in self.groups if isinstance(each, Cells))
+
+    @property
     def size(self) -> int:
-        """How many cells are answered."""
+        """How many cells are answered, where that is known in advance."""
         return sum(each.size for each in self.cells)
 
     def place(self, measure: Measure) -> int:
@@ -118,8 +128,13 @@ def plan(
     if delta:
         numbers.delta(delta)
     relation, limits = _protection(query, groups, rows)
-    sets = cells(query)
-    task = Task(query, tuple(_reach(each, limits) for each in sets), relation, dict(weights or {}), intervals)
+    if query.top:
+        return _top(query, epsilon, relation, limits, salt, hashing)
+    if query.keys and discover.needed(query) and delta:
+        sets: tuple[Groups, ...] = (discover.groups(query),)
+    else:
+        sets = cells(query)
+    task = Task(query, sets, tuple(_reach(each, limits) for each in sets), relation, dict(weights or {}), intervals)
     rho = concentrated(epsilon, delta)
     if noise == "gaussian" and not rho > 0:
         raise ParameterError("HB553", "Gaussian noise needs a δ that leaves it room.", "Give a δ, or raise ε.")
@@ -127,24 +142,47 @@ def plan(
     found = [allot(task, kind, epsilon if kind == "laplace" else rho) for kind in kinds]
     best = min(found, key=lambda each: each.worst)
     kind = kinds[found.index(best)]
+    rule = None
+    if task.found:
+        units = next(noised for noised in best.measures if noised.measure == discover.UNITS)
+        rule = discover.threshold(units, task.reaches[0], relation, delta)
     return Plan(
-        query, epsilon, delta if kind == "gaussian" else Fraction(0), kind, relation, limits, sets,
+        query, epsilon, delta if kind == "gaussian" or rule else Fraction(0), kind, relation, limits, sets,
         _statements(query, sets, best, limits, salt, hashing), best.measures, best.choices, best.histograms,
-        best.formulas, event(best.measures, best.choices), _expected(best, kind),
-        derivation(query, relation, limits, task.reaches, best.measures, best.choices),
+        best.formulas, rule, None, _event(best, rule), _expected(best, kind),
+        derivation(query, relation, limits, task.reaches, best.measures, best.choices, rule),
     )  # fmt: skip
 
 
-def event(measures: Sequence[Noised], picked: Sequence[Chosen]) -> Event:
+def _top(query: Query, epsilon: Fraction, relation: Relation, limits: Limits | None, salt: str, hashing: Hash) -> Plan:
+    """Plan a question for the keys of the largest counts."""
+    (each,) = cells(query)
+    chosen_by = topk.measure(query)
+    wide = None if limits is None else Limits(each.size, limits.rows)
+    best = topk.selection(query, each, limits, relation, epsilon)
+    text = bounding.sums(query.relation, each, [chosen_by], limits=wide, salt=salt, hashing=hashing)
+    half = float(best.error(LEVEL))
+    return Plan(
+        query, epsilon, Fraction(0), "laplace", relation, wide, (each,),
+        (Statement("sums0", text, 0, "measures", (0,)),), (), (), (), {}, None, best, best.event,
+        tuple(Expected(name, half, None, half / TYPICAL_ROWS, "rank") for name, _ in query.select[:1]),
+        derivation(query, relation, wide, (_reach(each, wide),), (), (), best),
+    )  # fmt: skip
+
+
+def _event(allotted: "Allotted", rule: Threshold | None) -> Event:
     """Give the facts that are charged for all of a query's noise and selections."""
-    parts: list[tuple[Event, int]] = [(noised.mechanism.event, 1) for noised in measures]
-    for each in picked:
+    parts: list[tuple[Event, int]] = []
+    for noised in allotted.measures:
+        hides = rule is not None and noised.measure == discover.UNITS
+        parts.append((rule.event if rule is not None and hides else noised.mechanism.event, 1))
+    for each in allotted.choices:
         parts += each.events
     return Together(tuple(parts))
 
 
 def _statements(
-    query: Query, sets: Sequence[Cells], allotted: "Allotted", limits: Limits | None, salt: str, hashing: Hash
+    query: Query, sets: Sequence[Groups], allotted: "Allotted", limits: Limits | None, salt: str, hashing: Hash
 ) -> tuple[Statement, ...]:
     made = []
     additive: list[Additive] = []
@@ -192,7 +230,7 @@ def _protection(query: Query, groups: int | None, rows: int | None) -> tuple[Rel
     return relation, wanted
 
 
-def _reach(each: Cells, limits: Limits | None) -> Reach:
+def _reach(each: Groups, limits: Limits | None) -> Reach:
     if limits is None:
         return Reach(each.size, 1, 1)
     return Reach(each.size, min(limits.groups, each.size), limits.rows)
@@ -206,10 +244,16 @@ class Task:
     """What is to be answered, before any budget is given to it."""
 
     query: Query
+    groups: tuple[Groups, ...]
     reaches: tuple[Reach, ...]
     relation: Relation
     weights: dict[str, Fraction]
     intervals: bool
+
+    @property
+    def found(self) -> bool:
+        """Whether groups are discovered."""
+        return any(isinstance(each, Found) for each in self.groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +271,9 @@ def allot(task: Task, kind: Noise, budget: Fraction) -> Allotted:
     """Share a budget (ε, or ρ for Gaussian noise) over what the query needs."""
     aggregates = task.query.aggregates
     table = formulas(aggregates, _grid(task.reaches, budget, kind, len(aggregates)))
+    if task.found:
+        discover.check(aggregates)
+        table[discover.KEYS] = counts.of(discover.UNITS)
     wanted = choices(aggregates, sum(reach.cells for reach in task.reaches))
     names = [*table, *(choice.name for choice in wanted)]
     unknown = set(task.weights) - set(names)
@@ -330,6 +377,8 @@ def _expected(allotted: Allotted, kind: Noise) -> tuple[Expected, ...]:
     by_measure = {n.measure: n for n in allotted.measures}
     out = []
     for name, formula in allotted.formulas.items():
+        if name == discover.KEYS:
+            continue
         own = [by_measure[measure] for measure in formula.measures]
         half = factor(kind) * float(spread(formula, typical(formula), [n.deviation for n in own])[0])
         if formula.linear and len(own) == 1:

@@ -7,21 +7,22 @@ from hubbub.sql.query import Aggregate
 
 def count(aggregate: Aggregate) -> Formula:
     """Count rows, or rows where the argument is not NULL."""
-    return _of(Rows(aggregate.arguments, aggregate.where))
+    return of(Rows(aggregate.arguments, aggregate.where))
 
 
 def count_units(aggregate: Aggregate) -> Formula:
     """Count the units that have a row."""
-    return _of(Units(aggregate.where))
+    return of(Units(aggregate.where))
 
 
 def count_distinct(aggregate: Aggregate) -> Formula:
     """Count the different values of an argument."""
     (x,) = aggregate.arguments
-    return _of(Distinct(x, aggregate.where))
+    return of(Distinct(x, aggregate.where))
 
 
-def _of(measure: Rows | Units | Distinct) -> Formula:
+def of(measure: Rows | Units | Distinct) -> Formula:
+    """Give a count as it was measured."""
     typical = float(TYPICAL_ROWS)
     place = None if isinstance(measure, Distinct) else 0
     return Formula(
