@@ -48,6 +48,7 @@ class Column:
     """One column as declared.
 
     bounds   a numeric value is clamped into them; NaN becomes NULL before, ±inf is clamped like any large number
+             (of a date they are days since 1970-01-01, of a timestamp microseconds since then)
     step     the grid on which a real is summed; None: hubbub chooses it from the bounds
     values   the finite list of keys, public by declaration; the order is the order of output
     other    where values outside the list go; None: such rows vanish from groups by this column

@@ -8,7 +8,8 @@ from typing import Literal as Choice
 from sqlglot import exp
 
 from hubbub.core.schema import Bounds, Kind
-from hubbub.sql.bind_expr import apply, condition, scalar
+from hubbub.sql.bind_apply import apply
+from hubbub.sql.bind_expr import condition, scalar
 from hubbub.sql.bind_scope import Context, Scope, is_unit
 from hubbub.sql.domains import with_values
 from hubbub.sql.expressions import Col, Expr, Facts, Literal, facts
@@ -62,7 +63,7 @@ def read(ctx: Context, columns: Scope, node: exp.Expr) -> Asked:
         return _count(ctx, columns, node)
     if isinstance(node, exp.Mode):
         if node.this is None:
-            ctx.refuse(node, "HB512", "mode() needs a column.", "Write mode(x).")
+            raise ctx.refusal(node, "HB512", "mode() needs a column.", "Write mode(x).")
         return Asked(node, "mode", (scalar(ctx, columns, node.this),))
     if isinstance(node, exp.Quantile | exp.PercentileCont | exp.PercentileDisc):
         level = node.args.get("quantile") if isinstance(node, exp.Quantile) else node.args.get("expression")
@@ -77,9 +78,9 @@ def read(ctx: Context, columns: Scope, node: exp.Expr) -> Asked:
 
 def _value(ctx: Context, columns: Scope, node: exp.Expr, function: str, part: exp.Expr | None) -> Expr:
     if part is None:
-        ctx.refuse(node, "HB512", f"{quote(function)} needs a column.", "Name what it is over.")
+        raise ctx.refusal(node, "HB512", f"{quote(function)} needs a column.", "Name what it is over.")
     if isinstance(part, exp.Distinct):
-        ctx.refuse(
+        raise ctx.refusal(
             part, "HB512", f"DISTINCT inside {quote(function)} is not answered, only inside COUNT.",
             "Count distinct values, or leave DISTINCT out.",
         )  # fmt: skip
@@ -104,7 +105,7 @@ def _count(ctx: Context, columns: Scope, node: exp.Expr) -> Asked:
             else Asked(node, "count", (scalar(ctx, columns, counted),))
         )
     if len(counted.expressions) != 1:
-        ctx.refuse(
+        raise ctx.refusal(
             node,
             "HB512",
             "COUNT(DISTINCT …) is answered over one expression.",
@@ -119,7 +120,7 @@ def _named(ctx: Context, columns: Scope, node: exp.Expr) -> Asked:
     function, count = NAMED_AGGREGATES[str(node.name).lower()]
     given: Sequence[exp.Expr] = node.expressions
     if len(given) != count:
-        ctx.refuse(node, "HB512", f"{quote(str(node.name))} takes {count} arguments.", "Check its spelling.")
+        raise ctx.refusal(node, "HB512", f"{quote(str(node.name))} takes {count} arguments.", "Check its spelling.")
     if function == "quantile":
         return _quantile(ctx, columns, node, given[0], given[1])
     return Asked(node, function, tuple(_value(ctx, columns, node, function, part) for part in given))
@@ -129,7 +130,7 @@ def _quantile(ctx: Context, columns: Scope, node: exp.Expr, of: exp.Expr, level:
     found = scalar(ctx, columns, level) if isinstance(level, exp.Literal | exp.Placeholder | exp.Parameter) else None
     share = found.value if isinstance(found, Literal) else None
     if not isinstance(share, int | Fraction) or isinstance(share, bool) or not 0 <= share <= 1:
-        ctx.refuse(
+        raise ctx.refusal(
             node, "HB512", "The level of a quantile is a constant from 0 to 1.",
             "Write quantile_cont(x, 0.9); for several levels, give the list as a SELECT item of its own.",
         )  # fmt: skip
@@ -140,13 +141,13 @@ def _within_group(ctx: Context, columns: Scope, node: exp.Expr) -> Asked:
     function, terms = node.this, node.expression.expressions if isinstance(node.expression, exp.Order) else []
     fits = isinstance(function, exp.PercentileCont | exp.PercentileDisc | exp.Mode) and len(terms) == 1
     if not fits or function.args.get("expression") is not None:
-        ctx.refuse(
+        raise ctx.refusal(
             node, "HB512", "WITHIN GROUP stands after PERCENTILE_CONT, PERCENTILE_DISC or MODE, ordered by one column.",
             "Write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x).",
         )  # fmt: skip
     if isinstance(function, exp.Mode):
         if function.this is not None:
-            ctx.refuse(
+            raise ctx.refusal(
                 node, "HB512", "mode() takes its column from ORDER BY.", "Write mode() WITHIN GROUP (ORDER BY x)."
             )
         return Asked(node, "mode", (scalar(ctx, columns, terms[0].this),))
@@ -155,8 +156,8 @@ def _within_group(ctx: Context, columns: Scope, node: exp.Expr) -> Asked:
     return replace(asked, level=1 - asked.level) if turned and asked.level is not None else asked
 
 
-def levels(node: exp.Expr) -> list[exp.Expr]:
-    """Split several quantiles at once (a list of levels) into one aggregate for each level; else give the node alone."""
+def levels(node: exp.Expr) -> list[tuple[str, exp.Expr]]:
+    """Split several quantiles at once (a list of levels) into one for each level; else give the node alone."""
     for array in node.find_all(exp.Array):
         holder = array.parent
         if not isinstance(holder, exp.PercentileCont | exp.PercentileDisc | exp.Quantile | exp.Anonymous):
@@ -165,10 +166,11 @@ def levels(node: exp.Expr) -> list[exp.Expr]:
         for i in range(len(array.expressions)):
             copied = node.copy()
             inner = next(a for a in copied.find_all(exp.Array))
-            inner.replace(inner.expressions[i].copy())
-            found.append(copied)
+            level = inner.expressions[i].copy()
+            inner.replace(level)
+            found.append((str(level.this)[:20], copied))
         return found
-    return [node]
+    return [("", node)]
 
 
 # --- over the crowd ----------------------------------------------------------------------------------------------
@@ -200,7 +202,7 @@ class Crowd:
         if asked.function == "mode":
             listed = with_values(argument)
             if facts(listed).values is None:
-                self.ctx.refuse(
+                raise self.ctx.refusal(
                     asked.node, "HB515", "The mode is chosen from a list of values, and none is declared for this.",
                     "Ask the owner to declare its values, or round it into buckets: mode(floor(x / 10)).",
                 )  # fmt: skip
@@ -218,12 +220,12 @@ class Crowd:
 def bounded(ctx: Context, node: exp.Expr, function: str, argument: Expr) -> Expr:
     """Accept a number whose bounds are known and of use."""
     if not argument.kind.numeric:
-        ctx.refuse(
+        raise ctx.refusal(
             node, "HB508", f"{quote(function)} is over numbers; this is a {argument.kind.value}.", "Count it instead."
         )
     known = facts(argument).bounds
     if known is None or max(abs(known.low), abs(known.high)) > WIDEST:
-        ctx.refuse(
+        raise ctx.refusal(
             node, "HB515", f"{quote(function)} needs bounds, and none of use are known for this expression.",
             "Ask the owner to declare bounds, or clamp it yourself: GREATEST(0, LEAST(x, 100)).",
         )  # fmt: skip
@@ -251,7 +253,7 @@ class Inside:
         found = read(self.ctx, self.columns, node)
         function = _INNER.get(found.function)
         if function is None:
-            self.ctx.refuse(
+            raise self.ctx.refusal(
                 node, "HB512", f"{quote(found.function)} is not computed inside one unit.",
                 "There, COUNT, SUM, AVG, MIN and MAX are.",
             )  # fmt: skip

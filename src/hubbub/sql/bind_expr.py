@@ -2,27 +2,29 @@
 
 import re
 from collections.abc import Callable
-from datetime import date, datetime
 from fractions import Fraction
 
 from sqlglot import exp
 
-from hubbub.core.schema import Kind, Value
-from hubbub.sql import dates
+from hubbub.core.schema import Kind
+from hubbub.sql import dates, ranges
+from hubbub.sql.bind_apply import (
+    MAX_SHIFT,
+    NULL,
+    apply,
+    as_moment,
+    boolean,
+    dated_literal,
+    literal,
+    null,
+    parameter,
+    whole_number,
+)
 from hubbub.sql.bind_scope import Context, Scope, resolve
 from hubbub.sql.expressions import Expr, Literal
-from hubbub.sql.functions import FUNCTIONS, build
 from hubbub.sql.nodes import AGGREGATES, NAMED, NAMED_AGGREGATES, ODD_AGGREGATES, PARTS, SPELLED
 from hubbub.sql.parse import quote
-from hubbub.sql.rules import MAX_PLACES
 
-MAX_LIST = 1_000
-MAX_WILDCARDS = 8
-MAX_SHIFT = {"year": 200, "quarter": 800, "month": 2_400, "week": 10_400, "day": 73_000, "hour": 10**6,
-             "minute": 10**8, "second": 10**9}  # fmt: skip
-
-_NUMBER = re.compile(r"(\d{1,40})(\.\d{0,40})?([eE][+-]?\d{1,3})?", re.ASCII)
-_NULL = Literal(None, Kind.BOOLEAN)
 _FALSE = Literal(False, Kind.BOOLEAN)  # noqa: FBT003
 
 _DType = exp.DType
@@ -33,26 +35,6 @@ _TYPES: dict[exp.DType, tuple[str, int]] = {
     _DType.DATE: ("to_date", 0), _DType.TIMESTAMP: ("to_timestamp", 0), _DType.TIMESTAMPNTZ: ("to_timestamp", 0),
     _DType.DATETIME: ("to_timestamp", 0), _DType.BOOLEAN: ("to_boolean", 0),
 }  # fmt: skip
-
-#: Functions whose arguments meet in one kind; text constants beside dates are read as dates.
-_MEETING = frozenset(
-    {
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "is_distinct",
-        "in",
-        "between",
-        "nullif",
-        "coalesce",
-        "greatest",
-        "least",
-        "case",
-    }
-)
 
 
 def scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
@@ -66,7 +48,7 @@ def scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
         return apply(ctx, node, name, args)
     if type(node) in AGGREGATES or isinstance(node, ODD_AGGREGATES):
         return _aggregate(ctx, scope, node)
-    ctx.refuse(
+    raise ctx.refusal(
         node, "HB503", f"{quote(node.key.upper())} cannot stand in an expression here.",
         "Write columns, constants and functions of the list.",
     )  # fmt: skip
@@ -76,186 +58,11 @@ def condition(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     """Bind an expression that must be true or false."""
     found = scalar(ctx, scope, node)
     if found.kind is not Kind.BOOLEAN:
-        ctx.refuse(
-            node, "HB508", f"A condition is true or false; this is a {found.kind.value}.",
+        raise ctx.refusal(
+            node, "HB508", f"A condition is true or false; this is of kind {found.kind.value}.",
             "Compare it with something, such as x <> 0 or x IS NOT NULL.",
         )  # fmt: skip
     return found
-
-
-def apply(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> Expr:
-    """Apply a function of the list to bound arguments, or say why it does not fit."""
-    if name in _MEETING:
-        args = _met(ctx, node, name, args)
-    if any(isinstance(arg, Literal) and arg.value is None for arg in args) and name not in ("case", "coalesce"):
-        ctx.refuse(
-            node, "HB508", "NULL as a constant makes the whole expression NULL.", "Write IS NULL or IS NOT NULL."
-        )
-    _sensible(ctx, node, name, args)
-    found = build(name, tuple(args))
-    if found is None:
-        constant = FUNCTIONS[name].constant
-        if any(i < len(args) and not isinstance(args[i], Literal) for i in constant):
-            ctx.refuse(
-                node, "HB508", f"{quote(name)} takes constants here, not columns.",
-                "Write the values; a list that depends on data can be a public table joined to.",
-            )  # fmt: skip
-        kinds = ", ".join(arg.kind.value for arg in args)
-        ctx.refuse(
-            node, "HB508", f"{quote(name)} cannot be applied to ({kinds}).",
-            "Convert with CAST(x AS …), or check which columns are meant.",
-        )  # fmt: skip
-    ctx.weigh(found, node)
-    return found
-
-
-def _met(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> list[Expr]:
-    """Give NULLs the kind of their neighbours, read text constants beside dates as dates, and let dates meet times."""
-    values = [i for i in range(len(args)) if name != "case" or i % 2 == 1 or i == len(args) - 1]
-    kinds = {args[i].kind for i in values if not (isinstance(args[i], Literal) and args[i] == _NULL)}
-    dated = kinds & {Kind.DATE, Kind.TIMESTAMP}
-    met = list(args)
-    for i in values:
-        arg = args[i]
-        if isinstance(arg, Literal) and arg.value is None and kinds:
-            met[i] = Literal(None, next(iter(kinds)) if len(kinds) == 1 else _widest(kinds))
-        elif dated and isinstance(arg, Literal) and isinstance(arg.value, str):
-            met[i] = _dated_literal(ctx, node, arg.value, dated)
-    if {arg.kind for i, arg in enumerate(met) if i in values} == {Kind.DATE, Kind.TIMESTAMP}:
-        for i in values:
-            if met[i].kind is Kind.DATE:
-                met[i] = _as_moment(ctx, node, met[i])
-    return met
-
-
-def _widest(kinds: set[Kind]) -> Kind:
-    return next((k for k in (Kind.REAL, Kind.TIMESTAMP, Kind.TEXT) if k in kinds), Kind.REAL)
-
-
-def _as_moment(ctx: Context, node: exp.Expr, arg: Expr) -> Expr:
-    if isinstance(arg, Literal):
-        at = arg.value
-        moment = datetime(at.year, at.month, at.day) if isinstance(at, date) else None  # noqa: DTZ001
-        return Literal(moment, Kind.TIMESTAMP)
-    return apply(ctx, node, "to_timestamp", [arg])
-
-
-def _dated_literal(ctx: Context, node: exp.Expr, text: str, dated: set[Kind]) -> Literal:
-    for kind in (Kind.DATE, Kind.TIMESTAMP):
-        value = dates.read(text, kind)
-        if value is not None and (kind is Kind.DATE or Kind.TIMESTAMP in dated):
-            return Literal(value, kind)
-    ctx.refuse(
-        node, "HB508", f"{quote(text)} is not a date of the form 2024-02-29 (or a time 2024-02-29 12:30:00).",
-        "Write it in that form; compare a DATE with a date without a time.",
-    )  # fmt: skip
-
-
-def _sensible(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> None:
-    """Hold constants that steer a function inside the limits in which it is total and quick."""
-    constants = [arg.value if isinstance(arg, Literal) else None for arg in args]
-    wrong = ""
-    match name, constants[1:]:
-        case "round", [int(places)] if abs(places) > MAX_PLACES:
-            wrong = f"numbers are rounded to at most {MAX_PLACES} places"
-        case "substr", [int(start), *rest] if start < 1 or any(
-            isinstance(n, int) and not 0 <= n <= 10**6 for n in rest
-        ):
-            wrong = "a part of a text begins at 1 or later and has a length from 0 to 1,000,000"
-        case "substr" | "left" | "right", [int(n), *_] if not 0 <= n <= 10**6:
-            wrong = "a length is from 0 to 1,000,000"
-        case "width_bucket", [low, high, int(count)] if not (_less(low, high) and 1 <= count <= 10**6):
-            wrong = "the ends of the buckets must rise, and there are 1 to 1,000,000 of them"
-        case "like", [str(pattern)] if "\\" in pattern:
-            wrong = "a backslash in a pattern means different things in different dialects"
-        case "like", [str(pattern)] if pattern.count("%") > MAX_WILDCARDS:
-            wrong = f"a pattern has at most {MAX_WILDCARDS} signs %"
-        case "in", rest if len(rest) > MAX_LIST:
-            wrong = f"a list has at most {MAX_LIST} values; a longer one can be a public table joined to"
-        case "day_shift", [int(days)] if abs(days) > MAX_SHIFT["day"]:
-            wrong = "dates are moved by at most 200 years"
-    if wrong:
-        ctx.refuse(node, "HB508", f"This is outside what {quote(name)} takes: {wrong}.", "Change the constant.")
-
-
-def _less(low: Value | None, high: Value | None) -> bool:
-    return isinstance(low, int | Fraction) and isinstance(high, int | Fraction) and float(low) < float(high)
-
-
-# --- constants ---------------------------------------------------------------------------------------------------
-
-
-def _literal(ctx: Context, _: Scope, node: exp.Expr) -> Expr:
-    text = str(node.this)
-    if node.args.get("is_string"):
-        return Literal(text, Kind.TEXT)
-    found = _NUMBER.fullmatch(text)
-    if not found:
-        ctx.refuse(node, "HB508", f"{quote(text)} is not a number of reasonable length.", "Write fewer digits.")
-    value = Fraction(text)
-    if found[2] is None and found[3] is None:
-        return _whole_number(ctx, node, int(text))
-    if value > Fraction(10) ** 300:
-        ctx.refuse(node, "HB508", f"{quote(text)} is too large.", "Numbers go up to 1e300.")
-    return Literal(value, Kind.REAL)
-
-
-def _whole_number(ctx: Context, node: exp.Expr, value: int) -> Literal:
-    if int(float(value)) != value:
-        ctx.refuse(
-            node, "HB508", f"Numbers are held as doubles, and {quote(str(value))} is not one exactly.",
-            "Whole numbers are exact up to 9007199254740992; compare with a range instead.",
-        )  # fmt: skip
-    return Literal(value, Kind.INTEGER)
-
-
-def _boolean(_: Context, __: Scope, node: exp.Expr) -> Expr:
-    return Literal(bool(node.this), Kind.BOOLEAN)
-
-
-def _null(_: Context, __: Scope, ___: exp.Expr) -> Expr:
-    return _NULL
-
-
-def _parameter(ctx: Context, _: Scope, node: exp.Expr) -> Expr:
-    name = node.name if isinstance(node, exp.Placeholder) else str(node.this.name)
-    style = "$" if name else "?"
-    if ctx.style not in (None, style):
-        ctx.refuse(node, "HB509", "Both ? and $1 are used for parameters.", "Use one of them throughout.")
-    ctx.style = style
-    place = int(name) if name.isdecimal() and len(name) < 6 else len(ctx.parameters_used) + 1 if not name else 0
-    if not 1 <= place <= len(ctx.parameters):
-        ctx.refuse(
-            node, "HB509", f"There is no value for this parameter: {len(ctx.parameters)} were handed in.",
-            "Hand in one value for each ? or for $1, $2, …",
-        )  # fmt: skip
-    ctx.parameters_used.add(place)
-    return constant(ctx, node, ctx.parameters[place - 1])
-
-
-def constant(ctx: Context, node: exp.Expr, value: object) -> Literal:
-    """Take a value that was handed in beside the text."""
-    match value:
-        case bool():
-            return Literal(value, Kind.BOOLEAN)
-        case int():
-            return _whole_number(ctx, node, value)
-        case Fraction() if abs(value) <= Fraction(10) ** 300:
-            return Literal(value, Kind.REAL)
-        case str() if "\0" not in value and len(value) <= 10_000 and _encodes(value):
-            return Literal(value, Kind.TEXT)
-        case datetime() if value.tzinfo is None:
-            return Literal(value, Kind.TIMESTAMP)
-        case date() if not isinstance(value, datetime):
-            return Literal(value, Kind.DATE)
-    ctx.refuse(
-        node, "HB509", f"A parameter of type {type(value).__name__} cannot be used, or not with this value.",
-        "Hand in a bool, int, Fraction, str, date or a datetime without zone, of moderate size.",
-    )  # fmt: skip
-
-
-def _encodes(text: str) -> bool:
-    return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 # --- names -------------------------------------------------------------------------------------------------------
@@ -263,10 +70,10 @@ def _encodes(text: str) -> bool:
 
 def _column(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
-        ctx.refuse(node, "HB503", "A star cannot stand in an expression.", "Name a column.")
+        raise ctx.refusal(node, "HB503", "A star cannot stand in an expression.", "Name a column.")
     found = resolve(ctx, scope, node)
     if found.col is None:
-        ctx.refuse(
+        raise ctx.refusal(
             node, "HB516", f"{quote(found.name)} says whose a row is, so it cannot be used in an expression.",
             "It can be counted (COUNT(DISTINCT …)), joined on, and grouped by inside a sub-query.",
         )  # fmt: skip
@@ -276,7 +83,7 @@ def _column(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 
 def _aggregate(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     if scope.aggregate is None:
-        ctx.refuse(
+        raise ctx.refusal(
             node, "HB512", f"An aggregate cannot stand in {scope.place}.",
             "Aggregates stand in SELECT, HAVING and ORDER BY; for one per person, use a sub-query grouped by the unit.",
         )  # fmt: skip
@@ -291,7 +98,7 @@ def _named(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     if name == "date_part" and len(given) == 2 and isinstance(given[0], exp.Literal):
         return _part(ctx, scope, node, str(given[0].this), given[1])
     if name not in NAMED:
-        ctx.refuse(
+        raise ctx.refusal(
             node, "HB504", f"{quote(str(node.name))} is not on the list of functions.",
             "Every function on the list gives an answer or NULL on any value, never an error; see the manual.",
         )  # fmt: skip
@@ -315,7 +122,7 @@ def _sum(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     a, b = scalar(ctx, scope, left), scalar(ctx, scope, right)
     if a.kind is Kind.DATE and b.kind is Kind.INTEGER:
         if not (isinstance(b, Literal) and isinstance(b.value, int)):
-            ctx.refuse(node, "HB508", "Dates are moved by a constant number of days.", "Write the number.")
+            raise ctx.refusal(node, "HB508", "Dates are moved by a constant number of days.", "Write the number.")
         return apply(ctx, node, "day_shift", [a, Literal(sign * b.value, Kind.INTEGER)])
     if sign == -1 and a.kind is b.kind is Kind.DATE:
         return apply(ctx, node, "days_between", [a, b])
@@ -327,7 +134,7 @@ def _shifted(ctx: Context, node: exp.Expr, moved: Expr, interval: exp.Interval, 
     unit = str(interval.args["unit"].name).lower().removesuffix("s") if interval.args.get("unit") else ""
     text = str(amount.this) if isinstance(amount, exp.Literal) else ""
     if unit not in MAX_SHIFT or not re.fullmatch(r"-?\d{1,10}", text, re.ASCII) or abs(int(text)) > MAX_SHIFT[unit]:
-        ctx.refuse(
+        raise ctx.refusal(
             node, "HB508", "This interval is not a constant number of years, quarters, …, seconds up to 200 years.",
             "Write, for example, d + INTERVAL 3 MONTH.",
         )  # fmt: skip
@@ -353,7 +160,7 @@ def _log(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
         return apply(ctx, node, "log10", [scalar(ctx, scope, node.this)])
     base = str(node.this.this) if isinstance(node.this, exp.Literal) else ""
     if base not in ("2", "10"):
-        ctx.refuse(node, "HB504", "Logarithms are to base e, 2 or 10.", "Write ln(x) / ln(b).")
+        raise ctx.refusal(node, "HB504", "Logarithms are to base e, 2 or 10.", "Write ln(x) / ln(b).")
     return apply(ctx, node, "log" + base, [scalar(ctx, scope, node.expression)])
 
 
@@ -382,7 +189,7 @@ def _is(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
         truth = tested if against.this else apply(ctx, node, "not", [tested])
         found = apply(ctx, node, "coalesce", [truth, _FALSE])
     else:
-        ctx.refuse(node, "HB503", "IS stands before NULL, TRUE or FALSE.", "Compare with =.")
+        raise ctx.refusal(node, "HB503", "IS stands before NULL, TRUE or FALSE.", "Compare with =.")
     return apply(ctx, node, "not", [found]) if node.args.get("negate") else found
 
 
@@ -394,7 +201,7 @@ def _in(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 
 def subquery(ctx: Context, _: Scope, node: exp.Expr) -> Expr:
     """Refuse a sub-query inside an expression."""
-    ctx.refuse(
+    raise ctx.refusal(
         node, "HB514", "A sub-query inside an expression would compare one person's row with other people's.",
         "Join with a public table or, on the unit, with a private one; what is an aggregate is asked by itself.",
     )  # fmt: skip
@@ -405,7 +212,7 @@ def _like(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     if isinstance(node, exp.ILike):
         if isinstance(pattern, Literal) and isinstance(pattern.value, str):
             if not pattern.value.isascii():
-                ctx.refuse(node, "HB508", "ILIKE takes a pattern of ASCII characters.", "Use LIKE on lower(x).")
+                raise ctx.refusal(node, "HB508", "ILIKE takes a pattern of ASCII characters.", "Use LIKE on lower(x).")
             pattern = Literal(pattern.value.lower(), Kind.TEXT)
         text = apply(ctx, node, "lower", [text])
     found = apply(ctx, node, "like", [text, pattern])
@@ -422,12 +229,12 @@ def _case(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
             args.append(apply(ctx, branch, "eq", [operand, scalar(ctx, scope, branch.this)]))
         args.append(scalar(ctx, scope, branch.args["true"]))
     default = node.args.get("default")
-    return apply(ctx, node, "case", [*args, _NULL if default is None else scalar(ctx, scope, default)])
+    return apply(ctx, node, "case", [*args, NULL if default is None else scalar(ctx, scope, default)])
 
 
 def _if(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     default = node.args.get("false")
-    otherwise = _NULL if default is None else scalar(ctx, scope, default)
+    otherwise = NULL if default is None else scalar(ctx, scope, default)
     return apply(
         ctx, node, "case", [condition(ctx, scope, node.this), scalar(ctx, scope, node.args["true"]), otherwise]
     )
@@ -456,19 +263,22 @@ def _cast(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     kind = node.args["to"]
     name, bits = _TYPES.get(kind.this, ("", 0))
     if not name or kind.expressions:
-        ctx.refuse(
+        raise ctx.refusal(
             node, "HB504", f"CAST to {quote(kind.sql())} is not on the list.",
             "Cast to INTEGER, BIGINT, DOUBLE, VARCHAR, DATE, TIMESTAMP or BOOLEAN; use round(x, 2) for decimals.",
         )  # fmt: skip
     arg = scalar(ctx, scope, node.this)
+    if isinstance(arg, Literal) and isinstance(arg.value, Fraction) and name == "to_integer":
+        # a constant is a DECIMAL to SQL, which rounds half away from zero
+        return whole_number(ctx, node, int(ranges.away(arg.value)))
     if isinstance(arg, Literal) and isinstance(arg.value, str) and name in ("to_date", "to_timestamp"):
         return _constant_date(ctx, node, arg.value, Kind.DATE if name == "to_date" else Kind.TIMESTAMP)
     return apply(ctx, node, name, [arg, Literal(bits, Kind.INTEGER)] if bits else [arg])
 
 
 def _constant_date(ctx: Context, node: exp.Expr, text: str, kind: Kind) -> Literal:
-    found = _dated_literal(ctx, node, text, {kind})
-    moved = _as_moment(ctx, node, found) if kind is Kind.TIMESTAMP and found.kind is Kind.DATE else found
+    found = dated_literal(ctx, node, text, {kind})
+    moved = as_moment(ctx, node, found) if kind is Kind.TIMESTAMP and found.kind is Kind.DATE else found
     return moved if isinstance(moved, Literal) else found
 
 
@@ -479,14 +289,16 @@ def _extract(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 def _part(ctx: Context, scope: Scope, node: exp.Expr, part: str, of: exp.Expr) -> Expr:
     name = PARTS.get(part.lower())
     if name is None:
-        ctx.refuse(node, "HB504", f"{quote(part)} is not a known part of a date.", f"Known: {', '.join(PARTS)}.")
+        raise ctx.refusal(node, "HB504", f"{quote(part)} is not a known part of a date.", f"Known: {', '.join(PARTS)}.")
     return apply(ctx, node, name, [scalar(ctx, scope, of)])
 
 
 def _unit_of_time(ctx: Context, node: exp.Expr) -> Literal:
     unit = str(node.args["unit"].name).lower() if node.args.get("unit") is not None else ""
     if unit not in dates.UNITS:
-        ctx.refuse(node, "HB504", f"{quote(unit)} is not a known unit of time.", f"Known: {', '.join(dates.UNITS)}.")
+        raise ctx.refusal(
+            node, "HB504", f"{quote(unit)} is not a known unit of time.", f"Known: {', '.join(dates.UNITS)}."
+        )
     return Literal(unit, Kind.TEXT)
 
 
@@ -496,13 +308,15 @@ def _date_trunc(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 
 def _date_diff(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     if not node.args.get("date_part_boundary"):
-        ctx.refuse(node, "HB504", "date_diff is read in DuckDB's spelling alone.", "Subtract two dates for days.")
+        raise ctx.refusal(
+            node, "HB504", "date_diff is read in DuckDB's spelling alone.", "Subtract two dates for days."
+        )
     ends = [scalar(ctx, scope, node.expression), scalar(ctx, scope, node.this)]
     return apply(ctx, node, "date_diff", [_unit_of_time(ctx, node), *ends])
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[[Context, Scope, exp.Expr], Expr]] = {
-    exp.Literal: _literal, exp.Boolean: _boolean, exp.Null: _null, exp.Placeholder: _parameter, exp.Parameter: _parameter,
+    exp.Literal: literal, exp.Boolean: boolean, exp.Null: null, exp.Placeholder: parameter, exp.Parameter: parameter,
     exp.Column: _column, exp.Paren: _paren, exp.Add: _sum, exp.Sub: _sum, exp.Neg: _negative, exp.Div: _division,
     exp.Log: _log, exp.And: _chain, exp.Or: _chain, exp.NullSafeEQ: _is_not_distinct, exp.Is: _is, exp.In: _in,
     exp.Like: _like, exp.ILike: _like, exp.Case: _case, exp.If: _if, exp.Coalesce: _several("coalesce"),

@@ -19,19 +19,18 @@ Place = Callable[[exp.Expr], int]
 
 
 def groups(
-    ctx: Context, scope: Scope, node: exp.Select, items: Sequence[tuple[str, exp.Expr]]
+    ctx: Context, scope: Scope, node: exp.Select, items: Sequence[exp.Expr]
 ) -> tuple[tuple[tuple[str, Expr], ...], Sets]:
     """Bind the keys of GROUP BY, each with a name, and list the grouping sets as places among them."""
     clause = node.args.get("group")
     if clause is None:
         return (), ((),)
-    named = [exp.alias_(part.copy(), name, quoted=True) for name, part in items]
     keys: dict[Expr, tuple[int, str]] = {}
 
     def place(part: exp.Expr) -> int:
-        target = referred(ctx, scope, part, named, alias_first=False)
+        target = referred(ctx, scope, part, items, alias_first=False)
         if is_unit(ctx, scope, target):
-            ctx.refuse(
+            raise ctx.refusal(
                 part, "HB516", "Groups of one person each cannot be released.",
                 "Group by the unit inside a sub-query, and ask about the people as a crowd outside it.",
             )  # fmt: skip
@@ -39,17 +38,19 @@ def groups(
         return keys.setdefault(expr, (len(keys), ctx.name("key")))[0]
 
     if clause.args.get("all"):
-        parts = [unaliased(item) for item in named if not has_aggregate(item)]
+        parts = [unaliased(item) for item in items if not has_aggregate(item)]
         sets = [tuple(dict.fromkeys(place(part) for part in parts))]
     else:
         choices = [_choices(ctx, part, place) for part in clause.expressions]
         if _count(choices) > MAX_SETS:
-            ctx.refuse(clause, "HB518", f"More than {MAX_SETS} grouping sets.", "Use fewer columns in CUBE.")
+            raise ctx.refusal(clause, "HB518", f"More than {MAX_SETS} grouping sets.", "Use fewer columns in CUBE.")
         sets = [tuple(dict.fromkeys(itertools.chain(*chosen))) for chosen in itertools.product(*choices)]
     if len({frozenset(chosen) for chosen in sets}) < len(sets):
-        ctx.refuse(clause, "HB503", "The same grouping set is asked for twice, and would be paid twice.", "Remove one.")
+        raise ctx.refusal(
+            clause, "HB503", "The same grouping set is asked for twice, and would be paid twice.", "Remove one."
+        )
     if len(keys) > MAX_KEYS:
-        ctx.refuse(clause, "HB518", f"More than {MAX_KEYS} expressions in GROUP BY.", "Group by fewer.")
+        raise ctx.refusal(clause, "HB518", f"More than {MAX_KEYS} expressions in GROUP BY.", "Group by fewer.")
     return tuple((name, expr) for expr, (_, name) in keys.items()), tuple(tuple(sorted(chosen)) for chosen in sets)
 
 
@@ -67,7 +68,7 @@ def _choices(ctx: Context, part: exp.Expr, place: Place) -> list[tuple[int, ...]
     if isinstance(part, exp.Cube):
         members = [_member(inner, place) for inner in part.expressions]
         if len(members) > 6:
-            ctx.refuse(part, "HB518", "CUBE of more than 6 columns.", "Write the GROUPING SETS that you need.")
+            raise ctx.refusal(part, "HB518", "CUBE of more than 6 columns.", "Write the GROUPING SETS that you need.")
         masks = itertools.product((True, False), repeat=len(members))
         return [tuple(itertools.chain(*(m for m, used in zip(members, mask, strict=True) if used))) for mask in masks]
     if isinstance(part, exp.GroupingSets):

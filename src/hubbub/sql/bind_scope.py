@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NoReturn
 
 from sqlglot import exp
 
 from hubbub.core.schema import Kind, Table, Value
 from hubbub.core.unit import Relation
+from hubbub.errors import QueryError
 from hubbub.sql.expressions import Call, Col, Expr, Facts
 from hubbub.sql.parse import Text, quote
 from hubbub.sql.relations import Rel
@@ -18,7 +18,8 @@ MAX_SCANS = 16
 #: How often the rendered text repeats what a function is applied to.
 _REPEATS = {
     "div": 2, "mod": 2, "intdiv": 2, "sqrt": 2, "ln": 2, "log10": 2, "log2": 2, "power": 4, "width_bucket": 5,
-    "nullif": 2, "to_date": 5, "to_timestamp": 5, "date_shift": 5, "day_shift": 5, "exp": 2, "to_real": 2, "to_float": 2,
+    "nullif": 2, "to_date": 5, "to_timestamp": 5, "date_shift": 5, "day_shift": 5, "exp": 2, "to_real": 2,
+    "to_float": 2,
 }  # fmt: skip
 
 
@@ -80,9 +81,9 @@ class Context:
     scans: int = 0
     _count: int = 0
 
-    def refuse(self, place: exp.Expr | int | None, code: str, reason: str, remedy: str) -> NoReturn:
+    def refusal(self, place: exp.Expr | int | None, code: str, reason: str, remedy: str) -> QueryError:
         """Refuse the query at a place of its text."""
-        self.text.refuse(place, code, reason, remedy)
+        return self.text.refusal(place, code, reason, remedy)
 
     def name(self, stem: str) -> str:
         """Give a name that nothing else in this query has."""
@@ -99,7 +100,7 @@ class Context:
         """Measure an expression with everything that its columns are made of; refuse it if it is out of measure."""
         weight = self._weight(expr)
         if weight > MAX_WEIGHT:
-            self.refuse(
+            raise self.refusal(
                 node, "HB518", "This expression is too large once every step of it is made safe.",
                 "Break it into several queries, or simplify it.",
             )  # fmt: skip
@@ -144,7 +145,7 @@ def find(ctx: Context, scope: Scope, node: exp.Column) -> Visible | None:
         exact = [column for column in found if column.name == str(name.this)]
         if len(exact) == 1 and len({column.name for column in found}) > 1:
             return exact[0]
-        ctx.refuse(
+        raise ctx.refusal(
             node, "HB507", f"{quote(node.sql())} could mean several columns.",
             "Write the table before it (t.name), or quote the exact name.",
         )  # fmt: skip
@@ -158,7 +159,7 @@ def resolve(ctx: Context, scope: Scope, node: exp.Column) -> Visible:
         return found
     tables = sorted({column.table for column in scope.columns if column.table})
     known = ", ".join(sorted({column.name for column in scope.columns})[:12])
-    ctx.refuse(
+    raise ctx.refusal(
         node, "HB506", f"There is no column {quote(str(node.name))} in {scope.place}.",
         f"Columns of {', '.join(tables)[:80] or 'it'}: {known[:300]}." if known else "Check its spelling.",
     )  # fmt: skip

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from hubbub.core.schema import Bounds, Kind
 
-EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a TIMESTAMP has no zone
+EPOCH = datetime(1970, 1, 1)
 DAY = 86_400_000_000  #: microseconds
 FIRST, LAST = date(1, 1, 1), date(9999, 12, 31)
 _FIRST_MOMENT, _LAST_MOMENT = datetime.min, datetime.max
@@ -48,7 +48,7 @@ def floor_to(unit: str, value: date) -> datetime:
     >>> floor_to("quarter", date(2024, 5, 6)), floor_to("week", date(2024, 5, 8))
     (datetime.datetime(2024, 4, 1, 0, 0), datetime.datetime(2024, 5, 6, 0, 0))
     """
-    at = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)  # noqa: DTZ001
+    at = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
     midnight = at.replace(hour=0, minute=0, second=0, microsecond=0)
     match unit:
         case "year":

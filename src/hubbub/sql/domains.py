@@ -8,38 +8,43 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from fractions import Fraction
 
 from hubbub.core.schema import Kind, Value
 from hubbub.sql import dates
 from hubbub.sql.evaluate import Scalar, Unsure, evaluate, public, scalar
 from hubbub.sql.expressions import Call, Col, Expr, Literal, facts
-from hubbub.sql.rules import range_of, values_of_case
+from hubbub.sql.rules import range_of, values_of_case, whole
 
 #: No list is longer.
 MOST_VALUES = 1_000_000
-#: Combinations of parts that are computed one by one; beyond, only what bounds tell is known.
-MOST_COMBINATIONS = 50_000
+#: Combinations of parts that are computed one by one for a key; beyond, only what bounds tell is known.
+MOST_COMBINATIONS = 20_000
+#: The same for a column of a sub-query, which may never be a key.
+FEW_COMBINATIONS = 2_000
 
 
-def with_values(expr: Expr) -> Expr:
+def with_values(expr: Expr, most: int = MOST_COMBINATIONS) -> Expr:
     """Give the expression with its finite list of values among its facts, where there is one."""
     if isinstance(expr, Literal) or expr.facts.values is not None:
         return expr
-    found = values(expr)
+    found = values(expr, most)
     return expr if found is None else replace(expr, facts=replace(expr.facts, values=found))
 
 
-def values(expr: Expr) -> tuple[Value, ...] | None:
-    """List every value other than NULL that an expression can take; None if there is no such list of moderate length."""
+def values(expr: Expr, most: int = MOST_COMBINATIONS) -> tuple[Value, ...] | None:
+    """List every value other than NULL that an expression can take; None if there is no list of moderate length."""
     if isinstance(expr, Call):
-        computed = _computed(expr)
+        computed = _computed(expr, most)
         if computed is not None:
             return computed
         if expr.function == "case":
-            return _branches(expr)
+            return _branches(expr, most)
         if expr.function == "date_trunc":
             return _truncated(expr)
+        if expr.function == "round":
+            return _rounded(expr)
     return _listed(expr)
 
 
@@ -56,6 +61,8 @@ def _listed(expr: Expr) -> tuple[Value, ...] | None:
     low, high = math.ceil(within.low), math.floor(within.high)
     if expr.kind is Kind.INTEGER and max(-low, high) <= 2**53:
         return tuple(range(low, high + 1))
+    if whole(expr) and max(-low, high) <= 2**53:
+        return tuple(Fraction(n) for n in range(low, high + 1))
     if expr.kind is Kind.DATE:
         first_day = dates.moment(within.low, Kind.DATE).date()
         return tuple(first_day + timedelta(days=n) for n in range(high - low + 1))
@@ -79,11 +86,11 @@ def _parts(expr: Expr, root: Expr) -> Iterator[Expr]:
         yield expr
 
 
-def _computed(expr: Call) -> tuple[Value, ...] | None:
+def _computed(expr: Call, most: int) -> tuple[Value, ...] | None:
     try:
         parts = list(dict.fromkeys(_parts(expr, expr)))
         lists = [_listed(part) or () for part in parts]
-        if math.prod(len(found) + 1 for found in lists) > MOST_COMBINATIONS:
+        if math.prod(len(found) + 1 for found in lists) > most:
             return None
         names = [f"${i}" for i in range(len(parts))]
         named = _replaced(expr, {part: Col(name, part.kind) for part, name in zip(parts, names, strict=True)})
@@ -106,15 +113,15 @@ def _replaced(expr: Expr, names: dict[Expr, Col]) -> Expr:
 
 def _in_order(found: tuple[Value, ...], kind: Kind) -> tuple[Value, ...]:
     """Sort numbers and dates; text stays in the order in which its parts were declared or written."""
-    return found if kind is Kind.TEXT else tuple(sorted(found))  # type: ignore[type-var]
+    return found if kind is Kind.TEXT else tuple(sorted(found))
 
 
-def _branches(expr: Call) -> tuple[Value, ...] | None:
+def _branches(expr: Call, most: int) -> tuple[Value, ...] | None:
     """A CASE is one of its branches, whatever its conditions are about."""
-    lists = [values(value) for value in values_of_case(expr.args)]
-    if any(found is None for found in lists):
+    lists = [values(value, most) for value in values_of_case(expr.args)]
+    if any(listed is None for listed in lists):
         return None
-    found = tuple(dict.fromkeys(value for values in lists if values is not None for value in values))
+    found = tuple(dict.fromkeys(value for listed in lists for value in listed or ()))
     return _in_order(found, expr.kind) if len(found) <= MOST_VALUES else None
 
 
@@ -125,9 +132,25 @@ def _truncated(expr: Call) -> tuple[Value, ...] | None:
         return None
     current = dates.floor_to(unit.value, dates.moment(within.low, part.kind))
     last, found = dates.moment(within.high, part.kind), list[Value]()
-    while current is not None and current <= last:
-        found.append(current)
+    following: datetime | None = current
+    while following is not None and following <= last:
+        found.append(following)
         if len(found) > MOST_COMBINATIONS:
             return None
-        current = dates.following(unit.value, current)  # type: ignore[assignment]
+        following = dates.following(unit.value, following)
     return tuple(found)
+
+
+def _rounded(expr: Call) -> tuple[Value, ...] | None:
+    """A bounded number rounded to some places: every multiple between its ends, computed as the engine does."""
+    within = range_of(expr)
+    places = expr.args[1].value if len(expr.args) > 1 and isinstance(expr.args[1], Literal) else 0
+    if within.low is None or within.high is None or not isinstance(places, int):
+        return None
+    scale = Fraction(10) ** places
+    first, last = math.floor(within.low * scale), math.ceil(within.high * scale)
+    if last - first > MOST_COMBINATIONS:
+        return None
+    size = 10.0 ** abs(places)
+    found = (float(n) / size if places >= 0 else float(n) * size for n in range(first, last + 1))
+    return tuple(Fraction(n) for n in found)

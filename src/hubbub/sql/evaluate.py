@@ -117,7 +117,7 @@ def _away(x: float) -> float:
 
 
 def _round(x: float, places: float = 0.0) -> float:
-    scale = 10.0 ** abs(places)
+    scale = float(10.0 ** abs(places))
     scaled = _away(x * scale if places >= 0 else x / scale)
     return scaled / scale if places >= 0 else scaled * scale
 
@@ -165,7 +165,7 @@ def _moment(value: Scalar) -> datetime:
     if isinstance(value, datetime):
         return value
     at = _day(value)
-    return datetime(at.year, at.month, at.day)  # noqa: DTZ001
+    return datetime(at.year, at.month, at.day)
 
 
 #: Functions of arguments that are not NULL. What is not here is not known exactly.

@@ -12,8 +12,8 @@ What holds for all of them:
 
   numbers   are DOUBLE in the engine, integers too: an integer past 2⁵³ is the nearest double
   NULL      gives NULL, except in case, coalesce, greatest, least, is_null, is_distinct, and, or
-  NaN       never reaches a comparison, a key or an aggregate: the scan turns it into NULL; where arithmetic can make one
-            (inf - inf, 0·inf, inf % x), arithmetic alone passes it on, and before any other use it becomes NULL
+  NaN       never reaches a comparison, a key or an aggregate: the scan turns it into NULL; where arithmetic can make
+            one (inf - inf, 0·inf, inf % x), arithmetic alone passes it on, and before any other use it becomes NULL
   ±inf      is a number beyond all others; overflow gives it; an aggregate clamps it like any large number
   text      is compared byte by byte, case and length are those of Unicode code points
   dates     are those of the years 1 to 9999; the scan clamps others
@@ -25,7 +25,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hubbub.core.schema import Bounds, Kind
+from hubbub.core.schema import Bounds
 from hubbub.sql import ranges, rules
 from hubbub.sql.expressions import Call, Facts, Literal
 from hubbub.sql.rules import BOOLEAN, DATE, DATED, INTEGER, REAL, TEXT, TIMESTAMP, Args, KindRule, RangeRule, StepRule
@@ -63,15 +63,17 @@ _ARITHMETIC = (
     Function("sub", rules.two_numbers, "overflow: ±inf; inf - inf: NULL", rules.difference, rules.common_step),
     Function("mul", rules.two_numbers, "overflow: ±inf; 0·inf: NULL", rules.on(ranges.multiply), rules.step_of_product),
     Function("div", rules.numbers(), "by zero: NULL; overflow: ±inf", rules.on(ranges.divide)),
-    Function("intdiv", rules.takes(INTEGER, INTEGER, gives=INTEGER), "toward zero; by zero: NULL", rules.whole_quotient),
+    Function("intdiv", rules.takes(INTEGER, INTEGER, gives=INTEGER), "toward zero; by zero: NULL",
+             rules.whole_quotient),
     Function("mod", rules.two_numbers, "dividend's sign; by zero, of ±inf: NULL", rules.on(ranges.remainder)),
     Function("neg", rules.one_number, "total", rules.on(ranges.negate), rules.step_of_first),
     Function("abs", rules.one_number, "total", rules.on(ranges.absolute), rules.step_of_first),
-    Function("sign", rules.number(INTEGER), "-1, 0 or 1", rules.fixed(-1, 1)),
-    Function("floor", rules.number(INTEGER), "±inf stays", rules.on(ranges.monotone(math.floor))),
-    Function("ceil", rules.number(INTEGER), "±inf stays", rules.on(ranges.monotone(math.ceil))),
-    Function("trunc", rules.number(INTEGER), "toward zero; ±inf stays", rules.on(ranges.monotone(math.trunc))),
-    Function("round", rules.rounded, "half away from zero; ±inf stays", rules.rounding, rules.step_of_places, frozenset({1})),
+    Function("sign", rules.number(), "-1, 0 or 1", rules.fixed(-1, 1)),
+    Function("floor", rules.number(), "±inf stays", rules.on(ranges.monotone(math.floor))),
+    Function("ceil", rules.number(), "±inf stays", rules.on(ranges.monotone(math.ceil))),
+    Function("trunc", rules.number(), "toward zero; ±inf stays", rules.on(ranges.monotone(math.trunc))),
+    Function("round", rules.rounded, "half away from zero; ±inf stays", rules.rounding, rules.step_of_places,
+             frozenset({1})),
     Function("sqrt", rules.number(), "below zero: NULL", rules.on(ranges.library(math.sqrt, Fraction(0)))),
     Function("ln", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log))),
     Function("log10", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log10))),
@@ -137,12 +139,12 @@ _DATES = (
 
 _CASTS = (
     Function("to_integer", rules.takes(_SCALAR, INTEGER, gives=INTEGER), "half to even; no number of that size: NULL",
-             constant=_ONE),
+             rules.whole_number, constant=_ONE),
     Function("to_real", rules.takes(_SCALAR, gives=REAL), "no number: NULL; of NaN: NULL", rules.as_number),
     Function("to_float", rules.takes(_SCALAR, gives=REAL), "no number, past the largest: NULL"),
     Function("to_text", rules.anything(TEXT), "an integer past 2¹²⁷: NULL"),
     Function("to_date", rules.takes((TEXT, *DATED), gives=DATE), "no date: NULL; clamped to the years 1 to 9999"),
-    Function("to_timestamp", rules.takes((TEXT, *DATED), gives=TIMESTAMP), "no time: NULL; clamped to the years 1 to 9999",
+    Function("to_timestamp", rules.takes((TEXT, *DATED), gives=TIMESTAMP), "no time: NULL; clamped likewise",
              rules.moments),
     Function("to_boolean", rules.takes(_SCALAR, gives=BOOLEAN), "zero is false; text that is no truth value: NULL"),
 )  # fmt: skip

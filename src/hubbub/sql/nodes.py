@@ -34,9 +34,9 @@ _EXPRESSIONS = {
     T.ILIKE, T.NULL, T.TRUE, T.FALSE, T.INTERVAL, T.ARRAY, T.STRING, T.NUMBER, T.IDENTIFIER, T.VAR, T.YEAR, T.REPLACE,
 }  # fmt: skip
 _TYPES = {
-    T.BOOLEAN, T.TINYINT, T.SMALLINT, T.INT, T.BIGINT, T.INT128, T.FLOAT, T.DOUBLE, T.DECIMAL, T.CHAR, T.VARCHAR, T.TEXT,
-    T.BPCHAR, T.TIMESTAMP, T.TIMESTAMPNTZ, T.TIMESTAMPTZ, T.DATETIME, T.DATE, T.TIME, T.UUID, T.NAME, T.UBIGINT, T.UINT,
-    T.USMALLINT, T.UTINYINT,
+    T.BOOLEAN, T.TINYINT, T.SMALLINT, T.INT, T.BIGINT, T.INT128, T.FLOAT, T.DOUBLE, T.DECIMAL, T.CHAR, T.VARCHAR,
+    T.TEXT, T.BPCHAR, T.TIMESTAMP, T.TIMESTAMPNTZ, T.TIMESTAMPTZ, T.DATETIME, T.DATE, T.TIME, T.UUID, T.NAME,
+    T.UBIGINT, T.UINT, T.USMALLINT, T.UTINYINT,
 }  # fmt: skip
 
 #: Kinds of token that may occur. Some only so that the node they make is refused with a better reason.
@@ -47,7 +47,7 @@ REASONS: dict[T, tuple[str, str]] = {
     T.COLLATE: ("would compare text by other rules than byte by byte", "Compare lower(x) with lower-case text."),
     T.TABLE_SAMPLE: ("takes a sample, which the noise does not allow for", "Leave it out: the answer covers all rows."),
     T.QUALIFY: ("filters by window functions, which look across people", "Use GROUP BY and HAVING."),
-    T.WINDOW: ("names a window, which looks across people", "Use GROUP BY; for each person, a sub-query grouped by the unit."),
+    T.WINDOW: ("names a window, which looks across people", "Use GROUP BY; for each person, a sub-query."),
     T.PIVOT: ("turns values into columns", "Write one aggregate with FILTER (WHERE …) for each column."),
     T.UNPIVOT: ("turns columns into rows", "Write UNION ALL of sub-queries."),
     T.COLON: ("is not answered: parameters are ? or $1", "Write ? or $1 and hand in the values in order."),
@@ -57,8 +57,8 @@ REASONS: dict[T, tuple[str, str]] = {
     T.TILDE: ("matches a regular expression", "Use LIKE with a constant pattern."),
     T.SIMILAR_TO: ("matches a regular expression", "Use LIKE with a constant pattern."),
     T.ESCAPE: ("gives LIKE an escape character", "Use starts_with, ends_with or contains."),
-    T.CURRENT_DATE: ("changes from day to day, so the answer could not be repeated", "Write the date, or use a parameter."),
-    T.CURRENT_TIMESTAMP: ("changes all the time, so the answer could not be repeated", "Write the time, or use a parameter."),
+    T.CURRENT_DATE: ("changes, so the answer could not be repeated", "Write the date, or use a parameter."),
+    T.CURRENT_TIMESTAMP: ("changes, so the answer could not be repeated", "Write the time, or use a parameter."),
     T.ANY: ("is not answered", "Write x IN (…)."),
     T.UNNEST: ("makes several rows of one", "Use a public table instead."),
 }  # fmt: skip

@@ -11,7 +11,7 @@ from typing import NoReturn
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from hubbub.errors import QueryError
 from hubbub.sql.nodes import COMMANDS, NODES, REASONS, TOKENS
@@ -64,9 +64,9 @@ class Text:
             current = current.parent
         return None
 
-    def refuse(self, place: exp.Expr | int | None, code: str, reason: str, remedy: str) -> NoReturn:
-        """Refuse the query: what, where, and what to write instead."""
-        raise QueryError(code, reason, remedy, self.position(place)) from None
+    def refusal(self, place: exp.Expr | int | None, code: str, reason: str, remedy: str) -> QueryError:
+        """Say what is refused, where it stands, and what to write instead."""
+        return QueryError(code, reason, remedy, self.position(place))
 
 
 def parse(text: str, *, dialect: str = "duckdb") -> tuple[exp.Expr, Text]:
@@ -81,7 +81,9 @@ def parse(text: str, *, dialect: str = "duckdb") -> tuple[exp.Expr, Text]:
     try:
         tokens = reader.tokenize(text)
     except TokenError:
-        source.refuse(None, "HB501", "The text cannot be cut into words: a quote or comment is left open.", "Close it.")
+        raise source.refusal(
+            None, "HB501", "The text cannot be cut into words: a quote or comment is left open.", "Close it."
+        ) from None
     _tokens(source, tokens)
     tree = _tree(source, reader, tokens)
     _shape(source, tree)
@@ -92,16 +94,16 @@ def parse(text: str, *, dialect: str = "duckdb") -> tuple[exp.Expr, Text]:
 def _characters(source: Text) -> None:
     text = source.text
     if not text.strip(_LAYOUT):
-        source.refuse(None, "HB500", "The query is empty.", "Write SELECT … FROM … .")
+        raise source.refusal(None, "HB500", "The query is empty.", "Write SELECT … FROM … .")
     if len(text) > MAX_TEXT:
-        source.refuse(
+        raise source.refusal(
             None, "HB500", f"The query has {len(text)} characters; at most {MAX_TEXT} are read.", "Shorten it."
         )
     if text.isascii() and text.isprintable():
         return
     for offset, char in enumerate(text):
         if char not in _LAYOUT and unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}:
-            source.refuse(
+            raise source.refusal(
                 offset, "HB500", f"The character U+{ord(char):04X} is not shown, so it could hide text.",
                 "Remove it; inside a string, pass the string as a parameter.",
             )  # fmt: skip
@@ -109,12 +111,14 @@ def _characters(source: Text) -> None:
 
 def _tokens(source: Text, tokens: list[Token]) -> None:
     if len(tokens) > MAX_TOKENS:
-        source.refuse(
+        raise source.refusal(
             None, "HB500", f"The query has {len(tokens)} words; at most {MAX_TOKENS} are read.", "Shorten it."
         )
     if source.text.find("/*+") >= 0 or source.text.find("/*!") >= 0:
         place = max(source.text.find("/*+"), source.text.find("/*!"))
-        source.refuse(place, "HB503", "A comment that some engines would run (/*+ or /*!) is refused.", "Remove it.")
+        raise source.refusal(
+            place, "HB503", "A comment that some engines would run (/*+ or /*!) is refused.", "Remove it."
+        )
     depth = 0
     for before, token in zip([None, *tokens], tokens, strict=False):
         kind = token.token_type
@@ -122,30 +126,32 @@ def _tokens(source: Text, tokens: list[Token]) -> None:
             _not_a_question(source, token.start, token.text)
         if kind not in TOKENS:
             reason, remedy = REASONS.get(kind, ("is not part of the SQL that is answered", ""))
-            source.refuse(
+            raise source.refusal(
                 token.start, "HB503", f"{quote(token.text)} {reason}.",
                 remedy or 'Leave it out; if it is the name of a column or table, write it in double quotes ("name").',
             )  # fmt: skip
         if before and kind in _WORDS and before.token_type in _WORDS and before.end + 1 == token.start:
             # 0x1F is read as 0 with the alias x1F, and E'…' has escapes of its own: two words must be apart
-            source.refuse(before.start, "HB501", "Two words run into each other here.", "Put a space between them.")
+            raise source.refusal(
+                before.start, "HB501", "Two words run into each other here.", "Put a space between them."
+            )
         if before and before.token_type is kind is TokenType.COMMA:
-            source.refuse(token.start, "HB501", "Between two commas there is nothing.", "Remove one.")
+            raise source.refusal(token.start, "HB501", "Between two commas there is nothing.", "Remove one.")
         if before and before.token_type in (TokenType.FROM, TokenType.JOIN) and kind is TokenType.STRING:
-            source.refuse(
+            raise source.refusal(
                 token.start, "HB505", "A string after FROM would name a file, and files cannot be read.",
                 "Name a declared table, in double quotes if need be.",
             )  # fmt: skip
         depth += (kind in _OPEN) - (kind in _CLOSE)
         if depth > MAX_NESTING:
-            source.refuse(
+            raise source.refusal(
                 token.start, "HB500", f"Brackets, sub-queries or CASE are nested more than {MAX_NESTING} deep here.",
                 "Name the inner parts in a WITH clause.",
             )  # fmt: skip
 
 
 def _not_a_question(source: Text, place: exp.Expr | int | None, word: str) -> NoReturn:
-    source.refuse(
+    raise source.refusal(
         place, "HB502", f"{quote(word)} is not a question about the data: only SELECT is answered.",
         "Ask with SELECT … FROM … GROUP BY …; what may be changed is changed by the owner, in hubbub.yaml.",
     )  # fmt: skip
@@ -162,13 +168,17 @@ def _tree(source: Text, reader: Dialect, tokens: list[Token]) -> exp.Expr:
             "Check the words before this place.", (line, column) if line and column else None,
         ) from None  # fmt: skip
     except RecursionError:
-        source.refuse(None, "HB500", "The query is nested too deeply to be read.", "Name inner parts in a WITH clause.")
+        raise source.refusal(
+            None, "HB500", "The query is nested too deeply to be read.", "Name inner parts in a WITH clause."
+        ) from None
     except (ValueError, TypeError, AttributeError, KeyError, IndexError, AssertionError):
         # sqlglot is not made for hostile text; whatever it stumbles over is no query of ours
-        source.refuse(None, "HB501", "The text is not SQL that can be read.", "Check brackets, commas and quotes.")
+        raise source.refusal(
+            None, "HB501", "The text is not SQL that can be read.", "Check brackets, commas and quotes."
+        ) from None
     statements = [statement for statement in found if statement is not None]
     if len(statements) != 1 or len(found) != 1:
-        source.refuse(
+        raise source.refusal(
             statements[1] if len(statements) > 1 else None, "HB502",
             f"{len(found)} statements are in the text; one is answered at a time.",
             "Send each by itself, without a semicolon.",
@@ -188,7 +198,7 @@ def _shape(source: Text, root: exp.Expr) -> None:
     while stack:
         node, depth = stack.pop()
         if depth > MAX_DEPTH:
-            source.refuse(
+            raise source.refusal(
                 node, "HB500", f"This expression is more than {MAX_DEPTH} steps deep.",
                 "Write long chains of OR as IN (…), and name parts in a WITH clause.",
             )  # fmt: skip
@@ -200,7 +210,7 @@ def _shape(source: Text, root: exp.Expr) -> None:
                 continue
             pinned = allowed.get(name, ())
             if pinned is not None and value not in pinned:
-                source.refuse(
+                raise source.refusal(
                     node, "HB503", f"{_called(node)} with {quote(name.strip('_').replace('_', ' '))} is not answered.",
                     "Leave that option out.",
                 )  # fmt: skip
@@ -210,16 +220,16 @@ def _shape(source: Text, root: exp.Expr) -> None:
 
 def _unknown_node(source: Text, node: exp.Expr) -> NoReturn:
     if isinstance(node, exp.Window):
-        source.refuse(
+        raise source.refusal(
             node, "HB503", "A window function lets one person's row depend on other people's rows.",
             "Use GROUP BY; for a value per person, a sub-query grouped by the unit.",
         )  # fmt: skip
     if isinstance(node, exp.Func | exp.Condition):
-        source.refuse(
+        raise source.refusal(
             node, "HB504", f"{_called(node)} is not on the list of functions.",
             "The list is in the manual; every function on it gives an answer or NULL on any value, never an error.",
         )  # fmt: skip
-    source.refuse(node, "HB503", f"{_called(node)} is not part of the SQL that is answered.", "Leave it out.")
+    raise source.refusal(node, "HB503", f"{_called(node)} is not part of the SQL that is answered.", "Leave it out.")
 
 
 def _called(node: exp.Expr) -> str:
@@ -236,7 +246,7 @@ def _nothing_lost(source: Text, tokens: list[Token], tree: exp.Expr) -> None:
             continue
         kind, last = token.token_type, before.token_type if before else None
         absorbed = (
-            # a function's name; $1; date_trunc('month', …); interval 3 day; extract(month from …); nulls last; fetch first 3 rows only
+            # a function's name; $1; date_trunc('month', …); interval 3 day; extract(month from …); nulls last
             (kind is TokenType.VAR and after and after.token_type is TokenType.L_PAREN)
             or (kind is TokenType.NUMBER and last is TokenType.PARAMETER)
             or (
@@ -251,7 +261,9 @@ def _nothing_lost(source: Text, tokens: list[Token], tree: exp.Expr) -> None:
             or (kind is TokenType.VAR and token.text.upper() in _ABSORBED)
         )
         if not absorbed:
-            source.refuse(token.start, "HB501", f"{quote(token.text)} has no meaning at this place.", "Leave it out.")
+            raise source.refusal(
+                token.start, "HB501", f"{quote(token.text)} has no meaning at this place.", "Leave it out."
+            )
 
 
 #: Words that the reader keeps as a property of a node instead of a node of their own.

@@ -22,7 +22,7 @@ def _all(exprs: Iterable[Expr | None]) -> set[str]:
 def pruned(query: Query) -> Query:
     """Give the query with scans and projections of what it needs alone."""
     bare = {key.expr.name for key in query.keys if isinstance(key.expr, Col)}
-    inside = [key.expr for key in query.keys if not isinstance(key.expr, Col)]
+    inside: list[Expr] = [key.expr for key in query.keys if not isinstance(key.expr, Col)]
     for aggregate in query.aggregates:
         inside.extend((*aggregate.arguments, *([] if aggregate.where is None else [aggregate.where])))
     used = _all(inside)

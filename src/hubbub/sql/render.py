@@ -3,10 +3,11 @@
 Every text is total: whatever the rows hold, the engine does not raise. A guard is put on the argument (`sqrt` sees NULL
 in the place of a negative number), never around the call, so it holds in whatever order the engine evaluates.
 
-NaN. Arithmetic on bounded operands makes none. Elsewhere it may (inf - inf), and a NaN is passed on by arithmetic as NULL
-would be, until something else uses the value: there, and at the root, it becomes NULL (`_clean`).
+NaN. Arithmetic on bounded operands makes none. Elsewhere it may (inf - inf), and a NaN is passed on by arithmetic as
+NULL would be, until something else uses the value: there, and at the root, it becomes NULL (`_clean`).
 """
 
+import math
 from collections.abc import Callable
 from datetime import date, datetime
 from fractions import Fraction
@@ -235,13 +236,18 @@ def relation(rel: Rel) -> str:
         case Project():
             owner = [identifier(UNIT)] if owned(rel) else []
             outputs = [f"{expression(expr)} AS {identifier(name)}" for name, expr in rel.outputs]
-            return f"SELECT {', '.join([*owner, *outputs])} FROM ({relation(rel.input)}) AS p"
+            return f"SELECT {_list(*owner, *outputs)} FROM ({relation(rel.input)}) AS p"
         case Join():
             return _join(rel)
         case Union():
             return _union(rel)
         case PerUnit():
             return _per_unit(rel)
+
+
+def _list(*outputs: str) -> str:
+    """Write a list of outputs; where nothing but the number of rows matters, a column is needed all the same."""
+    return ", ".join(outputs) or f"NULL AS {identifier('$none')}"
 
 
 def _scan(rel: Scan) -> str:
@@ -253,11 +259,13 @@ def _scan(rel: Scan) -> str:
         if table_column.name == source
     ]
     if table.unit is None or table.unit.column is None:
-        shown = ", ".join(outputs) or f"NULL AS {identifier('$none')}"
-        return f"SELECT {shown} FROM {identifier(table.name)} AS s"
+        return f"SELECT {_list(*outputs)} FROM {identifier(table.name)} AS s"
     owner = identifier(table.unit.column)
-    outputs.insert(0, f"{owner} AS {identifier(UNIT)}")
-    return f"SELECT {', '.join(outputs)} FROM {identifier(table.name)} AS s WHERE {owner} IS NOT NULL"
+    kind = next((c.kind for c in table.columns if c.name == table.unit.column), None)
+    # text of any engine type (an ENUM, a UUID) is one kind here, and is compared byte by byte
+    unit = f"(CAST({owner} AS VARCHAR) COLLATE C)" if kind is Kind.TEXT else owner
+    shown = _list(f"{unit} AS {identifier(UNIT)}", *outputs)
+    return f"SELECT {shown} FROM {identifier(table.name)} AS s WHERE {owner} IS NOT NULL"
 
 
 def _clamped(text: str, kind: Kind, column: Column | None) -> str:
@@ -316,7 +324,7 @@ def _join(rel: Join) -> str:
         keys = ", ".join(identifier(f"$r{i}") for i in range(len(pairs)))
         right = f"SELECT * FROM ({right}) AS q QUALIFY count(*) OVER (PARTITION BY {keys}) = 1"
     return (
-        f"SELECT {', '.join([*owner, *lefts, *rights])} FROM (SELECT *{keys_left} FROM ({left}) AS l) AS l"
+        f"SELECT {_list(*owner, *lefts, *rights)} FROM (SELECT *{keys_left} FROM ({left}) AS l) AS l"
         f" {rel.kind.upper()} JOIN ({right}) AS r ON {' AND '.join(tests)}"
     )
 
@@ -329,7 +337,7 @@ def _union(rel: Union) -> str:
             f"{identifier(mine.name)} AS {identifier(ours.name)}"
             for mine, ours in zip(columns(source), rel.columns, strict=True)
         ]
-        parts.append(f"SELECT {', '.join([*owner, *names])} FROM ({relation(source)}) AS u")
+        parts.append(f"SELECT {_list(*owner, *names)} FROM ({relation(source)}) AS u")
     return " UNION ALL ".join(parts)
 
 
@@ -356,23 +364,30 @@ def _inner(inner: Inner) -> str:
             step = inner_step(inner)
             on_grid = f"CAST(round({_clamp_inner(inner, value)} / {number(step)}) AS HUGEINT)"
             total = f"CAST(sum({on_grid}){where} AS DOUBLE) * {number(step)}"
-            return total if inner.function == "sum" else f"{total} / count({value}){where}"
+            if inner.function == "sum":
+                return total
+            # the mean of values within bounds is within them, whatever the last bit of the quotient says
+            low, high = (number(end) for end in _inner_bounds(inner))
+            counted = f"count({value}){where}"
+            return f"CASE WHEN {counted} > 0 THEN greatest({low}, least({high}, {total} / {counted})) END"
+
+
+def _inner_bounds(inner: Inner) -> tuple[Fraction, Fraction]:
+    bounds = facts(inner.argument).bounds if inner.argument is not None else None
+    if bounds is None:
+        raise TypeError("a sum inside a unit is bound only over bounded values")
+    return bounds.low, bounds.high
 
 
 def inner_step(inner: Inner) -> Fraction:
-    """Give the power of two on whose multiples a sum inside a unit is exact; 1 where integers of any use fit."""
-    bounds = facts(inner.argument).bounds if inner.argument is not None else None
-    if bounds is None:
-        raise TypeError("a sum inside a unit is bound only over bounded values")
-    size = max(abs(bounds.low), abs(bounds.high), Fraction(1))
-    exponent = size.numerator.bit_length() - size.denominator.bit_length() + 1 - _INNER_BITS
+    """Give the power of two on whose multiples a sum inside a unit is exact; at least 1 for whole numbers."""
+    low, high = _inner_bounds(inner)
+    size = max(abs(low), abs(high), Fraction(1))
+    step = Fraction(2) ** (math.ceil(size).bit_length() - _INNER_BITS)
     whole = inner.argument is not None and inner.argument.kind is Kind.INTEGER
-    return max(Fraction(2) ** exponent, Fraction(1)) if whole else Fraction(2) ** exponent
+    return max(step, Fraction(1)) if whole else step
 
 
 def _clamp_inner(inner: Inner, value: str) -> str:
-    bounds = facts(inner.argument).bounds if inner.argument is not None else None
-    if bounds is None:
-        raise TypeError("a sum inside a unit is bound only over bounded values")
-    low, high = number(bounds.low), number(bounds.high)
+    low, high = (number(end) for end in _inner_bounds(inner))
     return f"CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END"

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from datetime import date
 from fractions import Fraction
 
 from hubbub.core.schema import Kind
@@ -134,7 +135,7 @@ def part_of_text(kinds: Kinds) -> Kind | None:
 
 def rounded(kinds: Kinds) -> Kind | None:
     """Accept a number, and to how many places."""
-    return kinds[0] if kinds and kinds[0].numeric and kinds[1:] in ((), (INTEGER,)) else None
+    return REAL if kinds and kinds[0].numeric and kinds[1:] in ((), (INTEGER,)) else None
 
 
 # --- ranges ------------------------------------------------------------------------------------------------------
@@ -144,11 +145,14 @@ def range_of(expr: Expr) -> Range:
     """Give where an expression's value lies, with ends known one by one (facts keep only pairs)."""
     if isinstance(expr, Call):
         return WITHIN[expr.function](expr.args)
-    if isinstance(expr, Literal) and isinstance(expr.value, dates.date):
-        return ranges.point(dates.number(expr.value))
+    if isinstance(expr, Literal) and isinstance(expr.value, date):
+        at = dates.number(expr.value)
+        return Range(at, at)
     bounds = facts(expr).bounds
     if bounds is None:
         return Range(Fraction(0), Fraction(1)) if expr.kind is BOOLEAN else ANY
+    if expr.kind in DATED:
+        return Range(bounds.low, bounds.high)
     if max(abs(bounds.low), abs(bounds.high)) > ranges.LARGEST:
         return ANY
     return Range(ranges.nearest(bounds.low), ranges.nearest(bounds.high))
@@ -248,11 +252,11 @@ def squares(args: Args) -> Range:
 
 
 def years(args: Args) -> Range:
-    """Bound the year of a date."""
+    """Bound the year of a date within bounds; without them it is one of ten thousand, which is as good as unknown."""
     within, kind = range_of(args[0]), args[0].kind
-    low = 1 if within.low is None else dates.moment(within.low, kind).year
-    high = 9999 if within.high is None else dates.moment(within.high, kind).year
-    return Range(Fraction(low), Fraction(high))
+    low = None if within.low is None else Fraction(dates.moment(within.low, kind).year)
+    high = None if within.high is None else Fraction(dates.moment(within.high, kind).year)
+    return Range(low, high)
 
 
 def difference(args: Args) -> Range:
@@ -310,3 +314,36 @@ def step_of_places(args: Args) -> Fraction | None:
 def step_of_case(args: Args) -> Fraction | None:
     """Give the step that all branches share."""
     return ranges.common_step(step_of(value) for value in values_of_case(args))
+
+
+def whole(expr: Expr) -> bool:
+    """Say whether every value is a whole number, also where the kind is real (floor gives a DOUBLE)."""
+    if expr.kind is INTEGER:
+        return True
+    if isinstance(expr, Literal):
+        return isinstance(expr.value, Fraction) and expr.value.denominator == 1
+    if not isinstance(expr, Call) or expr.kind is not REAL:
+        return False
+    match expr.function:
+        case "floor" | "ceil" | "trunc" | "sign":
+            return True
+        case "round":
+            return _places(expr.args) <= 0
+        case "add" | "sub" | "mul" | "neg" | "abs" | "greatest" | "least" | "coalesce":
+            # sums, differences and products of whole doubles are whole, also where they are rounded (past 2⁵³)
+            return all(whole(arg) for arg in expr.args)
+        case "case":
+            return all(whole(value) for value in values_of_case(expr.args))
+    return False
+
+
+def whole_number(args: Args) -> Range:
+    """Bound a number that is rounded half to even into an integer type of so many bits."""
+    bits = args[1].value if isinstance(args[1], Literal) else None
+    size = Fraction(2) ** (int(bits) - 1) if isinstance(bits, int) else None
+    if size is None:
+        return ANY
+    within = ANY if args[0].kind is TEXT else ranges.monotone(round)(range_of(args[0]))
+    low = -size if within.low is None else max(within.low, -size)
+    high = size if within.high is None else min(within.high, size)
+    return Range(low, high) if low <= high else Range(-size, size)
