@@ -7,50 +7,70 @@ tables live in a schema of their own, `hubbub`; one database holds one ledger. N
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from functools import lru_cache
+from typing import Any, NoReturn, TypeVar, cast
 
 from hubbub.accounting import postgres_schema
-from hubbub.accounting.chain import NO_HASH, Entry, genesis
+from hubbub.accounting.chain import NO_HASH, Entry, Kind, genesis
+from hubbub.accounting.postgres_session import (
+    Error,
+    OperationalError,
+    Row,
+    Session,
+    Value,
+    address,
+    integer,
+    meaning,
+    text,
+)
 from hubbub.accounting.store import Filter, Found, Head, OnStep, Total
 from hubbub.errors import LedgerError
-
-try:
-    import psycopg
-    from psycopg import conninfo, errors
-except ModuleNotFoundError as _missing:
-    raise LedgerError(
-        "HB321", "a ledger in PostgreSQL needs the library psycopg, which is not installed here.",
-        "pip install 'hubbub[postgres]'",
-    ) from _missing  # fmt: skip
-
-if TYPE_CHECKING:
-    Connection = psycopg.Connection[tuple[Any, ...]]
 
 T = TypeVar("T")
 
 _FIELDS = ", ".join(Entry._fields)
-_BEGIN = b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 _LOCK_HEAD = (
     "SELECT sequence, hash, time, config, current_setting('synchronous_commit') FROM hubbub.head WHERE one FOR UPDATE"
 )
 _RECALL = (
     f"SELECT {', '.join(f'entries.{name}' for name in Entry._fields)}, releases.body FROM hubbub.entries "  # noqa: S608
     "LEFT JOIN hubbub.releases ON releases.charge = entries.sequence "
-    "WHERE kind = 'charge' AND key = %s AND analyst = %s"
+    "WHERE kind = 'charge' AND key = $1 AND analyst = $2"
 )
-_TOTALS = "SELECT cap, spent FROM hubbub.totals WHERE cap = ANY(%s) FOR UPDATE"
-_ADD_ENTRY = f"INSERT INTO hubbub.entries ({_FIELDS}) VALUES ({', '.join(['%s'] * len(Entry._fields))})"  # noqa: S608
-_ADD_RELEASE = "INSERT INTO hubbub.releases (charge, body) VALUES (%s, %s)"
-_SET_TOTALS = (
-    "INSERT INTO hubbub.totals (cap, spent, sequence) SELECT * FROM unnest(%s::text[], %s::text[], %s::bigint[]) "
-    "ON CONFLICT (cap) DO UPDATE SET spent = EXCLUDED.spent, sequence = EXCLUDED.sequence"
-)
-_SET_HEAD = "UPDATE hubbub.head SET sequence = %s, hash = %s, time = %s, config = %s WHERE one"
+_TOTALS = "SELECT spent FROM hubbub.totals WHERE cap = $1 FOR UPDATE"
+_HASH = "SELECT hash FROM hubbub.entries WHERE sequence = $1"
+_ADD_RELEASE = "INSERT INTO hubbub.releases (charge, body) VALUES ($1, $2)"
 
 _STOP = "Restart; the start verifies the ledger. Nothing that was reported as charged is lost."
-_DURABLE = ("on", "remote_apply")
+_LOOK = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_DURABLE = (b"on", b"remote_apply")
+
+
+def _values(columns: int, rows: int, first: int = 1) -> str:
+    """Write the placeholders of so many rows."""
+    each = ("(" + ", ".join(f"${first + row * columns + c}" for c in range(columns)) + ")" for row in range(rows))
+    return ", ".join(each)
+
+
+@lru_cache(maxsize=128)
+def _add_entries(rows: int) -> str:
+    return f"INSERT INTO hubbub.entries ({_FIELDS}) VALUES {_values(len(Entry._fields), rows)}"  # noqa: S608
+
+
+@lru_cache(maxsize=1024)
+def _finish(totals: int) -> str:
+    """Write the statement that ends a transaction: the last entry, all totals, and the row of the newest entry."""
+    width = len(Entry._fields)
+    new = f"entry AS ({_add_entries(1)})"
+    if totals:
+        new += (
+            f", total AS (INSERT INTO hubbub.totals VALUES {_values(3, totals, width + 5)} "  # noqa: S608
+            "ON CONFLICT (cap) DO UPDATE SET spent = EXCLUDED.spent, sequence = EXCLUDED.sequence)"
+        )
+    place = ", ".join(f"{name} = ${width + n}" for n, name in enumerate(("sequence", "hash", "time", "config"), 1))
+    return f"WITH {new} UPDATE hubbub.head SET {place} WHERE one"  # noqa: S608
 
 
 class PostgresStore:
@@ -64,20 +84,13 @@ class PostgresStore:
         """
         self._dsn = dsn
         self._patience = patience
-        self._idle: list[Connection] = []
+        self._idle: list[Session] = []
         self._held: Head | None = None
-        try:
-            parts = conninfo.conninfo_to_dict(dsn)
-        except psycopg.ProgrammingError as error:
-            raise LedgerError(
-                "HB302", "the address of the ledger's database is not one of PostgreSQL. Nothing was charged.",
-                "Write postgresql://user@host/database, without spaces.",
-            ) from error  # fmt: skip
-        self._where = f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
+        self._where = address(dsn)
         try:
             self._writer = self._connect()
             self._identity = self._prepare(read_only=read_only)
-        except psycopg.Error as error:
+        except Error as error:
             self.close()
             self._translate(error)
         except LedgerError:
@@ -99,12 +112,12 @@ class PostgresStore:
         try:
             try:
                 self._held = self._lock_head()
-            except psycopg.OperationalError:
+            except OperationalError:
                 if not self._writer.broken:
                     raise
                 self._reconnect()  # nothing was under way, so nothing is in doubt
                 self._held = self._lock_head()
-        except psycopg.Error as error:
+        except Error as error:
             self.rollback()
             self._translate(error)
         return self._held
@@ -113,18 +126,20 @@ class PostgresStore:
         """Find the charges that belong to these (analyst, key) pairs."""
 
         def look() -> dict[tuple[str, str], Found]:
-            with self._writer.pipeline() if len(keys) > 1 else nullcontext():
-                cursors = [self._writer.execute(_RECALL, (key, analyst)) for analyst, key in keys]
-                rows = [cursor.fetchone() for cursor in cursors]
-            pairs = zip(keys, rows, strict=True)
-            return {pair: Found(Entry(*row[:-1]), row[-1]) for pair, row in pairs if row is not None}
+            rows = {pair: self._writer.ask(_RECALL, (pair[1], pair[0])) for pair in keys}
+            return {pair: Found(_entry(found[0]), found[0][-1]) for pair, found in rows.items() if found}
 
         return self._under_lock(look)
 
     def totals(self, labels: Iterable[str]) -> Mapping[str, str]:
         """Lock and read the totals of these caps, as far as they exist."""
-        wanted = list(labels)
-        return self._under_lock(lambda: dict(self._writer.execute(_TOTALS, (wanted,)).fetchall()))
+
+        def look() -> dict[str, str]:
+            rows = {label: self._writer.ask(_TOTALS, (label,)) for label in wanted}
+            return {label: text(found[0][0]) for label, found in rows.items() if found}
+
+        wanted = sorted(labels)
+        return self._under_lock(look)
 
     def commit(
         self, entries: Sequence[Entry], totals: Mapping[str, Total], releases: Mapping[int, bytes], on_step: OnStep
@@ -132,34 +147,37 @@ class PostgresStore:
         """Write all of it in the transaction that `begin` opened, and return when the server's disk has it."""
 
         def write() -> None:
-            with self._writer.pipeline(), self._writer.cursor() as cursor:
-                for entry in entries:
-                    cursor.execute(_ADD_ENTRY, entry)
-                on_step("entries")
-                if releases:
-                    for release in releases.items():
-                        cursor.execute(_ADD_RELEASE, release)
-                    on_step("releases")
-                if totals:
-                    spent = [total.spent for total in totals.values()]
-                    newest = [total.sequence for total in totals.values()]
-                    cursor.execute(_SET_TOTALS, (list(totals), spent, newest))
-                last = entries[-1]
-                cursor.execute(_SET_HEAD, (last.sequence, last.hash, last.time, last.config))
-                on_step("totals")
-                on_step("committing")
-                cursor.execute(b"COMMIT")
+            writer = self._writer
+            start = 0
+            while start < len(entries) - 1:
+                # in groups whose sizes are powers of two, so that there are few statements to prepare
+                size = min(64, 1 << (len(entries) - 1 - start).bit_length() - 1)
+                writer.ask(_add_entries(size), [value for entry in entries[start : start + size] for value in entry])
+                start += size
+            on_step("entries")
+            if releases:
+                for release in releases.items():
+                    writer.ask(_ADD_RELEASE, release)
+                on_step("releases")
+            last = entries[-1]
+            values: list[Value] = [*last, last.sequence, last.hash, last.time, last.config]
+            for cap, total in totals.items():
+                values += (cap, *total)
+            writer.ask(_finish(len(totals)), values)
+            on_step("totals")
+            on_step("committing")
+            writer.do(b"COMMIT")
 
         try:
             write()
-        except psycopg.Error as error:
+        except Error as error:
             if not self._regain(error, entries[-1]):
                 self._under_lock(write)
 
     def rollback(self) -> None:
         """End the transaction that `begin` opened, if it is still open."""
-        with suppress(psycopg.Error):  # a broken connection has rolled back by itself
-            self._writer.execute(b"ROLLBACK")
+        with suppress(Error):  # a broken connection has rolled back by itself
+            self._writer.do(b"ROLLBACK")
 
     @contextmanager
     def snapshot(self) -> Iterator["PostgresSnapshot"]:
@@ -168,9 +186,9 @@ class PostgresStore:
         try:
             reader = self._reader()
             yield PostgresSnapshot(reader, self._identity)
-            reader.execute(b"COMMIT")
+            reader.do(b"COMMIT")
             self._idle.append(reader)
-        except psycopg.Error as error:
+        except Error as error:
             if reader is not None:
                 reader.close()
             self._translate(error)
@@ -183,7 +201,7 @@ class PostgresStore:
         """Close all connections."""
         for connection in (*self._idle, getattr(self, "_writer", None)):
             if connection is not None:
-                with suppress(psycopg.Error):
+                with suppress(Error):
                     connection.close()
         self._idle.clear()
 
@@ -191,57 +209,40 @@ class PostgresStore:
         """Rename the schema, so that it can be looked at, close, and say what it is called now."""
         name = f"hubbub_set_aside_{datetime.now(UTC):%Y%m%d_%H%M%S}"
         try:
-            self._writer.execute(f"ALTER SCHEMA hubbub RENAME TO {name}".encode())
-        except psycopg.Error as error:
+            self._writer.do(f"ALTER SCHEMA hubbub RENAME TO {name}".encode())
+        except Error as error:
             self._translate(error)
         finally:
             self.close()
         return f"{self._where}, schema {name}"
 
-    def _connect(self) -> "Connection":
-        connection = psycopg.connect(self._dsn, autocommit=True, application_name="hubbub ledger")
-        try:
-            # every query of the writer finds its rows by an index; a plan made while the ledger was small must too
-            connection.execute(
-                b"SET synchronous_commit = on; SET enable_seqscan = off; SET jit = off; SET search_path = pg_catalog; "
-                b"SET statement_timeout = 0; SET lock_timeout = %d" % round(self._patience * 1000)
-            )
-            names = ("fsync", "synchronous_commit", "server_encoding")
-            values = [connection.execute("SELECT current_setting(%s)", (name,)).fetchone() for name in names]
-        except psycopg.Error:
-            connection.close()
-            raise
-        if values != [("on",), ("on",), ("UTF8",)]:
-            connection.close()
-            self._fail(
-                "HB322", "the server does not make a commit durable, or does not hold all text",
-                "It needs fsync = on, synchronous_commit = on and a database with encoding UTF8.",
-            )  # fmt: skip
-        return connection
+    def _connect(self) -> Session:
+        return Session(self._dsn, patience=self._patience)
 
     def _lock_head(self) -> Head:
-        with self._writer.pipeline():
-            self._writer.execute(_BEGIN)
-            row = self._writer.execute(_LOCK_HEAD, prepare=True).fetchone()
-        if row is None or row[4] not in _DURABLE:
+        self._writer.do(b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+        rows = self._writer.ask(_LOCK_HEAD)
+        if len(rows) != 1:
             self.rollback()
-            if row is None:
-                self._fail("HB305", "it has no newest entry", "Restore the database as it was.")
+            self._fail("HB305", "it has no newest entry", "Restore the database as it was.")
+        sequence, digest, time, config, durable = rows[0]
+        if durable not in _DURABLE:
+            self.rollback()
             self._fail("HB322", "synchronous_commit was turned off under way", "Connect without a pooler.")
-        return Head(*row[:4])
+        return Head(integer(sequence), digest or b"", integer(time), config or b"")
 
     def _under_lock(self, work: Callable[[], T]) -> T:
         """Read under the lock; where the server was restarted under way, again."""
         try:
             return work()
-        except psycopg.Error as error:
+        except Error as error:
             self._regain(error)
         try:
             return work()
-        except psycopg.Error as error:
+        except Error as error:
             self._translate(error)
 
-    def _regain(self, error: psycopg.Error, last: Entry | None = None) -> bool:
+    def _regain(self, error: Error, last: Entry | None = None) -> bool:
         """After the loss of a connection, take the lock again, and say whether the commit of `last` was done.
 
         If the old session still lives, it holds the lock on the row of the newest entry until its commit is done or
@@ -256,7 +257,7 @@ class PostgresStore:
             if last is not None and self._holds(last):
                 self.rollback()
                 return True
-        except psycopg.Error as again:
+        except Error as again:
             self._translate(again)
         if head != self._held:
             self.rollback()
@@ -264,9 +265,7 @@ class PostgresStore:
         return False
 
     def _holds(self, entry: Entry) -> bool:
-        query = "SELECT hash FROM hubbub.entries WHERE sequence = %s"
-        row = self._writer.execute(query, (entry.sequence,)).fetchone()
-        return row is not None and row[0] == entry.hash
+        return self._writer.ask(_HASH, (entry.sequence,)) == [[entry.hash]]
 
     def _reconnect(self) -> None:
         """Wait for a server that restarts."""
@@ -276,48 +275,45 @@ class PostgresStore:
             try:
                 self._writer = self._connect()
                 break
-            except psycopg.OperationalError:
+            except OperationalError:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.1)
-        (identity,) = self._writer.execute(b"SELECT ledger FROM hubbub.identity").fetchone() or ("",)
-        if identity != self._identity:
+        if self._writer.ask("SELECT ledger FROM hubbub.identity") != [[self._identity.encode()]]:
             self._fail("HB307", "another ledger stands in its place", "Stop, and see what was done to the server.")
 
     def _prepare(self, *, read_only: bool) -> str:
         known = len(postgres_schema.MIGRATIONS)
+        connection = self._writer.connection
         if not read_only:
-            self._migrate()
-        version = postgres_schema.version(self._writer)
+            for number in range(1, known + 1):
+                with connection.transaction():
+                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (postgres_schema.LOCK,))
+                    if postgres_schema.version(connection) < number:
+                        postgres_schema.upgrade(connection, number)
+        version = postgres_schema.version(connection)
         if version > known:
             self._fail("HB304", f"its format is {version}, and this hubbub knows {known}", "Upgrade hubbub.")
-        wrong = postgres_schema.problems(self._writer)
+        wrong = postgres_schema.problems(connection)
         if version < known or wrong:
             self._fail(
                 "HB305", f"it is not a whole ledger of format {known}" + (f": {wrong[0]}" if wrong else ""),
                 "Name the right database, or restore it as it was; an older one is migrated by a start that writes.",
             )  # fmt: skip
-        identity = self._writer.execute(b"SELECT ledger FROM hubbub.identity").fetchall()
+        identity = self._writer.ask("SELECT ledger FROM hubbub.identity")
         if len(identity) != 1:
             self._fail("HB305", "it has no identity", "Name the right database, or restore this one as it was.")
-        return str(identity[0][0])
+        return text(identity[0][0])
 
-    def _migrate(self) -> None:
-        for number in range(1, len(postgres_schema.MIGRATIONS) + 1):
-            with self._writer.transaction():
-                self._writer.execute("SELECT pg_advisory_xact_lock(%s)", (postgres_schema.LOCK,))
-                if postgres_schema.version(self._writer) < number:
-                    postgres_schema.upgrade(self._writer, number)
-
-    def _reader(self) -> "Connection":
+    def _reader(self) -> Session:
         while self._idle:
             reader = self._idle.pop()
-            with suppress(psycopg.OperationalError):  # the server was restarted since
-                reader.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            with suppress(OperationalError):  # the server was restarted since
+                reader.do(_LOOK)
                 return reader
             reader.close()
         reader = self._connect()
-        reader.execute(b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        reader.do(_LOOK)
         return reader
 
     def _fail(self, code: str, why: str, remedy: str, cause: Exception | None = None) -> NoReturn:
@@ -325,49 +321,30 @@ class PostgresStore:
             code, f"the ledger {self._where} cannot be used: {why}. Nothing was charged.", remedy
         ) from cause
 
-    def _translate(self, error: psycopg.Error) -> NoReturn:
-        for kinds, code, why, remedy in _MEANING:
-            if isinstance(error, kinds):
-                self._fail(code, why, remedy, error)
-        if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
-            self._fail("HB302", "the server does not answer", "Start it, and check host, port and database.", error)
+    def _translate(self, error: Error) -> NoReturn:
+        known = meaning(error)
+        if known is not None:
+            self._fail(*known, error)
         # the server's own words may quote a query; its code says enough
         raise LedgerError("HB301", f"the ledger {self._where} failed (SQLSTATE {error.sqlstate}).", _STOP) from error
 
 
-_Meaning = tuple[tuple[type[psycopg.Error], ...], str, str, str]
-
-_MEANING: tuple[_Meaning, ...] = (
-    (
-        (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled),
-        "HB303", "another process kept it locked", "Try again, or end it.",
-    ),
-    (
-        (errors.ReadOnlySqlTransaction,),
-        "HB302", "it is read-only (a standby?)", "Connect to the primary server, with the right to write.",
-    ),
-    (
-        (errors.InsufficientPrivilege,),
-        "HB302", "this user may not do that there",
-        "Make the user the owner of the database, or of its schema hubbub.",
-    ),
-    (
-        (errors.InvalidAuthorizationSpecification, errors.InvalidPassword),
-        "HB302", "the server refuses this user or password", "Check both, and pg_hba.conf on the server.",
-    ),
-    ((errors.InvalidCatalogName,), "HB302", "there is no such database", "Make it: createdb."),
-    (
-        (errors.TooManyConnections, errors.CannotConnectNow),
-        "HB302", "the server takes no more connections now", "Try again, or raise max_connections.",
-    ),
-)  # fmt: skip
+def _entry(row: Row) -> Entry:
+    """Read an entry as the server sends it."""
+    number, kind, stamp, analyst, dataset, version, facts, query, key, charge, request, config, previous, digest = (
+        value or b"" for value in row[: len(Entry._fields)]
+    )
+    return Entry(
+        integer(number), cast(Kind, text(kind)), integer(stamp), text(analyst), text(dataset), text(version),
+        text(facts), text(query), text(key), integer(charge), request, config, previous, digest,
+    )  # fmt: skip
 
 
 class PostgresSnapshot:
     """One read transaction; long results come through cursors on the server."""
 
-    def __init__(self, reader: "Connection", ledger: str) -> None:
-        self._reader = reader
+    def __init__(self, reader: Session, ledger: str) -> None:
+        self._reader = reader.connection
         self._identity = ledger
         self._cursors = 0
 
