@@ -6,6 +6,7 @@ import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ Cell = bool | int | float | str | date | datetime | None
 Ends = tuple[float | None, float | None]
 """The ends of a 95 % interval; None where it is open, both None where there is none."""
 
+_FOUR = Context(prec=4, rounding=ROUND_FLOOR)
 _DATED = ("date", "timestamp")
 
 
@@ -150,7 +152,7 @@ class Release:
         """Say what it cost and what is left."""
         spent = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
         what = f"replayed at no cost (paid {spent} before)" if self.replayed else f"cost {spent}"
-        return what if self.left is None else f"{what}; up to ε = {brief(self.left)} is left"
+        return what if self.left is None else f"{what}; ε = {_down(self.left)} is left"
 
     def __repr__(self) -> str:
         rows = [self.columns, *self.texts()[:50]]
@@ -194,6 +196,11 @@ def text(cell: Cell, ends: Ends = (None, None)) -> str:
     if abs(cell - (low + high) / 2) > half / 10 or not half > 0:
         return f"{_number(cell, half)} ({_number(low, half)} to {_number(high, half)})"
     return f"{_number(cell, half)} ±{_number(half, half)}"
+
+
+def _down(value: Fraction) -> str:
+    """Show what is left to four digits, rounded down: nobody shall count on more."""
+    return f"{_FOUR.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():f}"
 
 
 def _number(value: float, half: float) -> str:

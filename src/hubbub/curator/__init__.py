@@ -66,15 +66,15 @@ class Curator:
                  is a function of the noisy integers (`finish`), and every exception after the charge is replaced by one
                  constant (`failed`). The first recorded release of a charge is the only one that leaves.
         Assumes  version numbers may be known (they count updates); time is not observed here.
-        Tested   tests/test_curator.py::test_the_charge_is_durable_before_the_engine_runs
-                 tests/test_curator.py::test_every_failure_after_the_charge_is_one_constant
+        Tested   tests/curator/test_path.py::test_the_charge_is_durable_before_the_engine_runs
+                 tests/curator/test_path.py::test_every_failure_after_the_charge_is_one_constant
         """
         planned = self._plan(analyst, question)
         text = question.text()
         charges, versions = self._charge(analyst, planned, text, key)
         stored = charges[0].release
         if stored is None:
-            stored = self._answer(planned, question, charges, versions)
+            stored = self._answer(planned, text, charges, versions, raw=question.raw)
         columns, ratio, paper = receipts.decode(stored)
         views = [self._overview(analyst, charge.entry.dataset) for charge in charges]
         left = min(state.left for view in views for state in view.caps if state.cap.scope != "query")
@@ -149,16 +149,14 @@ class Curator:
         return [self.ledger.charge(request) for request in requests], versions
 
     def _answer(
-        self, planned: Plan, question: Question, charges: Sequence[Charge], versions: Mapping[str, str]
+        self, planned: Plan, text: str, charges: Sequence[Charge], versions: Mapping[str, str], *, raw: bool
     ) -> bytes:
         """Run, add noise, record: whatever fails in here, the analyst hears one constant."""
         failure = ""
         try:
             found = together({each.name: self.engine.run(each.sql) for each in planned.statements})
-            answer = found.through(lambda tables: finish(planned, tables, self._source, raw=question.raw))
-            paper = receipts.receipt(
-                planned, query=question.text(), charges=[c.entry for c in charges], versions=versions
-            )
+            answer = found.through(lambda tables: finish(planned, tables, self._source, raw=raw))
+            paper = receipts.receipt(planned, query=text, charges=[c.entry for c in charges], versions=versions)
             return self.ledger.record(charges[0], receipts.encode(*receipts.outputs(answer), paper))
         except Exception as error:  # noqa: BLE001 - its text may hold a cell of the data
             failure = type(error).__name__

@@ -68,11 +68,14 @@ class Question:
         return Fraction(0) if numbers.exact(self.delta, "delta") == 0 else numbers.delta(self.delta)
 
     def text(self) -> str:
-        r"""Write the question as it stands in the ledger: on one line, without comments, with its parameters.
+        r"""Write the question as it stands in the ledger: one line without comments, then what else makes its answer.
 
-        >>> Question("select  count(*) -- all\n FROM t WHERE a = $1", parameters=[7]).text()
-        'SELECT COUNT(*) FROM t WHERE a = $1 -- $1 = 7'
+        >>> Question("select  count(*) -- all\n FROM t WHERE a = $1", parameters=[7], rows=1).text()
+        'SELECT COUNT(*) FROM t WHERE a = $1 -- $1 = 7, rows = 1'
         """
         text = parse(self.sql, dialect=self.dialect)[0].sql(dialect="duckdb", comments=False)
-        given = ", ".join(f"${place} = {value!r}" for place, value in enumerate(self.parameters, 1))
-        return f"{text} -- {given}" if given else text
+        said = [f"${place} = {value!r}" for place, value in enumerate(self.parameters, 1)]
+        said += [f"{name} = {value}" for name, value in (("groups", self.groups), ("rows", self.rows)) if value]
+        said += [f"weight of {name} = {weight}" for name, weight in sorted((self.weights or {}).items())]
+        said += ["raw"] if self.raw else []
+        return f"{text} -- {', '.join(said)}" if said else text

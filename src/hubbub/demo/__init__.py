@@ -54,8 +54,8 @@ STEPS = (
         "What does half of the people spend at most, all years together?",
         "SELECT MEDIAN(LEAST(GREATEST(total, 0), 10000)) AS dollars"
         " FROM (SELECT person, SUM(spending) AS total FROM health GROUP BY person)",
-        {"epsilon": "0.5"},
-        "What is grouped by the person stays exact inside the curator; only the median leaves, from clamped values.",
+        {"epsilon": "0.5", "rows": 1},
+        "What is grouped by the person stays exact inside the curator; only the median leaves: one row each, --rows 1.",
     ),
 )
 REFUSED = "SELECT * FROM health WHERE person = 125024"

@@ -5,6 +5,7 @@ import os
 import tempfile
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,8 @@ _TYPES: dict[Kind, str] = {
     Kind.BOOLEAN: "BOOLEAN", Kind.INTEGER: "BIGINT", Kind.REAL: "DOUBLE", Kind.TEXT: "VARCHAR",
     Kind.DATE: "DATE", Kind.TIMESTAMP: "TIMESTAMP",
 }  # fmt: skip
+#: Queries that run at once; more wait in line.
+_AT_ONCE = 32
 #: Types that a scan may see as they are; every other one is cast by a cast that cannot fail.
 _AS_THEY_ARE = {Kind.INTEGER: {t for t, k in _KINDS.items() if k is Kind.INTEGER}, Kind.REAL: {"FLOAT", "DOUBLE"}}
 
@@ -108,37 +111,36 @@ class DuckDB:
         self._signatures: dict[str, tuple[int, ...]] = {}
         self._digests: dict[str, bytes] = {}
         self._running: set[duckdb.DuckDBPyConnection] = set()
+        self._workers = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="hubbub-engine")
 
     def run(self, sql: str) -> Secret[Arrays]:
         """Run one SELECT in a thread of its own, so that an interrupt of the caller stops it at once."""
-        outcome: list[Secret[Arrays]] = []
-        failure: list[str] = []
-
-        def work() -> None:
-            try:
-                with self._mutex:
-                    cursor = self._opened().cursor()
-                    self._running.add(cursor)
-                try:
-                    outcome.append(Secret(_fetch(cursor, sql)))
-                finally:
-                    self._running.discard(cursor)
-                    cursor.close()
-            except Exception as error:  # noqa: BLE001 - whatever it is, its text may hold a cell of the data
-                failure.append(type(error).__name__)
-
-        thread = threading.Thread(target=work, name="hubbub-engine", daemon=True)
-        thread.start()
+        running = self._workers.submit(self._run, sql)
         try:
-            thread.join()
+            found = running.result()
         except BaseException:
-            self.interrupt()
-            thread.join()
+            while not running.done():  # it may not have begun: then there is nothing yet to interrupt
+                self.interrupt()
+                wait([running], timeout=0.05)
             raise
-        if not outcome:
-            _log.info("the engine failed: %s", failure[0])
+        if isinstance(found, str):
+            _log.info("the engine failed: %s", found)
             raise failed()
-        return outcome[0]
+        return found
+
+    def _run(self, sql: str) -> Secret[Arrays] | str:
+        """Give the result, or the name of what went wrong: the text of an error may hold a cell of the data."""
+        try:
+            with self._mutex:
+                cursor = self._opened().cursor()
+                self._running.add(cursor)
+            try:
+                return Secret(_fetch(cursor, sql))
+            finally:
+                self._running.discard(cursor)
+                cursor.close()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends here
+            return type(error).__name__
 
     def fingerprint(self, name: str) -> Secret[bytes]:
         """Hash the content of a table's file; a file that was written since it was opened is opened anew."""
@@ -158,6 +160,7 @@ class DuckDB:
 
     def close(self) -> None:
         """Close the data and remove what was spilled."""
+        self._workers.shutdown(wait=True)
         with self._mutex:
             self._release()
 
@@ -273,24 +276,22 @@ def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str) -> Arrays:
     statements = cursor.extract_statements(sql)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise ValueError("not one SELECT")
-    found = cursor.execute(f"DESCRIBE {sql}").fetchall()
-    wide = [name for name, kind, *_ in found if kind == "HUGEINT"]
-    if wide:
-        # numpy has no 128-bit integers and a double would round: two halves that cannot overflow
-        parts = ", ".join(
-            f"({q} >> 64)::BIGINT AS {_identifier(name + ' high')},"
-            f" ({q} & 18446744073709551615::HUGEINT)::UBIGINT AS {_identifier(name + ' low')}"
-            if name in wide
-            else q
-            for name, q in ((name, _identifier(name)) for name, *_ in found)
-        )
-        sql = f"SELECT {parts} FROM ({sql})"  # noqa: S608
-    fetched: dict[str, NDArray[Any]] = cursor.execute(sql).fetchnumpy()
+    cursor.execute(statements[0])
+    names = [name for name, *_ in cursor.description]
+    wide = [name for name, kind, *_ in cursor.description if str(kind) == "HUGEINT"]
     if not wide:
-        return fetched
+        return dict(cursor.fetchnumpy())
+    # numpy has no 128-bit integers and a double would round: two halves that cannot overflow
+    halves = ", ".join(
+        f"({q} >> 64)::BIGINT AS {_identifier(name + ' high')},"
+        f" ({q} & 18446744073709551615::HUGEINT)::UBIGINT AS {_identifier(name + ' low')}"
+        if name in wide
+        else q
+        for name, q in ((name, _identifier(name)) for name in names)
+    )
+    found: dict[str, NDArray[Any]] = cursor.execute(f"SELECT {halves} FROM ({sql})").fetchnumpy()  # noqa: S608
     return {
-        name: _joined(fetched[name + " high"], fetched[name + " low"]) if name in wide else fetched[name]
-        for name, *_ in found
+        name: _joined(found[name + " high"], found[name + " low"]) if name in wide else found[name] for name in names
     }
 
 

@@ -1,0 +1,302 @@
+"""The straight path: what is charged, when, and what is heard when something fails."""
+
+import json
+import logging
+import os
+import signal
+import sqlite3
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from hubbub.accounting.ledger import Ledger
+from hubbub.accounting.sqlite import SqliteStore
+from hubbub.accounting.store import Filter
+from hubbub.core.secret import Secret
+from hubbub.curator import receipt as receipts
+from hubbub.curator.session import Session, open_session
+from hubbub.engines.base import Arrays, Engine
+from hubbub.errors import BudgetError, HubbubError, LedgerError, ParameterError, QueryError, RunError
+
+Opener = Callable[..., Session]
+COUNT = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
+
+
+class Around:
+    """The real engine, with something that happens before each run."""
+
+    dialect = "duckdb"
+
+    def __init__(self, engine: Engine, before: Callable[[], object]) -> None:
+        self._engine = engine
+        self._before = before
+        self.runs = 0
+
+    def run(self, sql: str) -> Secret[Arrays]:
+        self.runs += 1
+        self._before()
+        return self._engine.run(sql)
+
+    def fingerprint(self, name: str) -> Secret[bytes]:
+        return self._engine.fingerprint(name)
+
+    def interrupt(self) -> None:
+        self._engine.interrupt()
+
+    def close(self) -> None:
+        self._engine.close()
+
+
+def around(session: Session, before: Callable[[], object]) -> Around:
+    session._curator.engine = wrapped = Around(session._curator.engine, before)
+    return wrapped
+
+
+def charges(clinic: Path) -> list[tuple[str, str, bool]]:
+    """Read (analyst, dataset, has a release) of each charge through a connection of its own."""
+    store = SqliteStore(clinic / "hubbub-ledger" / "ledger.db", read_only=True)
+    try:
+        with store.snapshot() as snapshot:
+            entries = list(snapshot.entries(Filter(kind="charge")))
+            released = snapshot.released(0, 10**9)
+            return [(entry.analyst, entry.dataset, entry.sequence in released) for entry in entries]
+    finally:
+        store.close()
+
+
+def spent(session: Session, dataset: str = "visits") -> Fraction | None:
+    view = next(view for view in session.budget() if view.dataset == dataset)
+    return next(state.spent for state in view.caps if state.cap.scope == "analyst")
+
+
+def test_the_charge_is_durable_before_the_engine_runs(session: Session, clinic: Path) -> None:
+    seen: list[list[tuple[str, str, bool]]] = []
+    around(session, lambda: seen.append(charges(clinic)))
+    session.query(COUNT, epsilon="0.5")
+    assert seen == [[("ana", "visits", False)]]
+    assert charges(clinic) == [("ana", "visits", True)]
+
+
+def _die_at_the_run(clinic: Path) -> None:
+    session = open_session(clinic / "hubbub.yaml", analyst="ana")
+    around(session, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    session.query(COUNT, epsilon="0.5")
+
+
+def test_a_charge_survives_a_crash_between_charge_and_release_and_pays_for_the_retry(clinic: Path) -> None:
+    child = os.fork()
+    if child == 0:
+        try:
+            _die_at_the_run(clinic)
+        finally:
+            os._exit(1)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert charges(clinic) == [("ana", "visits", False)]
+    with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
+        assert spent(session) == Fraction(1, 2)
+        release = session.query(COUNT, epsilon="0.5")
+        assert len(release.rows) == 3
+        assert spent(session) == Fraction(1, 2)
+    assert charges(clinic) == [("ana", "visits", True)]
+
+
+ERRORS = (
+    ValueError("CANARY-7431"), MemoryError(), RecursionError(), KeyError("CANARY-7431"),
+    HubbubError("HB999", "CANARY-7431"), sqlite3.OperationalError("CANARY-7431"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("what", ERRORS)
+def test_every_failure_after_the_charge_is_one_constant(
+    session: Session, clinic: Path, what: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    def fail() -> None:
+        raise what
+
+    around(session, fail)
+    with pytest.raises(RunError) as failed:
+        session.query(COUNT, epsilon="0.5")
+    assert failed.value.code == "HB900"
+    assert str(failed.value) == str(RunError("HB900", failed.value.message, failed.value.remedy))
+    assert failed.value.__cause__ is None
+    assert failed.value.__context__ is None
+    assert "CANARY" not in str(failed.value) + caplog.text
+    assert charges(clinic) == [("ana", "visits", False)]
+
+
+def test_a_failure_in_finishing_or_recording_is_the_same_constant(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("CANARY-7431")
+
+    heard = set()
+    for place, name in ((receipts, "outputs"), (receipts, "encode"), (Ledger, "record")):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, fail)
+            with pytest.raises(RunError) as failed:
+                session.query(COUNT, epsilon="0.25", key=name)
+        heard.add((str(failed.value), failed.value.__context__))
+    assert len(heard) == 1
+    assert heard.pop()[1] is None
+
+
+@pytest.mark.parametrize(
+    ("sql", "error"),
+    [
+        ("SELECT * FROM visits", QueryError),
+        ("SELECT COUNT(notes) FROM visits", QueryError),
+        ("SELECT COUNT(*) FROM nowhere", QueryError),
+        ("SELECT COUNT(*) FROM visits; DROP TABLE visits", QueryError),
+        ("SELECT region, COUNT(*) FROM regions GROUP BY region", QueryError),
+        ("", QueryError),
+    ],
+)
+def test_a_refusal_costs_nothing_and_runs_nothing(
+    session: Session, clinic: Path, sql: str, error: type[Exception]
+) -> None:
+    engine = around(session, lambda: None)
+    with pytest.raises(error):
+        session.query(sql, epsilon="0.5")
+    assert engine.runs == 0
+    assert charges(clinic) == []
+
+
+@pytest.mark.parametrize("epsilon", ["0", "-1", "nan", "inf", "x", None, True, "1e-40"])
+def test_a_price_that_is_none_is_refused(session: Session, clinic: Path, epsilon: object) -> None:
+    with pytest.raises(ParameterError):
+        session.query(COUNT, epsilon=epsilon)  # type: ignore[arg-type]
+    assert charges(clinic) == []
+
+
+def test_a_price_above_a_cap_is_refused_with_what_would_pass(session: Session, clinic: Path) -> None:
+    with pytest.raises(BudgetError) as refused:
+        session.query(COUNT, epsilon="6")
+    assert "--epsilon 5" in refused.value.remedy
+    assert charges(clinic) == []
+
+
+def test_the_same_question_on_the_same_data_is_free(session: Session, clinic: Path) -> None:
+    engine = around(session, lambda: None)
+    first = session.query(COUNT, epsilon="0.5")
+    again = session.query("select  region, count(*) as n -- once more\nfrom visits group by region", epsilon="1/2")
+    assert not first.replayed
+    assert again.replayed
+    assert again.document() == first.document()
+    assert engine.runs == 1
+    assert spent(session) == Fraction(1, 2)
+    assert "at no cost" in again.price()
+
+
+def test_another_price_another_option_or_new_data_is_another_question(session: Session, clinic: Path) -> None:
+    session.query(COUNT, epsilon="0.5")
+    for options in ({"epsilon": "0.4"}, {"epsilon": "0.5", "rows": 1}, {"epsilon": "0.5", "raw": True}):
+        assert not session.query(COUNT, **options).replayed
+    os.utime(clinic / "visits.parquet", (1, 1))
+    assert session.query(COUNT, epsilon="0.5").replayed, "the same content is the same data"
+    whole = (clinic / "visits.parquet").read_bytes()
+    (clinic / "other.parquet").write_bytes(whole)
+    with duckdb.connect() as made:
+        made.execute(f"COPY (FROM '{clinic}/other.parquet' LIMIT 500) TO '{clinic}/visits.parquet'")
+    release = session.query(COUNT, epsilon="0.5")
+    assert not release.replayed
+    assert release.receipt["data"] == [{"dataset": "visits", "unit": "patient", "version": "2"}]
+
+
+def test_another_analyst_pays_for_the_same_question(opened: Opener, clinic: Path) -> None:
+    opened("ana").query(COUNT, epsilon="0.5")
+    assert not opened("ben").query(COUNT, epsilon="0.5").replayed
+    assert charges(clinic) == [("ana", "visits", True), ("ben", "visits", True)]
+
+
+def test_a_key_names_one_answer(session: Session) -> None:
+    first = session.query(COUNT, epsilon="0.5", key="k")
+    assert session.query(COUNT, epsilon="0.5", key="k").document() == first.document()
+    assert not session.query(COUNT, epsilon="0.5", key="l").replayed
+    with pytest.raises(HubbubError, match="key"):
+        session.query(COUNT, epsilon="0.4", key="k")
+    assert spent(session) == 1
+
+
+def test_a_join_of_two_data_sets_is_charged_to_both(session: Session, clinic: Path) -> None:
+    sql = "SELECT COUNT(*) AS n FROM visits JOIN labs ON visits.patient = labs.patient"
+    release = session.query(sql, epsilon="0.5")
+    assert charges(clinic) == [("ana", "visits", True), ("ana", "labs", False)]
+    assert spent(session, "visits") == spent(session, "labs") == Fraction(1, 2)
+    assert [entry["dataset"] for entry in release.receipt["ledger"]] == ["visits", "labs"]
+
+
+def test_an_analyst_without_a_cap_does_not_even_see_the_table(opened: Opener) -> None:
+    ben = opened("ben")
+    assert ben.datasets() == ("visits", "regions")
+    with pytest.raises(QueryError):
+        ben.query("SELECT COUNT(*) FROM labs", epsilon="0.5")
+    with pytest.raises(ParameterError):
+        ben.describe("labs")
+
+
+def test_an_estimate_touches_no_data_and_costs_nothing(session: Session, clinic: Path) -> None:
+    for name in ("visits.parquet", "labs.csv"):
+        (clinic / name).unlink()
+    estimate = session.estimate(COUNT, epsilon="0.5")
+    assert [each.name for each in estimate.expected] == ["n"]
+    assert estimate.admitted
+    assert charges(clinic) == []
+    with pytest.raises(LedgerError) as refused:
+        session.query(COUNT, epsilon="0.5")
+    assert refused.value.code == "HB318"
+    assert charges(clinic) == []
+
+
+def test_an_estimate_says_whether_it_would_be_admitted(opened: Opener) -> None:
+    ben = opened("ben")
+    assert not ben.estimate(COUNT, epsilon="2").admitted
+    assert ben.estimate(COUNT, epsilon="2").largest == 1
+    ben.query(COUNT, epsilon="0.75")
+    assert not ben.estimate(COUNT, epsilon="0.5").admitted
+    assert ben.estimate(COUNT, epsilon="0.25").admitted
+
+
+def test_expected_errors_shrink_with_epsilon(session: Session) -> None:
+    scaling = session.estimate(COUNT, epsilon="0.5", delta=0).scaling
+    errors = [expected[0].plus_minus for _, expected in scaling]
+    assert [epsilon for epsilon, _ in scaling] == [Fraction(1, 8), Fraction(1, 2), Fraction(2)]
+    assert errors[0] > errors[1] > errors[2]
+
+
+def test_a_delta_of_zero_insists_on_pure_noise(session: Session) -> None:
+    many = ", ".join(f"SUM(cost * {i}) AS s{i}" for i in range(1, 9))
+    sql = f"SELECT region, {many} FROM visits GROUP BY region"
+    assert session.estimate(sql, epsilon="1", delta=0).noise == "laplace"
+    assert session.query(sql, epsilon="1", delta=0).delta == 0
+
+
+def test_public_tables_have_their_facts_from_their_values(session: Session) -> None:
+    table = session.describe("regions")
+    region = next(column for column in table.columns if column.name == "region")
+    assert region.values == ("East", "North", "South")
+    assert table.unique == ("region",)
+
+
+def test_no_canary_is_in_any_answer_receipt_ledger_or_log(
+    session: Session, clinic: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    documents = []
+    for sql in (
+        COUNT,
+        "SELECT SUM(cost) AS s, AVG(age) AS a, MAX(cost) AS m, MEDIAN(age) AS q FROM visits",
+        "SELECT COUNT(DISTINCT word) AS w FROM visits WHERE word LIKE 'C%'",
+    ):
+        documents.append(session.query(sql, epsilon="1").document())
+    session.close()
+    ledger = b"".join(path.read_bytes() for path in (clinic / "hubbub-ledger").rglob("*") if path.is_file())
+    for canary in ("CANARY-7431", "987654.25", "424242424242"):
+        assert canary not in json.dumps(documents)
+        assert canary not in caplog.text
+        assert canary.encode() not in ledger
