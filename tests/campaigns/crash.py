@@ -208,13 +208,13 @@ def body(report: Report) -> None:
     prepare("tests.campaigns.rig.service")
     with tempfile.TemporaryDirectory(prefix="hubbub-crash-") as base, Server() as server:
         campaign = Campaign(Path(base), server)
-        campaign.random_kills(report, report.scale(ci=60, full=10_000), postgres=False)
-        campaign.random_kills(report, report.scale(ci=20, full=1_000), postgres=True)
+        campaign.random_kills(report, report.scale(ci=40, full=10_000), postgres=False)
+        campaign.random_kills(report, report.scale(ci=10, full=1_000), postgres=True)
         report.figure("random_kills", campaign.deaths)
-        wanted = report.scale(ci=2, full=100)
+        wanted = report.scale(ci=1, full=100)
         reached = campaign.points(report, wanted, postgres=False)
         reached |= {f"{name} (PostgreSQL)": n for name, n in campaign.points(report, wanted, postgres=True).items()}
-        crashes = report.scale(ci=3, full=100)
+        crashes = report.scale(ci=2, full=100)
         campaign.server_crashes(report, crashes)
     report.figure("server_crashes", crashes)
     report.figure("named_points", len(reached))
