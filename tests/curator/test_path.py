@@ -5,6 +5,8 @@ import logging
 import os
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -80,20 +82,21 @@ def test_the_charge_is_durable_before_the_engine_runs(session: Session, clinic: 
     assert charges(clinic) == [("ana", "visits", True)]
 
 
-def _die_at_the_run(clinic: Path) -> None:
-    session = open_session(clinic / "hubbub.yaml", analyst="ana")
-    around(session, lambda: os.kill(os.getpid(), signal.SIGKILL))
-    session.query(COUNT, epsilon="0.5")
+#: Dies when the engine is asked to run: after the charge, before any release.
+_VICTIM = """
+import os, signal, sys
+from hubbub.curator.session import open_session
+from hubbub.engines.duckdb import DuckDB
+
+session = open_session(sys.argv[1], analyst="ana")
+DuckDB.run = lambda self, sql: os.kill(os.getpid(), signal.SIGKILL)
+session.query(sys.argv[2], epsilon="0.5")
+"""
 
 
 def test_a_charge_survives_a_crash_between_charge_and_release_and_pays_for_the_retry(clinic: Path) -> None:
-    child = os.fork()
-    if child == 0:
-        try:
-            _die_at_the_run(clinic)
-        finally:
-            os._exit(1)
-    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    run = subprocess.run([sys.executable, "-c", _VICTIM, str(clinic / "hubbub.yaml"), COUNT], check=False)
+    assert run.returncode == -signal.SIGKILL
     assert charges(clinic) == [("ana", "visits", False)]
     with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
         assert spent(session) == Fraction(1, 2)

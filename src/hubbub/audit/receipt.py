@@ -13,6 +13,9 @@ from typing import Any
 
 _UP = Context(prec=50, rounding=ROUND_CEILING)
 _DOWN = Context(prec=50, rounding=ROUND_FLOOR)
+#: π from below, to 50 digits.
+_PI = Fraction("3.1415926535897932384626433832795028841971693993751")
+_LARGEST_VARIANCE = Fraction(10**10)
 _KEYS = {
     "receipt", "query", "data", "relation", "bounds", "cells", "draws", "derivation", "event", "charge", "ledger",
     "answer",
@@ -44,6 +47,14 @@ class _Loss:
     pure: Fraction | None
     rho: Fraction
     delta: Fraction = Fraction(0)
+
+    def __add__(self, other: "_Loss") -> "_Loss":
+        pure = None if self.pure is None or other.pure is None else self.pure + other.pure
+        return _Loss(pure, self.rho + other.rho, self.delta + other.delta)
+
+
+#: (cells, cells that one unit reaches, rows in each) of a grouping set; None where cells are not known in advance.
+Reach = tuple[int | None, int, int]
 
 
 def check(document: object) -> Finding:
@@ -77,14 +88,15 @@ def _check(paper: dict[str, Any], found: Finding) -> None:
     found.lines.append(f"protected: {units}; neighbours by {paper['relation']}")
     reaches = _reaches(paper)
     for cells, touched, rows in reaches:
-        found.lines.append(f"one unit reaches {touched} of {cells} cells, with {rows} rows in each")
+        whole = "all groups that exist" if cells is None else f"{cells} cells"
+        found.lines.append(f"one unit reaches {touched} of {whole}, with {rows} rows in each")
     losses, events = [], []
     for draw in paper["draws"]:
         loss, own = _draw(draw, reaches, paper["relation"])
         losses.append(loss)
         events += own
         found.lines.append(f"{draw['what']}: {_show(loss)}")
-    stated = [[_facts(event), int(count)] for event, count in paper["event"]["parts"]]
+    stated = [_facts(event) for event, count in paper["event"]["parts"] for _ in range(_positive(count))]
     if paper["event"]["mechanism"] != "together" or stated != events:
         raise _WrongError("the event that was charged is not that of the draws")
     _total(losses, paper["charge"], found)
@@ -94,28 +106,32 @@ def _check(paper: dict[str, Any], found: Finding) -> None:
         raise _WrongError("not every data set that was read was charged")
 
 
-def _reaches(paper: dict[str, Any]) -> list[tuple[int, int, int]]:
-    """Give (cells, cells that one unit reaches, rows in each) of each grouping set."""
+def _reaches(paper: dict[str, Any]) -> list[Reach]:
     bounds = paper["bounds"]
     by_row = all(each["unit"] == "row" for each in paper["data"])
     if (bounds is None) != by_row:
         raise _WrongError("units that own several rows need bounds, and single rows have none")
-    if bounds is None:
-        return [(_positive(size), 1, 1) for size in paper["cells"]]
-    groups, rows = _positive(bounds["groups"]), _positive(bounds["rows"])
-    return [(_positive(size), min(groups, size), rows) for size in paper["cells"]]
+    groups, rows = (1, 1) if bounds is None else (_positive(bounds["groups"]), _positive(bounds["rows"]))
+    sizes = [None if size is None else _positive(size) for size in paper["cells"]]
+    return [(size, groups if size is None else min(groups, size), rows) for size in sizes]
 
 
-def _draw(draw: dict[str, Any], reaches: list[tuple[int, int, int]], relation: str) -> tuple[_Loss, list[list[Any]]]:
-    if draw["kind"] == "sum":
-        return _sum(draw, reaches, relation)
-    if draw["kind"] == "selection":
-        return _selection(draw, reaches, relation)
-    raise _WrongError(f"a draw of the unknown kind {draw['kind']!r}")
+def _draw(draw: dict[str, Any], reaches: list[Reach], relation: str) -> tuple[_Loss, list[dict[str, Any]]]:
+    if relation not in ("add_remove", "replace"):
+        raise _WrongError(f"{relation!r} is not a relation")
+    kinds = {"sum": _sum, "threshold": _threshold, "selection": _selection, "top": _top}
+    if draw["kind"] not in kinds:
+        raise _WrongError(f"a draw of the unknown kind {draw['kind']!r}")
+    return kinds[draw["kind"]](draw, reaches, relation)
 
 
-def _sum(draw: dict[str, Any], reaches: list[tuple[int, int, int]], relation: str) -> tuple[_Loss, list[list[Any]]]:
+def _sum(draw: dict[str, Any], reaches: list[Reach], relation: str) -> tuple[_Loss, list[dict[str, Any]]]:
     """Noise on sums over cells: bound how far neighbours are apart in L1 and in squared L2, cell by cell."""
+    noise = _facts(draw["noise"])
+    return _noise(noise, draw, reaches, relation), [noise]
+
+
+def _noise(noise: dict[str, Any], draw: dict[str, Any], reaches: list[Reach], relation: str) -> _Loss:
     low, high = (int(end) for end in draw["adds"])
     l1 = squared = 0
     for cells, touched, rows in reaches:
@@ -125,47 +141,105 @@ def _sum(draw: dict[str, Any], reaches: list[tuple[int, int, int]], relation: st
         if relation == "add_remove":
             l1 += touched * one
             squared += touched * one * one
-        elif relation == "replace":
-            # worst over how many cells both units reach: k cells change by most − least, 2(touched − k) by one
-            choices = range(max(0, 2 * touched - cells), touched + 1)
-            both = most - least
-            l1 += max(k * both + 2 * (touched - k) * one for k in (choices[0], choices[-1]))
-            squared += max(k * both * both + 2 * (touched - k) * one * one for k in (choices[0], choices[-1]))
-        else:
-            raise _WrongError(f"{relation!r} is not a relation")
-    noise = _facts(draw["noise"])
+            continue
+        # worst over how many cells both units reach: k cells change by most − least, 2(touched − k) others by one
+        ends = (0 if cells is None else max(0, 2 * touched - cells), touched)
+        both = most - least
+        l1 += max(k * both + 2 * (touched - k) * one for k in ends)
+        squared += max(k * both * both + 2 * (touched - k) * one * one for k in ends)
     if noise["mechanism"] == "laplace":
         if noise["sensitivity"] < l1:
             raise _WrongError(f"{draw['what']}: neighbours are up to {l1} apart, and {noise['sensitivity']} is stated")
         epsilon = noise["sensitivity"] / _above_zero(noise["scale"])
-        return _Loss(epsilon, epsilon * epsilon / 2), [[noise, 1]]
+        return _Loss(epsilon, epsilon * epsilon / 2)
     if noise["mechanism"] == "gaussian":
         if noise["sensitivity_squared"] < squared:
             raise _WrongError(f"{draw['what']}: the squared distance is up to {squared}, and less is stated")
-        return _Loss(None, noise["sensitivity_squared"] / (2 * _above_zero(noise["variance"]))), [[noise, 1]]
+        return _Loss(None, noise["sensitivity_squared"] / (2 * _above_zero(noise["variance"])))
     raise _WrongError(f"{draw['what']}: unknown noise {noise['mechanism']!r}")
 
 
-def _selection(
-    draw: dict[str, Any], reaches: list[tuple[int, int, int]], relation: str
-) -> tuple[_Loss, list[list[Any]]]:
+def _threshold(draw: dict[str, Any], reaches: list[Reach], relation: str) -> tuple[_Loss, list[dict[str, Any]]]:
+    """Unknown keys are shown where the noisy number of units reaches a threshold: a unit's own keys must not show."""
+    facts = _facts(draw["noise"])
+    noise, delta = _facts(facts["noise"]), Fraction(facts["delta"])
+    loss = _noise(noise, draw, reaches, relation)
+    if draw["per"] != "unit" or draw["adds"] != [0, 1]:
+        raise _WrongError(f"{draw['what']}: only counts of units can hide keys")
+    (touched,) = [touched for _, touched, _ in reaches]
+    above = _positive(draw["threshold"]) - 1
+    slip = _laplace_tail(above, noise["scale"]) if noise["mechanism"] == "laplace" else _gaussian_tail(above, noise)
+    # 1 − (1 − p)^k, rounded up: k keys of one person, of which none may show
+    if delta < 1 - _exp(touched * _ln(1 - slip, _DOWN), _DOWN):
+        raise _WrongError(f"{draw['what']}: a key of one person shows more often than the stated δ")
+    return _Loss(loss.pure, loss.rho, delta), [facts]
+
+
+def _laplace_tail(least: int, scale: Fraction) -> Fraction:
+    """Bound Pr[Z ≥ least] = qˡ/(1 + q), with q = exp(−1/scale) and least ≥ 0."""
+    if least < 0:
+        raise _WrongError("a threshold that one person's count passes by itself")
+    return _exp(-least / scale, _UP) / (1 + _exp(-1 / scale, _DOWN))
+
+
+def _gaussian_tail(least: int, noise: dict[str, Any]) -> Fraction:
+    """Bound Pr[Z ≥ least], Pr[z] ∝ exp(−z²/2σ²): term by term, each from the last, and what is left as geometric."""
+    if least < 1:
+        raise _WrongError("a threshold that one person's count passes by itself")
+    variance = _above_zero(noise["variance"])
+    if variance > _LARGEST_VARIANCE:
+        raise _WrongError("noise too wide for its tail to be added up here")
+    term = _decimal(_exp(-Fraction(least * least) / (2 * variance), _UP), _UP)
+    ratio = _decimal(_exp(-Fraction(2 * least + 1) / (2 * variance), _UP), _UP)
+    fall = _decimal(_exp(-1 / variance, _UP), _UP)
+    tail, small = Decimal(0), term.scaleb(-40)
+    while term > small:
+        tail = _UP.add(tail, term)
+        term, ratio = _UP.multiply(term, ratio), _UP.multiply(ratio, fall)
+    tail = _UP.add(tail, _UP.divide(term, _DOWN.subtract(Decimal(1), ratio)))
+    return Fraction(tail) / _normaliser(variance)
+
+
+def _normaliser(variance: Fraction) -> Fraction:
+    """Bound Σ exp(−z²/2σ²) over all integers from below: √(2πσ²) is less, by a factor of 1 + 2·exp(−2π²σ²) at least."""
+    if variance > 16:
+        return Fraction(_DOWN.sqrt(_decimal(2 * _PI * variance, _DOWN)))
+    return 1 + 2 * sum((_exp(-Fraction(z * z) / (2 * variance), _DOWN) for z in range(1, 80)), Fraction(0))
+
+
+def _selection(draw: dict[str, Any], reaches: list[Reach], relation: str) -> tuple[_Loss, list[dict[str, Any]]]:
     """One selection in every cell: those that one unit reaches add up, each with scores that its rows move."""
     times = sum(touched for _, touched, _ in reaches)
     moved = _moves(draw) * max(rows for _, _, rows in reaches) * (2 if relation == "replace" else 1)
-    pure, rho, events = Fraction(0), Fraction(0), []
+    one_way = draw["score"] == "mode" and relation == "add_remove"
+    total, events = _Loss(Fraction(0), Fraction(0)), []
     for each in draw["picks"]:
         facts = _facts(each)
-        if facts["mechanism"] != "selection" or facts["rule"] != "exponential":
-            raise _WrongError(f"{draw['what']}: unknown selection")
-        if facts["sensitivity"] < moved or (facts["monotone"] and relation != "add_remove"):
-            raise _WrongError(f"{draw['what']}: scores move by up to {moved}, and {facts['sensitivity']} is stated")
-        if facts["monotone"] and draw["score"] != "mode":
-            raise _WrongError(f"{draw['what']}: scores that move both ways are stated to move one way")
-        loss = facts["rate"] * facts["sensitivity"] * (1 if facts["monotone"] else 2)
-        pure += times * loss
-        rho += times * loss * loss / 8  # bounded range (Cesar and Rogers 2021)
-        events.append([facts, times])
-    return _Loss(pure, rho), events
+        for _ in range(times):
+            total += _pick(facts, draw["what"], moved, one_way=one_way)
+            events.append(facts)
+    return total, events
+
+
+def _top(draw: dict[str, Any], reaches: list[Reach], relation: str) -> tuple[_Loss, list[dict[str, Any]]]:
+    """The largest counts one after the other: a unit adds to any number of them, to each at most its rows."""
+    moved = 1 if draw["per"] == "unit" else max(rows for _, _, rows in reaches)
+    total, events = _Loss(Fraction(0), Fraction(0)), []
+    for each in draw["picks"]:
+        events.append(_facts(each))
+        total += _pick(events[-1], draw["what"], moved, one_way=relation == "add_remove")
+    return total, events
+
+
+def _pick(facts: dict[str, Any], what: str, moved: int, *, one_way: bool) -> _Loss:
+    if facts["mechanism"] != "selection" or facts["rule"] != "exponential":
+        raise _WrongError(f"{what}: unknown selection")
+    if facts["sensitivity"] < moved:
+        raise _WrongError(f"{what}: scores move by up to {moved}, and {facts['sensitivity']} is stated")
+    if facts["monotone"] and not one_way:
+        raise _WrongError(f"{what}: scores that move both ways are stated to move one way")
+    loss = facts["rate"] * facts["sensitivity"] * (1 if facts["monotone"] else 2)
+    return _Loss(loss, loss * loss / 8)  # bounded range (Cesar and Rogers 2021)
 
 
 def _moves(draw: dict[str, Any]) -> int:
@@ -180,20 +254,14 @@ def _moves(draw: dict[str, Any]) -> int:
 
 def _total(losses: list[_Loss], charge: dict[str, str], found: Finding) -> None:
     epsilon, delta = Fraction(charge["epsilon"]), Fraction(charge["delta"])
-    own = sum((loss.delta for loss in losses), Fraction(0))
-    if all(loss.pure is not None for loss in losses):
-        pure = sum((loss.pure for loss in losses if loss.pure is not None), Fraction(0))
-        if pure <= epsilon and own <= delta:
-            found.loss = f"ε = {float(pure):.6g} (charged: {float(epsilon):.6g})" + (
-                f", δ = {float(own):.3g}" if own else ""
-            )
-            return
-        if not delta:
-            raise _WrongError(f"the draws cost ε = {float(pure):.9g}, and {float(epsilon):.9g} is stated")
-    if not own < delta:
-        raise _WrongError("this noise has no pure loss, and no δ is stated")
-    rho = sum((loss.rho for loss in losses), Fraction(0))
-    implied = _approximate(rho, delta - own)
+    total = sum(losses, _Loss(Fraction(0), Fraction(0)))
+    if total.pure is not None and total.pure <= epsilon and total.delta <= delta:
+        slip = f", δ = {float(total.delta):.3g}" if total.delta else ""
+        found.loss = f"ε = {float(total.pure):.6g}{slip} (charged: {float(epsilon):.6g})"
+        return
+    if not total.delta < delta:
+        raise _WrongError(f"the draws cost {_show(total)} and δ = {float(total.delta):.3g}, and less is stated")
+    implied = _approximate(total.rho, delta - total.delta)
     if implied > epsilon:
         raise _WrongError(f"the draws cost ε = {float(implied):.9g} at that δ, and {float(epsilon):.9g} is stated")
     found.loss = f"ε = {float(implied):.6g} at δ = {float(delta):.3g} (charged: {float(epsilon):.6g})"
@@ -210,8 +278,19 @@ def _approximate(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 def _ln(x: Fraction, context: Context) -> Fraction:
-    value = context.ln(context.divide(Decimal(x.numerator), Decimal(x.denominator)))
-    # ln rounds to nearest, whatever the context says: one step outwards
+    return _outwards(context.ln(_decimal(x, context)), context)
+
+
+def _exp(x: Fraction, context: Context) -> Fraction:
+    return _outwards(context.exp(_decimal(x, context)), context)
+
+
+def _decimal(x: Fraction, context: Context) -> Decimal:
+    return context.divide(Decimal(x.numerator), Decimal(x.denominator))
+
+
+def _outwards(value: Decimal, context: Context) -> Fraction:
+    # ln and exp round to nearest, whatever the context says: one step outwards
     return Fraction(context.next_plus(value) if context is _UP else context.next_minus(value))
 
 
@@ -227,7 +306,7 @@ def _same_answer(paper: dict[str, Any], document: dict[str, Any], found: Finding
 
 def _facts(event: dict[str, Any]) -> dict[str, Any]:
     """Read an event's numbers: text becomes an exact fraction."""
-    exact = {"scale", "variance", "rate"}
+    exact = {"scale", "variance", "rate"}  # a δ inside a threshold is read where it is used
     return {key: Fraction(value) if key in exact else value for key, value in event.items()}
 
 

@@ -36,6 +36,7 @@ from hubbub.sql.bind import bind
 from hubbub.sql.finish import finish
 from hubbub.sql.plan import Plan, plan
 from hubbub.sql.query import Query
+from hubbub.sql.within import solve
 
 _log = logging.getLogger("hubbub.curator")
 
@@ -125,7 +126,14 @@ class Curator:
         names = [table.name for table in query.tables if table.unit is not None]
         caps = [cap for name in names for cap in self.config.policy.caps(analyst, name)]
         delta = question.allowed(min((cap.budget.delta for cap in caps), default=Fraction(0)))
-        return self._priced(query, question.price(), delta, question)
+        if question.wants_accuracy():
+            epsilon = solve(
+                query, within=question.within or 0, delta=delta, groups=question.groups, rows=question.rows,
+                weights=question.weights,
+            )  # fmt: skip
+        else:
+            epsilon = question.price()
+        return self._priced(query, epsilon, delta, question)
 
     def _priced(self, query: Query, epsilon: Fraction, delta: Fraction, question: Question) -> Plan:
         return plan(

@@ -51,14 +51,18 @@ class Question:
     raw: bool = False
     dialect: str = "duckdb"
 
-    def price(self) -> Fraction:
-        """Give the ε that was offered."""
+    def wants_accuracy(self) -> bool:
+        """Say whether a ± is given instead of a price; exactly one of both must be."""
         if (self.epsilon is None) == (self.within is None):
             raise ParameterError(
                 "HB132", "it is not said how much to spend, or how exact the answer shall be.",
                 "Give one of both: epsilon=0.1, or within=50.",
             )  # fmt: skip
-        return numbers.epsilon(self.epsilon or 0)
+        return self.epsilon is None
+
+    def price(self) -> Fraction:
+        """Give the ε that was offered."""
+        return numbers.epsilon(0 if self.epsilon is None else self.epsilon)
 
     def allowed(self, most: Fraction) -> Fraction:
         """Give the δ that may be used; `most` is that of the caps."""

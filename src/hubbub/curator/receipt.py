@@ -16,8 +16,11 @@ from numpy.typing import NDArray
 from hubbub.accounting.chain import Entry, canonical
 from hubbub.core.events import to_facts
 from hubbub.core.release import Cell, Output, form
+from hubbub.mechanisms.top_k import TopK
+from hubbub.sql import discover, topk
 from hubbub.sql.explain import describe, show
 from hubbub.sql.finish import Answer
+from hubbub.sql.keys import Cells
 from hubbub.sql.measures import Units
 from hubbub.sql.noised import Chosen, Noised
 from hubbub.sql.plan import Plan
@@ -43,8 +46,8 @@ def receipt(plan: Plan, *, query: str, charges: Sequence[Entry], versions: Mappi
         ],
         "relation": plan.relation.value,
         "bounds": None if plan.limits is None else {"groups": plan.limits.groups, "rows": plan.limits.rows},
-        "cells": [each.size for each in plan.cells],
-        "draws": [*map(_sum, plan.measures), *map(_selection, plan.choices)],
+        "cells": [each.size if isinstance(each, Cells) else None for each in plan.groups],
+        "draws": _draws(plan),
         "derivation": list(plan.derivation),
         "event": to_facts(plan.event),
         "charge": {"epsilon": str(plan.epsilon), "delta": str(plan.delta)},
@@ -58,6 +61,31 @@ def receipt(plan: Plan, *, query: str, charges: Sequence[Entry], versions: Mappi
             }
             for entry in charges
         ],
+    }
+
+
+def _draws(plan: Plan) -> list[dict[str, Any]]:
+    """Say of each draw what its loss follows from, in the order of the event's parts."""
+    found = []
+    for noised in plan.measures:
+        draw = _sum(noised)
+        if plan.threshold is not None and noised.measure == discover.UNITS:
+            rule = plan.threshold
+            draw |= {"kind": "threshold", "threshold": rule.threshold, "noise": to_facts(rule.event)}
+        found.append(draw)
+    found += map(_selection, plan.choices)
+    if plan.top is not None:
+        found.append(_top(plan, plan.top))
+    return found
+
+
+def _top(plan: Plan, top: TopK) -> dict[str, Any]:
+    measure = topk.measure(plan.query)
+    return {
+        "kind": "top",
+        "what": f"the {top.k} largest of {top.one.candidates} counts: {describe(measure)}",
+        "per": "unit" if isinstance(measure, Units) else "row",
+        "picks": [to_facts(top.one.event)] * top.k,
     }
 
 

@@ -1,0 +1,240 @@
+"""Receipts: honest ones are sound, and every lie about what matters is found, by a checker that knows no planner."""
+
+import ast
+import copy
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from hubbub.audit import receipt as receipts
+from hubbub.audit.receipt import check
+from hubbub.core.events import to_facts
+from hubbub.core.unit import Relation
+from hubbub.curator.session import open_session
+from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.threshold import Threshold
+
+YAML = """
+version: 1
+datasets:
+  visits:
+    source: visits.parquet
+    unit: {unit}
+    relation: {relation}
+    columns:
+      patient: {{}}
+      region: {{values: [North, South, East]}}
+      age: {{bounds: [0, 110]}}
+      cost: {{bounds: [-100, 1000]}}
+      word: {{}}
+    budget: {{epsilon: 1000, delta: 1e-5}}
+analysts: {{ana: {{visits: {{epsilon: 1000}}}}}}
+"""
+QUERIES = {
+    "count": "SELECT COUNT(*) AS n FROM visits",
+    "sums": "SELECT region, COUNT(*) AS n, SUM(cost) AS s, AVG(age) AS a, STDDEV(age) AS d FROM visits GROUP BY region",
+    "rollup": "SELECT region, COUNT(*) AS n FROM visits GROUP BY ROLLUP (region)",
+    "units": "SELECT COUNT(DISTINCT patient) AS n FROM visits",
+    "distinct": "SELECT COUNT(DISTINCT word) AS n FROM visits",
+    "order": "SELECT MEDIAN(age) AS m, MAX(age) AS x, QUANTILE_CONT(age, 0.9) AS q, MODE(region) AS r FROM visits",
+    "discovered": "SELECT word, COUNT(*) AS n FROM visits GROUP BY word",
+    "top": "SELECT region FROM visits GROUP BY region ORDER BY COUNT(*) DESC LIMIT 2",
+}
+UNITS = ("row", "{column: patient, groups: 2, rows: 3}")
+RELATIONS = ("add_remove", "replace")
+
+Papers = dict[str, dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("receipts")
+    with duckdb.connect() as made:
+        made.execute(
+            "COPY (SELECT i % 50 AS patient, ['North', 'South', 'East'][1 + i % 3] AS region, i % 90 AS age,"
+            f" i % 900 AS cost, 'w' || (i % 4) AS word FROM range(4000) t(i)) TO '{path}/visits.parquet'"
+        )
+    return path
+
+
+@pytest.fixture(scope="module")
+def papers(folder: Path) -> Papers:
+    """Ask every query under every unit, relation and a δ or none; keep the documents."""
+    found: Papers = {}
+    for unit in UNITS:
+        for relation in RELATIONS:
+            place = folder / f"{unit[:3]}-{relation}"
+            place.mkdir()
+            text = YAML.format(unit=unit, relation=relation).replace("visits.parquet", "../visits.parquet")
+            (place / "hubbub.yaml").write_text(text)
+            with open_session(place / "hubbub.yaml") as session:
+                for name, sql in QUERIES.items():
+                    if name == "units" and unit == "row":
+                        continue
+                    for delta in (None, 0):
+                        if name == "discovered" and delta == 0:
+                            continue
+                        release = session.query(sql, epsilon="2", delta=delta)
+                        document = json.loads(json.dumps(release.document()))
+                        found[f"{name} {unit[:3]} {relation} {delta}"] = document
+    return found
+
+
+def test_honest_receipts_are_sound_and_cost_no_more_than_was_charged(papers: Papers) -> None:
+    assert len(papers) > 50
+    kinds = set()
+    for name, document in papers.items():
+        found = check(document)
+        assert found.sound, (name, found.problems)
+        assert "charged: 2" in found.loss
+        kinds |= {draw["kind"] for draw in document["receipt"]["draws"]}
+        assert check(document["receipt"]).sound, "a receipt alone is enough"
+    assert kinds == {"sum", "selection", "threshold", "top"}
+
+
+def _less(text: str, by: Fraction = Fraction(1, 2)) -> str:
+    return str(Fraction(text) * by)
+
+
+def _shrink_noise(paper: dict[str, Any]) -> None:
+    """State less noise consistently, in the draw and in the event: the loss is then above the charge."""
+
+    def walk(value: object) -> None:
+        if isinstance(value, dict):
+            for key in ("scale", "variance"):
+                if key in value:
+                    value[key] = _less(value[key])
+            if "rate" in value:
+                value["rate"] = _less(value["rate"], Fraction(2))
+            for inner in value.values():
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    # one walk for each place: json made them separate objects
+    walk(paper["draws"])
+    walk(paper["event"])
+
+
+def _understate_sensitivity(paper: dict[str, Any]) -> None:
+    def walk(value: object) -> None:
+        if isinstance(value, dict):
+            for key in ("sensitivity", "sensitivity_squared"):
+                if key in value:
+                    value[key] -= 1
+            for inner in value.values():
+                walk(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                walk(inner)
+
+    walk(paper["draws"])
+    walk(paper["event"])
+
+
+def _drop_a_draw(paper: dict[str, Any]) -> None:
+    paper["draws"].pop()
+
+
+def _drop_an_event(paper: dict[str, Any]) -> None:
+    paper["event"]["parts"].pop()
+
+
+def _lower_the_charge(paper: dict[str, Any]) -> None:
+    paper["charge"]["epsilon"] = "1"
+
+
+def _drop_a_ledger_entry(paper: dict[str, Any]) -> None:
+    paper["ledger"] = []
+
+
+def _other_version(paper: dict[str, Any]) -> None:
+    paper["receipt"] = 2
+
+
+def _extra_key(paper: dict[str, Any]) -> None:
+    paper["note"] = "trust me"
+
+
+def _no_noise(paper: dict[str, Any]) -> None:
+    text = json.dumps(paper).replace('"scale": "', '"scale": "-').replace('"variance": "', '"variance": "-')
+    paper.clear()
+    paper.update(json.loads(text.replace('"rate": "', '"rate": "1000')))
+
+
+LIES: tuple[Callable[[dict[str, Any]], None], ...] = (
+    _shrink_noise, _understate_sensitivity, _drop_a_draw, _drop_an_event, _lower_the_charge, _drop_a_ledger_entry,
+    _other_version, _extra_key, _no_noise,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_every_lie_about_the_loss_is_found(papers: Papers, lie: Callable[[dict[str, Any]], None]) -> None:
+    for name, document in papers.items():
+        paper = copy.deepcopy(document["receipt"])
+        lie(paper)
+        found = check(paper)
+        assert not found.sound, (name, lie.__name__)
+
+
+def test_understated_bounds_are_found(papers: Papers) -> None:
+    """More rows or groups of one unit than the noise was made for."""
+    for name, document in papers.items():
+        paper = copy.deepcopy(document["receipt"])
+        if paper["bounds"] is None or "row" in name.split()[1]:
+            continue
+        per_unit = all(draw.get("per") == "unit" for draw in paper["draws"])
+        paper["bounds"]["rows"] += 1
+        if not per_unit:
+            assert not check(paper).sound, name
+
+
+def test_a_relation_that_protects_more_needs_more_noise(papers: Papers) -> None:
+    for name, document in papers.items():
+        # a count over one cell moves no further when one unit takes another's place; sums and counts by group do
+        if "add_remove" in name and name.split()[0] in ("sums", "rollup", "order", "discovered"):
+            paper = copy.deepcopy(document["receipt"])
+            paper["relation"] = "replace"
+            assert not check(paper).sound, name
+
+
+def test_another_answer_than_the_receipts_is_found(papers: Papers) -> None:
+    document = copy.deepcopy(papers["count row add_remove 0"])
+    document["answer"]["columns"][0]["values"][0] += 1
+    assert not check(document).sound
+
+
+@pytest.mark.parametrize("document", [None, [], {}, {"receipt": 1}, {"receipt": {}}, 7, "x", {"receipt": [1]}])
+def test_what_is_no_receipt_is_not_sound(document: object) -> None:
+    assert not check(document).sound
+
+
+def test_the_checker_imports_nothing_of_the_product() -> None:
+    tree = ast.parse(Path(receipts.__file__).read_text())
+    imported = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = [alias.name for node in imported if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in imported if isinstance(node, ast.ImportFrom)]
+    assert not [name for name in names if name.startswith("hubbub")]
+
+
+@pytest.mark.parametrize("keys", [1, 3, 50])
+@pytest.mark.parametrize("noise", [Laplace(sensitivity=50, scale=Fraction(7)),
+                                   Gaussian(sensitivity_squared=50, variance=Fraction(90)),
+                                   Gaussian(sensitivity_squared=50, variance=Fraction(3, 2))])  # fmt: skip
+def test_the_checkers_own_tail_is_the_mechanisms_slip(keys: int, noise: Laplace | Gaussian) -> None:
+    """Two derivations of one δ: the stated one passes, one that is a billionth smaller does not."""
+    rule = Threshold.least(
+        keys=keys, contribution=1, relation=Relation.ADD_REMOVE, noise=noise, delta=Fraction(1, 10**6)
+    )
+    draw = {"what": "keys", "per": "unit", "adds": [0, 1], "threshold": rule.threshold, "noise": to_facts(rule.event)}
+    receipts._threshold(draw, [(None, keys, 1)], "add_remove")
+    draw["noise"] = {**to_facts(rule.event), "delta": str(rule.delta * (1 - Fraction(1, 10**9)))}
+    with pytest.raises(receipts._WrongError):
+        receipts._threshold(draw, [(None, keys, 1)], "add_remove")
