@@ -118,6 +118,29 @@ def test_a_threshold_that_enclosures_cannot_part_from_a_word_is_refused_and_not_
     assert refusal.value.code == "HB602"
 
 
+@given(st.fractions(0, 1), WORDS, st.integers(0, 2**90), st.integers(0, 2**90))
+def test_a_wide_enclosure_takes_more_words_and_never_decides_wrongly(
+    p: Fraction, words: list[int], under: int, over: int
+) -> None:
+    def wide(bits: int) -> Fixed:
+        low, high = fixed(p, p, bits)
+        return max(0, low - under), min(1 << bits, high + over)
+
+    def row(bits: int) -> tuple[list[int], list[int]]:
+        low, high = wide(bits)
+        return [low, 1 << bits], [high, 1 << bits]
+
+    source, again = Replay([*words[1:], *[1 << 63] * 9]), Replay([*words[1:], *[1 << 63] * 9])
+    try:
+        decided, place = below(wide, words[0], source), locate(row, words[0], again)
+    except MechanismError:
+        return
+    used = [*words, *[1 << 63] * 9][: len(words) + 9 - source.left]
+    low, high = uniform(used)
+    assert high <= p if decided else p <= low
+    assert place == (0 if decided else 1)
+
+
 @given(st.lists(st.fractions(0, 10), min_size=1, max_size=6).filter(sum), WORDS)
 @example([Fraction(1), Fraction(1)], [2**63])
 @example([Fraction(1), Fraction(0), Fraction(1)], [2**63])

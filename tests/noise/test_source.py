@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -127,6 +128,14 @@ def test_a_child_forked_behind_pythons_back_draws_other_words() -> None:
     assert not set(np.frombuffer(child, np.uint64).tolist()) & set(source.words(1000).tolist())
 
 
+def test_a_child_that_has_the_process_id_of_its_forebear_draws_other_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getpid", lambda: 4711)  # numbers come round again
+    source = Keystream()
+    source.words(1)
+    child = in_child(lambda: source.words(100).tobytes())
+    assert not set(np.frombuffer(child, np.uint64).tolist()) & set(source.words(1000).tolist())
+
+
 def test_a_fork_in_the_midst_of_a_call_gives_the_child_other_words(monkeypatch: pytest.MonkeyPatch) -> None:
     source = Keystream()
     source.words(1)
@@ -185,21 +194,28 @@ def test_workers_of_a_forked_pool_draw_different_words() -> None:
     assert len(set(words)) == 31 * 50
 
 
-def test_threads_never_share_a_word() -> None:
-    source, parts = Keystream(), list[np.ndarray[tuple[int], np.dtype[np.uint64]]]()
+def test_threads_never_share_a_word_nor_a_key() -> None:
+    source, parts, streams = Keystream(), list[np.ndarray[tuple[int], np.dtype[np.uint64]]](), list[object]()
 
     def draw() -> None:
         mine = [source.words(n % 200) for n in range(2000)]
         parts.append(np.concatenate(mine))
+        streams.append(source._local.stream)
 
-    threads = [threading.Thread(target=draw) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=draw) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
     words = np.concatenate(parts)
     assert len(words) == 8 * sum(n % 200 for n in range(2000))
     assert len(np.unique(words)) == len(words)
+    assert len({id(stream) for stream in streams}) == 8
 
 
 def test_a_signal_handler_that_interrupts_a_draw_gets_words_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
