@@ -145,9 +145,13 @@ def test_a_word_on_a_threshold_is_refined_along_the_true_expansion(
         assert source.left == 0
 
 
-def test_candidates_too_light_for_doubles_are_still_chosen_as_they_should() -> None:
-    """Two candidates of e⁻³⁰⁰ and e⁻³⁰¹ beside two of 1: reached by words of all ones, then told apart at .731."""
-    scores, p = int64(0, 0, -300, -301), Fraction(731, 1000)
+@pytest.mark.parametrize("gap", [254, 255, 256, 300])
+def test_candidates_too_light_for_doubles_are_still_chosen_as_they_should(gap: int) -> None:
+    """Two candidates of e^(−gap) and 1/e of it beside two of 1: reached by words of all ones, then told apart at .731.
+
+    From a gap of 256 on, the doubles have 0.
+    """
+    scores, p = int64(0, 0, -gap, -gap - 1), Fraction(731, 1000)
     for word, chosen in ((int(p * 2**64), 2), (int((p + Fraction(1, 1000)) * 2**64), 3)):
         # words[1] is for the upper node and words[0] for the lower one
         source = Replay([word, TOP, *[TOP] * 6])

@@ -44,10 +44,14 @@ def bernoulli_real(*, probability: Real, count: int, source: Source) -> Bits:
 def bernoulli_exp_each(*, rate: Fraction, gaps: NDArray[np.int64], source: Source) -> Bits:
     """Draw one bit for each gap ≥ 0, true with probability exactly e^(−rate·gap).
 
-    One word a gap, whatever the gaps are. The word's leading 53 bits n say that U lies in [n, n + 1]·2⁻⁵³. The double
-    w stands for e^(−rate·gap) within 2⁻⁴⁸ = 32 units of 2⁻⁵³ (a clipped power within one). n and w·2⁵³ are exact in
-    doubles and their difference is within one unit. So a difference beyond the band decides as the true numbers would,
-    and one inside it is decided exactly, from the whole word and further ones.
+    Theorem (Doubles that cannot decide wrongly). With one word a gap, whatever the gaps are, each bit is what exact
+    arithmetic makes of its word and, where needed, further ones.
+    Proof    The word's leading 53 bits n say that U lies in [n, n + 1]·2⁻⁵³. The double w stands for e^(−rate·gap)
+             within 2⁻⁴⁸ = 32 units of 2⁻⁵³ (a clipped power within one). n and w·2⁵³ are exact in doubles and their
+             difference is within one unit. So a difference beyond the band decides as the true numbers would, and one
+             inside it is decided by `below`.
+    Tested   tests/noise/test_bernoulli.py::test_a_coin_for_each_gap_decides_as_enclosures_do
+             tests/noise/test_bernoulli.py::test_an_error_of_the_doubles_within_the_band_changes_no_outcome
     """
     powers_of = powers(rate).of
     if not (gaps.dtype == np.int64 and (gaps >= 0).all()):

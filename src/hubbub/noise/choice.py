@@ -29,6 +29,7 @@ def choose(*, scores: NDArray[np.int64], rate: Fraction, source: Source) -> int:
     Error    none; one word a level, and the same arithmetic whatever the scores are, but where the doubles do not
              decide (probability below 2⁻³⁸ for a million candidates).
     Tested   tests/noise/test_choice.py::test_probabilities_are_the_softmax_at_50_digits
+             tests/noise/test_choice.py::test_an_error_of_the_doubles_within_the_band_changes_no_choice
     """
     powers_of = powers(rate).of
     if not (scores.size and scores.dtype == np.int64):
@@ -96,7 +97,10 @@ def _total(gaps: Gaps, least: int, rate: Fraction, bits: int) -> Fixed:
 
 
 def choose_weighted(*, weights: Callable[[int], Sequence[Enclosure]], source: Source) -> int:
-    """Choose i with Pr[i] = wᵢ/Σw exactly, where `weights(digits)` encloses each wᵢ ≥ 0 to about so many digits."""
+    """Choose i with Pr[i] = wᵢ/Σw exactly, where `weights(digits)` encloses each wᵢ ≥ 0 to about so many digits.
+
+    For small finite laws: every weight is looked at, and one word decides but with probability about n·2⁻⁶⁴.
+    """
 
     def row(bits: int) -> tuple[list[int], list[int]]:
         lows, highs = _sums(weights, bits)

@@ -2,10 +2,9 @@
 
 A uniform U in [0, 1) is an endless row of 64-bit words; the first k of them say that U lies in [u, u+1)·2⁻⁶⁴ᵏ. A
 threshold p is a function that encloses p as narrowly as it is asked to. While the two intervals overlap, more is drawn
-of U and more is computed of p; when they part, the outcome is decided as if U and p had been known in full. So the
-outcome has probability exactly p for every real p, and no rounding error has a part in it. The fast paths decide
-nearly all draws on the first word, by integer thresholds or by doubles with a proven error; where those cannot tell
-they say so, and never guess.
+of U and more is computed of p; when they part, the outcome is decided as if U and p had been known in full. The fast
+paths of the samplers decide nearly all draws on the first word, by integer thresholds or by doubles with a proven
+error; where those cannot tell they say so, and never guess.
 """
 
 from bisect import bisect_left, bisect_right
@@ -79,7 +78,18 @@ def threshold(real: Real) -> int:
 
 
 def below(real: Real, first: int, source: Source) -> bool:
-    """Say whether U < p, where `first` is the first word of U and more come from `source` where needed."""
+    """Say whether U < p, where `first` is the first word of U and more come from `source` where needed.
+
+    Theorem (Lazy comparison). The answer is that of the comparison of U and p as real numbers, so it is true with
+    probability exactly p, for every real p in [0, 1]; the expected number of further words is below 1 + 2⁻³⁰ where the
+    first does not decide.
+    Proof    It says true only where the upper end of U's interval is at most p's lower bound, and false only where U's
+             lower end is at least p's upper bound. It goes on only where the two intervals meet; given the words so
+             far, at most 3 of 2⁶⁴ next words leave them meeting, and U = p has probability 0.
+    Assumes  independent uniform words; enclosures that hold and are less than 2³² units wide.
+    Tested   tests/noise/test_decide.py::test_a_rational_threshold_decides_as_exact_arithmetic_does
+             tests/noise/test_decide.py::test_refinement_follows_the_true_expansion_to_either_side
+    """
     u, known = first, WORD
     while True:
         bits = known + _GUARD
@@ -97,6 +107,14 @@ def locate(row: Row, first: int, source: Source) -> int:
 
     A row may be the beginning of an infinite one, longer where more bits are asked for; it must then pass 1 − 2^-bits.
     Where U is beyond all that is known of the row, more is drawn and the row is made longer.
+
+    Theorem (Lazy inverse distribution function). If the row is C₀ ≤ C₁ ≤ … → 1, the answer is j with probability
+    exactly C_j − C_(j−1).
+    Proof    As for `below`, for each real of the row: those counted are at or below all of U's interval, the others at
+             or above it.
+    Assumes  as for `below`.
+    Tested   tests/noise/test_decide.py::test_a_row_is_searched_as_exact_arithmetic_does
+             tests/noise/test_gaussian.py::test_the_far_tail_is_drawn_from_its_true_law
     """
     u, known = first, WORD
     while True:

@@ -72,6 +72,7 @@ def discrete_gaussian(*, variance: Fraction, count: int, source: Source) -> NDAr
     Error    variance at most that of the parameter; 3 words a trial, of which over 98 % are kept (below a standard
              deviation of 128 one word, every trial being kept, for a bucket is one integer).
     Tested   tests/noise/test_gaussian.py::test_law_from_boundaries_is_the_closed_form_at_100_digits
+             tests/noise/test_gaussian.py::test_an_error_of_the_series_within_the_band_changes_no_outcome
     """
     buckets = _buckets(variance)
     drawn = np.empty(count, dtype=np.int64)

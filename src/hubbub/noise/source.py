@@ -92,7 +92,9 @@ class Keystream:
     the look comes after the words are made, so that a fork in the midst of a call is seen as well. A signal handler
     that interrupts this very method is served from the operating system. Words are wiped when handed out.
 
-    Tested   tests/noise/test_source.py
+    Tested   tests/noise/test_source.py::test_the_words_are_the_keystream_of_aes_in_counter_mode_in_order
+             tests/noise/test_source.py::test_a_child_forked_while_threads_draw_neither_hangs_nor_repeats
+             tests/noise/test_source.py::test_threads_never_share_a_word_nor_a_key
     """
 
     def __init__(self) -> None:

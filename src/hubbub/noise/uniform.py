@@ -12,9 +12,11 @@ _SPARE = 8  # trials made beyond the expected number, so that one round nearly a
 def uniform_below(*, bound: int, count: int, source: Source) -> NDArray[np.int64]:
     """Draw `count` independent integers, each uniform on 0, …, bound − 1, for 1 ≤ bound ≤ 2⁶³.
 
-    A word is kept when it is below the largest multiple of `bound` that 2⁶⁴ holds, and reduced. Kept words are
-    uniform on a whole number of periods, and whether a trial is kept says nothing of its remainder, so the number of
-    trials is independent of the values. More than half of all trials are kept, nearly all for a bound below 2³².
+    Theorem (Uniform integers by rejection). A word below the largest multiple of `bound` in 2⁶⁴ is kept and reduced;
+    the remainder is uniform, and the number of trials is independent of it.
+    Proof    Kept words are uniform on a whole number of periods; trials are independent.
+    Error    more than half of all trials are kept, and nearly all for a bound below 2³².
+    Tested   tests/noise/test_uniform.py::test_words_are_kept_up_to_a_whole_number_of_periods
     """
     numbers.integer(bound, "bound", 1, 1 << 63)
     drawn = np.empty(count, dtype=np.int64)
@@ -32,8 +34,12 @@ def uniform_below(*, bound: int, count: int, source: Source) -> NDArray[np.int64
 def permutation(*, size: int, source: Source) -> NDArray[np.int64]:
     """Draw a permutation of 0, …, size − 1, each with probability exactly 1/size!.
 
-    The order of independent 64-bit keys, all drawn again where two are equal: given that the keys differ, every order
-    of them is equally likely, by exchangeability. Two of a million keys agree with probability below 2⁻²⁵.
+    Theorem (Uniform order of keys). The order of independent 64-bit keys, all drawn again where two are equal, is
+    uniform.
+    Proof    Given that the keys differ, every order of them is equally likely, by exchangeability.
+    Error    two of a million keys agree with probability below 2⁻²⁵.
+    Tested   tests/noise/test_uniform.py::test_a_tie_draws_all_keys_again
+             tests/noise/test_uniform.py::test_all_orders_of_four_are_equally_likely
     """
     numbers.integer(size, "size", 0, 1 << 32)
     while True:
