@@ -1,5 +1,6 @@
 """What a hubbub.yaml promises, in words: the figures in them are right and never overstated."""
 
+import json
 from fractions import Fraction
 from math import exp
 from pathlib import Path
@@ -70,3 +71,9 @@ def test_the_json_schema_knows_exactly_the_keys_that_the_reader_knows() -> None:
     _keys(SCHEMA, "", found)
     assert found.pop("analysts.*.*") == found.pop("groups.*.*") == KEYS["cap"]
     assert found == {place: keys for place, keys in KEYS.items() if place != "cap"}
+
+
+def test_the_published_json_schema_is_the_current_one() -> None:
+    """Write it anew with: hubbub check --schema > docs/hubbub.schema.json"""
+    published = Path(__file__).parents[2] / "docs" / "hubbub.schema.json"
+    assert json.loads(published.read_text()) == SCHEMA

@@ -1,0 +1,318 @@
+"""The command line, as owners, analysts and officers use it: output, exit codes, and Ctrl-C."""
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+import yaml
+
+from hubbub.cli import main
+
+Run = Callable[..., tuple[int, str, str]]
+COUNT = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
+YAML = """
+version: 1
+datasets:
+  visits:
+    source: visits.csv
+    unit: {column: patient, groups: 2, rows: 3}
+    columns:
+      patient: {}
+      region: {values: [North, South]}
+      age: {type: integer, bounds: [0, 110]}
+      notes: {hidden: true}
+    budget: {epsilon: 3, delta: 1e-6, per_query: 2}
+analysts:
+  ana: {visits: {epsilon: 3}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    rows = "".join(f"p{i % 80},{('North', 'South')[i % 2]},{20 + i % 50},CANARY-7431,\n" for i in range(400))
+    (tmp_path / "visits.csv").write_text(f"patient,region,age,notes,extra\n{rows}")
+    (tmp_path / "hubbub.yaml").write_text(YAML)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Run:
+    def runner(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        out, err = capsys.readouterr()
+        assert "CANARY" not in out + err
+        assert "Traceback" not in err
+        return code, out, err
+
+    return runner
+
+
+def test_help_teaches_the_three_roles(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--help"])
+    assert left.value.code == 0
+    text = capsys.readouterr().out
+    for word in ("owner:", "analyst:", "officer:", "hubbub init", "hubbub query", "hubbub verify", "hubbub demo"):
+        assert word in text
+
+
+def test_init_writes_a_file_that_check_explains(run: Run, folder: Path) -> None:
+    code, out, _ = run("init", "visits.csv", "--output", "new.yaml")
+    assert code == 0
+    assert "no value was read" in out
+    code, out, _ = run("check", "-c", "new.yaml")
+    assert code == 1
+    assert "datasets.visits.unit does not say who is protected" in " ".join(out.split())
+    assert "still blank" in out
+
+
+def test_init_does_not_replace_a_file_unless_told(run: Run, folder: Path) -> None:
+    before = (folder / "hubbub.yaml").read_text()
+    code, _, err = run("init", "visits.csv")
+    assert code == 1
+    assert "--force" in err
+    assert (folder / "hubbub.yaml").read_text() == before
+    assert run("init", "visits.csv", "--force")[0] == 0
+
+
+def test_init_reads_values_only_if_asked_to_guess(run: Run, folder: Path) -> None:
+    run("init", "visits.csv", "--output", "blind.yaml")
+    assert "age:      {type: text, values: }" in (folder / "blind.yaml").read_text()
+    _, out, _ = run("init", "visits.csv", "--output", "guessed.yaml", "--guess")
+    assert "guessed from values" in out
+    assert "age:      {type: integer, bounds: }" in (folder / "guessed.yaml").read_text()
+
+
+def test_init_of_a_database_needs_a_table(run: Run, folder: Path) -> None:
+    with duckdb.connect(str(folder / "x.duckdb")) as made:
+        made.execute("CREATE TABLE stays (id INT)")
+    assert run("init", "x.duckdb", "--output", "a.yaml")[0] == 1
+    assert run("init", "x.duckdb#stays", "--output", "a.yaml")[0] == 0
+    assert yaml.safe_load((folder / "a.yaml").read_text())["datasets"]["stays"]["source"] == "x.duckdb#stays"
+    assert run("init", "duckdb:x.duckdb#stays", "--output", "b.yaml")[0] == 0
+
+
+def test_a_path_is_written_relative_to_the_file_that_names_it(run: Run, folder: Path) -> None:
+    (folder / "config").mkdir()
+    assert run("init", "visits.csv", "--output", "config/hubbub.yaml")[0] == 0
+    written = yaml.safe_load((folder / "config" / "hubbub.yaml").read_text())
+    assert written["datasets"]["visits"]["source"] == "../visits.csv"
+
+
+def test_check_says_what_is_promised_to_whom(run: Run) -> None:
+    code, out, _ = run("check")
+    assert code == 0
+    words = " ".join(out.split())
+    assert "each patient, with all of its rows; at most 3 rows in each of 2 groups of a query count" in words
+    assert "95.3 %, but for a chance of 1e-06" in words
+    assert "notes (hidden)" in words
+    assert "extra (not listed under columns)" in words
+
+
+def test_check_prints_a_json_schema(run: Run) -> None:
+    code, out, _ = run("check", "--schema")
+    assert code == 0
+    assert json.loads(out)["title"] == "hubbub.yaml"
+
+
+def test_plan_costs_nothing_and_says_why(run: Run, folder: Path) -> None:
+    code, out, _ = run("plan", COUNT, "--epsilon", "0.5", "--sql")
+    assert code == 0
+    assert "nothing is charged" in out
+    assert "L1 sensitivity 6" in " ".join(out.split())
+    assert "SELECT" in out
+    assert "spent" in run("budget")[1]
+    assert json.loads(run("budget", "--json")[1])[0]["caps"][1]["spent"] == "0"
+
+
+def test_a_plan_that_would_be_refused_exits_with_one(run: Run) -> None:
+    code, out, _ = run("plan", COUNT, "--epsilon", "2.5")
+    assert code == 1
+    assert "would be refused" in out
+
+
+def test_query_shows_the_answer_its_error_and_its_price(run: Run) -> None:
+    code, out, _ = run("query", COUNT, "--epsilon", "1")
+    assert code == 0
+    assert re.search(r"North +\d+ ±\d+", out)
+    assert "cost ε = 1; ε = 2 is left" in out
+    code, again, _ = run("query", COUNT, "--epsilon", "1")
+    assert "replayed at no cost" in again
+    assert out.splitlines()[:3] == again.splitlines()[:3]
+    assert "cost ε = 1" in run("query", COUNT, "--epsilon", "1", "--fresh")[1]
+
+
+def test_query_as_json_and_csv(run: Run) -> None:
+    _, out, _ = run("query", COUNT, "--epsilon", "1", "--json")
+    read = json.loads(out)
+    assert read["columns"] == ["region", "n"]
+    assert [row[0] for row in read["rows"]] == ["North", "South"]
+    assert read["intervals"][0][0] is None
+    assert read["epsilon"] == "1"
+    _, out, _ = run("query", COUNT, "--epsilon", "1", "--csv")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["region"] for row in rows] == ["North", "South"]
+    assert float(rows[0]["n_low"]) < int(rows[0]["n"]) < float(rows[0]["n_high"])
+
+
+def test_query_within_solves_for_the_price(run: Run) -> None:
+    _, out, _ = run("query", "SELECT COUNT(*) AS n FROM visits", "--within", "30", "--json")
+    read = json.loads(out)
+    low, high = read["intervals"][0][0]
+    assert (high - low) / 2 <= 30
+
+
+def test_query_takes_sql_from_a_file_and_parameters(run: Run, folder: Path) -> None:
+    (folder / "q.sql").write_text("SELECT COUNT(*) AS n FROM visits WHERE region = $1 AND age > $2 -- a comment\n")
+    code, out, _ = run("query", "@q.sql", "-e", "1", "-p", "North", "-p", "30", "--json")
+    assert code == 0
+    assert json.loads(out)["receipt"]["query"].endswith("-- $1 = 'North', $2 = 30")
+    assert run("query", "@missing.sql", "-e", "1")[0] == 1
+
+
+def test_explain_is_a_plan(run: Run) -> None:
+    _, out, _ = run("query", f"EXPLAIN {COUNT}", "-e", "1")
+    assert "nothing is charged" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("query", "SELECT * FROM visits", "-e", "1"), "HB5"),
+        (("query", "SELECT notes, COUNT(*) FROM visits GROUP BY notes", "-e", "1"), "HB5"),
+        (("query", COUNT, "-e", "2.5"), "HB201"),
+        (("query", COUNT, "-e", "0"), "HB1"),
+        (("query", COUNT, "-e", "1", "-a", "bob"), "HB121"),
+        (("query", COUNT, "-e", "1", "--groups", "9"), "HB556"),
+        (("query", COUNT, "-e", "1", "-c", "nowhere.yaml"), "HB410"),
+        (("budget", "-c", "nowhere.yaml"), "HB410"),
+        (("verify", "nowhere.json"), "HB134"),
+        (("verify", "visits.csv"), "HB134"),
+        (("audit", "ledger", "--since", "yesterday"), "HB136"),
+        (("init", "nowhere.csv", "--output", "x.yaml"), "HB411"),
+        (("admin", "forfeit", "--by", "me", "--reason", "why"), "HB135"),
+    ],
+)
+def test_a_refusal_has_a_code_a_remedy_and_exit_code_one(run: Run, arguments: tuple[str, ...], code: str) -> None:
+    exit_code, out, err = run(*arguments)
+    assert exit_code == 1
+    assert out == ""
+    assert err.startswith(code)
+    assert len(err.splitlines()) >= 2
+
+
+@pytest.mark.parametrize("arguments", [(), ("nothing",), ("query", COUNT), ("query", COUNT, "-e", "1", "-w", "2")])
+def test_a_slip_in_the_command_exits_with_two(arguments: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+
+
+def test_a_receipt_is_kept_and_verified_and_a_changed_one_is_not(run: Run, folder: Path) -> None:
+    run("query", COUNT, "-e", "1", "--receipt", "r.json")
+    code, out, _ = run("verify", "r.json")
+    assert code == 0
+    assert "sound" in out
+    text = (folder / "r.json").read_text()
+    (folder / "r.json").write_text(text.replace('"epsilon": "1"', '"epsilon": "1/2"'))
+    code, out, _ = run("verify", "r.json")
+    assert code == 1
+    assert "NOT SOUND" in out
+
+
+def test_the_ledger_is_audited_and_verified(run: Run, folder: Path) -> None:
+    run("query", COUNT, "-e", "1")
+    code, out, _ = run("verify", "ledger")
+    assert code == 0
+    assert "sound" in out
+    assert "1 charge, 0 of them without a release" in out
+    _, out, _ = run("audit", "ledger", "--kind", "charge")
+    assert "SELECT region, COUNT(*) AS n FROM visits GROUP BY region" in out
+    assert len(json.loads(run("audit", "ledger", "--json")[1])) == 3
+    assert len(run("audit", "ledger", "--csv")[1].splitlines()) == 4
+    assert run("audit", "ledger", "--until", "2001-01-01")[1] == ""
+
+
+def test_an_older_ledger_is_refused_until_it_is_forfeited(run: Run, folder: Path) -> None:
+    database = folder / "hubbub-ledger" / "ledger.db"
+    run("query", COUNT, "-e", "1")
+    old = database.read_bytes()
+    run("query", COUNT, "-e", "1", "--fresh")
+    database.write_bytes(old)
+    code, _, err = run("query", COUNT, "-e", "0.1")
+    assert code == 1
+    assert "older copy" in err
+    assert run("verify", "ledger")[0] == 1
+    code, out, _ = run("admin", "forfeit", "--by", "ana", "--reason", "backup", "--epsilon", "1", "--yes")
+    assert code == 0
+    assert "dataset/visits" in out
+    assert run("verify", "ledger")[0] == 0
+    assert json.loads(run("budget", "--json")[1])[0]["caps"][1]["spent"] == "2"
+
+
+def test_a_damaged_ledger_is_set_aside_by_a_forfeit(run: Run, folder: Path) -> None:
+    database = folder / "hubbub-ledger" / "ledger.db"
+    run("query", COUNT, "-e", "1")
+    database.write_bytes(b"not a database" * 1000)
+    assert run("query", COUNT, "-e", "0.1")[0] == 1
+    code, out, _ = run("admin", "forfeit", "--by", "ana", "--reason", "damaged", "--yes")
+    assert code == 0
+    assert "unusable" in out
+    assert list(database.parent.glob("*.unusable"))
+    code, _, err = run("query", COUNT, "-e", "0.1")
+    assert code == 1
+    assert err.startswith("HB201")
+
+
+def test_python_dash_m_is_the_same_command(folder: Path) -> None:
+    run = subprocess.run([sys.executable, "-m", "hubbub", "check"], capture_output=True, text=True, check=False)
+    assert run.returncode == 0
+    assert "is in order" in run.stdout
+
+
+def test_output_can_be_cut_short_by_its_reader(folder: Path) -> None:
+    command = f"{sys.executable} -m hubbub check | head -1"
+    run = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert run.returncode == 0
+    assert "Traceback" not in run.stderr
+
+
+def test_ctrl_c_stops_a_long_query_and_leaves_the_ledger_right(folder: Path, run: Run) -> None:
+    """A join of every pair of visits of a patient runs long; it is stopped, and its charge stands without a release."""
+    with duckdb.connect() as made:
+        made.execute(
+            "COPY (SELECT 'p' || (i % 3) AS patient, 'North' AS region, 1 AS age, 'n' AS notes, '' AS extra"
+            f" FROM range(300000) t(i)) TO '{folder}/visits.csv' (HEADER)"
+        )
+    sql = "SELECT COUNT(*) AS n FROM visits a JOIN visits b ON a.patient = b.patient WHERE a.age + b.age > 1"
+    child = subprocess.Popen(
+        [sys.executable, "-m", "hubbub", "query", sql, "-e", "1"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    database = folder / "hubbub-ledger" / "ledger.db"
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and child.poll() is None:
+        if database.exists() and '"kind": "charge"' in run("audit", "ledger", "--json")[1]:
+            break
+        time.sleep(0.2)
+    time.sleep(1)
+    start = time.monotonic()
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=30)
+    assert child.returncode == 130, err
+    assert "Stopped" in err
+    assert time.monotonic() - start < 10
+    assert run("verify", "ledger")[0] == 0
+    assert len(json.loads(run("audit", "ledger", "--unreleased", "--json")[1])) == 1
