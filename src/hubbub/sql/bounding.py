@@ -154,11 +154,17 @@ def _uncut(cells: Groups, limits: Limits) -> str:
     return '"$bounded"' if limits.groups >= cells.size else '"$bounded" ANTI JOIN "$cut" USING (u, c)'
 
 
-def _values(relation: Rel, cells: Groups, value: str) -> str:
-    """Write the rows of a table whose unit is the row as (c, v0)."""
-    keys = _keys(cells)
-    joined = f"({render.relation(relation)}) AS r{cells.joins(keys)}"
-    return f"SELECT {cells.cell(keys)} AS c, {value} AS v0 FROM {joined} WHERE {cells.present(keys)}"
+def _grouped(relation: Rel, cells: Groups, value: str, result: str) -> str:
+    """Write a result over (c, v0, n): groups of raw keys and values of a table whose unit is the row, then numbered."""
+    texts = [*_keys(cells), value]
+    outputs = ", ".join(f"{text} AS k{j}" for j, text in enumerate(texts))
+    grouping = ", ".join(str(j + 1) for j in range(len(texts)))
+    last = f"g.k{len(cells.keys)}"
+    inner = f"SELECT {outputs}, count(*) AS n FROM ({render.relation(relation)}) AS r GROUP BY {grouping}"
+    columns = tuple(f"g.k{j}" for j in range(len(cells.keys)))
+    found = f"SELECT {cells.cell(columns)} AS c, {last} AS v0, g.n FROM ({inner}) AS g{cells.joins(columns)}"
+    counted = f"{found} WHERE {last} IS NOT NULL AND {cells.present(columns)}"
+    return f"SELECT {cells.shown('g.c')}, {result} FROM ({counted}) AS g"
 
 
 def distinct(
@@ -167,8 +173,7 @@ def distinct(
     """Write the query that gives (cell, m0): how many different values the bounded rows of each cell have."""
     result = _saturated("count(DISTINCT v0)", 0)
     if limits is None:
-        rows = _values(relation, cells, measure.value())
-        return f"SELECT {cells.shown('c')}, {result} FROM ({rows}) WHERE v0 IS NOT NULL GROUP BY c"
+        return _grouped(relation, cells, measure.value(), _saturated("count(*)", 0)) + " GROUP BY g.c"
     hasher = Hasher(salt, hashing)
     ctes = [
         _base(relation, cells, [measure.value()], every=False),
@@ -190,11 +195,7 @@ def buckets(
     """Write the query that gives (cell, bucket, m0): how many bounded rows lie nearest to each candidate."""
     bucket = candidates.number()
     if limits is None:
-        rows = _values(relation, cells, bucket)
-        return (
-            f"SELECT {cells.shown('c')}, v0 AS bucket, {_saturated('count(*)', 0)} "
-            f"FROM ({rows}) WHERE v0 IS NOT NULL GROUP BY c, v0"
-        )
+        return _grouped(relation, cells, bucket, f"g.v0 AS bucket, {_saturated('g.n', 0)}")
     hasher = Hasher(salt, hashing)
     ctes = [
         _base(relation, cells, [bucket], every=False),

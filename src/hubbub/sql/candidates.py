@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hubbub.core.schema import Value
 from hubbub.sql import render
 from hubbub.sql.expressions import Expr, Literal
-from hubbub.sql.measures import double
+from hubbub.sql.measures import clamped, double
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,10 @@ class Candidates:
     def number(self) -> str:
         """Write the number of the nearest candidate, NULL where the row is not counted."""
         x = render.expression(self.expr)
-        guard = "" if self.where is None else f" AND coalesce({render.expression(self.where)}, FALSE)"
         if self.values is not None:
             listed = ", ".join(render.expression(Literal(value, self.expr.kind)) for value in self.values)
             # list_position gives 0 (or NULL) for a value that is not listed
+            guard = "" if self.where is None else f" AND {render.expression(self.where)}"
             return f"CASE WHEN ({x}) IS NOT NULL{guard} THEN nullif(list_position([{listed}], {x}), 0) - 1 END"
-        place = f"(({x}) - {double(self.low)}) / {double(self.step)}"
-        # greatest and least skip NULL and take NaN for the largest number, so both are caught first
-        inside = f"greatest(least({place}, {double(Fraction(self.count - 1))}), {double(Fraction(0))})"
-        return f"CASE WHEN NOT isnan({place}){guard} THEN CAST(round({inside}) AS INTEGER) END"
+        place = clamped(f"((({x}) - {double(self.low)}) / {double(self.step)})", 0, self.count - 1, "INTEGER")
+        return place if self.where is None else f"CASE WHEN {render.expression(self.where)} THEN {place} END"

@@ -63,9 +63,8 @@ class Estimate:
 def exact(plan: Plan, tables: Tables) -> tuple[tuple[Integers, ...], tuple[Integers, ...]]:
     """Scatter what the engine gave over all cells, before noise: measures (cell), histograms (cell, bucket)."""
     offsets = np.cumsum([0, *(each.size for each in plan.cells)])
-    count = 1 + max(
-        (target for each in plan.statements for target in each.targets if each.fills == "measures"), default=-1
-    )
+    # the count behind a top-k is no measure: nothing is added to it
+    count = max(len(plan.measures), 1 if plan.top is not None else 0)
     measures = [np.zeros(plan.size, dtype=np.int64) for _ in range(count)]
     histograms = [np.zeros((plan.size, each.count), dtype=np.int64) for each in plan.histograms]
     for statement in plan.statements:
@@ -77,6 +76,8 @@ def exact(plan: Plan, tables: Tables) -> tuple[tuple[Integers, ...], tuple[Integ
                 np.add.at(measures[target], at, found)
             else:
                 np.add.at(histograms[target], (at, np.asarray(table["bucket"], dtype=np.int64)), found)
+    for target, histogram in plan.derived.items():
+        measures[target] = histograms[histogram].sum(axis=1)
     return tuple(measures), tuple(histograms)
 
 

@@ -7,7 +7,7 @@ bounds allow, and rounded. Everything after that is exact.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hubbub.core.schema import Bounds, Kind
+from hubbub.core.schema import Bounds
 from hubbub.core.unit import Relation
 from hubbub.sql import render
 from hubbub.sql.expressions import Expr
@@ -83,7 +83,7 @@ class Distinct:
         return 1
 
     def value(self) -> str:
-        """Write the value that is counted, NULL where none; NaN is NULL."""
+        """Write the value that is counted, NULL where none."""
         x = render.expression(self.expr)
         return f"CASE WHEN {_tests((self.expr,), self.where)} THEN {x} END"
 
@@ -127,12 +127,10 @@ class Total:
         product = " * ".join(term.text() for term in self.terms)
         if self.offset:
             product = f"({product} - {double(self.offset)})"
-        steps = product if self.step == 1 else _scaled(product, self.step)
-        # greatest and least skip NULL and take NaN for the largest number, so both are caught first
-        whole = f"CAST(round(greatest(least({steps}, {_whole(self.high)}), {_whole(self.low)})) AS BIGINT)"
+        whole = clamped(product if self.step == 1 else _scaled(product, self.step), self.low, self.high)
         own = {term.expr for term in self.terms}
         others = _tests(tuple(expr for expr in self.present if expr not in own), self.where)
-        return f"CASE WHEN NOT isnan({product}){f' AND {others}' if others else ''} THEN {whole} END"
+        return f"CASE WHEN {others} THEN {whole} END" if others else whole
 
     def total(self, column: str) -> str:
         """Write the sum over rows: a HUGEINT, which 2⁶⁴ rows of 2⁶² steps do not fill."""
@@ -192,27 +190,24 @@ def sensitivity(measure: Measure, reaches: tuple[Reach, ...], relation: Relation
 
 
 def _tests(present: tuple[Expr, ...], where: Expr | None) -> str:
-    tests = [_present(expr) for expr in present]
+    tests = [f"({render.expression(expr)}) IS NOT NULL" for expr in present]
     if where is not None:
         tests.append(f"coalesce({render.expression(where)}, FALSE)")
     return " AND ".join(tests)
 
 
-def _present(expr: Expr) -> str:
-    """Write that an argument is not NULL, NaN being NULL; never NULL itself."""
-    x = render.expression(expr)
-    return f"coalesce(NOT isnan({x}), FALSE)" if expr.kind in (Kind.REAL, Kind.INTEGER) else f"({x}) IS NOT NULL"
-
-
 def double(value: Fraction) -> str:
     """Write the double that is nearest to a number."""
-    return f"CAST('{float(value)!r}' AS DOUBLE)"
+    return render.number(value)
 
 
-def _whole(steps: int) -> str:
-    if not abs(steps) < 1 << 53:
+def clamped(steps: str, low: int, high: int, kind: str = "BIGINT") -> str:
+    """Write a DOUBLE as a whole number between two others; NULL stays NULL, NaN counts as larger than any number."""
+    if not max(abs(low), abs(high)) < 1 << 53:
         raise AssertionError("a row adds fewer steps than a double can count")
-    return double(Fraction(steps))
+    least, most = double(Fraction(low)), double(Fraction(high))
+    inside = f"CASE WHEN {steps} < {least} THEN {least} WHEN {steps} > {most} THEN {most} ELSE {steps} END"
+    return f"CAST(round({inside}) AS {kind})"
 
 
 def _scaled(text: str, step: Fraction) -> str:

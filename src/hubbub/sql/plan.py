@@ -82,6 +82,7 @@ class Plan:
     measures: tuple[Noised, ...]
     choices: tuple[Chosen, ...]
     histograms: tuple[Candidates, ...]
+    derived: Mapping[int, int]
     formulas: Mapping[str, Formula]
     threshold: Threshold | None  #: where groups are discovered: which are shown
     top: TopK | None  #: where only the keys of the largest counts are asked for
@@ -149,7 +150,7 @@ def plan(
     return Plan(
         query, epsilon, delta if kind == "gaussian" or rule else Fraction(0), kind, relation, limits, sets,
         _statements(query, sets, best, limits, salt, hashing), best.measures, best.choices, best.histograms,
-        best.formulas, rule, None, _event(best, rule), _expected(best, kind),
+        best.derived, best.formulas, rule, None, _event(best, rule), _expected(best, kind),
         derivation(query, relation, limits, task.reaches, best.measures, best.choices, rule),
     )  # fmt: skip
 
@@ -164,7 +165,7 @@ def _top(query: Query, epsilon: Fraction, relation: Relation, limits: Limits | N
     half = float(best.error(LEVEL))
     return Plan(
         query, epsilon, Fraction(0), "laplace", relation, wide, (each,),
-        (Statement("sums0", text, 0, "measures", (0,)),), (), (), (), {}, None, best, best.event,
+        (Statement("sums0", text, 0, "measures", (0,)),), (), (), (), {}, {}, None, best, best.event,
         tuple(Expected(name, half, None, half / TYPICAL_ROWS, "rank") for name, _ in query.select[:1]),
         derivation(query, relation, wide, (_reach(each, wide),), (), (), best),
     )  # fmt: skip
@@ -188,7 +189,7 @@ def _statements(
     additive: list[Additive] = []
     places: list[int] = []
     for i, noised in enumerate(allotted.measures):
-        if not isinstance(noised.measure, Distinct):
+        if not isinstance(noised.measure, Distinct) and i not in allotted.derived:
             additive.append(noised.measure)
             places.append(i)
     for place, each in enumerate(sets):
@@ -258,12 +259,16 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Allotted:
-    """Measures and choices with their portions and mechanisms; `worst` is the largest weighted relative error."""
+    """Measures and choices with their portions and mechanisms; `worst` is the largest weighted relative error.
+
+    `derived` says which measures (by place) are the sums of a histogram (by place), and need no statement of their own.
+    """
 
     formulas: dict[str, Formula]
     measures: tuple[Noised, ...]
     choices: tuple[Chosen, ...]
     histograms: tuple[Candidates, ...]
+    derived: dict[int, int]
     worst: float
 
 
@@ -299,7 +304,11 @@ def allot(task: Task, kind: Noise, budget: Fraction) -> Allotted:
     )  # fmt: skip
     spent = np.array([float(part) for part in parts]) ** (-1.0 if kind == "laplace" else -0.5)
     worst = float(np.max(np.sqrt(((errors * spent) ** 2).sum(axis=1)) * np.array(weights)))
-    return Allotted(table, noised, picked, histograms, worst)
+    summed = {measure for formula in table.values() for measure in formula.measures}
+    derived = {
+        measures.index(counted(each.choice)): each.histogram for each in picked if counted(each.choice) not in summed
+    }
+    return Allotted(table, noised, picked, histograms, derived, worst)
 
 
 def counted(choice: Choice) -> Rows:

@@ -23,7 +23,10 @@ Counts = NDArray[np.int64]
 
 #: Counts of candidates over all cells that are held at once.
 MOST_COUNTS = 1 << 22
-MOST_CANDIDATES = 1 << 16
+#: Candidates of one choice, and over all cells: finer ones would cost more time than they give.
+MOST_CANDIDATES = 1 << 12
+_FINE = 1 << 16
+_FINE_ENOUGH = 512
 _FEWEST = 64
 
 
@@ -110,7 +113,7 @@ def choice(aggregate: Aggregate, cells: int) -> Choice:
     """Give the candidates of an aggregate, or refuse."""
     (x,) = aggregate.arguments
     function = aggregate.function
-    room = min(MOST_CANDIDATES, MOST_COUNTS // cells)
+    room = min(MOST_CANDIDATES, MOST_COUNTS // cells, max(_FINE_ENOUGH, _FINE // cells))
     if room < _FEWEST:
         raise QueryError(
             "HB560", f"{function.upper()} over {cells:,} groups would leave fewer than {_FEWEST} candidates for each.",
@@ -135,7 +138,7 @@ def _spaced(x: Expr, where: Expr | None, room: int, function: str) -> Candidates
     span = bounds.high - bounds.low
     step = facts(x).step
     if step is None or step <= 0:
-        step = span / (min(room, 4096) - 1) if span else Fraction(1)
+        step = span / (room - 1) if span else Fraction(1)
     first = ceil(bounds.low / step) * step if facts(x).step else bounds.low
     coarse = -int(-(span / step + 1) // room)  # whole multiples of the step, so that candidates stay on its grid
     step *= max(1, coarse)
