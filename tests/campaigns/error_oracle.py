@@ -1,0 +1,199 @@
+"""Queries that try to make the data speak through errors: on neighbours, everything but the noisy numbers is the same.
+
+Two clinics differ in one patient, whose rows hold every value that makes databases stumble, and canaries. Each hostile
+query is sent to both. Accepted or refused, message, columns, charge: all must be equal, nothing may fail after the
+charge, and no canary may be in a message or in the log. The same texts sent to plain DuckDB show that they bite.
+"""
+
+import logging
+import random
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+from tests.campaigns.frame import Report, run
+from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS, WHOLE
+
+from hubbub.curator.session import Session, open_session
+from hubbub.errors import HubbubError
+
+CANARIES = ("CANARY7431", "8123456789012345", "31415926.53", "5867-04-03")
+
+YAML = """
+version: 1
+engine: {threads: 1, seconds: 30}
+datasets:
+  t:
+    source: t.parquet
+    unit: {column: patient, groups: 2, rows: 2}
+    columns: &columns
+      patient: {type: integer}
+      x: {type: real, bounds: [-100, 100]}
+      free: {type: real}
+      i: {type: integer, bounds: [0, 1000]}
+      k: {type: integer}
+      word: {type: text}
+      key: {type: text, values: [a, b], other: c}
+      day: {type: date}
+      moment: {type: timestamp}
+      flag: {type: boolean}
+    budget: {epsilon: 1000000, delta: 0.001}
+  c:
+    source: c.csv
+    unit: {column: patient, groups: 2, rows: 2}
+    columns: *columns
+    budget: {epsilon: 1000000, delta: 0.001}
+analysts:
+  eve: {t: {epsilon: 1000000}, c: {epsilon: 1000000}}
+"""
+
+#: One patient's rows: the values that databases raise on, wrap at, or treat as special.
+NASTY = (
+    "(8123456789012345, 'nan', 'nan', 0, 0, 'CANARY7431', 'CANARY7431', NULL, NULL, NULL)",
+    "(8123456789012345, 'inf', '-inf', -9223372036854775808, 9223372036854775807, '', '', '5867-04-03', NULL, true)",
+    "(8123456789012345, 1.7976931348623157e308, 5e-324, 9223372036854775807, -9223372036854775808, '1e999', 'a',"
+    " '0001-01-01', '294246-01-01 00:00:00', false)",
+    "(8123456789012345, 31415926.53, -0.0, 7, 7, repeat('Z', 20000), 'a', 'infinity', 'infinity', true)",
+    "(8123456789012345, -31415926.53, 0.0, -7, 3, '☃%_\\''\"[(*+', 'b', '-infinity', '-infinity', NULL)",
+    "(8123456789012345, 0, 0, 1000, 1, '2020-02-30', 'a', '2020-02-29', '1970-01-01 00:00:00', true)",
+)
+
+
+@dataclass(frozen=True)
+class Heard:
+    """All that an analyst learns of a query but its noisy numbers."""
+
+    what: str
+    words: str
+    facts: tuple[object, ...] = ()
+
+
+class Listener(logging.Handler):
+    """Keeps every line of every log."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(record.getMessage() + str(record.exc_info))
+
+
+def queries() -> Iterator[str]:
+    """Every expression in every context, over the Parquet and the CSV table, and whole statements."""
+    yield from WHOLE
+    for table, context, expression in product(("t", "c"), CONTEXTS, EXPRESSIONS):
+        yield context.format(t=table, e=expression)
+
+
+def clinic(folder: Path, *, patient: bool) -> None:
+    """Write one of the two neighbours."""
+    folder.mkdir()
+    columns = (
+        "patient BIGINT, x DOUBLE, free DOUBLE, i BIGINT, k BIGINT, word VARCHAR, key VARCHAR, day DATE,"
+        " moment TIMESTAMP, flag BOOLEAN"
+    )
+    with duckdb.connect() as made:
+        made.execute(f"CREATE TABLE t ({columns})")
+        made.execute(
+            "INSERT INTO t SELECT n % 40, n % 90 - 45, n / 7.0, n % 900, n, 'w' || n % 5, ['a', 'b', 'z'][1 + n % 3],"
+            " DATE '2020-01-01' + CAST(n % 400 AS INTEGER), TIMESTAMP '2020-01-01' + to_hours(n), n % 2 = 0"
+            " FROM range(200) r(n)"
+        )
+        if patient:
+            made.execute(f"INSERT INTO t VALUES {', '.join(NASTY)}")
+        made.execute(f"COPY t TO '{folder}/t.parquet'")
+        made.execute(f"COPY t TO '{folder}/c.csv' (HEADER)")
+    if patient:
+        with (folder / "c.csv").open("a") as file:
+            file.write('8123456789012345,CANARY7431,0x1F,1e3,"","unclosed,,,,\n8123456789012345,1,2\n')
+    (folder / "hubbub.yaml").write_text(YAML)
+
+
+def ask(session: Session, sql: str, key: str) -> Heard:
+    """Send a query; whatever is raised that is not a refusal of ours is heard as a crash."""
+    given = {"?": ("CANARY",), "$2": ("CANARY", 0), "$1": ("CANARY",)}
+    parameters = next((values for mark, values in given.items() if mark in sql), ())
+    try:
+        release = session.query(sql, epsilon="0.01", key=key, parameters=parameters)
+    except HubbubError as error:
+        what = "failed" if error.code.startswith("HB9") else "refused"
+        return Heard(what, str(error))
+    except Exception as error:  # noqa: BLE001 - this is what the campaign looks for
+        return Heard("crashed", f"{type(error).__name__}: {error}")
+    paper = release.receipt
+    discovered = any(draw["kind"] == "threshold" for draw in paper["draws"])
+    kinds = tuple(output.kind for output in release.outputs)
+    rows = None if discovered else len(release.ratio)
+    facts = (release.columns, kinds if rows else None, rows, release.epsilon, release.delta, str(paper["event"]))
+    return Heard("answered", "", facts)
+
+
+def bites(folder: Path, other: Path, sql: str) -> bool:
+    """Say whether plain DuckDB tells the neighbours apart by an error, or prints a canary."""
+    heard = []
+    for place in (folder, other):
+        with duckdb.connect() as plain:
+            plain.execute(f"CREATE VIEW t AS FROM '{place}/t.parquet'")
+            plain.execute(f"CREATE VIEW c AS FROM read_csv('{place}/c.csv', all_varchar = true)")
+            words = ""
+            try:
+                plain.execute(sql).fetchall()
+            except duckdb.Error as error:
+                words = str(error)
+            heard.append(words)
+    return heard[0] != heard[1] or any(canary in words for canary in CANARIES for words in heard)
+
+
+def campaign(report: Report) -> None:
+    """Send every query to both neighbours and compare what is heard."""
+    texts = list(queries())
+    whole = len(WHOLE)
+    chosen = texts[:whole] + random.Random(1).sample(texts[whole:], report.scale(ci=220, full=1500))
+    listener = Listener()
+    root = logging.getLogger()
+    root.addHandler(listener)
+    root.setLevel(logging.DEBUG)
+    differ: list[str] = []
+    loud: list[str] = []
+    counts = {"answered": 0, "refused": 0, "failed": 0, "crashed": 0}
+    biting = 0
+    with TemporaryDirectory(prefix="hubbub-oracle-") as folder:
+        here, there = Path(folder) / "with", Path(folder) / "without"
+        clinic(here, patient=True)
+        clinic(there, patient=False)
+        with open_session(here / "hubbub.yaml") as one, open_session(there / "hubbub.yaml") as other:
+            for number, sql in enumerate(report.progress(chosen, "hostile queries")):
+                first, second = ask(one, sql, str(number)), ask(other, sql, str(number))
+                counts[first.what] += 1
+                if first != second:
+                    differ.append(sql)
+                    report.say(f"differs: {sql}\n  {first}\n  {second}")
+                if first.what in ("failed", "crashed"):
+                    report.say(f"{first.what}: {sql}\n  {first.words}")
+                said = first.words + second.words + " ".join(listener.lines)
+                listener.lines.clear()
+                if any(canary in said for canary in CANARIES if canary not in sql):
+                    loud.append(sql)
+                    report.say(f"canary: {sql}\n  {said[:300]}")
+                if number % 4 == 0:
+                    with suppress(duckdb.Error):
+                        biting += bites(here, there, sql)
+    root.removeHandler(listener)
+    report.figure("queries", len(chosen))
+    for what, count in counts.items():
+        report.figure(what, count)
+    report.target("told_apart", len(differ), at_most=0)
+    report.target("canaries_heard", len(loud), at_most=0)
+    report.target("failed_after_the_charge", counts["failed"], at_most=0)
+    report.target("errors_of_our_own", counts["crashed"], at_most=0)
+    report.target("accepted", counts["answered"], at_least=report.scale(ci=20, full=120))
+    report.target("plain_duckdb_tells_apart", biting, at_least=report.scale(ci=5, full=30))
+
+
+if __name__ == "__main__":
+    run(campaign)
