@@ -2,22 +2,31 @@
 
 import itertools
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
+import psycopg
 import pytest
+from tests.accounting.postgres_server import postgres_dsn, postgres_server
 
 from hubbub.accounting.anchor import FileAnchor, beside
 from hubbub.accounting.calls import Charge, Request
+from hubbub.accounting.chain import Entry
 from hubbub.accounting.contract import parse
 from hubbub.accounting.ledger import Ledger, no_step, now
 from hubbub.accounting.policy import Policy
+from hubbub.accounting.postgres import PostgresStore
+from hubbub.accounting.postgres import set_aside as set_aside_schema
 from hubbub.accounting.refusal import CapError
 from hubbub.accounting.sqlite import SqliteStore
+from hubbub.accounting.sqlite_schema import set_aside
 from hubbub.accounting.store import OnStep
 from hubbub.core.events import Event, Laplace
+
+__all__ = ["postgres_dsn", "postgres_server"]
 
 POLICY = """
 version: 1
@@ -32,6 +41,12 @@ groups:
 """
 
 
+TABLES = ("identity", "head", "entries", "releases", "totals")
+
+#: What was kept of a database: the bytes of its file, or the rows of its tables.
+Backup = bytes | dict[str, list[tuple[Any, ...]]]
+
+
 class Desk:
     """Where a test keeps its ledger."""
 
@@ -42,7 +57,7 @@ class Desk:
         self._numbers = itertools.count(1)
         self._open: list[Ledger] = []
 
-    def store(self, **options: bool | float) -> SqliteStore:
+    def store(self, **options: bool | float) -> SqliteStore | PostgresStore:
         return SqliteStore(self.database, **options)  # type: ignore[arg-type]
 
     def open(
@@ -85,6 +100,42 @@ class Desk:
                 return granted, refusal
         raise AssertionError("never refused")
 
+    def set_aside(self) -> str:
+        return set_aside(self.database)
+
+    def lies_aside(self, where: str) -> bool:
+        return Path(where).exists()
+
+    def backup(self) -> Backup:
+        return self.database.read_bytes()
+
+    def restore(self, backup: Backup) -> None:
+        assert isinstance(backup, bytes)
+        self.database.write_bytes(backup)
+
+    def destroy(self) -> None:
+        self.database.unlink()
+
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(self.database)) as connection:
+            return connection.execute(query).fetchall()
+
+    def literal(self, value: bytes) -> str:
+        return f"x'{value.hex()}'"
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        """Put these in the place of all entries, behind the ledger's back."""
+        self.edit("DELETE FROM entries", *(self._insert("entries", entry) for entry in entries))
+
+    def _insert(self, table: str, row: Sequence[str | int | bytes]) -> str:
+        values = [
+            self.literal(value) if isinstance(value, bytes)
+            else str(value) if isinstance(value, int)
+            else "'" + value.replace("'", "''") + "'"
+            for value in row
+        ]  # fmt: skip
+        return f"INSERT INTO {table} VALUES ({', '.join(values)})"
+
     def edit(self, *statements: str, triggers: bool = False) -> None:
         """Change the database behind the ledger's back; its triggers come back as they were."""
         with closing(sqlite3.connect(self.database, isolation_level=None)) as connection:
@@ -101,8 +152,71 @@ class Desk:
             ledger.close()
 
 
+class PostgresDesk(Desk):
+    """The same with a database on a server."""
+
+    def __init__(self, folder: Path, dsn: str) -> None:
+        super().__init__(folder)
+        self.dsn = dsn
+
+    def store(self, **options: bool | float) -> PostgresStore:
+        return PostgresStore(self.dsn, **options)  # type: ignore[arg-type]
+
+    def set_aside(self) -> str:
+        return set_aside_schema(self.dsn)
+
+    def lies_aside(self, where: str) -> bool:
+        return bool(self.ask(f"SELECT 1 FROM pg_namespace WHERE nspname = '{where.split()[-1]}'"))
+
+    def backup(self) -> Backup:
+        return {table: self.ask(f"SELECT * FROM {table}") for table in TABLES}
+
+    def restore(self, backup: Backup) -> None:
+        assert isinstance(backup, dict)
+        inserts = [self._insert(table, row) for table, rows in backup.items() for row in rows]
+        self.edit(*(f"DELETE FROM {table}" for table in TABLES), *inserts)
+
+    def destroy(self) -> None:
+        self.edit("DROP SCHEMA hubbub CASCADE", triggers=True)
+
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        with psycopg.connect(self.dsn, options="-c search_path=hubbub") as connection:
+            return connection.execute(query.encode()).fetchall()
+
+    def literal(self, value: bytes) -> str:
+        return f"'\\x{value.hex()}'"
+
+    def put(self, entries: Sequence[Entry]) -> None:
+        super().put(entries)
+        last = entries[-1]
+        hashes = f"hash = {self.literal(last.hash)}, config = {self.literal(last.config)}"
+        self.edit(f"UPDATE head SET sequence = {last.sequence}, time = {last.time}, {hashes}")
+
+    def edit(self, *statements: str, triggers: bool = False) -> None:
+        with psycopg.connect(self.dsn, options="-c search_path=hubbub") as connection:
+            guarded = () if triggers else ("identity", "entries", "releases")
+            for table in guarded:
+                connection.execute(f"ALTER TABLE {table} DISABLE TRIGGER only_added_to".encode())
+            for statement in statements:
+                connection.execute(statement.encode())
+            for table in guarded:
+                connection.execute(f"ALTER TABLE {table} ENABLE TRIGGER only_added_to".encode())
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
+    """A desk of either kind: what it is asked must hold on every store."""
+    if request.param == "sqlite":
+        desk = Desk(tmp_path)
+    else:
+        desk = PostgresDesk(tmp_path, request.getfixturevalue("postgres_dsn"))
+    yield desk
+    desk.close()
+
+
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def file_desk(tmp_path: Path) -> Iterator[Desk]:
+    """A desk for what is done to files."""
     desk = Desk(tmp_path)
     yield desk
     desk.close()

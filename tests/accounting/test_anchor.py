@@ -125,13 +125,13 @@ def test_a_reset_may_go_back(tmp_path: Path, seconds: list[float]) -> None:
 # --- with a ledger
 
 
-def test_an_older_copy_of_the_database_is_refused(desk: "Desk", tmp_path: Path) -> None:
+def test_an_older_copy_of_the_database_is_refused(desk: "Desk") -> None:
     with desk.open() as ledger:
         desk.spend(ledger)
-    shutil.copy(desk.database, tmp_path / "backup")
+    backup = desk.backup()
     with desk.open() as ledger:
         desk.spend(ledger)
-    shutil.copy(tmp_path / "backup", desk.database)
+    desk.restore(backup)
     error = refused(desk.open, "HB307")
     assert "1 entries ahead: the database is an older copy" in error.message
     assert "hubbub admin forfeit" in error.remedy
@@ -152,12 +152,12 @@ def test_an_anchor_behind_the_database_is_accepted(desk: "Desk", tmp_path: Path)
 
 def test_a_different_history_of_the_same_length_is_refused(desk: "Desk", tmp_path: Path) -> None:
     desk.open().close()
-    shutil.copy(desk.database, tmp_path / "backup")
+    backup = desk.backup()
     shutil.copy(desk.anchor, tmp_path / "first")
     with desk.open() as ledger:
         desk.spend(ledger, "0.5")
     shutil.copy(desk.anchor, tmp_path / "newest")
-    shutil.copy(tmp_path / "backup", desk.database)
+    desk.restore(backup)
     shutil.copy(tmp_path / "first", desk.anchor)
     with desk.open() as ledger:
         desk.spend(ledger, "0.001")
@@ -170,7 +170,7 @@ def test_a_different_history_of_the_same_length_is_refused(desk: "Desk", tmp_pat
 def test_a_new_database_beside_the_old_anchor_is_refused(desk: "Desk") -> None:
     with desk.open() as ledger:
         desk.spend(ledger)
-    desk.database.unlink()
+    desk.destroy()
     error = refused(desk.open, "HB307")
     assert "belongs to another ledger" in error.message
 
@@ -205,8 +205,10 @@ def test_an_anchor_that_cannot_be_written_is_refused_before_anything_is_charged(
     desk.anchor.mkdir()
     refused(desk.open, "HB309")
     desk.anchor.rmdir()
-    with desk.store().snapshot() as snapshot:
+    store = desk.store()
+    with store.snapshot() as snapshot:
         assert snapshot.head().sequence == 1  # the policy, and no charge
+    store.close()
 
 
 def test_an_anchor_that_fails_later_stops_the_ledger(desk: "Desk", monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,6 @@
 import json
-import shutil
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +9,6 @@ from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.forfeit import Forfeited, forfeit
 from hubbub.accounting.ledger import Ledger
-from hubbub.accounting.sqlite_schema import set_aside
 from hubbub.accounting.store import Filter
 from hubbub.errors import LedgerError, ParameterError
 
@@ -23,7 +20,7 @@ def write_off(
     desk: "Desk", *, amount: Budget | None = None, reason: str = "the disk died", **more: object
 ) -> Forfeited:
     return forfeit(
-        lambda: desk.store(exclusive=True), lambda: set_aside(desk.database), policy=desk.policy,
+        lambda: desk.store(exclusive=True), desk.set_aside, policy=desk.policy,
         anchor=FileAnchor(desk.anchor), by="olga", reason=reason, amount=amount, **more,  # type: ignore[arg-type]
     )  # fmt: skip
 
@@ -35,15 +32,15 @@ def code(action: Callable[[], object]) -> str:
 
 
 @pytest.fixture
-def restored(desk: "Desk", tmp_path: Path) -> "Desk":
+def restored(desk: "Desk") -> "Desk":
     """A ledger that was put back from a backup, two charges ago."""
     with desk.open() as ledger:
         desk.spend(ledger, "0.5", key="known")
-    shutil.copy(desk.database, tmp_path / "backup")
+    backup = desk.backup()
     with desk.open() as ledger:
         desk.spend(ledger, "0.25", dataset="wards")
         desk.spend(ledger, "0.25")
-    shutil.copy(tmp_path / "backup", desk.database)
+    desk.restore(backup)
     assert code(desk.open) == "HB307"
     return desk
 
@@ -117,11 +114,12 @@ def test_an_edited_ledger_is_set_aside_and_a_new_one_begins_with_the_forfeit(des
     assert code(lambda: write_off(desk, amount=Budget(Fraction(1), Fraction(0)))) == "HB316"
     done = write_off(desk)
     assert done.set_aside is not None
-    assert Path(done.set_aside).exists()
+    assert desk.lies_aside(done.set_aside)
     nothing_is_left(desk)
 
 
-def test_a_damaged_file_is_set_aside(desk: "Desk") -> None:
+def test_a_damaged_file_is_set_aside(file_desk: "Desk") -> None:
+    desk = file_desk
     with desk.open() as ledger:
         desk.spend(ledger)
     desk.database.write_bytes(b"not a database any more" * 1000)
@@ -134,7 +132,7 @@ def test_a_damaged_file_is_set_aside(desk: "Desk") -> None:
 def test_a_deleted_database_cannot_be_bought_back_by_an_amount(desk: "Desk") -> None:
     with desk.open() as ledger:
         desk.spend(ledger)
-    desk.database.unlink()
+    desk.destroy()
     assert code(desk.open) == "HB307"
     assert code(lambda: write_off(desk, amount=Budget(Fraction(1, 10), Fraction(0)))) == "HB316"
     write_off(desk)

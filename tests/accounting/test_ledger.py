@@ -365,7 +365,8 @@ ledger.record(charge, b"answer")
 
 
 @pytest.mark.parametrize("point", STEPS)
-def test_a_charge_is_whole_or_absent_after_a_kill_at_any_step(desk: "Desk", point: str) -> None:
+def test_a_charge_is_whole_or_absent_after_a_kill_at_any_step(file_desk: "Desk", point: str) -> None:
+    desk = file_desk
     with desk.open() as ledger:
         desk.spend(ledger)
     child = subprocess.run([sys.executable, "-c", KILLED, str(desk.database), desk.policy.text, point], timeout=60)

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
     from tests.accounting.conftest import Desk
 
 
+@pytest.fixture
+def desk(file_desk: "Desk") -> "Desk":
+    return file_desk
+
+
 def refused(action: Callable[[], object], code: str) -> LedgerError:
     with pytest.raises(LedgerError) as refusal:
         action()

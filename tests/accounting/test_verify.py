@@ -1,7 +1,5 @@
-import sqlite3
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -22,14 +20,18 @@ if TYPE_CHECKING:
 ENTRIES = 6  # policy, charge, release, charge, charge, release
 
 
-@pytest.fixture
-def kept(desk: "Desk") -> "Desk":
-    """A small ledger with a bit of everything."""
+def fill(desk: "Desk") -> "Desk":
+    """Make a small ledger with a bit of everything."""
     with desk.open() as ledger:
         ledger.record(desk.spend(ledger, "0.5"), b"first answer")
         desk.spend(ledger, "0.25", analyst="ben")
         ledger.record(ledger.charge(desk.request(event=Gaussian(1, Fraction(900)))), b"second answer")
     return desk
+
+
+@pytest.fixture
+def kept(desk: "Desk") -> "Desk":
+    return fill(desk)
 
 
 def verification(desk: "Desk") -> Verification:
@@ -59,15 +61,14 @@ COLUMNS = ["kind", "time", "analyst", "dataset", "version", "facts", "query", "k
 def test_every_single_edit_of_an_entry_is_found(kept: "Desk", column: str) -> None:
     assert set(COLUMNS) == set(Entry._fields) - {"sequence"}
     for sequence in range(1, ENTRIES + 1):
-        with closing(sqlite3.connect(kept.database)) as connection:
-            (value,) = connection.execute(f"SELECT {column} FROM entries WHERE sequence = ?", (sequence,)).fetchone()
+        ((value,),) = kept.ask(f"SELECT {column} FROM entries WHERE sequence = {sequence}")
         if isinstance(value, int):
             other = str(value + 1)
         elif isinstance(value, bytes):
-            other = f"x'{bytes([value[0] ^ 1]).hex()}{value[1:].hex()}'"
+            other = kept.literal(bytes([value[0] ^ 1]) + value[1:])
         else:
             other = "'" + (value + "x").replace("'", "''") + "'"
-        restore = f"x'{value.hex()}'" if isinstance(value, bytes) else repr(value) if isinstance(value, int) else None
+        restore = kept.literal(value) if isinstance(value, bytes) else repr(value) if isinstance(value, int) else None
         kept.edit(f"UPDATE entries SET {column} = {other} WHERE sequence = {sequence}")
         assert found(kept), (column, sequence)
         with pytest.raises(LedgerError) as refusal:
@@ -112,14 +113,14 @@ def test_a_total_that_is_not_the_sum_of_its_charges_is_found(kept: "Desk", edit:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        ("UPDATE releases SET body = x'00' WHERE charge = 2", "not the one that was recorded"),
+        ("UPDATE releases SET body = {} WHERE charge = 2", "not the one that was recorded"),
         ("DELETE FROM releases WHERE charge = 5", "is missing"),
-        ("INSERT INTO releases VALUES (4, x'00')", "not the one that was recorded"),
+        ("INSERT INTO releases VALUES (4, {})", "not the one that was recorded"),
         ("UPDATE releases SET charge = 4 WHERE charge = 2", "not the one that was recorded"),
     ],
 )
 def test_a_release_that_was_touched_is_found(kept: "Desk", edit: str, said: str) -> None:
-    kept.edit(edit)
+    kept.edit(edit.format(kept.literal(b"other")))
     report = verification(kept)
     assert {problem.part for problem in report.problems} == {"release"}
     assert said in report.report()
@@ -137,9 +138,7 @@ def rebuilt(kept: "Desk", change: Callable[[list[Entry]], list[Entry]]) -> list[
         last = chain[-1].hash
     ledger = store.ledger
     store.close()
-    kept.edit("DELETE FROM entries")
-    with closing(sqlite3.connect(kept.database)) as connection, connection:
-        connection.executemany(f"INSERT INTO entries VALUES ({','.join('?' * len(Entry._fields))})", chain)
+    kept.put(chain)
     anchor = FileAnchor(kept.anchor)
     anchor.reset(Mark(ledger, len(chain), last))
     anchor.close()
@@ -169,24 +168,20 @@ def test_even_with_a_rebuilt_chain_entries_must_make_sense(kept: "Desk") -> None
         (lambda e: e[:5], "not the one that was recorded"),
         (lambda e: [*e[:3], *e[4:]], "total of"),
     ]
-    honest = kept.database.read_bytes()
+    honest = kept.backup()
     for change, said in cases:
         problems = rebuilt(kept, change)
         assert any(said in problem for problem in problems), (said, problems)
-        kept.database.write_bytes(honest)
+        kept.restore(honest)
 
 
 def test_a_repeated_key_is_found_though_the_index_is_gone(kept: "Desk") -> None:
-    with closing(sqlite3.connect(kept.database)) as connection:
-        connection.execute("DROP INDEX one_charge_a_key")
-        connection.commit()
+    kept.edit("DROP INDEX one_charge_a_key")
     kept.edit("UPDATE entries SET key = 'key-1', analyst = 'ana' WHERE kind = 'charge'")
 
     class Bare:
         def entries(self, _: Filter) -> list[Entry]:
-            with closing(sqlite3.connect(kept.database)) as connection:
-                rows = connection.execute("SELECT * FROM entries WHERE kind = 'charge'").fetchall()
-            return [Entry(*row) for row in rows]
+            return [Entry(*row) for row in kept.ask("SELECT * FROM entries WHERE kind = 'charge' ORDER BY sequence")]
 
     result = _Pass()
     _check_keys(Bare(), result)  # type: ignore[arg-type]
@@ -197,8 +192,9 @@ def test_a_repeated_key_is_found_though_the_index_is_gone(kept: "Desk") -> None:
         kept.open()
 
 
-def test_a_flipped_bit_in_a_page_is_found_or_changes_nothing(kept: "Desk") -> None:
+def test_a_flipped_bit_in_a_page_is_found_or_changes_nothing(file_desk: "Desk") -> None:
     """Every byte of the file that holds content, one at a time: an edit is found, or reads the same as before."""
+    kept = fill(file_desk)
     honest = kept.database.read_bytes()
     store = kept.store()
     with store.snapshot() as snapshot:
