@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,9 @@ class Candidates:
     def shown(self) -> NDArray[Any]:
         """Give the candidates as they are shown."""
         if self.values is None:
-            return np.array([float(self.low + i * self.step) for i in range(self.count)])
+            # over one denominator, so that 0.3 is shown as 0.3
+            whole = lcm(self.low.denominator, self.step.denominator)
+            return (float(self.low * whole) + np.arange(self.count) * float(self.step * whole)) / whole
         out = np.empty(self.count, dtype=object)
         out[:] = [float(value) if isinstance(value, Fraction) else value for value in self.values]
         return out

@@ -319,7 +319,7 @@ def counted(choice: Choice) -> Rows:
 def _grid(reaches: Sequence[Reach], budget: Fraction, kind: Noise, aggregates: int) -> Grid:
     """Choose how fine to count, so that every noise stays in the samplers' range."""
     touched = 2 * sum(reach.touched * reach.rows for reach in reaches)
-    # the smallest portion is hardly below a hundredth of an even one
+    # the smallest portion is a fiftieth of the largest, and an aggregate has six measures at most
     least = budget / (500 * max(1, aggregates))
     if kind == "laplace":
         most = numbers.SCALE_MAX * least / touched

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from hubbub.core.loss import ORDERS
 from hubbub.core.reals import floor_to, log
 
+#: No measure gets less than this beside the one that gets most.
+LEAST = 0.02
+
 _ROUNDS = 60
 _PLACES = 24
 
@@ -29,9 +32,9 @@ def shares(errors: NDArray[np.float64], weights: Sequence[float], *, power: floa
     stakes = np.ones(len(squares))
     found = np.full(squares.shape[1], 1.0 / squares.shape[1])
     for _ in range(_ROUNDS):
-        need = stakes @ squares
-        # a measure that hardly matters still gets a sliver: its noise must stay in the sampler's range
-        found = np.maximum(need, need.max() * 1e-9) ** (1 / (1 + 2 * power))
+        found = (stakes @ squares) ** (1 / (1 + 2 * power))
+        # a measure that hardly matters still gets a sliver: its noise must stay in the samplers' range
+        found = np.maximum(found, found.max() * LEAST)
         found /= found.sum()
         fares = squares @ found ** (-2 * power)
         stakes *= np.sqrt(fares / fares.mean())

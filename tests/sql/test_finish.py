@@ -1,0 +1,212 @@
+"""What is made of noisy integers: intervals that cover, consistent answers, expressions over answers."""
+
+import random
+from collections.abc import Sequence
+from datetime import date
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pytest
+from tests.campaigns.rig.worlds import AGE, COST, FLAG, REGION, connect, fill, query, run, visits
+
+from hubbub.core.schema import Kind, Unit
+from hubbub.noise.source import system
+from hubbub.sql import finish as module
+from hubbub.sql.expressions import Call, Col, Facts, Literal
+from hubbub.sql.finish import Answer, declared, exact, finish, present
+from hubbub.sql.noised import Noise
+from hubbub.sql.plan import plan
+from hubbub.sql.query import Aggregate, Key, Order, Query
+
+RUNS = 2000
+#: Of 2,000 intervals at 95 % fewer than this many cover with probability below 1e-6: 1,900 − 4.9·√(2000·0.95·0.05).
+FEWEST = 1852
+WORLD = Key("world", Col("age", Kind.INTEGER, Facts(values=tuple(range(RUNS)))))
+
+AGGREGATES = {
+    "count": Aggregate("x", "count"),
+    "count distinct": Aggregate("x", "count_distinct", (AGE,)),
+    "sum": Aggregate("x", "sum", (COST,)),
+    "avg": Aggregate("x", "avg", (COST,)),
+    "var_samp": Aggregate("x", "var_samp", (COST,)),
+    "stddev_pop": Aggregate("x", "stddev_pop", (COST,)),
+    "covar_pop": Aggregate("x", "covar_pop", (COST, AGE)),
+    "corr": Aggregate("x", "corr", (COST, AGE)),
+    "regr_slope": Aggregate("x", "regr_slope", (AGE, COST)),
+    "regr_intercept": Aggregate("x", "regr_intercept", (AGE, COST)),
+    "regr_r2": Aggregate("x", "regr_r2", (AGE, COST)),
+}
+CHOSEN = {
+    "median": Aggregate("x", "quantile", (COST,), None, Fraction(1, 2)),
+    "upper tenth": Aggregate("x", "quantile", (COST,), None, Fraction(9, 10)),
+    "max": Aggregate("x", "max", (AGE,)),
+    "min": Aggregate("x", "min", (COST,)),
+}
+
+
+@pytest.fixture(scope="module")
+def engine() -> duckdb.DuckDBPyConnection:
+    rng = random.Random(3)
+    connection = connect(2)
+    rows = []
+    for unit in range(1500):
+        age = rng.randrange(10, 90)
+        rows.append((unit, "North", min(200.0, max(-50.0, age + rng.gauss(20, 40))), age, True))
+    fill(connection, rows)
+    return connection
+
+
+def answers(
+    aggregate: Aggregate, engine: duckdb.DuckDBPyConnection, *, noise: Noise, epsilon: Fraction
+) -> tuple[Answer, float]:
+    asked = query(visits(Unit(None)), [aggregate])
+    wide = Query(
+        asked.tables, asked.relation, (WORLD,), ((0,),), asked.aggregates, asked.select, None, (), None, top=False
+    )
+    made = plan(wide, epsilon=epsilon, delta=Fraction(1, 10**6), salt="s", noise=noise)
+    # the same measures without the key: one world, told by the same engine's text for a single cell
+    alone = Query(asked.tables, asked.relation, (), ((),), asked.aggregates, asked.select, None, (), None, top=False)
+    one = plan(alone, epsilon=epsilon, delta=Fraction(1, 10**6), salt="s", noise=noise)
+    measures, _ = exact(one, run(engine, one))
+    truth = plan(asked, epsilon=Fraction(10**6), delta=Fraction(0), salt="s")
+    ((value,),) = finish(truth, run(engine, truth), system()).rows
+    noisy = [n.mechanism.sample(np.tile(m, RUNS), system()) for n, m in zip(made.measures, measures, strict=True)]
+    assert [n.measure for n in made.measures] == [n.measure for n in one.measures]
+    return present(made, declared(made), noisy, [], raw=False), value
+
+
+def covered(answer: Answer, truth: float) -> int:
+    return int(((answer.low[0] - 1e-6 <= truth) & (truth <= answer.high[0] + 1e-6)).sum())
+
+
+@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_intervals_cover(name: str, noise: Noise, engine: duckdb.DuckDBPyConnection) -> None:
+    """At least 95 % of 2,000 intervals hold the true answer (false alarm below 1e-6)."""
+    answer, truth = answers(AGGREGATES[name], engine, noise=noise, epsilon=Fraction(1))
+    assert covered(answer, truth) >= FEWEST
+
+
+def test_planted_intervals_of_half_the_width_are_caught(
+    engine: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "factor", lambda _: 1.0)
+    answer, truth = answers(AGGREGATES["avg"], engine, noise="gaussian", epsilon=Fraction(1))
+    assert covered(answer, truth) < FEWEST
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_intervals_of_choices_cover(name: str, engine: duckdb.DuckDBPyConnection) -> None:
+    """At least 95 % of 300 intervals hold the true answer: fewer than 264 with probability below 1e-6."""
+    aggregate = CHOSEN[name]
+    made = plan(query(visits(Unit(None)), [aggregate]), epsilon=Fraction(1), delta=Fraction(0), salt="s")
+    tables = run(engine, made)
+    (x,) = aggregate.arguments
+    assert isinstance(x, Col)
+    values = np.sort(engine.execute(f"SELECT {x.name} AS x FROM visits WHERE {x.name} IS NOT NULL").fetchnumpy()["x"])
+    level = aggregate.level or (Fraction(1) if aggregate.function == "max" else Fraction(0))
+    truth = float(np.quantile(values, float(level), method="inverted_cdf"))
+    drawn = [finish(made, tables, system()) for _ in range(300)]
+    assert sum(each.low[0][0] <= truth <= each.high[0][0] for each in drawn) >= 264
+    widths = [each.high[0][0] - each.low[0][0] for each in drawn]
+    assert np.median(widths) < (250 if aggregate.function == "quantile" else 251)
+
+
+@pytest.mark.row(68)
+def test_every_answer_compares_privacy_noise_with_sampling_error(engine: duckdb.DuckDBPyConnection) -> None:
+    """A count of 1,500 has a sampling error of 1.96·√1500 ≈ 76; noise of ε=0.1 is ±30, of ε=0.01 ±300."""
+    for epsilon, ratio in ((Fraction(1, 10), 0.395), (Fraction(1, 100), 3.95)):
+        made = plan(query(visits(Unit(None)), [Aggregate("n", "count")]), epsilon=epsilon, delta=Fraction(0), salt="s")
+        answer = finish(made, run(engine, made), system())
+        n = max(1, answer.rows[0][0])
+        half = float(made.measures[0].mechanism.error(Fraction(95, 100)))
+        assert answer.ratio[0] == pytest.approx(half / (1.96 * n**0.5), rel=0.05)
+        assert answer.ratio[0] == pytest.approx(ratio, rel=0.5)
+
+
+def test_answers_are_consistent_and_raw_ones_are_as_they_fall() -> None:
+    """An empty table 2,000 times over: about half of the raw counts are negative, none of the others is."""
+    aggregates = [Aggregate("n", "count"), Aggregate("v", "var_pop", (COST,)), Aggregate("a", "avg", (COST,))]
+    made = plan(query(visits(Unit(None)), aggregates, keys=[WORLD]), epsilon=Fraction(1), delta=Fraction(0), salt="s")
+    tables = run(connect(), made)
+    raw, clean = finish(made, tables, system(), raw=True), finish(made, tables, system())
+    assert 700 < (raw.values[1] < 0).sum() < 1300
+    assert raw.values[1].dtype == np.float64
+    assert (clean.values[1] >= 0).all()
+    assert clean.values[1].dtype == np.int64
+    assert (clean.values[2] >= 0).all()
+    assert (clean.values[3] >= -50).all()
+    assert (clean.values[3] <= 200).all()
+
+
+def test_every_declared_cell_appears_and_gets_its_own_noise() -> None:
+    made = plan(
+        query(visits(Unit(None)), [Aggregate("n", "count")], keys=[WORLD]),
+        epsilon=Fraction(1, 10), delta=Fraction(0), salt="s",
+    )  # fmt: skip
+    answer = finish(made, run(connect(), made), system(), raw=True)
+    assert answer.values[0].tolist() == list(range(RUNS))
+    assert len(set(answer.values[1].tolist())) > 50
+
+
+def ordered(aggregate: str, *, descending: bool) -> Sequence[Order]:
+    return [Order(Col(aggregate, Kind.REAL), descending, nulls_first=False)]
+
+
+def test_having_order_and_limit_run_on_noisy_answers(engine: duckdb.DuckDBPyConnection) -> None:
+    n = Col("n", Kind.INTEGER)
+    asked = query(
+        visits(Unit(None)), [Aggregate("n", "count"), Aggregate("a", "avg", (COST,))],
+        keys=[Key("old", Call("gt", (AGE, Literal(50, Kind.INTEGER)), Kind.BOOLEAN, Facts(values=(False, True))))],
+        having=Call("gt", (n, Literal(10, Kind.INTEGER)), Kind.BOOLEAN),
+        order=ordered("a", descending=True), limit=1,
+        select=[
+            ("old", Col("old", Kind.BOOLEAN)),
+            ("double", Call("mul", (Col("a", Kind.REAL), Literal(2, Kind.INTEGER)), Kind.REAL)),
+            ("total", Call("mul", (Col("a", Kind.REAL), n), Kind.REAL)),
+            ("a", Col("a", Kind.REAL)),
+        ],
+    )  # fmt: skip
+    made = plan(asked, epsilon=Fraction(10), delta=Fraction(0), salt="s")
+    answer = finish(made, run(engine, made), system())
+    ((old, double, total, average),) = answer.rows
+    assert answer.columns == ("old", "double", "total", "a")
+    (wanted,) = engine.execute("SELECT TRUE, 2 * avg(cost), sum(cost) FROM visits WHERE age > 50").fetchall()
+    assert (old, double, total) == pytest.approx(wanted, rel=0.2)
+    _, (low, high), (least, most), (below, above) = answer.intervals[0]
+    assert double == 2 * average
+    assert (low, high) == pytest.approx((2 * below, 2 * above))
+    assert least < total < most
+
+
+def test_keys_of_every_kind_can_be_used_in_expressions() -> None:
+    day = Col("day", Kind.DATE, Facts(values=(date(2020, 1, 1), date(2021, 5, 6))))
+    asked = query(
+        visits(Unit(None)), [Aggregate("n", "count")], keys=[Key("region", REGION), Key("flag", FLAG), Key("day", day)],
+        sets=[(0, 1, 2), ()],
+        select=[
+            ("r", Call("upper", (Col("region", Kind.TEXT),), Kind.TEXT)),
+            ("f", Call("not", (Col("flag", Kind.BOOLEAN),), Kind.BOOLEAN)),
+            ("y", Call("year", (Col("day", Kind.DATE),), Kind.INTEGER)),
+            ("day", Col("day", Kind.DATE)),
+        ],
+        order=[Order(Col("day", Kind.DATE), descending=True, nulls_first=False)], limit=3,
+    )  # fmt: skip
+    made = plan(asked, epsilon=Fraction(1), delta=Fraction(0), salt="s")
+    nothing = {each.name: {"cell": np.array([], np.int64), "m0": np.array([], np.int64)} for each in made.statements}
+    answer = finish(made, nothing, system())
+    assert answer.rows[:2] == [("NORTH", True, 2021.0, date(2021, 5, 6)), ("NORTH", False, 2021.0, date(2021, 5, 6))]
+    assert np.isnan(answer.low[2]).all() or (answer.low[2] == answer.high[2]).all()
+
+
+def test_totals_of_a_rollup_have_no_key(engine: duckdb.DuckDBPyConnection) -> None:
+    asked = query(
+        visits(Unit(None)), [Aggregate("n", "count")], keys=[Key("region", REGION), Key("flag", FLAG)],
+        sets=[(0, 1), (0,), ()],
+    )  # fmt: skip
+    made = plan(asked, epsilon=Fraction(10**6), delta=Fraction(0), salt="s")
+    rows = finish(made, run(engine, made), system()).rows
+    assert len(rows) == 8 + 4 + 1
+    assert ("North", None, 1500) in rows
+    assert rows[-1] == (None, None, 1500)
