@@ -19,7 +19,6 @@ Curve = tuple[int, ...]
 
 _BITS = 160
 _ONE = 1 << _BITS
-_RUNGS = 11  # powers up to 2·(2·512 − 1)
 _FAR = 150  # e^-150 < 10^-65 is below every digit that is kept
 _UP = Context(prec=25, rounding=ROUND_CEILING, traps=[])
 _SMALL = Fraction(1, 10**6)
@@ -27,6 +26,7 @@ _VAST = 10**15
 
 #: Every order is a whole or a half number, so that e^(−x·2α) is an integer power of e^(−x).
 _DOUBLED = tuple(int(2 * order) for order in ORDERS)
+_RUNGS = (2 * max(_DOUBLED)).bit_length()
 
 
 def units(divergence: Fraction) -> int:

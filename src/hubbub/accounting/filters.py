@@ -48,7 +48,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 from hubbub.accounting import curves
-from hubbub.accounting.convert import divergence_for
+from hubbub.accounting.convert import divergence_for, renyi_epsilon
 from hubbub.accounting.price import RENYI_UNIT, Price
 from hubbub.core.loss import ORDERS
 from hubbub.core.numbers import EPSILON_MIN, MAX_PLACES
@@ -153,6 +153,10 @@ def spent_epsilon(budget: Budget, spent: Price) -> Fraction:
         for value, most in zip(spent.renyi, limits(budget).renyi, strict=True)
         if most != _NEVER
     ]
-    if not bounds:
+    if not bounds and not budget.delta:
         raise ParameterError("HB109", "this spend has no pure loss, and the cap has no δ.", "Give the cap a δ.")
-    return min(bounds)
+    # no order can admit anything under a cap this small, so any conversion shows how far above it the spend is
+    conversion = budget.delta * (1 - _OWN)
+    return min(
+        bounds or [renyi_epsilon(o, v * RENYI_UNIT, conversion) for o, v in zip(ORDERS, spent.renyi, strict=True)]
+    )

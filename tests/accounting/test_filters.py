@@ -1,0 +1,366 @@
+"""Filters against the worst analyst there is: every choice that is admitted is tried, and the exact loss computed.
+
+To the analyst, a transcript is worth what it adds to P(S) − e^ε·Q(S). Where log-ratios are whole steps, that depends on
+the log-ratio so far and on what was spent, so the best adaptive strategy over all trees is found by recursion, with
+enclosures for every probability. No sampling.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hubbub.accounting.convert import divergence_for, renyi_delta
+from hubbub.accounting.filters import Budget, admits, headroom, limits, spent_epsilon
+from hubbub.accounting.price import RENYI_UNIT, ZERO, Price, price
+from hubbub.core.events import Event, Flips, Gaussian, Laplace, Response, Selection, Threshold, Together
+from hubbub.core.interval import Interval, exp, log
+from hubbub.core.loss import ORDERS
+from hubbub.core.numbers import epsilon as typed_epsilon
+from hubbub.errors import ParameterError
+from hubbub.mechanisms.laplace import Laplace as LaplaceMechanism
+
+STEP = Fraction(1, 4)
+ONCE = None  # the log-ratio of an answer that the other data set can never give
+Outcome = tuple[int | None, Interval]
+
+
+@dataclass(frozen=True)
+class Query:
+    """One thing that the analyst may ask: its event, and its answers as (steps of log-ratio, probability under P)."""
+
+    event: Event
+    answers: tuple[Outcome, ...]
+
+
+def response(steps: int) -> Query:
+    yes = 1 / (1 + exp(Interval.of(-steps * STEP)))
+    return Query(Response(2, steps * STEP), ((steps, yes), (-steps, 1 - yes)))
+
+
+def three_answers(steps: int) -> Query:
+    odds = exp(Interval.of(steps * STEP))
+    return Query(Response(3, steps * STEP), ((steps, odds / (odds + 2)), (0, 1 / (odds + 2)), (-steps, 1 / (odds + 2))))
+
+
+def laplace(shift: int) -> Query:
+    """Discrete Laplace noise of scale 1/STEP on an integer moved by `shift`: losses shift, shift − 2, …, −shift."""
+    q = exp(Interval.of(-STEP))
+    inside = [(shift - 2 * z, (1 - q) / (1 + q) * exp(Interval.of(-z * STEP))) for z in range(1, shift)]
+    ends = [(shift, 1 / (1 + q)), (-shift, exp(Interval.of(-shift * STEP)) / (1 + q))]
+    return Query(Laplace(shift, 1 / STEP), tuple(ends + inside))
+
+
+def slipping(steps: int, delta: Fraction) -> Query:
+    """Randomized response that gives the data away with probability δ."""
+    kept = [(move, chance * (1 - delta)) for move, chance in response(steps).answers]
+    return Query(Threshold(Laplace(1, 1 / (steps * STEP)), delta), (*kept, (ONCE, Interval.of(delta))))
+
+
+Admits = Callable[[Price, Price], bool]
+Worth = Callable[[int], Interval]
+
+
+def best(values: list[Interval]) -> Interval:
+    return Interval(max(v.low for v in values), max(v.high for v in values))
+
+
+def worst_analyst(menu: list[Query], admit: Admits, worth: Worth, given_away: Interval) -> tuple[Interval, int]:
+    """Give the largest expected worth of a transcript over all adaptive strategies, and the longest transcript."""
+    prices = [price(query.event) for query in menu]
+    longest = 0
+
+    @cache
+    def spent(counts: tuple[int, ...]) -> Price:
+        return sum((cost.times(count) for cost, count in zip(prices, counts, strict=True)), ZERO)
+
+    @cache
+    def value(loss: int, counts: tuple[int, ...]) -> Interval:
+        nonlocal longest
+        longest = max(longest, sum(counts))
+        found = [worth(loss)]
+        for i, query in enumerate(menu):
+            if admit(spent(counts), prices[i]):
+                after = (*counts[:i], counts[i] + 1, *counts[i + 1 :])
+                total = Interval.of(0)
+                for move, chance in query.answers:
+                    total = total + chance * (given_away if move is ONCE else value(loss + move, after))
+                found.append(total)
+        return best(found)
+
+    return value(0, (0,) * len(menu)), longest
+
+
+def beyond(epsilon: Fraction) -> Worth:
+    """What a transcript of that log-ratio adds to P(S) − e^ε·Q(S), as a share of its probability under P."""
+    return lambda loss: (1 - exp(Interval.of(epsilon - loss * STEP))).at_least(0)
+
+
+MENUS = [
+    [response(1)],
+    [response(1), response(2)],
+    [response(1), response(5)],
+    [response(1), laplace(3)],
+    [laplace(2), three_answers(1)],
+]
+CAPS = [
+    Budget(Fraction(3), Fraction(1, 100)),
+    Budget(Fraction(2), Fraction(1, 20)),
+    Budget(Fraction(1), Fraction(1, 3)),
+]
+CERTAIN = Interval.of(1)
+
+
+@pytest.mark.parametrize("cap", CAPS, ids=str)
+@pytest.mark.parametrize("menu", MENUS, ids=range(len(MENUS)))
+def test_worst_adaptive_analyst_stays_within_an_approximate_cap(menu: list[Query], cap: Budget) -> None:
+    delta, rounds = worst_analyst(menu, lambda s, p: admits(cap, s, p), beyond(cap.epsilon), CERTAIN)
+    assert delta.high <= cap.delta
+    # and the filter is worth having: more answers than by adding up the pure losses, and not far below the cap
+    assert rounds > cap.epsilon / STEP
+    assert delta.low > cap.delta / 20
+
+
+@pytest.mark.parametrize("cap", CAPS, ids=str)
+def test_slips_are_paid_out_of_the_same_delta(cap: Budget) -> None:
+    """Events that fail by themselves, mixed with others: both parts of δ are used up, and the whole still holds."""
+    menu = [response(1), slipping(1, cap.delta / 6)]
+    delta, _ = worst_analyst(menu, lambda s, p: admits(cap, s, p), beyond(cap.epsilon), CERTAIN)
+    assert cap.delta / 2 < delta.low
+    assert delta.high <= cap.delta
+
+
+def test_slips_beyond_their_share_are_refused() -> None:
+    cap = Budget(Fraction(3), Fraction(1, 100))
+    leak = price(Threshold(Laplace(1, Fraction(100)), Fraction(1, 400)))
+    assert admits(cap, leak, leak)
+    assert not admits(cap, leak.times(2), leak)
+    assert admits(cap, leak.times(2), price(Laplace(1, Fraction(100))))
+    assert not admits(Budget(Fraction(3), Fraction(0)), ZERO, leak)
+
+
+@pytest.mark.parametrize("menu", MENUS, ids=range(len(MENUS)))
+def test_worst_adaptive_analyst_stays_within_a_pure_cap(menu: list[Query]) -> None:
+    """No transcript passes e^ε at all, and the cap is reached."""
+    cap = Budget(Fraction(3), Fraction(0))
+    delta, _ = worst_analyst(menu, lambda s, p: admits(cap, s, p), beyond(cap.epsilon), CERTAIN)
+    assert delta.high == 0
+    nearly, _ = worst_analyst(menu, lambda s, p: admits(cap, s, p), beyond(cap.epsilon - 2 * STEP), CERTAIN)
+    assert nearly.low > 0
+
+
+@pytest.mark.parametrize("place", [1, 4, 7, 10])
+def test_worst_adaptive_analyst_keeps_the_divergence_at_each_order(place: int) -> None:
+    """A filter at one order alone: E_P[e^((α−1)·log-ratio)] stays below e^((α−1)B) for every strategy, and near it."""
+    order, bound = ORDERS[place], price(Response(2, STEP)).renyi[place] * 8
+
+    def admit(spent: Price, cost: Price) -> bool:
+        return spent.renyi[place] + cost.renyi[place] <= bound
+
+    moment, _ = worst_analyst(
+        [response(1), three_answers(2)], admit, lambda loss: exp(Interval.of((order - 1) * loss * STEP)), CERTAIN
+    )
+    divergence = log(moment) / (order - 1)
+    assert divergence.high <= bound * RENYI_UNIT
+    assert divergence.low > (bound - 16) * RENYI_UNIT
+
+
+# ── planted errors: the same check must see them ──────────────────────────────────────────────────────────────────────
+
+
+def test_a_filter_without_the_conversion_slack_is_caught() -> None:
+    """Rényi totals held against ε itself, as if a divergence of ε were a loss of ε."""
+    cap = CAPS[0]
+
+    def wrong(spent: Price, cost: Price) -> bool:
+        return any((s + c) * RENYI_UNIT <= cap.epsilon for s, c in zip(spent.renyi, cost.renyi, strict=True))
+
+    delta, _ = worst_analyst([response(1)], wrong, beyond(cap.epsilon), CERTAIN)
+    assert delta.low > 10 * cap.delta
+
+
+@pytest.mark.parametrize("cap", CAPS[:2], ids=str)
+def test_a_price_that_misses_a_factor_of_two_is_caught(cap: Budget) -> None:
+    def half(cost: Price) -> Price:
+        return Price(cost.pure, tuple(value // 2 for value in cost.renyi), cost.delta)
+
+    delta, _ = worst_analyst(
+        [response(1)], lambda spent, cost: admits(cap, half(spent), half(cost)), beyond(cap.epsilon), CERTAIN
+    )
+    assert delta.low > cap.delta
+
+
+def test_failures_that_are_not_counted_are_caught() -> None:
+    cap = CAPS[0]
+
+    def blind(spent: Price, cost: Price) -> bool:
+        return admits(cap, Price(spent.pure, spent.renyi, Fraction(0)), Price(cost.pure, cost.renyi, Fraction(0)))
+
+    delta, _ = worst_analyst([slipping(1, cap.delta / 6)], blind, beyond(cap.epsilon), CERTAIN)
+    assert delta.low > cap.delta
+
+
+def test_charging_the_realised_loss_is_caught() -> None:
+    """A filter that gives back what an answer did not reveal: the analyst asks until it did, and passes e^ε."""
+    epsilon = 4 * STEP
+
+    def value(loss: int, charged: Fraction, rounds: int) -> Interval:
+        found = [beyond(epsilon)(loss)]
+        if charged + STEP <= epsilon and rounds < 12:
+            after = [
+                chance * value(loss + move, charged + (STEP if move < 0 else 0), rounds + 1)
+                for move, chance in response(1).answers
+                if move is not None
+            ]
+            found.append(after[0] + after[1])
+        return best(found)
+
+    assert value(0, Fraction(0), 0).low > Fraction(1, 100)
+
+
+# ── an analyst on real data ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.row(3)
+def test_second_query_chosen_by_the_first_answer_costs_no_more_than_charged() -> None:
+    """Ages of eight people, and of seven: the answer decides what the analyst asks next, and at which ε.
+
+    Each transcript's exact log-ratio is at most what was charged on its own path.
+    """
+    ages = [23, 31, 44, 52, 58, 61, 67, 79]
+    cap = Budget(Fraction(1), Fraction(0))
+    first = LaplaceMechanism.from_epsilon(sensitivity=1, epsilon="0.3")
+    careful = LaplaceMechanism.from_epsilon(sensitivity=1, epsilon="0.7")
+    curious = LaplaceMechanism.from_epsilon(sensitivity=1, epsilon="0.2")
+    window = (-2, 10)
+
+    def second(answer: int) -> tuple[LaplaceMechanism, int]:
+        return (careful, 60) if answer >= 4 else (curious, 40)
+
+    def law(people: list[int]) -> dict[tuple[int, int], tuple[Fraction, Fraction]]:
+        joint = {}
+        for a, (low, high) in first.law(sum(age > 50 for age in people), window).mass.items():
+            mechanism, limit = second(a)
+            for b, (low2, high2) in mechanism.law(sum(age > limit for age in people), window).mass.items():
+                joint[a, b] = (low * low2, high * high2)
+        return joint
+
+    largest = Fraction(0)
+    for gone in ages:
+        whole, without = law(ages), law([age for age in ages if age != gone])
+        for (a, b), (low, high) in whole.items():
+            spent = price(first.event) + price(second(a)[0].event)
+            assert spent.pure is not None
+            assert admits(cap, price(first.event), price(second(a)[0].event))
+            other = without[a, b]
+            ratio = max((log(Interval.of(high / other[0]))).above(), (log(Interval.of(other[1] / low))).above())
+            assert ratio <= spent.pure + Fraction(1, 10**25)
+            largest = max(largest, ratio)
+    assert largest > cap.epsilon - Fraction(1, 10**20)  # some path reaches the cap: nothing less could be charged
+
+
+# ── the numbers that the ledger shows ─────────────────────────────────────────────────────────────────────────────────
+
+budgets = st.builds(
+    Budget,
+    st.fractions(Fraction(1, 100), 20, max_denominator=100),
+    st.sampled_from([Fraction(0), *(Fraction(1, 10**k) for k in (1, 2, 5, 9, 20, 30))]),
+)
+EVENTS: list[Event] = [
+    Laplace(1, Fraction(100)),
+    Laplace(5, Fraction(7)),
+    Gaussian(1, Fraction(400)),
+    Flips(3, Fraction(1, 50)),
+    Selection("exponential", 1, monotone=False, rate=Fraction(1, 100)),
+    Threshold(Laplace(1, Fraction(50)), Fraction(1, 10**12)),
+]
+
+
+@given(budgets)
+@settings(max_examples=60, deadline=None)
+def test_shares_of_a_cap_never_exceed_its_delta(cap: Budget) -> None:
+    split = limits(cap)
+    assert split.delta + sum(split.shares) <= cap.delta
+    for order, share, most in zip(ORDERS, split.shares, split.renyi, strict=True):
+        if most >= 0:
+            # the limit is the largest divergence that implies (ε, share): it does, and one part in 10⁹ more does not
+            limit = most * RENYI_UNIT
+            assert renyi_delta(order, limit, cap.epsilon) <= share + Fraction(1, 10**30)
+            assert divergence_for(order, cap.epsilon, share) < limit + Fraction(1, 10**17)
+        else:
+            assert share == 0 or divergence_for(order, cap.epsilon, share) <= RENYI_UNIT
+
+
+@given(budgets, st.lists(st.sampled_from(EVENTS), max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_headroom_passes_and_a_little_more_does_not(cap: Budget, events: list[Event]) -> None:
+    spent = ZERO
+    for event in events:
+        if admits(cap, spent, price(event)):
+            spent += price(event)
+    assert admits(cap, spent, ZERO)
+    assert spent_epsilon(cap, spent) <= cap.epsilon
+    left = headroom(cap, spent)
+    if left:
+        assert typed_epsilon(left) == left
+        assert admits(cap, spent, price(Response(2, left)))
+        assert admits(cap, spent, price(Laplace(7, 7 / left)))
+    assert not admits(cap, spent, price(Response(2, left + Fraction(2, 10**9))))
+
+
+@given(budgets, st.lists(st.sampled_from(EVENTS), max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_spent_epsilon_is_within_the_cap_exactly_when_the_cap_holds(cap: Budget, events: list[Event]) -> None:
+    spent = price(Together(tuple((event, 1) for event in events)))
+    if spent.pure is None and not cap.delta:
+        with pytest.raises(ParameterError):
+            spent_epsilon(cap, spent)
+    elif spent.delta <= limits(cap).delta:
+        assert (spent_epsilon(cap, spent) <= cap.epsilon) == admits(cap, spent, ZERO)
+
+
+def test_pure_cap_is_exact_to_the_last_digit() -> None:
+    cap, tenth = Budget(Fraction(1), Fraction(0)), price(Laplace(1, Fraction(10)))
+    assert admits(cap, tenth.times(9), tenth)
+    assert headroom(cap, tenth.times(9)) == Fraction(1, 10)
+    assert not admits(cap, tenth.times(9), price(Laplace(1, 1 / Fraction("0.100000000000000000000000000001"))))
+    assert not admits(cap, tenth.times(10), price(Laplace(1, Fraction(10**9))))
+    assert headroom(cap, tenth.times(10)) == 0
+
+
+def test_a_cap_with_delta_admits_more_than_the_plain_sum() -> None:
+    """At (6, 10⁻⁹): 8,398 losses of 0.01 in place of 600, 91 of 0.1 in place of 60; and Gaussian noise at all."""
+    cap = Budget(Fraction(6), Fraction(1, 10**9))
+
+    def granted(event: Event) -> int:
+        cost, low, high = price(event), 0, 10**6
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if admits(cap, cost.times(middle), ZERO) else (low, middle)
+        return low
+
+    assert granted(Laplace(1, Fraction(100))) == 8398
+    assert granted(Laplace(1, Fraction(10))) == 91
+    assert granted(Laplace(1, Fraction(2))) == 12
+    assert granted(Gaussian(1, Fraction(100))) == 83
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**30), Fraction(1, 2)], ids=str)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10**9), Fraction(10**6)], ids=str)
+def test_hostile_caps_are_split_soon_and_hold(epsilon: Fraction, delta: Fraction) -> None:
+    cap = Budget(epsilon, delta)
+    cost = price(Response(2, epsilon))
+    assert admits(cap, ZERO, cost)
+    assert not admits(cap, cost.times(10**30), cost)
+    assert headroom(cap, ZERO) >= epsilon
+    assert spent_epsilon(cap, cost) <= epsilon
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(0, 0), (-1, 0), (1, -1), (1, 1)])
+def test_what_is_no_budget_is_refused(epsilon: int, delta: int) -> None:
+    with pytest.raises(ParameterError):
+        Budget(Fraction(epsilon), Fraction(delta))
