@@ -22,6 +22,8 @@ from hubbub.sql.query import Aggregate, Query
 #: The name of the answer that stands for the keys in the split of ε.
 KEYS = "$keys"
 UNITS = Units()
+#: How much the keys matter beside an answer: the less noise, the smaller the groups that are found.
+WEIGHT = 2
 
 
 def needed(query: Query) -> bool:

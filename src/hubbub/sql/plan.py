@@ -287,7 +287,7 @@ def allot(task: Task, kind: Noise, budget: Fraction) -> Allotted:
     measures: list[Measure] = [m for formula in table.values() for m in formula.measures]
     measures = list(dict.fromkeys([*measures, *(counted(choice) for choice in wanted)]))
     errors = _errors(task, kind, table, wanted, measures)
-    weights = [float(task.weights.get(name, Fraction(1))) for name in names]
+    weights = [float(task.weights.get(name, discover.WEIGHT if name == discover.KEYS else 1)) for name in names]
     parts = portions(budget, shares(errors, weights, power=1.0 if kind == "laplace" else 0.5))
     moved = [sensitivity(measure, task.reaches, task.relation) for measure in measures]
     noised = tuple(

@@ -1,0 +1,60 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.campaigns.rig.worlds import FLAG, REGION, connect, query, visits
+
+from hubbub.core.schema import Kind, Unit
+from hubbub.errors import QueryError
+from hubbub.sql.expressions import Col, Facts
+from hubbub.sql.keys import MOST_CELLS, Cells, Domain, cells, domains_of
+from hubbub.sql.query import Aggregate, Key
+
+KEYS = [Key("region", REGION), Key("flag", FLAG)]
+COUNT = [Aggregate("n", "count")]
+
+
+def test_cells_are_the_product_of_declared_values_in_their_order() -> None:
+    (one,) = cells(query(visits(Unit(None)), COUNT, keys=KEYS))
+    assert one.size == 8
+    assert one.strides == (2, 1)
+    assert one.codes(0).tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert one.codes(1).tolist() == [0, 1] * 4
+
+
+def test_a_set_without_a_key_has_none_of_its_values() -> None:
+    both, region, nothing = cells(query(visits(Unit(None)), COUNT, keys=KEYS, sets=[(0, 1), (0,), ()]))
+    assert (both.size, region.size, nothing.size) == (8, 4, 1)
+    assert region.codes(1).tolist() == [-1] * 4
+    assert domains_of(query(visits(Unit(None)), COUNT, keys=KEYS))[1].shown[region.codes(1)].tolist() == [None] * 4
+
+
+def test_too_many_cells_are_refused() -> None:
+    wide = Key("a", Col("age", Kind.INTEGER, Facts(values=tuple(range(1001)))))
+    with pytest.raises(QueryError, match="HB550"):
+        cells(query(visits(Unit(None)), COUNT, keys=[wide, Key("b", wide.expr)]))
+    most = Key("a", Col("age", Kind.INTEGER, Facts(values=tuple(range(1000)))))
+    (one,) = cells(query(visits(Unit(None)), COUNT, keys=[most, Key("b", most.expr)]))
+    assert one.size == MOST_CELLS
+
+
+def test_keys_that_nobody_declared_are_refused() -> None:
+    with pytest.raises(QueryError, match="HB551"):
+        cells(query(visits(Unit(None)), COUNT, keys=[Key("r", Col("region", Kind.TEXT))]))
+
+
+def test_every_kind_of_value_finds_its_number_in_the_engine() -> None:
+    odd = ("", " ", "'", '"', "Ça", "Ca\u0327", "\u200b", "a\nb", "🙂", "null")
+    domain = Domain(Key("k", Col("k", Kind.TEXT)), odd)
+    cell = Cells((0,), (domain,))
+    connection = connect()
+    connection.execute("CREATE TABLE words (w VARCHAR)")
+    connection.executemany("INSERT INTO words VALUES (?)", [[word] for word in (*odd, "other", None)])
+    sql = f"SELECT w, {cell.cell(('w',))} AS c FROM words{cell.joins(('w',))} ORDER BY c"
+    assert connection.execute(sql).fetchall() == [(word, i) for i, word in enumerate(odd)]
+
+
+def test_reals_are_shown_as_numbers() -> None:
+    domain = Domain(Key("k", Col("k", Kind.REAL)), (Fraction(1, 2), 3))
+    assert domain.shown.tolist() == [0.5, 3, None]
+    assert np.isnan(domain.typed[-1])
