@@ -116,6 +116,8 @@ def _order(
 ) -> Order:
     target = referred(ctx, scope, term.this, items, alias_first=True)
     whole = expanded(scope, target, items, ctx) if target is term.this else target
+    if isinstance(whole, exp.Literal):
+        raise ctx.refusal(term, "HB508", "To order by a constant has no effect.", "Order by a name or a position.")
     return Order(answer(whole), bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
 
 

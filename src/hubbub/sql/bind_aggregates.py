@@ -51,6 +51,8 @@ def has_aggregate(node: exp.Expr) -> bool:
 def read(ctx: Context, columns: Scope, node: exp.Expr) -> Asked:
     """Read an aggregate, its arguments bound over rows."""
     if isinstance(node, exp.Filter):
+        if not is_aggregate(node.this):
+            raise ctx.refusal(node, "HB512", "FILTER stands after an aggregate.", "Write COUNT(*) FILTER (WHERE …).")
         asked = read(ctx, columns, node.this)
         where = condition(ctx, columns, node.expression.this)
         both = where if asked.where is None else apply(ctx, node, "and", [asked.where, where])

@@ -37,6 +37,8 @@ def groups(
         expr = scalar(ctx, scope, target)
         return keys.setdefault(expr, (len(keys), ctx.name("key")))[0]
 
+    if clause.args.get("all") and clause.expressions:
+        raise ctx.refusal(clause, "HB503", "After GROUP BY ALL stands nothing else.", "List the keys instead.")
     if clause.args.get("all"):
         parts = [unaliased(item) for item in items if not has_aggregate(item)]
         sets = [tuple(dict.fromkeys(place(part) for part in parts))]

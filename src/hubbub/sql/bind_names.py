@@ -111,7 +111,7 @@ def grouped(ctx: Context, scope: Scope, node: exp.Select, items: Sequence[exp.Ex
     clause = node.args.get("group")
     if clause is None:
         return []
-    if clause.args.get("all"):
+    if clause.args.get("all") and not clause.expressions:
         return [unaliased(item) for item in items if not has_aggregate(item)]
     keys = []
     for part in clause.expressions:

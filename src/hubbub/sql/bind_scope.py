@@ -17,7 +17,7 @@ MAX_SCANS = 16
 
 #: How often the rendered text repeats what a function is applied to.
 _REPEATS = {
-    "div": 2, "mod": 2, "intdiv": 2, "sqrt": 2, "ln": 2, "log10": 2, "log2": 2, "power": 4, "width_bucket": 5,
+    "div": 2, "mod": 2, "intdiv": 2, "sqrt": 2, "ln": 2, "log10": 2, "log2": 2, "power": 5, "width_bucket": 5,
     "nullif": 2, "to_date": 5, "to_timestamp": 5, "date_shift": 5, "day_shift": 5, "exp": 2, "to_real": 2,
     "to_float": 2,
 }  # fmt: skip

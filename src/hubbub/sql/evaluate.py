@@ -56,7 +56,7 @@ def _call(call: Call, values: Mapping[str, Scalar]) -> Scalar:
     if name in _LENIENT:
         return _LENIENT[name](args)
     twin = TWINS.get(name)
-    if twin is None:
+    if twin is None or (name == "to_text" and call.args[0].kind is Kind.REAL):
         raise Unsure
     if any(arg is None for arg in args):
         return None
@@ -98,6 +98,7 @@ _LENIENT: dict[str, Callable[[list[Scalar]], Scalar]] = {
     "coalesce": lambda args: next((arg for arg in args if arg is not None), None),
     "greatest": _extreme(lambda present: max(present)),
     "least": _extreme(lambda present: min(present)),
+    "nullif": lambda args: None if args[0] == args[1] else args[0],
     "is_null": lambda args: args[0] is None,
     "is_distinct": lambda args: args[0] != args[1],
 }
@@ -179,7 +180,7 @@ TWINS: dict[str, Callable[..., Scalar]] = {
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
     "le": lambda a, b: a <= b, "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
-    "in": lambda a, *rest: a in rest, "not": lambda a: not a, "nullif": lambda a, b: None if a == b else a,
+    "in": lambda a, *rest: a in rest, "not": lambda a: not a,
     "lower": lambda a: _ascii(a).lower(), "upper": lambda a: _ascii(a).upper(), "trim": lambda a: a.strip(" "),
     "ltrim": lambda a: a.lstrip(" "), "rtrim": lambda a: a.rstrip(" "), "length": lambda a: float(len(a)),
     "concat": lambda *parts: "".join(parts),

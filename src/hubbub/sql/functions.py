@@ -79,7 +79,7 @@ _ARITHMETIC = (
     Function("log10", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log10))),
     Function("log2", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log2))),
     Function("exp", rules.number(), "overflow: inf", rules.on(ranges.library(math.exp, Fraction(0)))),
-    Function("power", rules.numbers(), "negative to a broken power: NULL; 0 to less than 0: inf", rules.squares),
+    Function("power", rules.numbers(), "negative to a broken power, 0 to less than 0: NULL", rules.squares),
     Function("width_bucket", rules.takes(_NUMBER, _NUMBER, _NUMBER, INTEGER, gives=INTEGER),
              "below: 0; at the end or above: n + 1", rules.buckets, constant=frozenset({1, 2, 3})),
 )  # fmt: skip

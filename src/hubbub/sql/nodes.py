@@ -33,14 +33,15 @@ _EXPRESSIONS = {
     T.AND, T.OR, T.NOT, T.BETWEEN, T.CASE, T.WHEN, T.THEN, T.ELSE, T.END, T.IN, T.IS, T.ISNULL, T.NOTNULL, T.LIKE,
     T.ILIKE, T.NULL, T.TRUE, T.FALSE, T.INTERVAL, T.ARRAY, T.STRING, T.NUMBER, T.IDENTIFIER, T.VAR, T.YEAR, T.REPLACE,
 }  # fmt: skip
-_TYPES = {
+#: Words for types.
+TYPE_TOKENS = {
     T.BOOLEAN, T.TINYINT, T.SMALLINT, T.INT, T.BIGINT, T.INT128, T.FLOAT, T.DOUBLE, T.DECIMAL, T.CHAR, T.VARCHAR,
     T.TEXT, T.BPCHAR, T.TIMESTAMP, T.TIMESTAMPNTZ, T.TIMESTAMPTZ, T.DATETIME, T.DATE, T.TIME, T.UUID, T.NAME,
     T.UBIGINT, T.UINT, T.USMALLINT, T.UTINYINT,
 }  # fmt: skip
 
 #: Kinds of token that may occur. Some only so that the node they make is refused with a better reason.
-TOKENS = frozenset(_SIGNS | _CLAUSES | _EXPRESSIONS | _TYPES)
+TOKENS = frozenset(_SIGNS | _CLAUSES | _EXPRESSIONS | TYPE_TOKENS)
 
 #: Why some words are refused, and what to write instead.
 REASONS: dict[T, tuple[str, str]] = {

@@ -6,6 +6,7 @@ arguments must be in `nodes.NODES`, and every name, number and string of the tex
 """
 
 import unicodedata
+from collections.abc import Callable
 from typing import NoReturn
 
 from sqlglot import exp
@@ -14,7 +15,7 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from hubbub.errors import QueryError
-from hubbub.sql.nodes import COMMANDS, NODES, REASONS, TOKENS
+from hubbub.sql.nodes import COMMANDS, NODES, REASONS, TOKENS, TYPE_TOKENS
 
 MAX_TEXT = 100_000
 MAX_TOKENS = 10_000
@@ -22,9 +23,38 @@ MAX_NESTING = 24
 MAX_DEPTH = 120
 DIALECTS = ("duckdb", "postgres")
 
-_OPEN = {TokenType.L_PAREN, TokenType.CASE, TokenType.L_BRACKET}
-_CLOSE = {TokenType.R_PAREN, TokenType.END, TokenType.R_BRACKET}
+_OPEN_SIGNS = (TokenType.L_PAREN, TokenType.CASE, TokenType.L_BRACKET)
+_CLOSE_SIGNS = (TokenType.R_PAREN, TokenType.END, TokenType.R_BRACKET)
+_OPEN, _CLOSE = set(_OPEN_SIGNS), set(_CLOSE_SIGNS)
 _WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER}
+_NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
+_QUERY = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM}
+_OPERATORS = {
+    TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.DIV, TokenType.MOD, TokenType.CARET,
+    TokenType.DSTAR, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE,
+    TokenType.DPIPE, TokenType.BETWEEN, TokenType.LIKE, TokenType.ILIKE, TokenType.AND, TokenType.OR, TokenType.NOT,
+}  # fmt: skip
+_VALUES = _CLOSE | {TokenType.NUMBER, TokenType.STRING, TokenType.NULL, TokenType.TRUE, TokenType.FALSE}
+_BEFORE_DISTINCT = {TokenType.SELECT, TokenType.L_PAREN, TokenType.IS, TokenType.NOT}
+_BEFORE_ALL = {TokenType.UNION, TokenType.GROUP_BY, TokenType.SELECT}
+#: Signs that stand between two things. (A minus may stand before one.)
+_BETWEEN = (_OPERATORS | {TokenType.COMMA, TokenType.ALIAS}) - {TokenType.DASH, TokenType.NOT, TokenType.STAR}
+#: After these something begins.
+_BEGINS = _OPERATORS | _BEFORE_ALL | {
+    TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA, TokenType.DISTINCT, TokenType.WHERE, TokenType.ORDER_BY,
+    TokenType.HAVING, TokenType.ON, TokenType.FROM, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.IN,
+    TokenType.LIMIT, TokenType.ALL,
+}  # fmt: skip
+#: Before these something must have ended.
+_ENDS = _CLOSE | {
+    TokenType.COMMA, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY,
+    TokenType.LIMIT, TokenType.UNION, TokenType.JOIN, TokenType.ON, TokenType.USING, TokenType.INNER, TokenType.FETCH,
+    TokenType.OFFSET, TokenType.WHEN, TokenType.THEN, TokenType.ELSE,
+}  # fmt: skip
+_COMPARISONS = (
+    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Like,
+    exp.ILike, exp.Between,
+)  # fmt: skip
 #: Layout is written with these alone; other controls, format characters and odd blanks hide text from a reader.
 _LAYOUT = "\t\n\r "
 
@@ -85,6 +115,7 @@ def parse(text: str, *, dialect: str = "duckdb") -> tuple[exp.Expr, Text]:
             None, "HB501", "The text cannot be cut into words: a quote or comment is left open.", "Close it."
         ) from None
     _tokens(source, tokens)
+    _neighbours(source, tokens)
     tree = _tree(source, reader, tokens)
     _shape(source, tree)
     _nothing_lost(source, tokens, tree)
@@ -120,7 +151,7 @@ def _tokens(source: Text, tokens: list[Token]) -> None:
             place, "HB503", "A comment that some engines would run (/*+ or /*!) is refused.", "Remove it."
         )
     depth = 0
-    for before, token in zip([None, *tokens], tokens, strict=False):
+    for token in tokens:
         kind = token.token_type
         if kind in COMMANDS:
             _not_a_question(source, token.start, token.text)
@@ -130,24 +161,84 @@ def _tokens(source: Text, tokens: list[Token]) -> None:
                 token.start, "HB503", f"{quote(token.text)} {reason}.",
                 remedy or 'Leave it out; if it is the name of a column or table, write it in double quotes ("name").',
             )  # fmt: skip
-        if before and kind in _WORDS and before.token_type in _WORDS and before.end + 1 == token.start:
-            # 0x1F is read as 0 with the alias x1F, and E'…' has escapes of its own: two words must be apart
-            raise source.refusal(
-                before.start, "HB501", "Two words run into each other here.", "Put a space between them."
-            )
-        if before and before.token_type is kind is TokenType.COMMA:
-            raise source.refusal(token.start, "HB501", "Between two commas there is nothing.", "Remove one.")
-        if before and before.token_type in (TokenType.FROM, TokenType.JOIN) and kind is TokenType.STRING:
-            raise source.refusal(
-                token.start, "HB505", "A string after FROM would name a file, and files cannot be read.",
-                "Name a declared table, in double quotes if need be.",
-            )  # fmt: skip
         depth += (kind in _OPEN) - (kind in _CLOSE)
         if depth > MAX_NESTING:
             raise source.refusal(
                 token.start, "HB500", f"Brackets, sub-queries or CASE are nested more than {MAX_NESTING} deep here.",
                 "Name the inner parts in a WITH clause.",
             )  # fmt: skip
+    for opens, closes in zip(_OPEN_SIGNS, _CLOSE_SIGNS, strict=True):
+        kinds = [t.token_type for t in tokens]
+        if kinds.count(opens) != kinds.count(closes):
+            raise source.refusal(None, "HB501", "Brackets, or CASE and END, do not match.", "Close what is open.")
+
+
+def _neighbours(source: Text, tokens: list[Token]) -> None:
+    """Refuse words beside each other that the reader would make something of, and an engine would not."""
+    if tokens and tokens[0].token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM):
+        raise source.refusal(
+            tokens[0].start, "HB501", "A query begins with SELECT or WITH.", "Remove what is before it."
+        )
+    whens = [t.start for t in tokens if t.token_type is TokenType.WHEN]
+    if len(whens) != sum(t.token_type is TokenType.THEN for t in tokens):
+        raise source.refusal(
+            whens[0] if whens else None, "HB501", "Not every WHEN has its THEN.", "Write WHEN … THEN … ."
+        )
+    for place, token in enumerate(tokens):
+        if token.token_type is TokenType.BETWEEN and not _has_and(tokens[place + 1 :]):
+            raise source.refusal(token.start, "HB501", "BETWEEN has no AND.", "Write x BETWEEN low AND high.")
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        kind = token.token_type
+        first, last = (None if t is None else t.token_type for t in (before, after))
+        touching = before is not None and before.end + 1 == token.start
+        wrong = next((reason for reason, rule in _ODD if rule(first, kind, last, touching)), "")
+        if wrong:
+            raise source.refusal(token.start, "HB501", f"{wrong}.", "Check the words around this place.")
+        if first in (TokenType.FROM, TokenType.JOIN) and kind is TokenType.STRING:
+            raise source.refusal(
+                token.start, "HB505", "A string after FROM would name a file, and files cannot be read.",
+                "Name a declared table, in double quotes if need be.",
+            )  # fmt: skip
+
+
+def _has_and(tokens: list[Token]) -> bool:
+    """Say whether what follows a BETWEEN is one operand and an AND."""
+    depth, last = 0, None
+    for token in tokens:
+        kind = token.token_type
+        depth += (kind in _OPEN) - (kind in _CLOSE)
+        if depth == 0 and kind is TokenType.AND:
+            return True
+        if depth < 0 or (depth == 0 and (kind in _ENDS - _CLOSE or (kind in _WORDS and last in _WORDS))):
+            return False
+        # the unit of an interval stands beside its number
+        last = None if last is TokenType.INTERVAL else kind
+    return False
+
+
+Neighbour = TokenType | None
+
+#: What is odd about a word, by the kinds of the one before, itself and the one after, and whether it touches the one
+#: before. Each of these was seen to be read by the reader as something else, or to be dropped.
+_ODD: tuple[tuple[str, Callable[[Neighbour, TokenType, Neighbour, bool], bool]], ...] = (
+    # 0x1F would be read as 0 with the alias x1F
+    ("Two words run into each other here", lambda a, b, _, touching: touching and a in _WORDS and b in _WORDS),
+    ("There is nothing before this sign", lambda a, b, *_: b in _BETWEEN and (a is None or a in _BEGINS)),
+    ("There is nothing after this sign",
+     lambda a, b, c, _: b in _OPERATORS and not _star(a, b) and (c is None or c in _ENDS)),
+    ("There is nothing between these two", lambda a, b, *_: a in _VALUES and b is TokenType.NUMBER),
+    ("There is nothing after this comma", lambda _, b, c, __: b is TokenType.COMMA and c in _CLOSE | {TokenType.JOIN}),
+    ("ALL has no meaning at this place", lambda a, b, *_: b is TokenType.ALL and a not in _BEFORE_ALL),
+    ("DISTINCT has no meaning at this place", lambda a, b, *_: b is TokenType.DISTINCT and a not in _BEFORE_DISTINCT),
+    ("A type stands before a number here", lambda _, b, c, __: b in TYPE_TOKENS and c is TokenType.NUMBER),
+    ("AS is missing here, or a name", lambda a, b, c, _: b is TokenType.L_PAREN and (
+        (a in _NAMES and c is TokenType.SELECT) or (a is TokenType.ALIAS and c not in _QUERY))),
+)  # fmt: skip
+
+
+def _star(before: Neighbour, kind: TokenType) -> bool:
+    """Say whether a star stands for columns, and not for a product."""
+    return kind is TokenType.STAR and (before in _BEGINS or before is TokenType.DOT)
 
 
 def _not_a_question(source: Text, place: exp.Expr | int | None, word: str) -> NoReturn:
@@ -214,8 +305,24 @@ def _shape(source: Text, root: exp.Expr) -> None:
                     node, "HB503", f"{_called(node)} with {quote(name.strip('_').replace('_', ' '))} is not answered.",
                     "Leave that option out.",
                 )  # fmt: skip
+        if isinstance(node, exp.Select | exp.Group) and not (node.expressions or node.args.get("all")):
+            raise source.refusal(
+                node, "HB501", f"{_called(node)} is empty.", "Write what is to be selected or grouped by."
+            )
+        if isinstance(node, _COMPARISONS) and _chained(node):
+            raise source.refusal(
+                node, "HB501", "A comparison of comparisons is read differently by different engines.",
+                "Put brackets around the inner one, as in (a = b) = c; with IS DISTINCT FROM, use = instead.",
+            )  # fmt: skip
         step = 0 if isinstance(node, exp.And | exp.Or) and isinstance(node.parent, type(node)) else 1
         stack.extend((child, depth + step) for child in node.iter_expressions())
+
+
+def _chained(node: exp.Expr) -> bool:
+    """Say whether a comparison is compared without brackets. Those around IS DISTINCT FROM may be the reader's own."""
+    own = isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ)
+    inner = (child.unnest() if own and isinstance(child, exp.Paren) else child for child in node.iter_expressions())
+    return any(isinstance(child, (*_COMPARISONS, exp.Not)) for child in inner)
 
 
 def _unknown_node(source: Text, node: exp.Expr) -> NoReturn:
@@ -239,9 +346,12 @@ def _called(node: exp.Expr) -> str:
 
 def _nothing_lost(source: Text, tokens: list[Token], tree: exp.Expr) -> None:
     """Every name, number and string of the text has its node: what the reader dropped was not understood."""
-    kept = {start for node in tree.walk() if (start := node.meta.get("start")) is not None}
+    kept = {start: node for node in tree.walk() if (start := node.meta.get("start")) is not None}
     around = zip([None, None, *tokens], [None, *tokens], tokens, [*tokens[1:], None], strict=False)
     for earlier, before, token, after in around:
+        if token.token_type is TokenType.STRING and isinstance(kept.get(token.start), exp.Identifier):
+            reason = f"{quote(token.text)} is a string in the place of a name."
+            raise source.refusal(token.start, "HB501", reason, 'Write names in double quotes ("name").')
         if token.token_type not in _WORDS or token.start in kept:
             continue
         kind, last = token.token_type, before.token_type if before else None

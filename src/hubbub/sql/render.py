@@ -79,9 +79,18 @@ def _raw(expr: Expr) -> str:
 
 def _clean(expr: Expr) -> str:
     text = _raw(expr)
-    if isinstance(expr, Call) and expr.function in _MAKES_NAN and expr.facts.bounds is None:
-        return f"CASE WHEN isnan({text}) THEN NULL ELSE {text} END"
-    return text
+    return text if _never_nan(expr) else f"CASE WHEN isnan({text}) THEN NULL ELSE {text} END"
+
+
+def _never_nan(expr: Expr) -> bool:
+    """Say whether the raw text of an expression cannot be NaN: finite operands and a finite result make none.
+
+    The bounds of the result alone do not tell: inf % 3 lies between -3 and 3, or is NaN.
+    """
+    if not isinstance(expr, Call) or expr.function not in _MAKES_NAN:
+        return True
+    finite = expr.facts.bounds is not None and all(facts(arg).bounds is not None for arg in expr.args)
+    return finite and all(_never_nan(arg) for arg in expr.args)
 
 
 #: Functions that give NaN for a NaN, so that it may be left to whoever uses their result.
@@ -128,8 +137,10 @@ def _round(call: Call, a: list[str]) -> str:
 
 
 def _power(_: Call, a: list[str]) -> str:
-    # a negative base with a broken exponent is NaN by IEEE, and an error under other settings of the engine
-    return f"pow(CASE WHEN {a[0]} >= 0 OR {a[1]} = floor({a[1]}) THEN {a[0]} END, {a[1]})"
+    x, y = a
+    # elsewhere the power is infinite or NaN by IEEE, and an error under other settings of the engine
+    defined = f"{x} > 0 OR ({x} = 0 AND {y} >= 0) OR ({x} < 0 AND {y} = floor({y}))"
+    return f"pow(CASE WHEN {defined} THEN {x} END, {y})"
 
 
 def _width_bucket(call: Call, a: list[str]) -> str:
