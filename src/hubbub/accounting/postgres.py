@@ -76,19 +76,25 @@ def _finish(totals: int) -> str:
 class PostgresStore:
     """A ledger in a PostgreSQL database; made where there is none, migrated where it is older."""
 
-    def __init__(self, dsn: str, *, read_only: bool = False, patience: float = 30.0) -> None:
+    lag = 0  # the totals are stored with every charge
+
+    def __init__(self, dsn: str, *, exclusive: bool = False, read_only: bool = False, patience: float = 30.0) -> None:
         """Connect, by a connection string or postgresql:// address.
 
-        `read_only` makes and migrates nothing. `patience` is how many seconds to wait for a lock, or for a server that
-        restarts. Connect to the server itself: a pooler that hands out a session by transaction cannot keep settings.
+        `exclusive` refuses every other process that would write, for as long as this one lives; without it, processes
+        take turns. `read_only` takes no lock and makes nothing. `patience` is how many seconds to wait for a lock, or
+        for a server that restarts. Connect to the server itself: a pooler that hands out a session for a transaction
+        cannot keep settings.
         """
         self._dsn = dsn
+        self.lag = 0  # other servers read the totals too
         self._patience = patience
         self._idle: list[Session] = []
         self._held: Head | None = None
+        self._share = None if read_only else "" if exclusive else "_shared"
         self._where = address(dsn)
         try:
-            self._writer = self._connect()
+            self._writer = self._connect_to_write()
             self._identity = self._prepare(read_only=read_only)
         except Error as error:
             self.close()
@@ -119,6 +125,8 @@ class PostgresStore:
                 self._held = self._lock_head()
         except Error as error:
             self.rollback()
+            if self._writer.broken:  # as after waiting in vain for a lock, the next call may try again
+                self._fail("HB303", "the server does not answer", "Start it; what comes then is served.", error)
             self._translate(error)
         return self._held
 
@@ -205,19 +213,18 @@ class PostgresStore:
                     connection.close()
         self._idle.clear()
 
-    def set_aside(self) -> str:
-        """Rename the schema, so that it can be looked at, close, and say what it is called now."""
-        name = f"hubbub_set_aside_{datetime.now(UTC):%Y%m%d_%H%M%S}"
-        try:
-            self._writer.do(f"ALTER SCHEMA hubbub RENAME TO {name}".encode())
-        except Error as error:
-            self._translate(error)
-        finally:
-            self.close()
-        return f"{self._where}, schema {name}"
-
     def _connect(self) -> Session:
         return Session(self._dsn, patience=self._patience)
+
+    def _connect_to_write(self) -> Session:
+        writer = self._connect()
+        try:
+            if self._share is not None:
+                writer.ask(f"SELECT pg_advisory_lock{self._share}($1)", (postgres_schema.USE,))
+        except Error:
+            writer.close()
+            raise
+        return writer
 
     def _lock_head(self) -> Head:
         self._writer.do(b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
@@ -273,7 +280,7 @@ class PostgresStore:
         self._writer.close()
         while True:
             try:
-                self._writer = self._connect()
+                self._writer = self._connect_to_write()
                 break
             except OperationalError:
                 if time.monotonic() > deadline:
@@ -338,6 +345,17 @@ def _entry(row: Row) -> Entry:
         integer(number), cast(Kind, text(kind)), integer(stamp), text(analyst), text(dataset), text(version),
         text(facts), text(query), text(key), integer(charge), request, config, previous, digest,
     )  # fmt: skip
+
+
+def set_aside(dsn: str) -> str:
+    """Rename a ledger's schema, so that it can be looked at, and say what it is called now."""
+    name = f"hubbub_set_aside_{datetime.now(UTC):%Y%m%d_%H%M%S}"
+    session = Session(dsn, patience=30)
+    try:
+        session.do(f"ALTER SCHEMA hubbub RENAME TO {name}".encode())
+    finally:
+        session.close()
+    return f"{address(dsn)}, schema {name}"
 
 
 class PostgresSnapshot:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-#: Whoever migrates holds this advisory lock ("HUBB").
-LOCK = 0x48554242
+#: Advisory locks ("HUBB"): whoever migrates holds the one; whoever may write shares the other, or has it alone.
+LOCK, USE = 0x4855424200, 0x4855424201
 
 #: Each step of the schema, forward only, each in one transaction with its number. A released step is never changed.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
