@@ -80,7 +80,7 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
 
 def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     """Give the δ at which ρ-zCDP implies (ε, δ)-DP: the theorem of `zcdp_epsilon`, read for δ."""
-    guess = ceil_to(max((epsilon - rho) / (2 * rho), Fraction(1, 8)), 6)
+    guess = ceil_to((epsilon - rho) / (2 * rho), 12) if epsilon > rho else _ONE
     return _least(lambda order: renyi_delta(order, rho * order, epsilon), guess)
 
 
