@@ -1,0 +1,233 @@
+"""Mean vector and covariance matrix of a row's columns, taken together: what one row can move depends on a norm.
+
+Dwork, McSherry, Nissim and Smith (2006): rows become vectors of norm at most γ, one row is replaced by another, and the
+number of rows n is public. Rows are clipped to the norm in the engine, put on a grid, and summed as integers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core import numbers
+from hubbub.core.events import Event, Together
+from hubbub.core.schema import Column, Table
+from hubbub.core.unit import Relation
+from hubbub.errors import QueryError, RunError
+from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.noise.source import Source
+from hubbub.sql import render
+from hubbub.sql.aggregates.formula import Floats
+from hubbub.sql.expressions import Col
+from hubbub.sql.relations import Scan
+from hubbub.sql.split import concentrated, portions
+
+Norm = Literal["l1", "l2"]
+
+_FINEST = 1 << 17
+_SCALE = 1 << 39  # of the noise at most, which the samplers cover
+_MOST_COLUMNS = 64
+
+
+def mean_sensitivity(*, size: int, gamma: Fraction) -> Fraction:
+    """Bound how far the mean of n vectors of norm at most γ moves when one is replaced, in that norm.
+
+    Theorem (Sensitivity of a mean vector). It is 2γ/n, attained by two opposite vectors of norm γ.
+    Proof    The means differ by (w − v)/n, and ‖w − v‖ ≤ ‖w‖ + ‖v‖ ≤ 2γ.
+    Tested   tests/sql/test_vectors.py::test_mean_vector_moves_by_two_gamma_over_n
+    """
+    return 2 * gamma / size
+
+
+def covariance_sensitivity(*, size: int, gamma: Fraction, dimensions: int) -> Fraction:
+    """Bound how far avg(v·vᵀ) − μ·μᵀ moves in L1 over its entries, when one of n vectors of L1 norm ≤ γ is replaced.
+
+    Theorem (Sensitivity of a covariance matrix). It is 6γ²(n−1)/n² for two dimensions or more, and 4γ²(n−1)/n² for one;
+    both are attained. So 6γ²/n always holds, and 8γ²/n, as first printed, is loose.
+    Proof    n²·C = Σ_{i<j} (v_i − v_j)(v_i − v_j)ᵀ. Replacing v by w changes the n−1 terms with it, each by
+             (w−u)(w−u)ᵀ − (v−u)(v−u)ᵀ = wwᵀ − vvᵀ − (w−v)uᵀ − u(w−v)ᵀ, whose L1 norm is at most 2γ² + 2γ·γ + 2γ·γ.
+             In one dimension it is |(w−u)² − (v−u)²| ≤ (2γ)². Attained by u = −γe₁ for all others, w = γe₁ and
+             v = γe₂, or v = −γ in one dimension.
+    Tested   tests/sql/test_vectors.py::test_covariance_moves_by_six_gamma_squared_over_n
+    """
+    return (6 if dimensions > 1 else 4) * gamma * gamma * (size - 1) / Fraction(size * size)
+
+
+@dataclass(frozen=True)
+class VectorPlan:
+    """What will be run, drawn and charged; `gamma` is in steps, and so are the integers that the engine gives."""
+
+    columns: tuple[str, ...]
+    size: int
+    norm: Norm
+    gamma: int
+    step: Fraction
+    sql: str
+    mean: Laplace | Gaussian
+    covariance: Laplace | None
+    derivation: tuple[str, ...]
+
+    @property
+    def event(self) -> Event:
+        """The facts that are charged."""
+        parts: list[tuple[Event, int]] = [(self.mean.event, 1)]
+        if self.covariance is not None:
+            parts.append((self.covariance.event, 1))
+        return Together(tuple(parts))
+
+
+@dataclass(frozen=True)
+class VectorAnswer:
+    """Noisy mean and covariance, with the ± (95 %) of each entry."""
+
+    columns: tuple[str, ...]
+    mean: Floats
+    mean_error: float
+    covariance: Floats | None
+    covariance_error: float | None
+
+
+def plan_vectors(
+    table: Table,
+    columns: Sequence[str],
+    *,
+    size: int,
+    gamma: Fraction,
+    norm: Norm,
+    covariance: bool,
+    epsilon: Fraction,
+    delta: Fraction,
+) -> VectorPlan:
+    """Plan the mean vector and, if asked for, the covariance matrix of some columns of a table of `size` rows.
+
+    Theorem (Noisy moments of vectors). Let rows be integer vectors of L1 norm at most Γ, n of them, one of them
+    replaced. Their sum moves by at most 2Γ in L1, and ⌊n·C⌋, C their covariance, entry by entry, by at most
+    6Γ²(n−1)/n + d². Laplace noise on the sum and on the upper triangle of ⌊n·C⌋ costs the sum of both losses.
+    Proof    The theorems on means and covariances, times n and n. Rounding down moves each of d² entries apart by less
+             than 1 more. The triangle is part of the matrix.
+    Assumes  the relation is REPLACE and the unit is the row, so n is the same for neighbours and may be public; a row's
+             integers are checked against Γ in the engine, and count as 0 where rounding took them past it.
+    Charges  Together of both. With norm l2 the mean's noise is Gaussian, for a squared L2 sensitivity of 4Γ².
+    Tested   tests/sql/test_vectors.py::test_engine_sums_of_neighbours_are_within_the_stated_sensitivity
+    """
+    numbers.epsilon(epsilon)
+    size = numbers.integer(size, "size", 2, 10**12)
+    numbers.in_range(gamma, "gamma", Fraction(1, 10**9), Fraction(10**15))
+    chosen = [_column(table, name) for name in columns]
+    if not 1 <= len(chosen) <= _MOST_COLUMNS or len(set(columns)) < len(columns):
+        raise QueryError("HB570", f"a vector has 1 to {_MOST_COLUMNS} different columns.", "Choose others.")
+    if table.unit is None or table.unit.column is not None or table.relation is not Relation.REPLACE:
+        raise QueryError(
+            "HB571", "vector moments need a table whose unit is the row and whose relation is replace.",
+            "Ask for AVG, COVAR_POP and CORR in SQL: they need neither.",
+        )  # fmt: skip
+    if norm == "l2" and (covariance or not delta):
+        raise QueryError("HB572", "in the L2 norm only the mean is answered, with a δ.", "Use the L1 norm.")
+    d = len(chosen)
+    parts = portions(epsilon, [0.5, 0.5] if covariance else [1.0])
+    steps = min(_FINEST, isqrt(int(_SCALE * parts[-1] / 6)) - d if covariance else int(_SCALE * parts[-1] / 8))
+    if not steps >= 16:
+        raise QueryError("HB557", "at this ε the noise would be beyond every use.", "Raise ε.")
+    second = None
+    if covariance:
+        moved = int(covariance_sensitivity(size=size, gamma=Fraction(steps), dimensions=d) * size) + d * d
+        second = Laplace(sensitivity=moved, scale=moved / parts[1])
+    first: Laplace | Gaussian
+    if norm == "l1":
+        first = Laplace(sensitivity=2 * steps, scale=2 * steps / parts[0])
+    else:
+        first = Gaussian(sensitivity_squared=4 * steps**2, variance=4 * steps**2 / (2 * concentrated(epsilon, delta)))
+    lines = [
+        f"scan {table.name}: {d} columns; each row is a unit; one row replaced by another; n = {size:,} is public",
+        f"each row is clipped to a norm ({norm.upper()}) of {numbers.brief(gamma)}, in {steps:,} steps",
+        f"mean vector: moves by 2γ/n = {numbers.brief(mean_sensitivity(size=size, gamma=gamma))}",
+    ]
+    if covariance:
+        most = covariance_sensitivity(size=size, gamma=gamma, dimensions=d)
+        lines.append(f"covariance matrix: moves by at most {numbers.brief(most)} in L1")
+    sql = _sql(table, chosen, gamma, steps, norm, covariance=covariance)
+    return VectorPlan(tuple(columns), size, norm, steps, gamma / steps, sql, first, second, tuple(lines))
+
+
+def _column(table: Table, name: str) -> Column:
+    column = table.column(name)
+    if column is None or not column.kind.numeric or column.bounds is None:
+        raise QueryError(
+            "HB573", f"{name!r} is not a numeric column with bounds.", "Choose one, or declare its bounds."
+        )
+    return column
+
+
+def _sql(table: Table, columns: Sequence[Column], gamma: Fraction, steps: int, norm: Norm, *, covariance: bool) -> str:
+    """Write the engine's text: the number of rows, the sums of coordinates and of their products, all as integers."""
+    scan = Scan(
+        table,
+        tuple(Col(f"x{j}", column.kind) for j, column in enumerate(columns)),
+        tuple(column.name for column in columns),
+    )
+    places = range(len(columns))
+    xs = ", ".join(f"coalesce(x{j}, 0e0) AS x{j}" for j in places)
+    length = (
+        " + ".join(f"abs(x{j})" for j in places)
+        if norm == "l1"
+        else f"sqrt({' + '.join(f'x{j} * x{j}' for j in places)})"
+    )
+    most, unit = render.number(gamma), render.number(gamma / steps)
+    shrink = f"CASE WHEN length > {most} THEN {most} / length ELSE 1e0 END"
+    ks = ", ".join(f"CAST(trunc(x{j} * shrink / {unit}) AS BIGINT) AS k{j}" for j in places)
+    inside = (
+        f"{' + '.join(f'abs(k{j})' for j in places)} <= {steps}"
+        if norm == "l1"
+        else f"{' + '.join(f'k{j} * k{j}' for j in places)} <= {steps**2}"
+    )
+    safe = ", ".join(f"CASE WHEN {inside} THEN k{j} ELSE 0 END AS k{j}" for j in places)
+    # as text: the sums may pass 64 bits, and must arrive exact
+    sums = [(f"s{j}", f"k{j}") for j in places]
+    if covariance:
+        sums += [(f"p{i}_{j}", f"CAST(k{i} * k{j} AS HUGEINT)") for i in places for j in places if i <= j]
+    outputs = ["count(*) AS n", *(f"CAST(coalesce(sum({text}), 0) AS VARCHAR) AS {name}" for name, text in sums)]
+    return (
+        f"SELECT {', '.join(outputs)} FROM (SELECT {safe} FROM (SELECT {ks} FROM (SELECT *, {shrink} AS shrink FROM "
+        f"(SELECT *, {length} AS length FROM (SELECT {xs} FROM ({render.relation(scan)}) AS r) AS a) AS b) AS c) AS d)"
+    )
+
+
+def integers(
+    plan: VectorPlan, table: Mapping[str, NDArray[Any]]
+) -> tuple[NDArray[np.object_], NDArray[np.object_] | None]:
+    """Give the sum of all vectors and ⌊n·covariance⌋ (upper triangle), before noise, from what the engine gave."""
+    if int(table["n"][0]) != plan.size:
+        raise RunError("HB900", "the query could not be completed. Its charge stays, since the data was touched.")
+    d = len(plan.columns)
+    total = np.array([int(table[f"s{j}"][0]) for j in range(d)], dtype=object)
+    if plan.covariance is None:
+        return total, None
+    upper = [
+        (plan.size * int(table[f"p{i}_{j}"][0]) - total[i] * total[j]) // plan.size
+        for i in range(d)
+        for j in range(i, d)
+    ]
+    return total, np.array(upper, dtype=object)
+
+
+def finish_vectors(plan: VectorPlan, table: Mapping[str, NDArray[Any]], source: Source) -> VectorAnswer:
+    """Add the noise and divide by the public n."""
+    total, upper = integers(plan, table)
+    step = float(plan.step)
+    mean = plan.mean.sample(total, source).astype(np.float64) * step / plan.size
+    level = Fraction(95, 100)
+    mean_error = float(plan.mean.error(level)) * step / plan.size
+    if upper is None or plan.covariance is None:
+        return VectorAnswer(plan.columns, mean, mean_error, None, None)
+    d = len(plan.columns)
+    matrix = np.zeros((d, d))
+    rows, columns = np.triu_indices(d)
+    matrix[rows, columns] = plan.covariance.sample(upper, source).astype(np.float64) * step * step / plan.size
+    matrix = matrix + np.triu(matrix, 1).T
+    error = float(plan.covariance.error(level)) * step * step / plan.size
+    return VectorAnswer(plan.columns, mean, mean_error, matrix, error)
