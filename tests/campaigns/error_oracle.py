@@ -18,7 +18,9 @@ import duckdb
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS, WHOLE
 
+from hubbub.core.secret import Secret
 from hubbub.curator.session import Session, open_session
+from hubbub.engines.base import Arrays, Engine
 from hubbub.errors import HubbubError
 
 CANARIES = ("CANARY7431", "8123456789012345", "31415926.53", "5867-04-03")
@@ -149,6 +151,30 @@ def bites(folder: Path, other: Path, sql: str) -> bool:
     return heard[0] != heard[1] or any(canary in words for canary in CANARIES for words in heard)
 
 
+class Careless:
+    """The engine with an error planted: every cast that cannot fail is one that can."""
+
+    dialect = "duckdb"
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.fingerprint = engine.fingerprint
+        self.interrupt = engine.interrupt
+        self.close = engine.close
+
+    def run(self, sql: str) -> Secret[Arrays]:
+        """Run it, but with plain casts."""
+        return self._engine.run(sql.replace("TRY_CAST(", "CAST("))
+
+
+def planted(one: Session, other: Session) -> int:
+    """Count what is told apart when the careless engine runs."""
+    sql = "SELECT COUNT(*) AS n FROM t WHERE TRY_CAST(word AS DATE) IS NOT NULL AND word LIKE '2%'"
+    for session in (one, other):
+        session._curator.engine = Careless(session._curator.engine)
+    return int(ask(one, sql, "planted") != ask(other, sql, "planted"))
+
+
 def campaign(report: Report) -> None:
     """Send every query to both neighbours and compare what is heard."""
     texts = list(queries())
@@ -183,6 +209,7 @@ def campaign(report: Report) -> None:
                 if number % 4 == 0:
                     with suppress(duckdb.Error):
                         biting += bites(here, there, sql)
+            report.target("planted_error_told_apart", planted(one, other), at_least=1)
     root.removeHandler(listener)
     report.figure("queries", len(chosen))
     for what, count in counts.items():
