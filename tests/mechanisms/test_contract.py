@@ -17,10 +17,11 @@ import pytest
 from scipy import stats
 
 import hubbub.mechanisms
+from hubbub.accounting.price import RENYI_UNIT, price
 from hubbub.audit.enumerate import delta_at, keeps, ratio_range, renyi, worst_ratio
 from hubbub.core.events import from_facts, to_facts
 from hubbub.core.finite import Finite
-from hubbub.core.loss import Approximate, BoundedRange, Pure, Zcdp
+from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Pure, Zcdp
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Mechanism
 from hubbub.noise.source import Replay, Source
@@ -132,6 +133,20 @@ def test_event_survives_the_ledger_s_form(case: Any) -> None:
     for parameter in case.parameters:
         event = case.build(parameter).event
         assert from_facts(json.loads(json.dumps(to_facts(event)))) == event
+
+
+def test_price_of_the_event_is_the_stated_loss(case: Any) -> None:
+    """Accounting prices the event, the mechanism states the loss, and they meet only here."""
+    rounding = Fraction(1, 10**15)
+    for parameter in case.parameters:
+        mechanism = case.build(parameter)
+        charged = price(mechanism.event)
+        stated, delta = size(mechanism.loss)
+        assert delta <= charged.delta <= delta + rounding
+        if charged.pure is not None:
+            assert stated <= charged.pure <= stated + rounding
+        else:
+            assert all(stated * a <= value * RENYI_UNIT for a, value in zip(ORDERS, charged.renyi, strict=True))
 
 
 def size(loss: Any) -> tuple[Fraction, Fraction]:

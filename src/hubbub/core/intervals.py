@@ -8,15 +8,19 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 
-from hubbub.core import reals
 from hubbub.core.reals import Enclosure
 
 PRECISION = 60
 
 _LIMIT = 10**9
 _FAR = Fraction(-20000)
-_DOWN = Context(prec=PRECISION, rounding=ROUND_FLOOR, Emin=-_LIMIT, Emax=_LIMIT, traps=[])
-_UP = Context(prec=PRECISION, rounding=ROUND_CEILING, Emin=-_LIMIT, Emax=_LIMIT, traps=[])
+
+
+def _context(digits: int, rounding: str) -> Context:
+    return Context(prec=digits, rounding=rounding, Emin=-_LIMIT, Emax=_LIMIT, traps=[])
+
+
+_DOWN, _UP = _context(PRECISION, ROUND_FLOOR), _context(PRECISION, ROUND_CEILING)
 _ZERO, _ONE = Decimal(0), Decimal(1)
 
 
@@ -43,10 +47,20 @@ class Interval:
 
     @classmethod
     def exp(cls, x: Fraction) -> "Interval":
-        """Enclose eˣ; below e^-20000 only by zero and that, so that no exponent is slow."""
+        """Enclose eˣ; below e^-20000 only by zero and that, so that no exponent is slow.
+
+        The argument is enclosed to as many digits more as |x| has, for its error is multiplied by |x|. The decimal
+        module rounds exp correctly (half-even, whatever the context says), so one step to each side encloses it.
+        """
         if x < _FAR:
-            return cls(_ZERO, cls.of(reals.exp(_FAR)).high)
-        return cls.of(reals.exp(x, PRECISION + 2))
+            return cls(_ZERO, cls.exp(_FAR).high)
+        digits = PRECISION + 4 + len(str(abs(int(x))))
+        top, bottom = Decimal(x.numerator), Decimal(x.denominator)
+        low, high = (
+            _context(digits, ROUND_FLOOR).divide(top, bottom),
+            _context(digits, ROUND_CEILING).divide(top, bottom),
+        )
+        return cls(_DOWN.exp(low).next_minus(_DOWN), _UP.exp(high).next_plus(_UP)) if x else ONE
 
     @property
     def enclosure(self) -> Enclosure:
@@ -77,8 +91,9 @@ class Interval:
 
     def sqrt(self) -> "Interval":
         """Enclose √x."""
-        low = _DOWN.sqrt(self.low).next_minus(_DOWN)
-        return Interval(low if low > 0 else _ZERO, _UP.sqrt(self.high).next_plus(_UP))
+        low, high = _DOWN.sqrt(self.low), _UP.sqrt(self.high)
+        # the step next to zero has a billion digits as a rational, and √0 needs no step
+        return Interval(low.next_minus(_DOWN) if low else _ZERO, high.next_plus(_UP) if high else _ZERO)
 
     def holds(self, value: Fraction) -> bool:
         """Say whether a number lies between the ends."""
