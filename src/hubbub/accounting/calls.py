@@ -1,11 +1,14 @@
 """What the ledger is asked to do: charge a request, keep a release, note a policy or a forfeit."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
-from hubbub.accounting.chain import Entry, Kind, facts_text, request_hash
+from hubbub.accounting.chain import Entry, Kind, Mark, facts_text, request_hash
 from hubbub.accounting.policy import Cap
 from hubbub.accounting.price import Price, price
 from hubbub.accounting.refusal import Spent
+from hubbub.accounting.store import Total
 from hubbub.accounting.turns import Call
 from hubbub.core.events import Event
 from hubbub.errors import ParameterError
@@ -52,8 +55,7 @@ class Charging(Call):
         super().__init__()
         self.request = request
         self.key = (request.analyst, request.key)
-        self.price: Price = price(request.event)
-        self.facts: str = facts_text(request.event)
+        self.price, self.facts = _terms(request.event)
         self.digest = _checked(request, self.facts)
         self.outcome: Charge | None = None
         self.refusal: tuple[Cap, Price, list[Spent]] | None = None
@@ -73,18 +75,34 @@ class Recording(Call):
 
 
 class Noting(Call):
-    """A policy or a forfeit: an entry without a request, and what it adds to the totals."""
+    """A policy or a forfeit: an entry without a request, and what it adds to the totals.
 
-    __slots__ = ("facts", "kind", "losses")
+    The first one of a process also stores the totals that a crash left `ahead` of the stored ones, as the verification
+    of the ledger `at` this mark found them; `outdated` says that the ledger has gone on since.
+    """
 
-    def __init__(self, kind: Kind, facts: str, losses: dict[str, Price]) -> None:
+    __slots__ = ("ahead", "at", "facts", "kind", "losses", "outdated")
+
+    def __init__(
+        self, kind: Kind, facts: str, losses: Mapping[str, Price] | None = None, *, at: Mark | None = None,
+        ahead: Mapping[str, Total] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.kind: Kind = kind
         self.facts = facts
-        self.losses = losses
+        self.losses = losses or {}
+        self.at = at
+        self.ahead = ahead or {}
+        self.outdated = False
 
 
 AnyCall = Charging | Recording | Noting
+
+
+@lru_cache(maxsize=65536)
+def _terms(event: Event) -> tuple[Price, str]:
+    """Give what an event costs and how it is written, by one look into one table."""
+    return price(event), facts_text(event)
 
 
 def _checked(request: Request, facts: str) -> bytes:

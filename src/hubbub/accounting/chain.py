@@ -6,7 +6,6 @@ JSON with sorted keys and no spaces. Anyone with this paragraph and the file can
 """
 
 import json
-from functools import lru_cache
 from hashlib import sha256
 from typing import Literal, NamedTuple
 
@@ -56,7 +55,6 @@ def canonical(value: object) -> str:
     return _encode(value)
 
 
-@lru_cache(maxsize=65536)
 def facts_text(event: Event) -> str:
     """Write an event's facts in canonical form."""
     return canonical(to_facts(event))

@@ -3,6 +3,7 @@
 import csv
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -16,6 +17,7 @@ from hubbub.accounting.refusal import cost, down, left, whose
 from hubbub.accounting.store import Filter, Snapshot
 from hubbub.core.events import from_facts
 from hubbub.core.numbers import brief
+from hubbub.errors import ParameterError
 
 #: Beyond this, "about N more" says nothing that a person needs.
 MANY = 1_000_000
@@ -88,22 +90,36 @@ class Overview:
 def overview(snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, time: int) -> Overview:
     """Say what is spent and left for an analyst on a data set at that time."""
     totals = snapshot.totals()
+    later = _later(snapshot, policy, max((total.sequence for total in totals.values()), default=0))
     states, newest = [], 0
     for cap in policy.caps(analyst, dataset):
         label = "" if cap.scope == "query" else cap.at(time)
-        stored = totals.get(label)
-        total = ZERO if stored is None else Price.from_json(json.loads(stored.spent))
+        stored, (more, sequence) = totals.get(label), later.get(label, (ZERO, 0))
+        total = (ZERO if stored is None else Price.from_json(json.loads(stored.spent))) + more
         states.append(CapState(cap, label, total, cost(cap.budget, total), left(cap.budget, total)))
-        if cap.scope == "analyst" and stored is not None:
-            newest = stored.sequence
-    last = (
-        next(snapshot.entries(Filter(kind="charge", analyst=analyst, dataset=dataset), after=newest - 1), None)
-        if newest
-        else None
-    )
-    more = None if last is None else _how_many(states, price(from_facts(json.loads(last.facts))))
-    largest = min(state.left for state in states)
-    return Overview(analyst, dataset, tuple(states), largest, None if last is None else last.query, more)
+        if cap.scope == "analyst":
+            newest = sequence or (0 if stored is None else stored.sequence)
+    mine = Filter(kind="charge", analyst=analyst, dataset=dataset)
+    last = next(snapshot.entries(mine, after=newest - 1), None) if newest else None
+    return Overview(
+        analyst, dataset, tuple(states), min(state.left for state in states), None if last is None else last.query,
+        None if last is None else _how_many(states, _loss(last.facts)),
+    )  # fmt: skip
+
+
+def _later(snapshot: Snapshot, policy: Policy, stored: int) -> dict[str, tuple[Price, int]]:
+    """Sum up what came after the totals were stored: little, and all of it under the policy in force."""
+    later: dict[str, tuple[Price, int]] = {}
+    for entry in snapshot.entries(Filter(kind="charge"), after=stored):
+        with suppress(ParameterError):  # an analyst whom a changed hubbub.yaml no longer knows
+            for cap in policy.caps(entry.analyst, entry.dataset):
+                before, _ = later.get(cap.at(entry.time), (ZERO, 0))
+                later[cap.at(entry.time)] = (before + _loss(entry.facts), entry.sequence)
+    return later
+
+
+def _loss(facts: str) -> Price:
+    return price(from_facts(json.loads(facts)))
 
 
 def _how_many(states: Iterable[CapState], loss: Price) -> int:
@@ -185,7 +201,7 @@ def _lines(snapshot: Snapshot, which: Filter, *, newest_first: bool) -> Iterator
 
 def _epsilon(facts: str) -> str:
     """Show the loss of one event: pure where it has one, else as it is."""
-    loss = price(from_facts(json.loads(facts)))
+    loss = _loss(facts)
     text = "zero-concentrated" if loss.pure is None else f"ε={brief(loss.pure)}"
     return f"{text}, δ={brief(loss.delta)}" if loss.delta else text
 

@@ -54,15 +54,16 @@ class Ledger:
         cls, store: Store, *, policy: Policy, anchor: Anchor, clock: Callable[[], int] = now, on_step: OnStep = no_step
     ) -> Self:
         """Verify everything, and refuse a ledger that was edited, cut short or restored; note a new policy in it."""
-        verification = examine(store, anchor)
-        verification.refuse()
-        if verification.anchor is None:
-            anchor.reset(verification.head)
-        else:
-            anchor.write(verification.head)  # an anchor that cannot be written must show before anything is charged
-        ledger = cls(store, policy, anchor, clock, on_step)
-        ledger.note(Noting("policy", policy.text, {}))
-        return ledger
+        while True:
+            verification = examine(store, anchor)
+            verification.refuse()
+            if verification.anchor is None:
+                anchor.reset(verification.head)
+            else:
+                anchor.write(verification.head)  # one that cannot be written must show before anything is charged
+            ledger = cls(store, policy, anchor, clock, on_step)
+            if ledger.adopt(verification):
+                return ledger
 
     def charge(self, request: Request) -> Charge:
         """Spend, durably, under all caps at once; or raise, and nothing was spent.
@@ -94,6 +95,12 @@ class Ledger:
         call = Recording(charge, bytes(release))
         self._take(call)
         return call.outcome
+
+    def adopt(self, verification: Verification) -> bool:
+        """Go on from a verified state under this policy, or say that another process has gone on since."""
+        call = Noting("policy", self.policy.text, at=verification.head, ahead=verification.ahead)
+        self.note(call)
+        return not call.outdated
 
     def note(self, call: Noting) -> None:
         """Add an entry of the curator's own: see `forfeit`."""

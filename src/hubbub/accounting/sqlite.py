@@ -31,6 +31,9 @@ _ADD_ENTRY = f"INSERT INTO entries ({_FIELDS}) VALUES ({', '.join('?' * len(Entr
 _ADD_RELEASE = "INSERT INTO releases (charge, body) VALUES (?, ?)"
 _SET_TOTAL = "REPLACE INTO totals (cap, spent, sequence) VALUES (?, ?, ?)"
 
+#: Entries by which the totals may lag behind where no other process writes: they can be derived, and cost a page.
+_LAG = 64
+
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _STOP = "Restart; the start verifies the ledger. Nothing that was reported as charged is lost."
 
@@ -45,6 +48,7 @@ class SqliteStore:
         take turns. `read_only` takes no lock and makes nothing. `patience` is how many seconds to wait for a turn.
         """
         self._path = path
+        self.lag = _LAG if exclusive else 0
         self._patience = patience
         self._read_only = read_only
         self._idle: list[sqlite3.Connection] = []
@@ -117,7 +121,8 @@ class SqliteStore:
             if releases:
                 writer.executemany(_ADD_RELEASE, releases.items())
                 on_step("releases")
-            writer.executemany(_SET_TOTAL, [(cap, *total) for cap, total in totals.items()])
+            if totals:
+                writer.executemany(_SET_TOTAL, [(cap, *total) for cap, total in totals.items()])
             on_step("totals")
             on_step("committing")
             writer.execute("COMMIT")

@@ -119,6 +119,11 @@ class Store(Protocol):
         """Say to a person where it is."""
         ...
 
+    @property
+    def lag(self) -> int:
+        """By how many entries the totals may lag behind; 0 where other processes may read them."""
+        ...
+
     def begin(self) -> Head:
         """Wait for the writer's lock and take it, or raise HB303 where another keeps it too long."""
         ...

@@ -7,6 +7,7 @@ it. The entries are read once, in order; a million of them take some seconds (do
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
@@ -16,7 +17,7 @@ from hubbub.accounting.chain import NO_HASH, Entry, Mark, canonical, genesis, li
 from hubbub.accounting.contract import read
 from hubbub.accounting.policy import DAY, Policy
 from hubbub.accounting.price import ZERO, Price, price
-from hubbub.accounting.store import Filter, Snapshot
+from hubbub.accounting.store import Filter, Snapshot, Total
 from hubbub.core.events import Response, from_facts
 from hubbub.errors import HubbubError, LedgerError
 
@@ -25,9 +26,13 @@ Part = Literal["database", "chain", "policy", "charge", "release", "totals", "an
 #: What reading a record can raise that was not written by us.
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
+#: The stored totals never lag further behind the charges: see `SqliteStore.lag`, and the largest group.
+MOST_AHEAD = 1000
+
 _ENOUGH = 20  # problems: a ledger with so many is no better understood with more
 
-Charged = Counter[tuple[bytes, str, str, int, str]]
+#: Charges that are alike: the policy they were made under, who, on what data set and day, with which mechanism.
+Alike = tuple[bytes, str, str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found."""
+    """What was found. `ahead` has the totals that were not yet stored with the newest charges, as they must be."""
 
     ledger: str
     head: Mark
@@ -50,6 +55,7 @@ class Verification:
     releases: int
     caps: int
     problems: tuple[Problem, ...]
+    ahead: Mapping[str, Total] = field(default_factory=dict)
 
     @property
     def sound(self) -> bool:
@@ -99,8 +105,36 @@ class Verification:
 
 
 @dataclass(slots=True)
+class _Sums:
+    """What a part of the entries adds to the totals."""
+
+    charged: Counter[Alike] = field(default_factory=Counter)
+    forfeited: list[tuple[int, dict[str, Price]]] = field(default_factory=list)
+    newest: dict[Alike, int] = field(default_factory=dict)
+
+    def totals(self, policies: Mapping[bytes, Policy]) -> dict[str, tuple[Price, int]]:
+        """Give what was charged to each cap, and by which entry last."""
+        totals: dict[str, tuple[Price, int]] = {}
+
+        def add(label: str, loss: Price, sequence: int) -> None:
+            before, last = totals.get(label, (ZERO, 0))
+            totals[label] = (before + loss, max(last, sequence))
+
+        for alike, count in self.charged.items():
+            config, analyst, dataset, day, facts = alike
+            loss = price(from_facts(json.loads(facts))).times(count)
+            for cap in policies[config].caps(analyst, dataset):
+                if cap.scope != "query":
+                    add(cap.at(day * DAY), loss, self.newest[alike])
+        for sequence, losses in self.forfeited:
+            for label, loss in losses.items():
+                add(label, loss, sequence)
+        return totals
+
+
+@dataclass(slots=True)
 class _Pass:
-    """What one pass over the entries collects."""
+    """What one pass over the entries collects; `stored` is the newest entry that the stored totals hold."""
 
     problems: list[Problem] = field(default_factory=list)
     last: bytes = NO_HASH
@@ -108,15 +142,20 @@ class _Pass:
     anchored: bytes | None = None
     config: bytes = NO_HASH
     policies: dict[bytes, Policy] = field(default_factory=dict)
-    charged: Charged = field(default_factory=Counter)
+    stored: int = 0
+    until: _Sums = field(default_factory=_Sums)
+    later: _Sums = field(default_factory=_Sums)
     is_charge: bytearray = field(default_factory=lambda: bytearray(1))
     keys: set[int] = field(default_factory=set)
     released: dict[int, str] = field(default_factory=dict)
-    forfeited: dict[str, Price] = field(default_factory=dict)
+    ahead: dict[str, Total] = field(default_factory=dict)
     caps: int = 0
 
     def add(self, part: Part, text: str) -> None:
         self.problems.append(Problem(part, text))
+
+    def sums(self, sequence: int) -> _Sums:
+        return self.until if sequence <= self.stored else self.later
 
 
 def verify(snapshot: Snapshot, anchor: Mark | None) -> Verification:
@@ -135,6 +174,7 @@ def verify(snapshot: Snapshot, anchor: Mark | None) -> Verification:
         found.add("database", text)
     whole = False
     try:
+        found.stored = max((total.sequence for total in snapshot.totals().values()), default=0)
         whole = not found.problems and _walk(snapshot, found, -1 if anchor is None else anchor.sequence)
         if whole:
             _check_releases(snapshot, found)
@@ -146,7 +186,7 @@ def verify(snapshot: Snapshot, anchor: Mark | None) -> Verification:
         found.problems += _check_anchor(anchor, found.anchored, head)
     return Verification(
         snapshot.ledger, head, anchor, found.sequence, sum(found.is_charge), len(found.released),
-        found.caps, tuple(found.problems),
+        found.caps, tuple(found.problems), found.ahead,
     )  # fmt: skip
 
 
@@ -190,7 +230,12 @@ def _walk(snapshot: Snapshot, found: _Pass, watched: int) -> bool:
 def _charge(entry: Entry, found: _Pass) -> None:
     """Take in a charge."""
     found.is_charge.append(1)
-    found.charged[entry.config, entry.analyst, entry.dataset, entry.time // DAY, entry.facts] += 1
+    sums, alike = (
+        found.sums(entry.sequence),
+        (entry.config, entry.analyst, entry.dataset, entry.time // DAY, entry.facts),
+    )
+    sums.charged[alike] += 1
+    sums.newest[alike] = entry.sequence
     found.keys.add(hash((entry.analyst, entry.key)))
     if entry.config != found.config or entry.request != request_hash(entry.dataset, entry.facts, entry.query):
         found.add("charge", f"charge {entry.sequence} has another policy or request than it says")
@@ -217,8 +262,7 @@ def _other(entry: Entry, found: _Pass) -> None:
             found.add("release", f"charge {entry.charge} has two releases")
         found.released[entry.charge] = str(facts["sha256"])
     elif entry.kind == "forfeit":
-        for cap, loss in forfeited(facts).items():
-            found.forfeited[cap] = found.forfeited.get(cap, ZERO) + loss
+        found.sums(entry.sequence).forfeited.append((entry.sequence, forfeited(facts)))
     else:
         found.add("chain", f"entry {entry.sequence} is of no known kind")
 
@@ -260,18 +304,26 @@ def _check_releases(snapshot: Snapshot, found: _Pass) -> None:
 
 
 def _check_totals(snapshot: Snapshot, found: _Pass) -> None:
-    derived = dict(found.forfeited)
-    for (config, analyst, dataset, day, facts), count in found.charged.items():
-        loss = price(from_facts(json.loads(facts))).times(count)
-        for cap in found.policies[config].caps(analyst, dataset):
-            if cap.scope != "query":
-                label = cap.at(day * DAY)
-                derived[label] = derived.get(label, ZERO) + loss
-    stored = {cap: total.spent for cap, total in snapshot.totals().items()}
-    found.caps = len(derived)
+    """Compare the stored totals with those of the entries they hold, and derive what the later ones add.
+
+    A server that nobody shares the database with stores totals now and then; after a crash the newest charges are in
+    the entries alone. That is at most a few, and never all: totals that hold nothing at all were removed.
+    """
+    derived = found.until.totals(found.policies)
+    stored = snapshot.totals()
     for label in sorted(derived.keys() | stored.keys()):
-        if label not in derived or stored.get(label) != canonical(derived[label].to_json()):
+        if label not in derived or label not in stored or stored[label].spent != _text(derived[label][0]):
             found.add("totals", f"the total of {label} is not the sum of its charges")
+    for label, (loss, sequence) in found.later.totals(found.policies).items():
+        before, _ = derived.get(label, (ZERO, 0))
+        found.ahead[label] = Total(_text(before + loss), sequence)
+    found.caps = len(derived.keys() | found.ahead.keys())
+    if found.later.charged.total() > MOST_AHEAD or (found.ahead and not stored):
+        found.add("totals", "the totals were removed, or are older than a server leaves them")
+
+
+def _text(total: Price) -> str:
+    return canonical(total.to_json())
 
 
 def _check_anchor(anchor: Mark | None, anchored: bytes | None, head: Mark) -> list[Problem]:
