@@ -34,7 +34,7 @@ def profile(*, epsilon: Fraction, sensitivity_squared: Fraction | int, variance:
     elif a.low >= 0:
         found = 1 - density(a) * (mills(a) + mills(minus_b))
     else:  # a is 0 within the last digit; Φ(a) lies within |a| of ½
-        found = Fraction(1, 2) + a - density(Interval.of(0)) * mills(minus_b)
+        found = Fraction(1, 2) + a - density(a) * mills(minus_b)
     return found.at_least(0)
 
 
