@@ -131,8 +131,7 @@ def test_without_the_band_doubles_would_decide_wrongly(monkeypatch: pytest.Monke
     assert bernoulli_exp_each(rate=RATE, gaps=gaps, source=Replay(words)).tolist() != truth
 
 
-@given(st.fractions(Fraction(1, 10**25), 10**9), st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20))
-def test_powers_in_doubles_are_within_their_proven_error(rate: Fraction, gaps: list[int]) -> None:
+def check_powers(rate: Fraction, gaps: list[int]) -> None:
     given_as = weights.powers(rate).of(np.array(gaps, dtype=np.uint64))
     for gap, power in zip(gaps, given_as, strict=True):
         low, high = exp_minus(rate * gap)(1100)
@@ -141,6 +140,16 @@ def test_powers_in_doubles_are_within_their_proven_error(rate: Fraction, gaps: l
         else:
             middle = Fraction(low + high, 2**1101)
             assert abs(Fraction(float(power)) - middle) <= middle * Fraction(weights.RELATIVE_ERROR)
+
+
+@given(st.fractions(Fraction(1, 10**25), 10**9), st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=20))
+def test_powers_in_doubles_are_within_their_proven_error(rate: Fraction, gaps: list[int]) -> None:
+    check_powers(rate, gaps)
+
+
+@pytest.mark.parametrize("rate", [Fraction(2), Fraction(1), Fraction(1, 3), Fraction(7, 10**9), Fraction(1, 10**16)])
+def test_powers_are_within_their_error_from_one_down_to_where_they_are_clipped(rate: Fraction) -> None:
+    check_powers(rate, [int(x / rate) for x in range(600)])
 
 
 def test_what_cannot_be_a_probability_or_a_gap_is_refused() -> None:

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
@@ -229,6 +229,34 @@ def test_weighted_choice_is_refined_along_the_true_expansion(
             source = Replay([*head, word])
             assert choose_weighted(weights=weights, source=source) == chosen
             assert source.left == 0
+
+
+@given(
+    st.lists(st.fractions(0, 10, max_denominator=1000), min_size=1, max_size=5).filter(sum),
+    st.lists(st.one_of(st.integers(0, TOP), st.sampled_from([0, 2**62, 2**63, TOP])), min_size=6, max_size=6),
+    st.lists(st.sampled_from([0, 1, 10**25]), min_size=10, max_size=10),
+)
+@example([Fraction(1), Fraction(1)], [2**63 + 50, *[1] * 5], [0, 0, 10**25, 0, *[0] * 6])
+@example([Fraction(1), Fraction(1)], [2**63 + 50, *[1] * 5], [0, 10**25, *[0] * 8])
+@example([Fraction(1), Fraction(1)], [2**63 - 50, *[1] * 5], [0, 0, 0, 10**25, *[0] * 6])
+@example([Fraction(1), Fraction(1)], [2**63 - 50, *[1] * 5], [10**25, 0, *[0] * 8])
+def test_wide_enclosures_of_the_weights_never_decide_wrongly(
+    weights: list[Fraction], words: list[int], slack: list[int]
+) -> None:
+    def wide(digits: int) -> Sequence[Enclosure]:
+        step = Fraction(1, 10**digits)
+        return [(max(Fraction(0), w - step * slack[2 * i]), w + step * slack[2 * i + 1]) for i, w in enumerate(weights)]
+
+    source = Replay(words)
+    try:
+        chosen = choose_weighted(weights=wide, source=source)
+    except MechanismError:
+        return
+    used = words[: len(words) - source.left]
+    u = sum((Fraction(word, 2 ** (64 * (i + 1))) for i, word in enumerate(used)), Fraction(0))
+    before, total = sum(weights[:chosen], Fraction(0)), sum(weights)
+    assert before <= u * total
+    assert (u + Fraction(1, 2 ** (64 * len(used)))) * total <= before + weights[chosen]
 
 
 def test_weighted_frequencies_fit() -> None:
