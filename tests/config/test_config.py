@@ -155,6 +155,20 @@ def test_numeric_keys_have_bounds_and_booleans_have_values() -> None:
     assert flag.values == (False, True)
 
 
+def test_bounds_of_dates_are_days_and_of_timestamps_microseconds() -> None:
+    ends = [date(1970, 1, 2), date(1971, 1, 1)]
+    day = resolve({"bounds": ends}, Field("x", CSV, None), "x")
+    assert day is not None
+    assert day.kind is Kind.DATE
+    assert day.bounds == Bounds(Fraction(1), Fraction(365))
+    moment = resolve({"bounds": ends}, Field("x", "TIMESTAMP", Kind.TIMESTAMP), "x")
+    assert moment is not None
+    assert moment.bounds == Bounds(Fraction(86_400 * 10**6), Fraction(365 * 86_400 * 10**6))
+    for wrong in ([date(1971, 1, 1), date(1970, 1, 1)], [0, 1], [date(1970, 1, 1), "x"]):
+        with pytest.raises(ConfigError):
+            resolve({"bounds": wrong}, Field("x", "DATE", Kind.DATE), "x")
+
+
 def test_real_keys_are_exact() -> None:
     keys = resolve({"values": [0.1, 2]}, Field("x", "DOUBLE", Kind.REAL), "x")
     assert keys is not None

@@ -40,7 +40,8 @@ def test_the_promise_names_the_unit_its_bounds_and_everybodys_caps(folder: Path)
 def test_uses_say_what_a_column_is_good_for(folder: Path) -> None:
     columns = {c.name: uses(c) for c in load(folder / "hubbub.yaml").datasets["visits"].table.columns}
     assert columns["region"] == ("yes", "yes", "–")
-    assert columns["age"] == ("yes", "with δ", "yes, 0 to 110")
+    assert columns["age"] == ("yes", "yes", "yes, 0 to 110")
+    assert columns["cost"] == ("yes", "with δ", "yes, 0 to 20000")
     assert columns["notes"] == ("no", "no", "no")
     assert columns["patient"][2] == "no: no bounds"
 

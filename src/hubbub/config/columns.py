@@ -1,7 +1,7 @@
 """One column of hubbub.yaml: its type, its facts, and whether analysts may name it."""
 
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 from hubbub.accounting import contract
@@ -13,6 +13,7 @@ from hubbub.errors import HubbubError
 
 MOST_VALUES = 10**6
 _LARGEST = Fraction(10**15)
+_DAY = 86_400_000_000  # in microseconds
 
 _TYPES = ", ".join(kind.value for kind in Kind)
 
@@ -54,8 +55,9 @@ def _kind(entry: Mapping[str, object], field: Field, path: str) -> Kind | None:
     if field.kind is not None or not field.type.startswith("text"):
         return field.kind
     # a CSV file does not say what its columns are, and a guess from values would depend on the data
-    if "bounds" in entry:
-        return Kind.REAL
+    ends = entry.get("bounds")
+    if isinstance(ends, list) and ends:
+        return next((kind for kind in (Kind.DATE, Kind.TIMESTAMP) if type(ends[0]) in _CLASSES[kind]), Kind.REAL)
     listed = entry.get("values")
     if isinstance(listed, list) and listed:
         for kind, types in _CLASSES.items():
@@ -82,14 +84,30 @@ def _bounds(entry: Mapping[str, object], kind: Kind, path: str) -> Bounds | None
     path += ".bounds"
     if value is None:
         return None
-    if not kind.numeric:
-        contract.refuse("HB416", path, f"are for numbers, and this column is {kind.value}", "Leave them out.")
+    dated = kind in (Kind.DATE, Kind.TIMESTAMP)
+    if not kind.numeric and not dated:
+        contract.refuse("HB416", path, f"are for numbers and dates, and this column is {kind.value}", "Leave them out.")
     if not isinstance(value, list) or len(value) != 2:
-        contract.refuse("HB416", path, "are not two numbers", "Write `bounds: [0, 110]`.")
-    low, high = _number(value[0], f"{path}[0]"), _number(value[1], f"{path}[1]")
+        example = "[2020-01-01, 2020-12-31]" if dated else "[0, 110]"
+        contract.refuse("HB416", path, "are not two ends", f"Write `bounds: {example}`.")
+    read = _moment if dated else _number
+    low, high = (read(end, f"{path}[{place}]") for place, end in enumerate(value))
     if not low < high:
-        contract.refuse("HB416", path, "do not rise", "Write the smaller number first.")
-    return Bounds(low, high)
+        contract.refuse("HB416", path, "do not rise", "Write the smaller end first.")
+    return Bounds(low * _unit(kind), high * _unit(kind))
+
+
+def _moment(value: object, path: str) -> Fraction:
+    """Read a date or a time (in UTC) as days since 1970-01-01."""
+    if not isinstance(value, date) or (isinstance(value, datetime) and value.tzinfo is not None):
+        contract.refuse("HB416", path, "is not a date, or has a time zone", "Write 2020-01-31 or 2020-01-31 12:00:00.")
+    whole = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+    return Fraction((whole - datetime(1970, 1, 1)) // timedelta(microseconds=1), _DAY)
+
+
+def _unit(kind: Kind) -> int:
+    """How a timestamp is counted: in microseconds, where a date is in days."""
+    return _DAY if kind is Kind.TIMESTAMP else 1
 
 
 def _step(entry: Mapping[str, object], kind: Kind, bounds: Bounds | None, path: str) -> Fraction | None:

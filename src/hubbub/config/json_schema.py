@@ -16,7 +16,7 @@ _COLUMN = {
         "type": {"enum": [kind.value for kind in Kind], "description": "Needed for CSV files, which do not say."},
         "bounds": {
             "type": ["array", "null"], "items": _NUMBER, "minItems": 2, "maxItems": 2,
-            "description": "Smallest and largest value; others are clamped. Allows sums and averages.",
+            "description": "Smallest and largest number or date; others are clamped. Allows sums and averages.",
         },
         "step": {**_NUMBER, "description": "The grid on which reals are summed."},
         "values": {"type": ["array", "null"], "minItems": 1, "description": "All keys. Allows GROUP BY."},

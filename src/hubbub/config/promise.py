@@ -10,6 +10,9 @@ from hubbub.core.reals import exp
 from hubbub.core.schema import Column, Kind
 from hubbub.core.unit import Relation
 
+#: A whole number within bounds is a key as well, where there are not more of them.
+MOST_KEYS = 1_000_000
+
 
 def sureness(epsilon: Fraction) -> str:
     """Say how sure somebody who was 50/50 can be at most: e^ε/(1 + e^ε), rounded up.
@@ -67,14 +70,17 @@ def uses(column: Column) -> tuple[str, str, str]:
     """Say what a column is good for: (filter, group by, sum and average), each with the reason where it is not."""
     if column.hidden:
         return "no", "no", "no"
-    group = "yes" if column.values is not None else "with δ"
-    if column.kind in (Kind.DATE, Kind.TIMESTAMP) and column.values is None:
-        group = "by part, or with δ"
-    if column.bounds is not None:
-        total = f"yes, {brief(column.bounds.low)} to {brief(column.bounds.high)}"
+    bounds, dated = column.bounds, column.kind in (Kind.DATE, Kind.TIMESTAMP)
+    days = (bounds.high - bounds.low) if bounds is not None and column.kind in (Kind.INTEGER, Kind.DATE) else None
+    if column.values is not None or (days is not None and days < MOST_KEYS):
+        group = "yes"
+    elif dated:
+        group = "by part of it" if bounds is None else "by day, month, …"
     else:
-        total = "no: no bounds" if column.kind.numeric else "–"
-    return "yes", group, total
+        group = "with δ"
+    if not column.kind.numeric:
+        return "yes", group, "–"
+    return "yes", group, "no: no bounds" if bounds is None else f"yes, {brief(bounds.low)} to {brief(bounds.high)}"
 
 
 def concerns(config: Config) -> list[str]:

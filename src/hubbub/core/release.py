@@ -180,8 +180,8 @@ def form(outputs: Sequence[Output], ratio: Sequence[float | None]) -> dict[str, 
 def text(cell: Cell, ends: Ends = (None, None)) -> str:
     """Show one cell: with its ± where both ends are known, or with the ends where they are not alike.
 
-    >>> text(1234, (1204.0, 1264.0)), text(0.123456789, (0.1, 0.146)), text(3, (0.0, 33.0)), text(None)
-    ('1,234 ±30', '0.123 ±0.023', '3 (0 to 33)', '–')
+    >>> text(1234, (1228.0, 1240.0)), text(0.123456789, (0.1, 0.146)), text(3, (0.0, 33.0)), text(None)
+    ('1,234 ±6', '0.123 ±0.023', '3 (0 to 33)', '–')
     """
     low, high = ends
     if cell is None:
@@ -193,9 +193,10 @@ def text(cell: Cell, ends: Ends = (None, None)) -> str:
     if low is None or high is None:
         return f"{_number(cell, 1.0)} ({_end(low)} to {_end(high)})"
     half = (high - low) / 2
+    whole = isinstance(cell, int)
     if abs(cell - (low + high) / 2) > half / 10 or not half > 0:
-        return f"{_number(cell, half)} ({_number(low, half)} to {_number(high, half)})"
-    return f"{_number(cell, half)} ±{_number(half, half)}"
+        return f"{_number(cell, half)} ({_number(low, half, whole=whole)} to {_number(high, half, whole=whole)})"
+    return f"{_number(cell, half)} ±{_number(half, half, whole=whole)}"
 
 
 def _down(value: Fraction) -> str:
@@ -203,10 +204,12 @@ def _down(value: Fraction) -> str:
     return f"{_FOUR.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():f}"
 
 
-def _number(value: float, half: float) -> str:
-    """Show as many digits as the error leaves a meaning to: two of the error's own."""
-    if isinstance(value, int) or half >= 10 or not half > 0:
-        return f"{value:,.0f}" if half > 0 else f"{value:,g}"
+def _number(value: float, half: float, *, whole: bool = False) -> str:
+    """Show as many digits as the error leaves a meaning to: two of its own, and none of a part of a whole number."""
+    if whole or isinstance(value, int) or half >= 10:
+        return f"{value:,.0f}"
+    if not half > 0:
+        return f"{value:,g}"
     return f"{value:,.{max(0, min(9, 1 - _magnitude(half)))}f}"
 
 

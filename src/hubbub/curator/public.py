@@ -13,6 +13,10 @@ from hubbub.errors import ConfigError, RunError
 
 #: A column with more values than this is no key.
 MOST_VALUES = 10_000
+#: How each kind is counted where it has bounds: dates in days, timestamps in microseconds, since 1970.
+_NUMBERS = {
+    Kind.INTEGER: "{}", Kind.REAL: "{}", Kind.DATE: "({} - DATE '1970-01-01')", Kind.TIMESTAMP: "epoch_us({})",
+}  # fmt: skip
 
 
 def public(dataset: Dataset, limits: Limits) -> Table:
@@ -42,9 +46,11 @@ class _Reader:
             order = f"WHERE {quoted} IS NOT NULL ORDER BY 1 LIMIT {MOST_VALUES + 1}"
             found = _values(self._one(f"DISTINCT {quoted}", order), column.kind)
             values = tuple(found) if 0 < len(found) <= MOST_VALUES else None
-        if bounds is None and column.kind.numeric:
-            finite = f"FILTER (WHERE isfinite(CAST({quoted} AS DOUBLE)))"
-            low, high = (self._one(f"CAST({end}({quoted}) {finite} AS DOUBLE)") for end in ("min", "max"))
+        number = _NUMBERS.get(column.kind)
+        if bounds is None and number is not None:
+            number = number.format(quoted)
+            finite = f"FILTER (WHERE isfinite({'CAST(' + quoted + ' AS DOUBLE)' if column.kind.numeric else quoted}))"
+            low, high = (self._one(f"CAST({end}({number}) {finite} AS DOUBLE)") for end in ("min", "max"))
             if not np.ma.is_masked(low):
                 bounds = Bounds(Fraction(float(low[0])), Fraction(float(high[0])))
         return replace(column, values=values, bounds=bounds)

@@ -33,7 +33,7 @@ class Versions:
                     numbers[found] = 1 + max([newest(), *numbers.values()])
                     self._write(json.dumps(known))
                 return numbers[found]
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, AttributeError, TypeError) as error:
             raise LedgerError(
                 "HB317", f"the list of data versions {self._path} cannot be used. Nothing was charged.",
                 "Give this user the right to write it; if it is damaged, remove it: numbers go on from the ledger's.",

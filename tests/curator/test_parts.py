@@ -1,0 +1,119 @@
+"""The parts around the path: versions, public tables, questions, opening."""
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import hubbub
+from hubbub.core.schema import Bounds
+from hubbub.core.secret import Secret
+from hubbub.curator.question import Question
+from hubbub.curator.session import Session, open_session
+from hubbub.curator.versions import Versions
+from hubbub.errors import ConfigError, LedgerError, ParameterError
+
+Opener = Callable[..., Session]
+
+
+def test_versions_count_states_of_the_data_and_never_show_them(tmp_path: Path) -> None:
+    versions = Versions(tmp_path / "versions.json")
+
+    def number(content: bytes, dataset: str = "a") -> int:
+        return versions.number(dataset, Secret(content), lambda: 0)
+
+    assert [number(b"x"), number(b"y"), number(b"x"), number(b"z")] == [1, 2, 1, 3]
+    assert number(b"x", "b") == 1
+    assert (tmp_path / "versions.json").stat().st_mode & 0o077 == 0
+
+
+def test_a_lost_list_of_versions_goes_on_after_the_ledgers_newest(tmp_path: Path) -> None:
+    assert Versions(tmp_path / "versions.json").number("a", Secret(b"x"), lambda: 7) == 8
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"a": 3}'])
+def test_a_damaged_list_of_versions_is_refused_with_a_remedy(tmp_path: Path, content: str) -> None:
+    (tmp_path / "versions.json").write_text(content)
+    with pytest.raises(LedgerError, match="HB317"):
+        Versions(tmp_path / "versions.json").number("a", Secret(b"x"), lambda: 0)
+
+
+def test_version_numbers_go_on_when_the_list_is_removed(session: Session, opened: Opener, clinic: Path) -> None:
+    sql = "SELECT COUNT(*) AS n FROM visits"
+    assert session.query(sql, epsilon="0.1").receipt["data"][0]["version"] == "1"
+    (clinic / "hubbub-ledger" / "versions.json").unlink()
+    again = session.query(sql, epsilon="0.1")
+    assert not again.replayed
+    assert again.receipt["data"][0]["version"] == "2"
+
+
+def test_a_public_table_that_is_not_unique_as_declared_is_refused(clinic: Path) -> None:
+    text = (clinic / "hubbub.yaml").read_text()
+    (clinic / "hubbub.yaml").write_text(text.replace("public: true", "public: true, unique: [population]"))
+    (clinic / "regions.csv").write_text("region,population\nNorth,100\nSouth,100\n")
+    with pytest.raises(ConfigError, match="unique is not true"):
+        open_session(clinic / "hubbub.yaml", analyst="ana")
+
+
+def test_facts_of_public_tables_are_read_from_values(clinic: Path) -> None:
+    text = (clinic / "hubbub.yaml").read_text().replace("regions.csv", "days.parquet")
+    (clinic / "hubbub.yaml").write_text(text)
+    with duckdb.connect() as made:
+        made.execute(
+            "COPY (SELECT DATE '1970-01-02' + i::INTEGER AS day, TIMESTAMP '1970-01-02' AS moment, i * 1.5 AS x, i % 2 AS half,"
+            f" 'k' || i AS name FROM range(4) t(i)) TO '{clinic}/days.parquet'"
+        )
+    with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
+        columns = {column.name: column for column in session.describe("regions").columns}
+        assert session.describe("regions").unique == ("day",)
+    assert columns["day"].bounds == Bounds(Fraction(1), Fraction(4))
+    assert columns["moment"].bounds == Bounds(Fraction(86_400 * 10**6), Fraction(86_400 * 10**6))
+    assert columns["x"].bounds == Bounds(Fraction(0), Fraction(9, 2))
+    assert columns["x"].values == (0, Fraction(3, 2), 3, Fraction(9, 2))
+    assert columns["half"].values == (0, 1)
+    assert columns["name"].values == ("k0", "k1", "k2", "k3")
+
+
+def test_a_question_stands_in_the_ledger_with_all_that_makes_its_answer() -> None:
+    plain = Question("select count(*)\n/* all of them */ from t", epsilon=1)
+    assert plain.text() == "SELECT COUNT(*) FROM t"
+    full = Question("SELECT COUNT(*) FROM t WHERE a = ?", parameters=["it's"], groups=2, raw=True)
+    assert full.text() == 'SELECT COUNT(*) FROM t WHERE a = $1 -- $1 = "it\'s", groups = 2, raw'
+
+
+def test_literals_that_differ_in_blanks_are_different_questions() -> None:
+    one, two = (Question(f"SELECT COUNT(*) FROM t WHERE a = '{text}'") for text in ("a b", "a  b"))
+    assert one.text() != two.text()
+
+
+@pytest.mark.parametrize("options", [{}, {"epsilon": 1, "within": 5}])
+def test_exactly_one_of_price_and_accuracy_is_given(options: dict[str, int]) -> None:
+    with pytest.raises(ParameterError, match="HB132"):
+        Question("SELECT 1", **options).wants_accuracy()  # type: ignore[arg-type]
+
+
+def test_open_is_the_front_door(clinic: Path) -> None:
+    with hubbub.open(clinic / "hubbub.yaml", analyst="ana") as session:
+        assert session.datasets() == ("visits", "labs", "regions")
+        assert session.describe("visits").unit is not None
+        release = session.query("SELECT COUNT(*) AS n FROM visits", within="20%")
+        assert release.rows[0][0] > 0  # type: ignore[operator]
+    with pytest.raises(ParameterError, match="who asks"):
+        hubbub.open(clinic / "hubbub.yaml")
+    with pytest.raises(ParameterError, match="HB121"):
+        hubbub.open(clinic / "hubbub.yaml", analyst="anna")
+
+
+def test_the_ledger_can_be_elsewhere(clinic: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("ledger")
+    text = (clinic / "hubbub.yaml").read_text()
+    places = json.dumps({"database": str(elsewhere / "l.db"), "anchor": str(elsewhere / "far" / "anchor")})
+    (clinic / "hubbub.yaml").write_text(f"{text}\nledger: {places}\n")
+    with hubbub.open(clinic / "hubbub.yaml", analyst="ana") as session:
+        session.query("SELECT COUNT(*) AS n FROM visits", epsilon="0.1")
+    assert (elsewhere / "l.db").exists()
+    assert (elsewhere / "far" / "anchor").exists()
+    assert not (clinic / "hubbub-ledger").exists()
