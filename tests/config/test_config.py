@@ -43,6 +43,11 @@ def test_columns_that_are_not_listed_are_disabled(folder: Path) -> None:
     assert {column.name for column in visits.table.columns} == {"patient", "region", "age", "cost", "notes"}
 
 
+def test_hidden_columns_are_not_even_handed_to_the_engine(folder: Path) -> None:
+    shown = [name for name, _ in load(folder / "hubbub.yaml").datasets["visits"].view.columns]
+    assert shown == ["patient", "region", "age", "cost"]
+
+
 def test_a_type_that_cannot_be_used_is_disabled_with_its_reason(examined: Examine, good: str) -> None:
     config, problems = examined(good.replace("notes: {hidden: true}", "list: {}"))
     assert problems == []
@@ -93,6 +98,7 @@ def test_a_type_that_cannot_be_used_is_disabled_with_its_reason(examined: Examin
         ("version: 1", "version: 1\nengine: {cores: 1}", "HB401", "engine.cores"),
         ("version: 1", "version: 2", "HB409", "version"),
         ("datasets:", "dataset:", "HB401", "dataset"),
+        ("  regions: {", "  VISITS: {", "HB408", "datasets.visits"),
     ],
 )  # fmt: skip
 def test_a_slip_is_refused_with_its_place(

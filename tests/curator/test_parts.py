@@ -63,8 +63,8 @@ def test_facts_of_public_tables_are_read_from_values(clinic: Path) -> None:
     (clinic / "hubbub.yaml").write_text(text)
     with duckdb.connect() as made:
         made.execute(
-            "COPY (SELECT DATE '1970-01-02' + i::INTEGER AS day, TIMESTAMP '1970-01-02' AS moment, i * 1.5 AS x, i % 2 AS half,"
-            f" 'k' || i AS name FROM range(4) t(i)) TO '{clinic}/days.parquet'"
+            "COPY (SELECT DATE '1970-01-02' + i::INTEGER AS day, TIMESTAMP '1970-01-02' AS moment, i * 1.5 AS x,"
+            f" i % 2 AS half, 'k' || i AS name FROM range(4) t(i)) TO '{clinic}/days.parquet'"
         )
     with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
         columns = {column.name: column for column in session.describe("regions").columns}

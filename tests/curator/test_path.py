@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
@@ -303,3 +304,27 @@ def test_no_canary_is_in_any_answer_receipt_ledger_or_log(
         assert canary not in json.dumps(documents)
         assert canary not in caplog.text
         assert canary.encode() not in ledger
+
+
+def test_many_threads_with_one_question_pay_once_and_hear_the_same(session: Session, clinic: Path) -> None:
+    with ThreadPoolExecutor(12) as threads:
+        heard = list(threads.map(lambda _: session.query(COUNT, epsilon="0.5").document(), range(24)))
+    assert all(document == heard[0] for document in heard)
+    assert spent(session) == Fraction(1, 2)
+    assert charges(clinic) == [("ana", "visits", True)]
+
+
+def test_many_threads_cannot_overspend(opened: Opener) -> None:
+    ben = opened("ben")
+
+    def ask(number: int) -> bool:
+        try:
+            ben.query(COUNT, epsilon="0.3", key=str(number))
+        except BudgetError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(12) as threads:
+        granted = sum(threads.map(ask, range(24)))
+    assert granted == 3
+    assert spent(ben) == Fraction(9, 10)

@@ -22,7 +22,9 @@ MESSAGE = "HB900 the query could not be completed. Its charge stays, since the d
 
 def inside(engine: DuckDB, sql: str) -> None:
     """Run a statement on the engine's own connection, past the check for a single SELECT."""
-    engine._opened().cursor().execute(sql).fetchall()
+    engine.run("SELECT 1")
+    assert engine._opened is not None
+    engine._opened.root.cursor().execute(sql).fetchall()
 
 
 @pytest.mark.parametrize(
@@ -71,8 +73,8 @@ def test_no_setting_can_be_changed(engine: DuckDB, sql: str) -> None:
 
 
 def test_the_database_file_is_opened_read_only(engine: DuckDB) -> None:
-    for sql in ("INSERT INTO source0.main.t VALUES (9, 9, 'x')", "DROP TABLE source0.main.t",
-                "CREATE TABLE source0.main.u (i INT)"):  # fmt: skip
+    for sql in ("INSERT INTO \"$source0\".main.t VALUES (9, 9, 'x')", "DROP TABLE \"$source0\".main.t",
+                "CREATE TABLE \"$source0\".main.u (i INT)"):  # fmt: skip
         with pytest.raises(duckdb.Error, match="read-only"):
             inside(engine, sql)
 
@@ -96,7 +98,7 @@ def test_variables_of_the_program_cannot_be_reached(engine: DuckDB) -> None:
         "CALL pragma_version()",
         "SET VARIABLE x = 1",
         "EXPLAIN SELECT * FROM csv",
-        "DETACH source0",
+        'DETACH "$source0"',
         "CHECKPOINT",
         "",
         "not sql at all",
@@ -177,8 +179,8 @@ def test_what_is_spilled_is_private_and_removed(folder: Path, open_engine: Open)
     engine = open_engine([View("csv", place, (("id", Kind.INTEGER),))], Limits(100, 1000, 1, 60))
     sql = "SELECT sum(n)::BIGINT AS m FROM (SELECT hash(i) AS h, count(*) AS n FROM range(9000000) t(i) GROUP BY h)"
     assert engine.run(sql).through(lambda a: int(a["m"][0])) == 9_000_000
-    assert engine._spill is not None
-    spill = Path(engine._spill.name)
+    assert engine._opened is not None
+    spill = Path(engine._opened.spill.name)
     assert spill.stat().st_mode & 0o077 == 0
     engine.close()
     assert not spill.exists()

@@ -34,8 +34,10 @@ class Dataset:
 
     @property
     def view(self) -> View:
-        """What the engine shall serve."""
-        return View(self.table.name, self.place, tuple((c.name, c.kind) for c in self.table.columns))
+        """What the engine shall serve: hidden columns are not even there, unless one is the unit."""
+        unit = self.table.unit.column if self.table.unit else None
+        shown = [(c.name, c.kind) for c in self.table.columns if not c.hidden or c.name == unit]
+        return View(self.table.name, self.place, tuple(shown))
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
     except HubbubError as error:
         return None, [error]
     problems += _blanks(document)
+    problems += _doubles(entries)
     for name, entry in entries.items():
         found = _dataset(name, entry, path.parent, problems)
         if found is not None:
@@ -117,6 +120,16 @@ def _blanks(document: object) -> list[HubbubError]:
 
     look(document, "")
     return found
+
+
+def _doubles(entries: Mapping[str, object]) -> list[HubbubError]:
+    """Find names that differ in case alone: SQL takes them for one."""
+    folded = [name.lower() for name in entries]
+    return [
+        ConfigError("HB408", f"datasets.{name} has the name of another data set but for case.", "Rename one of them.")
+        for name in entries
+        if folded.count(name.lower()) > 1
+    ]
 
 
 def _limits(document: object) -> Limits:

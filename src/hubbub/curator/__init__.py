@@ -101,7 +101,7 @@ class Curator:
         """List what an analyst may ask about: public tables, and those with a cap."""
         policy = self.config.policy
         if analyst not in policy.analysts:
-            policy.caps(analyst, next(iter(policy.datasets)))  # raises, with the nearest name
+            policy.caps(analyst, next(iter(policy.datasets), ""))  # raises, with the nearest name
         grouped = {d for members, caps in policy.groups.values() if analyst in members for d in caps}
         mine = set(policy.analysts[analyst]) | grouped
         return tuple(name for name, table in self.tables.items() if table.public or name in mine)

@@ -8,6 +8,7 @@ import numpy as np
 
 from hubbub.config import Dataset
 from hubbub.core.schema import Bounds, Column, Kind, Table, Value
+from hubbub.engines.base import identifier
 from hubbub.engines.duckdb import DuckDB, Limits
 from hubbub.errors import ConfigError, RunError
 
@@ -37,10 +38,10 @@ def public(dataset: Dataset, limits: Limits) -> Table:
 class _Reader:
     def __init__(self, engine: DuckDB, name: str) -> None:
         self._engine = engine
-        self._table = _quoted(name)
+        self._table = identifier(name)
 
     def facts(self, column: Column) -> Column:
-        quoted = _quoted(column.name)
+        quoted = identifier(column.name)
         values, bounds = column.values, column.bounds
         if values is None:
             order = f"WHERE {quoted} IS NOT NULL ORDER BY 1 LIMIT {MOST_VALUES + 1}"
@@ -59,8 +60,8 @@ class _Reader:
         size = self._count("*")
         if table.unique is None:
             alone = (column.name for column in table.columns)
-            return next(((name,) for name in alone if self._count(f"DISTINCT {_quoted(name)}") == size), None)
-        distinct = self._count(f"DISTINCT ({', '.join(map(_quoted, table.unique))},)")
+            return next(((name,) for name in alone if self._count(f"DISTINCT {identifier(name)}") == size), None)
+        distinct = self._count(f"DISTINCT ({', '.join(map(identifier, table.unique))},)")
         if distinct != size:
             raise ConfigError(
                 "HB414", f"datasets.{table.name}.unique is not true: {size - distinct} rows repeat another's.",
@@ -82,7 +83,3 @@ def _values(array: Any, kind: Kind) -> list[Value]:
     if kind is Kind.DATE:
         return list(array.astype("datetime64[D]").tolist())
     return list(array.tolist())
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -116,3 +116,12 @@ def locate(source: object, path: str, *, base: Path, name: str) -> Place:
     if table and not database:
         raise ConfigError("HB410", f"{path} names a table in a file that holds only one.", f"Write {file!r}.")
     return Place(form, base / file, (table or name) if database else None)
+
+
+def identifier(name: str) -> str:
+    """Write a name so that SQL reads it as nothing else.
+
+    >>> identifier("visits")
+    '"visits"'
+    """
+    return '"' + name.replace('"', '""') + '"'

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
-from hubbub.engines.base import Field, Place
+from hubbub.engines.base import Field, Place, identifier
 from hubbub.errors import ConfigError
 
 #: Files up to this size are hashed whole, larger ones in evenly spread blocks.
@@ -54,7 +54,8 @@ def csv_header(path: Path) -> tuple[str, tuple[str, ...]]:
         ) from None
     delimiter = max(",;\t|", key=text.count)
     names = tuple(next(csv.reader([text], delimiter=delimiter), ()))
-    if not names or not all(name.strip() for name in names) or len(set(names)) < len(names):
+    # DuckDB takes names that differ in case alone for one
+    if not names or not all(name.strip() for name in names) or len({name.lower() for name in names}) < len(names):
         raise ConfigError(
             "HB412", f"the first line of {path.name} does not name its columns, each once.",
             "Add a header line, such as `patient_id,age,cost`.",
@@ -80,11 +81,11 @@ def sqlite_batches(place: Place, columns: tuple[str, ...]) -> Iterator[dict[str,
     texts = ", ".join(
         f"CASE typeof({name}) WHEN 'real' THEN printf('%!.17g', {name}) WHEN 'blob' THEN NULL"
         f" ELSE CAST({name} AS TEXT) END"
-        for name in map(_quoted, columns)
+        for name in map(identifier, columns)
     )
     with _sqlite(place) as connection:
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        rows = connection.execute(f"SELECT {texts} FROM {_quoted(place.table or '')}")  # noqa: S608
+        rows = connection.execute(f"SELECT {texts} FROM {identifier(place.table or '')}")  # noqa: S608
         while batch := rows.fetchmany(_BATCH):
             yield {
                 name: np.array(values, dtype=object)
@@ -100,28 +101,36 @@ def no_such_table(place: Place, tables: list[str]) -> ConfigError:
     )
 
 
-def signature(path: Path) -> tuple[int, ...]:
+def signature(place: Place) -> tuple[tuple[int, ...], ...]:
     """Give what changes, as a rule, when a file is written: cheap enough to look at before every query."""
-    found = path.stat()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    found = [path.stat() for path in _parts(place)]
+    return tuple((each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in found)
 
 
-def digest(path: Path) -> bytes:
+def digest(place: Place) -> bytes:
     """Hash a file's content; of a large file its size, its time and evenly spread blocks with both ends."""
-    with path.open("rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError("not a regular file")
-        state = blake2b(digest_size=32)
-        if found.st_size <= HASHED_WHOLE:
-            while block := file.read(_BLOCK):
-                state.update(block)
-            return state.digest()
-        state.update(f"{found.st_size} {found.st_mtime_ns}".encode())
-        for number in range(_BLOCKS):
-            file.seek((found.st_size - _BLOCK) * number // (_BLOCKS - 1))
-            state.update(file.read(_BLOCK))
-        return state.digest()
+    state = blake2b(digest_size=32)
+    for path in _parts(place):
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise OSError("not a regular file")
+            state.update(f"{found.st_size} ".encode())
+            if found.st_size <= HASHED_WHOLE:
+                while block := file.read(_BLOCK):
+                    state.update(block)
+                continue
+            state.update(str(found.st_mtime_ns).encode())
+            for number in range(_BLOCKS):
+                file.seek((found.st_size - _BLOCK) * number // (_BLOCKS - 1))
+                state.update(file.read(_BLOCK))
+    return state.digest()
+
+
+def _parts(place: Place) -> list[Path]:
+    """Name the file and, of a database, the log in which its newest changes may still be."""
+    log = {"sqlite": f"{place.path}-wal", "duckdb": f"{place.path}.wal"}.get(place.form)
+    return [place.path] + ([Path(log)] if log is not None and Path(log).exists() else [])
 
 
 class _sqlite:  # noqa: N801 - a context manager that closes, which sqlite3's own does not
@@ -139,7 +148,3 @@ class _sqlite:  # noqa: N801 - a context manager that closes, which sqlite3's ow
 def _sqlite_kind(declared: str) -> Kind | None:
     text = declared.upper()
     return next((kind for part, kind in _SQLITE_KINDS if part in text), None)
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
