@@ -215,6 +215,14 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Desk]:
 
 
 @pytest.fixture
+def postgres_desk(tmp_path: Path, postgres_dsn: str) -> Iterator[PostgresDesk]:
+    """A desk for what is done to a server."""
+    desk = PostgresDesk(tmp_path, postgres_dsn)
+    yield desk
+    desk.close()
+
+
+@pytest.fixture
 def file_desk(tmp_path: Path) -> Iterator[Desk]:
     """A desk for what is done to files."""
     desk = Desk(tmp_path)

@@ -57,7 +57,8 @@ class Server:
         """Start, and wait until it answers."""
         options = itertools.chain.from_iterable(("-c", f"{name}={value}") for name, value in self._settings.items())
         with (self.home / "log").open("ab") as log:
-            # SIGINT is PostgreSQL's fast shutdown; setpriv has the kernel send it when we die, however we die.
+            # SIGINT is PostgreSQL's fast shutdown; setpriv has the kernel send it when the thread that starts it dies,
+            # however it dies: so start it from a thread that lasts.
             self._process = subprocess.Popen(
                 ["setpriv", *self._as_user, "--pdeathsig=INT", programs() / "postgres", "-D", self._data,
                  "-c", "listen_addresses=", "-k", self.home, *options],

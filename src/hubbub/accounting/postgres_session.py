@@ -4,7 +4,8 @@ Statements are prepared once and run by libpq's own calls (`psycopg.pq`), values
 takes five round trips, and through psycopg's cursors each of them would cost more here than on the server.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import LedgerError
@@ -30,6 +31,7 @@ Row = list[bytes | None]
 #: just-in-time compiler, which takes the penalty on other plans for a reason to start.
 _SETTINGS = (
     "SET synchronous_commit = on; SET statement_timeout = 0; SET lock_timeout = {lock_timeout}; "
+    "SET default_transaction_read_only = off; SET default_transaction_isolation = 'read committed'; "
     "SET search_path = pg_catalog; SET enable_seqscan = off; SET jit = off; SET plan_cache_mode = force_generic_plan"
 )
 _DURABLE = {"fsync": "on", "synchronous_commit": "on", "server_encoding": "UTF8"}
@@ -45,6 +47,7 @@ class Session:
         self.connection: Connection = psycopg.connect(dsn, autocommit=True, application_name="hubbub ledger")
         self._server = self.connection.pgconn
         self._prepared: dict[str, bytes] = {}
+        self.broken = False
         try:
             self.do(_SETTINGS.format(lock_timeout=round(patience * 1000)).encode())
             for name, wanted in _DURABLE.items():
@@ -57,25 +60,22 @@ class Session:
             self.close()
             raise
 
-    @property
-    def broken(self) -> bool:
-        """Whether the connection was lost."""
-        return self._server.status != pq.ConnStatus.OK
-
     def do(self, statements: bytes) -> None:
         """Run statements without values."""
-        self._check(self._server.exec_(statements))
+        with self._watched():
+            _check(self._server.exec_(statements))
 
     def ask(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
         """Run a statement, prepared at its first use; give the rows, each value as the server sends it in binary."""
-        name = self._prepared.get(statement)
-        if name is None:
-            name = b"hubbub_%d" % len(self._prepared)
-            self._check(self._server.prepare(name, statement.encode()))
-            self._prepared[statement] = name
         sent = [value if isinstance(value, bytes) else str(value).encode() for value in values]
         forms = [isinstance(value, bytes) for value in values]
-        result = self._check(self._server.exec_prepared(name, sent, forms, 1))
+        with self._watched():
+            name = self._prepared.get(statement)
+            if name is None:
+                name = b"hubbub_%d" % len(self._prepared)
+                _check(self._server.prepare(name, statement.encode()))
+                self._prepared[statement] = name
+            result = _check(self._server.exec_prepared(name, sent, forms, 1))
         width = range(result.nfields)
         return [[result.get_value(row, column) for column in width] for row in range(result.ntuples)]
 
@@ -83,16 +83,29 @@ class Session:
         """Let go of the server."""
         self.connection.close()
 
-    def _check(self, result: pq.abc.PGresult) -> pq.abc.PGresult:
-        if result.status in _GOOD:
-            return result
-        state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
-        text = result.error_message.decode("utf-8", "replace").strip()
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Notice when the server has gone, which libpq itself may know only at the next call."""
         try:
-            kind = errors.lookup(state)
-        except KeyError:
-            kind = OperationalError
-        raise kind(text)
+            yield
+        except OperationalError as error:
+            self.broken = self.broken or error.sqlstate is None or isinstance(error, _GOING)
+            raise
+
+
+_GOING = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleInTransactionSessionTimeout)
+
+
+def _check(result: pq.abc.PGresult) -> pq.abc.PGresult:
+    if result.status in _GOOD:
+        return result
+    state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
+    words = result.error_message.decode("utf-8", "replace").strip()
+    try:
+        kind = errors.lookup(state)
+    except KeyError:
+        kind = OperationalError
+    raise kind(words)
 
 
 def address(dsn: str) -> str:
@@ -122,8 +135,10 @@ def meaning(error: Error) -> tuple[str, str, str] | None:
     for kinds, code, why, remedy in _MEANING:
         if isinstance(error, kinds):
             return code, why, remedy
-    if isinstance(error, OperationalError) and error.sqlstate is None:
-        return "HB302", "the server does not answer", "Start it, and check host, port and database."
+    if isinstance(error, OperationalError) and (error.sqlstate is None or isinstance(error, _GOING)):
+        # these words are about the connection (no such database, wrong password), and so hold nothing of a query
+        words = str(error).strip().splitlines()[0].rpartition("failed: ")[2]
+        return "HB302", f"the server does not answer, or not to us ({words})", "Check host, database, user and server."
     return None
 
 
