@@ -134,7 +134,7 @@ def body(report: Report) -> None:
     blocks = report.scale(ci=6, full=40)
     rounds = report.scale(ci=3, full=20)
     size = report.scale(ci=20_000, full=1_000_000)
-    with Server() as server:
+    with Server(on_disk=True) as server:
         for store in ("sqlite", "postgres"):
             with ExitStack() as stack:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-bench-")))
