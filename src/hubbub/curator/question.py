@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import TypedDict
 
 from hubbub.core import numbers
@@ -77,9 +78,14 @@ class Question:
         >>> Question("select  count(*) -- all\n FROM t WHERE a = $1", parameters=[7], rows=1).text()
         'SELECT COUNT(*) FROM t WHERE a = $1 -- $1 = 7, rows = 1'
         """
-        text = parse(self.sql, dialect=self.dialect)[0].sql(dialect="duckdb", comments=False)
+        text = _canonical(self.sql, self.dialect)
         said = [f"${place} = {value!r}" for place, value in enumerate(self.parameters, 1)]
         said += [f"{name} = {value}" for name, value in (("groups", self.groups), ("rows", self.rows)) if value]
         said += [f"weight of {name} = {weight}" for name, weight in sorted((self.weights or {}).items())]
         said += ["raw"] if self.raw else []
         return f"{text} -- {', '.join(said)}" if said else text
+
+
+@lru_cache(maxsize=1024)
+def _canonical(sql: str, dialect: str) -> str:
+    return parse(sql, dialect=dialect)[0].sql(dialect="duckdb", comments=False, copy=False)

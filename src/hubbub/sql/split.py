@@ -28,6 +28,8 @@ def shares(errors: NDArray[np.float64], weights: Sequence[float], *, power: floa
     the sum of λⱼ·varianceⱼ is least at shareᵢ ∝ (Σⱼ λⱼ errors²ⱼᵢ)^(1/(1 + 2·power)); the stakes of answers that fare
     badly are raised until all fare alike.
     """
+    if errors.shape[1] == 1:
+        return [1.0]
     squares = (errors * np.asarray(weights, dtype=np.float64)[:, None]) ** 2
     stakes = np.ones(len(squares))
     found = np.full(squares.shape[1], 1.0 / squares.shape[1])
