@@ -12,6 +12,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hubbub.core.schema import Value
 from hubbub.curator.estimate import Estimate
@@ -41,7 +42,11 @@ def query(options: Namespace, console: Console) -> int:
         return plan(options, console)
     with open_session(options.config, analyst=options.analyst) as session:
         key = secrets.token_hex(16) if options.fresh else options.key
-        progress = Console(stderr=True).status("Asking …")
+        # only time is shown: how far the engine is would depend on the data
+        progress = Progress(
+            SpinnerColumn(), TextColumn("asking"), TimeElapsedColumn(), console=Console(stderr=True), transient=True
+        )
+        progress.add_task("")
         if sys.stderr.isatty():
             progress.start()
         try:

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from hubbub import show
+from hubbub.accounting import sqlite_schema
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.forfeit import forfeit
 from hubbub.accounting.inspection import history, write_csv, write_json
@@ -21,7 +22,7 @@ from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.curator.opening import anchor_of, is_postgres, store_of
-from hubbub.errors import LedgerError, ParameterError
+from hubbub.errors import ParameterError
 
 
 def verify(options: Namespace, console: Console) -> int:
@@ -106,21 +107,10 @@ def admin(options: Namespace, console: Console) -> int:
 def _set_aside(config: Config) -> str:
     """Move a ledger that is beyond use out of the way, and say where it lies."""
     if is_postgres(config):
-        from hubbub.accounting.postgres import PostgresStore
+        from hubbub.accounting import postgres
 
-        return PostgresStore(config.places.database or "").set_aside()
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
-    target = config.database.with_name(f"{config.database.name}.{stamp}.unusable")
-    try:
-        for suffix in ("", "-wal", "-shm"):
-            old = config.database.with_name(config.database.name + suffix)
-            if old.exists():
-                old.rename(f"{target}{suffix}")
-    except OSError as error:
-        raise LedgerError(
-            "HB302", f"{config.database} cannot be moved aside ({error.strerror}).", "Give this user the right to."
-        ) from error
-    return str(target)
+        return postgres.set_aside(config.places.database or "")
+    return sqlite_schema.set_aside(config.database)
 
 
 def _time(text: str | None) -> int | None:

@@ -130,7 +130,9 @@ def show(expr: Expr) -> str:
     """Write an expression for a reader; nothing runs this text."""
     match expr:
         case Col(name, _, _):
-            return name
+            # binding puts a number behind every name, so that names are unique
+            stem, _, number = name.rpartition("_")
+            return stem if stem and number.isdigit() else name
         case Literal(value, _):
             return brief(value) if isinstance(value, Fraction) else "NULL" if value is None else repr(value)
         case Call(function, args, _, _):
