@@ -5,7 +5,7 @@ import re
 import secrets
 import sys
 from argparse import Namespace
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict
 from datetime import date, datetime
 from fractions import Fraction
@@ -42,24 +42,15 @@ def query(options: Namespace, console: Console) -> int:
         return plan(options, console)
     with open_session(options.config, analyst=options.analyst) as session:
         key = secrets.token_hex(16) if options.fresh else options.key
-        # only time is shown: how far the engine is would depend on the data
-        progress = Progress(
-            SpinnerColumn(), TextColumn("asking"), TimeElapsedColumn(), console=Console(stderr=True), transient=True
-        )
-        progress.add_task("")
-        if sys.stderr.isatty():
-            progress.start()
         try:
-            release = session.query(sql, key=key, **_options(options))
+            with _clock():
+                release = session.query(sql, key=key, **_options(options))
         except KeyboardInterrupt:
-            progress.stop()
             Console(stderr=True, highlight=False).print(
                 "Stopped. If the charge was made it stays; the same question asked again is then answered without"
                 " another one."
             )
             return 130
-        finally:
-            progress.stop()
     if options.receipt:
         Path(options.receipt).write_text(json.dumps(release.document(), indent=1, ensure_ascii=False) + "\n")
     if options.json:
@@ -94,6 +85,17 @@ def _sql(options: Namespace) -> str:
         except (OSError, UnicodeDecodeError):
             raise ParameterError("HB133", f"{text[1:]} cannot be read.", "Give the path of a file with SQL.") from None
     return text
+
+
+def _clock() -> AbstractContextManager[object]:
+    """Show how long it takes, to people. Only time: how far the engine is would depend on the data."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    progress = Progress(
+        SpinnerColumn(), TextColumn("asking"), TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    )
+    progress.add_task("")
+    return progress
 
 
 def _options(options: Namespace) -> Options:
