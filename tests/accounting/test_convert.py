@@ -7,7 +7,7 @@ from typing import Any
 
 import mpmath
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting import convert, curves
@@ -87,6 +87,7 @@ def test_the_older_conversion_would_be_seen_as_looser_and_a_smaller_one_as_wrong
 
 
 @given(st.fractions(Fraction(1, 1000), 20, max_denominator=1000), deltas)
+@example(Fraction(1195, 894), Fraction(1, 2))
 @settings(max_examples=15, deadline=None)
 def test_concentrated_conversion_is_tight_and_below_the_classic_one(rho: Fraction, delta: Fraction) -> None:
     found = convert.zcdp_epsilon(rho, delta)

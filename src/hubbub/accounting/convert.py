@@ -80,7 +80,7 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
 
 def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     """Give the δ at which ρ-zCDP implies (ε, δ)-DP: the theorem of `zcdp_epsilon`, read for δ."""
-    guess = ceil_to((epsilon - rho) / (2 * rho), 12) if epsilon > rho else _ONE
+    guess = ceil_to(max((epsilon - rho) / (2 * rho), (1 / sqrt(Interval.of(rho))).above()), 12)
     return _least(lambda order: renyi_delta(order, rho * order, epsilon), guess)
 
 
