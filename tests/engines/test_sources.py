@@ -14,7 +14,7 @@ import pytest
 from hubbub.core.schema import Kind
 from hubbub.engines import files
 from hubbub.engines.base import Place, View, locate
-from hubbub.engines.duckdb import DuckDB, schema
+from hubbub.engines.duckdb import DuckDB, Limits, schema
 from hubbub.errors import ConfigError
 
 Open = Callable[..., DuckDB]
@@ -80,6 +80,15 @@ def test_a_cast_that_cannot_fail_does_not_fail_in_any_form(engine: DuckDB, form:
     """DuckDB moves casts into readers; there they must stay casts that give NULL."""
     sql = f'SELECT count(TRY_CAST(word AS INTEGER)) AS n, count(TRY_CAST(word AS DATE)) AS d FROM "{form}"'
     assert engine.run(sql).through(lambda a: (int(a["n"][0]), int(a["d"][0]))) == (0, 0)
+
+
+def test_line_ends_inside_quotes_are_text_on_any_number_of_threads(folder: Path, open_engine: Open) -> None:
+    rows = "".join(f'{i},"line {i}\n{i},second"\n' for i in range(50_000))
+    (folder / "lines.csv").write_text(f"id,word\n{rows}")
+    columns = (("id", Kind.INTEGER), ("word", Kind.TEXT))
+    engine = open_engine([View("lines", Place("csv", folder / "lines.csv"), columns)], Limits(threads=4))
+    found = engine.run("SELECT count(*) AS n, count(DISTINCT id) AS d, min(length(word)) AS l FROM lines")
+    assert found.through(lambda a: [int(v[0]) for v in a.values()]) == [50_000, 50_000, 15]
 
 
 def test_any_value_in_any_column_of_sqlite_is_read(folder: Path, open_engine: Open) -> None:

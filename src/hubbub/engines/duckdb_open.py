@@ -168,10 +168,12 @@ def _relation(place: Place, catalog: str) -> str:
         return f"read_parquet({_text(place.path)})"
     delimiter, header = files.csv_header(place.path)
     columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in header)
-    # every field is text and a line that cannot be read is left out: no value can make the reader fail
+    # Every field is text and a line that cannot be read is left out: no value can make the reader fail. One thread:
+    # several, starting in the midst of a quoted text, take its second line for a row (DuckDB 2.0).
     return (
         f"read_csv({_text(place.path)}, auto_detect = false, header = true, delim = {_literal(delimiter)},"
-        f" quote = '\"', escape = '\"', null_padding = true, ignore_errors = true, columns = {{{columns}}})"
+        f" quote = '\"', escape = '\"', null_padding = true, ignore_errors = true, parallel = false,"
+        f" columns = {{{columns}}})"
     )
 
 
