@@ -61,6 +61,18 @@ def test_regret_is_within_two_over_epsilon_times_ln_of_candidates_and_t() -> Non
         assert build(PermuteAndFlip, m, epsilon=epsilon).error(level) <= mechanism.error(level)
 
 
+@pytest.mark.parametrize("kind", [Exponential, PermuteAndFlip])
+@pytest.mark.parametrize("m", [2, 7, 40])
+def test_error_of_a_selection_is_the_exact_worst_case(kind: Any, m: int) -> None:
+    """One best and all others just beyond: at the stated regret the level is kept, a step below it is not."""
+    mechanism = build(kind, m)
+    for level in (Fraction(6, 10), Fraction(95, 100), Fraction(999_999, 10**6)):
+        regret = int(mechanism.error(level))
+        assert mechanism.law((regret + 1, *[0] * (m - 1))).mass[0][0] >= level
+        if regret:
+            assert mechanism.law((regret, *[0] * (m - 1))).mass[0][1] < level
+
+
 @pytest.mark.row(44)
 def test_printed_rate_of_the_exponential_mechanism_costs_twice() -> None:
     """exp(uε/Δ), 100 candidates, ε = 1: it loses 1.977. exp(uε/2Δ) stays below 1, as does ε/Δ for monotone scores."""

@@ -6,7 +6,8 @@ from math import erfc, sqrt
 import pytest
 
 from hubbub.core.intervals import ONE, Interval
-from hubbub.mechanisms.tails import PI, GaussianLaw, LaplaceLaw, NoiseLaw, half_width, least
+from hubbub.mechanisms import tails
+from hubbub.mechanisms.tails import PI, GaussianLaw, LaplaceLaw, NoiseLaw, _weight_from, half_width, least
 
 LAWS: list[NoiseLaw] = [
     LaplaceLaw(Fraction(1, 10)), LaplaceLaw(Fraction(1)), LaplaceLaw(Fraction(7, 3)), LaplaceLaw(Fraction(40)),
@@ -66,6 +67,23 @@ def test_wide_gaussian_tails_are_enclosed_by_blocks(exponent: int) -> None:
     half = (ONE - law.mass(0)) * Interval.of(Fraction(1, 2))
     assert law.tail(1).low <= half.high
     assert half.low <= law.tail(1).high
+
+
+def test_sums_by_blocks_hold_the_sums_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From below, near and above one standard deviation (4000, blocks of 3): concave, mixed and convex blocks."""
+    variance = Fraction(4000**2)
+    starts = (1, 3900, 3999, 4001, 15_000)
+    by_blocks = [_weight_from(first, variance) for first in starts]
+    middle = by_blocks[0] - by_blocks[1]
+    _weight_from.cache_clear()
+    monkeypatch.setattr(tails, "_FINENESS", 1 << 40)
+    one_by_one = [_weight_from(first, variance) for first in starts]
+    _weight_from.cache_clear()
+    for coarse, fine in zip(by_blocks, one_by_one, strict=True):
+        assert coarse.low <= fine.low <= fine.high <= coarse.high
+        assert float(coarse.high - coarse.low) < 2e-6 * float(coarse.high)
+    exact = one_by_one[0] - one_by_one[1]
+    assert middle.low <= exact.low <= exact.high <= middle.high
 
 
 @pytest.mark.parametrize("law", LAWS, ids=str)

@@ -102,4 +102,7 @@ def test_shown_keys_pass_and_absent_keys_never_show() -> None:
     assert (noisy >= mechanism.threshold).all()
     assert set(positions[counts[positions] == 10_000]) == set(range(0, 100_000, 2))
     assert (counts[positions] > 0).all()
+    careless = Threshold.from_epsilon(keys=1, contribution=1, relation=ADD_REMOVE, epsilon=1, delta="0.3")
+    assert len(careless.sample(np.zeros(10_000, dtype=np.int64), system())[0]) == 0
+    assert len(careless.sample(np.ones(10_000, dtype=np.int64), system())[0]) > 0
     assert (counts[positions] == 1).sum() <= 3  # 25,000 keys of one row, each shown with probability 6e-7
