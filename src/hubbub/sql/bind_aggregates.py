@@ -160,9 +160,11 @@ def _within_group(ctx: Context, columns: Scope, node: exp.Expr) -> Asked:
 
 def levels(node: exp.Expr) -> list[tuple[str, exp.Expr]]:
     """Split several quantiles at once (a list of levels) into one for each level; else give the node alone."""
+    bare = node
+    while isinstance(bare, exp.Filter | exp.WithinGroup):
+        bare = bare.this
     for array in node.find_all(exp.Array):
-        holder = array.parent
-        if not isinstance(holder, exp.PercentileCont | exp.PercentileDisc | exp.Quantile | exp.Anonymous):
+        if array.parent is not bare or not is_aggregate(bare):
             continue
         found = []
         for i in range(len(array.expressions)):

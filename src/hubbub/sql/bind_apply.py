@@ -186,11 +186,7 @@ def null(_: Context, __: Scope, ___: exp.Expr) -> Expr:
 def parameter(ctx: Context, _: Scope, node: exp.Expr) -> Expr:
     """Bind ? or $1 to the value handed in."""
     name = node.name if isinstance(node, exp.Placeholder) else str(node.this.name)
-    style = "$" if name else "?"
-    if ctx.style not in (None, style):
-        raise ctx.refusal(node, "HB509", "Both ? and $1 are used for parameters.", "Use one of them throughout.")
-    ctx.style = style
-    place = int(name) if name.isdecimal() and len(name) < 6 else len(ctx.parameters_used) + 1 if not name else 0
+    place = int(name) if name.isdecimal() and len(name) < 6 else 0
     if not 1 <= place <= len(ctx.parameters):
         raise ctx.refusal(
             node, "HB509", f"There is no value for this parameter: {len(ctx.parameters)} were handed in.",

@@ -75,7 +75,6 @@ class Context:
     parameters: Sequence[Value]
     used: list[Table] = field(default_factory=list)
     parameters_used: set[int] = field(default_factory=set)
-    style: str | None = None  #: of the parameters: ? or $
     weights: dict[str, int] = field(default_factory=dict)
     places: dict[str, exp.Expr] = field(default_factory=dict)  #: where a bound column was last named
     scans: int = 0

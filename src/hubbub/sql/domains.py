@@ -37,10 +37,10 @@ def values(expr: Expr, most: int = MOST_COMBINATIONS) -> tuple[Value, ...] | Non
     """List every value other than NULL that an expression can take; None if there is no list of moderate length."""
     if isinstance(expr, Call):
         computed = _computed(expr, most)
+        if expr.function == "case":
+            return _branches(expr, computed, most)
         if computed is not None:
             return computed
-        if expr.function == "case":
-            return _branches(expr, most)
         if expr.function == "date_trunc":
             return _truncated(expr)
         if expr.function == "round":
@@ -116,12 +116,15 @@ def _in_order(found: tuple[Value, ...], kind: Kind) -> tuple[Value, ...]:
     return found if kind is Kind.TEXT else tuple(sorted(found))
 
 
-def _branches(expr: Call, most: int) -> tuple[Value, ...] | None:
-    """A CASE is one of its branches, whatever its conditions are about."""
+def _branches(expr: Call, computed: tuple[Value, ...] | None, most: int) -> tuple[Value, ...] | None:
+    """A CASE is one of its branches, whatever its conditions are about; in the order in which they are written."""
     lists = [values(value, most) for value in values_of_case(expr.args)]
     if any(listed is None for listed in lists):
-        return None
+        return computed
     found = tuple(dict.fromkeys(value for listed in lists for value in listed or ()))
+    if computed is not None:
+        reached = set(computed)
+        found = tuple(value for value in found if value in reached)
     return _in_order(found, expr.kind) if len(found) <= MOST_VALUES else None
 
 

@@ -116,7 +116,7 @@ def parse(text: str, *, dialect: str = "duckdb") -> tuple[exp.Expr, Text]:
         ) from None
     _tokens(source, tokens)
     _neighbours(source, tokens)
-    tree = _tree(source, reader, tokens)
+    tree = _tree(source, reader, _numbered(source, tokens))
     _shape(source, tree)
     _nothing_lost(source, tokens, tree)
     return tree, source
@@ -194,11 +194,34 @@ def _neighbours(source: Text, tokens: list[Token]) -> None:
         wrong = next((reason for reason, rule in _ODD if rule(first, kind, last, touching)), "")
         if wrong:
             raise source.refusal(token.start, "HB501", f"{wrong}.", "Check the words around this place.")
-        if first in (TokenType.FROM, TokenType.JOIN) and kind is TokenType.STRING:
+        if kind is TokenType.STRING and (
+            first is TokenType.JOIN or (first is TokenType.FROM and _is_clause(source, before))
+        ):
             raise source.refusal(
                 token.start, "HB505", "A string after FROM would name a file, and files cannot be read.",
                 "Name a declared table, in double quotes if need be.",
             )  # fmt: skip
+
+
+def _is_clause(source: Text, token: Token | None) -> bool:
+    """Say whether a FROM is the clause, and not the end of IS DISTINCT FROM."""
+    return token is not None and not source.text[: token.start].rstrip(_LAYOUT).lower().endswith("distinct")
+
+
+def _numbered(source: Text, tokens: list[Token]) -> list[Token]:
+    """Write each ? as $1, $2, … in the order of the text, for the tree does not keep that order."""
+    marks = [token for token in tokens if token.token_type is TokenType.PLACEHOLDER]
+    if marks and any(token.token_type is TokenType.PARAMETER for token in tokens):
+        raise source.refusal(marks[0].start, "HB509", "Both ? and $1 are used for parameters.", "Use one of them.")
+    found = list[Token]()
+    for token in tokens:
+        if token.token_type is TokenType.PLACEHOLDER:
+            at = (token.line, token.col, token.start, token.end)
+            found.append(Token(TokenType.PARAMETER, "$", *at))
+            found.append(Token(TokenType.NUMBER, str(marks.index(token) + 1), *at))
+        else:
+            found.append(token)
+    return found
 
 
 def _has_and(tokens: list[Token]) -> bool:

@@ -1,0 +1,322 @@
+"""What a query means after binding: the same as to the engine, with each row's owner kept."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.errors import QueryError
+from hubbub.sql import render
+from hubbub.sql.bind import bind
+from hubbub.sql.expressions import Col, Literal, facts
+from hubbub.sql.query import Query
+from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Union, owned
+
+Tables = Mapping[str, Table]
+Exact = Callable[[Query], str]
+
+#: Queries that mean the same to us and to the engine, on data within the declared bounds.
+SAME = (Path(__file__).parent / "same.sql").read_text().splitlines()[1:]
+
+
+def value(found: object) -> tuple[int, object]:
+    """Compare numbers to nine digits, dates with times; what is not finite is NULL to us."""
+    if found is None or (isinstance(found, float) and not math.isfinite(found)):
+        return 0, ""
+    if isinstance(found, bool):
+        return 1, found
+    if isinstance(found, int | float | Decimal):
+        return 2, float(f"{float(found):.9g}") + 0.0
+    if isinstance(found, datetime):
+        return 4, found.isoformat()
+    return (4, f"{found.isoformat()}T00:00:00") if isinstance(found, date) else (3, str(found))
+
+
+def rows(connection: duckdb.DuckDBPyConnection, text: str) -> list[tuple[tuple[int, object], ...]]:
+    return sorted(tuple(value(x) for x in row) for row in connection.execute(text).fetchall())
+
+
+@pytest.fixture(scope="module")
+def engine(furnish: Callable[[duckdb.DuckDBPyConnection, int], None]) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect() as connection:
+        furnish(connection, 7)
+        yield connection
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_a_bound_query_means_what_the_engine_reads_in_it(
+    engine: duckdb.DuckDBPyConnection, clinic: Tables, without_noise: Exact, text: str
+) -> None:
+    assert rows(engine, without_noise(bind(text, tables=clinic))) == rows(engine, text)
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_taking_a_unit_away_takes_its_rows_away_and_changes_no_other(
+    clinic: Tables, furnish: Callable[[duckdb.DuckDBPyConnection, int], None], text: str
+) -> None:
+    """The invariant that every sensitivity rests on, for each unit in turn; also where a row is a unit."""
+    rel = bind(text, tables=clinic).relation
+    shown = render.relation(rel)
+    with duckdb.connect() as connection:
+        furnish(connection, 11)
+        whole = Counter(connection.execute(shown).fetchall())
+        if not owned(rel):
+            for n in range(30):
+                connection.execute("BEGIN; DELETE FROM logs WHERE rowid = ?", [n])
+                rest = Counter(connection.execute(shown).fetchall())
+                connection.execute("ROLLBACK")
+                assert not rest - whole
+                assert (whole - rest).total() <= 1
+            return
+        place = [c[0] for c in connection.execute(shown).description or []].index("$unit")
+        for person in range(1, 16):
+            connection.execute("BEGIN")
+            for table in ("people", "visits"):
+                connection.execute(f"DELETE FROM {table} WHERE person = ?", [person])
+            rest = Counter(connection.execute(shown).fetchall())
+            connection.execute("ROLLBACK")
+            assert rest == Counter({row: n for row, n in whole.items() if row[place] != person})
+
+
+NUMBERS = ["a", "b", "c", "i", "j", "2", "3", "0.5", "-a", "-2", "(a)", "abs(b)", "i::double", "-i::double"]
+TRUTHS = [
+    "p", "q", "not p", "a > b", "a = b", "i < j", "p is null", "p is not null", "p is true", "q is not true", "p = q",
+    "s like 'a%'", "s not like '%b'", "a in (1,2,3)", "i not in (7)", "a between b and c", "a not between 1 and 2",
+    "i between 1 and 2 and q", "s is null", "a is distinct from b", "i is not distinct from j", "p isnull",
+    "s || 'x' = 'abx'", "not a = b", "not p is null", "not a in (1,3)", "not s like 'x'", "s ilike 'A%'",
+    "case when p then q else not q end", "not not p",
+]  # fmt: skip
+
+
+def chain(chance: random.Random) -> str:
+    """Write operands in a row without brackets."""
+    if chance.random() < 0.5:
+        text = chance.choice(NUMBERS)
+        for _ in range(chance.randint(1, 4)):
+            text += chance.choice([" + ", " - ", " * ", " / ", " % ", " ^ 2 + ", " ** 3 * ", "-", "*"])
+            text += chance.choice(NUMBERS)
+        return text + (chance.choice([" > ", " <= ", " = "]) + chance.choice(NUMBERS) if chance.random() < 0.3 else "")
+    text = chance.choice(TRUTHS)
+    for _ in range(chance.randint(1, 4)):
+        text += chance.choice([" and ", " or ", " = ", " <> ", " and not ", " or not ", " is distinct from "])
+        text += chance.choice(TRUTHS)
+    return text
+
+
+def test_operators_bind_as_they_do_in_the_engine_or_are_refused() -> None:
+    """Random chains without brackets: what is accepted, the engine accepts, and computes the same."""
+    kinds = dict.fromkeys("abc", Kind.REAL) | dict.fromkeys("pq", Kind.BOOLEAN) | dict.fromkeys("ij", Kind.INTEGER)
+    columns = tuple(Column(name, kind) for name, kind in {"u": Kind.INTEGER, "s": Kind.TEXT, **kinds}.items())
+    tables = {"t": Table("t", columns, Unit("u"))}
+    chance, accepted = random.Random(5), 0
+    with duckdb.connect() as connection:
+        connection.execute(
+            "CREATE TABLE t(u INT, a DOUBLE, b DOUBLE, c DOUBLE, p BOOLEAN, q BOOLEAN, s VARCHAR, i BIGINT, j BIGINT);"
+            "INSERT INTO t SELECT 1, * FROM (VALUES (1.5), (-2), (3)), (VALUES (2), (-1.5)), (VALUES (0.5), (4)),"
+            " (VALUES (true), (false), (null)), (VALUES (true), (false)), (VALUES ('ab'), ('x'), (null)),"
+            " (VALUES (7), (-3)), (VALUES (2), (5))"
+        )
+        for text in [chain(chance) for _ in range(500)]:
+            try:
+                query = bind(f"SELECT count({text}) FROM t", tables=tables)
+            except QueryError:
+                continue
+            accepted += 1
+            mine = render.expression(query.aggregates[0].arguments[0])
+            ours = f"SELECT {mine} FROM ({render.relation(query.relation)}) AS r"
+            assert rows(connection, ours) == rows(connection, f"SELECT {text} FROM t"), text
+    assert accepted > 200
+
+
+# --- shape -------------------------------------------------------------------------------------------------------
+
+
+def test_keys_and_aggregates_have_names_and_the_output_is_over_them_alone(clinic: Tables) -> None:
+    query = bind("SELECT health, 2 * count(*) AS n, sum(age) / count(*) FROM people GROUP BY health", tables=clinic)
+    names = {key.name for key in query.keys} | {a.name for a in query.aggregates}
+    assert [name for name, _ in query.select] == ["health", "n", "col"]
+    assert [a.function for a in query.aggregates] == ["count", "sum"]
+    assert {col.name for _, expr in query.select for col in cols(expr)} == names
+
+
+def cols(expr: object) -> list[Col]:
+    if isinstance(expr, Col):
+        return [expr]
+    return [col for arg in getattr(expr, "args", ()) for col in cols(arg)]
+
+
+def scans(rel: Rel) -> list[Scan]:
+    match rel:
+        case Scan():
+            return [rel]
+        case Filter() | Project() | PerUnit():
+            return scans(rel.input)
+        case Join():
+            return scans(rel.left) + scans(rel.right)
+        case Union():
+            return [scan for part in rel.inputs for scan in scans(part)]
+
+
+def test_only_columns_that_are_used_are_scanned(clinic: Tables) -> None:
+    text = "SELECT city, count(*) FROM (SELECT * FROM people WHERE age > 3) JOIN sites USING (site) GROUP BY city"
+    people, sites = scans(bind(text, tables=clinic).relation)
+    assert people.sources == ("age", "site")
+    assert sites.sources == ("site", "city")
+
+
+def test_a_declared_list_is_looked_at_once(clinic: Tables) -> None:
+    """A column that is a key and nothing else is left to the cells; used elsewhere, the scan makes the list true."""
+    (loose,) = scans(bind("SELECT health, count(*) FROM people GROUP BY health", tables=clinic).relation)
+    assert {name.split("_")[0] for name in loose.loose} == {"health"}
+    text = "SELECT health, count(*) FROM people WHERE health <> 'x' GROUP BY health"
+    (strict,) = scans(bind(text, tables=clinic).relation)
+    assert strict.loose == frozenset()
+    assert "IN ('good', 'fair', 'poor')" in render.relation(strict)
+
+
+def test_the_order_of_nulls_is_that_of_the_dialect(clinic: Tables) -> None:
+    text = "SELECT health, avg(age) FROM people GROUP BY health ORDER BY 2 DESC"
+    assert [bind(text, tables=clinic, dialect=d).order[0].nulls_first for d in ("duckdb", "postgres")] == [False, True]
+
+
+def test_whole_numbers_divide_as_the_dialect_says(clinic: Tables) -> None:
+    text = "SELECT age / 10 AS k, count(*) FROM people GROUP BY 1"
+    duck, post = (bind(text, tables=clinic, dialect=d).keys[0].expr for d in ("duckdb", "postgres"))
+    assert facts(post).values == tuple(range(12))
+    assert len(facts(duck).values or ()) == 111
+
+
+def test_a_floor_is_no_integer_to_postgres(clinic: Tables) -> None:
+    """floor gives a double there, so a division by it must not lose its fraction."""
+    text = "SELECT count(floor(income) / 2) FROM people"
+    found = bind(text, tables=clinic, dialect="postgres").aggregates[0].arguments[0]
+    assert "trunc" not in render.expression(found)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT count(*) FROM people WHERE age IS NOT NULL",
+        "SELECT count(*) FROM people WHERE age NOTNULL",
+        "SELECT count(*) FROM people WHERE NOT age IS NULL",
+        "SELECT count(*) FROM people WHERE (age ISNULL) = FALSE",
+    ],
+)
+def test_a_negation_is_never_lost(
+    engine: duckdb.DuckDBPyConnection, clinic: Tables, without_noise: Exact, text: str, dialect: str
+) -> None:
+    everybody = rows(engine, "SELECT count(*) FROM people")
+    assert rows(engine, without_noise(bind(text, tables=clinic, dialect=dialect))) == everybody
+
+
+def test_parameters_are_constants_and_may_hold_any_text(clinic: Tables) -> None:
+    hostile = "'; DROP TABLE people; --\u202e"
+    query = bind("SELECT count(*) FROM people WHERE health = $2 AND age > $1", tables=clinic, parameters=[30, hostile])
+    again = bind("SELECT count(*) FROM people WHERE health = ? AND age > ?", tables=clinic, parameters=[hostile, 30])
+    assert query == again
+    assert "'''; DROP TABLE people; --" in render.relation(query.relation)
+
+
+@pytest.mark.parametrize(
+    ("text", "top"),
+    [
+        ("SELECT page FROM logs GROUP BY page ORDER BY count(*) DESC LIMIT 3", True),
+        ("SELECT page AS p FROM logs GROUP BY 1 ORDER BY COUNT(*) DESC FETCH FIRST 3 ROWS ONLY", True),
+        ("SELECT health FROM people GROUP BY health ORDER BY count(DISTINCT person) DESC LIMIT 1", True),
+        ("SELECT page FROM logs WHERE x > 0.5 GROUP BY page ORDER BY count(*) DESC LIMIT 3", True),
+        ("SELECT page FROM (SELECT page, count(*) n FROM logs GROUP BY page) ORDER BY n DESC LIMIT 3", True),
+        ("SELECT page, count(*) FROM logs GROUP BY page ORDER BY count(*) DESC LIMIT 3", False),
+        ("SELECT page FROM logs GROUP BY page ORDER BY count(*) LIMIT 3", False),
+        ("SELECT page FROM logs GROUP BY page ORDER BY count(*) DESC", False),
+        ("SELECT page FROM logs GROUP BY page HAVING count(*) > 3 ORDER BY count(*) DESC LIMIT 3", False),
+        ("SELECT page FROM logs GROUP BY page ORDER BY sum(x) DESC LIMIT 3", False),
+        ("SELECT page FROM logs GROUP BY page ORDER BY count(*) DESC, page LIMIT 3", False),
+        ("SELECT page FROM logs GROUP BY ROLLUP(page) ORDER BY count(*) DESC LIMIT 3", False),
+    ],
+)
+def test_the_keys_of_the_largest_counts_are_one_selection(clinic: Tables, text: str, top: bool) -> None:  # noqa: FBT001
+    query = bind(text, tables=clinic)
+    assert query.top is top
+    assert query.limit == (None if text.endswith("DESC") else query.limit)
+
+
+def test_several_quantiles_at_once_are_several_columns(clinic: Tables) -> None:
+    query = bind("SELECT quantile_cont(income, [0.25, 0.5]) AS q FROM people", tables=clinic)
+    assert [name for name, _ in query.select] == ["q_0.25", "q_0.5"]
+    assert [a.level for a in query.aggregates] == [Fraction(1, 4), Fraction(1, 2)]
+
+
+def test_an_aggregate_that_is_written_twice_is_asked_once(clinic: Tables) -> None:
+    text = "SELECT count(*), 2 * count(*), avg(age) FROM people HAVING count(*) > 1 ORDER BY avg(age)"
+    assert [a.function for a in bind(text, tables=clinic).aggregates] == ["count", "avg"]
+
+
+# --- finite keys -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        ("health", ("good", "fair", "poor")),
+        ("female", (False, True)),
+        ("age > 30", (False, True)),
+        ("year", (1, 2, 3, 4, 5)),
+        ("floor(age / 50)", (0, 1, 2)),
+        ("floor(income / 20000)", (0, 1, 2)),
+        ("age // 50", (0, 1, 2)),
+        ("width_bucket(income, 0, 50000, 2)", (0, 1, 2, 3)),
+        ("round(income, -4)", tuple(Fraction(10000 * n) for n in range(-1, 7))),
+        ("quarter(day)", (1, 2, 3, 4)),
+        ("year(day)", (2019, 2020, 2021)),
+        ("date_trunc('year', day)", (datetime(2019, 1, 1), datetime(2020, 1, 1), datetime(2021, 1, 1))),
+        ("CASE WHEN income > 10 THEN 'rich' WHEN income <= 10 THEN 'poor' END", ("rich", "poor")),
+        ("CASE WHEN spending > 10 THEN year ELSE 9 END", (1, 2, 3, 4, 5, 9)),
+        ("year * 2", (2, 4, 6, 8, 10)),
+        ("year - year", (0,)),
+        ("coalesce(health, 'none')", ("good", "fair", "poor", "none")),
+        ("upper(health)", ("GOOD", "FAIR", "POOR")),
+        ("least(greatest(floor(spending), 0), 2)", (0, 1, 2)),
+        ("dow", None),
+    ],
+)
+def test_a_finite_key_has_its_list(clinic: Tables, key: str, values: tuple[object, ...] | None) -> None:
+    if values is None:
+        with pytest.raises(QueryError, match="HB506"):
+            bind(f"SELECT {key}, count(*) FROM people GROUP BY 1", tables=clinic)
+        return
+    assert facts(bind(f"SELECT {key}, count(*) FROM people GROUP BY 1", tables=clinic).keys[0].expr).values == values
+
+
+@pytest.mark.parametrize(
+    "key", ["spending", "income", "income / 7", "seen", "year(seen)", "ln(year)", "length(health || 'é')"]
+)
+def test_a_key_without_a_list_is_left_to_discovery(clinic: Tables, key: str) -> None:
+    query = bind(f"SELECT {key}, count(*) FROM people GROUP BY 1", tables=clinic)
+    known = facts(query.keys[0].expr).values
+    assert known is None or key.startswith("length")
+
+
+def test_values_of_a_sub_query_reach_the_key(clinic: Tables) -> None:
+    inner = "SELECT person, CASE WHEN sum(age) > 50 THEN 'a' ELSE 'b' END AS k FROM people GROUP BY person"
+    text = f"SELECT k, count(*) FROM ({inner}) GROUP BY k"
+    assert facts(bind(text, tables=clinic).keys[0].expr).values == ("a", "b")
+
+
+def test_bounds_follow_arithmetic(clinic: Tables) -> None:
+    query = bind("SELECT sum(2 * age - 10), sum(greatest(0, least(spending, 99.5))) FROM people", tables=clinic)
+    bounds = [facts(a.arguments[0]).bounds for a in query.aggregates]
+    assert bounds == [Bounds(Fraction(-10), Fraction(210)), Bounds(Fraction(0), Fraction(199, 2))]
+
+
+def test_a_constant_is_its_own_list(clinic: Tables) -> None:
+    query = bind("SELECT 'all' AS k, count(*) FROM people GROUP BY k", tables=clinic)
+    assert query.keys[0].expr == Literal("all", Kind.TEXT)

@@ -1,0 +1,265 @@
+"""What is refused, and how: a code, the place, a reason and a remedy, before anything is run or charged."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from hubbub.core.schema import Kind, Table, Unit
+from hubbub.core.unit import Relation
+from hubbub.errors import QueryError
+from hubbub.sql.bind import bind
+
+Tables = Mapping[str, Table]
+
+#: The query, its code, line and column, and words of the reason. A bar marks the place in the text.
+REFUSED: list[tuple[str, str, str]] = [
+    # single rows
+    ("SELECT |age, income FROM people", "HB510", "single rows"),
+    ("SELECT |* FROM people", "HB510", "single rows"),
+    ("SELECT |age FROM people ORDER BY age LIMIT 1", "HB510", "single rows"),
+    ("SELECT |person, count(*) FROM people GROUP BY person", "HB510", "single rows"),
+    ("SELECT count(*) FROM people GROUP BY |person", "HB516", "one person each"),
+    ("SELECT health, |age FROM people GROUP BY health", "HB511", "neither grouped by"),
+    ("SELECT health, count(*) FROM people GROUP BY health ORDER BY |age", "HB511", "neither grouped by"),
+    ("SELECT health, count(*) FROM people GROUP BY health HAVING |age > 3", "HB511", "neither grouped by"),
+    ("SELECT DISTINCT |health FROM people", "HB503", "lists values"),
+    ("SELECT health FROM people GROUP BY |health", "HB510", "asks nothing"),
+    ("SELECT |age FROM (SELECT age FROM people)", "HB510", "single rows"),
+    # functions
+    ("SELECT count(*) FROM people WHERE |error('x') = 1", "HB504", "not on the list"),
+    ("SELECT |read_text('/etc/passwd') FROM people", "HB510", ""),
+    ("SELECT count(|read_text('/etc/passwd')) FROM people", "HB504", "not on the list"),
+    ("SELECT count(|getenv('HOME')) FROM people", "HB504", "not on the list"),
+    ("SELECT count(|random()) FROM people", "HB504", "not on the list"),
+    ("SELECT count(|regexp_matches(health, 'x')) FROM people", "HB504", "not on the list"),
+    ("SELECT count(|current_setting('threads')) FROM people", "HB504", "not on the list"),
+    ("SELECT count(*) FROM |duckdb_settings()", "HB503", "table or a sub-query"),
+    ("SELECT count(*) FROM |information_schema.tables", "HB505", "no table"),
+    ("SELECT count(cast(|age AS DECIMAL(5,2))) FROM people", "HB504", "CAST"),
+    ("SELECT count(|repeat(health, 1000000)) FROM people", "HB504", "not on the list"),
+    # names
+    ("SELECT count(*) FROM |nosuch", "HB505", "no table"),
+    ("SELECT count(|nosuch) FROM people", "HB506", "no column"),
+    ("SELECT count(|notes) FROM people", "HB506", "no column"),
+    ("SELECT count(*) FROM people WHERE |notes = 'x'", "HB506", "no column"),
+    ("SELECT count(|people.notes) FROM people", "HB506", "no column"),
+    ('SELECT count(|"AGE") FROM people', "HB506", "no column"),
+    ('SELECT count(*) FROM |"PEOPLE"', "HB505", "no table"),
+    ("SELECT count(|p.age) FROM people", "HB506", "no column"),
+    ("SELECT count(|year) FROM people JOIN visits USING (person)", "HB507", "several columns"),
+    ("SELECT |avg(age) AS a, avg(income) AS a FROM people", "HB507", "called 'a'"),
+    ("SELECT count(*) FROM people JOIN |people USING (person)", "HB507", "same name"),
+    ("SELECT |n FROM (SELECT count(*) AS m FROM people)", "HB506", "no column"),
+    # windows, limits, sub-queries
+    ("SELECT |sum(age) OVER (PARTITION BY person) FROM people", "HB503", "window"),
+    ("SELECT count(*) FROM (SELECT age FROM people LIMIT |10)", "HB517", "LIMIT"),
+    ("SELECT count(*) FROM (SELECT age FROM people ORDER BY |age)", "HB517", "ORDER"),
+    ("SELECT count(*) FROM people LIMIT 3 OFFSET |1", "HB503", "OFFSET"),
+    ("SELECT count(*) FROM people LIMIT |age", "HB506", "no column"),
+    ("SELECT count(*) FROM people LIMIT |1.5", "HB508", "whole number"),
+    ("SELECT count(*) FROM people WHERE age > (SELECT |avg(age) FROM people)", "HB514", "other people"),
+    ("SELECT count(*) FROM people p WHERE EXISTS (SELECT |1 FROM visits v WHERE v.cost = p.age)", "HB514", "other"),
+    ("SELECT count(*) FROM people WHERE |health IN (SELECT health FROM people)", "HB514", "other people"),
+    ("SELECT count(*) FROM people WHERE NOT |person IN (SELECT person FROM visits)", "HB514", "other people"),
+    ("SELECT count(*) FROM people WHERE |person IN (SELECT doctor FROM doctors)", "HB514", "same entity"),
+    ("SELECT count(*) FROM (SELECT health, count(*) FROM people GROUP BY |health)", "HB514", "belong to nobody"),
+    ("SELECT count(*) FROM (SELECT DISTINCT |health FROM people)", "HB514", "belong to nobody"),
+    ("SELECT avg(c) FROM (SELECT |count(*) AS c FROM people)", "HB514", "belong to nobody"),
+    ("SELECT count(*) FROM (SELECT page, count(*) FROM logs GROUP BY |page)", "HB514", "unit by itself"),
+    ("SELECT count(*) FROM people JOIN (SELECT city, max(beds) FROM sites GROUP BY |city) USING (city)", "HB514", ""),
+    ("WITH RECURSIVE |c AS (SELECT 1 FROM people) SELECT count(*) FROM c", "HB503", "recursive"),
+    ("WITH |c AS (SELECT age FROM people) SELECT count(*) FROM people", "HB503", "never used"),
+    ("SELECT h FROM (SELECT health h, count(*) n FROM people GROUP BY 1 LIMIT 3) WHERE |n > 3", "HB517", "LIMIT"),
+    # joins and unions
+    ("SELECT count(*) FROM people p JOIN |visits v ON p.age = v.cost", "HB513", "different people"),
+    ("SELECT count(*) FROM people p JOIN |visits v ON p.person <> v.person", "HB513", "different people"),
+    ("SELECT count(*) FROM people p JOIN |visits v ON p.person = v.person OR p.age = 3", "HB513", "different people"),
+    ("SELECT count(*) FROM people p JOIN |doctors d ON p.person = d.doctor", "HB513", "different kinds of units"),
+    ("SELECT count(*) FROM people CROSS JOIN |sites", "HB513", "inner, left and right"),
+    ("SELECT count(*) FROM people, |sites", "HB513", "condition"),
+    ("SELECT count(*) FROM people NATURAL JOIN |sites", "HB513", "inner, left and right"),
+    ("SELECT count(*) FROM people FULL JOIN |visits USING (person)", "HB513", "inner, left and right"),
+    ("SELECT count(*) FROM sites LEFT JOIN |people USING (site)", "HB513", "belong to nobody"),
+    ("SELECT count(*) FROM people RIGHT JOIN |sites USING (site)", "HB513", "belong to nobody"),
+    ("SELECT count(*) FROM people p LEFT JOIN |sites s ON p.site = s.site AND s.beds > 3", "HB513", "equal columns"),
+    ("SELECT count(*) FROM people p JOIN |sites s ON p.age > s.beds", "HB513", "compares no column"),
+    ("SELECT count(*) FROM people p JOIN sites s ON |p.health = s.site", "HB508", "joined to"),
+    ("SELECT count(*) FROM logs a JOIN |logs b USING (site)", "HB513", "unit by itself"),
+    ("SELECT count(*) FROM logs a JOIN |sites s ON a.page = s.city", "HB513", "two rows of one"),
+    ("SELECT count(*) FROM logs a JOIN |sites s ON a.site = s.site + 0", "HB513", "two rows of one"),
+    ("SELECT count(*) FROM people p LEFT JOIN visits v ON p.person = v.person WHERE |v.person IS NULL", "HB506", ""),
+    ("SELECT count(*) FROM (SELECT |age FROM people UNION SELECT age FROM people)", "HB519", "duplicates"),
+    ("SELECT count(*) FROM (SELECT |x FROM logs UNION ALL SELECT x FROM logs)", "HB519", "two rows of one"),
+    ("SELECT count(*) FROM (SELECT |site FROM people UNION ALL SELECT site FROM sites)", "HB519", "same kind of unit"),
+    ("SELECT count(*) FROM (SELECT |site FROM people UNION ALL SELECT site FROM doctors)", "HB519", "same kind"),
+    ("SELECT count(*) FROM (SELECT |age FROM people UNION ALL SELECT age, year FROM people)", "HB519", "numbers"),
+    ("SELECT count(*) FROM (SELECT |age FROM people UNION ALL SELECT health FROM people)", "HB519", "different kinds"),
+    ("SELECT |count(*) FROM people UNION ALL SELECT count(*) FROM visits", "HB519", "outermost"),
+    ("SELECT count(*) FROM |sites", "HB520", "public tables alone"),
+    # the unit
+    ("SELECT count(*) FROM people WHERE |person = 125024", "HB516", "whose a row is"),
+    ("SELECT sum(|person) FROM people", "HB516", "whose a row is"),
+    ("SELECT count(*) FROM people GROUP BY |person % 10", "HB516", "whose a row is"),
+    # aggregates
+    ("SELECT max(|avg(age)) FROM people", "HB512", "cannot stand in"),
+    ("SELECT count(*) FROM people WHERE |count(*) > 3", "HB512", "cannot stand in"),
+    ("SELECT count(*) FROM people GROUP BY |count(*)", "HB512", "cannot stand in"),
+    ("SELECT sum(DISTINCT |age) FROM people", "HB512", "DISTINCT"),
+    ("SELECT |count(DISTINCT age, year) FROM people", "HB512", "one expression"),
+    ("SELECT |quantile_cont(age, 1.5) FROM people", "HB512", "level"),
+    ("SELECT |quantile_cont(age, year) FROM people", "HB512", "level"),
+    ("SELECT 1 + |quantile_cont(age, [0.1, 0.2]) FROM people", "HB512", "level"),
+    ("SELECT |lower(health) FILTER (WHERE age > 3), count(*) FROM people", "HB512", "FILTER"),
+    ("SELECT |sum(health) FROM people", "HB508", "over numbers"),
+    ("SELECT |sum(spending) FROM people", "HB515", "needs bounds"),
+    ("SELECT |avg(ln(age)) FROM people", "HB515", "needs bounds"),
+    ("SELECT |avg(1 / age) FROM people", "HB515", "needs bounds"),
+    ("SELECT |avg(n) FROM (SELECT person, count(*) n FROM people GROUP BY person)", "HB515", "needs bounds"),
+    ("SELECT |mode(income) FROM people", "HB515", "list of values"),
+    ("SELECT avg(m) FROM (SELECT person, |median(age) m FROM people GROUP BY person)", "HB512", "inside one unit"),
+    ("SELECT avg(m) FROM (SELECT person, |sum(spending) m FROM people GROUP BY person)", "HB515", "needs bounds"),
+    ("SELECT |grouping(health), count(*) FROM people GROUP BY ROLLUP(health)", "HB504", "not on the list"),
+    ("SELECT count(*) FROM people GROUP BY ROLLUP(|health), ROLLUP(health)", "HB503", "twice"),
+    ("SELECT count(*) FROM people GROUP BY CUBE(|year, age, health, site, female, income, spending)", "HB518", "CUBE"),
+    ("SELECT count(*) FROM (SELECT person FROM people GROUP BY ROLLUP(|person))", "HB503", "outermost"),
+    # kinds and constants
+    ("SELECT count(*) FROM people WHERE |age", "HB508", "true or false"),
+    ("SELECT count(*) FROM people WHERE |age = 'x'", "HB508", "cannot be applied"),
+    ("SELECT count(*) FROM people WHERE |health > 3", "HB508", "cannot be applied"),
+    ("SELECT count(*) FROM people WHERE |age = NULL", "HB508", "NULL"),
+    ("SELECT count(*) FROM people WHERE |age IN (1, NULL)", "HB508", "NULL"),
+    ("SELECT count(*) FROM people WHERE |age IN (year, 3)", "HB508", "constants"),
+    ("SELECT count(*) FROM people WHERE |day = '2020-02-30'", "HB508", "not a date"),
+    ("SELECT count(*) FROM people WHERE |health LIKE notes", "HB506", ""),
+    ("SELECT count(*) FROM people WHERE |health LIKE health", "HB508", "constants"),
+    ("SELECT count(*) FROM people WHERE |health LIKE '%a%b%c%d%e%f%g%h%i%'", "HB508", "at most 8"),
+    ("SELECT count(*) FROM people WHERE |health LIKE 'a\\%'", "HB508", "backslash"),
+    ("SELECT count(*) FROM people WHERE |health ILIKE 'É%'", "HB508", "ASCII"),
+    ("SELECT count(*) FROM people WHERE age = |9007199254740993", "HB508", "not one exactly"),
+    ("SELECT count(*) FROM people WHERE income > |1e400", "HB508", "too large"),
+    ("SELECT count(*) FROM people WHERE age = |" + "9" * 50, "HB508", "reasonable length"),
+    ("SELECT count(*) FROM people WHERE |day + INTERVAL 300 YEAR > day", "HB508", "200 years"),
+    ("SELECT count(*) FROM people WHERE |day + age > day", "HB508", "constant number of days"),
+    ("SELECT count(|substr(health, -1)) FROM people", "HB508", "begins at 1"),
+    ("SELECT count(substr(health, |9223372036854775807)) FROM people", "HB508", ""),
+    ("SELECT count(|round(income, 400)) FROM people", "HB508", "15 places"),
+    ("SELECT count(|date_trunc('millennium', day)) FROM people", "HB504", "unit of time"),
+    ("SELECT count(extract(epoch FROM |day)) FROM people", "HB504", "part of a date"),
+    ("SELECT count(*) FROM people ORDER BY |'x'", "HB508", "no effect"),
+    ("SELECT count(*) FROM people ORDER BY |7", "HB506", "no item"),
+    ("SELECT count(*) FROM people WHERE |age = ?", "HB509", "no value"),
+    ("SELECT count(*) FROM people WHERE |age = $2", "HB509", "no value"),
+]  # fmt: skip
+
+
+def refusal(tables: Tables, text: str, **options: object) -> QueryError:
+    with pytest.raises(QueryError) as caught:
+        bind(text, tables=tables, **options)  # type: ignore[arg-type]
+    return caught.value
+
+
+@pytest.mark.parametrize(("marked", "code", "reason"), REFUSED, ids=[text for text, _, _ in REFUSED])
+def test_a_refusal_says_what_where_why_and_what_instead(clinic: Tables, marked: str, code: str, reason: str) -> None:
+    found = refusal(clinic, marked.replace("|", ""))
+    assert (found.code, reason in found.message) == (code, True), str(found)
+    assert found.position is not None
+    assert found.remedy
+    assert "Nothing was run or charged." in str(found)
+    assert len(str(found)) < 900
+
+
+@pytest.mark.parametrize(
+    ("marked", "code"),
+    [(text, code) for text, code, _ in REFUSED if "||" not in text],
+    ids=[text for text, _, _ in REFUSED],
+)
+def test_the_place_is_the_one_meant(clinic: Tables, marked: str, code: str) -> None:
+    """On the line of the bar; on its column too, where the text is broken into lines at the bar."""
+    found = refusal(clinic, marked.replace("|", "\n"))
+    assert found.code == code
+    assert found.position is not None
+    assert found.position[0] == 2, f"{marked}: {found.position}"
+
+
+def test_hidden_columns_are_as_if_they_did_not_exist(clinic: Tables) -> None:
+    asked, absent = (refusal(clinic, f"SELECT count({name}) FROM people") for name in ("notes", "nates"))
+    assert asked.message.replace("notes", "nates") == absent.message
+    assert asked.remedy == absent.remedy
+    assert "notes" not in asked.remedy
+
+
+def test_words_of_the_query_are_quoted_in_bounded_length(clinic: Tables) -> None:
+    found = refusal(clinic, f'SELECT count("{"x" * 5000}") FROM people')
+    assert len(str(found)) < 900
+
+
+def test_parameters_must_fit(clinic: Tables) -> None:
+    text = "SELECT count(*) FROM people WHERE health = ?"
+    for value in (None, 1.5, b"x", "a\0b", "\ud800", "x" * 20_000, [1], Fraction(10) ** 301, object()):
+        assert refusal(clinic, text, parameters=[value]).code == "HB509"
+    assert refusal(clinic, text, parameters=["a", "b"]).code == "HB509"
+    both = "SELECT count(*) FROM people WHERE health = ? AND health = $1"
+    assert refusal(clinic, both, parameters=["a", "b"]).code == "HB509"
+    assert refusal(clinic, text.replace("?", "$1") + " AND age > $3", parameters=["a", 1, 2]).code == "HB509"
+
+
+def test_tables_of_one_entity_under_different_relations_do_not_meet(clinic: Tables) -> None:
+    tables = {**clinic, "visits": replace(clinic["visits"], relation=Relation.REPLACE)}
+    found = refusal(tables, "SELECT count(*) FROM people JOIN visits USING (person)")
+    assert (found.code, "relations" in found.message) == ("HB513", True)
+
+
+def test_tables_meet_on_the_entity_and_not_on_the_name(clinic: Tables) -> None:
+    """Two columns called id may be of different entities, and two of different names of one."""
+    other = replace(clinic["visits"], unit=Unit("person", entity="customer"))
+    text = "SELECT count(*) FROM people p JOIN visits v ON p.person = v.person"
+    assert refusal({**clinic, "visits": other}, text).code == "HB513"
+    one = replace(clinic["people"], unit=Unit("person", entity="customer"))
+    assert bind(text, tables={**clinic, "visits": other, "people": one}).aggregates
+
+
+def test_units_of_different_kinds_do_not_meet(clinic: Tables) -> None:
+    """A number compared with a text would be a cast of every text, and could raise."""
+    columns = tuple(replace(c, kind=Kind.TEXT) if c.name == "person" else c for c in clinic["visits"].columns)
+    tables = {**clinic, "visits": replace(clinic["visits"], columns=columns)}
+    assert refusal(tables, "SELECT count(*) FROM people JOIN visits USING (person)").code == "HB513"
+
+
+def test_expressions_that_grow_without_end_are_refused(clinic: Tables) -> None:
+    """Each WITH doubles the text before it: thirty of them would fill any memory, for one person's long note."""
+    parts = ["c0 AS (SELECT health AS x FROM people)"]
+    parts += [f"c{i} AS (SELECT x || x AS x FROM c{i - 1})" for i in range(1, 30)]
+    found = refusal(clinic, f"WITH {', '.join(parts)} SELECT count(x) FROM c29")
+    assert (found.code, "too large" in found.message) == ("HB518", True)
+
+
+def test_guards_that_double_the_text_are_refused_before_it_is_written(clinic: Tables) -> None:
+    nested = "spending"
+    for _ in range(20):
+        nested = f"sqrt({nested})"
+    assert refusal(clinic, f"SELECT count({nested}) FROM people").code == "HB518"
+
+
+def test_queries_that_read_too_many_tables_are_refused(clinic: Tables) -> None:
+    parts = ["c0 AS (SELECT person, age FROM people)"]
+    parts += [f"c{i} AS (SELECT a.person, a.age FROM c{i - 1} a JOIN c{i - 1} b USING (person))" for i in range(1, 8)]
+    assert refusal(clinic, f"WITH {', '.join(parts)} SELECT count(*) FROM c7").code == "HB518"
+
+
+def test_long_lists_have_a_limit(clinic: Tables) -> None:
+    for count, fine in ((1_000, True), (1_001, False)):
+        text = f"SELECT count(*) FROM people WHERE age IN ({', '.join(map(str, range(count)))})"
+        if fine:
+            assert bind(text, tables=clinic).aggregates
+        else:
+            assert refusal(clinic, text).code == "HB508"
+
+
+def test_long_chains_of_conditions_are_read(clinic: Tables) -> None:
+    """AND and OR are flat, however many; arithmetic is as deep as it is long, and has a limit."""
+    text = "SELECT count(*) FROM people WHERE " + " OR ".join(f"age = {n}" for n in range(1_000))
+    assert bind(text, tables=clinic).aggregates
+    deep = "SELECT count(*) FROM people WHERE age > " + " + ".join(["age"] * 500)
+    assert refusal(clinic, deep).code == "HB500"
