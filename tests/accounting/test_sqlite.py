@@ -127,7 +127,7 @@ def test_a_newer_format_is_refused(desk: "Desk") -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        "DROP INDEX one_charge_a_key",
+        "ALTER TABLE keys ADD COLUMN note TEXT",
         "DROP TABLE totals",
         "CREATE TABLE more (x)",
         "ALTER TABLE totals ADD COLUMN note TEXT",
@@ -146,10 +146,36 @@ def test_entries_and_releases_cannot_be_changed_through_sql(desk: "Desk") -> Non
         ledger.record(desk.spend(ledger), b"answer")
     for statement in (
         "UPDATE entries SET analyst = 'x'", "DELETE FROM entries", "UPDATE releases SET body = x'00'",
-        "DELETE FROM releases", "UPDATE identity SET ledger = 'x'",
+        "DELETE FROM releases", "UPDATE identity SET ledger = 'x'", "UPDATE keys SET charge = 9", "DELETE FROM keys",
     ):  # fmt: skip
         with pytest.raises(sqlite3.IntegrityError, match="only ever added to"):
             desk.edit(statement, triggers=True)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "DELETE FROM keys WHERE charge = 2",
+        "UPDATE keys SET charge = 3 WHERE charge = 2",
+        "UPDATE keys SET key = key || 'x'",
+    ],
+)
+def test_keys_that_are_not_those_of_the_charges_are_found(desk: "Desk", edit: str) -> None:
+    with desk.open() as ledger:
+        for _ in range(3):
+            desk.spend(ledger)
+    desk.edit("DELETE FROM keys WHERE charge = 3", edit)
+    error = refused(desk.open, "HB307")
+    assert "keys are not those of the charges" in error.message
+
+
+def test_a_key_that_leads_to_another_charge_stops_the_ledger(desk: "Desk") -> None:
+    ledger = desk.open()
+    desk.spend(ledger, key="one")
+    desk.spend(ledger, key="two")
+    desk.edit("UPDATE keys SET charge = 2")
+    assert ledger.charge(desk.request(key="one")).replayed
+    refused(lambda: ledger.charge(desk.request(key="two")), "HB301")
 
 
 # --- migrations

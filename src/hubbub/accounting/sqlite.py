@@ -23,15 +23,30 @@ from hubbub.errors import LedgerError
 _FIELDS = ", ".join(Entry._fields)
 _HEAD = "SELECT sequence, hash, time, config FROM entries ORDER BY sequence DESC LIMIT 1"
 _RECALL = (
-    f"SELECT {', '.join(f'entries.{name}' for name in Entry._fields)}, releases.body FROM entries "  # noqa: S608
-    "LEFT JOIN releases ON releases.charge = entries.sequence WHERE kind = 'charge' AND key = ? AND analyst = ?"
+    f"SELECT {', '.join(f'entries.{name}' for name in Entry._fields)}, releases.body FROM keys "  # noqa: S608
+    "JOIN entries ON entries.sequence = keys.charge LEFT JOIN releases ON releases.charge = keys.charge "
+    "WHERE keys.key = ? AND keys.analyst = ?"
 )
+_RELEASE = "SELECT body FROM releases WHERE charge = ?"
 _TOTAL = "SELECT spent FROM totals WHERE cap = ?"
 _ADD_ENTRY = f"INSERT INTO entries ({_FIELDS}) VALUES ({', '.join('?' * len(Entry._fields))})"  # noqa: S608
+_ADD_KEY = "INSERT INTO keys (key, analyst, charge) VALUES (?, ?, ?)"
 _ADD_RELEASE = "INSERT INTO releases (charge, body) VALUES (?, ?)"
 _SET_TOTAL = "REPLACE INTO totals (cap, spent, sequence) VALUES (?, ?, ?)"
 
-#: Entries by which the totals may lag behind where no other process writes: they can be derived, and cost a page.
+#: What a crash left out of the table of keys.
+_LEFT_KEYS = (
+    "INSERT OR IGNORE INTO keys SELECT key, analyst, sequence FROM entries "
+    "WHERE kind = 'charge' AND sequence > (SELECT coalesce(max(charge), 0) FROM keys)"
+)
+_WRONG_KEYS = (
+    "SELECT (SELECT count(*) FROM entries WHERE kind = 'charge' AND sequence <= (SELECT max(charge) FROM keys)) "
+    "- (SELECT count(*) FROM keys JOIN entries ON entries.sequence = keys.charge "
+    "WHERE kind = 'charge' AND entries.key = keys.key AND entries.analyst = keys.analyst)"
+)
+
+#: Entries by which totals and keys may lag behind where no other process writes. Both can be derived from the entries,
+#: and each costs a page of the log, which is as much as all that is decided for a charge.
 _LAG = 64
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -51,6 +66,8 @@ class SqliteStore:
         self.lag = _LAG if exclusive else 0
         self._patience = patience
         self._read_only = read_only
+        self._recent: dict[tuple[str, str], Entry] = {}
+        self._head: Head | None = None
         self._idle: list[sqlite3.Connection] = []
         if not path.parent.is_dir():
             self._fail("HB302", f"the folder {path.parent} does not exist", "Make it, or name another place.")
@@ -81,6 +98,8 @@ class SqliteStore:
         """Take the database's write lock, by turns with other threads' and processes' stores."""
         try:
             self._patiently("BEGIN IMMEDIATE")
+            if self._head is not None:
+                return self._head  # ours alone, and looked at when totals were stored
             row = self._writer.execute(_HEAD).fetchone()
         except sqlite3.Error as error:
             self._translate(error)
@@ -90,10 +109,19 @@ class SqliteStore:
         """Find the charges that belong to these (analyst, key) pairs."""
         found = {}
         try:
-            for analyst, key in keys:
-                row = self._writer.execute(_RECALL, (key, analyst)).fetchone()
+            for pair in keys:
+                recent = self._recent.get(pair)
+                if recent is not None:
+                    body = self._writer.execute(_RELEASE, (recent.sequence,)).fetchone()
+                    found[pair] = Found(recent, None if body is None else body[0])
+                    continue
+                row = self._writer.execute(_RECALL, (pair[1], pair[0])).fetchone()
                 if row is not None:
-                    found[analyst, key] = Found(Entry(*row[:-1]), row[-1])
+                    entry = found[pair] = Found(Entry(*row[:-1]), row[-1])
+                    if (entry.entry.analyst, entry.entry.key) != pair:
+                        self._fail(
+                            "HB306", "its keys are not those of its charges", "Restart: that says what is wrong."
+                        )
         except sqlite3.Error as error:
             self._translate(error)
         return found
@@ -115,19 +143,30 @@ class SqliteStore:
     ) -> None:
         """Write all of it in the transaction that `begin` opened, and return when the disk has it."""
         writer = self._writer
+        charges = [entry for entry in entries if entry.kind == "charge"]
+        carries = bool(totals) or not self.lag
         try:
             writer.executemany(_ADD_ENTRY, entries)
             on_step("entries")
             if releases:
                 writer.executemany(_ADD_RELEASE, releases.items())
                 on_step("releases")
-            if totals:
+            if carries:
+                due = (*self._recent.values(), *charges)
+                writer.executemany(_ADD_KEY, [(entry.key, entry.analyst, entry.sequence) for entry in due])
                 writer.executemany(_SET_TOTAL, [(cap, *total) for cap, total in totals.items()])
             on_step("totals")
             on_step("committing")
             writer.execute("COMMIT")
         except sqlite3.Error as error:
             self._translate(error)
+        if carries:
+            self._recent.clear()
+            self._head = None
+        else:
+            self._recent.update(((entry.analyst, entry.key), entry) for entry in charges)
+            last = entries[-1]
+            self._head = Head(last.sequence, last.hash, last.time, last.config)
 
     def rollback(self) -> None:
         """End the transaction that `begin` opened, if it is still open."""
@@ -236,6 +275,10 @@ class SqliteStore:
                 "HB305", f"it is not a whole ledger of format {known}" + (f": {wrong[0]}" if wrong else ""),
                 "Name the right file, or restore it as it was; an older one is migrated by a start that writes.",
             )  # fmt: skip
+        if not self._read_only:
+            self._patiently("BEGIN IMMEDIATE")
+            left = writer.execute(_LEFT_KEYS).rowcount
+            writer.execute("COMMIT" if left else "ROLLBACK")
         identity = writer.execute("SELECT ledger FROM identity").fetchall()
         if len(identity) != 1:
             self._fail("HB305", "it has no identity", "Name the right file, or restore this one as it was.")
@@ -331,4 +374,7 @@ class SqliteSnapshot:
             rows = self._reader.execute("PRAGMA integrity_check(10)").fetchall()
         except sqlite3.DatabaseError as error:
             return [*found, f"the file is damaged: {error}"]
-        return found + [f"the file is damaged: {text}" for (text,) in rows if text != "ok"]
+        found += [f"the file is damaged: {text}" for (text,) in rows if text != "ok"]
+        if not found and self._reader.execute(_WRONG_KEYS).fetchone() not in ((0,), (None,)):
+            found.append("the keys are not those of the charges")
+        return found

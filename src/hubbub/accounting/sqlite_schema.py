@@ -16,14 +16,15 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             dataset TEXT NOT NULL, version TEXT NOT NULL, facts TEXT NOT NULL, query TEXT NOT NULL, key TEXT NOT NULL,
             charge INTEGER NOT NULL, request BLOB NOT NULL, config BLOB NOT NULL, previous BLOB NOT NULL,
             hash BLOB NOT NULL) STRICT""",
-        """CREATE UNIQUE INDEX one_charge_a_key ON entries (key, analyst) WHERE kind = 'charge'""",
+        """CREATE TABLE keys (key TEXT NOT NULL, analyst TEXT NOT NULL, charge INTEGER NOT NULL,
+            PRIMARY KEY (key, analyst)) STRICT, WITHOUT ROWID""",
         """CREATE TABLE releases (charge INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT""",
         """CREATE TABLE totals (cap TEXT PRIMARY KEY, spent TEXT NOT NULL, sequence INTEGER NOT NULL)
             STRICT, WITHOUT ROWID""",
         *(
             f"""CREATE TRIGGER {table}_{verb} BEFORE {verb} ON {table}
             BEGIN SELECT RAISE(ABORT, 'the ledger is only ever added to'); END"""
-            for table in ("identity", "entries", "releases")
+            for table in ("identity", "entries", "keys", "releases")
             for verb in ("UPDATE", "DELETE")
         ),
     ),

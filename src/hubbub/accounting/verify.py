@@ -170,17 +170,17 @@ def verify(snapshot: Snapshot, anchor: Mark | None) -> Verification:
              tests/accounting/test_anchor.py::test_an_anchor_behind_the_database_is_accepted
     """
     found = _Pass(last=genesis(snapshot.ledger))
-    for text in snapshot.problems():
-        found.add("database", text)
     whole = False
     try:
         found.stored = max((total.sequence for total in snapshot.totals().values()), default=0)
-        whole = not found.problems and _walk(snapshot, found, -1 if anchor is None else anchor.sequence)
+        whole = _walk(snapshot, found, -1 if anchor is None else anchor.sequence)
         if whole:
             _check_releases(snapshot, found)
             _check_totals(snapshot, found)
     except (HubbubError, *_UNREADABLE) as error:
         found.add("database", f"something in it cannot be read ({type(error).__name__})")
+    if whole:  # else one thing is said, and not what follows from it
+        found.problems += [Problem("database", text) for text in snapshot.problems()]
     head = Mark(snapshot.ledger, found.sequence, found.last)
     if whole:  # else the end was not reached, and nothing can be said of it
         found.problems += _check_anchor(anchor, found.anchored, head)
