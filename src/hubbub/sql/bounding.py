@@ -12,7 +12,7 @@ from typing import Literal
 from hubbub.sql import render
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.keys import Groups
-from hubbub.sql.measures import Additive, Distinct, Units
+from hubbub.sql.measures import Additive, Distinct, Rows, Units
 from hubbub.sql.relations import UNIT, Rel
 
 #: Sums leave the engine clamped into ±2⁶¹, which brings no two of them further apart.
@@ -41,6 +41,8 @@ def sums(
     """Write the query that gives (cell, m0, m1, …) for the cells that are not empty."""
     if limits is None:
         return _by_row(relation, cells, measures)
+    if all(isinstance(measure, Units) or measure == Rows() for measure in measures):
+        return _counts_by_unit(relation, cells, measures, limits, Hasher(salt, hashing))
     return _by_unit(relation, cells, measures, limits, Hasher(salt, hashing))
 
 
@@ -86,6 +88,21 @@ def _row_total(measure: Additive) -> str:
 
 def _saturated(text: str, place: int) -> str:
     return f"CAST(greatest(least(coalesce({text}, 0), {SATURATION}), -{SATURATION}) AS BIGINT) AS m{place}"
+
+
+def _counts_by_unit(relation: Rel, cells: Groups, measures: Sequence[Additive], limits: Limits, hasher: Hasher) -> str:
+    """Count rows and units alone: which rows are picked does not matter, only how many, so none has to be."""
+    totals = ", ".join(
+        f"{measure.total(f'v{i}')} AS s{i}" if isinstance(measure, Units) else f"least(count(*), {limits.rows}) AS s{i}"
+        for i, measure in enumerate(measures)
+    )
+    ctes = [
+        _base(relation, cells, [measure.value() for measure in measures], every=True),
+        f'"$bounded" AS MATERIALIZED (SELECT u, c, {totals} FROM "$base" GROUP BY u, c)',
+        *_cut(cells, limits, hasher, '"$bounded"'),
+    ]
+    results = ", ".join(_saturated(f"sum(s{i})", i) for i in range(len(measures)))
+    return f"WITH {', '.join(ctes)} SELECT {cells.shown('c')}, {results} FROM {_uncut(cells, limits)} GROUP BY c"
 
 
 def _by_unit(relation: Rel, cells: Groups, measures: Sequence[Additive], limits: Limits, hasher: Hasher) -> str:

@@ -17,7 +17,7 @@ from hubbub.sql.aggregates.formula import Floats, Formula, spread
 from hubbub.sql.aggregates.order import Extreme, Target
 from hubbub.sql.expressions import Col, Expr
 from hubbub.sql.keys import Found, domains_of
-from hubbub.sql.noised import SLIP, Chosen
+from hubbub.sql.noised import SLIP, Chosen, half_width
 from hubbub.sql.plan import Plan, counted, factor, width
 
 Tables = Mapping[str, Mapping[str, NDArray[Any]]]
@@ -212,7 +212,7 @@ def _choice(plan: Plan, each: Chosen, positions: Sequence[Integers], sums: Seque
     if not isinstance(aim, Target | Extreme):
         return Estimate(value, nothing, nothing, candidates.expr.kind)
     noised = plan.measures[plan.place(counted(each.choice))]
-    fewest = sums[plan.place(noised.measure)] - float(noised.mechanism.error(1 - SLIP))
+    fewest = sums[plan.place(noised.measure)] - half_width(noised.mechanism, 1 - SLIP)
     half = float(candidates.step) / 2
     first, last = float(shown[0]) - half, float(shown[-1]) + half
     low, high = np.full(len(value), first), np.full(len(value), last)

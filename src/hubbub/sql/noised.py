@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from math import sqrt
+from statistics import NormalDist
 from typing import Literal
 
 from hubbub.core import numbers, reals
@@ -37,6 +38,13 @@ class Noised:
         """The standard deviation of its noise, in steps."""
         variance = self.mechanism.variance
         return sqrt(variance[1] if isinstance(variance, tuple) else variance)
+
+
+def half_width(mechanism: Laplace | Gaussian, level: Fraction) -> float:
+    """Give the half width of one noise: exact for Laplace noise; for Gaussian that of its continuous twin and ½."""
+    if isinstance(mechanism, Laplace):
+        return float(mechanism.error(level))
+    return NormalDist().inv_cdf((1 + float(level)) / 2) * sqrt(mechanism.variance) + 0.5
 
 
 def mechanism(kind: Noise, moved: Sensitivity, portion: Fraction) -> Laplace | Gaussian:

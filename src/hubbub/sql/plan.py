@@ -28,7 +28,7 @@ from hubbub.sql.candidates import Candidates
 from hubbub.sql.explain import derivation
 from hubbub.sql.keys import Cells, Found, Groups, cells
 from hubbub.sql.measures import Additive, Distinct, Measure, Reach, Rows, sensitivity
-from hubbub.sql.noised import Chosen, Noise, Noised, chosen, mechanism
+from hubbub.sql.noised import Chosen, Noise, Noised, chosen, half_width, mechanism
 from hubbub.sql.query import Query
 from hubbub.sql.split import concentrated, portions, shares
 
@@ -135,7 +135,7 @@ def plan(
         sets: tuple[Groups, ...] = (discover.groups(query),)
     else:
         sets = cells(query)
-    task = Task(query, sets, tuple(_reach(each, limits) for each in sets), relation, dict(weights or {}), intervals)
+    task = Task(query, sets, tuple(reach(each, limits) for each in sets), relation, dict(weights or {}), intervals)
     rho = concentrated(epsilon, delta)
     if noise == "gaussian" and not rho > 0:
         raise ParameterError("HB553", "Gaussian noise needs a δ that leaves it room.", "Give a δ, or raise ε.")
@@ -167,7 +167,7 @@ def _top(query: Query, epsilon: Fraction, relation: Relation, limits: Limits | N
         query, epsilon, Fraction(0), "laplace", relation, wide, (each,),
         (Statement("sums0", text, 0, "measures", (0,)),), (), (), (), {}, {}, None, best, best.event,
         tuple(Expected(name, half, None, half / TYPICAL_ROWS, "rank") for name, _ in query.select[:1]),
-        derivation(query, relation, wide, (_reach(each, wide),), (), (), best),
+        derivation(query, relation, wide, (reach(each, wide),), (), (), best),
     )  # fmt: skip
 
 
@@ -231,7 +231,8 @@ def _protection(query: Query, groups: int | None, rows: int | None) -> tuple[Rel
     return relation, wanted
 
 
-def _reach(each: Groups, limits: Limits | None) -> Reach:
+def reach(each: Groups, limits: Limits | None) -> Reach:
+    """Say how far a unit reaches in one grouping set."""
     if limits is None:
         return Reach(each.size, 1, 1)
     return Reach(each.size, min(limits.groups, each.size), limits.rows)
@@ -402,4 +403,4 @@ def _expected(allotted: Allotted, kind: Noise) -> tuple[Expected, ...]:
 def width(formula: Formula, noised: Noised) -> float:
     """Give the exact ± of an answer that is one measure times a constant."""
     one = float((formula.value([np.array([1.0])]) - formula.value([np.array([0.0])]))[0])
-    return abs(one) * float(noised.mechanism.error(LEVEL))
+    return abs(one) * half_width(noised.mechanism, LEVEL)

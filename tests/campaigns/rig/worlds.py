@@ -1,6 +1,6 @@
 """A small private table, bound queries over it written by hand, and the exact integers that neighbours have."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -93,6 +93,43 @@ def run(connection: duckdb.DuckDBPyConnection, plan: Plan) -> Tables:
 def integers(connection: duckdb.DuckDBPyConnection, plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The exact integers before noise: measures and histograms."""
     return exact(plan, run(connection, plan))
+
+
+def apart(plan: Plan, one: Tables, two: Tables, *, nothing: bool = False) -> list[str]:
+    """Say where two neighbours are further apart than is stated or, with `nothing`, where they differ at all."""
+    if plan.threshold is not None:
+        return _found_apart(plan, one["sums0"], two["sums0"], nothing=nothing)
+    a, b = exact(plan, one), exact(plan, two)
+    if nothing:
+        pairs = zip((*a[0], *a[1]), (*b[0], *b[1]), strict=True)
+        return [f"place {i} differs" for i, (x, y) in enumerate(pairs) if not np.array_equal(x, y)]
+    if plan.top is not None:
+        moved = np.abs(a[0][0] - b[0][0]).max(initial=0)
+        one_way = (a[0][0] >= b[0][0]).all() or not plan.top.one.monotone
+        return [] if moved <= plan.top.one.sensitivity and one_way else [f"counts moved by {moved}"]
+    return excess(plan, a, b)
+
+
+def _found_apart(plan: Plan, one: Mapping[str, Any], two: Mapping[str, Any], *, nothing: bool) -> list[str]:
+    """Compare groups by their keys: one that is missing counts as zeros."""
+    count = len(plan.measures)
+    keys = [f"k{j}" for j in range(len(plan.groups[0].keys))]
+
+    def table(columns: Mapping[str, Any]) -> dict[tuple[Any, ...], list[int]]:
+        names = zip(*(np.ma.getdata(columns[key]).tolist() for key in keys), strict=True)
+        values = zip(*(columns[f"m{i}"].tolist() for i in range(count)), strict=True)
+        return {name: list(value) for name, value in zip(names, values, strict=True)}
+
+    a, b = table(one), table(two)
+    if nothing:
+        return [] if a == b else ["groups differ"]
+    zero = [0] * count
+    found = []
+    for i, noised in enumerate(plan.measures):
+        moved = [abs(a.get(key, zero)[i] - b.get(key, zero)[i]) for key in a.keys() | b.keys()]
+        if sum(moved) > noised.sensitivity.l1 or sum(m * m for m in moved) > noised.sensitivity.l2_squared:
+            found.append(f"{noised.measure}: moved {moved}, stated {noised.sensitivity}")
+    return found
 
 
 def excess(

@@ -1,0 +1,253 @@
+"""Neighbour fuzzing of the SQL path: exact integers before noise are never further apart than the plan states.
+
+Random tables (NULL, NaN, ±inf, 2⁵³ edges, int64 limits, empty, a unit with very many rows, odd Unicode), random queries
+that binding accepts, one unit removed or replaced, rows in another order, one to eight threads. Planted errors must be
+caught by the same comparison.
+"""
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import duckdb
+from tests.campaigns.frame import Report, run
+from tests.campaigns.rig.asking import a_query
+from tests.campaigns.rig.worlds import apart
+
+from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.unit import Relation
+from hubbub.errors import QueryError
+from hubbub.sql.bind import bind
+from hubbub.sql.measures import sensitivity
+from hubbub.sql.plan import Plan, plan, reach
+
+WORDS = ("North", "Ça", "Ca\u0327", "", "\u200b", "🙂", "O'Brien")
+REALS: tuple[float | None, ...] = (
+    None, float("nan"), float("inf"), float("-inf"), 0.0, -0.0, 2.0**53, -(2.0**53) - 2, 1e300, -1e300, 5e-324, 7.5,
+)  # fmt: skip
+WHOLE: tuple[int | None, ...] = (None, 0, 1, -1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 3, 4)
+PUBLIC = Table(
+    "areas",
+    (Column("area", Kind.TEXT, values=WORDS[:5]), Column("zone", Kind.TEXT, values=("a", "b"))),
+    unit=None, unique=("area",),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class World:
+    """A declared table and its rows: owner, alternative (0: as it is, 1: what replaces it), values."""
+
+    table: Table
+    units: int
+    by_row: bool
+
+
+def a_world(rng: random.Random, connection: duckdb.DuckDBPyConnection, crowd: int) -> World:
+    """Make a schema and fill the engine; neighbours are views of the same rows."""
+    by_row = rng.random() < 0.3
+    unit = Unit(None) if by_row else Unit("u", groups=rng.choice((1, 2, 3, 50)), rows=rng.choice((1, 2, 5)))
+    low, span = rng.choice((0, -5, 2, -100)), rng.choice((1, 10, 1000))
+    step = rng.choice((None, Fraction(1, 2)))
+    columns = (
+        Column("u", rng.choice((Kind.INTEGER, Kind.TEXT))),
+        Column("k", Kind.TEXT, values=WORDS[: rng.randint(1, 5)], other=rng.choice((None, "Ça"))),
+        Column("w", Kind.TEXT),
+        Column("b", Kind.BOOLEAN),
+        Column("x", Kind.REAL, bounds=Bounds(Fraction(low), Fraction(low + span)), step=step),
+        Column("y", Kind.INTEGER, bounds=Bounds(Fraction(rng.choice((-3, 0))), Fraction(rng.choice((4, 90))))),
+    )
+    other = columns[1].other
+    if other is not None and other not in (columns[1].values or ()):
+        columns = (columns[0], replace(columns[1], values=(*(columns[1].values or ()), other)), *columns[2:])
+    table = Table("t", columns, unit, rng.choice(list(Relation)))
+    units = rng.choice((0, 1, 3, 6, 12))
+    rows: list[tuple[object, ...]] = []
+    for owner in range(units):
+        for alternative in (0, 1):
+            for _ in range(1 if by_row else rng.choice((0, 1, 1, 2, 4, 9))):
+                row = (
+                    owner, alternative, str(owner), rng.choice((*WORDS, None)), rng.choice((*WORDS, None)),
+                    rng.choice((True, False, None)),
+                    rng.choice(REALS) if rng.random() < 0.4 else rng.uniform(low - span, low + 2 * span),
+                    rng.choice(WHOLE) if rng.random() < 0.4 else rng.randint(-5, 100),
+                )  # fmt: skip
+                rows += [row] * (1 if by_row else rng.choice((1, 1, 1, 2)))
+    for name in ("rows0", "rows1"):
+        rng.shuffle(rows)
+        connection.execute(
+            f"CREATE OR REPLACE TABLE {name} "
+            "(owner BIGINT, alternative INTEGER, u VARCHAR, k VARCHAR, w VARCHAR, b BOOLEAN, x DOUBLE, y BIGINT)"
+        )
+        if rows:
+            places = ", ".join(["(?, ?, ?, ?, ?, ?, ?, ?)"] * len(rows))
+            connection.execute(f"INSERT INTO {name} VALUES {places}", [value for row in rows for value in row])
+        if crowd and units and not by_row:
+            connection.execute(
+                f"INSERT INTO {name} SELECT 0, 0, '0', CASE WHEN range % 3 = 0 THEN 'North' ELSE 'Ça' END, 'North', "
+                f"TRUE, range % 17, range % 5 FROM range({crowd}) ORDER BY hash(range, '{name}')"
+            )
+    return World(table, units, by_row)
+
+
+def show(connection: duckdb.DuckDBPyConnection, world: World, *, rows: str, gone: int | None) -> None:
+    """Let the table be the world itself, or the neighbour without (or with another) unit `gone`."""
+    kept = "alternative = 0"
+    if gone is not None:
+        swapped = f"owner = {gone} AND alternative = 1" if world.table.relation is Relation.REPLACE else "FALSE"
+        kept = f"(alternative = 0 AND owner <> {gone}) OR ({swapped})"
+    unit = "CAST(u AS BIGINT) AS u" if world.table.columns[0].kind is Kind.INTEGER else "u"
+    connection.execute(f"CREATE OR REPLACE VIEW t AS SELECT {unit}, k, w, b, x, y FROM {rows} WHERE {kept}")
+
+
+def planned(rng: random.Random, world: World, text: str) -> Plan:
+    query = bind(text, tables={"t": world.table, "areas": PUBLIC})
+    delta = Fraction(1, 10**6) if rng.random() < 0.5 else Fraction(0)
+    noise = rng.choice(("laplace", "gaussian")) if delta and not query.top else None
+    return plan(query, epsilon=Fraction(1), delta=delta, salt=str(rng.random()), noise=noise)  # type: ignore[arg-type]
+
+
+Tables = dict[str, dict[str, Any]]
+
+
+class Raised(Exception):  # noqa: N818 - what the engine must never do
+    """The engine raised, which neighbours could tell apart."""
+
+
+def tables(connection: duckdb.DuckDBPyConnection, made: Plan) -> Tables:
+    try:
+        return {each.name: connection.execute(each.sql).fetchnumpy() for each in made.statements}
+    except duckdb.Error as error:
+        raise Raised(str(error)) from error
+
+
+@dataclass
+class Tally:
+    """What was seen."""
+
+    accepted: int = 0
+    refused: int = 0
+    pairs: int = 0
+    orders: int = 0
+
+
+def fuzz(
+    rng: random.Random,
+    connection: duckdb.DuckDBPyConnection,
+    tally: Tally,
+    *,
+    crowd: int,
+    spoil: Callable[[Plan], Plan] | None = None,
+) -> Iterator[str]:
+    """One world, a few queries, several neighbours; tell where neighbours are too far apart."""
+    world = a_world(rng, connection, crowd)
+    for _ in range(6):
+        text = a_query(rng, by_row=world.by_row)
+        try:
+            made = planned(rng, world, text)
+        except QueryError:
+            tally.refused += 1
+            continue
+        tally.accepted += 1
+        if spoil is not None:
+            made = spoil(made)
+        try:
+            yield from _compared(rng, connection, world, made, tally)
+        except Raised as error:
+            yield f"{text}: {error}"
+
+
+def _compared(
+    rng: random.Random, connection: duckdb.DuckDBPyConnection, world: World, made: Plan, tally: Tally
+) -> Iterator[str]:
+    connection.execute(f"SET threads = {rng.choice((1, 2, 3, 8))}")
+    show(connection, world, rows="rows0", gone=None)
+    whole = tables(connection, made)
+    if rng.random() < 0.3:
+        connection.execute(f"SET threads = {rng.choice((1, 2, 3, 8))}")
+        show(connection, world, rows="rows1", gone=None)
+        tally.orders += 1
+        if apart(made, whole, tables(connection, made), nothing=True):
+            yield "the order of rows changes the integers"
+    for gone in rng.sample(range(world.units), min(world.units, 6)):
+        show(connection, world, rows="rows1", gone=gone)
+        tally.pairs += 1
+        yield from apart(made, whole, tables(connection, made))
+
+
+def _rewrite(made: Plan, old: str, new: str) -> Plan:
+    statements = tuple(replace(each, sql=each.sql.replace(old, new)) for each in made.statements)
+    return replace(made, statements=statements)
+
+
+def _adding_only(made: Plan) -> Plan:
+    """State the sensitivity of adding or removing, whatever the relation is."""
+    reaches = tuple(reach(each, made.limits) for each in made.groups)
+    measures = tuple(
+        replace(each, sensitivity=sensitivity(each.measure, reaches, Relation.ADD_REMOVE)) for each in made.measures
+    )
+    return replace(made, measures=measures)
+
+
+def _no_clamp(made: Plan) -> Plan:
+    """Leave values as they are, on the scan and in the measure."""
+    loose = _rewrite(made, " WHEN CAST(", " WHEN FALSE AND CAST(")
+    return _rewrite(loose, "CAST(round(CASE WHEN ", "CAST(round(CASE WHEN FALSE AND ")
+
+
+def _no_rows_bound(made: Plan) -> Plan:
+    loose = _rewrite(_rewrite(made, "WHERE n > ", "WHERE n > 1000000 + "), "WHERE n <= ", "WHERE n <= 1000000 + ")
+    return _rewrite(loose, "least(count(*), ", "least(count(*), 1000000 + ")
+
+
+def _any_groups(made: Plan) -> Plan:
+    return _rewrite(made, "HAVING count(*) > ", "HAVING count(*) > 1000000 + ")
+
+
+def _by_arrival(made: Plan) -> Plan:
+    """Keep the groups that the engine happens to give first."""
+    order = re.compile(r"rank\(\) OVER \(PARTITION BY u ORDER BY [^)]*\), c\)")
+    first = "row_number() OVER (PARTITION BY u)"
+    return replace(made, statements=tuple(replace(each, sql=order.sub(first, each.sql)) for each in made.statements))
+
+
+#: Errors that a careless author might make; each must be caught.
+PLANTED: dict[str, Callable[[Plan], Plan]] = {
+    "missing clamp": _no_clamp,
+    "rows not bounded": _no_rows_bound,
+    "groups not bounded": _any_groups,
+    "sensitivity of adding under replace": _adding_only,
+    "choice by order of rows": _by_arrival,
+}
+
+
+def body(report: Report) -> None:
+    rng = random.Random(20240611)
+    connection = duckdb.connect(":memory:")
+    connection.execute("CREATE TABLE areas (area VARCHAR, zone VARCHAR)")
+    connection.execute("INSERT INTO areas VALUES ('North', 'a'), ('Ça', 'b'), ('🙂', 'a'), (NULL, 'b')")
+    tally, complaints = Tally(), list[str]()
+    worlds = report.scale(ci=80, full=8000)
+    for number in report.progress(range(worlds), "neighbours"):
+        crowd = report.scale(ci=20_000, full=100_000) if number % report.scale(ci=40, full=250) == 0 else 0
+        complaints += fuzz(rng, connection, tally, crowd=crowd)
+    for complaint in complaints[:20]:
+        report.say(complaint)
+    report.figure("accepted queries", tally.accepted)
+    report.figure("refused queries", tally.refused)
+    report.figure("orders and threads", tally.orders)
+    report.target("pairs", tally.pairs, at_least=report.scale(ci=1000, full=100_000))
+    report.target("pairs too far apart", len(complaints), at_most=0)
+    for name, spoil in PLANTED.items():
+        caught = 0
+        for _ in range(report.scale(ci=25, full=200)):
+            caught += any(True for _ in fuzz(rng, connection, Tally(), crowd=0, spoil=spoil))
+            if caught:
+                break
+        report.target(f"planted: {name}", caught, at_least=1)
+
+
+if __name__ == "__main__":
+    run(body)

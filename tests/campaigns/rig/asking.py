@@ -1,0 +1,78 @@
+"""Random SQL over a table t(u, k, w, b, x, y) and a public table areas(area, zone); most of it can be bound."""
+
+import random
+
+COUNTS = ("count(*)", "count(x)", "count(y)", "count(DISTINCT y)", "count(DISTINCT k)", "count(*) FILTER (WHERE b)")
+SUMS = ("sum({n})", "avg({n})", "var_pop({n})", "stddev_samp({n})", "sum({n}) FILTER (WHERE {p})")
+PAIRS = ("covar_pop(x, y)", "corr(y, x)", "regr_slope(x, y)", "regr_r2(y, x)", "regr_intercept(y, x)")
+CHOSEN = ("median({n})", "quantile_cont({n}, 0.9)", "min({n})", "max({n})", "mode(k)", "mode(b)")
+NUMBERS = (
+    "x", "y", "x + y", "x * 2", "-y", "abs(x)", "least(x, 3)", "greatest(y, 1)", "coalesce(x, 0)", "x - y", "floor(x)",
+    "CASE WHEN b THEN x ELSE y END", "round(x)", "y * y", "length(w)",
+)  # fmt: skip
+PREDICATES = (
+    "x > 1", "y <= 3", "b", "NOT b", "k = 'North'", "k <> 'Ça'", "x IS NULL", "k IN ('', 'Ça')", "y BETWEEN 0 AND 4",
+    "w LIKE '%a%'", "x / y > 1", "coalesce(b, FALSE)", "length(w) > 2", "sqrt(x) < 3", "x = y", "w IS NOT NULL",
+)  # fmt: skip
+KEYS = (
+    "k",
+    "b",
+    "y > 3",
+    "CASE WHEN x > 2 THEN 'high' ELSE 'low' END",
+    "k, b",
+    "ROLLUP (k, b)",
+    "CUBE (k, b)",
+    "w",
+    "b IS NULL",
+)
+
+
+def a_query(rng: random.Random, *, by_row: bool) -> str:
+    """Write one query."""
+    source = _source(rng, by_row=by_row)
+    where = f" WHERE {_predicate(rng)}" if rng.random() < 0.5 else ""
+    if rng.random() < 0.05:
+        return f"SELECT k FROM {source}{where} GROUP BY k ORDER BY count(*) DESC LIMIT {rng.randint(1, 3)}"
+    aggregates = ", ".join(f"{_aggregate(rng, by_row=by_row)} AS a{i}" for i in range(rng.randint(1, 3)))
+    if rng.random() < 0.25:
+        return f"SELECT {aggregates} FROM {source}{where}"
+    key = rng.choice(KEYS) if "areas" not in source or rng.random() < 0.5 else "zone"
+    return f"SELECT {aggregates} FROM {source}{where} GROUP BY {key}"
+
+
+def _predicate(rng: random.Random) -> str:
+    one = rng.choice(PREDICATES)
+    return one if rng.random() < 0.6 else f"({one} {rng.choice(('AND', 'OR'))} {rng.choice(PREDICATES)})"
+
+
+def _number(rng: random.Random) -> str:
+    return rng.choice(NUMBERS) if rng.random() < 0.6 else rng.choice(("x", "y"))
+
+
+def _aggregate(rng: random.Random, *, by_row: bool) -> str:
+    kind = rng.random()
+    if kind < 0.3:
+        return rng.choice(COUNTS if by_row else (*COUNTS, "count(DISTINCT u)"))
+    if kind < 0.65:
+        return rng.choice(SUMS).format(n=_number(rng), p=_predicate(rng))
+    if kind < 0.8:
+        return rng.choice(PAIRS)
+    return rng.choice(CHOSEN).format(n=rng.choice(("x", "y", "x + y")))
+
+
+def _source(rng: random.Random, *, by_row: bool) -> str:
+    kind = rng.random()
+    if kind < 0.45:
+        return "t"
+    if kind < 0.6:
+        return f"(SELECT k, w, b, x, y{'' if by_row else ', u'} FROM t WHERE {_predicate(rng)}) AS s"
+    if kind < 0.75:
+        return "t JOIN areas ON t.k = areas.area" if rng.random() < 0.5 else "t LEFT JOIN areas ON t.k = areas.area"
+    if by_row:
+        return "t"
+    if kind < 0.85:
+        return "(SELECT u, k, w, b, x, y FROM t UNION ALL SELECT u, k, w, b, y, y FROM t) AS s"
+    if kind < 0.95:
+        inner = rng.choice(("sum(x) AS x", "avg(x) AS x", "max(x) AS x"))
+        return f"(SELECT u, k, {inner}, count(*) AS y, min(w) AS w, max(b) AS b FROM t GROUP BY u, k) AS s"
+    return "(SELECT DISTINCT u, k, w, b, x, y FROM t) AS s"
