@@ -196,6 +196,8 @@ def test_explain_is_a_plan(run: Run) -> None:
         (("query", COUNT, "-e", "0"), "HB1"),
         (("query", COUNT, "-e", "1", "-a", "bob"), "HB121"),
         (("query", COUNT, "-e", "1", "--groups", "9"), "HB556"),
+        (("query", COUNT, "-e", "1", "--weight", "m=2"), "HB138"),
+        (("query", COUNT, "-e", "1", "--weight", "2"), "HB138"),
         (("query", COUNT, "-e", "1", "-c", "nowhere.yaml"), "HB410"),
         (("budget", "-c", "nowhere.yaml"), "HB410"),
         (("verify", "nowhere.json"), "HB134"),

@@ -328,3 +328,18 @@ def test_many_threads_cannot_overspend(opened: Opener) -> None:
         granted = sum(threads.map(ask, range(24)))
     assert granted == 3
     assert spent(ben) == Fraction(9, 10)
+
+
+def test_weights_are_given_by_the_names_of_outputs(session: Session) -> None:
+    sql = "SELECT COUNT(*) AS n, SUM(cost) AS s FROM visits"
+    even = {each.name: each.plus_minus for each in session.estimate(sql, epsilon="0.5", delta=0).expected}
+    found = session.estimate(sql, epsilon="0.5", delta=0, weights={"n": 10}).expected
+    assert {each.name: each.plus_minus for each in found}["n"] < even["n"] * 0.6
+    for weights in ({"m": 2}, {"n": "nan"}, {"n": 0}):
+        with pytest.raises(ParameterError):
+            session.estimate(sql, epsilon="0.5", weights=weights)
+
+
+@pytest.mark.parametrize("epsilon", ["0.000001", "5"])
+def test_an_estimate_at_the_ends_of_the_range_leaves_out_what_cannot_be(session: Session, epsilon: str) -> None:
+    assert 1 <= len(session.estimate(COUNT, epsilon=epsilon).scaling) <= 3

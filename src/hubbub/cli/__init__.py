@@ -146,5 +146,8 @@ def _question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--delta", metavar="δ", help="default: that of the data set's budget; 0 insists on none")
     parser.add_argument("--groups", type=int, metavar="N", help="let each unit count in at most N groups (less noise)")
     parser.add_argument("--rows", type=int, metavar="N", help="let at most N rows of a unit count in each group")
+    parser.add_argument(
+        "--weight", action="append", default=[], metavar="NAME=W", help="want one output W times as exact as the others"
+    )
     parser.add_argument("--raw", action="store_true", help="leave estimates as they fall, negative ones too")
     parser.add_argument("-p", "--parameter", action="append", default=[], metavar="VALUE", help="for $1, $2, …")

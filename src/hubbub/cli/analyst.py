@@ -102,7 +102,15 @@ def _options(options: Namespace) -> Options:
     return {
         "epsilon": options.epsilon, "within": options.within, "delta": options.delta, "groups": options.groups,
         "rows": options.rows, "parameters": tuple(map(_value, options.parameter)), "raw": options.raw,
+        "weights": dict(map(_weight, options.weight)),
     }  # fmt: skip
+
+
+def _weight(text: str) -> tuple[str, str]:
+    name, sign, weight = text.rpartition("=")
+    if not sign or not name:
+        raise ParameterError("HB138", f"{text!r} is not a weight.", "Write the name of an output and a number: n=2.")
+    return name, weight
 
 
 def _value(text: str) -> Value:

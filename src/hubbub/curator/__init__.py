@@ -8,6 +8,7 @@ the charge every failure is one constant message.
 
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from hashlib import sha256
 from types import TracebackType
@@ -30,7 +31,7 @@ from hubbub.curator.estimate import Estimate
 from hubbub.curator.question import Question
 from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine, failed
-from hubbub.errors import LedgerError
+from hubbub.errors import LedgerError, ParameterError, QueryError
 from hubbub.noise.source import Source
 from hubbub.sql.bind import bind
 from hubbub.sql.finish import finish
@@ -88,10 +89,10 @@ class Curator:
         views = [self._overview(analyst, table.name) for table in _private(planned)]
         loss = price(planned.event)
         admitted = all(admits(s.cap.budget, s.total, loss) for view in views for s in view.caps)
-        around = [planned.epsilon * factor for factor in (Fraction(1, 4), Fraction(1), Fraction(4))]
-        scaling = [self._priced(planned.query, epsilon, planned.delta, question) for epsilon in around]
         largest = min(view.largest for view in views)
-        return estimates.of(planned, admitted=admitted, largest=largest, scaling=scaling)
+        return estimates.of(
+            planned, admitted=admitted, largest=largest, scaling=self._around(analyst, planned, question)
+        )
 
     def budget(self, analyst: str) -> tuple[Overview, ...]:
         """Say what is spent and left, for each data set that the analyst may ask about."""
@@ -123,23 +124,28 @@ class Curator:
         """Bind and price a question: pure, whatever it ends in."""
         mine = {name: self.tables[name] for name in self.datasets(analyst)}
         query = bind(question.sql, tables=mine, parameters=question.parameters, dialect=question.dialect)
-        names = [table.name for table in query.tables if table.unit is not None]
-        caps = [cap for name in names for cap in self.config.policy.caps(analyst, name)]
-        delta = question.allowed(min((cap.budget.delta for cap in caps), default=Fraction(0)))
+        delta = self._delta(analyst, query, question)
         if question.wants_accuracy():
-            epsilon = solve(
-                query, within=question.within or 0, delta=delta, groups=question.groups, rows=question.rows,
-                weights=question.weights,
-            )  # fmt: skip
+            epsilon = solve(query, within=question.within or 0, delta=delta, **question.shape(query))
         else:
             epsilon = question.price()
-        return self._priced(query, epsilon, delta, question)
+        return plan(query, epsilon=epsilon, delta=delta, salt=self._salt, **question.shape(query))
 
-    def _priced(self, query: Query, epsilon: Fraction, delta: Fraction, question: Question) -> Plan:
-        return plan(
-            query, epsilon=epsilon, delta=delta, salt=self._salt, groups=question.groups, rows=question.rows,
-            weights=question.weights,
-        )  # fmt: skip
+    def _delta(self, analyst: str, query: Query, question: Question) -> Fraction:
+        """Give the δ that a plan may use: that of the caps, unless the question says less."""
+        names = [table.name for table in query.tables if table.unit is not None]
+        caps = [cap for name in names for cap in self.config.policy.caps(analyst, name)]
+        return question.allowed(min((cap.budget.delta for cap in caps), default=Fraction(0)))
+
+    def _around(self, analyst: str, planned: Plan, question: Question) -> list[Plan]:
+        """Plan at a quarter of ε and at four times as much too, where that can be."""
+        found, query = [planned], planned.query
+        for factor, place in ((Fraction(1, 4), 0), (Fraction(4), 2)):
+            epsilon, delta = planned.epsilon * factor, self._delta(analyst, query, question)
+            with suppress(QueryError, ParameterError):
+                other = plan(query, epsilon=epsilon, delta=delta, salt=self._salt, **question.shape(query))
+                found.insert(place, other)
+        return found
 
     def _charge(self, analyst: str, planned: Plan, text: str, key: str | None) -> tuple[list[Charge], dict[str, str]]:
         """Charge every private data set that the plan reads; returns only when all charges are durable."""

@@ -10,7 +10,9 @@ from hubbub.core import numbers
 from hubbub.core.numbers import Number
 from hubbub.core.schema import Value
 from hubbub.errors import ParameterError
+from hubbub.sql.expressions import Col
 from hubbub.sql.parse import parse
+from hubbub.sql.query import Query
 
 
 class Options(TypedDict, total=False):
@@ -22,9 +24,17 @@ class Options(TypedDict, total=False):
     parameters: Sequence[Value]
     groups: int | None
     rows: int | None
-    weights: Mapping[str, Fraction] | None
+    weights: Mapping[str, Number] | None
     raw: bool
     dialect: str
+
+
+class Shape(TypedDict):
+    """What the planner is told beside the price."""
+
+    groups: int | None
+    rows: int | None
+    weights: Mapping[str, Fraction]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +58,7 @@ class Question:
     parameters: Sequence[Value] = ()
     groups: int | None = None
     rows: int | None = None
-    weights: Mapping[str, Fraction] | None = None
+    weights: Mapping[str, Number] | None = None
     raw: bool = False
     dialect: str = "duckdb"
 
@@ -64,6 +74,17 @@ class Question:
     def price(self) -> Fraction:
         """Give the ε that was offered."""
         return numbers.epsilon(0 if self.epsilon is None else self.epsilon)
+
+    def shape(self, query: Query) -> Shape:
+        """Give what else the planner is told; weights are given by the names of outputs."""
+        names = {name: expr.name for name, expr in query.select if isinstance(expr, Col)}
+        weights = {}
+        for name, weight in (self.weights or {}).items():
+            if name not in names:
+                known = ", ".join(names) or "none"
+                raise ParameterError("HB138", f"there is no output called {name!r} to weigh.", f"There are: {known}.")
+            weights[names[name]] = numbers.in_range(weight, f"the weight of {name}", Fraction(1, 1000), Fraction(1000))
+        return {"groups": self.groups, "rows": self.rows, "weights": weights}
 
     def allowed(self, most: Fraction) -> Fraction:
         """Give the δ that may be used; `most` is that of the caps."""
