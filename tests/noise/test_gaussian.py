@@ -28,7 +28,7 @@ Cdf = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 Fit = Callable[[NDArray[np.int64], Cdf, float], float]
 
 TOP = 2**64 - 1
-TRIALS = 3  # made at once for a single draw, where a bucket is wider than one integer
+TRIALS = 2  # made at once for a single draw, where a bucket is wider than one integer
 WIDE = Fraction(2**40)  # a variance with buckets of 2^14, the widest there are for their standard deviation
 CONTEXT = Context(prec=140)
 
@@ -303,14 +303,14 @@ def test_opendp_draws_from_the_same_law(sigma: int) -> None:
 
 
 def test_a_single_draw_takes_the_same_words_whatever_it_gives() -> None:
-    """But where all trials of a round are rejected, which is no matter of the value: twice in 50 with chance 1e-10."""
+    """But where both trials of a round are rejected, whatever their values: 3 times in 50 with chance 1e-9."""
     for variance, words in ((Fraction(100), 1), (WIDE, 3 * TRIALS)):
         used = []
         for _ in range(50):
             source = Replay(system().words(100).tolist())
             discrete_gaussian(variance=variance, count=1, source=source)
             used.append(100 - source.left)
-        assert sorted(used)[:-1] == [words] * 49
+        assert sorted(used)[:-2] == [words] * 48
 
 
 @pytest.mark.parametrize("variance", [Fraction(1, 10**6), Fraction(1), Fraction(127**2), WIDE])

@@ -259,6 +259,18 @@ def test_a_source_cannot_be_copied_or_pickled(copied: Callable[[object], object]
         copied(system())
 
 
+@pytest.mark.parametrize("bad", [-1, -5, -1000])
+def test_a_negative_count_does_not_wind_the_stream_back(bad: int) -> None:
+    for source in (Keystream(), Replay(range(100))):
+        before = source.words(50).tolist()
+        with pytest.raises(ValueError, match="negative"):
+            source.words(bad)
+        with pytest.raises(TypeError):
+            source.words(2.0)  # type: ignore[arg-type]
+        after = source.words(50).tolist()
+        assert not set(before) & set(after)
+
+
 def test_the_process_has_one_source() -> None:
     assert system() is system()
 

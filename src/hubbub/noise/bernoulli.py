@@ -86,7 +86,7 @@ def _flip(real: Real, at: np.uint64, count: int, source: Source) -> Bits:
     words = source.words(count)
     bits: Bits = words < at
     undecided = words == at
-    if undecided.any():
+    if np.count_nonzero(undecided):
         for i in np.flatnonzero(undecided):
             bits[i] = below(real, int(at), source)
     return bits

@@ -23,7 +23,7 @@ BAND = 2048.0
 _FINENESS = 64  # at least so many buckets to a standard deviation, where a bucket is wider than one integer
 _CHUNK = 1 << 12  # trials made at once, so that they stay in the cache
 _FEW = 16  # words up to which a bucket is found by comparing with all of them
-_SPARE = 2  # trials more than values: one draw then takes one round, nearly always, and the same work
+_SPARE = 1  # trials more than values: one draw then takes one round, nearly always, and the same work
 _GUARD = 64  # bits by which sums are finer than what is asked of them
 _LARGEST = Fraction(5, 32)  # exponent that `_powers` covers
 _COEFFICIENTS = tuple(2.0**53 * (1 / factorial(k)) for k in range(9))
@@ -93,7 +93,7 @@ def _trials(buckets: Buckets, count: int, source: Source) -> NDArray[np.int64]:
     values = index >> 1 << buckets.width
     if not buckets.width:
         values ^= -negative  # x, or -1 - x
-        if undecided.any():
+        if np.count_nonzero(undecided):
             for i in np.flatnonzero(undecided):
                 values[i] = _value(buckets, locate(buckets.row, int(words[0, i]), source), 0)
         return values
@@ -107,7 +107,7 @@ def _trials(buckets: Buckets, count: int, source: Source) -> NDArray[np.int64]:
     values ^= -negative
     kept: NDArray[np.bool_] = difference > 0
     undecided |= np.abs(difference) <= BAND
-    if undecided.any():
+    if np.count_nonzero(undecided):
         for i in np.flatnonzero(undecided):
             bucket, place = int(index[i]), int(places[i])
             if buckets.at[bucket] == words[0, i]:

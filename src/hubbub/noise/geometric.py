@@ -77,7 +77,7 @@ def _draw(digits: Digits, count: int, source: Source, *, two_sided: bool) -> NDA
         bits = words < digits.at[:rows]
         undecided = words == digits.at[:rows]
         high: dict[int, int] = {}
-        if undecided.any():
+        if np.count_nonzero(undecided):
             for row, column in np.argwhere(undecided):
                 bits[row, column] = below(digits.reals[row], int(words[row, column]), source)
                 if row == digits.low and bits[row, column]:

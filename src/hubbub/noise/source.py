@@ -7,6 +7,7 @@ generators do: parent and child go on with one state), nor may a thread, a signa
 import os
 import threading
 from collections.abc import Iterable
+from operator import index
 from typing import NoReturn, Protocol
 
 import numpy as np
@@ -82,6 +83,13 @@ def _process() -> tuple[int, int]:
     return os.getpid(), _forks
 
 
+def _whole(count: int) -> int:
+    # a negative count would wind the buffer back, to words that were given and wiped
+    if not index(count) >= 0:
+        raise ValueError("a count of words cannot be negative")
+    return index(count)
+
+
 class Keystream:
     """Words of AES-256-CTR, keyed by the operating system, for each thread its own key.
 
@@ -102,6 +110,7 @@ class Keystream:
 
     def words(self, count: int) -> Words:
         """Give the next `count` words."""
+        count = _whole(count)
         while True:
             stream: _Stream | None = getattr(self._local, "stream", None)
             if stream is None:
@@ -135,7 +144,7 @@ class Replay:
 
     def words(self, count: int) -> Words:
         """Give the next `count` of the chosen words."""
-        if count > self.left:
+        if _whole(count) > self.left:
             raise MechanismError("HB601", "the words to replay are used up.", "Replay is for tests only: use system().")
         start, self._used = self._used, self._used + count
         return self._words[start : self._used].copy()
