@@ -152,7 +152,7 @@ class Release:
         """Say what it cost and what is left."""
         spent = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
         what = f"replayed at no cost (paid {spent} before)" if self.replayed else f"cost {spent}"
-        return what if self.left is None else f"{what}; ε = {_down(self.left)} is left"
+        return what if self.left is None else f"{what}; ε = {shown_left(self.left)} is left"
 
     def __repr__(self) -> str:
         rows = [self.columns, *self.texts()[:50]]
@@ -199,7 +199,7 @@ def text(cell: Cell, ends: Ends = (None, None)) -> str:
     return f"{_number(cell, half)} ±{_number(half, half, whole=whole)}"
 
 
-def _down(value: Fraction) -> str:
+def shown_left(value: Fraction) -> str:
     """Show what is left to four digits, rounded down: nobody shall count on more."""
     return f"{_FOUR.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():f}"
 

@@ -7,6 +7,7 @@ ledger in a temporary folder, and asks like any analyst.
 import shutil
 import sys
 from argparse import Namespace
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +19,8 @@ from rich.panel import Panel
 from rich.prompt import Prompt
 
 from hubbub import show
+from hubbub.core.numbers import brief
+from hubbub.core.release import shown_left
 from hubbub.curator.question import Options
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import HubbubError, ParameterError
@@ -116,17 +119,18 @@ def _indented(console: Console, what: RenderableType) -> None:
 def _budget(session: Session, console: Console, title: str) -> None:
     (found,) = session.budget()
     state = next(state for state in found.caps if state.cap.scope == "analyst")
-    rows = [(title, f"ε = {answers.down(state.left)} of {answers.brief(state.cap.budget.epsilon)} is left")]
+    rows = [(title, f"ε = {shown_left(state.left)} of {brief(state.cap.budget.epsilon)} is left")]
     console.print(show.facts(rows))
 
 
 def _more(session: Session, console: Console) -> None:
     console.print("\n[bold]Ask something yourself[/]: SQL over the table health, each answer at ε = 0.1. Enter ends.")
-    while sql := Prompt.ask("[bold]SQL[/]", console=console, default="", show_default=False):
-        try:
-            answers.release(session.query(sql, epsilon="0.1"), console)
-        except HubbubError as refusal:
-            show.error(console, refusal)
+    with suppress(EOFError):
+        while sql := Prompt.ask("[bold]SQL[/]", console=console, default="", show_default=False):
+            try:
+                answers.release(session.query(sql, epsilon="0.1"), console)
+            except HubbubError as refusal:
+                show.error(console, refusal)
 
 
 def _into(folder: Path, console: Console) -> int:
@@ -151,6 +155,6 @@ _TRY = """Try, in there:
 
 _NEXT = """
 [bold]Go on[/]
-  hubbub demo --into my-demo     this data and its hubbub.yaml, to play with
-  hubbub init your-data.parquet  your own data: writes a hubbub.yaml with blanks for you to fill in
-  hubbub --help                  everything else"""
+  hubbub demo --into my-demo   this data and its hubbub.yaml, to play with
+  hubbub init your.parquet     your own data: a hubbub.yaml with blanks to fill in
+  hubbub --help                everything else"""

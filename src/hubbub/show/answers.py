@@ -102,4 +102,4 @@ def budget(found: Overview, console: Console) -> None:
     console.print()
 
 
-__all__ = ["brief", "budget", "down", "estimate", "margin", "release", "rows"]
+__all__ = ["budget", "estimate", "margin", "release", "rows"]
