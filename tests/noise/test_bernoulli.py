@@ -13,8 +13,8 @@ from scipy import stats
 from hubbub.errors import MechanismError, ParameterError
 from hubbub.noise import bernoulli as coins
 from hubbub.noise import weights
-from hubbub.noise.bernoulli import bernoulli, bernoulli_exp, bernoulli_exp_each, bernoulli_logistic
-from hubbub.noise.decide import below, exp_minus
+from hubbub.noise.bernoulli import bernoulli, bernoulli_exp, bernoulli_exp_each, bernoulli_logistic, bernoulli_real
+from hubbub.noise.decide import below, exp_minus, logistic
 from hubbub.noise.source import Replay, system
 
 Exp = Callable[[Fraction], Fraction]
@@ -39,6 +39,7 @@ def test_a_word_on_the_threshold_is_refined_along_the_true_expansion(
         (third, lambda s: bernoulli(probability=third, count=1, source=s)),
         (true_exp(-x), lambda s: bernoulli_exp(exponent=x, count=1, source=s)),
         (1 / (1 + true_exp(x)), lambda s: bernoulli_logistic(exponent=x, count=1, source=s)),
+        (1 / (1 + true_exp(x)), lambda s: bernoulli_real(probability=logistic(x), count=1, source=s)),
     ):
         *head, last = expansion(p, depth)
         assert one([*head, last - 1], draw) is True
