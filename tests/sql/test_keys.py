@@ -50,8 +50,11 @@ def test_every_kind_of_value_finds_its_number_in_the_engine() -> None:
     connection = connect()
     connection.execute("CREATE TABLE words (w VARCHAR)")
     connection.executemany("INSERT INTO words VALUES (?)", [[word] for word in (*odd, "other", None)])
-    sql = f"SELECT w, {cell.cell(('w',))} AS c FROM words{cell.joins(('w',))} ORDER BY c"
-    assert connection.execute(sql).fetchall() == [(word, i) for i, word in enumerate(odd)]
+    for grouped in (True, False):
+        placed = cell.placed(("w",), grouped=grouped)
+        sql = f"SELECT w, {placed.cell} AS c FROM words{placed.joins} WHERE {placed.where} ORDER BY c"
+        found = connection.execute(f"SELECT * FROM ({sql}) WHERE c IS NOT NULL").fetchall()
+        assert found == [(word, i) for i, word in enumerate(odd)]
 
 
 def test_reals_are_shown_as_numbers() -> None:

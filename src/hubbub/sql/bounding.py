@@ -70,8 +70,9 @@ def _by_row(relation: Rel, cells: Groups, measures: Sequence[Additive]) -> str:
     inner = f"SELECT {', '.join(outputs)} FROM ({render.relation(relation)}) AS r{grouping}"
     columns = tuple(f"g.k{j}" for j in range(len(cells.keys)))
     results = ", ".join(_saturated(f"g.s{i}", i) for i in range(len(measures)))
-    found = f"SELECT {cells.cell(columns)} AS c, g.* FROM ({inner}) AS g{cells.joins(columns)}"
-    return f"SELECT {cells.shown('g.c')}, {results} FROM ({found} WHERE {cells.present(columns)}) AS g"
+    placed = cells.placed(columns, grouped=True)
+    found = f"SELECT {placed.cell} AS c, g.* FROM ({inner}) AS g{placed.joins} WHERE {placed.where}"
+    return f"SELECT {cells.shown('g.c')}, {results} FROM ({found}) AS g WHERE g.c IS NOT NULL"
 
 
 def _keys(cells: Groups) -> tuple[str, ...]:
@@ -132,12 +133,12 @@ def _by_unit(relation: Rel, cells: Groups, measures: Sequence[Additive], limits:
 def _base(relation: Rel, cells: Groups, values: Sequence[str], *, every: bool) -> str:
     """Write the rows as (u, c, v0, v1, …): owner, cell and what is used of them; without `every`, where v0 is there."""
     unit = f"r.{render.identifier(UNIT)}"
-    keys = _keys(cells)
+    placed = cells.placed(_keys(cells), grouped=False)
     columns = ", ".join(f"{value} AS v{i}" for i, value in enumerate(values))
-    present = cells.present(keys) + ("" if every else f" AND ({values[0]}) IS NOT NULL")
+    present = placed.where + ("" if every else f" AND ({values[0]}) IS NOT NULL")
     return (
-        f'"$base" AS NOT MATERIALIZED (SELECT {unit} AS u, {cells.cell(keys)} AS c, {columns} '
-        f"FROM ({render.relation(relation)}) AS r{cells.joins(keys)} WHERE {unit} IS NOT NULL AND {present})"
+        f'"$base" AS NOT MATERIALIZED (SELECT {unit} AS u, {placed.cell} AS c, {columns} '
+        f"FROM ({render.relation(relation)}) AS r{placed.joins} WHERE {unit} IS NOT NULL AND {present})"
     )
 
 
@@ -179,8 +180,9 @@ def _grouped(relation: Rel, cells: Groups, value: str, result: str) -> str:
     last = f"g.k{len(cells.keys)}"
     inner = f"SELECT {outputs}, count(*) AS n FROM ({render.relation(relation)}) AS r GROUP BY {grouping}"
     columns = tuple(f"g.k{j}" for j in range(len(cells.keys)))
-    found = f"SELECT {cells.cell(columns)} AS c, {last} AS v0, g.n FROM ({inner}) AS g{cells.joins(columns)}"
-    counted = f"{found} WHERE {last} IS NOT NULL AND {cells.present(columns)}"
+    placed = cells.placed(columns, grouped=False)
+    found = f"SELECT {placed.cell} AS c, {last} AS v0, g.n FROM ({inner}) AS g{placed.joins}"
+    counted = f"{found} WHERE {last} IS NOT NULL AND {placed.where}"
     return f"SELECT {cells.shown('g.c')}, {result} FROM ({counted}) AS g"
 
 

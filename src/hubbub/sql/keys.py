@@ -20,6 +20,7 @@ from hubbub.sql.expressions import Expr, Literal, facts
 from hubbub.sql.query import Key, Query
 
 MOST_CELLS = 1_000_000
+_FEW = 256  # values that are found by looking through a list
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ class Domain:
         """The kind of the key."""
         return self.key.expr.kind
 
+    def position(self, column: str) -> str:
+        """Write the number of a column's value, NULL where it is none of them; of values that are equal, the first."""
+        values = ", ".join(render.expression(Literal(value, self.kind)) for value in self.values)
+        return f"(nullif(list_position([{values}], {column}), 0) - 1)"
+
     def table(self) -> str:
         """Write the values with their numbers as a relation ($v, $i).
 
@@ -59,6 +65,15 @@ class Domain:
             f"({render.expression(Literal(value, self.kind))}, {i})" for i, value in enumerate(self.values)
         )
         return f'(SELECT "$v", CAST(min("$i") AS INTEGER) AS "$i" FROM (VALUES {rows}) AS t("$v", "$i") GROUP BY "$v")'
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """How rows find their cell: an expression (NULL: none), the joins that it needs, and a condition on the rows."""
+
+    cell: str
+    joins: str
+    where: str
 
 
 @dataclass(frozen=True)
@@ -84,21 +99,19 @@ class Cells:
         """The keys of this set."""
         return tuple(domain.key for domain in self.domains)
 
-    def cell(self, columns: tuple[str, ...]) -> str:  # noqa: ARG002 - the joins have the numbers
-        """Write the cell's number over the relations `m0`, `m1`, … of the domains."""
-        terms = [f'CAST(m{j}."$i" AS BIGINT) * {stride}' for j, stride in enumerate(self.strides)]
-        return " + ".join(terms) or "CAST(0 AS BIGINT)"
-
-    def joins(self, columns: tuple[str, ...]) -> str:
-        """Write the joins that find each row's numbers, where `columns` are the texts of the keys."""
-        return "".join(
-            f' JOIN {domain.table()} AS m{j} ON m{j}."$v" = {column}'
-            for j, (domain, column) in enumerate(zip(self.domains, columns, strict=True))
-        )
-
-    def present(self, columns: tuple[str, ...]) -> str:  # noqa: ARG002 - the joins leave out what is in no cell
-        """Write a further condition that rows of a cell fulfil."""
-        return "TRUE"
+    def placed(self, columns: tuple[str, ...], *, grouped: bool) -> Placed:
+        """Write how rows with these keys find their cell's number; `grouped` says that the rows are few."""
+        pairs = list(zip(self.domains, columns, strict=True))
+        if grouped and all(len(domain.values) <= _FEW for domain in self.domains):
+            numbers = [domain.position(column) for domain, column in pairs]
+            joins = ""
+        else:
+            numbers = [f'm{j}."$i"' for j in range(len(pairs))]
+            joins = "".join(
+                f' JOIN {domain.table()} AS m{j} ON m{j}."$v" = {column}' for j, (domain, column) in enumerate(pairs)
+            )
+        terms = [f"CAST({n} AS BIGINT) * {stride}" for n, stride in zip(numbers, self.strides, strict=True)]
+        return Placed(" + ".join(terms) or "CAST(0 AS BIGINT)", joins, "TRUE")
 
     def shown(self, cell: str) -> str:
         """Write the columns that say which cell a result is for."""
@@ -123,17 +136,10 @@ class Found:
         """More cells than any unit reaches."""
         return 1 << 62
 
-    def cell(self, columns: tuple[str, ...]) -> str:
-        """Write the cell as the values of its keys."""
-        return f"struct_pack({', '.join(f'k{j} := {column}' for j, column in enumerate(columns))})"
-
-    def joins(self, columns: tuple[str, ...]) -> str:  # noqa: ARG002 - nothing is looked up
-        """Write no joins."""
-        return ""
-
-    def present(self, columns: tuple[str, ...]) -> str:
-        """Write that no key is NULL."""
-        return " AND ".join(f"({column}) IS NOT NULL" for column in columns)
+    def placed(self, columns: tuple[str, ...], *, grouped: bool) -> Placed:  # noqa: ARG002 - nothing is looked up
+        """Write the cell as the values of its keys, none of them NULL."""
+        cell = f"struct_pack({', '.join(f'k{j} := {column}' for j, column in enumerate(columns))})"
+        return Placed(cell, "", " AND ".join(f"({column}) IS NOT NULL" for column in columns))
 
     def shown(self, cell: str) -> str:
         """Write the values of the keys."""

@@ -202,7 +202,7 @@ def integers(
 ) -> tuple[NDArray[np.object_], NDArray[np.object_] | None]:
     """Give the sum of all vectors and ⌊n·covariance⌋ (upper triangle), before noise, from what the engine gave."""
     if int(table["n"][0]) != plan.size:
-        raise RunError("HB900", "the query could not be completed. Its charge stays, since the data was touched.")
+        raise RunError
     d = len(plan.columns)
     total = np.array([int(table[f"s{j}"][0]) for j in range(d)], dtype=object)
     if plan.covariance is None:
