@@ -73,3 +73,5 @@ select count(*) + 1, 'x', case when count(*) > 5 then 'many' else 'few' end from
 select count(*) from people having count(*) > 5
 select health from people group by health order by count(*) desc, health limit 2
 select count(income), count(person), count(distinct age) from people
+select count(*) from people p join visits v on (p.person = v.person and (p.year = v.year and p.age > 3))
+select count(*) from people where (age > 3 and (person in (select person from visits))) and health = 'good'

@@ -274,7 +274,7 @@ def test_an_aggregate_that_is_written_twice_is_asked_once(clinic: Tables) -> Non
         ("floor(income / 20000)", (0, 1, 2)),
         ("age // 50", (0, 1, 2)),
         ("width_bucket(income, 0, 50000, 2)", (0, 1, 2, 3)),
-        ("round(income, -4)", tuple(Fraction(10000 * n) for n in range(-1, 7))),
+        ("round(income, -4)", tuple(Fraction(10000 * n) for n in range(6))),
         ("quarter(day)", (1, 2, 3, 4)),
         ("year(day)", (2019, 2020, 2021)),
         ("date_trunc('year', day)", (datetime(2019, 1, 1), datetime(2020, 1, 1), datetime(2021, 1, 1))),

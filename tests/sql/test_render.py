@@ -196,6 +196,20 @@ def test_a_sum_inside_a_unit_is_on_a_grid_that_holds_its_bounds(clinic: Tables) 
     assert render.inner_step(whole) == 1
 
 
+def test_zero_has_one_form_inside_a_unit(clinic: Tables) -> None:
+    """-0 equals 0; which of them MIN keeps depends on the order of rows, and text would show it."""
+    query = bind(
+        "SELECT count(t) FROM"
+        " (SELECT person, min(spending)::VARCHAR AS t, -spending AS k FROM people GROUP BY person, k)",
+        tables=clinic,
+    )
+    for order in ("ASC", "DESC"):
+        with duckdb.connect() as connection:
+            rows = "SELECT 1 AS person, -0.0::DOUBLE AS spending, 1 AS n UNION ALL SELECT 1, 0, 2"
+            connection.execute(f"CREATE TABLE people AS SELECT * FROM ({rows}) ORDER BY n {order}")
+            assert connection.execute(render.relation(query.relation)).fetchall() == [(1, "0.0")]
+
+
 def test_a_mean_inside_a_unit_stays_within_its_bounds(clinic: Tables) -> None:
     query = bind("SELECT avg(s) FROM (SELECT person, avg(income) AS s FROM people GROUP BY person)", tables=clinic)
     with duckdb.connect() as connection:

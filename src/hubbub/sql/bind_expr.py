@@ -270,7 +270,7 @@ def _cast(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     arg = scalar(ctx, scope, node.this)
     if isinstance(arg, Literal) and isinstance(arg.value, Fraction) and name == "to_integer":
         # a constant is a DECIMAL to SQL, which rounds half away from zero
-        return whole_number(ctx, node, int(ranges.away(arg.value)))
+        return whole_number(ctx, node, ranges.away(arg.value))
     if isinstance(arg, Literal) and isinstance(arg.value, str) and name in ("to_date", "to_timestamp"):
         return _constant_date(ctx, node, arg.value, Kind.DATE if name == "to_date" else Kind.TIMESTAMP)
     return apply(ctx, node, name, [arg, Literal(bits, Kind.INTEGER)] if bits else [arg])

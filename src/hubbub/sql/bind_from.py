@@ -13,7 +13,7 @@ from hubbub.sql.bind_apply import apply
 from hubbub.sql.bind_expr import condition, scalar
 from hubbub.sql.bind_join import join
 from hubbub.sql.bind_names import grouped, output_name, rewritten
-from hubbub.sql.bind_scope import MAX_SCANS, Context, Owner, Scope, Source, Visible, is_unit, matches
+from hubbub.sql.bind_scope import MAX_SCANS, Context, Owner, Scope, Source, Visible, conjuncts, is_unit, matches
 from hubbub.sql.domains import FEW_COMBINATIONS, with_values
 from hubbub.sql.expressions import Col, Expr, Facts, facts
 from hubbub.sql.parse import quote
@@ -201,10 +201,9 @@ def rows_of(ctx: Context, node: exp.Select, around: Around) -> Source:
     if where is None:
         return found
     scope, rest = Scope(found.columns, "WHERE"), list[exp.Expr]()
-    for part in where.this.flatten() if isinstance(where.this, exp.And) else [where.this]:
-        inner = part.unnest() if isinstance(part, exp.Paren) else part
-        if isinstance(inner, exp.In) and inner.args.get("query") is not None and is_unit(ctx, scope, inner.this):
-            found = _semi_join(ctx, found, inner, around)
+    for part in conjuncts(where.this):
+        if isinstance(part, exp.In) and part.args.get("query") is not None and is_unit(ctx, scope, part.this):
+            found = _semi_join(ctx, found, part, around)
         else:
             rest.append(part)
     predicates = [condition(ctx, scope, part) for part in rest]

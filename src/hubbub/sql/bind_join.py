@@ -6,7 +6,7 @@ from typing import Literal as Choice
 from sqlglot import exp
 
 from hubbub.sql.bind_expr import condition, scalar
-from hubbub.sql.bind_scope import Context, Scope, Source, Visible, find, is_unit
+from hubbub.sql.bind_scope import Context, Scope, Source, Visible, conjuncts, find, is_unit
 from hubbub.sql.expressions import Col, Expr
 from hubbub.sql.relations import Filter, Join, Project, Rel, Scan, columns
 
@@ -84,8 +84,7 @@ def _conditions(
             pairs.append(_pair(ctx, node, scalar(ctx, a, reference), scalar(ctx, b, reference)))
     on = node.args.get("on")
     both = Scope((*left.columns, *right.columns), "ON")
-    for part in [] if on is None else on.flatten() if isinstance(on, exp.And) else [on]:
-        inner = part.unnest() if isinstance(part, exp.Paren) else part
+    for inner in [] if on is None else conjuncts(on):
         if isinstance(inner, exp.EQ):
             if is_unit(ctx, both, inner.this) and is_unit(ctx, both, inner.expression):
                 if _side(ctx, a, b, inner.this) * _side(ctx, a, b, inner.expression) != -1:
@@ -99,7 +98,7 @@ def _conditions(
                 ends = [scalar(ctx, both, side) for side in (inner.this, inner.expression)]
                 pairs.append(_pair(ctx, inner, *(ends if sides == (-1, 1) else reversed(ends))))
                 continue
-        extra.append(part)
+        extra.append(inner)
     return pairs, unit, extra, merged
 
 

@@ -18,7 +18,7 @@ MAX_SCANS = 16
 #: How often the rendered text repeats what a function is applied to.
 _REPEATS = {
     "div": 2, "mod": 2, "intdiv": 2, "sqrt": 2, "ln": 2, "log10": 2, "log2": 2, "power": 5, "width_bucket": 5,
-    "nullif": 2, "to_date": 5, "to_timestamp": 5, "date_shift": 5, "day_shift": 5, "exp": 2, "to_real": 2,
+    "nullif": 2, "to_text": 2, "to_date": 5, "to_timestamp": 5, "date_shift": 5, "day_shift": 5, "exp": 2, "to_real": 2,
     "to_float": 2,
 }  # fmt: skip
 
@@ -162,6 +162,22 @@ def resolve(ctx: Context, scope: Scope, node: exp.Column) -> Visible:
         node, "HB506", f"There is no column {quote(str(node.name))} in {scope.place}.",
         f"Columns of {', '.join(tables)[:80] or 'it'}: {known[:300]}." if known else "Check its spelling.",
     )  # fmt: skip
+
+
+def conjuncts(node: exp.Expr) -> list[exp.Expr]:
+    """Give the parts of a condition that must all be true, through brackets, in the order of the text."""
+    inner = node.unnest() if isinstance(node, exp.Paren) else node
+    if not isinstance(inner, exp.And):
+        return [inner]
+    parts, stack = list[exp.Expr](), [inner.expression, inner.this]
+    while stack:
+        part = stack.pop()
+        part = part.unnest() if isinstance(part, exp.Paren) else part
+        if isinstance(part, exp.And):
+            stack += [part.expression, part.this]
+        else:
+            parts.append(part)
+    return parts
 
 
 def is_unit(ctx: Context, scope: Scope, node: exp.Expr) -> bool:

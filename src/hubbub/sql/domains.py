@@ -48,25 +48,41 @@ def values(expr: Expr, most: int = MOST_COMBINATIONS) -> tuple[Value, ...] | Non
     return _listed(expr)
 
 
-def _listed(expr: Expr) -> tuple[Value, ...] | None:
-    """List the values of a part by its facts alone."""
-    known = facts(expr)
-    if known.values is not None:
-        return known.values
-    if expr.kind is Kind.BOOLEAN:
-        return (False, True)
+def _span(expr: Expr) -> tuple[int, int] | None:
+    """Give the ends between which all whole numbers (or days) are the values of a part, by its facts alone."""
+    if expr.kind is not Kind.DATE and not whole(expr):
+        return None
     within = range_of(expr)
     if within.low is None or within.high is None or within.high - within.low >= MOST_VALUES:
         return None
     low, high = math.ceil(within.low), math.floor(within.high)
-    if expr.kind is Kind.INTEGER and max(-low, high) <= 2**53:
-        return tuple(range(low, high + 1))
-    if whole(expr) and max(-low, high) <= 2**53:
-        return tuple(Fraction(n) for n in range(low, high + 1))
-    if expr.kind is Kind.DATE:
-        first_day = dates.moment(within.low, Kind.DATE).date()
-        return tuple(first_day + timedelta(days=n) for n in range(high - low + 1))
-    return None
+    return (low, high) if max(-low, high) <= 2**53 else None
+
+
+def _count(expr: Expr) -> int | None:
+    """Count the values of a part without writing them down; None if there is no list."""
+    known = facts(expr).values
+    if known is not None or expr.kind is Kind.BOOLEAN:
+        return 2 if known is None else len(known)
+    span = _span(expr)
+    return None if span is None else span[1] - span[0] + 1
+
+
+def _listed(expr: Expr) -> tuple[Value, ...] | None:
+    """List the values of a part by its facts alone."""
+    known = facts(expr).values
+    if known is not None or expr.kind is Kind.BOOLEAN:
+        return (False, True) if known is None else known
+    span = _span(expr)
+    if span is None:
+        return None
+    numbers = range(span[0], span[1] + 1)
+    if expr.kind is Kind.INTEGER:
+        return tuple(numbers)
+    if expr.kind is Kind.REAL:
+        return tuple(Fraction(n) for n in numbers)
+    first = dates.moment(Fraction(span[0]), Kind.DATE).date()
+    return tuple(first + timedelta(days=n) for n in range(len(numbers)))
 
 
 def _parts(expr: Expr, root: Expr) -> Iterator[Expr]:
@@ -74,14 +90,14 @@ def _parts(expr: Expr, root: Expr) -> Iterator[Expr]:
     if isinstance(expr, Literal):
         return
     if isinstance(expr, Col):
-        if _listed(expr) is None:
+        if _count(expr) is None:
             raise Unsure
         yield expr
         return
     try:
         yield from list(itertools.chain.from_iterable(_parts(arg, root) for arg in expr.args))
     except Unsure:
-        if expr is root or _listed(expr) is None:
+        if expr is root or _count(expr) is None:
             raise
         yield expr
 
@@ -89,9 +105,9 @@ def _parts(expr: Expr, root: Expr) -> Iterator[Expr]:
 def _computed(expr: Call, most: int) -> tuple[Value, ...] | None:
     try:
         parts = list(dict.fromkeys(_parts(expr, expr)))
-        lists = [_listed(part) or () for part in parts]
-        if math.prod(len(found) + 1 for found in lists) > most:
+        if math.prod((_count(part) or 0) + 1 for part in parts) > most:
             return None
+        lists = [_listed(part) or () for part in parts]
         names = [f"${i}" for i in range(len(parts))]
         named = _replaced(expr, {part: Col(name, part.kind) for part, name in zip(parts, names, strict=True)})
         choices: list[list[Scalar]] = [[*(scalar(value) for value in found), None] for found in lists]
@@ -151,7 +167,7 @@ def _rounded(expr: Call) -> tuple[Value, ...] | None:
     if within.low is None or within.high is None or not isinstance(places, int):
         return None
     scale = Fraction(10) ** places
-    first, last = math.floor(within.low * scale), math.ceil(within.high * scale)
+    first, last = round(within.low * scale), round(within.high * scale)
     if last - first > MOST_COMBINATIONS:
         return None
     size = 10.0 ** abs(places)

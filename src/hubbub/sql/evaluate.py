@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 from hubbub.core.schema import Kind, Value
-from hubbub.sql import dates
+from hubbub.sql import dates, ranges
 from hubbub.sql.expressions import Call, Col, Expr, Literal
 
 Scalar = bool | float | str | date | None
@@ -112,17 +112,6 @@ def _mod(a: float, b: float) -> float | None:
     return None if b == 0 or math.isinf(a) else math.fmod(a, b)
 
 
-def _away(x: float) -> float:
-    whole = math.floor(abs(Fraction(x)) + Fraction(1, 2))
-    return math.copysign(float(whole), x)
-
-
-def _round(x: float, places: float = 0.0) -> float:
-    scale = float(10.0 ** abs(places))
-    scaled = _away(x * scale if places >= 0 else x / scale)
-    return scaled / scale if places >= 0 else scaled * scale
-
-
 def _ascii(text: str) -> str:
     if not text.isascii():
         raise Unsure
@@ -175,7 +164,8 @@ TWINS: dict[str, Callable[..., Scalar]] = {
     "intdiv": lambda a, b: None if b == 0 else float(math.trunc(a / b)),
     "neg": lambda a: -a, "abs": abs, "sign": lambda a: float((a > 0) - (a < 0)),
     "floor": lambda a: float(math.floor(a)), "ceil": lambda a: float(math.ceil(a)),
-    "trunc": lambda a: float(math.trunc(a)), "round": _round, "width_bucket": _width_bucket,
+    "trunc": lambda a: float(math.trunc(a)), "round": lambda a, places=0.0: ranges.to_places(a, int(places)),
+    "width_bucket": _width_bucket,
     "sqrt": lambda a: None if a < 0 else math.sqrt(a),
     "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b,
     "le": lambda a, b: a <= b, "gt": lambda a, b: a > b,

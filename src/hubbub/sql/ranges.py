@@ -134,11 +134,24 @@ def remainder(a: Range, b: Range) -> Range:
     return Range(low, high)
 
 
-def away(value: Fraction, places: int = 0) -> Fraction:
-    """Round half away from zero at a decimal place."""
-    scaled = abs(value) * Fraction(10) ** places
-    rounded = math.floor(scaled + Fraction(1, 2)) / Fraction(10) ** places
-    return rounded if value >= 0 else -rounded
+def away(value: Fraction) -> int:
+    """Round half away from zero."""
+    whole = math.floor(abs(value) + Fraction(1, 2))
+    return whole if value >= 0 else -whole
+
+
+def to_places(value: float, places: int) -> float:
+    """Round to decimal places as the engine does: scale, round half away from zero, scale back; each step is monotone.
+
+    >>> to_places(2.675, 2), to_places(-1250.0, -2), to_places(1e308, 5)
+    (2.68, -1300.0, 1e+308)
+    """
+    scale = 10.0 ** abs(places)
+    scaled = value * scale if places >= 0 else value / scale
+    if not math.isfinite(scaled):
+        return value
+    whole = float(away(Fraction(scaled)))
+    return whole / scale if places >= 0 else whole * scale
 
 
 def union(parts: Iterable[Range]) -> Range:

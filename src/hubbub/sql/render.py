@@ -183,8 +183,14 @@ def _to_integer(call: Call, a: list[str]) -> str:
     return f"CAST(TRY_CAST({a[0]} AS {_INTEGERS[_whole(call.args[1])]}) AS DOUBLE)"
 
 
+def _one_zero(text: str) -> str:
+    """Write -0 as 0: they are equal, so which of the two an engine keeps of a group may depend on the order of rows."""
+    return f"CASE WHEN {text} = 0 THEN 0e0 ELSE {text} END"
+
+
 def _to_text(call: Call, a: list[str]) -> str:
-    source = f"TRY_CAST({a[0]} AS HUGEINT)" if call.args[0].kind is Kind.INTEGER else a[0]
+    kind = call.args[0].kind
+    source = f"TRY_CAST({a[0]} AS HUGEINT)" if kind is Kind.INTEGER else _one_zero(a[0]) if kind is Kind.REAL else a[0]
     return f"CAST({source} AS VARCHAR)"
 
 
@@ -353,10 +359,14 @@ def _union(rel: Union) -> str:
 
 
 def _per_unit(rel: PerUnit) -> str:
-    keys = [f"{expression(expr)} AS {identifier(name)}" for name, expr in rel.keys]
+    keys = [f"{_key(expr)} AS {identifier(name)}" for name, expr in rel.keys]
     aggregates = [f"{_inner(inner)} AS {identifier(name)}" for name, inner in rel.aggregates]
     by = ", ".join(str(i + 1) for i in range(len(keys) + 1))
     return f"SELECT {', '.join([identifier(UNIT), *keys, *aggregates])} FROM ({relation(rel.input)}) AS g GROUP BY {by}"
+
+
+def _key(expr: Expr) -> str:
+    return _one_zero(expression(expr)) if expr.kind.numeric else expression(expr)
 
 
 def _inner(inner: Inner) -> str:
@@ -370,7 +380,7 @@ def _inner(inner: Inner) -> str:
         case "count_distinct":
             return f"CAST(count(DISTINCT {value}){where} AS DOUBLE)"
         case "min" | "max":
-            return f"{inner.function}({value}){where}"
+            return f"{inner.function}({_key(inner.argument)}){where}"
         case "sum" | "avg":
             step = inner_step(inner)
             on_grid = f"CAST(round({_clamp_inner(inner, value)} / {number(step)}) AS HUGEINT)"

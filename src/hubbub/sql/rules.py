@@ -23,6 +23,9 @@ DATED = (DATE, TIMESTAMP)
 #: The most decimal places, either way, that numbers are rounded to.
 MAX_PLACES = 15
 
+#: Beyond this the engine leaves numbers as they are instead of rounding them, and rounding is not monotone any more.
+_ROUNDED = Fraction(10) ** 290
+
 #: The range rule of each function; the allow-list enters its own here, for a rule looks into its arguments.
 WITHIN: dict[str, RangeRule] = {}
 
@@ -222,12 +225,9 @@ def _places(args: Args) -> int:
 
 
 def rounding(args: Args) -> Range:
-    """Bound a rounding; to places other than 0 the engine scales and rounds, which may land one step beside."""
-    places, around = _places(args), range_of(args[0])
-    unit = Fraction(0) if places == 0 else Fraction(1, 10) ** places
-    low = None if around.low is None else ranges.away(around.low, places) - unit
-    high = None if around.high is None else ranges.away(around.high, places) + unit
-    return ranges.hull(low, high)
+    """Bound a rounding, which is monotone, by what the engine makes of the ends."""
+    within = ranges.monotone(lambda end: Fraction(ranges.to_places(float(end), _places(args))))(range_of(args[0]))
+    return within if all(end is None or abs(end) < _ROUNDED for end in (within.low, within.high)) else ANY
 
 
 def whole_quotient(args: Args) -> Range:
