@@ -80,9 +80,9 @@ def test_losses_are_those_of_the_noise_but_for_delta() -> None:
 
 def test_noise_for_fewer_keys_is_refused() -> None:
     for noise in NOISES:
-        with pytest.raises(ParameterError, match="HB126"):
+        with pytest.raises(ParameterError, match="HB156"):
             Threshold(keys=4, contribution=2, relation=REPLACE, noise=noise, threshold=1000)
-        with pytest.raises(ParameterError, match="HB126"):
+        with pytest.raises(ParameterError, match="HB156"):
             Threshold(keys=3, contribution=3, relation=REPLACE, noise=noise, threshold=1000)
     with pytest.raises(ParameterError):
         Threshold(keys=3, contribution=2, relation=REPLACE, noise=NOISES[0], threshold=3)  # δ above ½

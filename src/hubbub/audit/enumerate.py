@@ -86,7 +86,7 @@ def total_variation(p: Finite[Outcome], q: Finite[Outcome]) -> Enclosure:
 def renyi(p: Finite[Outcome], q: Finite[Outcome], order: Fraction) -> Bounds:
     """Enclose the Rényi divergence of order α, ln(Σ p^α·q^(1−α))/(α−1), the larger of both ways; α is n or n + ½."""
     if not order > 1 or (2 * order).denominator != 1:
-        raise ParameterError("HB120", "the order is not a whole or half number above 1.", "Choose such an order.")
+        raise ParameterError("HB150", "the order is not a whole or half number above 1.", "Choose such an order.")
     forward, backward = _renyi(p, q, order), _renyi(q, p, order)
     return max(forward[0], backward[0]), max(forward[1], backward[1])
 
@@ -113,7 +113,7 @@ def keeps(loss: Loss, p: Finite[Outcome], q: Finite[Outcome]) -> bool:
             return slips <= delta + SLACK and keeps(rest, _given_both(p, q), _given_both(q, p))
         case _:
             raise ParameterError(
-                "HB122", f"{type(loss).__name__} is not a privacy loss.",
+                "HB152", f"{type(loss).__name__} is not a privacy loss.",
                 "A statistical difference promises nothing: state Pure, BoundedRange, Zcdp, Renyi or Approximate.",
             )  # fmt: skip
 
@@ -149,7 +149,7 @@ def worst_over(
     """Measure every pair of neighbouring inputs and keep the worst."""
     found = [Worst(measure(law(x), law(y)), (x, y)) for x, y in pairs]
     if not found:
-        raise ParameterError("HB123", "there are no neighbours to compare.", "Give at least one pair of inputs.")
+        raise ParameterError("HB153", "there are no neighbours to compare.", "Give at least one pair of inputs.")
     worst = max(found, key=lambda each: each.bounds[0])
     return Worst((worst.bounds[0], max(each.bounds[1] for each in found)), worst.pair)
 

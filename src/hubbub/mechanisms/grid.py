@@ -38,7 +38,7 @@ class OnGrid:
 
     def __post_init__(self) -> None:
         if not isinstance(self.noise, Laplace | Gaussian):
-            raise ParameterError("HB125", "the noise is not Laplace or Gaussian.", "Give a Laplace or a Gaussian.")
+            raise ParameterError("HB155", "the noise is not Laplace or Gaussian.", "Give a Laplace or a Gaussian.")
         limit = Fraction(numbers.SENSITIVITY_MAX)
         object.__setattr__(self, "step", numbers.in_range(self.step, "step", 1 / limit, limit))
 

@@ -43,7 +43,7 @@ class Mean:
         lower = numbers.integer(self.lower, "lower", -numbers.SENSITIVITY_MAX, numbers.SENSITIVITY_MAX - 1)
         numbers.integer(self.upper, "upper", lower + 1, numbers.SENSITIVITY_MAX)
         if (type(self.total), type(self.count)) not in ((Laplace, Laplace), (Gaussian, Gaussian)):
-            raise ParameterError("HB125", "the two noises are not of one kind.", "Give two Laplace or two Gaussian.")
+            raise ParameterError("HB155", "the two noises are not of one kind.", "Give two Laplace or two Gaussian.")
 
     @classmethod
     def from_epsilon(cls, *, lower: int, upper: int, rows: int, relation: Relation, epsilon: numbers.Number) -> "Mean":

@@ -38,7 +38,7 @@ class Space:
         whole = all(type(d) is int and 0 <= d <= _MOST_UNITS for row in self.distances for d in row)
         square = all(len(row) == len(self.distances) for row in self.distances)
         if not whole or not square or not 1 <= len(self.distances) <= _MOST_POINTS:
-            raise ParameterError("HB128", "a square table of whole distances is needed.", "Make it with Space.of.")
+            raise ParameterError("HB158", "a square table of whole distances is needed.", "Make it with Space.of.")
         object.__setattr__(self, "unit", _positive(self.unit, "unit"))
         table = self.table
         points = len(table)
@@ -51,7 +51,7 @@ class Space:
         )
         if not good:
             raise ParameterError(
-                "HB128", "these distances are not those of a metric space.", "Check the triangle inequality."
+                "HB158", "these distances are not those of a metric space.", "Check the triangle inequality."
             )
 
     @classmethod
@@ -108,7 +108,7 @@ class Metric:
 
     def __post_init__(self) -> None:
         if not isinstance(self.space, Space):
-            raise ParameterError("HB128", "this is not a finite metric space.", "Give a Space.")
+            raise ParameterError("HB158", "this is not a finite metric space.", "Give a Space.")
         object.__setattr__(self, "sensitivity", _positive(self.sensitivity, "sensitivity"))
         object.__setattr__(self, "rate", _positive(self.rate, "rate"))
 

@@ -56,7 +56,7 @@ class Selection:
                  tests/mechanisms/test_selection.py::test_printed_noise_of_report_noisy_max_costs_twice_under_replace
         """
         if not isinstance(relation, Relation):
-            raise ParameterError("HB124", "this is not a relation between neighbours.", "Give a Relation.")
+            raise ParameterError("HB154", "this is not a relation between neighbours.", "Give a Relation.")
         one_way = _flag(monotone) and relation is Relation.ADD_REMOVE
         moved = numbers.sensitivity(sensitivity) * (1 if one_way else 2)
         return cls(

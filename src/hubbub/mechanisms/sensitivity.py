@@ -61,6 +61,6 @@ def of_histogram_squared(*, rows: int, relation: Relation) -> int:
 def _known(relation: Relation) -> Relation:
     if not isinstance(relation, Relation):
         raise ParameterError(
-            "HB124", "this is not a relation between neighbours.", "Give Relation.ADD_REMOVE or .REPLACE."
+            "HB154", "this is not a relation between neighbours.", "Give Relation.ADD_REMOVE or .REPLACE."
         )
     return relation

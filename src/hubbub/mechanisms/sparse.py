@@ -78,7 +78,7 @@ class SparseVector:
         is rounded to thousandths.
         """
         if not isinstance(relation, Relation):
-            raise ParameterError("HB124", "this is not a relation between neighbours.", "Give a Relation.")
+            raise ParameterError("HB154", "this is not a relation between neighbours.", "Give a Relation.")
         if not isinstance(monotone, bool):
             raise ParameterError("HB101", "monotone is not a bool.", "Give True or False.")
         one_way = monotone and relation is Relation.ADD_REMOVE

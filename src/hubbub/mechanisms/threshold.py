@@ -59,7 +59,7 @@ class Threshold:
         given = noise.sensitivity if isinstance(noise, Laplace) else noise.sensitivity_squared
         if not given >= needed:
             raise ParameterError(
-                "HB126", "the noise is made for a smaller sensitivity than these keys and contributions have.",
+                "HB156", "the noise is made for a smaller sensitivity than these keys and contributions have.",
                 f"Calibrate the noise to a sensitivity of {needed} (squared, if Gaussian).",
             )  # fmt: skip
         numbers.integer(self.threshold, "threshold", self.contribution + 1, 10**18)
@@ -149,13 +149,13 @@ def _sensitivity(kind: type[Laplace] | type[Gaussian], keys: int, contribution: 
     keys = numbers.integer(keys, "keys", 1, numbers.SENSITIVITY_MAX)
     contribution = numbers.integer(contribution, "contribution", 1, numbers.SENSITIVITY_MAX)
     if not isinstance(relation, Relation):
-        raise ParameterError("HB124", "this is not a relation between neighbours.", "Give a Relation.")
+        raise ParameterError("HB154", "this is not a relation between neighbours.", "Give a Relation.")
     if kind is Laplace:
         return numbers.sensitivity(keys * contribution * relation.units_changed)
     if kind is Gaussian:
         # two units on different keys: 2k changes of c; on one key they differ by less than c
         return keys * contribution * contribution * relation.units_changed
-    raise ParameterError("HB125", "the noise is not Laplace or Gaussian.", "Give a Laplace or a Gaussian.")
+    raise ParameterError("HB155", "the noise is not Laplace or Gaussian.", "Give a Laplace or a Gaussian.")
 
 
 def _slip(law: NoiseLaw, above: int, keys: int) -> Fraction:

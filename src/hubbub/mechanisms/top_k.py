@@ -47,7 +47,7 @@ class TopK:
     def __post_init__(self) -> None:
         if not isinstance(self.one, Exponential):
             raise ParameterError(
-                "HB127", "the single selection is not an exponential mechanism.", "Give an Exponential."
+                "HB157", "the single selection is not an exponential mechanism.", "Give an Exponential."
             )
         numbers.integer(self.k, "k", 1, self.one.candidates)
 
