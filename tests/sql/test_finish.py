@@ -88,6 +88,29 @@ def test_intervals_cover(name: str, noise: Noise, engine: duckdb.DuckDBPyConnect
     assert covered(answer, truth) >= FEWEST
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 200)])
+def test_intervals_of_expressions_cover(epsilon: Fraction, engine: duckdb.DuckDBPyConnection) -> None:
+    """SUM/COUNT written by hand, with a count well above its noise and with one far below (false alarm below 1e-6)."""
+    total, count = Col("s", Kind.REAL), Col("n", Kind.REAL)
+    made = plan(
+        query(
+            visits(Unit(None)), [Aggregate("s", "sum", (COST,)), Aggregate("n", "count", (COST,))], keys=[WORLD],
+            select=[("x", Call("div", (total, count), Kind.REAL)), ("y", Call("sub", (total, count), Kind.REAL))],
+        ),
+        epsilon=epsilon, delta=Fraction(0), salt="s",
+    )  # fmt: skip
+    sums = np.array(engine.execute("SELECT sum(cost), count(cost) FROM visits").fetchall()[0])
+    steps = [(sums[1]), (sums[0] - sums[1] * 75) / float(made.measures[1].measure.step)]  # type: ignore[union-attr]
+    exactly = steps if made.measures[0].measure.high == 1 else steps[::-1]
+    noisy = [
+        n.mechanism.sample(np.full(RUNS, round(x), dtype=np.int64), system())
+        for n, x in zip(made.measures, exactly, strict=True)
+    ]
+    answer = present(made, declared(made), noisy, [], raw=False)
+    for place, truth in ((0, sums[0] / sums[1]), (1, sums[0] - sums[1])):
+        assert ((answer.low[place] - 1e-3 <= truth) & (truth <= answer.high[place] + 1e-3)).sum() >= FEWEST
+
+
 def test_planted_intervals_of_half_the_width_are_caught(
     engine: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

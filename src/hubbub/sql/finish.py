@@ -15,13 +15,16 @@ from hubbub.noise.source import Source
 from hubbub.sql import answers, discover
 from hubbub.sql.aggregates.formula import Floats, Formula, spread
 from hubbub.sql.aggregates.order import Extreme, Target
-from hubbub.sql.expressions import Col, Expr
+from hubbub.sql.expressions import Call, Col, Expr
 from hubbub.sql.keys import Found, domains_of
 from hubbub.sql.noised import SLIP, Chosen, half_width
 from hubbub.sql.plan import Plan, counted, factor, width
 
 Tables = Mapping[str, Mapping[str, NDArray[Any]]]
 Integers = NDArray[np.int64]
+
+#: How many standard deviations of its noise a count must be for what is divided by it to have a narrow interval.
+SURE = 4.0
 
 
 @dataclass(frozen=True)
@@ -177,7 +180,7 @@ def _estimate(plan: Plan, formula: Formula, sums: Sequence[Floats], *, raw: bool
         low, high = middle - half, middle + half
     if not formula.linear and formula.count is not None:
         # the estimate is nearly linear in the noise only where the count is well above its noise
-        unsure = ~(own[formula.count] >= 4 * deviations[formula.count])
+        unsure = ~(own[formula.count] >= SURE * deviations[formula.count])
         low, high = np.where(unsure, -np.inf, low), np.where(unsure, np.inf, high)
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     least = -np.inf if formula.low is None else formula.low
@@ -260,8 +263,38 @@ def _expression(
     if expr.kind not in (Kind.INTEGER, Kind.REAL):
         return Estimate(found[:size], nothing, nothing)
     numeric = np.ma.filled(np.ma.asarray(found, dtype=np.float64), np.nan).reshape(len(shifts), size)
+    names = mentioned(expr)
+    if any(each.choice.name in names for each in plan.choices):
+        return Estimate(numeric[0], nothing, nothing)
     half = factor(plan.noise) * np.sqrt((((numeric[1::2] - numeric[2::2]) / 2) ** 2).sum(axis=0))
-    return Estimate(numeric[0], numeric[0] - half, numeric[0] + half)
+    low, high = numeric[0] - half, numeric[0] + half
+    if not linear(expr) or any(not plan.formulas[name].linear for name in names if name in plan.formulas):
+        # as for a single answer: what is divided by a count is near to linear only where the count is sure
+        for used in (plan.formulas[name] for name in names if name in plan.formulas):
+            if used.count is not None:
+                place = plan.place(used.measures[used.count])
+                unsure = ~(sums[place] >= SURE * plan.measures[place].deviation)
+                low, high = np.where(unsure, -np.inf, low), np.where(unsure, np.inf, high)
+    return Estimate(numeric[0], np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
+
+
+def mentioned(expr: Expr) -> set[str]:
+    """Give the names that an expression reads."""
+    if isinstance(expr, Col):
+        return {expr.name}
+    return set().union(*(mentioned(each) for each in expr.args)) if isinstance(expr, Call) else set()
+
+
+def linear(expr: Expr) -> bool:
+    """Say whether an expression is a weighted sum of what it reads."""
+    if not isinstance(expr, Call):
+        return True
+    if expr.function in ("add", "sub", "neg"):
+        return all(linear(each) for each in expr.args)
+    constant = [not mentioned(each) for each in expr.args]
+    if expr.function == "mul":
+        return any(constant) and all(linear(each) for each in expr.args)
+    return expr.function == "div" and constant[1] and linear(expr.args[0])
 
 
 def _arranged(plan: Plan, keys: Keys, estimates: Mapping[str, Estimate]) -> NDArray[np.int64]:
