@@ -12,7 +12,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 .PHONY: demo test setup checklist lint types tests bench lock clean
 
 demo: setup ## a first private answer over the bundled data
-	@echo "demo: one private count over the bundled health data"
+	@echo "demo: private answers over the bundled health data"
 	@$(BIN)/hubbub demo $(ARGS)
 
 test: $(VENV)/.dev $(VENV)/.system lint types tests ## lint, types, doctests and tests

@@ -47,7 +47,15 @@ class MechanismError(HubbubError):
 
 
 class RunError(HubbubError):
-    """Something failed after the charge; the message is the same whatever it was."""
+    """Something failed after the charge. It takes no argument: the message is the same whatever it was."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "HB900",
+            "the query could not be completed. Its charge stays, since the data was touched.",
+            "The same question, asked again without a new key, is tried again on that charge. If it goes on, tell the "
+            "owner of the data.",
+        )
 
 
 class QueryError(HubbubError):

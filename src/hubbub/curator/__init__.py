@@ -30,8 +30,8 @@ from hubbub.curator import receipt as receipts
 from hubbub.curator.estimate import Estimate
 from hubbub.curator.question import Question
 from hubbub.curator.versions import Versions
-from hubbub.engines.base import Engine, failed
-from hubbub.errors import LedgerError, ParameterError, QueryError
+from hubbub.engines.base import Engine
+from hubbub.errors import LedgerError, ParameterError, QueryError, RunError
 from hubbub.noise.source import Source
 from hubbub.sql.bind import bind
 from hubbub.sql.finish import finish
@@ -176,7 +176,7 @@ class Curator:
             failure = type(error).__name__
         # raised out here, so that no error with data in it hangs on to this one
         _log.info("charge %d has no release: %s", charges[0].sequence, failure)
-        raise failed()
+        raise RunError
 
     def _version(self, name: str) -> str:
         def newest() -> int:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
-from hubbub.errors import ConfigError, RunError
+from hubbub.errors import ConfigError
 
 #: A result: arrays of one length by column name. HUGEINT columns arrive exact, as int64 or as Python ints.
 Arrays = Mapping[str, NDArray[Any]]
@@ -64,7 +64,7 @@ class Engine(Protocol):
         ...
 
     def run(self, sql: str) -> Secret[Arrays]:
-        """Run one SELECT and give its columns; any failure at all is `failed()`, without a cause."""
+        """Run one SELECT and give its columns; any failure at all is a `RunError`, without a cause."""
         ...
 
     def fingerprint(self, name: str) -> Secret[bytes]:
@@ -78,14 +78,6 @@ class Engine(Protocol):
     def close(self) -> None:
         """Let go of the data."""
         ...
-
-
-def failed() -> RunError:
-    """Make the one error that anything after the charge may end in."""
-    return RunError(
-        "HB900", "the query could not be completed. Its charge stays, since the data was touched.",
-        "Asking again costs again. If it goes on, tell the owner of the data: the log has the kind of failure.",
-    )  # fmt: skip
 
 
 def locate(source: object, path: str, *, base: Path, name: str) -> Place:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from hubbub.core.secret import Secret
 from hubbub.engines import files
-from hubbub.engines.base import Arrays, View, failed, identifier
+from hubbub.engines.base import Arrays, View, identifier
 from hubbub.engines.duckdb_open import Limits, guessed, locked, schema
+from hubbub.errors import RunError
 
 _log = logging.getLogger("hubbub.engine")
 
@@ -78,7 +79,7 @@ class DuckDB:
             raise
         if isinstance(found, str):
             _log.info("the engine failed: %s", found)
-            raise failed()
+            raise RunError
         return found
 
     def fingerprint(self, name: str) -> Secret[bytes]:
