@@ -107,9 +107,9 @@ def test_concentrated_conversion_is_tight_and_below_the_classic_one(rho: Fractio
 def test_concentrated_line_is_above_the_exact_curves(epsilon: Fraction) -> None:
     pure, bounded = convert.to_zcdp(Pure(epsilon)), convert.to_zcdp(BoundedRange(epsilon))
     assert (pure.rho, bounded.rho) == (epsilon**2 / 2, epsilon**2 / 8)
-    for place, order in enumerate(ORDERS):
-        assert curves.pure(epsilon)[place] <= curves.units(pure.rho * order) + 1
-        assert curves.bounded_range(epsilon)[place] <= curves.units(bounded.rho * order) + 1
+    for order, exact, ranged in zip(ORDERS, curves.pure(epsilon), curves.bounded_range(epsilon), strict=True):
+        assert exact <= curves.units(pure.rho * order) + 1
+        assert ranged <= curves.units(bounded.rho * order) + 1
     # the constant ½ is tight for small ε at small orders, so a smaller one would be wrong
     if epsilon < Fraction(1, 100):
         assert curves.pure(epsilon)[0] * 100 > curves.units(ORDERS[0] * epsilon**2 / 2) * 99

@@ -16,7 +16,7 @@ from hubbub.accounting.convert import zcdp_delta
 from hubbub.core.interval import Interval
 from hubbub.errors import ParameterError
 
-mpmath.mp.dps = 50
+mpmath.mp.dps = 90
 ONE, SMALL = Fraction(1), Fraction(1, 10**5)
 
 
@@ -135,6 +135,14 @@ def test_smaller_integer_shifts_are_no_worse(shift: int, variance: Fraction, eps
     smaller = gaussian.discrete_profile(epsilon=epsilon, sensitivity=shift, variance=variance)
     larger = gaussian.discrete_profile(epsilon=epsilon, sensitivity=shift + 1, variance=variance)
     assert smaller.low <= larger.high
+
+
+@given(st.fractions(Fraction(1, 5), 300, max_denominator=10), st.fractions(0, 8, max_denominator=10))
+@settings(max_examples=30, deadline=None)
+def test_the_concentrated_bound_holds_for_the_exact_curves(variance: Fraction, epsilon: Fraction) -> None:
+    stated = zcdp_delta(1 / (2 * variance), epsilon)
+    assert gaussian.discrete_profile(epsilon=epsilon, sensitivity=1, variance=variance).low <= stated
+    assert gaussian.profile(epsilon=epsilon, sensitivity_squared=1, variance=variance).low <= stated
 
 
 def test_a_shift_spread_over_coordinates_can_be_worse_so_vectors_are_left_out() -> None:
