@@ -77,7 +77,7 @@ def _divergence(epsilon: Fraction, logarithm: Decimal, order: Fraction) -> int:
     return units(epsilon + Fraction(logarithm) / (order - 1))
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=4096)
 def pure(epsilon: Fraction) -> Curve:
     """Bound the Rényi curve of any ε-private mechanism by that of binary randomized response.
 

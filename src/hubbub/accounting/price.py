@@ -114,7 +114,7 @@ def _of_pure(loss: Fraction, curve: tuple[int, ...] | None = None) -> Price:
     return Price(_summable(loss), curves.pure(loss) if curve is None else curve, _NOTHING)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def price(event: Event) -> Price:  # noqa: C901 — one case for each kind of event
     """Price one event; an event that no mechanism can have made is refused.
 
