@@ -52,6 +52,14 @@ def test_mean_of_many_is_near_and_of_none_is_the_centre() -> None:
     assert AGES.interval((7, -30), LEVEL) == (Fraction(18), Fraction(90))
 
 
+def test_any_level_that_is_taken_is_kept() -> None:
+    nearly_sure = 1 - Fraction(1, 10**12)
+    assert AGES.interval((-14_000, 1000), nearly_sure)[0] < AGES.interval((-14_000, 1000), LEVEL)[0]
+    for bad in (0, 1, float("nan"), True):
+        with pytest.raises(ParameterError):
+            AGES.interval((0, 1), bad)  # type: ignore[arg-type]
+
+
 def test_two_noises_are_of_one_kind() -> None:
     gaussian, laplace = Gaussian.from_rho(sensitivity_squared=1, rho=1), Laplace.from_epsilon(sensitivity=1, epsilon=1)
     with pytest.raises(ParameterError):

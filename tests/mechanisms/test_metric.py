@@ -118,6 +118,21 @@ def test_raw_spaces_are_checked_as_well() -> None:
             mechanism.sample(point, system())
 
 
+@pytest.mark.parametrize("space", [LINE, CYCLE], ids=["line", "cycle"])
+def test_error_is_the_least_that_holds_from_every_point(space: Space) -> None:
+    mechanism = Metric.from_epsilon(space=space, sensitivity=1, epsilon=2)
+    for level in (Fraction(1, 2), Fraction(9, 10), Fraction(999, 1000)):
+        width = mechanism.error(level)
+
+        def share(point: int, reach: Fraction) -> Fraction:
+            law = mechanism.law(point)
+            return sum((p for y, (p, _) in law.mass.items() if space.distances[point][y] <= reach), Fraction(0))
+
+        points = range(len(space.distances))
+        assert min(share(point, width) for point in points) >= level
+        assert width == 0 or min(share(point, width - 1) for point in points) < level
+
+
 def test_distances_are_rational_and_error_is_in_their_units() -> None:
     tenths = Space.of([[Fraction(abs(i - j), 10) for j in range(9)] for i in range(9)])
     small = Metric.from_epsilon(space=tenths, sensitivity="0.1", epsilon=1)

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from hubbub.audit.enumerate import image, worst_ratio
 from hubbub.core.finite import Finite, exactly
@@ -97,6 +98,21 @@ def test_a_table_of_bit_vectors_is_flipped_at_once(seeded: Callable[[int], Sourc
         Flips.from_epsilon(bits=7, distance=1, epsilon=1).sample(rows, system())
     with pytest.raises(MechanismError):
         Flips.from_epsilon(bits=8, distance=1, epsilon=1).sample(rows.astype(np.int64), system())
+
+
+def test_number_of_flips_is_the_binomial_quantile_and_a_bound_for_very_many() -> None:
+    level = Fraction(99, 100)
+    for bits in (1, 10, 1000, 100_000):
+        mechanism = Flips.from_epsilon(bits=bits, distance=1, epsilon=2)
+        assert mechanism.error(level) == stats.binom.ppf(0.99, bits, 1 / (1 + math.exp(2)))
+    many = Flips.from_epsilon(bits=10**7, distance=1, epsilon=2)
+    assert stats.binom.cdf(int(many.error(level)), 10**7, 1 / (1 + math.exp(2))) >= 0.99
+    assert many.error(level) < 10**7 / (1 + math.exp(2)) * 1.01
+
+
+def test_a_law_of_very_many_answers_is_not_written_out() -> None:
+    with pytest.raises(MechanismError, match="HB610"):
+        Response(answers=2**32, epsilon=Fraction(1)).law(0)
 
 
 @pytest.mark.parametrize("answers", [3, 1000, 2**20])

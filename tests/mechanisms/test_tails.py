@@ -28,6 +28,14 @@ def test_masses_and_tails_add_up(law: NoiseLaw) -> None:
     assert inside.high - inside.low < Fraction(1, 10**38)
 
 
+@pytest.mark.parametrize("law", [GaussianLaw(Fraction(1, 10**6)), LaplaceLaw(Fraction(1, 1000))], ids=str)
+def test_hardly_any_noise_is_no_trouble(law: NoiseLaw) -> None:
+    assert law.tail(1).low <= Fraction(1, 10**400)
+    assert law.tail(10**6).high <= Fraction(1, 10**400)
+    assert law.mass(0).high >= 1 - Fraction(1, 10**50)
+    assert half_width(law, 1 - Fraction(1, 10**12), 10**8) == 0
+
+
 def test_pi_is_pi() -> None:
     """Machin's formula, π = 16·arctan(1/5) − 4·arctan(1/239), by alternating series."""
 

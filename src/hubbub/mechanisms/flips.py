@@ -1,5 +1,6 @@
 """Every bit of a vector flipped with one probability: noise on the Hamming cube."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
@@ -7,7 +8,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core import events, numbers
+from hubbub.core import events, numbers, reals
 from hubbub.core.finite import Finite
 from hubbub.core.intervals import ONE, ZERO, Interval
 from hubbub.core.loss import Pure
@@ -19,6 +20,7 @@ from hubbub.noise.source import Source
 Bits = NDArray[np.bool_]
 
 _MOST_BITS = 10**8
+_MOST_ADDED = 10**5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +33,7 @@ class Flips:
              distance) on a space with a constant normaliser. The approximation ½ − ε/(2S) for p costs about 2ε.)
     Assumes  S for the relation of the unit. Two bits of one person are two bits: two coins of ¾ cost ln 9, not ln 3.
     Charges  Pure(S·rate).
-    Error    the number of flipped bits is binomial; `error` is its exact quantile.
+    Error    the number of flipped bits is binomial; `error` is its exact quantile (a bound, for very many bits).
     Tested   tests/mechanisms/test_response.py::test_printed_flip_probability_costs_twice
              tests/mechanisms/test_response.py::test_and_of_two_randomized_bits_loses_ln_9
              tests/mechanisms/test_contract.py::test_enumerated_loss_is_the_stated_one
@@ -83,8 +85,14 @@ class Flips:
         return Finite({y: chances[sum(a != b for a, b in zip(value, y, strict=True))] for y in outcomes})
 
     def error(self, level: Fraction) -> Fraction:
-        """Give the least w such that at most w bits are flipped with probability at least `level`."""
+        """Give the least w such that at most w bits are flipped with probability at least `level`.
+
+        Above 100,000 bits, where adding up is slow, Hoeffding's bound: np + √(n·ln(1/(1−level))/2).
+        """
         goal, flip = numbers.confidence(level), self._flip
+        if self.bits > _MOST_ADDED:
+            beyond = reals.sqrt(reals.log(1 / (1 - goal))[1] * self.bits / 2)[1]
+            return Fraction(min(self.bits, math.ceil(self.bits * flip.enclosure[1] + beyond)))
         odds, mass = flip / (ONE - flip), (ONE - flip) ** self.bits
         found = ZERO
         for w in range(self.bits):

@@ -12,6 +12,7 @@ from hubbub.mechanisms import sensitivity
 from hubbub.mechanisms.additive import Window, independent
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.tails import half_width
 from hubbub.noise.source import Source
 
 Pair = tuple[int, int]  #: the sum of (value − centre), and the number of rows
@@ -113,7 +114,7 @@ class Mean:
         """
         each = 1 - (1 - numbers.confidence(level)) / 2
         total, count = noisy
-        wide, long = int(self.total.error(each)), int(self.count.error(each))
+        wide, long = half_width(self.total.noise, each), half_width(self.count.noise, each)
         fewest, most = max(1, count - long), max(1, count + long)
         low, high = total - wide, total + wide
         return (

@@ -1,7 +1,6 @@
 """Noise on a finite metric space: a point with probability falling exponentially with its distance from the truth."""
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -142,23 +141,26 @@ class Metric:
     def error(self, level: Fraction) -> Fraction:
         """Give the least r such that from every point the choice is within r with probability at least `level`."""
         goal = numbers.confidence(level)
-        profiles = {tuple(row) for row in np.sort(self.space.table, axis=1)}
-        return max(self._quantile(Counter(map(int, profile)), goal) for profile in profiles)
-
-    def _quantile(self, distances: Counter[int], goal: Fraction) -> Fraction:
-        ordered = sorted(distances)
-        weights = [Interval.of(distances[d]) * Interval.exp(-self.rate * self.space.unit * d) for d in ordered]
-        whole, found = total(weights), ZERO
-        for distance, weight in zip(ordered, weights, strict=True):
-            found += weight
-            if (found / whole).low >= goal:
-                return distance * self.space.unit
-        return ordered[-1] * self.space.unit
+        profiles = {tuple(row) for row in np.sort(self.space.table, axis=1).tolist()}
+        seen = {distance for profile in profiles for distance in profile}
+        weights = {distance: Interval.exp(-self.rate * self.space.unit * distance) for distance in seen}
+        return max(_quantile(profile, weights, goal) for profile in profiles) * self.space.unit
 
     def _point(self, value: int) -> int:
         if not 0 <= value < len(self.space.distances):
             raise MechanismError("HB612", "this is not the number of a point.", "Number the points from 0.")
         return value
+
+
+def _quantile(distances: tuple[int, ...], weights: dict[int, Interval], goal: Fraction) -> int:
+    """Give the least of rising distances within which a share of at least `goal` surely lies."""
+    needed = Interval.of(goal) * total(weights[distance] for distance in distances)
+    found = ZERO
+    for distance in distances:
+        found += weights[distance]
+        if found.low >= needed.high:
+            return distance
+    return distances[-1]
 
 
 def _positive(value: numbers.Number, name: str) -> Fraction:

@@ -13,6 +13,7 @@ from hubbub.core.intervals import ONE, Interval
 from hubbub.core.loss import Pure
 from hubbub.core.reals import Enclosure
 from hubbub.errors import MechanismError
+from hubbub.mechanisms.additive import refuse_large
 from hubbub.noise.bernoulli import bernoulli_real
 from hubbub.noise.decide import Fixed, Real, exp_minus
 from hubbub.noise.source import Source
@@ -94,6 +95,7 @@ class Response:
 
     def law(self, value: int) -> Finite[int]:
         """Write out one person's law."""
+        refuse_large(self.answers)
         other, truth = self._other.enclosure, self._truth.enclosure
         return Finite({answer: truth if answer == value else other for answer in range(self.answers)})
 

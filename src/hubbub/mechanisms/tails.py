@@ -6,6 +6,7 @@ Nothing is drawn here. The samplers of `hubbub.noise` have these laws exactly, b
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
@@ -14,6 +15,7 @@ from hubbub.core import reals
 from hubbub.core.intervals import ONE, PRECISION, ZERO, Interval
 
 _TWO = Interval.of(2)
+_NOTHING = Decimal("1e-5000")  # a weight below this counts by its bound alone
 _FINENESS = 1024  # blocks to a standard deviation, where a tail is too long to be added up one by one
 
 #: π, to 71 places.
@@ -159,7 +161,7 @@ def _weight_from(first: int, variance: Fraction) -> Interval:
     left from z on is at most f(z)/(1 − f(z+1)/f(z)), as the ratio of neighbours falls.
     """
     width = _block_width(variance)
-    negligible = Fraction(1, 10**40) if width == 1 else Fraction(1, 10**15)
+    negligible = Decimal("1e-40") if width == 1 else Decimal("1e-15")
     left = _weights(Fraction(first), width, variance)
     middle = _weights(first + Fraction(width - 1, 2), width, variance)
     right = _weights(Fraction(first + width - 1), width, variance)
@@ -167,7 +169,7 @@ def _weight_from(first: int, variance: Fraction) -> Interval:
     found, at = ZERO, first
     for here in left:
         bound = ONE - Interval.exp(-(2 * at + 1) / (2 * variance)) if (at - first) % (64 * width) == 0 else ZERO
-        if bound.low > 0 and here.high <= negligible * Fraction(found.low) * Fraction(bound.low):
+        if bound.low > 0 and (here / bound).high <= max(_NOTHING, negligible * found.low):
             return Interval(found.low, (found + here / bound).high)
         if width == 1:
             found += here
