@@ -30,7 +30,7 @@ from hubbub.errors import HubbubError, ParameterError, QueryError
 from hubbub.noise.source import system
 from hubbub.sql.expressions import Call, Col, Facts, Literal
 from hubbub.sql.finish import exact, finish
-from hubbub.sql.plan import Plan, plan
+from hubbub.sql.plan import Plan, factor, plan
 from hubbub.sql.query import Aggregate, Key, Order, Query
 from hubbub.sql.relations import Filter
 from hubbub.sql.split import concentrated, portions, shares
@@ -216,6 +216,15 @@ def test_relative_errors_are_equal_and_weights_tilt_them() -> None:
     assert ratio == pytest.approx(3, rel=0.15)
     with pytest.raises(ParameterError, match="HB558"):
         of(query(visits(ROW), aggregates), weights={"nobody": ONE})
+
+
+def test_a_sum_of_two_laplace_noises_stays_within_the_factor_of_one() -> None:
+    """For scales 1 and r < 1, Pr[X > t] = (e^(−t) − r²·e^(−t/r))/(2(1 − r²)); at r = 1 it is e^(−t)(2 + t)/4."""
+    for r in np.linspace(0.001, 0.999, 500):
+        t = factor("laplace") * np.sqrt(2 * (1 + r * r))
+        assert 2 * (np.exp(-t) - r * r * np.exp(-t / r)) / (2 * (1 - r * r)) <= 0.05
+    t = factor("laplace") * 2
+    assert 2 * np.exp(-t) * (2 + t) / 4 <= 0.05
 
 
 def test_shares_add_up_and_portions_never_exceed_the_whole() -> None:

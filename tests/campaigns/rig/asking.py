@@ -1,4 +1,7 @@
-"""Random SQL over a table t(u, k, w, b, x, y) and a public table areas(area, zone); most of it can be bound."""
+"""Random SQL over a table t(u, k, w, b, x, y) and a public table areas(area, zone); most of it can be bound.
+
+Some asks what must be refused, such as a row counted twice where the row is the unit.
+"""
 
 import random
 
@@ -68,10 +71,11 @@ def _source(rng: random.Random, *, by_row: bool) -> str:
         return f"(SELECT k, w, b, x, y{'' if by_row else ', u'} FROM t WHERE {_predicate(rng)}) AS s"
     if kind < 0.75:
         return "t JOIN areas ON t.k = areas.area" if rng.random() < 0.5 else "t LEFT JOIN areas ON t.k = areas.area"
-    if by_row:
-        return "t"
     if kind < 0.85:
-        return "(SELECT u, k, w, b, x, y FROM t UNION ALL SELECT u, k, w, b, y, y FROM t) AS s"
+        owner = "" if by_row else "u, "
+        return f"(SELECT {owner}k, w, b, x, y FROM t UNION ALL SELECT {owner}k, w, b, y, y FROM t) AS s"
+    if by_row:
+        return "(SELECT DISTINCT k, w, b, x, y FROM t) AS s" if kind < 0.9 else "t AS t JOIN t AS s ON t.k = s.k"
     if kind < 0.95:
         inner = rng.choice(("sum(x) AS x", "avg(x) AS x", "max(x) AS x"))
         return f"(SELECT u, k, {inner}, count(*) AS y, min(w) AS w, max(b) AS b FROM t GROUP BY u, k) AS s"
