@@ -18,7 +18,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tests.accounting.postgres_server import Server
@@ -29,7 +29,9 @@ from tests.campaigns.rig.victim import Say, Victim, prepare
 from hubbub.accounting.store import STEPS
 from hubbub.errors import LedgerError
 
-LIFE = 0.1  # seconds: the longest that a victim of a random kill lives
+LIFE = (
+    0.1  # seconds that a victim of a random kill lives at most; longer where the machine is too busy to serve by then
+)
 KILLS_A_LEDGER = 20
 KEYS = 6  # a victim that is to die at a point serves so many keys and then closes in good order
 READY = 5.0
@@ -84,6 +86,8 @@ class Episode:
     promises: Promises = field(default_factory=Promises)
     slowest: float = 0.0
     deaths: int = 0
+    serving: int = 0
+    life: float = LIFE
     next_key: int = 0
 
     def victim(self, keys: int, *, step: str = "", count: int = 0) -> Victim:
@@ -92,13 +96,17 @@ class Episode:
         new = [f"k{number}" for number in range(self.next_key, self.next_key + max(0, keys - len(unanswered)))]
         self.next_key += len(new)
         threads = self.chance.choice((1, 1, 1, 6))
-        return Victim(live, self.place, (unanswered + new)[:keys], threads, step, count)
+        place = replace(self.place, alone=self.chance.random() < 0.5)
+        return Victim(live, place, (unanswered + new)[:keys], threads, step, count)
 
     def bury(self, victim: Victim, *, within: float, kill: bool, may_stop: bool = False) -> bool:
         """See it end. Mostly look at the ledger at once; at times the next victim meets it as it was left."""
         said = victim.finish(within=within, kill=kill)
         self.promises.hear(said)
         self.deaths += victim.killed
+        served = any(line.startswith("charged") for line in said)
+        self.serving += victim.killed and served
+        self.life = max(LIFE, 0.9 * self.life) if served else 1.2 * self.life
         if not may_stop:
             self.promises.broken += [line for line in said if line.startswith("stopped")]
         if self.chance.random() < 0.75:
@@ -128,6 +136,7 @@ class Campaign:
         self.broken: list[str] = []
         self.slowest = 0.0
         self.deaths = 0
+        self.serving = 0
         self.ledgers = 0
 
     def episode(self, *, postgres: bool) -> Episode:
@@ -144,6 +153,7 @@ class Campaign:
         self.broken += episode.promises.broken
         self.slowest = max(self.slowest, episode.slowest)
         self.deaths += episode.deaths
+        self.serving += episode.serving
         self._databases.close()
         shutil.rmtree(episode.place.folder)
 
@@ -157,7 +167,7 @@ class Campaign:
                 episode = self.episode(postgres=postgres)
             victim = episode.victim(2000)
             victim.go()
-            episode.bury(victim, within=episode.chance.uniform(0, LIFE), kill=True)
+            episode.bury(victim, within=episode.chance.uniform(0, episode.life), kill=True)
         self.end(episode)
 
     def points(self, report: Report, wanted: int, *, postgres: bool) -> dict[str, int]:
@@ -219,6 +229,7 @@ def body(report: Report) -> None:
     report.figure("server_crashes", crashes)
     report.figure("named_points", len(reached))
     report.figure("kills", campaign.deaths)
+    report.figure("kills_of_one_that_had_served", campaign.serving)
     report.figure("ledgers", campaign.ledgers)
     for text in campaign.broken[:20]:
         report.say(text)

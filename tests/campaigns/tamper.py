@@ -33,10 +33,9 @@ Outcome = Literal["refused", "harmless", "missed", "untidy"]
 
 
 def everything(snapshot: Snapshot) -> tuple[object, ...]:
-    """All that a ledger says."""
-    return (
-        snapshot.ledger, list(snapshot.entries(Filter())), list(snapshot.releases()), dict(snapshot.totals()),
-    )  # fmt: skip
+    """All that a ledger says; totals and keys follow from it, as a start has checked, and may be stored later."""
+    entries = [entry for entry in snapshot.entries(Filter()) if entry.kind != "policy"]
+    return (snapshot.ledger, entries, list(snapshot.releases()))
 
 
 def build(place: Place, copy: Callable[[], None]) -> tuple[object, ...]:
@@ -57,8 +56,10 @@ def build(place: Place, copy: Callable[[], None]) -> tuple[object, ...]:
 def outcome(place: Place, original: tuple[object, ...], report: Report, what: str) -> Outcome:
     """Start on what was edited."""
     try:
-        with place.ledger() as ledger, ledger.snapshot() as snapshot:
-            if everything(snapshot) == original:
+        with place.ledger() as ledger:
+            with ledger.snapshot() as snapshot:
+                same = everything(snapshot) == original
+            if same and all(ledger.charge(request(f"k{number}")).replayed for number in range(CHARGES)):
                 return "harmless"
     except LedgerError:
         return "refused"
@@ -74,7 +75,7 @@ class Files:
 
     def __init__(self, base: Path) -> None:
         self._base = base
-        first = Place(base / "first")
+        first = Place(base / "first", alone=True)
         first.folder.mkdir()
         numbers = count()
         self.original = build(first, lambda: self._copy(first, base / f"copy{next(numbers)}"))

@@ -37,6 +37,7 @@ class Place:
     folder: Path
     dsn: str | None = None
     budget: str = "100000"
+    alone: bool = False  # whether a server keeps the file to itself, and so stores totals and keys only now and then
 
     @property
     def database(self) -> Path:
@@ -50,7 +51,9 @@ class Place:
 
     def store(self) -> Store:
         """Open the database."""
-        return SqliteStore(self.database) if self.dsn is None else PostgresStore(self.dsn)
+        if self.dsn is None:
+            return SqliteStore(self.database, exclusive=self.alone)
+        return PostgresStore(self.dsn, exclusive=self.alone)
 
     def ledger(self, on_step: OnStep = no_step) -> Ledger:
         """Open, and so verify, the ledger."""

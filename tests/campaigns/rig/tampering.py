@@ -27,13 +27,16 @@ class Rows:
     entries: list[Entry]
     releases: list[tuple[int, bytes]]
     totals: list[tuple[str, str, int]]
+    keys: list[tuple[str, str, int]]  # in SQLite alone; PostgreSQL has an index instead
 
 
 def read(place: Place) -> Rows:
     """Read all rows, by hand."""
     if place.dsn is None:
         with closing(sqlite3.connect(place.database)) as file:
-            return _read(lambda query: file.execute(query).fetchall(), "")
+            rows = _read(lambda query: file.execute(query).fetchall(), "")
+            rows.keys += file.execute("SELECT key, analyst, charge FROM keys ORDER BY charge").fetchall()
+            return rows
     with psycopg.connect(place.dsn) as server:
         return _read(lambda query: server.execute(query.encode()).fetchall(), "hubbub.")
 
@@ -44,6 +47,7 @@ def _read(ask: Callable[[str], list[tuple[Any, ...]]], schema: str) -> Rows:
         [Entry(*row) for row in ask(f"SELECT {_COLUMNS} FROM {schema}entries ORDER BY sequence")],
         [(row[0], row[1]) for row in ask(f"SELECT charge, body FROM {schema}releases ORDER BY charge")],
         [(row[0], row[1], row[2]) for row in ask(f"SELECT cap, spent, sequence FROM {schema}totals ORDER BY cap")],
+        [],
     )
 
 
@@ -73,11 +77,12 @@ def write(place: Place, rows: Rows) -> None:
 
 
 def _write(put: Callable[[str, list[Any]], object], schema: str, mark: str, rows: Rows) -> None:
-    for table, values in (("entries", rows.entries), ("releases", rows.releases), ("totals", rows.totals)):
+    tables: dict[str, list[Any]] = {"entries": [*rows.entries], "releases": [*rows.releases], "totals": [*rows.totals]}
+    for table, values in (tables if schema else tables | {"keys": [*rows.keys]}).items():
         put(f"DELETE FROM {schema}{table} WHERE true OR {mark} = 0", [(0,)])
         marks = ", ".join([mark] * len(values[0])) if values else ""
         if values:
-            put(f"INSERT INTO {schema}{table} VALUES ({marks})", list(values))
+            put(f"INSERT INTO {schema}{table} VALUES ({marks})", values)
 
 
 # --- edits of rows: each changes something, and leaves the tables themselves in order ---
@@ -124,6 +129,7 @@ def cut_the_end(rows: Rows, chance: random.Random) -> None:
     released = {entry.charge for entry in kept if entry.kind == "release"}
     rows.releases[:] = [row for row in rows.releases if row[0] in released]
     charges = [entry.sequence for entry in kept if entry.kind == "charge"]
+    rows.keys[:] = [row for row in rows.keys if row[2] <= len(kept)]
     spent = canonical(price(request("").event).times(len(charges)).to_json())
     rows.totals[:] = [(cap, spent, charges[-1]) for cap, _, _ in rows.totals] if charges else []
 
@@ -183,9 +189,27 @@ def invent_a_release(rows: Rows, chance: random.Random) -> None:
     rows.releases.append((chance.choice(free), b"invented"))
 
 
+def delete_a_key(rows: Rows, chance: random.Random) -> None:
+    """Forget that a key was used, so that a retry would be charged again."""
+    if rows.keys:
+        del rows.keys[chance.randrange(len(rows.keys))]
+    else:
+        delete_a_total(rows, chance)
+
+
+def swap_keys(rows: Rows, chance: random.Random) -> None:
+    """Let two keys point to each other's charges."""
+    if len(rows.keys) > 1:
+        one, two = chance.sample(range(len(rows.keys)), 2)
+        (a, x, first), (b, y, second) = rows.keys[one], rows.keys[two]
+        rows.keys[one], rows.keys[two] = (a, x, second), (b, y, first)
+    else:
+        delete_a_total(rows, chance)
+
+
 ROW_EDITS: tuple[Callable[[Rows, random.Random], None], ...] = (
     change_a_field, change_a_field, delete_an_entry, swap_entries, cut_the_end, rewrite_history, change_a_total,
-    delete_a_total, change_a_release, delete_a_release, swap_releases, invent_a_release,
+    delete_a_total, change_a_release, delete_a_release, swap_releases, invent_a_release, delete_a_key, swap_keys,
 )  # fmt: skip
 
 
