@@ -5,9 +5,9 @@ from math import erfc, sqrt
 
 import pytest
 
-from hubbub.core.intervals import ONE, Interval
+from hubbub.core.intervals import ONE, Interval, total
 from hubbub.mechanisms import tails
-from hubbub.mechanisms.tails import PI, GaussianLaw, LaplaceLaw, NoiseLaw, _weight_from, half_width, least
+from hubbub.mechanisms.tails import PI, GaussianLaw, LaplaceLaw, NoiseLaw, _block, _weight_from, half_width, least
 
 LAWS: list[NoiseLaw] = [
     LaplaceLaw(Fraction(1, 10)), LaplaceLaw(Fraction(1)), LaplaceLaw(Fraction(7, 3)), LaplaceLaw(Fraction(40)),
@@ -75,6 +75,22 @@ def test_wide_gaussian_tails_are_enclosed_by_blocks(exponent: int) -> None:
     half = (ONE - law.mass(0)) * Interval.of(Fraction(1, 2))
     assert law.tail(1).low <= half.high
     assert half.low <= law.tail(1).high
+
+
+@pytest.mark.parametrize("at", [1, 50, 800, 950, 1000, 1001, 2500])
+def test_one_block_holds_its_sum_in_the_concave_and_the_convex_part(at: int) -> None:
+    """σ = 1000, blocks of 101 integers: below σ the middle is above the mean, beyond σ below it."""
+    variance, width = Fraction(1000**2), 101
+
+    def weight(x: Fraction) -> Interval:
+        return Interval.exp(-x * x / (2 * variance))
+
+    ends = weight(Fraction(at)), weight(Fraction(at + width - 1))
+    mean = _block(ends[0], weight(at + Fraction(width - 1, 2)), ends[1], at, width, variance)
+    exact = total(weight(Fraction(z)) for z in range(at, at + width))
+    bound = Interval.of(width) * mean
+    assert bound.low <= exact.low <= exact.high <= bound.high
+    assert float(bound.high / bound.low) < (1.01 if not at <= 1000 <= at + width else 1.2)
 
 
 def test_sums_by_blocks_hold_the_sums_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
