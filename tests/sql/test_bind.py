@@ -194,11 +194,29 @@ def test_whole_numbers_divide_as_the_dialect_says(clinic: Tables) -> None:
     assert len(facts(duck).values or ()) == 111
 
 
-def test_a_floor_is_no_integer_to_postgres(clinic: Tables) -> None:
-    """floor gives a double there, so a division by it must not lose its fraction."""
-    text = "SELECT count(floor(income) / 2) FROM people"
+@pytest.mark.parametrize("whole", ["floor(income)", "extract(year FROM day)", "date_part('year', day)", "sign(age)"])
+def test_what_is_no_integer_to_postgres_keeps_its_fraction(clinic: Tables, whole: str) -> None:
+    """There floor and the parts of a date are doubles, so to divide them is not to divide whole numbers."""
+    text = f"SELECT count({whole} / 2) FROM people"
     found = bind(text, tables=clinic, dialect="postgres").aggregates[0].arguments[0]
     assert "trunc" not in render.expression(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT extract(year FROM day) AS y, count(*) FROM people GROUP BY y ORDER BY y",
+        "SELECT percentile_cont(ARRAY[0.25, 0.5]) WITHIN GROUP (ORDER BY income) AS q FROM people",
+        "SELECT health || '!' AS k, count(*) FILTER (WHERE age > 3) FROM people WHERE health ILIKE 'g%' GROUP BY 1",
+        "SELECT date_trunc('month', day)::date AS m, sum(age::bigint) FROM people GROUP BY m FETCH FIRST 5 ROWS ONLY",
+        "SELECT count(*) FROM people WHERE day >= '2020-01-01'::date - INTERVAL '3 months' AND health ~~ 'g%'",
+        "SELECT stddev_samp(age), regr_slope(age, income), width_bucket(max(age), 0, 100, 5) FROM people",
+        "SELECT count(*) FROM people WHERE age / 10 = $1 AND substring(health FROM 1 FOR 2) = 'go'",
+    ],
+)
+def test_postgres_spelling_is_read(clinic: Tables, text: str) -> None:
+    query = bind(text, tables=clinic, dialect="postgres", parameters=[3] if "$1" in text else ())
+    assert query.aggregates
 
 
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres"])

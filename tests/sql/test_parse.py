@@ -69,7 +69,8 @@ NESTS = [
     ("NOT ", "a", ""), ("- ", "a", ""), ("a + ", "a", ""), ("a AND ", "a", ""), ("", "a", "::INT"), ("{", "1", "}"),
     ("INTERVAL ", "1", ""), ("", "x", ".y"), ("a = ", "b", ""), ("a || ", "b", ""), ("SELECT ", "1", ""),
     ("f(", "", ""), ("/*", "", ""), ("'", "", ""), ("a IN (", "1", ")"), ("SELECT * FROM (", "SELECT 1", ")"),
-    ("x -> ", "x", ""), ("count(", "*", ")"), ("DISTINCT ", "a", ""), ("a BETWEEN b AND ", "c", ""), ("WITH c AS (", "SELECT 1", ")"),
+    ("x -> ", "x", ""), ("count(", "*", ")"),
+    ("DISTINCT ", "a", ""), ("a BETWEEN b AND ", "c", ""), ("WITH c AS (", "SELECT 1", ")"),
 ]  # fmt: skip
 
 

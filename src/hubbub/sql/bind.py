@@ -25,7 +25,7 @@ MAX_COLUMNS = 100
 def bind(text: str, *, tables: Mapping[str, Table], parameters: Sequence[Value] = (), dialect: str = "duckdb") -> Query:
     """Read a query and bind it to the declared tables."""
     tree, source = parse(text, dialect=dialect)
-    ctx = Context(source, tables, tuple(parameters))
+    ctx = Context(source, tables, tuple(parameters), dialect)
     try:
         query = _query(ctx, tree, Around())
     except RecursionError:

@@ -290,7 +290,9 @@ def _part(ctx: Context, scope: Scope, node: exp.Expr, part: str, of: exp.Expr) -
     name = PARTS.get(part.lower())
     if name is None:
         raise ctx.refusal(node, "HB504", f"{quote(part)} is not a known part of a date.", f"Known: {', '.join(PARTS)}.")
-    return apply(ctx, node, name, [scalar(ctx, scope, of)])
+    found = apply(ctx, node, name, [scalar(ctx, scope, of)])
+    # a part of a date is no integer to PostgreSQL, so a division of it keeps its fraction
+    return apply(ctx, node, "to_real", [found]) if ctx.dialect == "postgres" else found
 
 
 def _unit_of_time(ctx: Context, node: exp.Expr) -> Literal:

@@ -73,6 +73,7 @@ class Context:
     text: Text
     tables: Mapping[str, Table]
     parameters: Sequence[Value]
+    dialect: str
     used: list[Table] = field(default_factory=list)
     parameters_used: set[int] = field(default_factory=set)
     weights: dict[str, int] = field(default_factory=dict)

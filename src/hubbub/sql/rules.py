@@ -329,7 +329,7 @@ def whole(expr: Expr) -> bool:
             return True
         case "round":
             return _places(expr.args) <= 0
-        case "add" | "sub" | "mul" | "neg" | "abs" | "greatest" | "least" | "coalesce":
+        case "add" | "sub" | "mul" | "neg" | "abs" | "greatest" | "least" | "coalesce" | "to_real":
             # sums, differences and products of whole doubles are whole, also where they are rounded (past 2⁵³)
             return all(whole(arg) for arg in expr.args)
         case "case":
