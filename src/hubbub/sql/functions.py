@@ -47,7 +47,17 @@ class Function:
 
 
 def build(name: str, args: Args) -> Call | None:
-    """Apply a function of the list, with the kind and the facts of its result; None if the arguments do not fit."""
+    """Apply a function of the list, with the kind and the facts of its result; None if the arguments do not fit.
+
+    Theorem (Facts hold in doubles). If the facts of the arguments hold of the doubles that the engine computes, those
+    of the result hold of the double that it computes from them. Rounding to the nearest double is monotone, so a
+    correctly rounded result lies at or below the double nearest to a bound of the exact one; an end that is no double
+    is moved outward to the next; results of library functions get 2⁻⁴⁰ of slack.
+    Assumes  IEEE arithmetic, and library functions that err by less than 2⁻⁴⁰ of the result.
+    Tested   tests/sql/test_functions.py::test_a_function_is_total_and_its_facts_hold
+             tests/sql/test_functions.py::test_random_expressions_are_total_and_their_facts_hold
+             tests/sql/test_functions.py::test_a_planted_wrong_fact_is_caught
+    """
     function = FUNCTIONS[name]
     kind = function.kind(tuple(arg.kind for arg in args))
     if kind is None or any(not isinstance(args[i], Literal) for i in function.constant if i < len(args)):

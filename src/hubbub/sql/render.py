@@ -63,7 +63,16 @@ def literal(value: Value | None, kind: Kind) -> str:
 
 
 def expression(expr: Expr) -> str:
-    """Write an expression over the columns of the relation that it is bound to; it never is NaN and never raises."""
+    """Write an expression over the columns of the relation that it is bound to.
+
+    Theorem (Total expressions). On every row that a scan can give, the text has a value or NULL: it raises no error, and
+    it is not NaN. By induction over the expression: each function of the list is total on the values of its arguments'
+    kinds once the arguments that it cannot take are NULL, which the guards see to; arguments are not NaN, except under
+    arithmetic, which gives NaN for NaN; and what may be NaN is made NULL before anything but arithmetic sees it.
+    Assumes  the engine computes each function as its totality rule says; it may evaluate in any order.
+    Tested   tests/sql/test_functions.py::test_a_function_is_total_and_its_facts_hold
+             tests/sql/test_functions.py::test_random_expressions_are_total_and_their_facts_hold
+    """
     return _clean(expr)
 
 
@@ -244,7 +253,20 @@ SPELLINGS: dict[str, Spelling] = {
 
 
 def relation(rel: Rel) -> str:
-    """Write a relation as a SELECT whose columns are its bound names and, where rows have an owner's column, UNIT."""
+    """Write a relation as a SELECT whose columns are its bound names and, where rows have an owner's column, UNIT.
+
+    Theorem (One owner for each row). Taking one unit out of the data takes out of the relation exactly the rows whose
+    UNIT it is (where a row is its own unit: at most that one row), and leaves all others as they were, bit by bit.
+    By induction: a scan reads row by row; filters and projections are functions of one row; a join on the unit pairs
+    rows of one unit, and one with public data pairs a row with public rows (with at most one, where the row is the
+    unit); a union of relations that have the property has it; a sub-query grouped by the unit computes each of its
+    rows from one unit's rows, by aggregates whose value does not depend on their order: counts, extremes with one form
+    of zero, and sums of integers.
+    Assumes  the units of joined tables are of one entity, and a unit is taken out of all tables at once.
+    Tested   tests/sql/test_bind.py::test_taking_a_unit_away_takes_its_rows_away_and_changes_no_other
+             tests/sql/test_render.py::test_a_sum_inside_a_unit_does_not_depend_on_the_order_of_its_rows
+             tests/sql/test_render.py::test_where_rows_are_units_a_public_key_that_is_there_twice_matches_nothing
+    """
     match rel:
         case Scan():
             return _scan(rel)
