@@ -282,10 +282,10 @@ def grown(chance: random.Random, depth: int) -> Expr:
             return found
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_random_expressions_are_total_and_their_facts_hold(engine: duckdb.DuckDBPyConnection, seed: int) -> None:
     chance = random.Random(seed)
-    exprs: list[Expr] = [grown(chance, depth) for depth in (2, 2, 3, 3, 4) for _ in range(8)]
+    exprs: list[Expr] = [grown(chance, depth) for depth in (2, 2, 3, 3, 4) for _ in range(6)]
     rows = run(engine, exprs)
     assert faults(exprs, rows) == []
     assert twins_differ(exprs, rows[:: max(1, len(rows) // 100)]) == []

@@ -65,10 +65,10 @@ def literal(value: Value | None, kind: Kind) -> str:
 def expression(expr: Expr) -> str:
     """Write an expression over the columns of the relation that it is bound to.
 
-    Theorem (Total expressions). On every row that a scan can give, the text has a value or NULL: it raises no error, and
-    it is not NaN. By induction over the expression: each function of the list is total on the values of its arguments'
-    kinds once the arguments that it cannot take are NULL, which the guards see to; arguments are not NaN, except under
-    arithmetic, which gives NaN for NaN; and what may be NaN is made NULL before anything but arithmetic sees it.
+    Theorem (Total expressions). On every row that a scan can give, the text has a value or NULL: it raises no error,
+    and it is not NaN. By induction over the expression: each function of the list is total on the values of its
+    arguments' kinds once the arguments that it cannot take are NULL, which the guards see to; arguments are not NaN,
+    except under arithmetic, which gives NaN for NaN; and what may be NaN is made NULL before anything else sees it.
     Assumes  the engine computes each function as its totality rule says; it may evaluate in any order.
     Tested   tests/sql/test_functions.py::test_a_function_is_total_and_its_facts_hold
              tests/sql/test_functions.py::test_random_expressions_are_total_and_their_facts_hold
@@ -326,11 +326,11 @@ def _made_true(column: Column, *, strict: bool) -> str:
     name = identifier(column.name)
     match column.kind:
         case Kind.BOOLEAN:
-            text = f"CAST({name} AS BOOLEAN)"
+            text = f"TRY_CAST({name} AS BOOLEAN)"
         case Kind.TEXT:
             text = f"(CAST({name} AS VARCHAR) COLLATE C)"
         case Kind.INTEGER | Kind.REAL:
-            double = f"CAST({name} AS DOUBLE)"
+            double = f"TRY_CAST({name} AS DOUBLE)"
             text = _clamped(double, column.kind, column)
             if column.kind is Kind.REAL:
                 nan = f"CASE WHEN isnan({double}) THEN NULL"
