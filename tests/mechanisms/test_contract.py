@@ -228,11 +228,11 @@ def p_value(drawn: list[Hashable], law: dict[Hashable, float], *, wrong: float =
     return float(stats.chisquare(seen[used], expected / expected.sum() * seen[used].sum()).pvalue)
 
 
-DRAWS = 25_000
+DRAWS = 15_000
 
 
 def test_samples_agree_with_the_law(case: Any, seeded: Callable[[int], Source]) -> None:
-    """χ² at α = 1e-6 over 25,000 draws from fixed words (so: no false alarm in a run, 1e-6 for a choice of words).
+    """χ² at α = 1e-6 over 15,000 draws from fixed words (so: no false alarm in a run, 1e-6 for a choice of words).
 
     The same test must reject a law that is wrong by 5 % of its mass.
     """
