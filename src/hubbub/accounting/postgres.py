@@ -76,8 +76,6 @@ def _finish(totals: int) -> str:
 class PostgresStore:
     """A ledger in a PostgreSQL database; made where there is none, migrated where it is older."""
 
-    lag = 0  # the totals are stored with every charge
-
     def __init__(self, dsn: str, *, exclusive: bool = False, read_only: bool = False, patience: float = 30.0) -> None:
         """Connect, by a connection string or postgresql:// address.
 
@@ -313,15 +311,17 @@ class PostgresStore:
         return text(identity[0][0])
 
     def _reader(self) -> Session:
-        while self._idle:
-            reader = self._idle.pop()
+        while True:
+            try:
+                reader = self._idle.pop()
+            except IndexError:
+                reader = self._connect()
+                reader.do(_LOOK)
+                return reader
             with suppress(OperationalError):  # the server was restarted since
                 reader.do(_LOOK)
                 return reader
             reader.close()
-        reader = self._connect()
-        reader.do(_LOOK)
-        return reader
 
     def _fail(self, code: str, why: str, remedy: str, cause: Exception | None = None) -> NoReturn:
         raise LedgerError(
