@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from hubbub.accounting.calls import Charge
 from hubbub.accounting.chain import canonical
 from hubbub.accounting.contract import parse
-from hubbub.accounting.deciding import TOLERANCE, total_text
+from hubbub.accounting.deciding import TOLERANCE
 from hubbub.accounting.policy import DAY
 from hubbub.accounting.price import ZERO, Price, price
 from hubbub.accounting.store import STEPS, Filter
+from hubbub.accounting.totals import total_text
 from hubbub.core.events import Gaussian, Laplace, Threshold
 from hubbub.errors import BudgetError, LedgerError, ParameterError
 

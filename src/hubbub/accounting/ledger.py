@@ -15,10 +15,11 @@ from typing import NoReturn, Self
 from hubbub.accounting.anchor import Anchor
 from hubbub.accounting.calls import AnyCall, Charge, Charging, Noting, Recording, Request
 from hubbub.accounting.chain import Mark
-from hubbub.accounting.deciding import Totals, Turn
+from hubbub.accounting.deciding import Turn
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.refusal import refuse
 from hubbub.accounting.store import Head, OnStep, Snapshot, Store
+from hubbub.accounting.totals import Totals
 from hubbub.accounting.turns import Call, Turns
 from hubbub.accounting.verify import Verification, verify
 from hubbub.errors import HubbubError, LedgerError

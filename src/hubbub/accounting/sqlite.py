@@ -17,11 +17,10 @@ from urllib.parse import quote
 
 from hubbub.accounting import sqlite_schema
 from hubbub.accounting.chain import NO_HASH, Entry, genesis
-from hubbub.accounting.store import Filter, Found, Head, OnStep, Total
+from hubbub.accounting.sqlite_snapshot import FIELDS, HEAD, SqliteSnapshot
+from hubbub.accounting.store import LAG, Found, Head, OnStep, Total
 from hubbub.errors import LedgerError
 
-_FIELDS = ", ".join(Entry._fields)
-_HEAD = "SELECT sequence, hash, time, config FROM entries ORDER BY sequence DESC LIMIT 1"
 _RECALL = (
     f"SELECT {', '.join(f'entries.{name}' for name in Entry._fields)}, releases.body FROM keys "  # noqa: S608
     "JOIN entries ON entries.sequence = keys.charge LEFT JOIN releases ON releases.charge = keys.charge "
@@ -29,7 +28,7 @@ _RECALL = (
 )
 _RELEASE = "SELECT body FROM releases WHERE charge = ?"
 _TOTAL = "SELECT spent FROM totals WHERE cap = ?"
-_ADD_ENTRY = f"INSERT INTO entries ({_FIELDS}) VALUES ({', '.join('?' * len(Entry._fields))})"  # noqa: S608
+_ADD_ENTRY = f"INSERT INTO entries ({FIELDS}) VALUES ({', '.join('?' * len(Entry._fields))})"  # noqa: S608
 _ADD_KEY = "INSERT INTO keys (key, analyst, charge) VALUES (?, ?, ?)"
 _ADD_RELEASE = "INSERT INTO releases (charge, body) VALUES (?, ?)"
 _SET_TOTAL = "REPLACE INTO totals (cap, spent, sequence) VALUES (?, ?, ?)"
@@ -39,16 +38,6 @@ _LEFT_KEYS = (
     "INSERT OR IGNORE INTO keys SELECT key, analyst, sequence FROM entries "
     "WHERE kind = 'charge' AND sequence > (SELECT coalesce(max(charge), 0) FROM keys)"
 )
-_WRONG_KEYS = (
-    "SELECT (SELECT count(*) FROM entries WHERE kind = 'charge' AND sequence <= (SELECT max(charge) FROM keys)) "
-    "- (SELECT count(*) FROM keys JOIN entries ON entries.sequence = keys.charge "
-    "WHERE kind = 'charge' AND entries.key = keys.key AND entries.analyst = keys.analyst)"
-)
-
-#: Entries by which totals and keys may lag behind where no other process writes. Both can be derived from the entries,
-#: and each costs a page of the log, which is as much as all that is decided for a charge.
-_LAG = 64
-
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _STOP = "Restart; the start verifies the ledger. Nothing that was reported as charged is lost."
 
@@ -63,7 +52,7 @@ class SqliteStore:
         take turns. `read_only` takes no lock and makes nothing. `patience` is how many seconds to wait for a turn.
         """
         self._path = path
-        self.lag = _LAG if exclusive else 0
+        self.lag = LAG if exclusive else 0
         self._patience = patience
         self._read_only = read_only
         self._recent: dict[tuple[str, str], Entry] = {}
@@ -100,7 +89,7 @@ class SqliteStore:
             self._patiently("BEGIN IMMEDIATE")
             if self._head is not None:
                 return self._head  # ours alone, and looked at when totals were stored
-            row = self._writer.execute(_HEAD).fetchone()
+            row = self._writer.execute(HEAD).fetchone()
         except sqlite3.Error as error:
             self._translate(error)
         return Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row)
@@ -176,7 +165,7 @@ class SqliteStore:
                 self._writer.execute("ROLLBACK")
 
     @contextmanager
-    def snapshot(self) -> Iterator["SqliteSnapshot"]:
+    def snapshot(self) -> Iterator[SqliteSnapshot]:
         """Read in one transaction on a connection of its own."""
         reader = None
         try:
@@ -210,7 +199,7 @@ class SqliteStore:
 
     def _reserve(self, *, exclusive: bool) -> int:
         try:
-            guard = os.open(f"{self._path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            guard = os.open(f"{self._path.resolve()}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             self._fail("HB302", f"it cannot be written ({error.strerror})", "Give this user the right to write there.")
         try:
@@ -327,54 +316,3 @@ class SqliteStore:
                 "HB306", "the file is damaged", "Restore it as it was, or accept the loss: hubbub admin forfeit.", error
             )
         raise LedgerError("HB301", f"the ledger {self._path} failed: {error}.", _STOP) from error
-
-
-class SqliteSnapshot:
-    """One read transaction."""
-
-    def __init__(self, reader: sqlite3.Connection, ledger: str) -> None:
-        self._reader = reader
-        self._identity = ledger
-
-    @property
-    def ledger(self) -> str:
-        """The identity that was drawn when the ledger was made."""
-        return self._identity
-
-    def head(self) -> Head:
-        """Give the newest entry's place."""
-        row = self._reader.execute(_HEAD).fetchone()
-        return Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row)
-
-    def entries(self, which: Filter, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
-        """Read entries in the order of the chain, or its reverse."""
-        terms, values = which.where("?")
-        order = "DESC" if newest_first else "ASC"
-        query = f"SELECT {_FIELDS} FROM entries WHERE sequence > ?{terms} ORDER BY sequence {order}"  # noqa: S608
-        return map(Entry._make, self._reader.execute(query, [after, *values]))
-
-    def released(self, low: int, high: int) -> set[int]:
-        """Say which charges from `low` to `high` have a release."""
-        rows = self._reader.execute("SELECT charge FROM releases WHERE charge BETWEEN ? AND ?", (low, high))
-        return {charge for (charge,) in rows}
-
-    def releases(self) -> Iterator[tuple[int, bytes]]:
-        """Read every release, by charge."""
-        return iter(self._reader.execute("SELECT charge, body FROM releases ORDER BY charge"))
-
-    def totals(self) -> Mapping[str, Total]:
-        """Read every total."""
-        rows = self._reader.execute("SELECT cap, spent, sequence FROM totals")
-        return {cap: Total(spent, sequence) for cap, spent, sequence in rows}
-
-    def problems(self) -> list[str]:
-        """Check schema, pages and indexes."""
-        found = sqlite_schema.problems(self._reader)
-        try:
-            rows = self._reader.execute("PRAGMA integrity_check(10)").fetchall()
-        except sqlite3.DatabaseError as error:
-            return [*found, f"the file is damaged: {error}"]
-        found += [f"the file is damaged: {text}" for (text,) in rows if text != "ok"]
-        if not found and self._reader.execute(_WRONG_KEYS).fetchone() not in ((0,), (None,)):
-            found.append("the keys are not those of the charges")
-        return found

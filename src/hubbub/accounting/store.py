@@ -19,6 +19,11 @@ OnStep = Callable[[str], None]
 STEPS: tuple[str, ...] = ("begun", "entries", "releases", "totals", "committing", "committed", "anchored")
 
 
+#: Entries by which stored totals (and keys, in SQLite) may lag behind where no other process writes. Both can be
+#: derived from the entries; storing them costs a page of the log each, as much as all that is decided for a charge.
+LAG = 64
+
+
 class Head(NamedTuple):
     """The newest entry of a chain: its number, hash and time (0 and the genesis hash where there is none).
 

@@ -17,7 +17,7 @@ from hubbub.accounting.chain import NO_HASH, Entry, Mark, canonical, genesis, li
 from hubbub.accounting.contract import read
 from hubbub.accounting.policy import DAY, Policy
 from hubbub.accounting.price import ZERO, Price, price
-from hubbub.accounting.store import Filter, Snapshot, Total
+from hubbub.accounting.store import LAG, Filter, Snapshot, Total
 from hubbub.core.events import Response, from_facts
 from hubbub.errors import HubbubError, LedgerError
 
@@ -25,9 +25,6 @@ Part = Literal["database", "chain", "policy", "charge", "release", "totals", "an
 
 #: What reading a record can raise that was not written by us.
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
-
-#: The stored totals never lag further behind the charges: see `SqliteStore.lag`, and the largest group.
-MOST_AHEAD = 1000
 
 _ENOUGH = 20  # problems: a ledger with so many is no better understood with more
 
@@ -318,7 +315,7 @@ def _check_totals(snapshot: Snapshot, found: _Pass) -> None:
         before, _ = derived.get(label, (ZERO, 0))
         found.ahead[label] = Total(_text(before + loss), sequence)
     found.caps = len(derived.keys() | found.ahead.keys())
-    if found.later.charged.total() > MOST_AHEAD or (found.ahead and not stored):
+    if found.later.charged.total() > LAG or (found.ahead and not stored):
         found.add("totals", "the totals were removed, or are older than a server leaves them")
 
 

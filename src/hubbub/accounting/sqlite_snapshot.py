@@ -1,0 +1,68 @@
+"""One look at a ledger in SQLite, however long it takes and whatever is written meanwhile."""
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+
+from hubbub.accounting import sqlite_schema
+from hubbub.accounting.chain import NO_HASH, Entry, genesis
+from hubbub.accounting.store import Filter, Head, Total
+
+FIELDS = ", ".join(Entry._fields)
+HEAD = "SELECT sequence, hash, time, config FROM entries ORDER BY sequence DESC LIMIT 1"
+
+_WRONG_KEYS = (
+    "SELECT (SELECT count(*) FROM entries WHERE kind = 'charge' AND sequence <= (SELECT max(charge) FROM keys)) "
+    "- (SELECT count(*) FROM keys JOIN entries ON entries.sequence = keys.charge "
+    "WHERE kind = 'charge' AND entries.key = keys.key AND entries.analyst = keys.analyst)"
+)
+
+
+class SqliteSnapshot:
+    """One read transaction."""
+
+    def __init__(self, reader: sqlite3.Connection, ledger: str) -> None:
+        self._reader = reader
+        self._identity = ledger
+
+    @property
+    def ledger(self) -> str:
+        """The identity that was drawn when the ledger was made."""
+        return self._identity
+
+    def head(self) -> Head:
+        """Give the newest entry's place."""
+        row = self._reader.execute(HEAD).fetchone()
+        return Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row)
+
+    def entries(self, which: Filter, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
+        """Read entries in the order of the chain, or its reverse."""
+        terms, values = which.where("?")
+        order = "DESC" if newest_first else "ASC"
+        query = f"SELECT {FIELDS} FROM entries WHERE sequence > ?{terms} ORDER BY sequence {order}"  # noqa: S608
+        return map(Entry._make, self._reader.execute(query, [after, *values]))
+
+    def released(self, low: int, high: int) -> set[int]:
+        """Say which charges from `low` to `high` have a release."""
+        rows = self._reader.execute("SELECT charge FROM releases WHERE charge BETWEEN ? AND ?", (low, high))
+        return {charge for (charge,) in rows}
+
+    def releases(self) -> Iterator[tuple[int, bytes]]:
+        """Read every release, by charge."""
+        return iter(self._reader.execute("SELECT charge, body FROM releases ORDER BY charge"))
+
+    def totals(self) -> Mapping[str, Total]:
+        """Read every total."""
+        rows = self._reader.execute("SELECT cap, spent, sequence FROM totals")
+        return {cap: Total(spent, sequence) for cap, spent, sequence in rows}
+
+    def problems(self) -> list[str]:
+        """Check schema, pages and indexes."""
+        found = sqlite_schema.problems(self._reader)
+        try:
+            rows = self._reader.execute("PRAGMA integrity_check(10)").fetchall()
+        except sqlite3.DatabaseError as error:
+            return [*found, f"the file is damaged: {error}"]
+        found += [f"the file is damaged: {text}" for (text,) in rows if text != "ok"]
+        if not found and self._reader.execute(_WRONG_KEYS).fetchone() not in ((0,), (None,)):
+            found.append("the keys are not those of the charges")
+        return found
