@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # as root nothing is needed; elsewhere sudo is
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test setup checklist lint types tests bench lock clean
+.PHONY: demo test setup checklist theorems lint types tests bench lock clean
 
 demo: setup ## a first private answer over the bundled data
 	@echo "demo: private answers over the bundled health data"
@@ -58,6 +58,9 @@ tests: $(VENV)/.dev $(VENV)/.system
 
 checklist: $(VENV)/.dev ## the constructs of the founding papers, one line each: done or open
 	@$(BIN)/python -m tests.checklist.table
+
+theorems: $(VENV)/.dev ## write docs/theorems.md from the docstrings
+	@$(BIN)/python -m tests.project.theorems
 
 bench: $(VENV)/.dev ## every benchmark, beside its peers (HUBBUB_CAMPAIGN=full for large figures)
 	@for script in benchmarks/*.py; do name=$$(basename $$script .py); echo "bench: $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
