@@ -59,10 +59,8 @@ def missing_tests(theorems: Theorems) -> list[str]:
 
 def statement(name: str) -> str:
     """Find what a theorem says, up to its proof."""
-    pattern = re.compile(
-        rf"Theorem \({re.escape(name)}\)\.\s+(.*?)(?=\n\s*(?:Proof|Assumes|Charges|Error|Tested|Theorem)\b|\n\s*\n|\"\"\")",
-        re.DOTALL,
-    )
+    ends = r"(?=\n\s*(?:Proof|Assumes|Charges|Error|Tested|Theorem)\b|\n\s*\n|\"\"\")"
+    pattern = re.compile(rf"Theorem \({re.escape(name)}\)\.\s+(.*?){ends}", re.DOTALL)
     found = [m[1] for p in sorted((ROOT / "src").rglob("*.py")) for m in pattern.finditer(p.read_text())]
     return " ".join(found[0].split()).replace("|", "∣")  # a bar would end a cell of the table
 
