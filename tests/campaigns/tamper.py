@@ -23,17 +23,21 @@ from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.service import Place, request
 from tests.campaigns.rig.tampering import BYTE_EDITS, ROW_EDITS, Rows, cut_short, flip_bits, read, write
 
+from hubbub.accounting.chain import canonical
+from hubbub.accounting.price import price
 from hubbub.accounting.store import Filter, Snapshot
 from hubbub.errors import LedgerError
 
 CHARGES = 60
 COPIES = 12  # older copies, taken on the way
 
+SPENT = canonical(price(request("").event).times(CHARGES).to_json())
+
 Outcome = Literal["refused", "harmless", "missed", "untidy"]
 
 
 def everything(snapshot: Snapshot) -> tuple[object, ...]:
-    """All that a ledger says; totals and keys follow from it, as a start has checked, and may be stored later."""
+    """All that a ledger says, apart from the totals, which a server may store later, and the policies it noted."""
     entries = [entry for entry in snapshot.entries(Filter()) if entry.kind != "policy"]
     return (snapshot.ledger, entries, list(snapshot.releases()))
 
@@ -58,7 +62,8 @@ def outcome(place: Place, original: tuple[object, ...], report: Report, what: st
     try:
         with place.ledger() as ledger:
             with ledger.snapshot() as snapshot:
-                same = everything(snapshot) == original
+                spent = [total.spent for total in snapshot.totals().values()]  # all stored, now that it was opened
+                same = everything(snapshot) == original and spent == 3 * [SPENT]
             if same and all(ledger.charge(request(f"k{number}")).replayed for number in range(CHARGES)):
                 return "harmless"
     except LedgerError:
