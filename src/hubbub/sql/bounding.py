@@ -20,6 +20,9 @@ SATURATION = 1 << 61
 
 Hash = Literal["engine", "portable"]
 
+#: What a row is looked at for.
+Item = Additive | Distinct | Candidates
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -64,10 +67,11 @@ class Hasher:
 
 def _by_row(relation: Rel, cells: Groups, measures: Sequence[Additive]) -> str:
     """Group by the raw keys and number the few groups afterwards: faster than numbering every row."""
+    rows, values = _rows(relation, measures)
     outputs = [f"{text} AS k{j}" for j, text in enumerate(_keys(cells))]
-    outputs += [f"{_row_total(measure)} AS s{i}" for i, measure in enumerate(measures)]
+    outputs += [f"{_row_total(measures[i], value)} AS s{i}" for i, value in enumerate(values)]
     grouping = f" GROUP BY {', '.join(str(j + 1) for j in range(len(cells.keys)))}" if cells.keys else ""
-    inner = f"SELECT {', '.join(outputs)} FROM ({render.relation(relation)}) AS r{grouping}"
+    inner = f"SELECT {', '.join(outputs)} FROM {rows}{grouping}"
     columns = tuple(f"g.k{j}" for j in range(len(cells.keys)))
     results = ", ".join(_saturated(f"g.s{i}", i) for i in range(len(measures)))
     placed = cells.placed(columns, grouped=True)
@@ -75,12 +79,23 @@ def _by_row(relation: Rel, cells: Groups, measures: Sequence[Additive]) -> str:
     return f"SELECT {cells.shown('g.c')}, {results} FROM ({found}) AS g WHERE g.c IS NOT NULL"
 
 
+def _rows(relation: Rel, items: Sequence[Item]) -> tuple[str, list[str]]:
+    """Write the rows with the raw number of each item beside them, and what each item makes of its own.
+
+    A raw number is computed once and then looked at three times by its clamp.
+    """
+    raws = [(f'"$p{i}"', item.raw()) for i, item in enumerate(items)]
+    columns = "".join(f", {raw} AS {name}" for name, raw in raws if raw)
+    rows = f"({render.relation(relation)}) AS r"
+    values = [item.value(name) for (name, _), item in zip(raws, items, strict=True)]
+    return (f"(SELECT r.*{columns} FROM {rows}) AS r" if columns else rows), values
+
+
 def _keys(cells: Groups) -> tuple[str, ...]:
     return tuple(render.expression(key.expr) for key in cells.keys)
 
 
-def _row_total(measure: Additive) -> str:
-    value = measure.value()
+def _row_total(measure: Additive, value: str) -> str:
     if isinstance(measure, Units):
         # each row is its own unit
         return f"count({value})" if value != "1" else "count(*)"
@@ -98,7 +113,7 @@ def _counts_by_unit(relation: Rel, cells: Groups, measures: Sequence[Additive], 
         for i, measure in enumerate(measures)
     )
     ctes = [
-        _base(relation, cells, [measure.value() for measure in measures], every=True),
+        _base(relation, cells, measures, every=True),
         f'"$bounded" AS MATERIALIZED (SELECT u, c, {totals} FROM "$base" GROUP BY u, c)',
         *_cut(cells, limits, hasher, '"$bounded"'),
     ]
@@ -118,7 +133,7 @@ def _by_unit(relation: Rel, cells: Groups, measures: Sequence[Additive], limits:
     kept = ", ".join(f"s{i}" for i in count)
     results = ", ".join(_saturated(f"sum(s{i})", i) for i in count)
     ctes = [
-        _base(relation, cells, [measure.value() for measure in measures], every=True),
+        _base(relation, cells, measures, every=True),
         f'"$part" AS MATERIALIZED (SELECT u, c, count(*) AS n, {totals} FROM "$base" GROUP BY u, c)',
         f'"$heavy" AS (SELECT u, c FROM "$part" WHERE n > {limits.rows})',
         *_picked(columns, values, hasher),
@@ -130,15 +145,16 @@ def _by_unit(relation: Rel, cells: Groups, measures: Sequence[Additive], limits:
     return f"WITH {', '.join(ctes)} SELECT {cells.shown('c')}, {results} FROM {_uncut(cells, limits)} GROUP BY c"
 
 
-def _base(relation: Rel, cells: Groups, values: Sequence[str], *, every: bool) -> str:
+def _base(relation: Rel, cells: Groups, items: Sequence[Item], *, every: bool) -> str:
     """Write the rows as (u, c, v0, v1, …): owner, cell and what is used of them; without `every`, where v0 is there."""
     unit = f"r.{render.identifier(UNIT)}"
+    rows, values = _rows(relation, items)
     placed = cells.placed(_keys(cells), grouped=False)
     columns = ", ".join(f"{value} AS v{i}" for i, value in enumerate(values))
     present = placed.where + ("" if every else f" AND ({values[0]}) IS NOT NULL")
     return (
         f'"$base" AS NOT MATERIALIZED (SELECT {unit} AS u, {placed.cell} AS c, {columns} '
-        f"FROM ({render.relation(relation)}) AS r{placed.joins} WHERE {unit} IS NOT NULL AND {present})"
+        f"FROM {rows}{placed.joins} WHERE {unit} IS NOT NULL AND {present})"
     )
 
 
@@ -172,13 +188,14 @@ def _uncut(cells: Groups, limits: Limits) -> str:
     return '"$bounded"' if limits.groups >= cells.size else '"$bounded" ANTI JOIN "$cut" USING (u, c)'
 
 
-def _grouped(relation: Rel, cells: Groups, value: str, result: str) -> str:
+def _grouped(relation: Rel, cells: Groups, item: Item, result: str) -> str:
     """Write a result over (c, v0, n): groups of raw keys and values of a table whose unit is the row, then numbered."""
-    texts = [*_keys(cells), value]
+    rows, values = _rows(relation, [item])
+    texts = [*_keys(cells), *values]
     outputs = ", ".join(f"{text} AS k{j}" for j, text in enumerate(texts))
     grouping = ", ".join(str(j + 1) for j in range(len(texts)))
     last = f"g.k{len(cells.keys)}"
-    inner = f"SELECT {outputs}, count(*) AS n FROM ({render.relation(relation)}) AS r GROUP BY {grouping}"
+    inner = f"SELECT {outputs}, count(*) AS n FROM {rows} GROUP BY {grouping}"
     columns = tuple(f"g.k{j}" for j in range(len(cells.keys)))
     placed = cells.placed(columns, grouped=False)
     found = f"SELECT {placed.cell} AS c, {last} AS v0, g.n FROM ({inner}) AS g{placed.joins}"
@@ -192,10 +209,10 @@ def distinct(
     """Write the query that gives (cell, m0): how many different values the bounded rows of each cell have."""
     result = _saturated("count(DISTINCT v0)", 0)
     if limits is None:
-        return _grouped(relation, cells, measure.value(), _saturated("count(*)", 0)) + " GROUP BY g.c"
+        return _grouped(relation, cells, measure, _saturated("count(*)", 0)) + " GROUP BY g.c"
     hasher = Hasher(salt, hashing)
     ctes = [
-        _base(relation, cells, [measure.value()], every=False),
+        _base(relation, cells, [measure], every=False),
         '"$own" AS MATERIALIZED (SELECT DISTINCT u, c, v0 FROM "$base")',
         '"$part" AS MATERIALIZED (SELECT u, c, count(*) AS n FROM "$own" GROUP BY u, c)',
         f'"$heavy" AS (SELECT u, c FROM "$part" WHERE n > {limits.rows})',
@@ -212,12 +229,11 @@ def buckets(
     relation: Rel, cells: Groups, candidates: Candidates, *, limits: Limits | None, salt: str, hashing: Hash = "engine"
 ) -> str:
     """Write the query that gives (cell, bucket, m0): how many bounded rows lie nearest to each candidate."""
-    bucket = candidates.number()
     if limits is None:
-        return _grouped(relation, cells, bucket, f"g.v0 AS bucket, {_saturated('g.n', 0)}")
+        return _grouped(relation, cells, candidates, f"g.v0 AS bucket, {_saturated('g.n', 0)}")
     hasher = Hasher(salt, hashing)
     ctes = [
-        _base(relation, cells, [bucket], every=False),
+        _base(relation, cells, [candidates], every=False),
         '"$part" AS MATERIALIZED (SELECT u, c, count(*) AS n FROM "$base" GROUP BY u, c)',
         f'"$heavy" AS (SELECT u, c FROM "$part" WHERE n > {limits.rows})',
         *_picked("u, c, v0", ["v0"], hasher),

@@ -35,13 +35,19 @@ class Candidates:
         out[:] = [float(value) if isinstance(value, Fraction) else value for value in self.values]
         return out
 
-    def number(self) -> str:
-        """Write the number of the nearest candidate, NULL where the row is not counted."""
-        x = render.expression(self.expr)
+    def raw(self) -> str:
+        """Write where a number lies among the candidates, as a DOUBLE, not yet clamped."""
         if self.values is not None:
+            return ""
+        return f"((({render.expression(self.expr)}) - {double(self.low)}) / {double(self.step)})"
+
+    def value(self, raw: str) -> str:
+        """Write the number of the nearest candidate, NULL where the row is not counted."""
+        guard = "TRUE" if self.where is None else render.expression(self.where)
+        if self.values is not None:
+            x = render.expression(self.expr)
             listed = ", ".join(render.expression(Literal(value, self.expr.kind)) for value in self.values)
             # list_position gives 0 (or NULL) for a value that is not listed
-            guard = "" if self.where is None else f" AND {render.expression(self.where)}"
-            return f"CASE WHEN ({x}) IS NOT NULL{guard} THEN nullif(list_position([{listed}], {x}), 0) - 1 END"
-        place = clamped(f"((({x}) - {double(self.low)}) / {double(self.step)})", 0, self.count - 1, "INTEGER")
-        return place if self.where is None else f"CASE WHEN {render.expression(self.where)} THEN {place} END"
+            return f"CASE WHEN ({x}) IS NOT NULL AND {guard} THEN nullif(list_position([{listed}], {x}), 0) - 1 END"
+        place = clamped(raw, 0, self.count - 1, "INTEGER")
+        return place if self.where is None else f"CASE WHEN {guard} THEN {place} END"

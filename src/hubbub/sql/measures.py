@@ -30,7 +30,11 @@ class Rows:
         """The most that a row adds."""
         return 1
 
-    def value(self) -> str:
+    def raw(self) -> str:
+        """Write nothing: there is no number to clamp."""
+        return ""
+
+    def value(self, raw: str) -> str:  # noqa: ARG002
         """Write what a row adds, NULL where nothing."""
         tests = _tests(self.present, self.where)
         return f"CASE WHEN {tests} THEN 1 END" if tests else "1"
@@ -56,7 +60,11 @@ class Units:
         """The most that a unit adds."""
         return 1
 
-    def value(self) -> str:
+    def raw(self) -> str:
+        """Write nothing: there is no number to clamp."""
+        return ""
+
+    def value(self, raw: str) -> str:  # noqa: ARG002
         """Write whether a row counts, NULL where not."""
         return f"CASE WHEN {render.expression(self.where)} THEN 1 END" if self.where is not None else "1"
 
@@ -82,7 +90,11 @@ class Distinct:
         """The most that a unit's value adds."""
         return 1
 
-    def value(self) -> str:
+    def raw(self) -> str:
+        """Write nothing: there is no number to clamp."""
+        return ""
+
+    def value(self, raw: str) -> str:  # noqa: ARG002
         """Write the value that is counted, NULL where none."""
         x = render.expression(self.expr)
         return f"CASE WHEN {_tests((self.expr,), self.where)} THEN {x} END"
@@ -122,12 +134,16 @@ class Total:
     low: int
     high: int
 
-    def value(self) -> str:
-        """Write what a row adds as a BIGINT, NULL where nothing."""
+    def raw(self) -> str:
+        """Write what a row would add as a DOUBLE, not yet clamped."""
         product = " * ".join(term.text() for term in self.terms)
         if self.offset:
             product = f"({product} - {double(self.offset)})"
-        whole = clamped(product if self.step == 1 else _scaled(product, self.step), self.low, self.high)
+        return product if self.step == 1 else _scaled(product, self.step)
+
+    def value(self, raw: str) -> str:
+        """Write what a row adds as a BIGINT, NULL where nothing, from the column that holds the raw number."""
+        whole = clamped(raw, self.low, self.high)
         own = {term.expr for term in self.terms}
         others = _tests(tuple(expr for expr in self.present if expr not in own), self.where)
         return f"CASE WHEN {others} THEN {whole} END" if others else whole
