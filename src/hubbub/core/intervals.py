@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from hubbub.core.reals import Enclosure
 
@@ -45,22 +46,10 @@ class Interval:
             _UP.divide(Decimal(high.numerator), Decimal(high.denominator)),
         )
 
-    @classmethod
-    def exp(cls, x: Fraction) -> "Interval":
-        """Enclose eˣ; below e^-20000 only by zero and that, so that no exponent is slow.
-
-        The argument is enclosed to as many digits more as |x| has, for its error is multiplied by |x|. The decimal
-        module rounds exp correctly (half-even, whatever the context says), so one step to each side encloses it.
-        """
-        if x < _FAR:
-            return cls(_ZERO, cls.exp(_FAR).high)
-        digits = PRECISION + 4 + len(str(abs(int(x))))
-        top, bottom = Decimal(x.numerator), Decimal(x.denominator)
-        low, high = (
-            _context(digits, ROUND_FLOOR).divide(top, bottom),
-            _context(digits, ROUND_CEILING).divide(top, bottom),
-        )
-        return cls(_DOWN.exp(low).next_minus(_DOWN), _UP.exp(high).next_plus(_UP)) if x else ONE
+    @staticmethod
+    def exp(x: Fraction) -> "Interval":
+        """Enclose eˣ; below e^-20000 only by zero and that, so that no exponent is slow."""
+        return _exp(x)
 
     @property
     def enclosure(self) -> Enclosure:
@@ -101,6 +90,23 @@ class Interval:
 
 
 ZERO, ONE = Interval(_ZERO, _ZERO), Interval(_ONE, _ONE)
+
+
+@lru_cache(maxsize=1 << 14)
+def _exp(x: Fraction) -> Interval:
+    """Enclose eˣ.
+
+    The argument is enclosed to as many digits more as |x| has, for its error is multiplied by |x|. The decimal module
+    rounds exp correctly (half-even, whatever the context says), so one step to each side encloses it.
+    """
+    if x == 0:
+        return ONE
+    if x < _FAR:
+        return Interval(_ZERO, _exp(_FAR).high)
+    digits = PRECISION + 4 + len(str(abs(int(x))))
+    top, bottom = Decimal(x.numerator), Decimal(x.denominator)
+    low, high = _context(digits, ROUND_FLOOR).divide(top, bottom), _context(digits, ROUND_CEILING).divide(top, bottom)
+    return Interval(_DOWN.exp(low).next_minus(_DOWN), _UP.exp(high).next_plus(_UP))
 
 
 def total(terms: Iterable[Interval]) -> Interval:
