@@ -300,6 +300,7 @@ def test_an_aggregate_that_is_written_twice_is_asked_once(clinic: Tables) -> Non
         ("CASE WHEN spending > 10 THEN year ELSE 9 END", (1, 2, 3, 4, 5, 9)),
         ("year * 2", (2, 4, 6, 8, 10)),
         ("year - year", (0,)),
+        ("cast(income as integer) % 3", (0, 1, 2)),
         ("coalesce(health, 'none')", ("good", "fair", "poor", "none")),
         ("upper(health)", ("GOOD", "FAIR", "POOR")),
         ("least(greatest(floor(spending), 0), 2)", (0, 1, 2)),

@@ -20,7 +20,7 @@ from hubbub.sql.rules import range_of, values_of_case, whole
 #: No list is longer.
 MOST_VALUES = 1_000_000
 #: Combinations of parts that are computed one by one for a key; beyond, only what bounds tell is known.
-MOST_COMBINATIONS = 20_000
+MOST_COMBINATIONS = 100_000
 #: The same for a column of a sub-query, which may never be a key.
 FEW_COMBINATIONS = 2_000
 

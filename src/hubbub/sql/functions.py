@@ -75,7 +75,7 @@ _ARITHMETIC = (
     Function("div", rules.numbers(), "by zero: NULL; overflow: ±inf", rules.on(ranges.divide)),
     Function("intdiv", rules.takes(INTEGER, INTEGER, gives=INTEGER), "toward zero; by zero: NULL",
              rules.whole_quotient),
-    Function("mod", rules.two_numbers, "dividend's sign; by zero, of ±inf: NULL", rules.on(ranges.remainder)),
+    Function("mod", rules.two_numbers, "dividend's sign; by zero, of ±inf: NULL", rules.remainder),
     Function("neg", rules.one_number, "total", rules.on(ranges.negate), rules.step_of_first),
     Function("abs", rules.one_number, "total", rules.on(ranges.absolute), rules.step_of_first),
     Function("sign", rules.number(), "-1, 0 or 1", rules.fixed(-1, 1)),

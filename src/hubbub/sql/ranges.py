@@ -127,7 +127,7 @@ def absolute(a: Range) -> Range:
 
 def remainder(a: Range, b: Range) -> Range:
     """Bound a remainder: smaller than the divisor, no larger than the dividend, and of the dividend's sign."""
-    sizes = [s for s in (absolute(b).high, absolute(a).high) if s is not None]
+    sizes = [size for size in (absolute(b).high, absolute(a).high) if size is not None]
     size = min(sizes) if sizes else None
     low = Fraction(0) if a.low is not None and a.low >= 0 else None if size is None else -size
     high = Fraction(0) if a.high is not None and a.high <= 0 else size

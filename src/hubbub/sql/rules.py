@@ -235,6 +235,14 @@ def whole_quotient(args: Args) -> Range:
     return ranges.monotone(math.trunc)(ranges.divide(range_of(args[0]), range_of(args[1])))
 
 
+def remainder(args: Args) -> Range:
+    """Bound a remainder; of whole numbers it is at least 1 below the divisor."""
+    dividend, divisor = range_of(args[0]), ranges.absolute(range_of(args[1]))
+    if divisor.high is not None and divisor.high >= 1 and all(whole(arg) for arg in args):
+        divisor = Range(divisor.low, divisor.high - 1)
+    return ranges.remainder(dividend, divisor)
+
+
 def buckets(args: Args) -> Range:
     """Bound the number of a bucket."""
     count = args[3].value if isinstance(args[3], Literal) else None
