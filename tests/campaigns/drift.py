@@ -2,8 +2,8 @@
 
 Prices have up to 30 decimal places or denominators up to 1000. The sum to expect is kept apart, as one integer over the
 common denominator of all of them; the ledger's totals are running sums of fractions, written and read as text. The
-Rényi totals, integers at sixteen orders, are summed apart as well. At the end the ledger is verified, which derives the
-totals a third time from the entries.
+Rényi totals, integers at sixteen orders, are summed apart as well. On the way the ledger is opened anew, which derives
+the totals a third time from the entries.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.drift
 """
@@ -31,6 +31,7 @@ from hubbub.core.loss import ORDERS
 
 DENOMINATOR = 10**30 * math.lcm(*range(1, 1001))
 THREADS = 64
+PARTS = 20
 
 
 def prices(chance: random.Random, count: int) -> list[Fraction]:
@@ -89,19 +90,20 @@ def body(report: Report) -> None:
             dsn = None
             if store == "postgres":
                 dsn = stack.enter_context(stack.enter_context(Server()).database())
-            place = Place(folder, dsn, "1000000")
-            ledger = place.ledger()
-            stack.callback(ledger.close)
-            parts = 20
+            place = Place(folder, dsn, "1000000", alone=True)
             counts = Counter[Fraction]()
-            for part in report.progress(range(parts), f"charges on {store}"):
-                counts += spend(ledger, pool, size // parts, part)
-            wrong += wrong_totals(ledger, counts)
+            for part in report.progress(range(PARTS), f"charges on {store}"):
+                if part % 5 == 0:  # a start derives the totals from the entries, and compares
+                    ledger = stack.enter_context(place.ledger())
+                counts += spend(ledger, pool, size // PARTS, part)
+                if part % 5 == 4:
+                    ledger.close()
             begun = time.perf_counter()
-            sound = ledger.verify().sound
+            ledger = stack.enter_context(place.ledger())
+            report.figure(f"{store}_seconds_to_open_and_verify", round(time.perf_counter() - begun, 2))
+            wrong += wrong_totals(ledger, counts)
             report.figure(f"{store}_spends", counts.total())
-            report.figure(f"{store}_verify_seconds", round(time.perf_counter() - begun, 2))
-            report.target(f"{store}_verified", sound, at_least=1)
+            report.target(f"{store}_verified", ledger.verify().sound, at_least=1)
     report.figure("distinct_prices", len(set(pool)))
     report.target("totals_that_are_not_the_exact_sum", wrong, at_most=0)
 
