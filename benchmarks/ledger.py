@@ -10,6 +10,7 @@ SQLite file belongs to one server, as it does where hubbub serves; PostgreSQL is
 
 import itertools
 import sqlite3
+import statistics
 import tempfile
 import threading
 import time
@@ -27,7 +28,7 @@ from hubbub.accounting.ledger import Ledger, no_step
 from hubbub.accounting.price import price
 from hubbub.accounting.store import Total
 
-BLOCK = 100
+BLOCK = 50
 CLIENTS = 64
 _keys = itertools.count()
 
@@ -74,8 +75,8 @@ def raw_postgres(dsn: str, row: Entry) -> Iterator[Callable[[], None]]:
 
 
 def alternate(one: Callable[[], None], two: Callable[[], None], blocks: int) -> tuple[float, float]:
-    """Run blocks of both in turns; give the seconds a call of each takes."""
-    spent = [0.0, 0.0]
+    """Run blocks of both in turns; give the seconds a call of each takes, in the median block."""
+    spent: list[list[float]] = [[], []]
     for action in (one, two):
         for _ in range(BLOCK):
             action()  # warm
@@ -84,8 +85,8 @@ def alternate(one: Callable[[], None], two: Callable[[], None], blocks: int) -> 
             begun = time.perf_counter()
             for _ in range(BLOCK):
                 action()
-            spent[which] += time.perf_counter() - begun
-    return spent[0] / (blocks * BLOCK), spent[1] / (blocks * BLOCK)
+            spent[which].append(time.perf_counter() - begun)
+    return statistics.median(spent[0]) / BLOCK, statistics.median(spent[1]) / BLOCK
 
 
 def together(ledger: Ledger, clients: int, seconds: float) -> float:
@@ -132,7 +133,7 @@ def grow(place: Place, size: int) -> None:
 
 
 def body(report: Report) -> None:
-    blocks = report.scale(ci=6, full=40)
+    blocks = report.scale(ci=12, full=100)
     rounds = report.scale(ci=3, full=20)
     size = report.scale(ci=20_000, full=1_000_000)
     with Server(on_disk=True) as server:
