@@ -77,6 +77,8 @@ def recorded(base: Path, which: int, *, careless: bool) -> Recording:
     folder.mkdir()
     command = [sys.executable, "-m", "tests.campaigns.lost_writes", str(folder), str(acks), str(which)]
     recording = record([*command, *(["careless"] if careless else [])], folder, acks, base / "trace")
+    if recording.as_left() != {path.name: path.read_bytes() for path in folder.iterdir()}:
+        raise AssertionError("the recording does not lead to the files that the run left")
     shutil.rmtree(base)
     return recording
 

@@ -64,6 +64,11 @@ class Recording:
         """What had left the process before the cut."""
         return [text for moment, text in self.acks if moment <= cut]
 
+    def as_left(self) -> dict[str, bytes]:
+        """Give the files as the run left them, nothing lost: what is on the disk now, if the recording is right."""
+        newest = {name: versions[-1][1] for name, versions in self.names.items()}
+        return {name: _content(inode, self.moments, lambda pending: pending) for name, inode in newest.items() if inode}
+
     def rebuild(self, cut: int, chance: random.Random, into: Path) -> None:
         """Write the folder as a power cut at this moment could leave it."""
         choose = _fashion(chance)
