@@ -85,6 +85,19 @@ def test_a_missing_entry_is_found(kept: "Desk", sequence: int) -> None:
     assert found(kept)
 
 
+def test_an_entry_rewritten_with_its_own_hash_no_longer_leads_to_the_next(kept: "Desk") -> None:
+    store = kept.store()
+    with store.snapshot() as snapshot:
+        (entry,) = [entry for entry in snapshot.entries(Filter()) if entry.sequence == 4]
+    store.close()
+    rest = {name: getattr(entry, name) for name in Entry._fields[3:] if name not in ("previous", "hash")}
+    forged = append(entry.previous, 4, "charge", entry.time, **rest | {"analyst": "eve"})
+    kept.edit(f"UPDATE entries SET analyst = 'eve', hash = {kept.literal(forged.hash)} WHERE sequence = 4")
+    assert [problem.text for problem in verification(kept).problems] == [
+        "entry 5 was changed, or does not follow the one before it"
+    ]
+
+
 def test_entries_in_another_order_are_found(kept: "Desk") -> None:
     kept.edit(
         "UPDATE entries SET sequence = 99 WHERE sequence = 2", "UPDATE entries SET sequence = 2 WHERE sequence = 4",
