@@ -20,9 +20,10 @@ from tests.campaigns.rig.worlds import apart
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
+from hubbub.sql.allot import reach
 from hubbub.sql.bind import bind
 from hubbub.sql.measures import sensitivity
-from hubbub.sql.plan import Plan, plan, reach
+from hubbub.sql.plan import Plan, plan
 
 WORDS = ("North", "Ça", "Ca\u0327", "", "\u200b", "🙂", "O'Brien")
 REALS: tuple[float | None, ...] = (

@@ -12,7 +12,7 @@ from tests.campaigns.rig.worlds import AGE, COST, FLAG, REGION, connect, fill, q
 
 from hubbub.core.schema import Kind, Unit
 from hubbub.noise.source import system
-from hubbub.sql import finish as module
+from hubbub.sql import estimates as module
 from hubbub.sql.expressions import Call, Col, Facts, Literal
 from hubbub.sql.finish import Answer, declared, exact, finish, present
 from hubbub.sql.noised import Noise

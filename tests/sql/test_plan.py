@@ -28,9 +28,10 @@ from hubbub.core.schema import Kind, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError, ParameterError, QueryError
 from hubbub.noise.source import system
+from hubbub.sql.allot import factor
 from hubbub.sql.expressions import Call, Col, Facts, Literal
 from hubbub.sql.finish import exact, finish
-from hubbub.sql.plan import Plan, factor, plan
+from hubbub.sql.plan import Plan, plan
 from hubbub.sql.query import Aggregate, Key, Order, Query
 from hubbub.sql.relations import Filter
 from hubbub.sql.split import concentrated, portions, shares

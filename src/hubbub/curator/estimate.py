@@ -4,8 +4,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from hubbub.core.numbers import brief
+from hubbub.sql.allot import Expected
 from hubbub.sql.expressions import Call, Col, Expr
-from hubbub.sql.plan import Expected, Plan
+from hubbub.sql.plan import Plan
 
 
 @dataclass(frozen=True)

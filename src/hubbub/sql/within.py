@@ -5,7 +5,8 @@ from fractions import Fraction
 
 from hubbub.core import numbers
 from hubbub.errors import ParameterError, QueryError
-from hubbub.sql.plan import Expected, plan
+from hubbub.sql.allot import Expected
+from hubbub.sql.plan import plan
 from hubbub.sql.query import Query
 
 #: The ε that are tried: three significant digits.
