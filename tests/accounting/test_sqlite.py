@@ -108,6 +108,14 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     assert path.read_bytes() == b"once upon a time " * 1000
 
 
+def test_damage_that_is_no_text_is_refused(desk: "Desk") -> None:
+    desk.open().close()
+    content = desk.database.read_bytes()
+    assert b"INTEGER PRIMARY KEY, kind" in content
+    desk.database.write_bytes(content.replace(b"INTEGER PRIMARY KEY, kind", b"INTEGER PRKLQ\xd2Y KEY, kind"))
+    refused(desk.open, "HB306")
+
+
 def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite"
     with closing(sqlite3.connect(path)) as other:

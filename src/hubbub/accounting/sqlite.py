@@ -69,6 +69,11 @@ class SqliteStore:
         except sqlite3.Error as error:
             self.close()
             self._translate(error)
+        except UnicodeDecodeError as error:  # SQLite's own message quotes the damage
+            self.close()
+            self._fail(
+                "HB306", "the file is damaged", "Restore it as it was, or accept the loss: hubbub admin forfeit.", error
+            )
         except LedgerError:
             self.close()
             raise
@@ -224,7 +229,7 @@ class SqliteStore:
             connection.execute("PRAGMA cache_size = -16000")
             if self._read_only:
                 connection.execute("PRAGMA query_only = ON")
-        except sqlite3.Error:
+        except (sqlite3.Error, UnicodeDecodeError):
             connection.close()
             raise
         return connection
