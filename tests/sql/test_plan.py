@@ -369,6 +369,15 @@ def test_a_tiny_epsilon_is_refused_where_its_noise_is_beyond_use() -> None:
         of(asked, Fraction(1, 10**6))
 
 
+@pytest.mark.parametrize("epsilon", [Fraction(1, 10), ONE, Fraction(10**6)])
+def test_wide_bounds_on_units_still_fit_the_samplers(epsilon: Fraction) -> None:
+    unit = Unit("patient", groups=1000, rows=10_000)
+    region = Key("a", Col("age", Kind.INTEGER, Facts(values=tuple(range(2000)))))
+    aggregates = [Aggregate("s", "sum", (COST,)), Aggregate("v", "var_pop", (COST,))]
+    made = of(query(visits(unit, Relation.REPLACE), aggregates, keys=[region]), epsilon, Fraction(1, 10**6))
+    assert price(made.event).pure is None or price(made.event).pure <= epsilon  # type: ignore[operator]
+
+
 def test_the_derivation_follows_the_query_operator_by_operator() -> None:
     asked = query(
         visits(Unit("patient", groups=2, rows=3)), [COUNT, Aggregate("a", "avg", (COST,))], keys=[Key("r", REGION)]

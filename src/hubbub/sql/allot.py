@@ -144,7 +144,7 @@ def _grid(reaches: Sequence[Reach], budget: Fraction, kind: Noise, aggregates: i
         most = Fraction(int(float(numbers.SCALE_MAX) * sqrt(2 * least))) / touched
     if not most >= 1:
         raise QueryError("HB557", "at this ε the noise would be beyond every use.", "Raise ε, or tighten the bounds.")
-    return Grid(min(FINEST, int(most)))
+    return Grid(min(FINEST, int(most), max(1, numbers.SENSITIVITY_MAX // touched)))
 
 
 def _errors(
