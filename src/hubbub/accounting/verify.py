@@ -227,10 +227,8 @@ def _walk(snapshot: Snapshot, found: _Pass, watched: int) -> bool:
 def _charge(entry: Entry, found: _Pass) -> None:
     """Take in a charge."""
     found.is_charge.append(1)
-    sums, alike = (
-        found.sums(entry.sequence),
-        (entry.config, entry.analyst, entry.dataset, entry.time // DAY, entry.facts),
-    )
+    sums = found.sums(entry.sequence)
+    alike = (entry.config, entry.analyst, entry.dataset, entry.time // DAY, entry.facts)
     sums.charged[alike] += 1
     sums.newest[alike] = entry.sequence
     found.keys.add(hash((entry.analyst, entry.key)))
