@@ -69,7 +69,7 @@ def command(options: Namespace, console: Console) -> int:
     if options.into is not None:
         return _into(Path(options.into), console)
     with TemporaryDirectory(prefix="hubbub-demo-") as folder:
-        _copy(Path(folder))
+        lay_out(Path(folder))
         with open_session(Path(folder) / "hubbub.yaml") as session:
             _tour(session, console)
             if not options.once and sys.stdin.isatty() and sys.stdout.isatty():
@@ -138,12 +138,13 @@ def _into(folder: Path, console: Console) -> int:
     for name in FILES:
         if (folder / name).exists():
             raise ParameterError("HB137", f"{folder / name} exists.", "Choose another folder.")
-    _copy(folder)
+    lay_out(folder)
     console.print(f"{' and '.join(FILES)} are in {escape(str(folder))}. {_TRY}")
     return 0
 
 
-def _copy(folder: Path) -> None:
+def lay_out(folder: Path) -> None:
+    """Copy the demo's data and its hubbub.yaml into a folder."""
     for name in FILES:
         shutil.copyfile(HERE / name, folder / name)
 
