@@ -23,6 +23,7 @@ import pytest
 
 MEMORY = Path("/dev/shm")
 
+_PREFIX = "hubbub-pg-"
 _numbers = itertools.count(1)
 
 
@@ -37,12 +38,22 @@ def programs() -> Path:
     return Path(on_path).resolve().parent
 
 
+def _sweep(base: Path) -> None:
+    """Remove what was left behind, more than an hour ago, by processes that were killed."""
+    for home in base.glob(f"{_PREFIX}*-*"):
+        owner = home.name.removeprefix(_PREFIX).split("-")[0]
+        if not Path("/proc", owner).exists() and time.time() - home.stat().st_mtime > 3600:
+            shutil.rmtree(home, ignore_errors=True)
+
+
 class Server:
     """One PostgreSQL cluster in a temporary folder."""
 
     def __init__(self, *, on_disk: bool = False, **settings: str) -> None:
         roomy = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2**31
-        self.home = Path(tempfile.mkdtemp(prefix="hubbub-pg-", dir=MEMORY if roomy and not on_disk else None))
+        base = MEMORY if roomy and not on_disk else Path(tempfile.gettempdir())
+        _sweep(base)
+        self.home = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=base))
         self._data = self.home / "data"
         self._settings = {"max_connections": "200", "shared_buffers": "64MB"} | settings
         self._process: subprocess.Popen[bytes] | None = None
