@@ -257,6 +257,15 @@ def test_an_estimate_touches_no_data_and_costs_nothing(session: Session, clinic:
     assert charges(clinic) == []
 
 
+def test_an_estimate_shows_the_engine_s_text_without_the_salt(session: Session) -> None:
+    texts = session.estimate("SELECT AVG(cost) FROM visits", epsilon="0.1").sql
+    salt = session._curator._salt
+    assert salt
+    assert texts
+    assert not any(salt in text for text in texts)
+    assert any("'…'" in text for text in texts)
+
+
 def test_an_estimate_says_whether_it_would_be_admitted(opened: Opener) -> None:
     ben = opened("ben")
     assert not ben.estimate(COUNT, epsilon="2").admitted

@@ -41,6 +41,9 @@ from hubbub.sql.within import solve
 
 _log = logging.getLogger("hubbub.curator")
 
+#: Stands for the salt in a text that is shown: who knew which rows of a unit are kept could place a row among them.
+_UNSALTED = "…"
+
 
 class Curator:
     """Answers every analyst of one hubbub.yaml. Safe to use from many threads."""
@@ -71,7 +74,7 @@ class Curator:
         Tested   tests/curator/test_path.py::test_the_charge_is_durable_before_the_engine_runs
                  tests/curator/test_path.py::test_every_failure_after_the_charge_is_one_constant
         """
-        planned = self._plan(analyst, question)
+        planned = self._plan(analyst, question, salt=self._salt)
         text = question.text()
         charges, versions = self._charge(analyst, planned, text, key)
         stored = charges[0].release
@@ -85,7 +88,7 @@ class Curator:
 
     def estimate(self, analyst: str, question: Question) -> Estimate:
         """Say what a question would cost and how exact its answer would be; free, and without a look at the data."""
-        planned = self._plan(analyst, question)
+        planned = self._plan(analyst, question, salt=_UNSALTED)
         views = [self._overview(analyst, table.name) for table in _private(planned)]
         loss = price(planned.event)
         admitted = all(admits(s.cap.budget, s.total, loss) for view in views for s in view.caps)
@@ -120,7 +123,7 @@ class Curator:
     ) -> None:
         self.close()
 
-    def _plan(self, analyst: str, question: Question) -> Plan:
+    def _plan(self, analyst: str, question: Question, *, salt: str) -> Plan:
         """Bind and price a question: pure, whatever it ends in."""
         mine = {name: self.tables[name] for name in self.datasets(analyst)}
         query = bind(question.sql, tables=mine, parameters=question.parameters, dialect=question.dialect)
@@ -129,7 +132,7 @@ class Curator:
             epsilon = solve(query, within=question.within or 0, delta=delta, **question.shape(query))
         else:
             epsilon = question.price()
-        return plan(query, epsilon=epsilon, delta=delta, salt=self._salt, **question.shape(query))
+        return plan(query, epsilon=epsilon, delta=delta, salt=salt, **question.shape(query))
 
     def _delta(self, analyst: str, query: Query, question: Question) -> Fraction:
         """Give the δ that a plan may use: that of the caps, unless the question says less."""
@@ -143,7 +146,7 @@ class Curator:
         for factor, place in ((Fraction(1, 4), 0), (Fraction(4), 2)):
             epsilon, delta = planned.epsilon * factor, self._delta(analyst, query, question)
             with suppress(QueryError, ParameterError):
-                other = plan(query, epsilon=epsilon, delta=delta, salt=self._salt, **question.shape(query))
+                other = plan(query, epsilon=epsilon, delta=delta, salt=_UNSALTED, **question.shape(query))
                 found.insert(place, other)
         return found
 
