@@ -186,7 +186,7 @@ EVENTS = [
 def test_a_balance_decides_as_the_filters_do_on_the_sum(
     losses: list[Price], delta: Fraction, epsilon: Fraction
 ) -> None:
-    budget, balance, total = Budget(epsilon, delta), Balance(ZERO), ZERO
+    budget, balance, total = Budget(epsilon, delta), Balance("cap", ZERO), ZERO
     for number, loss in enumerate(losses):
         admitted = admits(budget, total, loss)
         assert balance.admits(budget, loss) is admitted

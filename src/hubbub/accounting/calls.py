@@ -111,11 +111,10 @@ def _checked(request: Request, facts: str) -> bytes:
         raise ParameterError(
             "HB123", f"a key has 1 to {_KEY_LENGTH} characters, and a query at most {_QUERY_LENGTH}.", "Shorten it."
         )
-    texts = f"{request.version}{request.query}{request.key}"
+    if "\0" in request.query or "\0" in request.key or "\0" in request.version:
+        raise ParameterError("HB123", "the request contains a NUL character.", "Leave it out.")
     try:
-        texts.encode()
+        (request.version + request.key).encode()
+        return request_hash(request.dataset, facts, request.query)
     except UnicodeEncodeError as error:
         raise ParameterError("HB123", "the request is not text that can be written down.", "Send UTF-8.") from error
-    if "\0" in texts:
-        raise ParameterError("HB123", "the request contains a NUL character.", "Leave it out.")
-    return request_hash(request.dataset, facts, request.query)

@@ -1,26 +1,22 @@
 """Deciding: what becomes of each call of a group, in order, on the totals as they are under the writer's lock."""
 
 from hashlib import sha256
-from operator import itemgetter
 
 from hubbub.accounting.calls import Charge, Charging, Noting, Recording, Request
 from hubbub.accounting.chain import Entry, append, canonical
-from hubbub.accounting.price import ZERO
-from hubbub.accounting.store import Found, Head, Total
+from hubbub.accounting.store import Found, Head
 from hubbub.accounting.totals import Totals
 from hubbub.errors import LedgerError, ParameterError
 
 #: Microseconds by which a clock may step back (time servers do that); further back, no charge is made.
 TOLERANCE = 300_000_000
 
-_label = itemgetter(0)
-
 
 class Turn:
     """One transaction in the making."""
 
     __slots__ = (
-        "_behind", "_changed", "_fresh", "_totals", "config", "entries", "hash", "releases", "sequence", "time",
+        "_behind", "_fresh", "_totals", "config", "entries", "hash", "releases", "sequence", "time",
     )  # fmt: skip
 
     def __init__(self, head: Head, clock: int, totals: Totals) -> None:
@@ -31,7 +27,6 @@ class Turn:
         self.time = max(clock, head.time)
         self.entries: list[Entry] = []
         self.releases: dict[int, bytes] = {}
-        self._changed: set[str] = set()
         self._behind = head.time - clock
         self._totals = totals
         self._fresh: dict[tuple[str, str], Entry] = {}
@@ -52,15 +47,10 @@ class Turn:
             return
         request, loss = call.request, call.price
         caps = self._totals.caps(request.analyst, request.dataset, self.time)
-        balances = self._totals.load(map(_label, caps.lasting))
-        refusing = caps.refuse_alone(loss)
+        refusing = caps.refusing(loss)
         if refusing is not None:
-            call.refusal = (refusing, ZERO, caps.with_totals(balances))
+            call.refusal = (*refusing, caps.all())
             return
-        for label, cap in caps.lasting:
-            if not balances[label].admits(cap.budget, loss):
-                call.refusal = (cap, balances[label].total(), caps.with_totals(balances))
-                return
         entry = append(
             self.hash, self.sequence + 1, "charge", self.time, config=self.config, facts=call.facts,
             analyst=request.analyst, dataset=request.dataset, version=request.version, query=request.query,
@@ -68,9 +58,10 @@ class Turn:
         )  # fmt: skip
         self._add(entry)
         self._fresh[call.key] = entry
-        for label, _ in caps.lasting:
-            balances[label].add(loss, entry.sequence)
-            self._changed.add(label)
+        ahead = self._totals.ahead
+        for _, balance in caps.lasting:
+            balance.add(loss, entry.sequence)
+            ahead[balance.label] = balance
         call.outcome = Charge(entry)
 
     def record(self, call: Recording, found: Found | None) -> None:
@@ -107,14 +98,9 @@ class Turn:
         if call.kind == "forfeit":
             self.time = clock  # the one entry that may turn the clock back: the owner has looked at it
         self._add(append(self.hash, self.sequence + 1, call.kind, self.time, config=config, facts=call.facts))
-        balances = self._totals.load(call.losses)
-        for label, loss in call.losses.items():
-            balances[label].add(loss, self.sequence)
-            self._changed.add(label)
-
-    def totals(self) -> dict[str, Total]:
-        """Give the totals that are to be stored now."""
-        return self._totals.carry(self._changed, self.sequence)
+        for balance in self._totals.load(call.losses):
+            balance.add(call.losses[balance.label], self.sequence)
+            self._totals.ahead[balance.label] = balance
 
     def _add(self, entry: Entry) -> None:
         self.entries.append(entry)

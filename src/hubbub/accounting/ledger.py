@@ -200,7 +200,7 @@ class Ledger:
         if not turn.entries:
             self._store.rollback()
             return
-        self._store.commit(turn.entries, turn.totals(), turn.releases, self._on_step)
+        self._store.commit(turn.entries, self._totals.carry(turn.sequence), turn.releases, self._on_step)
         self._on_step("committed")
         self._head = Head(turn.sequence, turn.hash, turn.time, turn.config)
         # after the commit, never before: an anchor ahead of the database would lock an honest owner out

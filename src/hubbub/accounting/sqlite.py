@@ -21,11 +21,8 @@ from hubbub.accounting.sqlite_snapshot import FIELDS, HEAD, SqliteSnapshot
 from hubbub.accounting.store import LAG, Found, Head, OnStep, Total
 from hubbub.errors import LedgerError
 
-_RECALL = (
-    f"SELECT {', '.join(f'entries.{name}' for name in Entry._fields)}, releases.body FROM keys "  # noqa: S608
-    "JOIN entries ON entries.sequence = keys.charge LEFT JOIN releases ON releases.charge = keys.charge "
-    "WHERE keys.key = ? AND keys.analyst = ?"
-)
+_CHARGE = "SELECT charge FROM keys WHERE key = ? AND analyst = ?"
+_ENTRY = f"SELECT {FIELDS} FROM entries WHERE sequence = ?"  # noqa: S608
 _RELEASE = "SELECT body FROM releases WHERE charge = ?"
 _TOTAL = "SELECT spent FROM totals WHERE cap = ?"
 _ADD_ENTRY = f"INSERT INTO entries ({FIELDS}) VALUES ({', '.join('?' * len(Entry._fields))})"  # noqa: S608
@@ -93,7 +90,7 @@ class SqliteStore:
         try:
             self._patiently("BEGIN IMMEDIATE")
             if self._head is not None:
-                return self._head  # ours alone, and looked at when totals were stored
+                return self._head  # nobody else writes
             row = self._writer.execute(HEAD).fetchone()
         except sqlite3.Error as error:
             self._translate(error)
@@ -104,18 +101,16 @@ class SqliteStore:
         found = {}
         try:
             for pair in keys:
-                recent = self._recent.get(pair)
-                if recent is not None:
-                    body = self._writer.execute(_RELEASE, (recent.sequence,)).fetchone()
-                    found[pair] = Found(recent, None if body is None else body[0])
-                    continue
-                row = self._writer.execute(_RECALL, (pair[1], pair[0])).fetchone()
-                if row is not None:
-                    entry = found[pair] = Found(Entry(*row[:-1]), row[-1])
-                    if (entry.entry.analyst, entry.entry.key) != pair:
-                        self._fail(
-                            "HB306", "its keys are not those of its charges", "Restart: that says what is wrong."
-                        )
+                entry = self._recent.get(pair)
+                if entry is None:
+                    row = self._writer.execute(_CHARGE, (pair[1], pair[0])).fetchone()
+                    if row is None:
+                        continue  # as nearly always
+                    entry = Entry._make(self._writer.execute(_ENTRY, row).fetchone() or [""] * len(Entry._fields))
+                    if (entry.analyst, entry.key) != pair:
+                        self._fail("HB306", "its keys are not those of its charges", "Restart: it says what is wrong.")
+                body = self._writer.execute(_RELEASE, (entry.sequence,)).fetchone()
+                found[pair] = Found(entry, None if body is None else body[0])
         except sqlite3.Error as error:
             self._translate(error)
         return found
@@ -137,7 +132,6 @@ class SqliteStore:
     ) -> None:
         """Write all of it in the transaction that `begin` opened, and return when the disk has it."""
         writer = self._writer
-        charges = [entry for entry in entries if entry.kind == "charge"]
         carries = bool(totals) or not self.lag
         try:
             writer.executemany(_ADD_ENTRY, entries)
@@ -146,7 +140,7 @@ class SqliteStore:
                 writer.executemany(_ADD_RELEASE, releases.items())
                 on_step("releases")
             if carries:
-                due = (*self._recent.values(), *charges)
+                due = [*self._recent.values(), *(entry for entry in entries if entry.kind == "charge")]
                 writer.executemany(_ADD_KEY, [(entry.key, entry.analyst, entry.sequence) for entry in due])
                 writer.executemany(_SET_TOTAL, [(cap, *total) for cap, total in totals.items()])
             on_step("totals")
@@ -158,9 +152,10 @@ class SqliteStore:
             self._recent.clear()
             self._head = None
         else:
-            self._recent.update(((entry.analyst, entry.key), entry) for entry in charges)
-            last = entries[-1]
-            self._head = Head(last.sequence, last.hash, last.time, last.config)
+            for entry in entries:
+                if entry.kind == "charge":
+                    self._recent[entry.analyst, entry.key] = entry
+            self._head = Head(entry.sequence, entry.hash, entry.time, entry.config)
 
     def rollback(self) -> None:
         """End the transaction that `begin` opened, if it is still open."""

@@ -47,17 +47,17 @@ class Turns(Generic[C]):
                 gate.acquire()
                 self._line.append(call)
             else:
-                self._leading = True
+                self._leading = True  # and the line is empty, or somebody would lead
                 gate = None
+        group = [call]
         if gate is not None:
             gate.acquire()
             if call.served:
                 return
+            with self._mutex:
+                while self._line and len(group) < LARGEST:
+                    group.append(self._line.popleft())
         # from here this thread leads: nobody else serves until it hands over
-        group = [call]
-        with self._mutex:
-            while self._line and len(group) < LARGEST:
-                group.append(self._line.popleft())
         try:
             self._serve(group)
         finally:
