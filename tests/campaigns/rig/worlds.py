@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import numpy as np
@@ -87,7 +87,7 @@ def fill(connection: duckdb.DuckDBPyConnection, rows: Iterable[Row]) -> None:
 
 def run(connection: duckdb.DuckDBPyConnection, plan: Plan) -> Tables:
     """Run every statement of a plan."""
-    return {each.name: connection.execute(each.sql).fetchnumpy() for each in plan.statements}
+    return {each.name: cast(Any, connection.execute(each.sql).fetchnumpy()) for each in plan.statements}
 
 
 def integers(connection: duckdb.DuckDBPyConnection, plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
