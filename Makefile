@@ -66,7 +66,7 @@ bench: $(VENV)/.dev ## every benchmark, beside its peers (HUBBUB_CAMPAIGN=full f
 	@for script in benchmarks/*.py; do name=$$(basename $$script .py); echo "bench: $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 lock: ## pin anew what pyproject.toml asks for (needs uv)
-	uv pip compile pyproject.toml requirements/build.in --extra server --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/run.lock
+	uv pip compile pyproject.toml requirements/build.in --extra server --extra postgres --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/run.lock
 	uv pip compile pyproject.toml --group dev -c requirements/run.lock --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/dev.lock
 
 clean:
