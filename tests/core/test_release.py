@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import subprocess
+import sys
+from dataclasses import replace
 from datetime import date, datetime
 from fractions import Fraction
 
@@ -98,16 +101,85 @@ def test_plot_draws_the_first_noisy_column_or_the_one_named(release: Release) ->
     pyplot.close("all")
 
 
-def test_a_library_that_is_missing_is_named(release: Release, monkeypatch: pytest.MonkeyPatch) -> None:
-    import importlib
+@pytest.fixture
+def every_kind() -> Release:
+    """All kinds, each with a NULL; a real column that begins with a whole number; the first and last of dates."""
+    return Release(
+        outputs=(
+            Output("t", "text", ["Ça", None, ""]),
+            Output("b", "boolean", [True, None, False]),
+            Output("d", "date", [date(1, 1, 1), None, date(9999, 12, 31)]),
+            Output("s", "timestamp", [datetime(1, 1, 1, 2, 3), None, datetime(9999, 12, 31, 23, 59, 59, 999999)]),
+            Output("k", "integer", [2**61 + 1, None, -3]),
+            Output("x", "real", [1, None, 2.5], [0.0, None, 2.0], [2.0, None, None]),
+        ),
+        ratio=[0.5, None, None],
+        epsilon=Fraction(1, 10),
+        delta=Fraction(0),
+        receipt={"receipt": 1, "data": [{"dataset": "visits"}]},
+    )
 
-    def missing(name: str) -> None:
-        raise ImportError(name)
 
-    monkeypatch.setattr(importlib, "import_module", missing)
-    for convert in (release.to_pandas, release.to_polars, release.plot):
-        with pytest.raises(ParameterError, match="not installed"):
-            convert()
+def _without_rows(release: Release) -> Release:
+    return replace(release, outputs=tuple(Output(each.name, each.kind, []) for each in release.outputs), ratio=[])
+
+
+def _only_nulls(release: Release) -> Release:
+    return replace(release, outputs=tuple(Output(each.name, each.kind, [None]) for each in release.outputs), ratio=[1])
+
+
+def test_a_pandas_frame_has_every_kind_and_the_receipt(every_kind: Release) -> None:
+    frame = every_kind.to_pandas()
+    kinds = {
+        "t": "str", "b": "boolean", "d": "datetime64[us]", "s": "datetime64[us]", "k": "Int64", "x": "float64",
+    }  # fmt: skip
+    assert frame.dtypes.astype(str).to_dict() == kinds
+    assert frame.attrs == {"hubbub": every_kind.receipt}
+    assert frame.isna().to_numpy().tolist() == [[False] * 6, [True] * 6, [False] * 6]
+    assert (frame["k"][0], frame["x"][0], frame["t"][0], bool(frame["b"][2])) == (2**61 + 1, 1.0, "Ça", False)
+    assert frame["d"].dropna().dt.date.tolist() == [date(1, 1, 1), date(9999, 12, 31)]
+    assert frame["s"].dropna().dt.to_pydatetime().tolist() == [every_kind.rows[0][3], every_kind.rows[2][3]]
+
+
+def test_a_polars_frame_has_every_kind_and_the_same_rows(every_kind: Release) -> None:
+    import polars
+
+    frame = every_kind.to_polars()
+    assert dict(frame.schema) == {
+        "t": polars.String(), "b": polars.Boolean(), "d": polars.Date(), "s": polars.Datetime("us"),
+        "k": polars.Int64(), "x": polars.Float64(),
+    }  # fmt: skip
+    assert frame.rows() == every_kind.rows
+
+
+def test_types_of_frames_do_not_depend_on_the_values(every_kind: Release) -> None:
+    for few in (_without_rows(every_kind), _only_nulls(every_kind)):
+        assert few.to_pandas().dtypes.to_dict() == every_kind.to_pandas().dtypes.to_dict()
+        assert few.to_polars().schema == every_kind.to_polars().schema
+        assert len(few.to_pandas()) == len(few.to_polars()) == len(few.ratio)
+
+
+@pytest.mark.parametrize(
+    ("package", "method"), [("pandas", "to_pandas"), ("polars", "to_polars"), ("matplotlib", "plot")]
+)
+def test_a_library_that_is_missing_is_named(package: str, method: str) -> None:
+    """In a process where the import fails; everything else of a release works there."""
+    script = f"""
+import sys
+sys.modules[{package!r}] = None
+from fractions import Fraction
+from hubbub.core.release import Output, Release
+from hubbub.errors import ParameterError
+release = Release((Output("n", "integer", [3], [1.0], [5.0]),), [0.5], Fraction(1), Fraction(0), {{}})
+assert release.rows == [(3,)] and "3 ±2" in repr(release) and release.to_csv()
+try:
+    release.{method}()
+except ParameterError as error:
+    assert error.code == "HB130", error.code
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert f"{package} is not installed" in done.stdout
 
 
 def test_the_stored_form_is_plain_json(release: Release) -> None:

@@ -117,3 +117,22 @@ def test_the_ledger_can_be_elsewhere(clinic: Path, tmp_path_factory: pytest.Temp
     assert (elsewhere / "l.db").exists()
     assert (elsewhere / "far" / "anchor").exists()
     assert not (clinic / "hubbub-ledger").exists()
+
+
+def test_kinds_of_columns_and_frames_of_a_real_answer(session: Session) -> None:
+    """Keys of grouping sets with their NULL, a key that is 0, 0.5 or 1, truth values and numbers."""
+    release = session.query(
+        "SELECT region, age / 100 > 0.5 AS old, round(cost / 500, 0) / 2 AS halves, count(*) AS n, avg(cost) AS mean,"
+        " count(*) > 10 AS many FROM visits GROUP BY GROUPING SETS ((region), (old), (halves), ())",
+        epsilon=1,
+    )
+    kinds = {each.name: each.kind for each in release.outputs}
+    assert kinds == {
+        "region": "text", "old": "boolean", "halves": "real", "n": "integer", "mean": "real", "many": "boolean",
+    }  # fmt: skip
+    assert [row[2] for row in release.rows if row[2] is not None] == [0.0, 0.5, 1.0]
+    pandas, polars = release.to_pandas(), release.to_polars()
+    assert polars.rows() == release.rows
+    assert pandas["n"].tolist() == polars["n"].to_list()
+    assert pandas["region"].isna().sum() == polars["region"].null_count() == len(release.rows) - 3
+    assert pandas.attrs["hubbub"]["answer"] == release.receipt["answer"]

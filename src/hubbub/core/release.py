@@ -22,6 +22,11 @@ Ends = tuple[float | None, float | None]
 
 _FOUR = Context(prec=4, rounding=ROUND_FLOOR)
 _DATED = ("date", "timestamp")
+#: Types that know NULL; microseconds reach from year 1 to year 9999.
+_PANDAS = {
+    "boolean": "boolean", "integer": "Int64", "real": "float64", "text": "str",
+    "date": "datetime64[us]", "timestamp": "datetime64[us]",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +108,24 @@ class Release:
         return file.getvalue()
 
     def to_pandas(self) -> Any:
-        """Give a pandas DataFrame; the receipt is in its `attrs`."""
-        frame = _library("pandas").DataFrame({output.name: list(output.values) for output in self.outputs})
+        """Give a pandas DataFrame; the receipt is in its `attrs`. Types follow from the columns' kinds alone."""
+        pandas = _library("pandas")
+        frame = pandas.DataFrame(
+            {each.name: pandas.Series(list(each.values), dtype=_PANDAS[each.kind]) for each in self.outputs}
+        )
         frame.attrs["hubbub"] = dict(self.receipt)
         return frame
 
     def to_polars(self) -> Any:
-        """Give a polars DataFrame."""
-        return _library("polars").DataFrame({output.name: list(output.values) for output in self.outputs})
+        """Give a polars DataFrame. Types follow from the columns' kinds alone."""
+        polars = _library("polars")
+        kinds = {
+            "boolean": polars.Boolean, "integer": polars.Int64, "real": polars.Float64, "text": polars.String,
+            "date": polars.Date, "timestamp": polars.Datetime("us"),
+        }  # fmt: skip
+        return polars.DataFrame(
+            {each.name: polars.Series(list(each.values), dtype=kinds[each.kind]) for each in self.outputs}
+        )
 
     def plot(self, column: str | None = None) -> "Axes":
         """Draw one column (the first noisy one) with its intervals, a mark for each row."""

@@ -169,8 +169,11 @@ def _cells(values: NDArray[Any]) -> tuple[str, list[Cell]]:
                 plain = values.tolist()
             return ("date" if values.dtype == np.dtype("datetime64[D]") else "timestamp"), plain
     cells = values.tolist()
+    if any(isinstance(cell, float) for cell in cells):
+        # a declared list such as 0, 0.5, 1 has whole numbers among others
+        return "real", [None if cell is None else float(cell) for cell in cells]
     first = next((cell for cell in cells if cell is not None), "")
     kinds: tuple[tuple[type, str], ...] = (
-        (bool, "boolean"), (int, "integer"), (float, "real"), (datetime, "timestamp"), (date, "date"),
+        (bool, "boolean"), (int, "integer"), (datetime, "timestamp"), (date, "date"),
     )  # fmt: skip
     return next((name for cls, name in kinds if isinstance(first, cls)), "text"), cells
