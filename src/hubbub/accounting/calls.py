@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from hubbub.accounting.chain import Entry, Kind, Mark, facts_text, request_hash
-from hubbub.accounting.policy import Cap
+from hubbub.accounting.policy import Cap, Policy
 from hubbub.accounting.price import Price, price
 from hubbub.accounting.refusal import Spent
 from hubbub.accounting.store import Total
@@ -74,18 +74,30 @@ class Recording(Call):
         self.outcome = b""
 
 
+class Recalling(Call):
+    """A look at the charge that a key belongs to, in the order of all other calls."""
+
+    __slots__ = ("key", "outcome")
+
+    def __init__(self, analyst: str, key: str) -> None:
+        super().__init__()
+        self.key = (analyst, key)
+        self.outcome: Charge | None = None
+
+
 class Noting(Call):
     """A policy or a forfeit: an entry without a request, and what it adds to the totals.
 
     The first one of a process also stores the totals that a crash left `ahead` of the stored ones, as the verification
-    of the ledger `at` this mark found them; `outdated` says that the ledger has gone on since.
+    of the ledger `at` this mark found them; `outdated` says that the ledger has gone on since. `policy` is one that
+    calls are decided under from here on.
     """
 
-    __slots__ = ("ahead", "at", "facts", "kind", "losses", "outdated")
+    __slots__ = ("ahead", "at", "facts", "kind", "losses", "outdated", "policy")
 
     def __init__(
         self, kind: Kind, facts: str, losses: Mapping[str, Price] | None = None, *, at: Mark | None = None,
-        ahead: Mapping[str, Total] | None = None,
+        ahead: Mapping[str, Total] | None = None, policy: Policy | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
         self.kind: Kind = kind
@@ -94,9 +106,10 @@ class Noting(Call):
         self.at = at
         self.ahead = ahead or {}
         self.outdated = False
+        self.policy = policy
 
 
-AnyCall = Charging | Recording | Noting
+AnyCall = Charging | Recording | Recalling | Noting
 
 
 @lru_cache(maxsize=65536)

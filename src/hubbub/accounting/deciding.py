@@ -46,7 +46,11 @@ class Turn:
         if call.error is not None:
             return
         request, loss = call.request, call.price
-        caps = self._totals.caps(request.analyst, request.dataset, self.time)
+        try:
+            caps = self._totals.caps(request.analyst, request.dataset, self.time)
+        except ParameterError as error:  # the policy was changed while this call was in line, and no longer knows them
+            call.error = error
+            return
         refusing = caps.refusing(loss)
         if refusing is not None:
             call.refusal = (*refusing, caps.all())
@@ -86,6 +90,8 @@ class Turn:
 
     def note(self, call: Noting, clock: int) -> None:
         """Add a policy, where it is not the one in force, or a forfeit."""
+        if call.policy is not None:
+            self._totals.govern(call.policy)
         config = self._totals.policy.hash
         if call.ahead:
             call.outdated = call.at is None or (self.sequence, self.hash) != (call.at.sequence, call.at.hash)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 from hubbub.accounting.anchor import Anchor
-from hubbub.accounting.calls import AnyCall, Charge, Charging, Noting, Recording, Request
+from hubbub.accounting.calls import AnyCall, Charge, Charging, Noting, Recalling, Recording, Request
 from hubbub.accounting.chain import Mark
 from hubbub.accounting.deciding import Turn
 from hubbub.accounting.policy import Policy
@@ -39,7 +39,6 @@ class Ledger:
 
     def __init__(self, store: Store, policy: Policy, anchor: Anchor, clock: Callable[[], int], on_step: OnStep) -> None:
         """Use `Ledger.open`, which verifies."""
-        self.policy = policy
         self._store = store
         self._anchor = anchor
         self._clock = clock
@@ -97,11 +96,35 @@ class Ledger:
         self._take(call)
         return call.outcome
 
+    def recall(self, analyst: str, key: str) -> Charge | None:
+        """Find the charge that a key belongs to, with its release; None where nothing was charged under it.
+
+        It takes the writer's turn, so that it sees every charge that was made before it, whoever made it.
+        """
+        self._usable()
+        call = Recalling(analyst, key)
+        self._take(call)
+        return call.outcome
+
     def adopt(self, verification: Verification) -> bool:
         """Go on from a verified state under this policy, or say that another process has gone on since."""
         call = Noting("policy", self.policy.text, at=verification.head, ahead=verification.ahead)
         self.note(call)
         return not call.outdated
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that a charge is decided under now."""
+        return self._totals.policy
+
+    def govern(self, policy: Policy) -> None:
+        """Go on under another policy, durably: each charge is decided under the old one or this one, never under none.
+
+        The change is a call in line like any other. The charges before it are decided under the old policy, and their
+        totals are stored with the entry that names the new one; those behind it are decided under the new one. Where
+        it cannot be written, the old one stays.
+        """
+        self.note(Noting("policy", policy.text, policy=policy))
 
     def note(self, call: Noting) -> None:
         """Add an entry of the curator's own: see `forfeit`."""
@@ -195,6 +218,9 @@ class Ledger:
                 turn.charge(call, found.get(call.key))
             elif isinstance(call, Recording):
                 turn.record(call, found.get(call.key))
+            elif isinstance(call, Recalling):
+                known = found.get(call.key)
+                call.outcome = None if known is None else Charge(known.entry, known.release, replayed=True)
             else:
                 turn.note(call, clock)
         if not turn.entries:

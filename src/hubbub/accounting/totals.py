@@ -144,6 +144,11 @@ class Totals:
             self._balances[label] = self.ahead[label] = balance
         self._caps.clear()
 
+    def govern(self, policy: Policy) -> None:
+        """Decide under another policy from here on. What was charged to a cap stays charged to it."""
+        self.policy = policy
+        self._caps.clear()
+
     def store_now(self) -> None:
         """Store all totals with the next entry."""
         self._carried = -self._store.lag
