@@ -71,8 +71,8 @@ class Engine(Protocol):
         """Give a cheap fingerprint of a table's content; it tells neighbours apart, so it stays with the curator."""
         ...
 
-    def interrupt(self) -> None:
-        """Stop what is running now."""
+    def interrupt(self, caller: int | None = None) -> None:
+        """Stop what is running now: everything, or what the thread of this identifier asked for."""
         ...
 
     def close(self) -> None:

@@ -62,13 +62,13 @@ class DuckDB:
         self._opened: _Opened | None = None
         self._signatures: dict[str, tuple[tuple[int, ...], ...]] = {}
         self._digests: dict[str, bytes] = {}
-        self._running: set[duckdb.DuckDBPyConnection] = set()
+        self._running: dict[duckdb.DuckDBPyConnection, int] = {}
         self._workers = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="hubbub-engine")
 
     def run(self, sql: str) -> Secret[Arrays]:
         """Run one SELECT in a thread of its own, so that an interrupt of the caller stops it at once."""
         mine: list[duckdb.DuckDBPyConnection] = []
-        running = self._workers.submit(self._run, sql, mine)
+        running = self._workers.submit(self._run, sql, mine, threading.get_ident())
         try:
             found = running.result()
         except BaseException:
@@ -93,10 +93,11 @@ class DuckDB:
                 self._signatures[name] = now
             return Secret(self._digests[name])
 
-    def interrupt(self) -> None:
-        """Stop every query that is running now."""
-        for cursor in tuple(self._running):
-            cursor.interrupt()
+    def interrupt(self, caller: int | None = None) -> None:
+        """Stop every query that is running now, or those that one thread asked for."""
+        for cursor, asking in tuple(self._running.items()):
+            if caller in (None, asking):
+                cursor.interrupt()
 
     def close(self) -> None:
         """Wait for what is running, close the data and remove what was spilled."""
@@ -104,19 +105,19 @@ class DuckDB:
         with self._mutex:
             self._retire()
 
-    def _run(self, sql: str, mine: list[duckdb.DuckDBPyConnection]) -> Secret[Arrays] | str:
+    def _run(self, sql: str, mine: list[duckdb.DuckDBPyConnection], caller: int) -> Secret[Arrays] | str:
         """Give the result, or the name of what went wrong: the text of an error may hold a cell of the data."""
         try:
             with self._mutex:
                 opened = self._opened = self._opened or _Opened(tuple(self._views.values()), self._limits)
                 cursor = opened.root.cursor()
                 opened.users += 1
-            self._running.add(cursor)
+            self._running[cursor] = caller
             mine.append(cursor)
             try:
                 return Secret(_fetch(cursor, sql))
             finally:
-                self._running.discard(cursor)
+                self._running.pop(cursor, None)
                 cursor.close()
                 with self._mutex:
                     opened.users -= 1
