@@ -46,8 +46,8 @@ class Around:
     def fingerprint(self, name: str) -> Secret[bytes]:
         return self._engine.fingerprint(name)
 
-    def interrupt(self) -> None:
-        self._engine.interrupt()
+    def interrupt(self, caller: int | None = None) -> None:
+        self._engine.interrupt(caller)
 
     def close(self) -> None:
         self._engine.close()
@@ -72,7 +72,7 @@ def charges(clinic: Path) -> list[tuple[str, str, bool]]:
 
 def spent(session: Session, dataset: str = "visits") -> Fraction | None:
     view = next(view for view in session.budget() if view.dataset == dataset)
-    return next(state.spent for state in view.caps if state.cap.scope == "analyst")
+    return next(state.spent for state in view.caps if state.scope == "analyst")
 
 
 def test_the_charge_is_durable_before_the_engine_runs(session: Session, clinic: Path) -> None:
