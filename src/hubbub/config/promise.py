@@ -6,9 +6,9 @@ from hubbub.accounting.filters import Budget
 from hubbub.accounting.policy import Policy
 from hubbub.config import Config, Dataset
 from hubbub.core.numbers import brief
-from hubbub.core.reals import exp
 from hubbub.core.schema import Column, Kind
 from hubbub.core.unit import Relation
+from hubbub.semantics.odds import guess, percent
 
 #: A whole number within bounds is a key as well, where there are not more of them.
 MOST_KEYS = 1_000_000
@@ -20,12 +20,7 @@ def sureness(epsilon: Fraction) -> str:
     >>> sureness(Fraction(1)), sureness(Fraction(6)), sureness(Fraction(40))
     ('73.2 %', '99.8 %', 'almost 100 %')
     """
-    if epsilon > 12:
-        return "almost 100 %"
-    odds = exp(epsilon)[1]
-    # rounded up: a promise must not be overstated
-    tenths = -((-1000 * odds.numerator) // (odds.numerator + odds.denominator))
-    return f"{tenths / 10:g} %" if tenths < 1000 else "almost 100 %"
+    return percent(guess(epsilon=epsilon, delta=Fraction(0)))
 
 
 def protected(dataset: Dataset) -> str:
