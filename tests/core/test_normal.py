@@ -62,6 +62,16 @@ def test_discrete_tails_match_a_plain_sum_at_60_digits(text: str) -> None:
         assert found.high - found.low < Fraction(1, 10**35)
 
 
+@pytest.mark.parametrize("variance", [Fraction(100), Fraction(10**6)])
+def test_tails_far_out_stay_in_proportion(variance: Fraction) -> None:
+    """Beyond what the Euler–Maclaurin rest can tell: never zero, and above the truth by no more than one weight."""
+    sigma = 10 if variance == 100 else 1000
+    for multiple in (13, 16, 30, 100):
+        low, high = normal.discrete_tail(multiple * sigma, variance).enclosure
+        assert 0 < low <= high < low * (1 + Fraction(multiple + 1, sigma))
+    assert encloses(normal.discrete_tail(160, Fraction(100)), plain_tail(160, Fraction(100)))
+
+
 @pytest.mark.parametrize("first", [1, 12, 60])
 def test_both_ways_agree_where_they_meet(first: int) -> None:
     added, integrated = normal._weights_added(first, Fraction(130)), normal._weights_integrated(first, Fraction(130))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hubbub.audit.enumerate import worst_over, worst_ratio
 from hubbub.core.finite import Finite
-from hubbub.core.intervals import Interval, total
+from hubbub.core.interval import exp, total
 from hubbub.errors import MechanismError, ParameterError
 from hubbub.mechanisms.flips import Flips
 from hubbub.mechanisms.metric import Metric, Space
@@ -54,7 +54,7 @@ def test_printed_exponent_moves_away_from_the_truth() -> None:
     """Without the minus sign the likeliest answer is the furthest; dividing by S twice misses ε by a factor S."""
 
     def printed(z: int) -> Finite[int]:
-        weights = [Interval.exp(Fraction(1, 2) * d) for d in LINE.distances[z]]
+        weights = [exp(Fraction(1, 2) * d) for d in LINE.distances[z]]
         return Finite({y: (weight / total(weights)).enclosure for y, weight in enumerate(weights)})
 
     ours = Metric.from_epsilon(space=LINE, sensitivity=1, epsilon=1)
@@ -87,7 +87,7 @@ def test_hamming_cube_as_a_metric_space_is_independent_flips() -> None:
 def test_constant_normaliser_is_decided_by_distances_and_seen_in_sums(places: list[int], unit: Fraction) -> None:
     """Where the multisets of distances agree the sums agree, and where they differ the sums differ."""
     space = Space.of([[abs(a - b) * unit for b in places] for a in places])
-    sums = [total(Interval.exp(-Fraction(1, 7) * d * space.unit) for d in row) for row in space.distances]
+    sums = [total(exp(-Fraction(1, 7) * d * space.unit) for d in row) for row in space.distances]
     differ = any(x.high < y.low for x in sums for y in sums)
     assert space.alike is not differ
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hubbub.core import reals
 from hubbub.core.finite import Finite
-from hubbub.core.intervals import Interval, total
+from hubbub.core.interval import Interval, sqrt, total
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
 from hubbub.core.reals import Enclosure
 from hubbub.errors import MechanismError, ParameterError
@@ -263,8 +263,9 @@ def _renyi(p: Finite[Outcome], q: Finite[Outcome], order: Fraction) -> Bounds:
             return math.inf, math.inf
         endless = endless or q_mass[0] == 0
         # p^α·q^(1−α), for whole 2α the root of p^(2α)/q^(2α−2)
-        top, bottom = Interval.of(p_mass) ** int(2 * order), Interval.of(q_mass) ** int(2 * order - 2)
-        terms.append((top / bottom).sqrt())
+        # where q may be nothing there is no upper end, and that of q's upper end stands for it
+        divisor = Interval.of(q_mass if q_mass[0] > 0 else q_mass[1]) ** int(2 * order - 2)
+        terms.append(sqrt(Interval.of(p_mass) ** int(2 * order) / divisor))
     low, high = total(terms).low, total(terms).high
     least = max(Fraction(0), reals.log(Fraction(low))[0] / (order - 1)) if low > 0 else Fraction(0)
     return least, math.inf if endless else reals.log(Fraction(high))[1] / (order - 1)

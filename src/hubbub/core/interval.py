@@ -1,10 +1,12 @@
 """Interval arithmetic on decimals: a formula written once, and a result that encloses the true value.
 
-Every operation rounds its lower end down and its upper end up, to 50 significant digits; decimal's `exp` and `ln` are
-correctly rounded half-even, so one step outward encloses. Exponents reach 10^±999999999, so e^(±10^9) is as quick as
-e^1; a result leaves by `above` or `below`, on a decimal grid, because a Fraction of such a size would fill the memory.
+Every operation rounds its lower end down and its upper end up, to 60 significant digits, so that a probability of
+10⁻⁵⁰⁰ is known as well as one of ½; decimal's `exp` and `ln` are correctly rounded half-even (whatever the context
+says), so one step outward encloses. Exponents reach 10^±999999999, so e^(±10^9) is as quick as e^1; a result of such a
+size leaves by `above` or `below`, on a decimal grid, because a Fraction of it would fill the memory.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import (
     ROUND_CEILING,
@@ -17,19 +19,21 @@ from decimal import (
     Overflow,
 )
 from fractions import Fraction
+from functools import lru_cache
 
-from hubbub.core.reals import ceil_to, floor_to
+from hubbub.core.reals import Enclosure, ceil_to, floor_to
 
-DIGITS = 50
+DIGITS = 60
 _LIMIT = 999_999_999
 _LONG = 10_000  # digits that a Fraction may still have
+_FAR = -20_000
 
 Exact = int | Fraction
 
 
-def _context(rounding: str) -> Context:
+def _context(rounding: str, digits: int = DIGITS) -> Context:
     traps = [InvalidOperation, DivisionByZero, Overflow, FloatOperation]
-    return Context(prec=DIGITS, rounding=rounding, Emin=-_LIMIT, Emax=_LIMIT, traps=traps)
+    return Context(prec=digits, rounding=rounding, Emin=-_LIMIT, Emax=_LIMIT, traps=traps)
 
 
 _DOWN, _UP = _context(ROUND_FLOOR), _context(ROUND_CEILING)
@@ -49,15 +53,23 @@ class Interval:
     high: Decimal
 
     @staticmethod
-    def of(x: "Exact | Interval") -> "Interval":
-        """Enclose an exact number."""
+    def of(x: "Exact | Interval | Enclosure") -> "Interval":
+        """Enclose an exact number, or what rationals enclose."""
         if isinstance(x, Interval):
             return x
         if isinstance(x, int):
             number = Decimal(x)
             return Interval(_DOWN.plus(number), _UP.plus(number))
-        top, bottom = Decimal(x.numerator), Decimal(x.denominator)
-        return Interval(_DOWN.divide(top, bottom), _UP.divide(top, bottom))
+        low, high = x if isinstance(x, tuple) else (x, x)
+        return Interval(
+            _DOWN.divide(Decimal(low.numerator), Decimal(low.denominator)),
+            _UP.divide(Decimal(high.numerator), Decimal(high.denominator)),
+        )
+
+    @property
+    def enclosure(self) -> Enclosure:
+        """The same ends as exact rationals; for numbers of vast size, see `above` and `below`."""
+        return Fraction(self.low), Fraction(self.high)
 
     def __add__(self, other: "Exact | Interval") -> "Interval":
         other = Interval.of(other)
@@ -96,6 +108,18 @@ class Interval:
     def __rtruediv__(self, other: Exact) -> "Interval":
         return Interval.of(other) / self
 
+    def __pow__(self, exponent: int) -> "Interval":
+        result, square = ONE, self
+        while exponent:
+            if exponent & 1:
+                result *= square
+            square, exponent = square * square, exponent >> 1
+        return result
+
+    def holds(self, value: Exact) -> bool:
+        """Say whether a number lies between the ends."""
+        return self.low <= value <= self.high
+
     def hull(self, other: "Exact | Interval") -> "Interval":
         """Give the smallest interval that holds both."""
         other = Interval.of(other)
@@ -124,15 +148,34 @@ def _leave(x: Decimal, places: int, *, up: bool) -> Fraction:
     return ceil_to(Fraction(x), places) if up else floor_to(Fraction(x), places)
 
 
-def exp(x: Interval) -> Interval:
-    """Enclose eˣ.
+ZERO, ONE = Interval(_ZERO, _ZERO), Interval(_ONE, _ONE)
+
+
+def exp(x: Exact | Interval) -> Interval:
+    """Enclose eˣ; of an exact number to the last digits, below e^-20000 only by zero and that.
 
     >>> exp(Interval.of(-(10**6))).above(30)
     Fraction(1, 1000000000000000000000000000000)
     """
+    return _raised(x) if isinstance(x, Interval) else _exp(x)
+
+
+def _raised(x: Interval) -> Interval:
     low = _ONE if not x.low else max(_ZERO, _DOWN.exp(x.low).next_minus(_DOWN))
     high = _ONE if not x.high else _UP.exp(x.high).next_plus(_UP)
-    return Interval(low, high)
+    # a step outward from 1, where x is next to nothing, would leave the side of 1 that eˣ is on
+    return Interval(max(low, _ONE) if x.low > 0 else low, min(high, _ONE) if x.high < 0 else high)
+
+
+@lru_cache(maxsize=1 << 14)
+def _exp(x: Exact) -> Interval:
+    """Enclose eˣ, with as many digits more for x as |x| has, for its error is multiplied by |x|."""
+    if x < _FAR:
+        return Interval(_ZERO, _exp(_FAR).high)
+    digits = DIGITS + 4 + len(str(abs(int(x))))
+    top, bottom = Decimal(x.numerator), Decimal(x.denominator)
+    low, high = _context(ROUND_FLOOR, digits).divide(top, bottom), _context(ROUND_CEILING, digits).divide(top, bottom)
+    return _raised(Interval(low, high))
 
 
 def log(x: Interval) -> Interval:
@@ -153,8 +196,16 @@ def sqrt(x: Interval) -> Interval:
     return Interval(low, high)
 
 
+def total(terms: Iterable[Interval]) -> Interval:
+    """Add up many."""
+    low = high = _ZERO
+    for term in terms:
+        low, high = _DOWN.add(low, term.low), _UP.add(high, term.high)
+    return Interval(low, high)
+
+
 #: π, from its decimals.
 PI = Interval(
-    Decimal("3.1415926535897932384626433832795028841971693993751"),
-    Decimal("3.1415926535897932384626433832795028841971693993752"),
+    Decimal("3.14159265358979323846264338327950288419716939937510582097494"),
+    Decimal("3.14159265358979323846264338327950288419716939937510582097495"),
 )

@@ -61,9 +61,9 @@ def _coefficients() -> tuple[Fraction, ...]:
 
 
 def _weights_added(first: int, variance: Fraction) -> Interval:
-    shrink = exp(Interval.of(-1 / variance))
-    weight = exp(Interval.of(-Fraction(first * first) / (2 * variance)))
-    ratio = exp(Interval.of(-Fraction(2 * first + 1) / (2 * variance)))
+    shrink = exp(-1 / variance)
+    weight = exp(-Fraction(first * first) / (2 * variance))
+    ratio = exp(-Fraction(2 * first + 1) / (2 * variance))
     total = Interval.of(0)
     for _ in range(16 * math.isqrt(math.ceil(variance)) + 16):
         total = total + weight
@@ -75,7 +75,8 @@ def _weights_added(first: int, variance: Fraction) -> Interval:
 def _weights_integrated(first: int, variance: Fraction) -> Interval:
     sigma = sqrt(Interval.of(variance))
     u = first / sigma
-    factor = sigma * mills(u) + Fraction(1, 2)
+    integral = sigma * mills(u)
+    factor = integral + Fraction(1, 2)
     before, hermite, power = Interval.of(1), u, 1 / sigma  # He₀, He₁ and σ^(−1)
     for k, coefficient in enumerate(_coefficients(), start=1):
         factor = factor + coefficient * power * hermite
@@ -84,7 +85,10 @@ def _weights_integrated(first: int, variance: Fraction) -> Interval:
         power = power / variance
     # here power = σ^(−33): two factors of σ more are the bound's σ^(1−32)
     rest = abs(_coefficients()[-1]) * sqrt(2 * PI * math.factorial(2 * _LAST)) * power * variance
-    return exp(Interval.of(-Fraction(first * first) / (2 * variance))) * factor + rest.hull(-rest)
+    weight = exp(-Fraction(first * first) / (2 * variance))
+    found = weight * factor + rest.hull(-rest)
+    # f falls, so its sum lies between its integral and f(m) more: sharper, far out, than a rest that stays as it is
+    return Interval(max(found.low, (weight * integral).low), min(found.high, (weight * (integral + 1)).high))
 
 
 @lru_cache(maxsize=1024)
@@ -110,4 +114,9 @@ def discrete_tail(least: int, variance: Fraction) -> Interval:
     if least < 1:
         return 1 - discrete_tail(1 - least, variance)
     weights = _weights_added if variance < _WIDE else _weights_integrated
-    return (weights(least, variance) / _normaliser(variance)).at_least(0)
+    return weights(least, variance) / _normaliser(variance)
+
+
+def discrete_mass(z: int, variance: Fraction) -> Interval:
+    """Enclose Pr[Z = z] for the same law."""
+    return exp(-Fraction(z * z) / (2 * variance)) / _normaliser(variance)

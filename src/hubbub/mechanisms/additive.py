@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.finite import Finite
-from hubbub.core.intervals import Interval
+from hubbub.core.interval import Interval
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.base import Integers, Outcome
 from hubbub.mechanisms.tails import NoiseLaw, least

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from hubbub.core import numbers
 from hubbub.core.finite import Finite
-from hubbub.core.intervals import Interval, total
+from hubbub.core.interval import Interval, exp, total
 from hubbub.core.loss import BoundedRange
 from hubbub.mechanisms.selection import Scores, Selection
 from hubbub.mechanisms.tails import least
@@ -57,7 +57,7 @@ class Exponential(Selection):
 def softmax(rate: Fraction, scores: Sequence[int]) -> list[Interval]:
     """Enclose exp(rate·u_i)/Σ_j exp(rate·u_j) for each i."""
     best = max(scores)
-    weights = [Interval.exp(rate * (score - best)) for score in scores]
+    weights = [exp(rate * (score - best)) for score in scores]
     whole = total(weights)
     return [weight / whole for weight in weights]
 
@@ -71,6 +71,6 @@ def regret(rate: Fraction, candidates: int, level: Fraction) -> int:
     odds = (1 - level) / level
 
     def enough(r: int) -> bool:
-        return (Interval.of(candidates - 1) * Interval.exp(-rate * (r + 1))).high <= odds
+        return ((candidates - 1) * exp(-rate * (r + 1))).high <= odds
 
     return least(enough, math.ceil(math.log(max(1.0, float((candidates - 1) / odds))) / float(rate)) - 1)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hubbub.core import events, numbers, reals
 from hubbub.core.finite import Finite
-from hubbub.core.intervals import ONE, ZERO, Interval
+from hubbub.core.interval import ZERO, Interval, exp
 from hubbub.core.loss import Pure
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.additive import refuse_large
@@ -66,8 +66,8 @@ class Flips:
 
     @property
     def _flip(self) -> Interval:
-        low = Interval.exp(-self.rate)
-        return low / (ONE + low)
+        low = exp(-self.rate)
+        return low / (1 + low)
 
     def sample(self, value: Bits, source: Source) -> Bits:
         """Flip the bits of one vector, or of each row of a table of vectors."""
@@ -79,7 +79,7 @@ class Flips:
     def law(self, value: tuple[bool, ...]) -> Finite[tuple[bool, ...]]:
         """Write out the law of a short vector."""
         refuse_large(1 << len(value))
-        flip, stay = self._flip, ONE - self._flip
+        flip, stay = self._flip, 1 - self._flip
         chances = [(flip**apart * stay ** (len(value) - apart)).enclosure for apart in range(len(value) + 1)]
         outcomes = product((False, True), repeat=len(value))
         return Finite({y: chances[sum(a != b for a, b in zip(value, y, strict=True))] for y in outcomes})
@@ -93,11 +93,11 @@ class Flips:
         if self.bits > _MOST_ADDED:
             beyond = reals.sqrt(reals.log(1 / (1 - goal))[1] * self.bits / 2)[1]
             return Fraction(min(self.bits, math.ceil(self.bits * flip.enclosure[1] + beyond)))
-        odds, mass = flip / (ONE - flip), (ONE - flip) ** self.bits
+        odds, mass = flip / (1 - flip), (1 - flip) ** self.bits
         found = ZERO
         for w in range(self.bits):
             found += mass
             if found.low >= goal:
                 return Fraction(w)
-            mass *= odds * Interval.of(Fraction(self.bits - w, w + 1))
+            mass *= odds * Fraction(self.bits - w, w + 1)
         return Fraction(self.bits)

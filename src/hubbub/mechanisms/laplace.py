@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
 from hubbub.core.finite import Finite
-from hubbub.core.intervals import ONE, Interval
+from hubbub.core.interval import exp
 from hubbub.core.loss import Pure
 from hubbub.core.reals import Enclosure
 from hubbub.mechanisms import additive
@@ -93,11 +93,11 @@ class Laplace:
     @property
     def variance(self) -> Enclosure:
         """Enclose the variance of one coordinate, 2q/(1−q)²."""
-        q = Interval.exp(-1 / self.scale)
-        return (Interval.of(2) * q / (ONE - q) ** 2).enclosure
+        q = exp(-1 / self.scale)
+        return (2 * q / (1 - q) ** 2).enclosure
 
     @property
     def mean_absolute_error(self) -> Enclosure:
         """Enclose the expected |Z| of one coordinate, 2q/(1−q²)."""
-        q = Interval.exp(-1 / self.scale)
-        return (Interval.of(2) * q / (ONE - q * q)).enclosure
+        q = exp(-1 / self.scale)
+        return (2 * q / (1 - q * q)).enclosure

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
 from hubbub.core.finite import Finite
-from hubbub.core.intervals import ZERO, Interval, total
+from hubbub.core.interval import ZERO, Interval, exp, total
 from hubbub.core.loss import BoundedRange, Pure
 from hubbub.errors import MechanismError, ParameterError
 from hubbub.mechanisms.exponential import softmax
@@ -143,7 +143,7 @@ class Metric:
         goal = numbers.confidence(level)
         profiles = {tuple(row) for row in np.sort(self.space.table, axis=1).tolist()}
         seen = {distance for profile in profiles for distance in profile}
-        weights = {distance: Interval.exp(-self.rate * self.space.unit * distance) for distance in seen}
+        weights = {distance: exp(-self.rate * self.space.unit * distance) for distance in seen}
         return max(_quantile(profile, weights, goal) for profile in profiles) * self.space.unit
 
     def _point(self, value: int) -> int:
@@ -154,7 +154,7 @@ class Metric:
 
 def _quantile(distances: tuple[int, ...], weights: dict[int, Interval], goal: Fraction) -> int:
     """Give the least of rising distances within which a share of at least `goal` surely lies."""
-    needed = Interval.of(goal) * total(weights[distance] for distance in distances)
+    needed = goal * total(weights[distance] for distance in distances)
     found = ZERO
     for distance in distances:
         found += weights[distance]

@@ -9,7 +9,7 @@ import numpy as np
 
 from hubbub.core import numbers
 from hubbub.core.finite import Finite
-from hubbub.core.intervals import ONE, ZERO, Interval
+from hubbub.core.interval import ONE, ZERO, Interval
 from hubbub.core.loss import Pure
 from hubbub.mechanisms.additive import refuse_large
 from hubbub.mechanisms.selection import Scores, Selection

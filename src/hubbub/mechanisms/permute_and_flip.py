@@ -10,7 +10,7 @@ import numpy as np
 
 from hubbub.core import numbers
 from hubbub.core.finite import Finite
-from hubbub.core.intervals import ONE, ZERO, Interval, total
+from hubbub.core.interval import ONE, ZERO, Interval, exp, total
 from hubbub.core.loss import Pure
 from hubbub.mechanisms.selection import Scores, Selection
 from hubbub.mechanisms.tails import least
@@ -56,7 +56,7 @@ class PermuteAndFlip(Selection):
     def law(self, value: Sequence[int]) -> Finite[int]:
         """Write out the probability of each position: q_i·E[1/(1+B)], B the number of heads among the others."""
         scores = self.listed(value)
-        coins = [Interval.exp(self.rate * (score - max(scores))) for score in scores]
+        coins = [exp(self.rate * (score - max(scores))) for score in scores]
         chances: dict[int, Interval] = {}
         for i, score in enumerate(scores):
             if score not in chances:
@@ -73,10 +73,10 @@ class PermuteAndFlip(Selection):
         goal, m = numbers.confidence(level), self.candidates
 
         def enough(r: int) -> bool:
-            q = Interval.exp(-self.rate * (r + 1))
+            q = exp(-self.rate * (r + 1))
             if ((m - 1) * q.enclosure[1]) / 2 <= 1 - goal:
                 return True
-            best = (ONE - (ONE - q) ** m) / (Interval.of(m) * q)
+            best = (1 - (1 - q) ** m) / (m * q)
             return best.low >= goal
 
         slip = float((1 - goal) * 2 / max(1, m - 1))
@@ -87,6 +87,6 @@ def _mean_share(coins: Sequence[Interval]) -> Interval:
     """Enclose E[1/(1+B)], B the number of heads among independent coins."""
     heads = [ONE]
     for coin in coins:
-        tails = ONE - coin
+        tails = 1 - coin
         heads = [a * tails + b * coin for a, b in zip([*heads, ZERO], [ZERO, *heads], strict=True)]
-    return total(chance / Interval.of(count + 1) for count, chance in enumerate(heads))
+    return total(chance / (count + 1) for count, chance in enumerate(heads))

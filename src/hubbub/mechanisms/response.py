@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hubbub.core import events, numbers, reals
 from hubbub.core.finite import Finite
-from hubbub.core.intervals import ONE, Interval
+from hubbub.core.interval import Interval, exp, sqrt
 from hubbub.core.loss import Pure
 from hubbub.core.reals import Enclosure
 from hubbub.errors import MechanismError
@@ -70,12 +70,12 @@ class Response:
     @property
     def _other(self) -> Interval:
         """The probability of each answer that is not true."""
-        low = Interval.exp(-self.epsilon)
-        return low / (ONE + Interval.of(self.answers - 1) * low)
+        low = exp(-self.epsilon)
+        return low / (1 + (self.answers - 1) * low)
 
     @property
     def _truth(self) -> Interval:
-        return ONE / (ONE + Interval.of(self.answers - 1) * Interval.exp(-self.epsilon))
+        return 1 / (1 + (self.answers - 1) * exp(-self.epsilon))
 
     @overload
     def sample(self, value: int, source: Source) -> int: ...
@@ -113,10 +113,9 @@ class Response:
     def deviation(self, respondents: int) -> Enclosure:
         """Enclose the estimate's standard deviation at its worst: √(n·max(p(1−p), q(1−q)))/(p − q); exact for k = 2."""
         p, q = self._truth, self._other
-        one, other = p * (ONE - p), q * (ONE - q)
-        worst = Interval(max(one.low, other.low), max(one.high, other.high)) * Interval.of(respondents)
-        low, high = worst.enclosure
-        return (Interval.of((reals.sqrt(low)[0], reals.sqrt(high)[1])) / (p - q)).enclosure
+        one, other = p * (1 - p), q * (1 - q)
+        worst = Interval(max(one.low, other.low), max(one.high, other.high)) * respondents
+        return (sqrt(worst) / (p - q)).enclosure
 
 
 def _lie(answers: int, epsilon: Fraction) -> Real:

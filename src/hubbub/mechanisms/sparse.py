@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from hubbub.core import events, numbers
 from hubbub.core.finite import Finite
-from hubbub.core.intervals import ZERO, Interval
+from hubbub.core.interval import ZERO, Interval
 from hubbub.core.loss import Pure
 from hubbub.core.unit import Relation
 from hubbub.errors import MechanismError, ParameterError

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
 from hubbub.core.finite import Finite
-from hubbub.core.intervals import ONE
 from hubbub.core.loss import Approximate
 from hubbub.core.reals import Enclosure, ceil_to
 from hubbub.core.unit import Relation
@@ -93,7 +92,7 @@ class Threshold:
             return _slip(law, above, keys) <= goal
 
         # the step above the contribution at which one key slips with probability δ/k, about
-        above = least(keeps, law.guess(float(goal / keys)) + 1, law.grain)
+        above = least(keeps, law.guess(float(goal / keys)) + 1)
         threshold = numbers.integer(contribution, "contribution", 1, numbers.SENSITIVITY_MAX) + above
         return cls(keys=keys, contribution=contribution, relation=relation, noise=noise, threshold=threshold)
 
@@ -161,6 +160,6 @@ def _sensitivity(kind: type[Laplace] | type[Gaussian], keys: int, contribution: 
 def _slip(law: NoiseLaw, above: int, keys: int) -> Fraction:
     """Bound 1 − (1 − Pr[Z ≥ above])^keys from above."""
     chance = law.tail(above)
-    missed = (ONE - chance) ** keys
+    missed = (1 - chance) ** keys
     # where (1−p)^k is 1 to the last digit, k·p is the sharper bound
-    return min(ceil_to(min((ONE - missed).enclosure[1], keys * chance.enclosure[1]), _PLACES), Fraction(1))
+    return min(ceil_to(min((1 - missed).enclosure[1], keys * chance.enclosure[1]), _PLACES), Fraction(1))

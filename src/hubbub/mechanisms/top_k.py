@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
 from hubbub.core.finite import Finite
-from hubbub.core.intervals import ONE
+from hubbub.core.interval import ONE
 from hubbub.core.loss import Pure
 from hubbub.core.reals import floor_to
 from hubbub.core.unit import Relation
