@@ -31,9 +31,9 @@ def combine(first: Release, second: Release) -> Release:
     within 1/√(1/h² + 1/k²) at least 95 % of the time.
     Proof    w²a + (1−w)²b is least at w = b/(a + b). Half-widths are proportional to deviations within one law, so they
              weigh alike. The combined Gaussian is Gaussian. For Laplace let the weighted scales be 1 and r ≤ 1: the
-             tail beyond t = √(1 + r²)·ln 20 is (e^−t − r²e^(−t/r))/(1 − r²), which is .05 at r = 0 and below it up to r = 1,
-             where it is e^−t(1 + t/2) = .0451. For one of each the tail is a closed form in one ratio, too, and the
-             test walks along both.
+             tail beyond t = √(1 + r²)·ln 20 is (e^−t − r²e^(−t/r))/(1 − r²), which is .05 at r = 0 and below it
+             up to r = 1, where it is e^−t(1 + t/2) = .0451. For one of each the tail is a closed form in one ratio,
+             too, and the test walks along both.
     Assumes  two draws of their own. Where an estimate is no weighted sum (an average), its interval holds
              as nearly as each of the two did; where one was cut at a bound and its middle cannot be told, the answer
              that cost more is kept, a choice that no draw influences.
