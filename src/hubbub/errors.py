@@ -7,6 +7,7 @@ HubbubError
 ├── ConfigError       HB4xx  hubbub.yaml says something that cannot be
 ├── QueryError        HB5xx  a query that cannot be answered privately, refused before anything is charged
 ├── MechanismError    HB6xx  a mechanism is used outside what it promises
+├── AccessError       HB7xx  who asks is not known (HB70x), may not do this (HB71x), or must wait (HB72x)
 └── RunError          HB9xx  the engine failed after the charge: one constant message
 
 Each carries a stable code, a public message that never holds a value from the data, and a remedy.
@@ -44,6 +45,14 @@ class ConfigError(HubbubError):
 
 class MechanismError(HubbubError):
     """A mechanism is used outside what it promises."""
+
+
+class AccessError(HubbubError):
+    """Who asks is not known, may not do this, or must wait; `wait` is how many seconds."""
+
+    def __init__(self, code: str, message: str, remedy: str = "", wait: int = 0) -> None:
+        self.wait = wait
+        super().__init__(code, message, remedy)
 
 
 class RunError(HubbubError):

@@ -1,0 +1,254 @@
+"""Where the server keeps what is its own: a SQLite file beside the ledger, or the ledger's PostgreSQL database.
+
+Every statement is one of `state`, with ? for each value, and is atomic and durable by itself; so all that the two need
+in common is to run one statement. The tables are not part of the ledger: nothing about budgets is decided on them.
+"""
+
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from urllib.parse import quote
+
+from hubbub.errors import LedgerError
+
+if TYPE_CHECKING:
+    from hubbub.accounting.postgres_session import Session
+
+Value = str | int | bytes | None
+Row = tuple[Any, ...]
+
+#: "HUBS" says what the file is.
+_APPLICATION = 0x48554253
+_PATIENCE = 30.0  # seconds to wait for a lock
+
+#: Each step of the schema, forward only. A released step is never changed. [serial] and [bytes] differ by database.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE tokens (id TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, digest [bytes] NOT NULL,"
+        " created BIGINT NOT NULL, expires BIGINT NOT NULL, revoked BIGINT, used TEXT)",
+        "CREATE TABLE requests (id [serial], analyst TEXT NOT NULL, dataset TEXT NOT NULL, epsilon TEXT NOT NULL,"
+        " reason TEXT NOT NULL, created BIGINT NOT NULL, state TEXT NOT NULL, decided BIGINT, decider TEXT, note TEXT)",
+        "CREATE INDEX requests_of ON requests (analyst, id)",
+        "CREATE TABLE retries (analyst TEXT NOT NULL, header TEXT NOT NULL, digest TEXT NOT NULL,"
+        " ledger_key TEXT NOT NULL, PRIMARY KEY (analyst, header))",
+        "CREATE TABLE jobs (id TEXT PRIMARY KEY, analyst TEXT NOT NULL, server TEXT NOT NULL, state TEXT NOT NULL,"
+        " created BIGINT NOT NULL, changed BIGINT NOT NULL, result TEXT)",
+        "CREATE INDEX jobs_unfinished ON jobs (changed) WHERE state IN ('queued', 'running')",
+        "CREATE TABLE ended (session TEXT PRIMARY KEY, until BIGINT NOT NULL)",
+    ),
+)
+
+
+class Database(Protocol):
+    """Runs one statement at a time, from any thread."""
+
+    def read(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
+        """Give the rows of a query."""
+        ...
+
+    def write(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
+        """Change something, durably before this returns; give the rows after RETURNING."""
+        ...
+
+    def close(self) -> None:
+        """Let go."""
+        ...
+
+
+class Sqlite:
+    """A file with a write-ahead log, synced at every change. Readers never wait for the writer."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._idle: list[sqlite3.Connection] = []
+        self._turn = Lock()
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with suppress(FileExistsError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            self._writer = self._connect()
+        except (OSError, sqlite3.Error) as error:
+            self._fail("cannot be opened", error)
+        try:
+            self._prepare()
+        except sqlite3.Error as error:
+            self._writer.close()
+            self._fail("cannot be used", error)
+        except LedgerError:
+            self._writer.close()
+            raise
+
+    def read(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
+        """Give the rows of a query."""
+        try:
+            try:
+                reader = self._idle.pop()
+            except IndexError:
+                reader = self._connect()
+            rows = reader.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            self._fail("cannot be read", error)
+        self._idle.append(reader)
+        return rows
+
+    def write(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
+        """Change something; the disk has it when this returns."""
+        try:
+            with self._turn:
+                return self._writer.execute(statement, values).fetchall()
+        except sqlite3.Error as error:
+            self._fail("cannot be written", error)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in (*self._idle, self._writer):
+            with suppress(sqlite3.Error):
+                connection.close()
+        self._idle.clear()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(
+            f"file:{quote(str(self._path.absolute()))}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None,
+            check_same_thread=False,
+        )  # fmt: skip
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def _prepare(self) -> None:
+        self._writer.execute("PRAGMA journal_mode = WAL").fetchall()
+        self._writer.execute("BEGIN IMMEDIATE")
+        (kind,), (version,) = (
+            self._writer.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version")
+        )
+        (objects,) = self._writer.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        _accept(str(self._path), version, ours=kind == _APPLICATION or not objects)
+        for steps in MIGRATIONS[version:]:
+            for statement in steps:
+                self._writer.execute(
+                    statement.replace("[serial]", "INTEGER PRIMARY KEY AUTOINCREMENT").replace("[bytes]", "BLOB")
+                )
+        self._writer.execute(f"PRAGMA application_id = {_APPLICATION}")
+        self._writer.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        self._writer.execute("COMMIT")
+
+    def _fail(self, why: str, error: Exception) -> NoReturn:
+        _unusable(str(self._path), f"{why} ({type(error).__name__})", error)
+
+
+class Postgres:
+    """Tables in a schema of their own, `hubbub_server`, beside the ledger's; a connection for each call under way."""
+
+    def __init__(self, dsn: str) -> None:
+        from hubbub.accounting import postgres_session
+
+        self._dsn = dsn
+        self._where = postgres_session.address(dsn)
+        self._open: Callable[[], Session] = lambda: postgres_session.Session(dsn, patience=_PATIENCE)
+        self._error = postgres_session.Error
+        self._idle: list[Session] = []
+        try:
+            session = self._connect()
+        except self._error as error:
+            self._fail("does not answer", error)
+        try:
+            self._prepare(session)
+        except self._error as error:
+            session.close()
+            self._fail("cannot be used", error)
+        except LedgerError:
+            session.close()
+            raise
+        self._idle.append(session)
+
+    def read(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
+        """Give the rows of a query."""
+        return self._run(statement, values)
+
+    def write(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
+        """Change something; the server's disk has it when this returns."""
+        return self._run(statement, values)
+
+    def close(self) -> None:
+        """Close all connections."""
+        while self._idle:
+            with suppress(self._error):
+                self._idle.pop().close()
+
+    def _run(self, statement: str, values: Sequence[Value]) -> list[Row]:
+        try:
+            session = self._session()
+        except self._error as error:
+            self._fail("does not answer", error)
+        try:
+            cursor = session.connection.execute(statement.replace("?", "%s").encode(), values)
+            rows = cursor.fetchall() if cursor.description else []
+        except self._error as error:
+            session.close()
+            self._fail("failed", error)
+        self._idle.append(session)
+        return rows
+
+    def _session(self) -> "Session":
+        """Give a session that answers: those that a restart of the server broke are dropped before anything is sent."""
+        while True:
+            try:
+                session = self._idle.pop()
+            except IndexError:
+                return self._connect()
+            with suppress(self._error):
+                session.do(b"SELECT 1")
+                return session
+            session.close()
+
+    def _connect(self) -> "Session":
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                session = self._open()
+                break
+            except self._error:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.1)
+        session.do(b"SET search_path = hubbub_server, pg_catalog")
+        return session
+
+    def _prepare(self, session: "Session") -> None:
+        from hubbub.accounting.postgres_schema import LOCK
+
+        connection = session.connection
+        with connection.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+            connection.execute("CREATE SCHEMA IF NOT EXISTS hubbub_server")
+            connection.execute("CREATE TABLE IF NOT EXISTS hubbub_server.format (version INTEGER PRIMARY KEY)")
+            row = connection.execute("SELECT COALESCE(max(version), 0) FROM hubbub_server.format").fetchone()
+            version = row[0] if row else 0
+            _accept(self._where, version, ours=True)
+            for number, steps in enumerate(MIGRATIONS[version:], version + 1):
+                for statement in steps:
+                    text = statement.replace("[serial]", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY")
+                    connection.execute(text.replace("[bytes]", "BYTEA").encode())
+                connection.execute("INSERT INTO hubbub_server.format VALUES (%s)", (number,))
+
+    def _fail(self, why: str, error: Exception) -> NoReturn:
+        # the server's own words may quote a value; the class of the error says enough
+        _unusable(self._where, f"{why} ({type(error).__name__})", error)
+
+
+def _accept(where: str, version: int, *, ours: bool) -> None:
+    if not ours:
+        _unusable(where, "is a database of something else", None)
+    if version > len(MIGRATIONS):
+        _unusable(where, f"has the format {version}, and this hubbub knows {len(MIGRATIONS)}: upgrade hubbub", None)
+
+
+def _unusable(where: str, why: str, error: Exception | None) -> NoReturn:
+    raise LedgerError(
+        "HB323", f"the server's own database {where} {why}.", "Check that it is there and that this user may write it."
+    ) from error
