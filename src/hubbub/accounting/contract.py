@@ -21,7 +21,7 @@ from hubbub.errors import ConfigError, ParameterError
 
 #: Every key that hubbub.yaml may have, by the place where it stands. Whoever reads a new key adds it here.
 KEYS: Mapping[str, frozenset[str]] = {
-    "": frozenset({"version", "datasets", "analysts", "groups", "ledger", "engine"}),
+    "": frozenset({"version", "datasets", "analysts", "groups", "ledger", "engine", "server"}),
     "datasets.*": frozenset({"source", "unit", "relation", "columns", "public", "unique", "budget"}),
     "datasets.*.unit": frozenset({"column", "groups", "rows", "entity"}),
     "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden"}),
@@ -29,8 +29,14 @@ KEYS: Mapping[str, frozenset[str]] = {
     "datasets.*.budget.renewal": frozenset({"per", "epsilon", "delta"}),
     "ledger": frozenset({"database", "anchor"}),
     "engine": frozenset({"memory", "disk", "threads", "seconds"}),
+    "server": frozenset({
+        "host", "port", "tls", "behind_proxy", "proxies", "public_url", "quantum", "workers", "queue", "per_minute",
+        "secret_file", "oidc",
+    }),
+    "server.tls": frozenset({"certificate", "key"}),
+    "server.oidc": frozenset({"issuer", "audience", "claim", "keys", "owners", "auditors"}),
     "cap": frozenset({"epsilon", "delta"}),
-}
+}  # fmt: skip
 
 _NAME = re.compile(r"[\w.@+-]{1,100}")
 _NAMES = "A name has 1 to 100 letters, digits or any of . _ @ + - and no spaces."

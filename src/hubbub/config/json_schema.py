@@ -62,6 +62,38 @@ _DATASET = {
         },
     },
 }  # fmt: skip
+_SERVER = {
+    "type": "object", "additionalProperties": False,
+    "properties": {
+        "host": {"type": "string", "description": "Address to listen on; one that others reach needs TLS or a proxy."},
+        "port": {"type": "integer", "minimum": 0, "maximum": 65535},
+        "tls": {
+            "type": "object", "additionalProperties": False, "required": ["certificate", "key"],
+            "properties": {"certificate": {"type": "string"}, "key": {"type": "string"}},
+        },
+        "behind_proxy": {"type": "boolean", "description": "A proxy on the way does TLS."},
+        "proxies": {
+            "type": "array", "items": {"type": "string"},
+            "description": "Addresses of proxies whose word about the client's address is believed.",
+        },
+        "public_url": {"type": "string", "description": "Where people reach it, such as https://hubbub.example."},
+        "quantum": {**_NUMBER, "description": "Seconds; answers leave at multiples of it. 0 shows how long they took."},
+        "workers": {"type": "integer", "minimum": 1, "description": "Queries that run at once."},
+        "queue": {"type": "integer", "minimum": 0, "description": "Queries that may wait."},
+        "per_minute": {"type": "integer", "minimum": 1, "description": "Requests of one person."},
+        "secret_file": {"type": "string", "description": "What sessions are signed with; without it one is drawn."},
+        "oidc": {
+            "type": "object", "additionalProperties": False, "required": ["issuer", "audience"],
+            "properties": {
+                "issuer": {"type": "string"}, "audience": {"type": "string"},
+                "claim": {"type": "string", "description": "The claim that holds an analyst's name; default sub."},
+                "keys": {"type": "string", "description": "Address of the issuer's keys; default: looked up."},
+                "owners": {"type": "array", "items": {"type": "string"}},
+                "auditors": {"type": "array", "items": {"type": "string"}},
+            },
+        },
+    },
+}  # fmt: skip
 
 SCHEMA: dict[str, object] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -91,5 +123,6 @@ SCHEMA: dict[str, object] = {
                 "threads": {"type": "integer"}, "seconds": {"type": "integer", "description": "for one query"},
             },
         },
+        "server": _SERVER,
     },
 }  # fmt: skip
