@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.price import ZERO, price
-from hubbub.accounting.refusal import CapError, cost, down, left
+from hubbub.accounting.refusal import CapError, cost, left
 from hubbub.core.events import Gaussian, Laplace, Response, Threshold
+from hubbub.core.numbers import brief, down
 
 if TYPE_CHECKING:
     from tests.accounting.conftest import Desk
@@ -78,11 +79,11 @@ def test_a_number_that_is_shown_down_never_grows(value: Fraction) -> None:
 
 def test_what_a_delta_is_left_is_said(desk: "Desk") -> None:
     ledger = desk.open()
-    event = Threshold(Laplace(1, Fraction(10)), Fraction(3, 10**10))
+    event = Threshold(Laplace(1, Fraction(10)), keys=1, above=213)
     ledger.charge(desk.request(event=event))
     with pytest.raises(CapError) as refusal:
         ledger.charge(desk.request(event=event))
-    assert "costs δ=3e-10" in refusal.value.message
+    assert f"costs δ={brief(price(event).delta)}" in refusal.value.message
     assert "Without a δ" in refusal.value.remedy
 
 

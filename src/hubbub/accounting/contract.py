@@ -15,8 +15,9 @@ from typing import NoReturn, cast
 import yaml
 
 from hubbub.accounting.filters import Budget
-from hubbub.accounting.policy import Cap, Policy, Scope
+from hubbub.accounting.policy import Cap, Policy
 from hubbub.core import numbers
+from hubbub.core.overview import Scope
 from hubbub.errors import ConfigError, ParameterError
 
 #: Every key that hubbub.yaml may have, by the place where it stands. Whoever reads a new key adds it here.

@@ -6,105 +6,92 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
-from fractions import Fraction
 from itertools import islice
 from typing import TextIO
 
+from hubbub.accounting.chain import Entry
 from hubbub.accounting.filters import admits
 from hubbub.accounting.policy import Cap, Policy
 from hubbub.accounting.price import ZERO, Price, price
-from hubbub.accounting.refusal import cost, down, left, whose
+from hubbub.accounting.refusal import cost, left
 from hubbub.accounting.store import Filter, Snapshot
 from hubbub.core.events import from_facts
 from hubbub.core.numbers import brief
+from hubbub.core.overview import MANY, CapState, Overview, printable
 from hubbub.errors import ParameterError
-
-#: Beyond this, "about N more" says nothing that a person needs.
-MANY = 1_000_000
 
 _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class CapState:
-    """One cap: what it allows, what is spent (None where its δ is too small to say), the largest ε still admitted."""
+class Standing:
+    """One cap, and all that was charged to it so far."""
 
     cap: Cap
-    label: str
     total: Price
-    spent: Fraction | None
-    left: Fraction
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
-    """What one analyst has on one data set: every cap, and how many more like the last query would pass them all."""
+class Standings:
+    """Where an analyst stands on a data set: every cap, and the newest charge."""
 
     analyst: str
     dataset: str
-    caps: tuple[CapState, ...]
-    largest: Fraction
-    last: str | None
-    more: int | None
+    caps: tuple[Standing, ...]
+    last: Entry | None
 
-    def text(self) -> str:
-        """Say it in words."""
-        lines = [f"{self.analyst} on {self.dataset}: up to ε={down(self.largest)} in one more query"]
-        for state in self.caps:
-            budget = state.cap.budget
-            spent = "an unknown part" if state.spent is None else brief(state.spent)
-            delta = f", δ={brief(budget.delta)}" if budget.delta else ""
-            where = whose(state.cap, self.analyst)
-            if state.cap.scope == "query":
-                lines.append(f"  at most ε={brief(budget.epsilon)} {where}")
-            else:
-                lines.append(f"  spent {spent} of ε={brief(budget.epsilon)}{delta}, {down(state.left)} left, {where}")
-        if self.more is not None:
-            count = f"more than {MANY}" if self.more >= MANY else f"about {self.more}"
-            lines.append(f"  {count} more queries like your last: {printable(self.last or '')}")
-        return "\n".join(lines)
+    def admits(self, loss: Price, count: int = 1) -> bool:
+        """Say whether every cap would admit so many queries of this loss, one after the other."""
+        return all(
+            admits(each.cap.budget, each.total, loss if each.cap.scope == "query" else loss.times(count))
+            for each in self.caps
+        )
 
-    def form(self) -> dict[str, object]:
-        """Give it for JSON; numbers are exact, as text."""
-        return {
-            "analyst": self.analyst,
-            "dataset": self.dataset,
-            "largest_epsilon": str(self.largest),
-            "last_query": self.last,
-            "more_like_last": self.more,
-            "caps": [
-                {
-                    "scope": state.cap.scope,
-                    "name": state.cap.name,
-                    "per": state.cap.per,
-                    "epsilon": str(state.cap.budget.epsilon),
-                    "delta": str(state.cap.budget.delta),
-                    "spent": None if state.spent is None else str(state.spent),
-                    "left": str(state.left),
-                }
-                for state in self.caps
-            ],
-        }
+    def overview(self) -> Overview:
+        """Put it into plain facts."""
+        states = tuple(
+            CapState(
+                each.cap.scope, each.cap.name, each.cap.per, each.cap.budget.epsilon, each.cap.budget.delta,
+                cost(each.cap.budget, each.total), left(each.cap.budget, each.total),
+            )
+            for each in self.caps
+        )  # fmt: skip
+        return Overview(
+            self.analyst, self.dataset, states, min(state.left for state in states),
+            None if self.last is None else self.last.query,
+            None if self.last is None else self._how_many(_loss(self.last.facts)),
+        )  # fmt: skip
+
+    def _how_many(self, loss: Price) -> int:
+        """Find the largest number of queries of this loss, one after the other, that pass every cap."""
+        low, high = 0, MANY
+        if self.admits(loss, high):
+            return high
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.admits(loss, middle) else (low, middle)
+        return low
 
 
 def overview(snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, time: int) -> Overview:
     """Say what is spent and left for an analyst on a data set at that time."""
+    return standings(snapshot, policy, analyst, dataset, time).overview()
+
+
+def standings(snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, time: int) -> Standings:
+    """Find where an analyst stands on a data set at that time."""
     totals = snapshot.totals()
     later = _later(snapshot, policy, max((total.sequence for total in totals.values()), default=0))
     states, newest = [], 0
     for cap in policy.caps(analyst, dataset):
         label = "" if cap.scope == "query" else cap.at(time)
         stored, (more, sequence) = totals.get(label), later.get(label, (ZERO, 0))
-        total = (ZERO if stored is None else Price.from_json(json.loads(stored.spent))) + more
-        states.append(CapState(cap, label, total, cost(cap.budget, total), left(cap.budget, total)))
+        states.append(Standing(cap, (ZERO if stored is None else Price.from_json(json.loads(stored.spent))) + more))
         if cap.scope == "analyst":
             newest = sequence or (0 if stored is None else stored.sequence)
     mine = Filter(kind="charge", analyst=analyst, dataset=dataset)
     last = next(snapshot.entries(mine, after=newest - 1), None) if newest else None
-    return Overview(
-        analyst, dataset, tuple(states), min(state.left for state in states), None if last is None else last.query,
-        None if last is None else _how_many(states, _loss(last.facts)),
-    )  # fmt: skip
+    return Standings(analyst, dataset, tuple(states), last)
 
 
 def _later(snapshot: Snapshot, policy: Policy, stored: int) -> dict[str, tuple[Price, int]]:
@@ -120,25 +107,6 @@ def _later(snapshot: Snapshot, policy: Policy, stored: int) -> dict[str, tuple[P
 
 def _loss(facts: str) -> Price:
     return price(from_facts(json.loads(facts)))
-
-
-def _how_many(states: Iterable[CapState], loss: Price) -> int:
-    """Find the largest number of queries of this loss, one after the other, that pass every cap."""
-    caps = list(states)
-
-    def fits(count: int) -> bool:
-        return all(
-            admits(state.cap.budget, state.total, loss if state.cap.scope == "query" else loss.times(count))
-            for state in caps
-        )
-
-    low, high = 0, MANY
-    if fits(high):
-        return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,15 +172,6 @@ def _epsilon(facts: str) -> str:
     loss = _loss(facts)
     text = "zero-concentrated" if loss.pure is None else f"ε={brief(loss.pure)}"
     return f"{text}, δ={brief(loss.delta)}" if loss.delta else text
-
-
-def printable(text: str) -> str:
-    r"""Make text safe for a terminal: analysts write queries, and a privacy officer reads them.
-
-    >>> printable("count\x1b[2J\n")
-    'count\\x1b[2J\\n'
-    """
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def write_json(lines: Iterable[Line], file: TextIO) -> None:

@@ -11,14 +11,12 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 from hubbub.accounting.chain import canonical
 from hubbub.accounting.filters import Budget
+from hubbub.core.overview import Per, Scope
 from hubbub.errors import ParameterError
-
-Scope = Literal["query", "analyst", "group", "dataset"]
-Per = Literal["day", "month"]
 
 DAY = 86_400_000_000  # in microseconds
 

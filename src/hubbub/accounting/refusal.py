@@ -5,20 +5,18 @@ says nothing about the data.
 """
 
 from collections.abc import Callable, Sequence
-from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
 from hubbub.accounting.filters import Budget, headroom, limits, spent_epsilon
 from hubbub.accounting.policy import Cap
 from hubbub.accounting.price import Price
-from hubbub.core.numbers import brief
+from hubbub.core import overview
+from hubbub.core.numbers import brief, down
 from hubbub.errors import BudgetError
 
 #: A cap and what was charged to it so far.
 Spent = tuple[Cap, Price]
-
-_SIX = Context(prec=6, rounding=ROUND_FLOOR)
 
 
 class CapError(BudgetError):
@@ -38,15 +36,6 @@ def cost(budget: Budget, price: Price) -> Fraction | None:
     return spent_epsilon(budget, price)
 
 
-def down(value: Fraction) -> str:
-    """Show a number that must not grow by being shown: six digits, rounded down.
-
-    >>> down(Fraction(2, 3)), down(Fraction(3, 10)), down(Fraction(1234567))
-    ('0.666666', '0.3', '1234560')
-    """
-    return f"{_SIX.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():f}"
-
-
 def refuse(cap: Cap, spent: Price, price: Price, all_caps: Sequence[Spent], analyst: str) -> CapError:
     """Make the refusal by `cap`, which does not admit `price` after `spent`."""
     largest = min(left(each.budget, before) for each, before in all_caps)
@@ -61,15 +50,7 @@ def refuse(cap: Cap, spent: Price, price: Price, all_caps: Sequence[Spent], anal
 
 def whose(cap: Cap, analyst: str) -> str:
     """Name a cap as a person would."""
-    match cap.scope:
-        case "query":
-            return f"for one query on {cap.dataset}"
-        case "analyst":
-            return f"for {analyst} on {cap.dataset}"
-        case "group":
-            return f"for the group {cap.name} on {cap.dataset}"
-        case "dataset":
-            return f"for everybody on {cap.dataset}" + (f" this {cap.per}" if cap.per else "")
+    return overview.whose(cap.scope, cap.name, cap.per, analyst=analyst, dataset=cap.dataset)
 
 
 def _why(cap: Cap, spent: Price, price: Price, analyst: str) -> str:

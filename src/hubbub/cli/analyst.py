@@ -6,7 +6,6 @@ import secrets
 import sys
 from argparse import Namespace
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import asdict
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -14,9 +13,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from hubbub.core.options import Options
 from hubbub.core.schema import Value
-from hubbub.curator.estimate import Estimate
-from hubbub.curator.question import Options
 from hubbub.curator.session import open_session
 from hubbub.errors import ParameterError
 from hubbub.show import answers
@@ -27,7 +25,7 @@ def plan(options: Namespace, console: Console) -> int:
     with open_session(options.config, analyst=options.analyst) as session:
         found = session.estimate(_sql(options), **_options(options))
     if options.json:
-        print(json.dumps(_plain(found)))  # noqa: T201
+        print(json.dumps(found.form()))  # noqa: T201
     else:
         answers.estimate(found, console, sql=options.sql_text)
     return 0 if found.admitted else 1
@@ -131,21 +129,3 @@ def _value(text: str) -> Value:
         with suppress(ValueError):
             return read(text)
     return text
-
-
-def _plain(found: Estimate) -> dict[str, object]:
-    return {
-        "datasets": list(found.datasets),
-        "epsilon": str(found.epsilon),
-        "delta": str(found.delta),
-        "noise": found.noise,
-        "cells": found.cells,
-        "admitted": found.admitted,
-        "largest_epsilon": str(found.largest),
-        "expected": [asdict(each) for each in found.expected],
-        "scaling": [
-            {"epsilon": str(epsilon), "expected": [asdict(each) for each in expected]}
-            for epsilon, expected in found.scaling
-        ],
-        "derivation": list(found.derivation),
-    }

@@ -5,7 +5,7 @@ everything, can never pass.
 """
 
 import re
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
 from fractions import Fraction
 from typing import NoReturn
 
@@ -29,6 +29,7 @@ SENSITIVITY_MAX = 10**15
 #: No number that a person means is longer; a longer one would cost time wherever it goes.
 MAX_BITS = 4096
 
+_SIX = Context(prec=6, rounding=ROUND_FLOOR)
 _DECIMAL = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?|[+-]?\d{1,20}/\d{1,20}", re.ASCII)
 
 
@@ -129,3 +130,12 @@ def brief(value: Fraction) -> str:
     if shown == 0 != value:  # beyond what a float can hold
         return f"{Decimal(value.numerator) / Decimal(value.denominator):.5e}"
     return f"{shown:.6g}"
+
+
+def down(value: Fraction) -> str:
+    """Show a number that must not grow by being shown: six digits, rounded down.
+
+    >>> down(Fraction(2, 3)), down(Fraction(3, 10)), down(Fraction(1234567))
+    ('0.666666', '0.3', '1234560')
+    """
+    return f"{_SIX.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():f}"

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from hubbub.core.numbers import brief
+from hubbub.core.wire import Form, fraction, maybe
 from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ Ends = tuple[float | None, float | None]
 """The ends of a 95 % interval; None where it is open, both None where there is none."""
 
 _FOUR = Context(prec=4, rounding=ROUND_FLOOR)
-_DATED = ("date", "timestamp")
+_DATED = {"date": date.fromisoformat, "timestamp": datetime.fromisoformat}
 #: Types that know NULL; microseconds reach from year 1 to year 9999.
 _PANDAS = {
     "boolean": "boolean", "integer": "Int64", "real": "float64", "text": "str",
@@ -91,6 +92,22 @@ class Release:
     def document(self) -> dict[str, Any]:
         """Give the answer with its receipt, as `hubbub verify` reads it: the receipt holds the answer's hash."""
         return {"answer": form(self.outputs, self.ratio), "receipt": dict(self.receipt)}
+
+    def form(self) -> Form:
+        """Give all of it for JSON: the document, and what it cost whom it was given to."""
+        return self.document() | {
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "left": maybe(self.left),
+            "replayed": self.replayed,
+        }
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> Self:
+        """Read what `form` gives."""
+        outputs, ratio = read_answer(form["answer"])
+        epsilon, delta = Fraction(form["epsilon"]), Fraction(form["delta"])
+        return cls(outputs, ratio, epsilon, delta, form["receipt"], fraction(form, "left"), form["replayed"])
 
     def to_csv(self) -> str:
         """Give CSV: each column, and after a noisy one its interval as name_low and name_high."""
@@ -190,6 +207,17 @@ def form(outputs: Sequence[Output], ratio: Sequence[float | None]) -> dict[str, 
         for output in outputs
     ]
     return {"columns": columns, "ratio": list(ratio)}
+
+
+def read_answer(stored: Mapping[str, Any]) -> tuple[tuple[Output, ...], list[float | None]]:
+    """Read what `form` gives: the columns and the ratio."""
+    outputs = []
+    for each in stored["columns"]:
+        values, read = each["values"], _DATED.get(each["kind"])
+        if read is not None:
+            values = [None if value is None else read(value) for value in values]
+        outputs.append(Output(each["name"], each["kind"], values, each["low"], each["high"]))
+    return tuple(outputs), stored["ratio"]
 
 
 def text(cell: Cell, ends: Ends = (None, None)) -> str:

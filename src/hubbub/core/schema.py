@@ -4,11 +4,14 @@ A declared fact is made true when the table is read (values are clamped, keys ou
 vanish), so that everything after the scan may lean on it.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from enum import Enum
 from fractions import Fraction
+from typing import Any, Self
 
+from hubbub.core import wire
 from hubbub.core.unit import Relation
 
 Value = bool | int | Fraction | str | date | datetime
@@ -63,6 +66,33 @@ class Column:
     other: Value | None = None
     hidden: bool = False
 
+    def form(self) -> wire.Form:
+        """Give it for JSON; exact numbers as text."""
+        bounds = None if self.bounds is None else [str(self.bounds.low), str(self.bounds.high)]
+        return {
+            "name": self.name,
+            "kind": self.kind.value,
+            "bounds": bounds,
+            "step": wire.maybe(self.step),
+            "values": None if self.values is None else [wire.value(each) for each in self.values],
+            "other": None if self.other is None else wire.value(self.other),
+            "hidden": self.hidden,
+        }
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> Self:
+        """Read what `form` gives."""
+        bounds, values, other = form["bounds"], form["values"], form["other"]
+        return cls(
+            name=form["name"],
+            kind=Kind(form["kind"]),
+            bounds=None if bounds is None else Bounds(Fraction(bounds[0]), Fraction(bounds[1])),
+            step=wire.fraction(form, "step"),
+            values=None if values is None else tuple(map(wire.read_value, values)),
+            other=None if other is None else wire.read_value(other),
+            hidden=form["hidden"],
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Unit:
@@ -97,3 +127,24 @@ class Table:
     def column(self, name: str) -> Column | None:
         """Find a column that may be named in a query, by its exact name."""
         return next((c for c in self.columns if c.name == name and not c.hidden), None)
+
+    def form(self) -> wire.Form:
+        """Give it for JSON: everything that is declared, and nothing else."""
+        return {
+            "name": self.name,
+            "columns": [column.form() for column in self.columns],
+            "unit": None if self.unit is None else asdict(self.unit),
+            "relation": self.relation.value,
+            "unique": None if self.unique is None else list(self.unique),
+        }
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> Self:
+        """Read what `form` gives; what else stands beside it is left alone."""
+        return cls(
+            name=form["name"],
+            columns=tuple(map(Column.read, form["columns"])),
+            unit=None if form["unit"] is None else Unit(**form["unit"]),
+            relation=Relation(form["relation"]),
+            unique=None if form["unique"] is None else tuple(form["unique"]),
+        )

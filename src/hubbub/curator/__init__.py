@@ -7,7 +7,7 @@ the charge every failure is one constant message.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from hashlib import sha256
@@ -16,18 +16,20 @@ from typing import Self
 
 from hubbub.accounting.calls import Charge, Request
 from hubbub.accounting.chain import canonical
-from hubbub.accounting.filters import admits
-from hubbub.accounting.inspection import Overview, overview
+from hubbub.accounting.inspection import Standings, standings
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.price import price
 from hubbub.accounting.store import Filter
 from hubbub.config import Config
+from hubbub.core import numbers
+from hubbub.core.estimate import Estimate
+from hubbub.core.overview import Overview, Past
 from hubbub.core.release import Release
 from hubbub.core.schema import Table
 from hubbub.core.secret import together
 from hubbub.curator import estimate as estimates
+from hubbub.curator import past
 from hubbub.curator import receipt as receipts
-from hubbub.curator.estimate import Estimate
 from hubbub.curator.question import Question
 from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine
@@ -38,6 +40,9 @@ from hubbub.sql.finish import finish
 from hubbub.sql.plan import Plan, plan
 from hubbub.sql.query import Query
 from hubbub.sql.within import solve
+
+#: Told the ledger's key of a charge before it is made; says which key to charge under.
+Claim = Callable[[str], str]
 
 _log = logging.getLogger("hubbub.curator")
 
@@ -61,8 +66,11 @@ class Curator:
         self._source = source
         self._salt = salt
 
-    def query(self, analyst: str, question: Question, *, key: str | None = None) -> Release:
+    def query(self, analyst: str, question: Question, *, key: str | None = None, claim: Claim | None = None) -> Release:
         """Answer a question at a price; the same question on the same data is answered from the ledger for free.
+
+        `claim` is told, before the charge, the ledger's key of the charge that the answer will belong to, and says
+        which to use: an earlier one, where this is another try of a request that was made before.
 
         Theorem (Charge before data). Whatever an analyst can observe of this call depends on the private data only
         through the released noisy integers of a plan whose event was durably charged before the engine ran, and
@@ -76,30 +84,45 @@ class Curator:
         """
         planned = self._plan(analyst, question, salt=self._salt)
         text = question.text()
-        charges, versions = self._charge(analyst, planned, text, key)
+        charges, versions = self._charge(analyst, planned, text, key, claim)
         stored = charges[0].release
         if stored is None:
             stored = self._answer(planned, text, charges, versions, raw=question.raw)
-        columns, ratio, paper = receipts.decode(stored)
-        views = [self._overview(analyst, charge.entry.dataset) for charge in charges]
-        left = min(state.left for view in views for state in view.caps if state.cap.scope != "query")
-        replayed = charges[0].release is not None
-        return Release(columns, ratio, planned.epsilon, planned.delta, paper, left, replayed)
+        return self._release(stored, analyst, replayed=charges[0].release is not None)
 
     def estimate(self, analyst: str, question: Question) -> Estimate:
         """Say what a question would cost and how exact its answer would be; free, and without a look at the data."""
         planned = self._plan(analyst, question, salt=_UNSALTED)
-        views = [self._overview(analyst, table.name) for table in _private(planned)]
+        stands = [self._standings(analyst, table.name) for table in _private(planned)]
         loss = price(planned.event)
-        admitted = all(admits(s.cap.budget, s.total, loss) for view in views for s in view.caps)
-        largest = min(view.largest for view in views)
+        admitted = all(each.admits(loss) for each in stands)
+        largest = min(each.overview().largest for each in stands)
         return estimates.of(
             planned, admitted=admitted, largest=largest, scaling=self._around(analyst, planned, question)
         )
 
     def budget(self, analyst: str) -> tuple[Overview, ...]:
         """Say what is spent and left, for each data set that the analyst may ask about."""
-        return tuple(self._overview(analyst, name) for name in self.datasets(analyst) if not self.tables[name].public)
+        mine = [name for name in self.datasets(analyst) if not self.tables[name].public]
+        return tuple(self._standings(analyst, name).overview() for name in mine)
+
+    def releases(self, analyst: str | None, *, limit: int = 100, before: int | None = None) -> tuple[Past, ...]:
+        """List charges, the newest first: an analyst's, or everybody's where none is named; `before` goes on."""
+        limit = numbers.integer(limit, "limit", 1, 1000)
+        with self.ledger.snapshot() as snapshot:
+            return past.listed(snapshot, Filter(kind="charge", analyst=analyst, before=before), limit)
+
+    def release(self, number: int, *, analyst: str | None) -> Release:
+        """Give what a charge paid for once more, at no cost: one of the analyst's, or any where none is named."""
+        with self.ledger.snapshot() as snapshot:
+            stored = past.found(snapshot, number, analyst)
+        return self._release(stored, analyst, replayed=True)
+
+    def recall(self, analyst: str, key: str) -> Release | None:
+        """Give what the charge under this key of the ledger (see `Claim`) paid for, if it did; free."""
+        charge = self.ledger.recall(analyst, key)
+        stored = None if charge is None else charge.release
+        return None if stored is None else self._release(stored, analyst, replayed=True)
 
     def datasets(self, analyst: str) -> tuple[str, ...]:
         """List what an analyst may ask about: public tables, and those with a cap."""
@@ -109,6 +132,13 @@ class Curator:
         grouped = {d for members, caps in policy.groups.values() if analyst in members for d in caps}
         mine = set(policy.analysts[analyst]) | grouped
         return tuple(name for name, table in self.tables.items() if table.public or name in mine)
+
+    def under(self, config: Config, tables: Mapping[str, Table], engine: Engine) -> "Curator":
+        """Give a curator of another hubbub.yaml on the same ledger, noise and versions."""
+        return Curator(
+            config, tables, ledger=self.ledger, engine=engine, versions=self._versions, source=self._source,
+            salt=self._salt,
+        )  # fmt: skip
 
     def close(self) -> None:
         """Let go of data and ledger."""
@@ -126,7 +156,7 @@ class Curator:
     def _plan(self, analyst: str, question: Question, *, salt: str) -> Plan:
         """Bind and price a question: pure, whatever it ends in."""
         mine = {name: self.tables[name] for name in self.datasets(analyst)}
-        query = bind(question.sql, tables=mine, parameters=question.parameters, dialect=question.dialect)
+        query = bind(question.sql, tables=mine, parameters=question.values(), dialect=question.dialect)
         delta = self._delta(analyst, query, question)
         if question.wants_accuracy():
             epsilon = solve(query, within=question.within or 0, delta=delta, **question.shape(query))
@@ -150,7 +180,9 @@ class Curator:
                 found.insert(place, other)
         return found
 
-    def _charge(self, analyst: str, planned: Plan, text: str, key: str | None) -> tuple[list[Charge], dict[str, str]]:
+    def _charge(
+        self, analyst: str, planned: Plan, text: str, key: str | None, claim: Claim | None
+    ) -> tuple[list[Charge], dict[str, str]]:
         """Charge every private data set that the plan reads; returns only when all charges are durable."""
         versions = {table.name: self._version(table.name) for table in planned.query.tables}
         if key is None:
@@ -159,9 +191,12 @@ class Curator:
             key = f"plan {sha256(seed.encode()).hexdigest()}"
         else:
             key = f"key {key}"
+        tables = _private(planned)
+        if claim is not None:
+            key = claim(f"{key} {tables[0].name}").removesuffix(f" {tables[0].name}")
         requests = [
             Request(analyst, table.name, versions[table.name], planned.event, text, f"{key} {table.name}")
-            for table in _private(planned)
+            for table in tables
         ]
         return [self.ledger.charge(request) for request in requests], versions
 
@@ -195,9 +230,20 @@ class Curator:
             ) from None
         return str(self._versions.number(name, fingerprint, newest))
 
-    def _overview(self, analyst: str, dataset: str) -> Overview:
+    def _release(self, stored: bytes, analyst: str | None, *, replayed: bool) -> Release:
+        """Make a release of what the ledger keeps; for an analyst, with what is left to spend now."""
+        columns, ratio, paper = receipts.decode(stored)
+        epsilon, delta = (Fraction(paper["charge"][name]) for name in ("epsilon", "delta"))
+        left = None
+        if analyst is not None:
+            mine = [each["dataset"] for each in paper["ledger"] if each["dataset"] in self.datasets(analyst)]
+            views = [self._standings(analyst, name).overview() for name in mine]
+            left = min((state.left for view in views for state in view.caps if state.scope != "query"), default=None)
+        return Release(columns, ratio, epsilon, delta, paper, left, replayed)
+
+    def _standings(self, analyst: str, dataset: str) -> Standings:
         with self.ledger.snapshot() as snapshot:
-            return overview(snapshot, self.config.policy, analyst, dataset, self.ledger.time())
+            return standings(snapshot, self.config.policy, analyst, dataset, self.ledger.time())
 
 
 def _private(planned: Plan) -> list[Table]:

@@ -1,57 +1,11 @@
-"""What a query would cost and how exact it would be, told before anything is paid."""
+"""From a plan to its estimate: what it would cost and how exact it would be, in the names that the analyst gave."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
-from hubbub.core.numbers import brief
-from hubbub.sql.allot import Expected
+from hubbub.core.estimate import Estimate, Expected
 from hubbub.sql.expressions import Call, Col, Expr
 from hubbub.sql.plan import Plan
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A plan for people: free, and without a look at the data.
-
-    admitted   whether the caps would admit it now; `largest` is the most that they would
-    scaling    (ε, ± of each aggregate) around the ε asked for
-    """
-
-    datasets: tuple[str, ...]
-    epsilon: Fraction
-    delta: Fraction
-    noise: str
-    cells: int
-    expected: tuple[Expected, ...]
-    derivation: tuple[str, ...]
-    admitted: bool
-    largest: Fraction
-    scaling: tuple[tuple[Fraction, tuple[Expected, ...]], ...]
-    sql: tuple[str, ...]
-
-    def __repr__(self) -> str:
-        price = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
-        lines = [f"costs {price} on {', '.join(self.datasets)}; nothing was run or charged"]
-        lines += [f"  {name} {margin(each)}" for each in self.expected for name in (each.name,)]
-        if not self.admitted:
-            lines.append(f"  not admitted now: up to ε = {brief(self.largest)} is left")
-        return "\n".join(lines)
-
-
-def margin(each: Expected) -> str:
-    """Show an expected error.
-
-    >>> margin(Expected("n", 30.0, None, 0.1)), margin(Expected("a", 1.25, 1000, 0.1))
-    ('±30', '±1.2 (in a group of 1,000 rows)')
-    """
-    where = "" if each.rows is None else f" (in a group of {each.rows:,} rows)"
-    rank = " rows off in rank" if each.unit == "rank" else ""
-    return f"±{significant(each.plus_minus)}{rank}{where}"
-
-
-def significant(value: float) -> str:
-    """Show two digits of an error, or all of a whole one."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def labels(plan: Plan) -> dict[str, str]:
@@ -93,6 +47,3 @@ def of(plan: Plan, *, admitted: bool, largest: Fraction, scaling: list[Plan]) ->
         scaling=tuple((each.epsilon, named(each)) for each in scaling),
         sql=tuple(statement.sql for statement in plan.statements),
     )
-
-
-__all__ = ["Estimate", "Expected", "labels", "margin", "of", "significant"]

@@ -2,31 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypedDict
 
 from hubbub.core import numbers
 from hubbub.core.numbers import Number
+from hubbub.core.options import settled
 from hubbub.core.schema import Value
 from hubbub.errors import ParameterError
 from hubbub.sql.expressions import Col
 from hubbub.sql.parse import parse
 from hubbub.sql.query import Query
-
-
-class Options(TypedDict, total=False):
-    """The options of `Session.estimate` and `Session.query`: see `Question`."""
-
-    epsilon: Number | None
-    within: Number | None
-    delta: Number | None
-    parameters: Sequence[Value]
-    groups: int | None
-    rows: int | None
-    weights: Mapping[str, Number] | None
-    raw: bool
-    dialect: str
 
 
 class Shape(TypedDict):
@@ -55,12 +43,16 @@ class Question:
     epsilon: Number | None = None
     within: Number | None = None
     delta: Number | None = None
-    parameters: Sequence[Value] = ()
+    parameters: Sequence[Value | float | Decimal] = ()
     groups: int | None = None
     rows: int | None = None
     weights: Mapping[str, Number] | None = None
     raw: bool = False
     dialect: str = "duckdb"
+
+    def values(self) -> tuple[Value, ...]:
+        """Give the parameters, exactly."""
+        return tuple(map(settled, self.parameters))
 
     def wants_accuracy(self) -> bool:
         """Say whether a ± is given instead of a price; exactly one of both must be."""
@@ -100,7 +92,7 @@ class Question:
         'SELECT COUNT(*) FROM t WHERE a = $1 -- $1 = 7, rows = 1'
         """
         text = _canonical(self.sql, self.dialect)
-        said = [f"${place} = {value!r}" for place, value in enumerate(self.parameters, 1)]
+        said = [f"${place} = {value!r}" for place, value in enumerate(self.values(), 1)]
         said += [f"{name} = {value}" for name, value in (("groups", self.groups), ("rows", self.rows)) if value]
         said += [f"weight of {name} = {weight}" for name, weight in sorted((self.weights or {}).items())]
         said += ["raw"] if self.raw else []

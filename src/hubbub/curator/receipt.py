@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hubbub.accounting.chain import Entry, canonical
 from hubbub.core.events import to_facts
-from hubbub.core.release import Cell, Output, form
+from hubbub.core.release import Cell, Output, form, read_answer
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql import discover, topk
 from hubbub.sql.explain import describe, show
@@ -26,8 +26,6 @@ from hubbub.sql.noised import Chosen, Noised
 from hubbub.sql.plan import Plan
 
 FORMAT = 1
-
-_DATES = {"date": date.fromisoformat, "timestamp": datetime.fromisoformat}
 
 
 def receipt(plan: Plan, *, query: str, charges: Sequence[Entry], versions: Mapping[str, str]) -> dict[str, Any]:
@@ -131,16 +129,7 @@ def encode(columns: Sequence[Output], ratio: Sequence[float | None], paper: Mapp
 def decode(stored: bytes) -> tuple[tuple[Output, ...], list[float | None], dict[str, Any]]:
     """Read what the ledger kept: outputs, ratio, receipt."""
     found = json.loads(stored)
-    columns = tuple(
-        Output(each["name"], each["kind"], _dated(each["kind"], each["values"]), each["low"], each["high"])
-        for each in found["answer"]["columns"]
-    )
-    return columns, found["answer"]["ratio"], found["receipt"]
-
-
-def _dated(kind: str, values: list[Any]) -> list[Any]:
-    read = _DATES.get(kind)
-    return values if read is None else [None if value is None else read(value) for value in values]
+    return *read_answer(found["answer"]), found["receipt"]
 
 
 def _floats(values: NDArray[np.float64]) -> list[float | None]:

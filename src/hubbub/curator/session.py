@@ -4,14 +4,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
-from hubbub.accounting.inspection import Overview
 from hubbub.config import load
+from hubbub.core.estimate import Estimate
+from hubbub.core.options import Options
+from hubbub.core.overview import Overview, Past
 from hubbub.core.release import Release
 from hubbub.core.schema import Table
 from hubbub.curator import Curator
-from hubbub.curator.estimate import Estimate
 from hubbub.curator.opening import open_curator
-from hubbub.curator.question import Options, Question
+from hubbub.curator.question import Question
 from hubbub.errors import ParameterError
 
 
@@ -48,6 +49,14 @@ class Session:
         key always gives the same one, a new key draws (and charges) anew.
         """
         return self._curator.query(self.analyst, Question(sql, **options), key=key)
+
+    def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[Past, ...]:
+        """List what was asked and paid for, newest first; `before` (a number of the list) goes on where one ended."""
+        return self._curator.releases(self.analyst, limit=limit, before=before)
+
+    def release(self, number: int) -> Release:
+        """Give an earlier answer once more, by the number of its charge. Free."""
+        return self._curator.release(number, analyst=self.analyst)
 
     def close(self) -> None:
         """Let go of data and ledger."""

@@ -20,8 +20,8 @@ from rich.prompt import Prompt
 
 from hubbub import show
 from hubbub.core.numbers import brief
+from hubbub.core.options import Options
 from hubbub.core.release import shown_left
-from hubbub.curator.question import Options
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.show import answers
@@ -118,8 +118,8 @@ def _indented(console: Console, what: RenderableType) -> None:
 
 def _budget(session: Session, console: Console, title: str) -> None:
     (found,) = session.budget()
-    state = next(state for state in found.caps if state.cap.scope == "analyst")
-    rows = [(title, f"ε = {shown_left(state.left)} of {brief(state.cap.budget.epsilon)} is left")]
+    state = next(state for state in found.caps if state.scope == "analyst")
+    rows = [(title, f"ε = {shown_left(state.left)} of {brief(state.epsilon)} is left")]
     console.print(show.facts(rows))
 
 

@@ -5,12 +5,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from hubbub import show
-from hubbub.accounting.inspection import Overview, printable
-from hubbub.accounting.refusal import down, whose
 from hubbub.config.promise import sureness
-from hubbub.core.numbers import brief
+from hubbub.core.estimate import Estimate, Expected, margin, significant
+from hubbub.core.numbers import brief, down
+from hubbub.core.overview import Overview, printable
 from hubbub.core.release import Release
-from hubbub.curator.estimate import Estimate, Expected, margin, significant
 
 _SHOWN = 200
 
@@ -93,9 +92,9 @@ def budget(found: Overview, console: Console) -> None:
     )
     rows = []
     for state in found.caps:
-        total, delta = brief(state.cap.budget.epsilon), state.cap.budget.delta
-        spent = "–" if state.cap.scope == "query" else "?" if state.spent is None else brief(state.spent)
-        rows.append((whose(state.cap, found.analyst), spent, total, down(state.left), brief(delta) if delta else "0"))
+        total, delta = brief(state.epsilon), state.delta
+        spent = "–" if state.scope == "query" else "?" if state.spent is None else brief(state.spent)
+        rows.append((found.whose(state), spent, total, down(state.left), brief(delta) if delta else "0"))
     console.print(show.table(("cap", "spent ε", "of", "left", "δ"), rows, right=(1, 2, 3, 4)))
     if found.more is not None:
         console.print(f"about {found.more:,} more like your last: [dim]{escape(printable(found.last or ''))}[/]")

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import log, sqrt
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import numbers
+from hubbub.core.estimate import Expected
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.sql import discover
@@ -33,20 +33,6 @@ FINEST = 1 << 30
 
 #: How much the count of a choice's rows matters beside the choice: it only says how sure the choice is.
 _COUNT_OF_A_CHOICE = 0.2
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What error to expect in one aggregate: ± at the level, for a group of `rows` rows (None: whatever the group).
-
-    `unit` is "value", or "rank" where a quantile or extreme is off by so many rows in their order.
-    """
-
-    name: str
-    plus_minus: float
-    rows: int | None
-    relative: float
-    unit: Literal["value", "rank"] = "value"
 
 
 def reach(each: Groups, limits: Limits | None) -> Reach:

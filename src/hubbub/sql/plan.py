@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Literal
 
 from hubbub.core import numbers
+from hubbub.core.estimate import Expected
 from hubbub.core.events import Event, Together
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
@@ -16,7 +17,7 @@ from hubbub.mechanisms.threshold import Threshold
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql import bounding, discover, topk
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Formula
-from hubbub.sql.allot import LEVEL, Allotted, Expected, Task, allot, expected, reach
+from hubbub.sql.allot import LEVEL, Allotted, Task, allot, expected, reach
 from hubbub.sql.bounding import Hash, Limits
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.explain import derivation

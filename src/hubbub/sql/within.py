@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 
 from hubbub.core import numbers
+from hubbub.core.estimate import Expected
 from hubbub.errors import ParameterError, QueryError
-from hubbub.sql.allot import Expected
 from hubbub.sql.plan import plan
 from hubbub.sql.query import Query
 

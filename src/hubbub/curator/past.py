@@ -1,0 +1,58 @@
+"""What was asked before: charges with what they paid for, read again from the ledger at no cost."""
+
+import json
+from datetime import UTC, datetime
+from fractions import Fraction
+from itertools import islice
+
+from hubbub.accounting.chain import Entry
+from hubbub.accounting.price import price
+from hubbub.accounting.store import Filter, Snapshot
+from hubbub.core.events import from_facts
+from hubbub.core.overview import Past
+from hubbub.errors import ParameterError
+
+#: A query over several private tables makes a charge on each, one after the other; few others can come between.
+_NEAR = 1000
+
+
+def listed(snapshot: Snapshot, which: Filter, limit: int) -> tuple[Past, ...]:
+    """List the newest charges that a filter lets through."""
+    entries = list(islice(snapshot.entries(which, newest_first=True), limit))
+    return tuple(_past(snapshot, entry) for entry in entries)
+
+
+def found(snapshot: Snapshot, number: int, analyst: str | None) -> bytes:
+    """Find what one charge paid for; of an analyst's own, or of anybody's where none is named."""
+    which = Filter(kind="charge", analyst=analyst, before=number + 1)
+    entry = next(snapshot.entries(which, after=number - 1), None)
+    holder = None if entry is None else _holder(snapshot, entry)
+    stored = None if holder is None else snapshot.body(holder)
+    if stored is None:
+        # the same words for another's charge, for one without an answer and for none
+        raise ParameterError("HB140", f"there is no release with the number {number}.", "`releases` lists them.")
+    return stored
+
+
+def _holder(snapshot: Snapshot, entry: Entry) -> int | None:
+    """Say which charge the release is kept with: this one, or the first one of the same query."""
+    if snapshot.released(entry.sequence, entry.sequence):
+        return entry.sequence
+    name = entry.key.removesuffix(f" {entry.dataset}")
+    near = Filter(kind="charge", analyst=entry.analyst, before=entry.sequence)
+    for other in snapshot.entries(near, after=max(0, entry.sequence - _NEAR), newest_first=True):
+        same = (other.key, other.query, other.facts) == (f"{name} {other.dataset}", entry.query, entry.facts)
+        if same and snapshot.released(other.sequence, other.sequence):
+            return other.sequence
+    return None
+
+
+def _past(snapshot: Snapshot, entry: Entry) -> Past:
+    loss, holder = price(from_facts(json.loads(entry.facts))), _holder(snapshot, entry)
+    epsilon, delta = loss.pure, loss.delta
+    stored = None if holder is None or epsilon is not None else snapshot.body(holder)
+    if stored is not None:  # a loss that is a curve: as it was agreed on
+        paid = json.loads(stored)["receipt"]["charge"]
+        epsilon, delta = Fraction(paid["epsilon"]), Fraction(paid["delta"])
+    time = datetime.fromtimestamp(entry.time / 1_000_000, UTC)
+    return Past(entry.sequence, time, entry.analyst, entry.dataset, entry.query, epsilon, delta, holder is not None)
