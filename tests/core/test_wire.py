@@ -86,8 +86,8 @@ overviews = st.builds(
     Overview, texts, texts, st.lists(caps, max_size=3).map(tuple), fractions, nothing | texts, nothing | st.integers(0)
 )
 pasts = st.builds(
-    Past, st.integers(1), timestamps.map(lambda each: each.replace(tzinfo=UTC)), texts, texts, texts, nothing | fractions, fractions,
-    st.booleans(),
+    Past, st.integers(1), timestamps.map(lambda each: each.replace(tzinfo=UTC)), texts, texts, texts,
+    nothing | fractions, fractions, st.booleans(),
 )  # fmt: skip
 bounds = st.tuples(fractions, fractions).map(lambda pair: Bounds(min(pair), max(pair)))
 columns = st.builds(
