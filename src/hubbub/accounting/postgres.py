@@ -390,6 +390,11 @@ class PostgresSnapshot:
         rows = self._reader.execute("SELECT charge FROM hubbub.releases WHERE charge BETWEEN %s AND %s", (low, high))
         return {charge for (charge,) in rows}
 
+    def body(self, charge: int) -> bytes | None:
+        """Read what one charge paid for."""
+        row = self._reader.execute("SELECT body FROM hubbub.releases WHERE charge = %s", (charge,)).fetchone()
+        return None if row is None else bytes(row[0])
+
     def releases(self) -> Iterator[tuple[int, bytes]]:
         """Read every release, by charge."""
         return ((charge, body) for charge, body in self._stream("SELECT * FROM hubbub.releases ORDER BY charge", []))

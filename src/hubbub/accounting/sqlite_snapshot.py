@@ -46,6 +46,11 @@ class SqliteSnapshot:
         rows = self._reader.execute("SELECT charge FROM releases WHERE charge BETWEEN ? AND ?", (low, high))
         return {charge for (charge,) in rows}
 
+    def body(self, charge: int) -> bytes | None:
+        """Read what one charge paid for."""
+        row = self._reader.execute("SELECT body FROM releases WHERE charge = ?", (charge,)).fetchone()
+        return None if row is None else bytes(row[0])
+
     def releases(self) -> Iterator[tuple[int, bytes]]:
         """Read every release, by charge."""
         return iter(self._reader.execute("SELECT charge, body FROM releases ORDER BY charge"))

@@ -52,13 +52,17 @@ class Total(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Which entries to read: all, where nothing is said. Times are microseconds, from `since` up to before `until`."""
+    """Which entries to read: all, where nothing is said.
+
+    Times are microseconds, from `since` up to before `until`; `before` asks for smaller numbers than this.
+    """
 
     kind: Kind | None = None
     analyst: str | None = None
     dataset: str | None = None
     since: int | None = None
     until: int | None = None
+    before: int | None = None
 
     def where(self, placeholder: str) -> tuple[str, list[str | int]]:
         """Give the conditions in SQL, each led by AND, and their parameters.
@@ -68,7 +72,7 @@ class Filter:
         """
         terms = {
             "kind = ": self.kind, "analyst = ": self.analyst, "dataset = ": self.dataset, "time >= ": self.since,
-            "time < ": self.until,
+            "time < ": self.until, "sequence < ": self.before,
         }  # fmt: skip
         given = {term: value for term, value in terms.items() if value is not None}
         return "".join(f" AND {term}{placeholder}" for term in given), list(given.values())
@@ -92,6 +96,10 @@ class Snapshot(Protocol):
 
     def released(self, low: int, high: int) -> set[int]:
         """Say which charges from `low` to `high` have a release."""
+        ...
+
+    def body(self, charge: int) -> bytes | None:
+        """Read what one charge paid for, where that is recorded."""
         ...
 
     def releases(self) -> Iterator[tuple[int, bytes]]:
