@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hubbub.accounting import contract
 from hubbub.accounting.filters import Budget
-from hubbub.config import load
-from hubbub.errors import ConfigError, HubbubError
+from hubbub.config import Config, load
+from hubbub.errors import ConfigError, HubbubError, ParameterError
 from hubbub.server import editing
 
 TEXT = """\
@@ -111,7 +111,7 @@ def test_what_does_not_exist_is_not_changed(change: editing.Change) -> None:
 
 def test_a_cap_that_is_the_groups_is_not_raised_by_one_of_the_analysts_own() -> None:
     text = editing.changed(TEXT, editing.put_group("interns", ["eva"], {"visits": cap("3")}))
-    with pytest.raises(ConfigError, match="HB427"):
+    with pytest.raises(ConfigError, match="HB430"):
         editing.changed(text, editing.raise_cap("eva", "visits", Fraction(1)))
 
 
@@ -142,6 +142,16 @@ def test_an_edit_of_what_was_changed_since_is_refused(file: Path) -> None:
     with pytest.raises(ConfigError, match="HB426"):
         editing.apply(file, first.text + "# mine\n", expected=first.hash)
     assert "zoe" in file.read_text()
+
+
+def test_what_the_acceptance_raises_keeps_the_file_as_it_is(file: Path) -> None:
+    def refuse(config: Config) -> None:
+        assert "zoe" in config.policy.analysts
+        raise ParameterError("HB141", "decided before.")
+
+    with pytest.raises(ParameterError, match="HB141"):
+        editing.rewrite(file, lambda text: editing.changed(text, editing.put_analyst("zoe", {})), accept=refuse)
+    assert file.read_text() == TEXT
 
 
 def test_edits_at_once_all_count(file: Path) -> None:

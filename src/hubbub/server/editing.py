@@ -78,17 +78,41 @@ def check(path: Path, text: str) -> Checked:
     return Checked(config, tuple(problems), "\n".join(difference))
 
 
+def rewrite(
+    path: Path, make: Callable[[str], str], *, expected: str | None = None,
+    accept: Callable[[Config], None] | None = None,
+) -> str:  # fmt: skip
+    """Make a new text of the present one, check it, and put it in its place; or raise, and nothing is written.
+
+    `expected` is the hash of the text that somebody looked at (HB426 where it is another by now). `accept` is called
+    when all is checked, before anything is written: what it raises keeps the file as it is. Gives the new hash.
+    """
+    with _alone(path):
+        now = read(path)
+        if expected is not None and now.hash != expected:
+            raise ConfigError(
+                "HB426", "hubbub.yaml was changed since you read it. Nothing was written.",
+                "Read it again and redo the edit.",
+            )  # fmt: skip
+        text = make(now.text)
+        config, problems = _examined(path, text)
+        if config is None:
+            raise problems[0]
+        if accept is not None:
+            accept(config)
+        if text != now.text:
+            _replace(path, text)
+        return digest(text)
+
+
 def apply(path: Path, text: str, *, expected: str) -> str:
     """Put this text in the place of the one with the hash `expected`, or raise ConfigError; give the new hash."""
-    with _alone(path):
-        return _replace(path, text, expected)
+    return rewrite(path, lambda _: text, expected=expected)
 
 
 def edit(path: Path, change: Change) -> str:
     """Make one change to the file as it is now, or raise ConfigError; give the new hash."""
-    with _alone(path):
-        now = read(path)
-        return _replace(path, changed(now.text, change), now.hash)
+    return rewrite(path, lambda text: changed(text, change))
 
 
 def changed(text: str, change: Change) -> str:
@@ -163,7 +187,7 @@ def raise_cap(analyst: str, dataset: str, by: Fraction) -> Change:
         for group, terms in groups.items():
             if dataset in terms:
                 raise ConfigError(
-                    "HB427", f"{analyst} has no cap on {dataset} but that of the group {group}.",
+                    "HB430", f"{analyst} has no cap on {dataset} but that of the group {group}.",
                     "Raise the group's cap; a cap of the analyst's own would be one more limit.",
                 )  # fmt: skip
         entry[dataset] = _cap(Budget(by, Fraction(0)))
@@ -247,19 +271,7 @@ def _alone(path: Path) -> Iterator[None]:
         os.close(guard)
 
 
-def _replace(path: Path, text: str, expected: str) -> str:
-    now = read(path)
-    if now.hash != expected:
-        raise ConfigError(
-            "HB426",
-            "hubbub.yaml was changed since you read it. Nothing was written.",
-            "Read it again and redo the edit.",
-        )
-    if text == now.text:
-        return now.hash
-    config, problems = _examined(path, text)
-    if config is None:
-        raise problems[0]
+def _replace(path: Path, text: str) -> None:
     target = path.resolve()  # what a link points to is replaced, not the link
     draft = _write(target, text)
     try:
@@ -271,7 +283,6 @@ def _replace(path: Path, text: str, expected: str) -> str:
     finally:
         with suppress(FileNotFoundError):
             draft.unlink()
-    return digest(text)
 
 
 def _examined(path: Path, text: str) -> tuple[Config | None, list[HubbubError]]:

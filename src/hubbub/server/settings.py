@@ -33,7 +33,9 @@ VARIABLES: Mapping[str, str] = {
     "HUBBUB_OIDC_KEYS": "oidc.keys", "HUBBUB_OIDC_OWNERS": "oidc.owners", "HUBBUB_OIDC_AUDITORS": "oidc.auditors",
 }  # fmt: skip
 #: The secret itself, and variables that others read: the command line, the client, the tests.
-OTHERS = frozenset({"HUBBUB_SECRET", "HUBBUB_CONFIG", "HUBBUB_URL", "HUBBUB_TOKEN", "HUBBUB_CAMPAIGN"})
+OTHERS = frozenset(
+    {"HUBBUB_SECRET", "HUBBUB_CONFIG", "HUBBUB_URL", "HUBBUB_TOKEN", "HUBBUB_TOKEN_FILE", "HUBBUB_CAMPAIGN"}
+)
 
 _LISTS = frozenset({"proxies", "oidc.owners", "oidc.auditors"})
 _INTEGERS = {"port": (0, 65535), "workers": (1, 256), "queue": (0, 100_000), "per_minute": (1, 1_000_000)}
