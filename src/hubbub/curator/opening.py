@@ -7,6 +7,7 @@ from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Store
 from hubbub.config import Config
+from hubbub.core.schema import Table
 from hubbub.curator import Curator
 from hubbub.curator.public import public
 from hubbub.curator.versions import Versions
@@ -20,15 +21,15 @@ def is_postgres(config: Config) -> bool:
     return (config.places.database or "").startswith(("postgresql://", "postgres://"))
 
 
-def store_of(config: Config, *, read_only: bool = False) -> Store:
-    """Open the ledger's database."""
+def store_of(config: Config, *, read_only: bool = False, exclusive: bool = False) -> Store:
+    """Open the ledger's database; `exclusive` keeps other processes away where it is a file (a server shares none)."""
     if is_postgres(config):
         from hubbub.accounting.postgres import PostgresStore
 
         return PostgresStore(config.places.database or "", read_only=read_only)
     if not read_only:
         config.database.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    return SqliteStore(config.database, read_only=read_only)
+    return SqliteStore(config.database, read_only=read_only, exclusive=exclusive)
 
 
 def anchor_of(config: Config) -> Anchor:
@@ -48,21 +49,34 @@ def folder_of(config: Config) -> Path:
     return config.path.parent / "hubbub-ledger" if is_postgres(config) else config.database.parent
 
 
-def open_curator(config: Config) -> Curator:
+def open_curator(config: Config, *, exclusive: bool = False) -> Curator:
     """Open ledger and engine. Private data is not touched: that waits for the first charge."""
-    tables = {
-        name: public(each, config.limits) if each.table.public else each.table for name, each in config.datasets.items()
-    }
-    folder = folder_of(config)
+    tables, folder = _tables(config), folder_of(config)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    store = store_of(config)
+    store = store_of(config, exclusive=exclusive)
     try:
         ledger = Ledger.open(store, policy=config.policy, anchor=anchor_of(config))
     except BaseException:
         store.close()
         raise
-    engine = DuckDB([each.view for each in config.datasets.values()], limits=config.limits)
     return Curator(
-        config, tables, ledger=ledger, engine=engine, versions=Versions(folder / "versions.json"), source=system(),
-        salt=store.ledger,
+        config, tables, ledger=ledger, engine=_engine(config), versions=Versions(folder / "versions.json"),
+        source=system(), salt=store.ledger,
     )  # fmt: skip
+
+
+def renewed(curator: Curator, config: Config) -> Curator:
+    """Go on with the same ledger under another hubbub.yaml; the old curator's engine stays open for its queries."""
+    tables = _tables(config)
+    curator.ledger.govern(config.policy)
+    return curator.under(config, tables, _engine(config))
+
+
+def _tables(config: Config) -> dict[str, Table]:
+    return {
+        name: public(each, config.limits) if each.table.public else each.table for name, each in config.datasets.items()
+    }
+
+
+def _engine(config: Config) -> DuckDB:
+    return DuckDB([each.view for each in config.datasets.values()], limits=config.limits)

@@ -44,7 +44,7 @@ def allowed(method: Callable[Concatenate[S, Principal, P], R]) -> Callable[Conca
     name = getattr(method, "__name__", "")
 
     @wraps(method)
-    def guarded(self: S, principal: Principal, *args: P.args, **options: P.kwargs) -> R:
+    def guarded(self: S, principal: Principal, /, *args: P.args, **options: P.kwargs) -> R:
         if principal.role not in ROLES.get(name, frozenset()):
             raise AccessError("HB710", f"the role {principal.role} may not do this.", "Ask the owner of the data.")
         return method(self, principal, *args, **options)

@@ -1,0 +1,1 @@
+"""The HTTP API, /api/v1: thin routes over the service."""

@@ -1,0 +1,160 @@
+"""How a request of the API comes in: who asks is known before its body is read, and JSON is read strictly."""
+
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Annotated, Any, NoReturn
+
+from fastapi import Depends, Header, HTTPException, Request, Response
+from fastapi.routing import APIRoute
+from starlette.concurrency import run_in_threadpool
+
+from hubbub.errors import AccessError, ParameterError
+from hubbub.server.accounts import Principal
+from hubbub.server.limits import address
+from hubbub.server.service import Service
+
+#: What any route may answer beside its own; each is a problem.
+REFUSALS: Mapping[int | str, dict[str, Any]] = {
+    400: {"description": "The request is not HTTP or JSON as it should be."},
+    401: {
+        "description": "Who asks is not known.",
+        "headers": {"WWW-Authenticate": {"description": "How to say who asks.", "schema": {"type": "string"}}},
+    },
+    403: {"description": "The role may not do this."},
+    404: {"description": "There is no such thing, or not for who asks."},
+    413: {"description": "The body is too long."},
+    415: {"description": "The body is not JSON."},
+    422: {"description": "What is said cannot be accepted; nothing was run or charged."},
+    429: {
+        "description": "Too much at once.",
+        "headers": {"Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer"}}},
+    },
+    503: {"description": "The ledger cannot be used now; nothing was run or charged."},
+}
+
+
+def refusals(*more: tuple[int, str]) -> dict[int | str, dict[str, Any]]:
+    """Document what a route may refuse."""
+    body = {"content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    every: dict[int | str, dict[str, Any]] = {**REFUSALS, **{status: {"description": text} for status, text in more}}
+    return {status: {**said, **body} for status, said in every.items()}
+
+
+class _Strict(Request):
+    """A request whose JSON means one thing to everybody who reads it."""
+
+    async def json(self) -> Any:
+        """Read the body: no NaN, no name twice, no half characters, no NUL, no depth that breaks a reader."""
+        body = await self.body()
+        try:
+            found = json.loads(body, parse_constant=_refuse, object_pairs_hook=_once)
+            if b"\\u" in body:
+                _check_text(found)
+        except (ValueError, RecursionError) as error:
+            raise HTTPException(400) from error
+        return found
+
+
+class ApiRoute(APIRoute):
+    """A route for those who are known."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Say who asks, then go on."""
+        inner = super().get_route_handler()
+        wants_body = self.body_field is not None
+
+        async def handle(request: Request) -> Response:
+            service: Service = request.app.state.service
+            request.state.principal = await run_in_threadpool(_who, service, request)
+            if wants_body and not _is_json(request.headers.getlist("content-type")):
+                raise HTTPException(415)
+            return await inner(_Strict(request.scope, request.receive))
+
+        return handle
+
+
+def _who(service: Service, request: Request) -> Principal:
+    """Say who asks, by the token alone; those who guess must wait, and so must those who ask too often."""
+    where = address(request.client.host if request.client else None)
+    wait = service.attempts_limit.wait(where)
+    if wait:
+        raise AccessError("HB721", "too many attempts with tokens that are not valid.", f"Wait {wait} s.", wait)
+    try:
+        principal = service.accounts.authenticate(*request.headers.getlist("authorization"))
+    except AccessError as error:
+        if error.code != "HB700":  # no token at all is no guess
+            service.attempts_limit.take(where)
+        raise
+    wait = service.requests_limit.take(f"{principal.role} {principal.name}")
+    if wait:
+        raise AccessError("HB720", "too many requests.", f"Wait {wait} s.", wait)
+    return principal
+
+
+def _is_json(types: list[str]) -> bool:
+    return len(types) == 1 and types[0].partition(";")[0].strip().lower() == "application/json"
+
+
+def _refuse(_: str) -> NoReturn:
+    raise ValueError("not a number of JSON")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name stands twice")
+    return found
+
+
+def _check_text(found: Any) -> None:
+    """Refuse text that cannot be written down: a lone half of a pair, a NUL."""
+    match found:
+        case str():
+            found.encode()
+            if "\0" in found:
+                raise ValueError("NUL")
+        case list():
+            for each in found:
+                _check_text(each)
+        case dict():
+            for name, each in found.items():
+                _check_text(name)
+                _check_text(each)
+
+
+def _service(request: Request) -> Service:
+    found: Service = request.app.state.service
+    return found
+
+
+def _principal(request: Request) -> Principal:
+    found: Principal = request.state.principal
+    return found
+
+
+_KEY = Header(
+    alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[ -~]+$",
+    examples=["0b6e9a52-7f7c-4a58-8f5e-2f1f0c6b8a11"],
+    description="Names this request and all that repeat it: however often it is sent, it is charged once.",
+)  # fmt: skip
+
+
+def _retry(request: Request, key: Annotated[str, _KEY]) -> str:
+    """Read the name of this try and all that repeat it; given twice, nobody could say which one counts."""
+    if len(request.headers.getlist("idempotency-key")) != 1:
+        raise no_key()
+    return key
+
+
+def no_key() -> ParameterError:
+    """Make the refusal of a spend that has no name."""
+    return ParameterError(
+        "HB161", "a spend needs the header Idempotency-Key, once, with 1 to 200 printable ASCII characters.",
+        "Draw a random one, such as a UUID, for each new request; send it again if the answer was lost: the same key "
+        "is charged once.",
+    )  # fmt: skip
+
+
+Serving = Annotated[Service, Depends(_service)]
+Asking = Annotated[Principal, Depends(_principal)]
+Retry = Annotated[str, Depends(_retry)]

@@ -1,0 +1,164 @@
+"""The application: the API, the pages and what keeps watch over them, put together around one service."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from ipaddress import ip_address
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.responses import PlainTextResponse, Response
+
+from hubbub.errors import HubbubError, ParameterError
+from hubbub.server.api import asking
+from hubbub.server.api.routing import no_key
+from hubbub.server.border import Border, JsonLines, too_large
+from hubbub.server.health import Readiness
+from hubbub.server.problems import Padded, Refusal, missing
+from hubbub.server.service import PATIENCE, Service
+
+_API = "/api/v1"
+
+
+def create_app(service: Service) -> FastAPI:
+    """Put the application together; it closes the service when it stops."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await run_in_threadpool(service.close)
+
+    app = FastAPI(
+        title="hubbub",
+        version="1",
+        description="Answers about the crowd, never about the person. Every error is application/problem+json.",
+        openapi_url=f"{_API}/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=lifespan,
+    )
+    app.state.service = service
+    app.include_router(asking.router, prefix=_API)
+    _watch(app, service)
+    app.add_exception_handler(HubbubError, _refused)
+    app.add_exception_handler(StarletteHTTPException, _http)
+    app.add_exception_handler(RequestValidationError, _malformed)
+    app.add_middleware(Border, service=service)
+    return app
+
+
+def serve(service: Service) -> None:
+    """Serve until told to stop (SIGINT or SIGTERM); what runs then ends or fails, and nothing is lost."""
+    log_to_stderr()
+    uvicorn.Server(uvicorn_config(create_app(service), service)).run()
+
+
+def uvicorn_config(app: FastAPI, service: Service) -> uvicorn.Config:
+    """Say how uvicorn serves: forwarded addresses are believed from the named proxies alone, and only where told so."""
+    settings = service.settings
+    return uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
+        proxy_headers=settings.behind_proxy,
+        forwarded_allow_ips=list(settings.proxies) if settings.behind_proxy else [],
+        server_header=False,
+        access_log=False,
+        log_config=None,
+        ws="none",
+        timeout_graceful_shutdown=int(PATIENCE) + 10,
+    )
+
+
+def log_to_stderr() -> None:
+    """Log JSON, one object a line."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    for name in ("hubbub", "uvicorn"):
+        log = logging.getLogger(name)
+        log.handlers, log.propagate = [handler], False
+        log.setLevel(logging.INFO)
+
+
+def _watch(app: FastAPI, service: Service) -> None:
+    readiness = Readiness(service)
+
+    @app.get("/healthz", include_in_schema=False)
+    async def healthz() -> Response:
+        """Say that the process is alive."""
+        return Padded({"alive": True})
+
+    @app.get("/readyz", include_in_schema=False)
+    def readyz() -> Response:
+        """Say whether queries can be answered now."""
+        found = readiness.look()
+        return Padded(found, status_code=200 if found["ready"] else 503)
+
+    @app.get("/metrics", include_in_schema=False)
+    def metrics(request: Request) -> Response:
+        """Give the figures, to this machine or to owner and auditor."""
+        if _local(request) and not service.settings.behind_proxy:
+            text = service.metrics_text()
+        else:
+            principal = service.accounts.authenticate(*request.headers.getlist("authorization"))
+            text = service.figures(principal)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def _local(request: Request) -> bool:
+    """Say whether a request comes from this machine (behind a proxy, all would)."""
+    try:
+        return request.client is not None and ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False
+
+
+def _number(request: Request) -> str:
+    return str(request.state.request_id)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HubbubError)  # noqa: S101 - what it was registered for
+    return Refusal(error, _number(request))
+
+
+async def _http(request: Request, error: Exception) -> Response:
+    """Say in our words what HTTP itself refuses."""
+    assert isinstance(error, StarletteHTTPException)  # noqa: S101
+    found = _WORDS.get(error.status_code)
+    response = Refusal(found or missing("page or route here"), _number(request))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _malformed(request: Request, error: Exception) -> Response:
+    """Say which part of a request has not its form, without a word of what it was."""
+    assert isinstance(error, RequestValidationError)  # noqa: S101
+    found = error.errors()
+    first: dict[str, Any] = found[0]
+    place = [str(part) for part in first["loc"]]
+    if place[:2] == ["header", "Idempotency-Key"]:
+        return Refusal(no_key(), _number(request))
+    words = f"{'.'.join(place)}: {first['msg']}"[:300] + (f" ({len(found) - 1} more)" if len(found) > 1 else "")
+    remedy = f"{_API}/openapi.json says what is asked for."
+    return Refusal(ParameterError("HB170", f"the request has not its form. {words}", remedy), _number(request))
+
+
+_WORDS: dict[int, HubbubError] = {
+    400: ParameterError(
+        "HB160", "the body is not JSON that means one thing to everybody.",
+        "Send UTF-8 JSON without NaN, without a name twice, without NUL, and not nested thousands deep.",
+    ),
+    405: ParameterError("HB165", "this address does not know that method.", f"{_API}/openapi.json says more."),
+    413: too_large(),
+    415: ParameterError("HB163", "the body is not sent as JSON.", "Send the header `Content-Type: application/json`."),
+}  # fmt: skip

@@ -1,0 +1,52 @@
+"""Figures for Prometheus: how much is asked of the service, never what the answers depended on.
+
+A query that failed after its charge is counted as one that was answered, since whether it failed may depend on the
+data; times are those at which answers left, on the quantum, in a few wide buckets.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from threading import Lock
+
+#: Upper ends in seconds; wide, so that they show trouble and nothing else.
+BUCKETS = (0.25, 1.0, 5.0, 30.0)
+
+
+class Metrics:
+    """Counters in memory, written out as text."""
+
+    def __init__(self) -> None:
+        self._mutex = Lock()
+        self._requests: Counter[tuple[str, str, str]] = Counter()
+        self._buckets: Counter[tuple[str, float]] = Counter()
+        self._routes: Counter[str] = Counter()
+
+    def count(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count one answer."""
+        kind = "2xx" if status == 424 else f"{status // 100}xx"
+        with self._mutex:
+            self._requests[route, method, kind] += 1
+            self._routes[route] += 1
+            self._buckets.update((route, end) for end in BUCKETS if seconds <= end)
+
+    def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
+        """Write everything in Prometheus' text format; `gauges` are figures of now, each with its meaning."""
+        with self._mutex:
+            return "\n".join(self._lines(gauges)) + "\n"
+
+    def _lines(self, gauges: Mapping[str, tuple[str, float]]) -> Iterator[str]:
+        yield "# HELP hubbub_requests_total Requests answered, by route, method and class of status."
+        yield "# TYPE hubbub_requests_total counter"
+        for (route, method, kind), number in sorted(self._requests.items()):
+            yield f'hubbub_requests_total{{route="{route}",method="{method}",status="{kind}"}} {number}'
+        yield "# HELP hubbub_request_seconds Time from a request's arrival to its answer."
+        yield "# TYPE hubbub_request_seconds histogram"
+        for route, number in sorted(self._routes.items()):
+            for end in BUCKETS:
+                yield f'hubbub_request_seconds_bucket{{route="{route}",le="{end:g}"}} {self._buckets[route, end]}'
+            yield f'hubbub_request_seconds_bucket{{route="{route}",le="+Inf"}} {number}'
+            yield f'hubbub_request_seconds_count{{route="{route}"}} {number}'
+        for name, (meaning, value) in gauges.items():
+            yield f"# HELP hubbub_{name} {meaning}"
+            yield f"# TYPE hubbub_{name} gauge"
+            yield f"hubbub_{name} {value:g}"

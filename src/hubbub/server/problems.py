@@ -1,0 +1,101 @@
+"""Errors as problem+json (RFC 9457): one table from our codes to a status, and the words of what HTTP itself refuses.
+
+A problem is made of an error's code, message and remedy, which never hold a value from the data, and of the request's
+number, by which the operator finds it in the log.
+"""
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from starlette.responses import Response
+
+from hubbub.errors import (
+    AccessError,
+    BudgetError,
+    ConfigError,
+    HubbubError,
+    LedgerError,
+    MechanismError,
+    ParameterError,
+    QueryError,
+    RunError,
+)
+
+#: JSON leaves in steps of so many bytes, so that its length says little.
+STEP = 1024
+
+_CLASSES: tuple[tuple[type[HubbubError], int], ...] = (
+    (AccessError, 403), (BudgetError, 409), (LedgerError, 503), (ConfigError, 422), (QueryError, 422),
+    (MechanismError, 422), (RunError, 424), (ParameterError, 422),
+)  # fmt: skip
+#: Codes whose status is not that of their class.
+_CODES: Mapping[str, int] = {
+    "HB120": 404, "HB121": 403, "HB122": 403, "HB140": 404, "HB141": 409, "HB142": 409, "HB143": 404,
+    "HB160": 400, "HB161": 400, "HB162": 413, "HB163": 415, "HB164": 404, "HB165": 405, "HB166": 428,
+    "HB170": 422, "HB426": 412, "HB428": 409, "HB999": 500,
+}  # fmt: skip
+_TITLES: Mapping[int, str] = {409: "Budget or state does not allow it", 424: "The query could not be completed"}
+
+
+def status_of(error: HubbubError) -> int:
+    """Give the status of an error: by its code, else by its class."""
+    if isinstance(error, AccessError) and error.code != "HB705":  # known, but not here
+        return {"HB70": 401, "HB72": 429}.get(error.code[:4], 403)
+    return _CODES.get(error.code) or next((status for cls, status in _CLASSES if isinstance(error, cls)), 422)
+
+
+def problem(error: HubbubError, request_id: str) -> dict[str, Any]:
+    """Give the body of a problem."""
+    status = status_of(error)
+    return {
+        "type": f"urn:hubbub:{error.code}",
+        "title": _TITLES.get(status) or HTTPStatus(status).phrase,
+        "status": status,
+        "detail": error.message,
+        "code": error.code,
+        "remedy": error.remedy,
+        "position": list(error.position) if isinstance(error, QueryError) and error.position else None,
+        "instance": request_id,
+    }
+
+
+class Padded(Response):
+    """JSON, filled up with spaces to a multiple of `STEP` bytes."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:
+        """Write JSON and the spaces after it."""
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        return text + b" " * (-len(text) % STEP)
+
+
+class Refusal(Padded):
+    """A problem on its way out."""
+
+    media_type = "application/problem+json"
+
+    def __init__(self, error: HubbubError, request_id: str) -> None:
+        body = problem(error, request_id)
+        headers = {}
+        if body["status"] == 401:
+            headers["WWW-Authenticate"] = 'Bearer realm="hubbub"'
+        if isinstance(error, AccessError) and error.wait:
+            headers["Retry-After"] = str(error.wait)
+        super().__init__(body, status_code=body["status"], headers=headers)
+
+
+def missing(what: str) -> ParameterError:
+    """Make the refusal of what is not there, or not for who asks: the same words for both."""
+    return ParameterError("HB164", f"there is no {what}.", "GET /api/v1/openapi.json lists what can be asked for.")
+
+
+def inside() -> HubbubError:
+    """Make the one error of everything that nobody thought of: it says nothing of what it was."""
+    return HubbubError(
+        "HB999", "something went wrong inside the server.",
+        "Tell the operator the number of the request: the log says where. A charge that was made stands, and the same "
+        "request with the same Idempotency-Key goes on from it.",
+    )  # fmt: skip

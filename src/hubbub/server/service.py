@@ -1,0 +1,290 @@
+"""The service: what can be asked of it, one method each, whoever asks and by whatever way.
+
+Each method takes the principal first and is let through by the table in `roles`. API and pages call these methods and
+nothing below them.
+"""
+
+from dataclasses import asdict
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any
+
+from hubbub.accounting.inspection import history
+from hubbub.accounting.store import Filter
+from hubbub.config.promise import neighbours, protected
+from hubbub.core import numbers
+from hubbub.core.estimate import Estimate
+from hubbub.core.overview import Overview, Past
+from hubbub.core.release import Release
+from hubbub.curator import Curator
+from hubbub.curator.question import Question
+from hubbub.errors import AccessError, HubbubError, LedgerError, ParameterError
+from hubbub.semantics.odds import EVEN, Meaning, meaning
+from hubbub.server.accounts import Principal
+from hubbub.server.governing import Governing
+from hubbub.server.problems import missing
+from hubbub.server.roles import allowed
+from hubbub.server.work import Job, cancelled, clock
+
+#: Seconds that running queries have to end when the server stops.
+PATIENCE = 20.0
+#: Entries that one page of a list holds at most.
+PAGE = 500
+
+
+class Service(Governing):
+    """Answers for one hubbub.yaml. Safe to use from many threads; close it once."""
+
+    # --- who and what -------------------------------------------------------------------------------------------------
+
+    @allowed
+    def me(self, principal: Principal) -> dict[str, Any]:
+        """Say who asks."""
+        return {"name": principal.name, "role": principal.role, "expires": principal.expires}
+
+    @allowed
+    def meaning(
+        self, principal: Principal, *, epsilon: numbers.Number, delta: numbers.Number, prior: numbers.Number | None,
+        people: int | None,
+    ) -> Meaning:  # fmt: skip
+        """Say what an ε means."""
+        none = numbers.exact(delta, "delta") == 0
+        return meaning(
+            epsilon=numbers.epsilon(epsilon),
+            delta=Fraction(0) if none else numbers.delta(delta),
+            prior=EVEN if prior is None else numbers.in_range(prior, "prior", Fraction(0), Fraction(1)),
+            people=people,
+        )
+
+    @allowed
+    def datasets(self, principal: Principal) -> tuple[str, ...]:
+        """List data sets: an analyst's own, or all."""
+        with self.current.using() as curator:
+            return _visible(curator, principal)
+
+    @allowed
+    def describe(self, principal: Principal, name: str) -> dict[str, Any]:
+        """Show what is declared about a data set, and whom it protects."""
+        with self.current.using() as curator:
+            if name not in _visible(curator, principal):
+                raise missing(f"data set called {name!r}")
+            declared = curator.config.datasets[name]
+            return {
+                **curator.tables[name].form(),
+                "protected": protected(declared),
+                "neighbours": neighbours(declared),
+                "disabled": [{"column": column, "reason": why} for column, why in declared.disabled],
+            }
+
+    @allowed
+    def budget(self, principal: Principal, analyst: str | None = None) -> tuple[Overview, ...]:
+        """Say what is spent and left: an analyst's own, or that of one or all."""
+        with self.current.using() as curator:
+            if principal.role == "analyst":
+                if analyst not in (None, principal.name):
+                    raise AccessError("HB712", "the budget of others is not yours to see.", "Leave out `analyst`.")
+                return curator.budget(principal.name)
+            known = curator.config.policy.analysts
+            if analyst is not None and analyst not in known:
+                raise missing(f"analyst called {analyst!r}")
+            return tuple(view for name in known if analyst in (None, name) for view in curator.budget(name))
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    @allowed
+    def estimate(self, principal: Principal, question: Question) -> Estimate:
+        """Say what a question would cost and how exact its answer would be; free."""
+        with self.current.using() as curator:
+            return curator.estimate(principal.name, question)
+
+    @allowed
+    def explain(self, principal: Principal, question: Question) -> dict[str, Any]:
+        """Say how a question is answered: the derivation of its noise, what the engine runs, how ε is split; free."""
+        found = self.estimate(principal, question).form()
+        shown = ("datasets", "epsilon", "delta", "noise", "cells", "derivation", "sql")
+        return {name: found[name] for name in shown} | {"split": found["expected"]}
+
+    @allowed
+    async def ask(
+        self, principal: Principal, question: Question, *, key: str | None, header: str | None,
+        arrived: float | None = None,
+    ) -> Release:  # fmt: skip
+        """Answer a question at its price, on the quantum. `header` names this try and all that repeat it."""
+        job = self._begin(principal, question, key, header, clock() if arrived is None else arrived, keep=False)
+        return await self.work.answer(job)
+
+    @allowed
+    def enqueue(
+        self, principal: Principal, question: Question, *, key: str | None, header: str, arrived: float | None = None
+    ) -> str:
+        """Put a question in line, and give the number by which to ask for its answer."""
+        return self._begin(principal, question, key, header, clock() if arrived is None else arrived, keep=True).id
+
+    @allowed
+    def job(self, principal: Principal, number: str) -> tuple[str, Release | None, HubbubError | None]:
+        """Say what became of a question in line: its state, and the release or the error once it has ended."""
+        job = self._job(principal, number)
+        state = job.visible(clock())
+        release = job.future.result() if state == "done" else None
+        return state, release, job.problem() if state == "failed" else None
+
+    @allowed
+    def cancel(self, principal: Principal, number: str) -> str:
+        """Cancel a question in line; if its charge was made, that stands."""
+        job = self._job(principal, number)
+        self.work.cancel(job)
+        return job.visible(clock())
+
+    def _job(self, principal: Principal, number: str) -> Job:
+        job = self.work.find(number)
+        if job is None or job.owner != principal.name:
+            raise missing("such job, or no longer")
+        return job
+
+    def _begin(
+        self, principal: Principal, question: Question, key: str | None, header: str | None, arrived: float, *,
+        keep: bool,
+    ) -> Job:  # fmt: skip
+        def run(job: Job) -> Release:
+            for last in (False, True):
+                with self.current.using() as curator:
+                    job.stop = curator.engine.interrupt
+                    try:
+                        return self._answer(curator, principal.name, question, key, header, job)
+                    except LedgerError as error:
+                        if last or error.code != "HB312":
+                            raise
+                self.current.reload()  # another process changed the policy: its file is ours too
+            raise AssertionError("unreachable")
+
+        return self.work.begin(principal.name, run, arrived=arrived, keep=keep)
+
+    def _answer(
+        self, curator: Curator, analyst: str, question: Question, key: str | None, header: str | None, job: Job
+    ) -> Release:
+        """Charge and answer once, however often the same request is made.
+
+        Theorem (One charge per request). All tries of one request, under one Idempotency-Key, are charged together at
+        most once and get the same release, through crashes and changes of the data.
+        Proof    Before any charge, a try claims its key: the first claim is durable and wins, and every later one gets
+                 the first one's name in the ledger. All tries charge under that one name, and the ledger charges a name
+                 once and keeps one release for it. A crash before the charge leaves a claim that costs nothing.
+        Assumes  claims are durable when `claim` returns; a key of an analyst is never given to another.
+        Tested   tests/server/test_retries.py::test_a_retry_gets_the_same_release_and_is_charged_once
+                 tests/server/test_retries.py::test_a_retry_after_the_data_changed_gets_the_old_release
+                 tests/server/test_retries.py::test_the_claim_is_durable_before_the_charge
+        """
+        if header is None:
+            return curator.query(analyst, question, key=key)
+        digest = digest_of(question, key)
+        earlier = self.state.retries.find(analyst, header)
+        if earlier is not None:
+            _same(earlier[0], digest)
+            release = curator.recall(analyst, earlier[1])
+            if release is not None:
+                return release
+
+        def claim(name: str) -> str:
+            if job.cancelled:
+                raise cancelled()
+            kept, known = self.state.retries.claim(analyst, header, digest, name)
+            _same(kept, digest)
+            return known
+
+        return curator.query(analyst, question, key=key, claim=claim)
+
+    # --- what was asked -----------------------------------------------------------------------------------------------
+
+    @allowed
+    def releases(self, principal: Principal, *, limit: int = 50, before: int | None = None) -> tuple[Past, ...]:
+        """List charges, the newest first: an analyst's own, or all."""
+        with self.current.using() as curator:
+            return curator.releases(_own(principal), limit=numbers.integer(limit, "limit", 1, PAGE), before=before)
+
+    @allowed
+    def release(self, principal: Principal, number: int) -> Release:
+        """Give what a charge paid for once more, free: one of an analyst's own, or any."""
+        with self.current.using() as curator:
+            return curator.release(number, analyst=_own(principal))
+
+    @allowed
+    def history(
+        self, principal: Principal, *, which: Filter, unreleased: bool = False, limit: int = 50
+    ) -> list[dict[str, Any]]:
+        """Read the ledger, the newest entry first."""
+        limit = numbers.integer(limit, "limit", 1, PAGE)
+        with self.current.using() as curator, curator.ledger.snapshot() as snapshot:
+            lines = history(snapshot, which, unreleased=unreleased, newest_first=True, limit=limit)
+            return [asdict(line) for line in lines]
+
+    @allowed
+    def verify(self, principal: Principal) -> dict[str, Any]:
+        """Derive everything in the ledger again; one at a time, since that is work."""
+        if not self._verifying.acquire(blocking=False):
+            raise AccessError("HB723", "the ledger is being verified already.", "Ask again in a moment.", 5)
+        try:
+            with self.current.using() as curator:
+                found = curator.ledger.verify()
+        finally:
+            self._verifying.release()
+        return {
+            "sound": found.sound,
+            "entries": found.entries,
+            "charges": found.charges,
+            "releases": found.releases,
+            "caps": found.caps,
+            "head": {"sequence": found.head.sequence, "hash": found.head.hash.hex()},
+            "anchor": None if found.anchor is None else found.anchor.sequence,
+            "problems": [asdict(each) for each in found.problems],
+            "report": found.report(),
+        }
+
+    @allowed
+    def figures(self, principal: Principal) -> str:
+        """Write the metrics."""
+        return self.metrics_text()
+
+    # --- the service itself -------------------------------------------------------------------------------------------
+
+    def metrics_text(self) -> str:
+        """Write the metrics; whoever calls this has seen to it that they are for who asks."""
+        running, waiting = self.work.counts()
+        return self.metrics.text({
+            "queries_running": ("Queries that run now.", running),
+            "queries_waiting": ("Queries that wait for a thread.", waiting),
+        })  # fmt: skip
+
+    def close(self) -> None:
+        """Stop: take nothing new, let what runs end or fail, let go of everything."""
+        with self._closing:
+            if not self._closed:
+                self._closed = True
+                self.work.close(patience=PATIENCE)
+                self.current.close()
+                self.state.close()
+
+
+def digest_of(question: Question, key: str | None) -> str:
+    """Hash what is asked, so that a key that is used for something else is seen."""
+    weights = sorted((question.weights or {}).items())
+    said = (
+        question.sql, question.epsilon, question.within, question.delta, tuple(question.parameters), question.groups,
+        question.rows, weights, question.raw, question.dialect, key,
+    )  # fmt: skip
+    return sha256(repr(said).encode(errors="backslashreplace")).hexdigest()
+
+
+def _same(kept: str, digest: str) -> None:
+    if kept != digest:
+        raise ParameterError(
+            "HB124", "this Idempotency-Key was used for another request. Nothing was charged.",
+            "Take a new key for a new request; keep the old one to get the old answer again.",
+        )  # fmt: skip
+
+
+def _own(principal: Principal) -> str | None:
+    return principal.name if principal.role == "analyst" else None
+
+
+def _visible(curator: Curator, principal: Principal) -> tuple[str, ...]:
+    return curator.datasets(principal.name) if principal.role == "analyst" else tuple(curator.tables)
