@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
-from hubbub.core.combine import combine, refinable
+from hubbub.core.combine import again, combine, refinable
 from hubbub.core.release import Output, Release
 from hubbub.errors import ParameterError
 
@@ -165,3 +165,26 @@ def test_a_combined_answer_names_both_charges_and_is_not_combined_again() -> Non
     assert not refinable(found.receipt)
     with pytest.raises(ParameterError, match="combined before"):
         combine(found, release(3, [100], 5))
+
+
+@pytest.mark.parametrize(
+    ("query", "sql", "options"),
+    [
+        ("SELECT COUNT(*) FROM t", "SELECT COUNT(*) FROM t", {}),
+        ("SELECT COUNT(*) FROM t -- groups = 2", "SELECT COUNT(*) FROM t", {"groups": 2}),
+        ("SELECT COUNT(*) FROM t -- groups = 2, rows = 31", "SELECT COUNT(*) FROM t", {"groups": 2, "rows": 31}),
+        ("SELECT COUNT(*) FROM t -- rows = 1, raw", "SELECT COUNT(*) FROM t", {"rows": 1, "raw": True}),
+        ("SELECT COUNT(*) FROM t -- raw", "SELECT COUNT(*) FROM t", {"raw": True}),
+        ("SELECT COUNT(*) FROM t WHERE a = ' -- rows = 1'", "SELECT COUNT(*) FROM t WHERE a = ' -- rows = 1'", {}),
+    ],
+)
+def test_a_receipt_says_how_to_ask_once_more(query: str, sql: str, options: dict[str, Any]) -> None:
+    assert again(receipt(1, query=query)) == (sql, options)
+
+
+@pytest.mark.parametrize("said", ["$1 = 7", "weight of n = 2", "groups = 1, rows = 2, weight of n = 2", "$1 = 7, raw"])
+def test_what_a_receipt_does_not_hold_is_not_guessed(said: str) -> None:
+    with pytest.raises(ParameterError, match="HB145"):
+        again(receipt(1, query=f"SELECT COUNT(*) AS n FROM t -- {said}"))
+    with pytest.raises(ParameterError, match="Nothing was charged"):
+        again(receipt(1, draws=[{"kind": "top"}]))

@@ -1,12 +1,23 @@
 """Two answers to one question, combined: what the first paid for is not lost when more is spent."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any
 
+from hubbub.core.options import Options
 from hubbub.core.release import Cell, Output, Release
 from hubbub.errors import ParameterError
+
+#: A question as the ledger writes it: SQL, then what else was said. No literal ends like that, for want of a quote.
+_SAID = re.compile(
+    r"(?P<sql>.*?)(?: -- (?:groups = (?P<groups>\d+))?(?:, |(?<=-- ))?"
+    r"(?:rows = (?P<rows>\d+))?(?:, |(?<=-- ))?(?P<raw>raw)?)?",
+    re.DOTALL,
+)
+#: What a receipt does not hold well enough to ask it once more.
+_UNSAID = re.compile(r" -- (?:\$1 = |(?:groups = \d+, )?(?:rows = \d+, )?weight of )")
 
 #: Two half-widths that differ by less are one: they were computed as floats from one noise.
 _SAME = 1e-9
@@ -20,6 +31,28 @@ def refinable(receipt: Mapping[str, Any]) -> bool:
     """
     draws, cells = receipt.get("draws", ()), receipt.get("cells", (None,))
     return bool(draws) and all(draw["kind"] == "sum" for draw in draws) and all(size is not None for size in cells)
+
+
+def again(receipt: Mapping[str, Any]) -> tuple[str, Options]:
+    """Read from a receipt how to ask the same once more: the SQL, and the options that were said; else refuse (HB145).
+
+    >>> again({"query": "SELECT COUNT(*) FROM t -- rows = 2", "draws": [{"kind": "sum"}], "cells": [1]})
+    ('SELECT COUNT(*) FROM t', {'rows': 2})
+    """
+    said = _SAID.fullmatch(receipt["query"])
+    if not refinable(receipt) or said is None or _UNSAID.search(receipt["query"]):
+        raise ParameterError(
+            "HB145", "this answer cannot be sharpened by a second draw. Nothing was charged.",
+            "That is for counts, sums and averages over declared groups, asked without parameters or weights.",
+        )  # fmt: skip
+    options: Options = {}
+    if said["groups"]:
+        options["groups"] = int(said["groups"])
+    if said["rows"]:
+        options["rows"] = int(said["rows"])
+    if said["raw"]:
+        options["raw"] = True
+    return said["sql"], options
 
 
 def combine(first: Release, second: Release) -> Release:
@@ -78,7 +111,7 @@ def _same_question(first: Release, second: Release) -> None:
         why = "their rows differ"
     else:
         return
-    raise ParameterError("HB139", f"these two answers cannot be combined: {why}.", "Use the one that cost more.")
+    raise ParameterError("HB145", f"these two answers cannot be combined: {why}.", "Use the one that cost more.")
 
 
 def _keys(release: Release) -> list[list[Cell]]:
