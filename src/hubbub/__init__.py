@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from hubbub.core.release import Release
 from hubbub.errors import (
+    AccessError,
     BudgetError,
     ConfigError,
     HubbubError,
@@ -13,9 +14,12 @@ from hubbub.errors import (
     ParameterError,
     QueryError,
     RunError,
+    ServerError,
 )
 
 if TYPE_CHECKING:
+    from hubbub.client.asynchronous import AsyncSession
+    from hubbub.client.session import ServedSession
     from hubbub.curator.session import Session
 
 __version__ = "0.1.0"
@@ -24,12 +28,48 @@ __version__ = "0.1.0"
 def open(path: str | Path = "hubbub.yaml", *, analyst: str | None = None) -> "Session":  # noqa: A001
     """Open the data sets of a hubbub.yaml as one of its analysts (where it has only one, that one)."""
     # imported here: whoever wants a mechanism or an error alone need not load engines and parsers
-    from hubbub.curator.session import open_session
-
+    try:
+        from hubbub.curator.session import open_session
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("hubbub.curator", "hubbub.curator.session"):
+            raise
+        raise ParameterError(
+            "HB184", "this is the client alone: it has no engine to open data with.", "Install it: pip install hubbub"
+        ) from None
     return open_session(path, analyst=analyst)
 
 
+def connect(
+    url: str, token: str, *, timeout: float = 30.0, retries: int = 4, ca: str | Path | None = None,
+    insecure: bool = False,
+) -> "ServedSession":  # fmt: skip
+    """Open a session with a server: the same methods, answers and errors as `open` gives.
+
+    timeout    seconds for one answer of the server; a query that takes longer is waited for, until Ctrl-C cancels it
+    retries    how often a request is tried again where the network or the server fails; it is charged once
+    ca         a file of certificates to trust, instead of the system's
+    insecure   send the token where others can read it: http:// beyond this machine, or TLS that is not verified
+    """
+    from hubbub.client.session import connect
+
+    return connect(url, token, timeout=timeout, retries=retries, ca=ca, insecure=insecure)
+
+
+def connect_async(
+    url: str, token: str, *, timeout: float = 30.0, retries: int = 4, ca: str | Path | None = None,
+    insecure: bool = False,
+) -> "AsyncSession":  # fmt: skip
+    """Open a session with a server, for programs that await: in an `async with` block, or by `await`.
+
+    See `connect` for what the options mean.
+    """
+    from hubbub.client.asynchronous import connect_async
+
+    return connect_async(url, token, timeout=timeout, retries=retries, ca=ca, insecure=insecure)
+
+
 __all__ = [
+    "AccessError",
     "BudgetError",
     "ConfigError",
     "HubbubError",
@@ -39,6 +79,9 @@ __all__ = [
     "QueryError",
     "Release",
     "RunError",
+    "ServerError",
     "__version__",
+    "connect",
+    "connect_async",
     "open",
 ]

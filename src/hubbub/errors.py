@@ -8,6 +8,7 @@ HubbubError
 ├── QueryError        HB5xx  a query that cannot be answered privately, refused before anything is charged
 ├── MechanismError    HB6xx  a mechanism is used outside what it promises
 ├── AccessError       HB7xx  who asks is not known (HB70x), may not do this (HB71x), or must wait (HB72x)
+├── ServerError       HB8xx  a server cannot be reached, or does not answer as one
 └── RunError          HB9xx  the engine failed after the charge: one constant message
 
 Each carries a stable code, a public message that never holds a value from the data, and a remedy.
@@ -53,6 +54,10 @@ class AccessError(HubbubError):
     def __init__(self, code: str, message: str, remedy: str = "", wait: int = 0) -> None:
         self.wait = wait
         super().__init__(code, message, remedy)
+
+
+class ServerError(HubbubError):
+    """A server cannot be reached, or what answers is none of ours."""
 
 
 class RunError(HubbubError):

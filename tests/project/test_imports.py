@@ -21,11 +21,15 @@ ALLOWED: dict[str, frozenset[str]] = {
     "config": frozenset({"errors", "core", "accounting", "engines", "semantics"}),
     "curator": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config"}),
     "audit": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql"}),
+    "client": frozenset({"errors", "core"}),
+    "dbapi": frozenset({"errors", "core", "client", "curator"}),
     "show": frozenset({"errors", "core", "accounting", "config", "curator"}),
     "demo": frozenset({"errors", "core", "curator", "show"}),
     "server": frozenset({"errors", "core", "accounting", "engines", "config", "curator", "semantics"}),
-    "cli": frozenset({"errors", "core", "accounting", "engines", "config", "curator", "show", "demo", "audit", "server"}),
-    "__init__": frozenset({"errors", "core", "curator"}),
+    "cli": frozenset(
+        {"errors", "core", "accounting", "engines", "config", "curator", "show", "demo", "audit", "server", "client"}
+    ),
+    "__init__": frozenset({"errors", "core", "curator", "client"}),
     "__main__": frozenset({"cli"}),
 }
 

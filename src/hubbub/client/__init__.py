@@ -1,0 +1,1 @@
+"""The client of a server: needs httpx, and no engine, parser or ledger."""

@@ -1,0 +1,76 @@
+"""The requests behind each method of a session, and how their answers are read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from hubbub.client.steps import Send, Steps, asked, read, sent
+from hubbub.core import numbers, options
+from hubbub.core.estimate import Estimate
+from hubbub.core.options import Options
+from hubbub.core.overview import Overview, Past
+from hubbub.core.release import Release
+from hubbub.core.schema import Table
+
+#: So many charges come in one page.
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Every call, each tried again at most so many times."""
+
+    retries: int
+
+    def me(self) -> Steps[str]:
+        """Say who asks."""
+        return read(self._get("me"), lambda found: str(found["name"]))
+
+    def datasets(self) -> Steps[tuple[str, ...]]:
+        """List the data sets."""
+        return read(self._get("datasets"), lambda found: tuple(map(str, found["datasets"])))
+
+    def describe(self, dataset: str) -> Steps[Table]:
+        """Show what is declared about a data set."""
+        return read(self._get(f"datasets/{quote(str(dataset), safe='')}"), Table.read)
+
+    def budget(self) -> Steps[tuple[Overview, ...]]:
+        """Say what is spent and left."""
+        return read(self._get("budget"), lambda found: tuple(map(Overview.read, found["budgets"])))
+
+    def estimate(self, sql: str, given: Options) -> Steps[Estimate]:
+        """Say what a question would cost."""
+        return read(sent(Send("POST", "estimate", _body(sql, given)), retries=self.retries), Estimate.read)
+
+    def query(self, sql: str, key: str | None, given: Options) -> Steps[Release]:
+        """Ask, for a price."""
+        body = _body(sql, given) | ({} if key is None else {"key": key})
+        return read(asked(body, retries=self.retries), Release.read)
+
+    def releases(self, limit: int, before: int | None) -> Steps[tuple[Past, ...]]:
+        """List what was asked and paid for, page by page."""
+        limit, found = numbers.integer(limit, "limit", 1, 1000), list[Past]()
+        while True:
+            count = min(_PAGE, limit - len(found))
+            which = {"limit": count} | ({} if before is None else {"before": before})
+            page = yield from read(self._get("releases", which), _past)
+            found += page
+            if len(page) < count or len(found) >= limit:
+                return tuple(found)
+            before = page[-1].id
+
+    def release(self, number: int) -> Steps[Release]:
+        """Give an earlier answer once more."""
+        return read(self._get(f"releases/{quote(str(number), safe='')}"), Release.read)
+
+    def _get(self, path: str, query: Mapping[str, str | int] | None = None) -> Steps[Any]:
+        return sent(Send("GET", path, query=query), retries=self.retries)
+
+
+def _past(found: Any) -> list[Past]:
+    return [Past.read(each) for each in found["releases"]]
+
+
+def _body(sql: str, given: Options) -> dict[str, Any]:
+    return {"sql": sql, **options.form(given)}

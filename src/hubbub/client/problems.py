@@ -1,0 +1,84 @@
+"""From what a server answers back to the error that it raised: the same class, code, message, remedy and position."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+
+from hubbub.errors import (
+    AccessError,
+    BudgetError,
+    ConfigError,
+    HubbubError,
+    LedgerError,
+    MechanismError,
+    ParameterError,
+    QueryError,
+    RunError,
+    ServerError,
+)
+
+_CLASSES: Mapping[str, type[HubbubError]] = {
+    "HB1": ParameterError, "HB2": BudgetError, "HB3": LedgerError, "HB4": ConfigError, "HB5": QueryError,
+    "HB6": MechanismError, "HB7": AccessError, "HB8": ServerError,
+}  # fmt: skip
+
+
+def error(problem: Mapping[str, Any], *, wait: float = 0) -> HubbubError:
+    """Make the error that a problem tells of."""
+    code, message, remedy = (str(problem[name]) for name in ("code", "detail", "remedy"))
+    if code == RunError().code:
+        return RunError()
+    kind = _CLASSES.get(code[:3], HubbubError)
+    # the message has all its words already: what a class adds to them is left out
+    found = kind.__new__(kind)
+    HubbubError.__init__(found, code, message, remedy)
+    if isinstance(found, QueryError):
+        place = problem["position"]
+        found.position = None if place is None else (int(place[0]), int(place[1]))
+    if isinstance(found, AccessError):
+        found.wait = int(wait)
+    return found
+
+
+def refusal(response: httpx.Response) -> HubbubError:
+    """Make the error of a response that is not a success."""
+    try:
+        return error(response.json(), wait=wait(response))
+    except (ValueError, KeyError, TypeError, IndexError):
+        pass
+    if response.status_code in (502, 503, 504):
+        return unreachable(f"a proxy before it says {response.status_code}")
+    return unreadable(f"it says {response.status_code}")
+
+
+def wait(response: httpx.Response) -> float:
+    """Read how many seconds a server wants us to wait; 0 where it does not say."""
+    given = response.headers.get("Retry-After", "")
+    return float(given) if re.fullmatch(r"\d{1,9}", given, re.ASCII) else 0.0
+
+
+def unreadable(why: str) -> ServerError:
+    """Make the error of an answer that no curator gives."""
+    return ServerError(
+        "HB802", f"what answers at this address is not a curator that this client knows: {why}.",
+        "Check the address, and that client and server are of one version.",
+    )  # fmt: skip
+
+
+def untrusted() -> ServerError:
+    """Make the error of a server whose certificate nobody vouches for."""
+    return ServerError(
+        "HB803", "the server's certificate is not one that is trusted here. Nothing was sent.",
+        "Give ca= the certificate of who signed it; ask the operator for it.",
+    )  # fmt: skip
+
+
+def unreachable(why: str) -> ServerError:
+    """Make the error of a server that does not answer."""
+    return ServerError(
+        "HB801", f"the server cannot be reached: {why}.",
+        "Check the address and the network. If a question was on its way, it may have been charged; asked again "
+        "without a new key, it is answered on that charge.",
+    )  # fmt: skip
