@@ -9,12 +9,14 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import PlainTextResponse, Response
 
 from hubbub.errors import HubbubError, ParameterError
-from hubbub.server.api import asking
+from hubbub.server import pages
+from hubbub.server.api import asking, governing
 from hubbub.server.api.routing import no_key
 from hubbub.server.border import Border, JsonLines, too_large
 from hubbub.server.health import Readiness
@@ -45,13 +47,31 @@ def create_app(service: Service) -> FastAPI:
         lifespan=lifespan,
     )
     app.state.service = service
-    app.include_router(asking.router, prefix=_API)
+    app.openapi = lambda: _document(app)  # type: ignore[method-assign]
+    for part in (asking, governing):
+        app.include_router(part.router, prefix=_API)
     _watch(app, service)
+    pages.mount(app, service)
     app.add_exception_handler(HubbubError, _refused)
     app.add_exception_handler(StarletteHTTPException, _http)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_middleware(Border, service=service)
     return app
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    """Describe the API (OpenAPI 3.1), with how to say who asks."""
+    if app.openapi_schema is None:
+        made = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes,
+            openapi_version=app.openapi_version,
+        )  # fmt: skip
+        made["components"]["securitySchemes"] = {
+            "token": {"type": "http", "scheme": "bearer", "description": "A token of the owner's, or of the issuer."}
+        }
+        made["security"] = [{"token": []}]
+        app.openapi_schema = made
+    return app.openapi_schema
 
 
 def serve(service: Service) -> None:

@@ -27,8 +27,8 @@ ROLES: Mapping[str, frozenset[Role]] = {
     "request": _ASKING,
     # watching
     "history": _WATCHING, "verify": _WATCHING, "figures": _WATCHING, "analysts": _WATCHING, "groups": _WATCHING,
-    "config": _WATCHING,
-    # governing
+    # governing; hubbub.yaml may hold the address of a database with its password
+    "config": _GOVERNING,
     "add_analyst": _GOVERNING, "remove_analyst": _GOVERNING, "set_group": _GOVERNING, "remove_group": _GOVERNING,
     "tokens": _GOVERNING, "issue": _GOVERNING, "revoke": _GOVERNING, "check": _GOVERNING, "apply": _GOVERNING,
     "grant": _GOVERNING, "refuse": _GOVERNING,

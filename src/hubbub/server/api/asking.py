@@ -6,14 +6,12 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response
 
 from hubbub.server.api import forms
-from hubbub.server.api.routing import ApiRoute, Asking, Retry, Serving, refusals
+from hubbub.server.api.routing import BEFORE, LIMIT, ApiRoute, Asking, Retry, Serving, refusals
 from hubbub.server.problems import Padded, problem
 
 router = APIRouter(route_class=ApiRoute)
 
 _PREFER = Header(description="`respond-async` answers at once with the place of a job.", examples=["respond-async"])
-_LIMIT = Query(ge=1, le=500, description="So many at most.")
-_BEFORE = Query(ge=1, le=2**62, description="Only those with a smaller number: `next` of the page before.")
 _NUMBER = r"^[0-9a-f]{32}$"
 
 
@@ -112,8 +110,8 @@ def cancel(service: Serving, principal: Asking, number: Annotated[str, forms.Fie
 
 @router.get("/releases", operation_id="releases", responses={200: {"model": forms.Releases}, **refusals()})
 def releases(
-    service: Serving, principal: Asking, limit: Annotated[int, _LIMIT] = 50,
-    before: Annotated[int | None, _BEFORE] = None,
+    service: Serving, principal: Asking, limit: Annotated[int, LIMIT] = 50,
+    before: Annotated[int | None, BEFORE] = None,
 ) -> Response:  # fmt: skip
     """List charges, the newest first: an analyst's own; for owner and auditor, all."""
     found = service.releases(principal, limit=limit, before=before)

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any, NoReturn
 
-from fastapi import Depends, Header, HTTPException, Request, Response
+from fastapi import Depends, Header, HTTPException, Query, Request, Response
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 
@@ -132,6 +132,8 @@ def _principal(request: Request) -> Principal:
     return found
 
 
+LIMIT = Query(ge=1, le=500, description="So many at most.")
+BEFORE = Query(ge=1, le=2**62, description="Only those with a smaller number: `next` of the page before.")
 _KEY = Header(
     alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[ -~]+$",
     examples=["0b6e9a52-7f7c-4a58-8f5e-2f1f0c6b8a11"],
