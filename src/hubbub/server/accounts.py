@@ -48,7 +48,7 @@ class Issued(NamedTuple):
 class Provider(Protocol):
     """An identity provider: see `oidc`."""
 
-    def authenticate(self, text: str, now: int) -> Principal:
+    def authenticate(self, text: str) -> Principal:
         """Say whom a bearer token names, or raise AccessError."""
         ...
 
@@ -94,7 +94,7 @@ class Accounts:
         if len(text) > LONGEST or not text.isascii():
             raise _unknown()
         if self._oidc is not None and text.count(".") == 2:
-            return self._listed(self._oidc.authenticate(text, self.clock()))
+            return self._listed(self._oidc.authenticate(text))
         match = _TEXT.fullmatch(text)
         id_, secret = match.groups() if match else ("", text)
         token = self.state.tokens.find(id_)

@@ -62,7 +62,7 @@ class OidcSettings:
     def __post_init__(self) -> None:
         for name in ("issuer", "keys"):
             value = getattr(self, name)
-            if value is not None and not _safe_address(value):
+            if value is not None and not safe_address(value):
                 refuse(
                     "HB420", f"server.oidc.{name}", "is not an https:// address",
                     "Keys that come over plain http could be anybody's. Write the address that the issuer publishes.",
@@ -324,7 +324,7 @@ def _loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _safe_address(value: str) -> bool:
+def safe_address(value: str) -> bool:
     """Say whether what comes from there is what its owner sent: https, or this machine."""
     parts = urlsplit(value)
     return bool(parts.hostname) and (
