@@ -5,7 +5,7 @@ import shutil
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -64,6 +64,7 @@ class World:
     tokens: dict[str, str]
     url: str
     make: Callable[..., httpx.Client]
+    app: FastAPI
     stack: ExitStack = field(default_factory=ExitStack)
     keys: int = 0
 
@@ -137,26 +138,54 @@ class _InProcess(httpx.BaseTransport):
         return asyncio.run_coroutine_threadsafe(send(), self._loop).result()
 
 
+@contextmanager
+def in_process(folder: Path, **changes: Any) -> Iterator[World]:
+    """Run a service in this process, without a time quantum unless one is given."""
+    if not (folder / "hubbub.yaml").exists():
+        lay_out(folder)
+    service, tokens = opened(folder, **changes)
+    with ExitStack() as stack:
+        stack.callback(service.close)
+        made, loop = create_app(service), stack.enter_context(_Loop())
+
+        def make(client: tuple[str, int] = ("203.0.113.9", 50000), **options: Any) -> httpx.Client:
+            return httpx.Client(transport=_InProcess(made, loop, client), base_url="http://testserver", **options)
+
+        world = World(folder, service, tokens, "http://testserver", make, app=made)
+        stack.enter_context(world.stack)
+        yield world
+
+
+@contextmanager
+def behind_a_port(folder: Path, **changes: Any) -> Iterator[World]:
+    """Run a service behind a free port of this machine."""
+    if not (folder / "hubbub.yaml").exists():
+        lay_out(folder)
+    service, tokens = opened(folder, **changes)
+    made = create_app(service)
+    with ExitStack() as stack:
+        url = stack.enter_context(_running(made, service))
+
+        def make(**options: Any) -> httpx.Client:
+            return httpx.Client(base_url=url, timeout=60, **options)
+
+        world = World(folder, service, tokens, url, make, app=made)
+        stack.enter_context(world.stack)
+        yield world
+
+
 @pytest.fixture
 def start_app(tmp_path: Path) -> Iterator[Starter]:
     """Start services in this process; options are settings. All are stopped at the end."""
     with ExitStack() as stack:
+        yield lambda folder=tmp_path, **changes: stack.enter_context(in_process(folder, **changes))
 
-        def start(folder: Path = tmp_path, **changes: Any) -> World:
-            if not (folder / "hubbub.yaml").exists():
-                lay_out(folder)
-            service, tokens = opened(folder, **changes)
-            stack.callback(service.close)
-            made, loop = create_app(service), stack.enter_context(_Loop())
 
-            def make(client: tuple[str, int] = ("203.0.113.9", 50000), **options: Any) -> httpx.Client:
-                return httpx.Client(transport=_InProcess(made, loop, client), base_url="http://testserver", **options)
-
-            world = World(folder, service, tokens, "http://testserver", make)
-            stack.enter_context(world.stack)
-            return world
-
-        yield start
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """One service in this process for the tests of a module: they must not mind what the others did."""
+    with in_process(tmp_path_factory.mktemp("shared")) as world:
+        yield world
 
 
 @pytest.fixture
@@ -169,19 +198,7 @@ def app(start_app: Starter) -> World:
 def start_served(tmp_path: Path) -> Iterator[Starter]:
     """Start services behind real ports; options are settings. All are stopped at the end."""
     with ExitStack() as stack:
-
-        def start(folder: Path = tmp_path, **changes: Any) -> World:
-            if not (folder / "hubbub.yaml").exists():
-                lay_out(folder)
-            service, tokens = opened(folder, **changes)
-            url = stack.enter_context(_running(service))
-            world = World(
-                folder, service, tokens, url, lambda **options: httpx.Client(base_url=url, timeout=60, **options)
-            )
-            stack.enter_context(world.stack)
-            return world
-
-        yield start
+        yield lambda folder=tmp_path, **changes: stack.enter_context(behind_a_port(folder, **changes))
 
 
 @pytest.fixture
@@ -190,21 +207,16 @@ def served(start_served: Starter) -> World:
     return start_served(quantum=0.1)
 
 
-class _running:  # noqa: N801 - used like a function
-    """Runs a service behind a free port for as long as a `with` block lasts."""
-
-    def __init__(self, service: Service) -> None:
-        self.server = uvicorn.Server(uvicorn_config(create_app(service), service))
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.thread = threading.Thread(target=self.server.run, args=[[self.socket]])
-
-    def __enter__(self) -> str:
-        self.thread.start()
-        while not self.server.started and self.thread.is_alive():
-            self.thread.join(0.01)
-        return f"http://127.0.0.1:{self.socket.getsockname()[1]}"
-
-    def __exit__(self, *_: object) -> None:
-        self.server.should_exit = True
-        self.thread.join()
-        self.socket.close()
+@contextmanager
+def _running(app: FastAPI, service: Service) -> Iterator[str]:
+    server = uvicorn.Server(uvicorn_config(app, service))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, args=[[listening]])
+        thread.start()
+        while not server.started and thread.is_alive():
+            thread.join(0.01)
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
