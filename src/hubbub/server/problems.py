@@ -25,6 +25,8 @@ from hubbub.errors import (
 
 #: JSON leaves in steps of so many bytes, so that its length says little.
 STEP = 1024
+#: As many as a number takes, with its comma: 24 for the longest double.
+_WIDTH = 26
 
 _CLASSES: tuple[tuple[type[HubbubError], int], ...] = (
     (AccessError, 403), (BudgetError, 409), (LedgerError, 503), (ConfigError, 422), (QueryError, 422),
@@ -62,14 +64,37 @@ def problem(error: HubbubError, request_id: str) -> dict[str, Any]:
 
 
 class Padded(Response):
-    """JSON, filled up with spaces to a multiple of `STEP` bytes."""
+    """JSON, filled up with spaces to at least so many bytes, and then to a multiple of `STEP`."""
 
     media_type = "application/json"
 
+    def __init__(
+        self, content: Any, status_code: int = 200, headers: Mapping[str, str] | None = None, *, least: int = 0
+    ) -> None:
+        self._least = least
+        super().__init__(content, status_code, headers)
+
     def render(self, content: Any) -> bytes:
         """Write JSON and the spaces after it."""
-        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-        return text + b" " * (-len(text) % STEP)
+        text = _json(content)
+        size = max(len(text), self._least)
+        return text + b" " * (size - size % -STEP - len(text))
+
+
+def released(form: dict[str, Any], **around: Any) -> Padded:
+    """Answer with a release; its length tells how many numbers it has, not how long they are."""
+    columns = form["answer"]["columns"]
+    numeric = [column["kind"] in ("integer", "real") for column in columns]
+    bare: dict[str, Any] = {"values": [], "low": None, "high": None}
+    skeleton = [{**column, **bare} if bared else column for column, bared in zip(columns, numeric, strict=True)]
+    numbers = len(form["answer"]["ratio"]) * (1 + 3 * sum(numeric))
+    body = {**around, "release": form} if around else form
+    shape = _json({**around, **form, "answer": {"columns": skeleton, "ratio": []}})
+    return Padded(body, least=len(shape) + numbers * _WIDTH)
+
+
+def _json(content: Any) -> bytes:
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
 
 
 class Refusal(Padded):

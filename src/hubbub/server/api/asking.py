@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from hubbub.server.api import forms
 from hubbub.server.api.routing import BEFORE, LIMIT, ApiRoute, Asking, Retry, Serving, refusals
-from hubbub.server.problems import Padded, problem
+from hubbub.server.problems import Padded, problem, released
 
 router = APIRouter(route_class=ApiRoute)
 
@@ -85,7 +85,7 @@ async def query(
         place = f"/api/v1/jobs/{number}"
         return Padded({"id": number, "state": "queued"}, status_code=202, headers={"Location": place})
     release = await service.ask(principal, question, key=body.key, header=header, arrived=arrived)
-    return Padded(release.form())
+    return released(release.form())
 
 
 @router.get("/jobs/{number}", operation_id="job", responses={200: {"model": forms.JobForm}, **refusals()})
@@ -96,7 +96,7 @@ def job(
     state, release, error = service.job(principal, number)
     found: dict[str, Any] = {"id": number, "state": state}
     if release is not None:
-        found["release"] = release.form()
+        return released(release.form(), **found)
     if error is not None:
         found["problem"] = problem(error, request.state.request_id)
     return Padded(found)
@@ -122,7 +122,7 @@ def releases(
 @router.get("/releases/{number}", operation_id="release", responses={200: {"model": forms.ReleaseForm}, **refusals()})
 def release(service: Serving, principal: Asking, number: Annotated[int, forms.Field(ge=1, le=2**62)]) -> Response:
     """Give a release once more, free."""
-    return Padded(service.release(principal, number).form())
+    return released(service.release(principal, number).form())
 
 
 @router.get("/budget", operation_id="budget", responses={200: {"model": forms.Budgets}, **refusals()})
