@@ -1,6 +1,7 @@
 """The command `hubbub`."""
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -17,6 +18,7 @@ that hides every single person, under a budget that cannot be overspent.
 _GUIDE = """\
 owner:     hubbub init visits.parquet      write a hubbub.yaml; fill in its blanks
            hubbub check                    what it promises to whom
+           hubbub serve                    let many analysts ask over HTTP; hubbub analyst token ana
 analyst:   hubbub plan  "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 0.1
            hubbub query "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 0.1
            hubbub query "SELECT AVG(age) FROM visits" --within 2
@@ -60,8 +62,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="hubbub", description=_DESCRIPTION, epilog=_GUIDE, formatter_class=layout)
     commands = parser.add_subparsers(dest="command", required=True, metavar="command", title="commands")
 
-    demo = commands.add_parser("demo", help="a first private answer, over bundled data")
-    demo.add_argument("--once", action="store_true", help="do not offer to ask more at the end")
+    demo = commands.add_parser("demo", help="a first private answer over bundled data, then a server to try")
+    demo.add_argument("--once", action="store_true", help="end after the tour instead of serving until Ctrl-C")
     demo.add_argument("--into", metavar="FOLDER", help="only put the demo's files there, to go on with by yourself")
     demo.set_defaults(run=_command("hubbub.demo", "command"))
 
@@ -115,6 +117,14 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--csv", action="store_true")
     audit.set_defaults(run=_command("hubbub.cli.operator", "audit"))
 
+    serve = commands.add_parser("serve", help="serve many analysts over HTTP, with pages")
+    _config(serve)
+    serve.add_argument("--host", metavar="ADDRESS", help="where to listen (default 127.0.0.1)")
+    serve.add_argument("--port", type=int, metavar="N", help="default 8321")
+    serve.set_defaults(run=_command("hubbub.cli.service", "serve"))
+
+    _analysts(commands.add_parser("analyst", help="say who may use the service: analysts and tokens"))
+
     admin = commands.add_parser("admin", help="for the operator: go on after a ledger was lost")
     admin.add_argument("what", choices=["forfeit"], help="write off what a lost ledger may have recorded")
     _config(admin)
@@ -127,12 +137,36 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _analysts(parser: argparse.ArgumentParser) -> None:
+    parts = parser.add_subparsers(dest="what", required=True, metavar="what")
+    add = parts.add_parser("add", help="add somebody to hubbub.yaml, or change their caps")
+    add.add_argument("name")
+    add.add_argument("--cap", action="append", default=[], metavar="DATASET=ε", help="what they may spend, for each")
+    remove = parts.add_parser("remove", help="remove somebody from hubbub.yaml and revoke their tokens")
+    remove.add_argument("name")
+    listing = parts.add_parser("list", help="show analysts and tokens")
+    token = parts.add_parser("token", help="make a token; it is shown once")
+    token.add_argument("name")
+    token.add_argument("--role", default="analyst", choices=["analyst", "owner", "auditor"])
+    token.add_argument("--days", type=int, default=90, metavar="N", help="how long it is good (default 90)")
+    revoke = parts.add_parser("revoke", help="close a token for good")
+    revoke.add_argument("name", metavar="ID", help="the token's id, as in hubbub analyst list")
+    for part in (add, remove, listing, token, revoke):
+        _config(part)
+        part.set_defaults(run=_command("hubbub.cli.service", "analyst"))
+
+
 def _config(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-c", "--config", default="hubbub.yaml", metavar="PATH", help="default: hubbub.yaml")
+    default = os.environ.get("HUBBUB_CONFIG") or "hubbub.yaml"
+    parser.add_argument("-c", "--config", default=default, metavar="PATH", help=f"default: {default}")
 
 
 def _analyst(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-a", "--analyst", metavar="NAME", help="who asks (default: the only one in hubbub.yaml)")
+    parser.add_argument(
+        "--server", metavar="URL", help="ask a server (default: HUBBUB_URL); the token is in HUBBUB_TOKEN, or in a file"
+        " that HUBBUB_TOKEN_FILE names",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -18,6 +18,7 @@ from hubbub.core.numbers import brief
 from hubbub.engines.base import locate
 from hubbub.engines.duckdb import guessed, schema
 from hubbub.errors import ConfigError
+from hubbub.server import settings
 
 
 def init(options: Namespace, console: Console) -> int:
@@ -51,10 +52,13 @@ def check(options: Namespace, console: Console) -> int:
     if options.schema:
         console.print_json(json.dumps(SCHEMA))
         return 0
-    config, problems = examine(Path(options.config))
+    path = Path(options.config)
+    config, problems = examine(path)
+    if path.exists():
+        problems = [*problems, *settings.problems(path.read_text(encoding="utf-8", errors="replace"), path.parent)]
     for problem in problems:
         show.error(console, problem)
-    if config is None:
+    if config is None or problems:
         console.print(
             f"\n[bold red]{len(problems)} problem(s)[/] in {escape(options.config)}. Nothing can be asked yet."
         )

@@ -292,12 +292,7 @@ def _examined(path: Path, text: str) -> tuple[Config | None, list[HubbubError]]:
         config, problems = examine(draft)
     finally:
         draft.unlink()
-    with suppress(HubbubError):
-        document = contract.load(text)
-        try:
-            settings.read(document, base=path.parent, folder=path.parent, environment={}, make=False)
-        except HubbubError as error:
-            problems = [*problems, error]
+    problems = [*problems, *settings.problems(text, path.parent)]
     return (None if problems else config), problems
 
 

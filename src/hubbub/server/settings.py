@@ -156,6 +156,19 @@ def read(
     )
 
 
+def problems(text: str, base: Path) -> list[ConfigError]:
+    """Say what is wrong with the server's part of a text; of the rest, others say it."""
+    try:
+        document = contract.mapping(contract.load(text), "")
+    except ConfigError:
+        return []
+    try:
+        read(document, base=base, folder=base, environment={}, make=False)
+    except ConfigError as error:
+        return [error]
+    return []
+
+
 def _resolve(given: dict[str, object], base: Path) -> None:
     """Make paths of the file relative to it."""
     for holder, name in ((given, "secret_file"), *((given.get("tls") or {}, n) for n in ("certificate", "key"))):
