@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
+from hubbub.client import problems
 from hubbub.client.calls import Calls
 from hubbub.client.session import RETRIES, TIMEOUT, settings
 from hubbub.client.steps import Pause, Send, Steps
@@ -102,6 +103,8 @@ class AsyncSession:
         if isinstance(step, Pause):
             await asyncio.sleep(step.seconds)
             return None
+        if self._client.is_closed:
+            raise problems.closed()
         return await self._client.request(
             step.method, step.path, json=step.body, params=step.query, headers=step.headers
         )

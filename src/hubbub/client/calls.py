@@ -11,7 +11,8 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.options import Options
 from hubbub.core.overview import Overview, Past
 from hubbub.core.release import Release
-from hubbub.core.schema import Table
+from hubbub.core.schema import Table, unknown
+from hubbub.errors import ParameterError
 
 #: So many charges come in one page.
 _PAGE = 500
@@ -33,7 +34,11 @@ class Calls:
 
     def describe(self, dataset: str) -> Steps[Table]:
         """Show what is declared about a data set."""
-        return read(self._get(f"datasets/{quote(str(dataset), safe='')}"), Table.read)
+        try:
+            return (yield from read(self._get(f"datasets/{quote(dataset, safe='')}"), Table.read))
+        except ParameterError:  # no such data set, or no such name
+            pass
+        raise unknown(dataset, (yield from self.datasets()))
 
     def budget(self) -> Steps[tuple[Overview, ...]]:
         """Say what is spent and left."""

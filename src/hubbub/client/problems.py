@@ -24,13 +24,21 @@ _CLASSES: Mapping[str, type[HubbubError]] = {
     "HB6": MechanismError, "HB7": AccessError, "HB8": ServerError,
 }  # fmt: skip
 
+#: Options that are refused while a query is planned have codes among those of queries.
+_OPTIONS = frozenset({"HB553", "HB556", "HB558", "HB566", "HB567"})
+
+
+def class_of(code: str) -> type[HubbubError]:
+    """Say which class an error of this code has."""
+    return ParameterError if code in _OPTIONS else _CLASSES.get(code[:3], HubbubError)
+
 
 def error(problem: Mapping[str, Any], *, wait: float = 0) -> HubbubError:
     """Make the error that a problem tells of."""
     code, message, remedy = (str(problem[name]) for name in ("code", "detail", "remedy"))
     if code == RunError().code:
         return RunError()
-    kind = _CLASSES.get(code[:3], HubbubError)
+    kind = class_of(code)
     # the message has all its words already: what a class adds to them is left out
     found = kind.__new__(kind)
     HubbubError.__init__(found, code, message, remedy)
@@ -73,6 +81,11 @@ def untrusted() -> ServerError:
         "HB803", "the server's certificate is not one that is trusted here. Nothing was sent.",
         "Give ca= the certificate of who signed it; ask the operator for it.",
     )  # fmt: skip
+
+
+def closed() -> ServerError:
+    """Make the error of a session that is over."""
+    return ServerError("HB804", "this session was closed.", "Open another one.")
 
 
 def unreachable(why: str) -> ServerError:

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
-from hubbub.client import address
+from hubbub.client import address, problems
 from hubbub.client.calls import Calls
 from hubbub.client.steps import Pause, Send, Steps
 from hubbub.core.estimate import Estimate
@@ -99,6 +99,8 @@ class ServedSession:
         if isinstance(step, Pause):
             time.sleep(step.seconds)
             return None
+        if self._client.is_closed:
+            raise problems.closed()
         return self._client.request(step.method, step.path, json=step.body, params=step.query, headers=step.headers)
 
 

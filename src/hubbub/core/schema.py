@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from hubbub.core import wire
 from hubbub.core.unit import Relation
+from hubbub.errors import ParameterError
 
 Value = bool | int | Fraction | str | date | datetime
 """A public value in a query or a declaration; a real number is exact."""
@@ -148,3 +149,10 @@ class Table:
             relation=Relation(form["relation"]),
             unique=None if form["unique"] is None else tuple(form["unique"]),
         )
+
+
+def unknown(name: str, known: tuple[str, ...]) -> ParameterError:
+    """Make the refusal of a data set that is not there, or not for who asks: the same words for both."""
+    return ParameterError(
+        "HB120", f"there is no data set called {name!r}.", f"There are: {', '.join(known) or 'none'}."
+    )

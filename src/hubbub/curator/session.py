@@ -9,7 +9,7 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.options import Options
 from hubbub.core.overview import Overview, Past
 from hubbub.core.release import Release
-from hubbub.core.schema import Table
+from hubbub.core.schema import Table, unknown
 from hubbub.curator import Curator
 from hubbub.curator.opening import open_curator
 from hubbub.curator.question import Question
@@ -31,7 +31,7 @@ class Session:
     def describe(self, dataset: str) -> Table:
         """Show what is declared about a data set: who is protected, its columns with their facts."""
         if dataset not in self.datasets():
-            raise ParameterError("HB120", f"there is no data set called {dataset!r}.", f"There are {self.datasets()}.")
+            raise unknown(dataset, self.datasets())
         return self._curator.tables[dataset]
 
     def budget(self) -> tuple[Overview, ...]:
