@@ -158,7 +158,7 @@ def _analysts(parser: argparse.ArgumentParser) -> None:
 
 def _config(parser: argparse.ArgumentParser) -> None:
     default = os.environ.get("HUBBUB_CONFIG") or "hubbub.yaml"
-    parser.add_argument("-c", "--config", default=default, metavar="PATH", help=f"default: {default}")
+    parser.add_argument("-c", "--config", default=default, metavar="PATH", help="default: %(default)s")
 
 
 def _analyst(parser: argparse.ArgumentParser) -> None:
