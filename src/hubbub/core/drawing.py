@@ -30,13 +30,11 @@ def bars(release: Release, column: str | None = None) -> str:
         _row(place, labels[place], output, left=left, right=right) for place in range(rows)
     ]  # fmt: skip
     height = rows * _ROW + 8
-    zero = _across(0.0, left, right)
-    axis = f'<line x1="{zero}%" x2="{zero}%" y1="0" y2="{height}" stroke="{_INK}" stroke-opacity=".25"/>'
     more = len(release.ratio) - rows
     words = f"{output.name} for {rows} rows with 95 % intervals" + (f"; {more} more rows are not drawn" if more else "")
     return (
         f'<svg class="hub-bars" role="img" aria-label="{html.escape(words)}" xmlns="http://www.w3.org/2000/svg"'
-        f' width="100%" height="{height}" font-family="inherit" font-size="13">{axis}{"".join(parts)}</svg>'
+        f' width="100%" height="{height}" font-family="inherit" font-size="13">{"".join(parts)}</svg>'
     )
 
 
@@ -76,9 +74,12 @@ def _row(place: int, label: str, output: Output, *, left: float, right: float) -
     start = _across(left if low is None else low, left, right)
     end = _across(right if high is None else high, left, right)
     return (
-        f'{words}<rect class="hub-bar" x="{min(zero, at)}%" y="{middle - 6}" width="{round(abs(at - zero), 3)}%" height="12"'
-        f' rx="2" fill="{_BAR}" fill-opacity=".35"/>'
-        f'<line class="hub-interval" x1="{start}%" x2="{end}%" y1="{middle}" y2="{middle}" stroke="{_BAR}" stroke-width="2"/>'
+        f'{words}<line x1="{zero}%" x2="{zero}%" y1="{middle - 9}" y2="{middle + 9}" stroke="{_INK}"'
+        ' stroke-opacity=".4"/>'
+        f'<rect class="hub-bar" x="{min(zero, at)}%" y="{middle - 6}" width="{round(abs(at - zero), 3)}%"'
+        f' height="12" rx="2" fill="{_BAR}" fill-opacity=".35"/>'
+        f'<line class="hub-interval" x1="{start}%" x2="{end}%" y1="{middle}" y2="{middle}" stroke="{_BAR}"'
+        ' stroke-width="2"/>'
         + "".join(
             f'<line class="hub-interval" x1="{tip}%" x2="{tip}%" y1="{middle - 5}" y2="{middle + 5}" stroke="{_BAR}"'
             ' stroke-width="2"/>'

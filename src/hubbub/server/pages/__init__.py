@@ -1,0 +1,65 @@
+"""The pages: server-rendered, readable without a script, strict about where anything comes from."""
+
+from fastapi import FastAPI
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from hubbub.server.pages import ask, curate, dataset, explain, home, releases, signing
+from hubbub.server.pages.frame import HERE, Frame, Visit
+from hubbub.server.problems import missing
+from hubbub.server.service import Service
+
+
+def mount(app: FastAPI, service: Service) -> None:
+    """Add the pages to an application, after everything else."""
+    page = Frame(service).route
+    routes: list[BaseRoute] = [
+        page("/sign-in", signing.show, signed_in=False),
+        page("/sign-in", signing.sign_in, method="POST", signed_in=False),
+        page("/sign-out", signing.sign_out, method="POST"),
+        page("/theme", signing.theme, method="POST", signed_in=False),
+        page("/", home.show),
+        page("/requests", home.request, method="POST"),
+        page("/ask", ask.show),
+        page("/ask/estimate", ask.estimate, method="POST"),
+        page("/ask/spend", ask.spend, method="POST"),
+        page("/ask/refine", ask.refine, method="POST"),
+        page("/datasets/{name}", dataset.show),
+        page("/releases", releases.index),
+        page("/releases/{numbers}.{form:str}", releases.export),
+        page("/releases/{numbers}", releases.show),
+        page("/curate", curate.show),
+        page("/curate/requests/{number:int}", curate.decide, method="POST"),
+        page("/curate/analysts", curate.add_analyst, method="POST"),
+        page("/curate/analysts/remove", curate.remove_analyst, method="POST"),
+        page("/curate/tokens", curate.issue, method="POST"),
+        page("/curate/tokens/revoke", curate.revoke, method="POST"),
+        page("/curate/config/check", curate.check, method="POST"),
+        page("/curate/config/apply", curate.apply, method="POST"),
+        page("/explain", explain.show),
+        page("/explain/verify", explain.verify, method="POST"),
+        page("/explain/report", explain.report),
+        Mount("/static", StaticFiles(directory=HERE / "static")),
+    ]
+
+    app.router.routes.extend([*routes, _Rest(page("/{rest:path}", _nothing, signed_in=False))])
+
+
+def _nothing(_: Visit) -> Response:
+    raise missing("such page")
+
+
+class _Rest(Route):
+    """Every other address that somebody's browser may ask for; what the API has not is the API's to refuse."""
+
+    def __init__(self, route: Route) -> None:
+        super().__init__(route.path, route.endpoint, methods=["GET"], name=route.name)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Leave the API alone."""
+        return (Match.NONE, {}) if scope.get("path", "").startswith("/api/") else super().matches(scope)
+
+
+__all__ = ["mount"]

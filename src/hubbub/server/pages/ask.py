@@ -1,0 +1,254 @@
+"""Ask: a question, its free estimate, its answer, and a second draw to sharpen it.
+
+A spend is sent by POST and answered by a redirect to the page of the release, so a reload shows and never spends. The
+form carries a key: the same form with the same question sent again is the same request, and is charged once.
+"""
+
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from hashlib import sha256
+from math import exp, log
+from typing import Any
+
+from starlette.responses import Response
+
+from hubbub.core import numbers
+from hubbub.core.combine import again, refinable
+from hubbub.core.estimate import Estimate, Expected, margin, significant
+from hubbub.core.numbers import brief
+from hubbub.core.overview import CapState, Overview
+from hubbub.core.release import Release
+from hubbub.curator.question import Question
+from hubbub.errors import HubbubError, ParameterError
+from hubbub.semantics.odds import meaning
+from hubbub.server import plots
+from hubbub.server.pages import dataset as datasets
+from hubbub.server.pages.frame import Visit, drawing, only
+from hubbub.server.pages.home import spent
+from hubbub.server.pages.releases import fetch
+from hubbub.server.problems import status_of
+
+_START = "0.1"
+#: The slider's steps within a power of ten.
+_RUNGS = tuple(map(Fraction, ("1", "1.2", "1.5", "2", "2.5", "3", "4", "5", "6", "8")))
+_QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
+_CLAUSE = re.compile(r" (FROM|WHERE|GROUP BY|HAVING|ORDER BY|LIMIT) ")
+_COMMENT = re.compile(r" -- (?:\$1|groups|rows|weight of|raw)[^'\"]*$")
+_LIMIT = {name: re.compile(rf" -- (?:groups = \d+, )?{name} = (\d+)") for name in ("groups", "rows")}
+_FEWEST, _LARGEST = Fraction(1, 1000), Fraction(10)
+
+
+def show(visit: Visit) -> Response:
+    """Show the form, with an answer where one is named."""
+    only(visit, "analyst")
+    query = visit.request.query_params
+    form = {"sql": "", "epsilon": _START, "groups": "", "rows": ""}
+    shown = query.get("release")
+    if shown is None:
+        named = query.get("dataset")
+        suggested = datasets.examples(visit, [named] if named in visit.service.datasets(visit.principal) else None)
+        form["sql"] = suggested[0]["sql"] if named and suggested else ""
+        return _page(visit, form)
+    release = fetch(visit, shown)
+    form |= {"sql": laid_out(release.receipt["query"]), "epsilon": brief(release.epsilon)}
+    form |= {name: found[1] for name in ("groups", "rows") if (found := _LIMIT[name].search(release.receipt["query"]))}
+    state = _narrowest([view for view in visit.service.budget(visit.principal) if view.dataset in _asked(release)])
+    bar: dict[str, Any] = (
+        {} if state is None else {"bar": drawing(plots.budget(state.spent, state.epsilon)), "bar_text": spent(state)}
+    )
+    return _page(
+        visit, form, release=release, numbers=shown, combined="combined" in release.receipt,
+        refinable=refinable(release.receipt), refine_epsilon=brief(release.epsilon * 2), **bar,
+    )  # fmt: skip
+
+
+def estimate(visit: Visit) -> Response:
+    """Say what it would cost; free, and the page stays."""
+    form = _form(visit)
+    try:
+        found = visit.service.estimate(visit.principal, _question(form))
+    except HubbubError as error:
+        return _page(visit, form, problem=error)
+    return _page(visit, form, found=found)
+
+
+def laid_out(query: str) -> str:
+    """Write a question of the ledger on several lines, as a person would; what is in quotes stays as it is.
+
+    >>> print(laid_out("SELECT a, COUNT(*) AS n FROM t WHERE b = ' FROM ' GROUP BY a -- rows = 1"))
+    SELECT a, COUNT(*) AS n
+    FROM t
+    WHERE b = ' FROM '
+    GROUP BY a
+    """
+    parts = _QUOTED.split(_COMMENT.sub("", query))
+    return "".join(part if place % 2 else _CLAUSE.sub(r"\n\1 ", part) for place, part in enumerate(parts))
+
+
+def _asked(release: Release) -> set[str]:
+    return {each["dataset"] for each in release.receipt["data"]}
+
+
+async def spend(visit: Visit) -> Response:
+    """Spend, once for each form and question, and go on to the answer."""
+    form = _form(visit)
+    try:
+        question = _question(form)
+        header = _header(visit, "spend", form["sql"], form["epsilon"], form["groups"], form["rows"])
+        release = await visit.service.ask(visit.principal, question, key=None, header=header)
+    except HubbubError as error:
+        return _page(visit, form, problem=error)
+    return visit.go(f"/ask?release={release.receipt['ledger'][0]['sequence']}#answer")
+
+
+async def refine(visit: Visit) -> Response:
+    """Draw a second time, and go on to both combined."""
+    first, price = visit.form.get("release", ""), visit.form.get("epsilon", "").strip()
+    sql, options = again(fetch(visit, first).receipt)
+    header = _header(visit, "refine", first, price)
+    # the draw is named after the request, so that the same form never draws, or is charged for, another
+    options["epsilon"] = price
+    release = await visit.service.ask(visit.principal, Question(sql, **options), key=header, header=header)
+    return visit.go(f"/ask?release={first}-{release.receipt['ledger'][0]['sequence']}#answer")
+
+
+def _form(visit: Visit) -> dict[str, str]:
+    found = {name: visit.form.get(name, "").strip() for name in ("epsilon", "groups", "rows")}
+    return {"sql": visit.form.get("sql", ""), **found}
+
+
+def _question(form: Mapping[str, str]) -> Question:
+    limits: dict[str, int | None] = {}
+    for name in ("groups", "rows"):
+        text = form[name]
+        if text and not (text.isascii() and text.isdecimal() and len(text) < 10):
+            raise ParameterError("HB103", f"{name} is not a whole number.", "Leave it empty, or write one such as 1.")
+        limits[name] = int(text) if text else None
+    return Question(form["sql"], epsilon=form["epsilon"], groups=limits["groups"], rows=limits["rows"])
+
+
+def _header(visit: Visit, *said: str) -> str:
+    """Name a request: by the key of its form and by what it says."""
+    key = visit.form.get("key", "")
+    if not 16 <= len(key) <= 100 or not key.isascii():
+        raise ParameterError("HB160", "this form is not complete. Nothing was charged.", "Load the page again.")
+    return f"page {sha256(repr((key, *said)).encode()).hexdigest()}"
+
+
+def _page(
+    visit: Visit, form: Mapping[str, str], *, found: Estimate | None = None, problem: HubbubError | None = None,
+    **values: Any,
+) -> Response:  # fmt: skip
+    principal, service = visit.principal, visit.service
+    views = {view.dataset: view for view in service.budget(principal)}
+    concerned = [views[name] for name in found.datasets if name in views] if found else list(views.values())
+    price = found.epsilon if found else _price(form["epsilon"])
+    largest = max((view.largest for view in concerned), default=Fraction(1))
+    prices = ladder(largest, price)
+    delta = found.delta if found else Fraction(0)
+    said = meaning(epsilon=price, delta=delta)
+    first = _first(found)
+    filled = {
+        "release": None, "numbers": "", "combined": False, "refinable": False, "refine_epsilon": "", "likely": None,
+        "likely_of": "", "reach": "", "bar": "", "bar_text": "", "coming": "", "expected": [],
+    } | values  # fmt: skip
+    if found is not None:
+        filled |= {"expected": _rows(found), "coming": drawing(_bar(concerned, found.epsilon))}
+        if first is not None:
+            reach = 2.5 * first.plus_minus
+            filled |= {
+                "likely": drawing(plots.likely(found.noise, first.plus_minus, reach)),
+                "likely_of": first.name,
+                "reach": significant(reach),
+            }
+    key = visit.form.get("key", "")
+    return visit.render(
+        "ask.html", status=status_of(problem) if problem else 200, form=form, problem=problem, estimate=found,
+        key=key if 16 <= len(key) <= 100 else secrets.token_urlsafe(24),
+        steps=[step(each, found, delta, concerned) for each in prices], step=prices.index(price),
+        belief=said.belief, odds=said.odds, tables=datasets.schemas(visit), examples=datasets.examples(visit),
+        unit=datasets.unit(visit), **filled,
+    )  # fmt: skip
+
+
+def _price(text: str) -> Fraction:
+    try:
+        return numbers.epsilon(text)
+    except HubbubError:
+        return Fraction(_START)
+
+
+def ladder(largest: Fraction, wanted: Fraction) -> list[Fraction]:
+    """Give the prices that the slider offers: round ones up to the largest that may pass, and the one wanted.
+
+    >>> [str(each) for each in ladder(Fraction(1), Fraction(1, 7))][-4:]
+    ['1/2', '3/5', '4/5', '1']
+    """
+    most = min(max(largest, wanted), _LARGEST)
+    least = max(_FEWEST, most / 200)
+    rungs = {rung * Fraction(10) ** power for rung in _RUNGS for power in range(-3, 2)}
+    return sorted({rung for rung in rungs if least <= rung <= most} | {wanted})
+
+
+def step(price: Fraction, found: Estimate | None, delta: Fraction, views: Sequence[Overview]) -> dict[str, Any]:
+    """Say everything that changes with the price, so that a script need only show it."""
+    said = meaning(epsilon=price, delta=delta)
+    margins, half = [], None
+    if found is not None:
+        scaled = [replace(each, plus_minus=scale(found, place, price)) for place, each in enumerate(found.expected)]
+        margins = [margin(each) for each in scaled]
+        first = _first(found)
+        half = None if first is None else scale(found, found.expected.index(first), price)
+    return {
+        "epsilon": brief(price), "belief": said.belief, "odds": said.odds, "margins": margins, "half": half,
+        "share": _share(views, price),
+    }  # fmt: skip
+
+
+def scale(found: Estimate, place: int, price: Fraction) -> float:
+    """Read the expected ± at another price from the prices that were planned: a straight line between logarithms."""
+    points = [(log(epsilon), log(max(each[place].plus_minus, 1e-300))) for epsilon, each in found.scaling]
+    x = log(price)
+    if len(points) == 1:
+        return exp(points[0][1] - (x - points[0][0]))
+    right = next((i for i, point in enumerate(points[1:], 1) if x <= point[0]), len(points) - 1)
+    (x0, y0), (x1, y1) = points[right - 1], points[right]
+    return exp(y0 + (y1 - y0) * (x - x0) / (x1 - x0))
+
+
+def _first(found: Estimate | None) -> Expected | None:
+    return next((each for each in found.expected if each.unit == "value"), None) if found else None
+
+
+def _rows(found: Estimate) -> list[dict[str, str]]:
+    wide, narrow = found.epsilon / 4, found.epsilon * 4
+    return [
+        {
+            "name": each.name,
+            "margin": margin(each),
+            "less": f"±{significant(scale(found, place, wide))}",
+            "more": f"±{significant(scale(found, place, narrow))}",
+        }
+        for place, each in enumerate(found.expected)
+    ]
+
+
+def _narrowest(views: Sequence[Overview]) -> CapState | None:
+    caps = [state for view in views for state in view.caps if state.scope != "query"]
+    return min(caps, key=lambda state: state.left, default=None)
+
+
+def _bar(views: Sequence[Overview], coming: Fraction) -> str:
+    state = _narrowest(views)
+    return "" if state is None else plots.budget(state.spent, state.epsilon, coming=coming)
+
+
+def _share(views: Sequence[Overview], price: Fraction) -> float:
+    state = _narrowest(views)
+    if state is None:
+        return 0.0
+    used = float((state.epsilon if state.spent is None else state.spent) / state.epsilon)
+    return round(100 * max(0.0, min(float(price / state.epsilon), 1 - used)), 2)

@@ -1,0 +1,183 @@
+"""A data set: what is declared about it, rows like its rows, and how to ask about it from elsewhere."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from typing import Any
+
+from starlette.responses import Response
+
+from hubbub.config.promise import uses
+from hubbub.core.numbers import brief
+from hubbub.core.schema import Column, Kind, Table, Value
+from hubbub.semantics.odds import guess, percent
+from hubbub.server.pages.frame import Visit
+
+#: What an analyst may write in SELECT, each with what it is good for. Tests ask each of them.
+FUNCTIONS = (
+    ("COUNT(*), COUNT(x)", "rows, or rows that have x"),
+    ("COUNT(DISTINCT unit)", "whoever is protected; the most exact count there is"),
+    ("SUM(x), AVG(x)", "of a column with bounds"),
+    ("VAR_POP, STDDEV_POP, COVAR_POP, CORR, REGR_SLOPE", "of columns with bounds"),
+    ("MEDIAN(x), QUANTILE_CONT(x, 0.9), MIN(x), MAX(x)", "chosen privately among the values within the bounds"),
+    ("WHERE, GROUP BY, HAVING, ORDER BY, LIMIT", "groups by declared values, by buckets, by parts of a date"),
+    ("JOIN", "with public tables, and on who is protected"),
+)
+_MANY = 8
+
+
+def show(visit: Visit) -> Response:
+    """Show one data set."""
+    service, principal = visit.service, visit.principal
+    name = visit.request.path_params["name"]
+    described = service.describe(principal, name)
+    table = Table.read(described)
+    columns = [column for column in table.columns if not column.hidden]
+    caps = []
+    for view in service.budget(principal) if principal.role == "analyst" else ():
+        if view.dataset == name:
+            for state in view.caps:
+                delta = f", δ = {brief(state.delta)}" if state.delta else ""
+                sure = percent(guess(epsilon=state.epsilon, delta=Fraction(0)))
+                chance = f", but for a chance of {brief(state.delta)}" if state.delta else ""
+                text = f"ε = {brief(state.epsilon)}{delta}: from 50/50 about one person to at most {sure}{chance}"
+                caps.append({"who": view.whose(state), "text": text})
+    return visit.render(
+        "dataset.html", table=table, protected=described["protected"], neighbours=described["neighbours"], caps=caps,
+        columns=[
+            {"name": each.name, "kind": each.kind.value, "facts": facts(each) or "any", "uses": uses(each)}
+            for each in columns
+        ],
+        disabled=described["disabled"],
+        samples=[[_sample(each, place) for each in columns] for place in range(4)],
+        functions=FUNCTIONS, snippets=_snippets(visit, table), ask=principal.role == "analyst",
+    )  # fmt: skip
+
+
+def facts(column: Column) -> str:
+    """Say which values a column has, as far as is declared."""
+    if column.values is not None:
+        shown = [_plain(value) for value in column.values[:_MANY]]
+        rest = len(column.values) - _MANY
+        return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
+    if column.bounds is None:
+        return ""
+    low, high = (_bounded(column, end) for end in (column.bounds.low, column.bounds.high))
+    return f"{low} to {high}"
+
+
+def schemas(visit: Visit) -> list[dict[str, Any]]:
+    """Give what stands beside the editor: the columns that can be named."""
+    return [
+        {
+            "name": table.name,
+            "columns": [
+                {"name": column.name, "about": facts(column) or column.kind.value}
+                for column in table.columns
+                if not column.hidden
+            ],
+        }
+        for table in _tables(visit)
+    ]
+
+
+def unit(visit: Visit) -> str:
+    """Name who is protected, for a sentence."""
+    named = {table.unit.column for table in _tables(visit) if table.unit is not None and table.unit.column}
+    return named.pop() if len(named) == 1 else "unit"
+
+
+def examples(visit: Visit, names: list[str | None] | None = None) -> list[dict[str, Any]]:
+    """Make questions that can be asked, from the declarations alone."""
+    found: list[dict[str, Any]] = []
+    for table in _tables(visit):
+        if table.unit is None or (names is not None and table.name not in names):
+            continue
+        columns = [column for column in table.columns if not column.hidden and column.name != table.unit.column]
+        keys = [column for column in columns if column.values is not None and len(column.values) <= 20]
+        measures = [
+            column for column in columns if column.kind.numeric and column.bounds is not None and column.values is None
+        ]
+        counted = "*" if table.unit.column is None else f"DISTINCT {quoted(table.unit.column)}"
+        source, whom = quoted(table.name), table.unit.column or "row"
+        if any(column.hidden and column.name == table.unit.column for column in table.columns):
+            counted = "*"
+        found.append(
+            {
+                "words": f"How many are there in {table.name}? (each {whom} once)",
+                "sql": f"SELECT COUNT({counted}) AS n\nFROM {source}",
+            }
+        )
+        if keys:
+            key = quoted(keys[-1].name)
+            found.append({
+                "words": f"How many by {keys[-1].name}?",
+                "sql": f"SELECT {key}, COUNT({counted}) AS n\nFROM {source}\nGROUP BY {key}", "groups": 1,
+            })  # fmt: skip
+        if measures:
+            measure = quoted(measures[0].name)
+            found.append({
+                "words": f"What is the average {measures[0].name}?",
+                "sql": f"SELECT AVG({measure}) AS average\nFROM {source}", "rows": 1,
+            })  # fmt: skip
+            found.append({
+                "words": f"What is the median {measures[-1].name}?",
+                "sql": f"SELECT MEDIAN({quoted(measures[-1].name)}) AS median\nFROM {source}", "rows": 1,
+            })  # fmt: skip
+    return [{"groups": None, "rows": None} | each for each in found]
+
+
+def quoted(name: str) -> str:
+    """Write a name in SQL; in quotes where it needs them."""
+    return name if name.isascii() and name.isidentifier() and name.islower() else '"' + name.replace('"', '""') + '"'
+
+
+def _tables(visit: Visit) -> list[Table]:
+    service, principal = visit.service, visit.principal
+    return [Table.read(service.describe(principal, name)) for name in service.datasets(principal)]
+
+
+def _bounded(column: Column, end: Fraction) -> str:
+    if column.kind is Kind.DATE:
+        return (date(1970, 1, 1) + timedelta(days=int(end))).isoformat()
+    if column.kind is Kind.TIMESTAMP:
+        return (datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(end))).isoformat(" ", "minutes")[:16]
+    return brief(end)
+
+
+def _plain(value: Value) -> str:
+    return brief(value) if isinstance(value, Fraction) else str(value)
+
+
+def _sample(column: Column, place: int) -> str:
+    """Make a value up, from what is declared; the same for everybody, and of nobody."""
+    if column.values:
+        return _plain(column.values[(place * 7 + len(column.name)) % len(column.values)])
+    if column.bounds is not None:
+        part = Fraction((place * 3 + len(column.name)) % 9 + 1, 10)
+        value = column.bounds.low + (column.bounds.high - column.bounds.low) * part
+        return _bounded(column, value if column.kind is Kind.REAL else Fraction(round(value)))
+    made = {Kind.INTEGER: str(1001 + place), Kind.REAL: f"{place}.5", Kind.BOOLEAN: str(place % 2 == 0).lower()}
+    return made.get(column.kind) or {
+        Kind.DATE: f"2020-0{place + 1}-15",
+        Kind.TIMESTAMP: f"2020-0{place + 1}-15 12:00",
+    }.get(column.kind, f"text {place + 1}")
+
+
+def _snippets(visit: Visit, table: Table) -> list[tuple[str, str]]:
+    address = visit.service.settings.public_url or str(visit.request.base_url).rstrip("/")
+    counted = "*" if table.unit is None or table.unit.column is None else f"DISTINCT {quoted(table.unit.column)}"
+    sql = f"SELECT COUNT({counted}) AS n FROM {quoted(table.name)}"  # noqa: S608 - to be shown
+    body = json.dumps({"sql": sql, "epsilon": "0.1"}, ensure_ascii=False)
+    return [
+        ("Python", f'import os\nimport hubbub\n\nh = hubbub.connect("{address}", token=os.environ["HUBBUB_TOKEN"])\n'
+                   f"h.estimate({sql!r}, epsilon=0.1)  # free\nr = h.query({sql!r}, epsilon=0.1)\nr.to_pandas()"),
+        ("Command line", f"export HUBBUB_URL={address} HUBBUB_TOKEN=hub_…\n"
+                         f"hubbub plan {_shell(sql)} --epsilon 0.1  # free\nhubbub query {_shell(sql)} --epsilon 0.1"),
+        ("curl", f"curl {address}/api/v1/query -H \"Authorization: Bearer $HUBBUB_TOKEN\" \\\n"
+                 f"  -H \"Idempotency-Key: $(uuidgen)\" -H 'Content-Type: application/json' \\\n  -d {_shell(body)}"),
+    ]  # fmt: skip
+
+
+def _shell(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"

@@ -1,0 +1,121 @@
+// What a page does beyond reading it. Every text shown here was written by the server; the script only picks and places.
+"use strict";
+
+function ready(work) {
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", work);
+  else work();
+}
+
+// Examples fill the editor.
+function examples() {
+  const editor = document.getElementById("sql");
+  for (const button of document.querySelectorAll("button.example")) {
+    button.hidden = false;
+    button.addEventListener("click", () => {
+      editor.value = button.dataset.sql;
+      for (const name of ["groups", "rows"]) {
+        const field = document.getElementById(name);
+        field.value = button.dataset[name] || "";
+        if (field.value) field.closest("details").open = true;
+      }
+      editor.focus();
+    });
+  }
+}
+
+// The slider chooses among steps that the server computed: price, expected errors and odds of each.
+function slider() {
+  const range = document.getElementById("slider");
+  if (!range) return;
+  const field = document.getElementById("epsilon");
+  const steps = JSON.parse(range.dataset.steps);
+  range.closest(".slider").hidden = false;
+  const spend = document.getElementById("spend");
+
+  function show(step) {
+    range.setAttribute("aria-valuetext", "ε = " + step.epsilon);
+    for (const place of document.querySelectorAll("[data-live]")) {
+      const text = step[place.dataset.live];
+      if (text !== undefined) place.textContent = text;
+    }
+    const cells = document.querySelectorAll("[data-margin]");
+    cells.forEach((cell, place) => { if (step.margins[place] !== undefined) cell.textContent = step.margins[place]; });
+    const strip = document.querySelector("svg.likely");
+    if (strip && step.half !== null) {
+      for (const dot of strip.querySelectorAll("[data-place]")) {
+        const across = 50 + 50 * Number(dot.dataset.place) * step.half / Number(strip.dataset.reach);
+        dot.setAttribute("cx", Math.min(98.5, Math.max(1.5, across)) + "%");
+      }
+    }
+    const bar = document.querySelector("svg.budget[data-coming] .coming, .coming-bar .coming");
+    if (bar) bar.setAttribute("width", step.share + "%");
+    if (spend) spend.textContent = "Spend ε = " + step.epsilon;
+  }
+
+  range.addEventListener("input", () => {
+    const step = steps[Number(range.value)];
+    field.value = step.epsilon;
+    show(step);
+  });
+  field.addEventListener("input", () => {
+    const wanted = Number(field.value);
+    if (!(wanted > 0)) return;
+    let nearest = 0;
+    steps.forEach((step, place) => {
+      if (Math.abs(Math.log(step.epsilon / wanted)) < Math.abs(Math.log(steps[nearest].epsilon / wanted))) nearest = place;
+    });
+    range.value = String(nearest);
+    if (Number(steps[nearest].epsilon) === wanted) show(steps[nearest]);
+    else if (spend) spend.textContent = "Spend ε = " + field.value;
+  });
+}
+
+// A button beside each snippet copies it.
+function copies() {
+  if (!navigator.clipboard) return;
+  for (const button of document.querySelectorAll("button[data-copy]")) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+      const before = button.textContent;
+      button.textContent = "Copied";
+      setTimeout(() => { button.textContent = before; }, 1500);
+    });
+  }
+}
+
+// A form that spends is sent once: a second click while it is under way would only wait for the same answer.
+function once() {
+  for (const form of document.querySelectorAll("form[data-once]")) {
+    form.addEventListener("submit", (event) => {
+      if (form.dataset.sent) { event.preventDefault(); return; }
+      form.dataset.sent = "yes";
+      if (event.submitter && event.submitter.dataset.busy) event.submitter.textContent = event.submitter.dataset.busy;
+    });
+  }
+  // a page that comes back from the browser's memory can be sent again; its key makes that free
+  window.addEventListener("pageshow", () => {
+    for (const form of document.querySelectorAll("form[data-once]")) delete form.dataset.sent;
+  });
+}
+
+// Ctrl+Enter asks for the estimate, which is free.
+function keys() {
+  const editor = document.getElementById("sql");
+  if (!editor) return;
+  editor.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      editor.form.requestSubmit(document.getElementById("estimate"));
+    }
+  });
+}
+
+function printing() {
+  for (const button of document.querySelectorAll("button[data-print]")) {
+    button.hidden = false;
+    button.addEventListener("click", () => window.print());
+  }
+}
+
+ready(() => { examples(); slider(); copies(); once(); keys(); printing(); });
