@@ -31,20 +31,22 @@ Outcome = tuple[int | None, Interval]
 
 @dataclass(frozen=True)
 class Query:
-    """One thing that the analyst may ask: its event, and its answers as (steps of log-ratio, probability under P)."""
+    """One thing that the analyst may ask: its price, and its answers as (steps of log-ratio, probability under P)."""
 
-    event: Event
+    cost: Price
     answers: tuple[Outcome, ...]
 
 
 def response(steps: int) -> Query:
     yes = 1 / (1 + exp(Interval.of(-steps * STEP)))
-    return Query(Response(2, steps * STEP), ((steps, yes), (-steps, 1 - yes)))
+    return Query(price(Response(2, steps * STEP)), ((steps, yes), (-steps, 1 - yes)))
 
 
 def three_answers(steps: int) -> Query:
     odds = exp(Interval.of(steps * STEP))
-    return Query(Response(3, steps * STEP), ((steps, odds / (odds + 2)), (0, 1 / (odds + 2)), (-steps, 1 / (odds + 2))))
+    return Query(
+        price(Response(3, steps * STEP)), ((steps, odds / (odds + 2)), (0, 1 / (odds + 2)), (-steps, 1 / (odds + 2)))
+    )
 
 
 def laplace(shift: int) -> Query:
@@ -52,13 +54,14 @@ def laplace(shift: int) -> Query:
     q = exp(Interval.of(-STEP))
     inside = [(shift - 2 * z, (1 - q) / (1 + q) * exp(Interval.of(-z * STEP))) for z in range(1, shift)]
     ends = [(shift, 1 / (1 + q)), (-shift, exp(Interval.of(-shift * STEP)) / (1 + q))]
-    return Query(Laplace(shift, 1 / STEP), tuple(ends + inside))
+    return Query(price(Laplace(shift, 1 / STEP)), tuple(ends + inside))
 
 
 def slipping(steps: int, delta: Fraction) -> Query:
     """Randomized response that gives the data away with probability δ."""
     kept = [(move, chance * (1 - delta)) for move, chance in response(steps).answers]
-    return Query(Threshold(Laplace(1, 1 / (steps * STEP)), delta), (*kept, (ONCE, Interval.of(delta))))
+    cost = price(Laplace(1, 1 / (steps * STEP)))
+    return Query(Price(cost.pure, cost.renyi, delta), (*kept, (ONCE, Interval.of(delta))))
 
 
 Admits = Callable[[Price, Price], bool]
@@ -71,7 +74,7 @@ def best(values: list[Interval]) -> Interval:
 
 def worst_analyst(menu: list[Query], admit: Admits, worth: Worth, given_away: Interval) -> tuple[Interval, int]:
     """Give the largest expected worth of a transcript over all adaptive strategies, and the longest transcript."""
-    prices = [price(query.event) for query in menu]
+    prices = [query.cost for query in menu]
     longest = 0
 
     @cache
@@ -136,10 +139,11 @@ def test_slips_are_paid_out_of_the_same_delta(cap: Budget) -> None:
 
 def test_slips_beyond_their_share_are_refused() -> None:
     cap = Budget(Fraction(3), Fraction(1, 100))
-    leak = price(Threshold(Laplace(1, Fraction(100)), Fraction(1, 400)))
+    small = price(Laplace(1, Fraction(100)))
+    leak = Price(small.pure, small.renyi, Fraction(1, 400))
     assert admits(cap, leak, leak)
     assert not admits(cap, leak.times(2), leak)
-    assert admits(cap, leak.times(2), price(Laplace(1, Fraction(100))))
+    assert admits(cap, leak.times(2), small)
     assert not admits(Budget(Fraction(3), Fraction(0)), ZERO, leak)
 
 
@@ -276,7 +280,7 @@ EVENTS: list[Event] = [
     Gaussian(1, Fraction(400)),
     Flips(3, Fraction(1, 50)),
     Selection("exponential", 1, monotone=False, rate=Fraction(1, 100)),
-    Threshold(Laplace(1, Fraction(50)), Fraction(1, 10**12)),
+    Threshold(Laplace(1, Fraction(50)), keys=1, above=1350),
 ]
 
 

@@ -46,7 +46,7 @@ LISTS: list[list[Event]] = [
     [Selection("permute_and_flip", 1, monotone=False, rate=Fraction(1, 20))] * 60,
     [Metric(Fraction(1), TENTH, constant_normaliser=True)] * 60,
     [SparseVector(1, monotone=True, threshold_scale=Fraction(20), query_scale=Fraction(20), hits=1)] * 60,
-    [Threshold(Laplace(1, Fraction(10)), Fraction(1, 10**9))] * 60,
+    [Threshold(Laplace(1, Fraction(10)), keys=1, above=201)] * 60,
     [*[Laplace(1, Fraction(10))] * 30, *[Gaussian(1, Fraction(400))] * 30, *[Response(2, TENTH)] * 30],
 ]
 

@@ -54,8 +54,8 @@ EVENTS: list[Event] = [
     Metric(Fraction(1, 2), Fraction(1, 5), constant_normaliser=True),
     SparseVector(1, monotone=False, threshold_scale=Fraction(20), query_scale=Fraction(80), hits=2),
     SparseVector(1, monotone=True, threshold_scale=Fraction(20), query_scale=Fraction(40), hits=2),
-    Threshold(Laplace(1, Fraction(10)), Fraction(1, 10**6)),
-    Threshold(Gaussian(1, Fraction(100)), Fraction(1, 10**6)),
+    Threshold(Laplace(1, Fraction(10)), keys=3, above=140),
+    Threshold(Gaussian(1, Fraction(100)), keys=3, above=50),
     Together(((Laplace(1, Fraction(20)), 1), (Response(2, Fraction(1, 40)), 2))),
 ]
 
@@ -89,7 +89,7 @@ def test_pure_losses_are_exact(event: Event) -> None:
         isinstance(event, Threshold) and isinstance(event.noise, Gaussian)
     )
     assert price(event).pure == (TENTH if has_pure else None)
-    assert price(event).delta == (Fraction(1, 10**6) if isinstance(event, Threshold) else 0)
+    assert (price(event).delta > 0) == isinstance(event, Threshold)
 
 
 def covers(cost: Price, loss: Loss) -> bool:
@@ -211,9 +211,10 @@ IMPOSSIBLE: list[Any] = [
     Laplace(1, math.inf),  # type: ignore[arg-type]
     Gaussian(1, Fraction(-1)),
     Response(1, TENTH),
-    Threshold(Laplace(1, Fraction(1)), Fraction(-1, 10)),
-    Threshold(Laplace(1, Fraction(1)), Fraction(2)),
-    Threshold(Laplace(1, Fraction(-1)), Fraction(0)),
+    Threshold(Laplace(1, Fraction(1)), keys=0, above=10),
+    Threshold(Laplace(1, Fraction(1)), keys=1, above=0),
+    Threshold(Laplace(1, Fraction(1)), keys=1, above=-3),
+    Threshold(Laplace(1, Fraction(-1)), keys=1, above=10),
     SparseVector(1, monotone=False, threshold_scale=Fraction(1), query_scale=Fraction(1), hits=0),
     Together(((Laplace(1, Fraction(1)), -1),)),
     Together(((Laplace(1, Fraction(-1)), 1),)),

@@ -229,12 +229,14 @@ def test_the_checker_imports_nothing_of_the_product() -> None:
                                    Gaussian(sensitivity_squared=50, variance=Fraction(90)),
                                    Gaussian(sensitivity_squared=50, variance=Fraction(3, 2))])  # fmt: skip
 def test_the_checkers_own_tail_is_the_mechanisms_slip(keys: int, noise: Laplace | Gaussian) -> None:
-    """Two derivations of one δ: the stated one passes, one that is a billionth smaller does not."""
+    """Two derivations of one δ agree to a billionth; facts that make it smaller than it is are refused."""
     rule = Threshold.least(
         keys=keys, contribution=1, relation=Relation.ADD_REMOVE, noise=noise, delta=Fraction(1, 10**6)
     )
     draw = {"what": "keys", "per": "unit", "adds": [0, 1], "threshold": rule.threshold, "noise": to_facts(rule.event)}
-    receipts._threshold(draw, [(None, keys, 1)], "add_remove")
-    draw["noise"] = {**to_facts(rule.event), "delta": str(rule.delta * (1 - Fraction(1, 10**9)))}
-    with pytest.raises(receipts._WrongError):
-        receipts._threshold(draw, [(None, keys, 1)], "add_remove")
+    found, _ = receipts._threshold(draw, [(None, keys, 1)], "add_remove")
+    assert rule.delta * (1 - Fraction(1, 10**9)) <= found.delta <= rule.delta
+    for wrong in ({"keys": keys - 1}, {"above": rule.threshold}):
+        draw["noise"] = {**to_facts(rule.event), **wrong}
+        with pytest.raises(receipts._WrongError):
+            receipts._threshold(draw, [(None, keys, 1)], "add_remove")

@@ -286,7 +286,7 @@ def test_discovered_groups_are_those_with_enough_people(relation: Relation) -> N
     made = of(found_groups(relation), Fraction(3), Fraction(1, 10**9))
     events = [event for event, _ in made.event.parts]  # type: ignore[union-attr]
     (hidden,) = [event for event in events if isinstance(event, Threshold)]
-    assert hidden.delta <= Fraction(1, 2 * 10**9)
+    assert price(hidden).delta <= Fraction(1, 2 * 10**9)
     assert admits(Budget(Fraction(3), Fraction(1, 10**9)), ZERO, price(made.event))
     answer = finish(made, run(connection, made), system())
     assert [row[0] for row in answer.rows] == ["no", "yes"]

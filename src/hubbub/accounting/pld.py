@@ -118,8 +118,8 @@ def _distribution(pld: Any, event: Event, grid: float, *, one_coordinate: bool) 
         case Response(answers, epsilon) if answers > 2:
             noise = answers / (math.exp(epsilon) + answers - 1)
             return pld.from_randomized_response(noise, answers, value_discretization_interval=grid)
-        case Threshold(noise_event, own):
-            fails = pld.common.DifferentialPrivacyParameters(0.0, _up(own))
+        case Threshold(noise_event):
+            fails = pld.common.DifferentialPrivacyParameters(0.0, _up(price(event).delta))
             slip = pld.from_privacy_parameters(fails, value_discretization_interval=grid)
             return _distribution(pld, noise_event, grid, one_coordinate=one_coordinate).compose(slip)
         case _:

@@ -23,6 +23,7 @@ from hubbub.core.events import (
     Threshold,
     Together,
 )
+from hubbub.core.laws import law_of, slip
 from hubbub.core.loss import ORDERS
 from hubbub.core.numbers import MAX_DENOMINATOR, MAX_PLACES
 from hubbub.core.reals import ceil_to
@@ -102,10 +103,7 @@ def _refuse_impossible(event: Event) -> None:
     # bool and str pass by: they choose a case and are not counted with
     numbers = [getattr(event, field.name) for field in fields(event) if field.type in (int, Fraction)]
     good = all(type(number) in (int, Fraction) for number in numbers)
-    if isinstance(event, Threshold):
-        good = good and 0 <= event.delta <= 1
-    else:
-        good = good and all(number > 0 for number in numbers)
+    good = good and all(number > 0 for number in numbers)
     if not good or (isinstance(event, Response) and event.answers < 2):
         raise ParameterError("HB105", "these are not the facts of a known event.", "The record is damaged.")
 
@@ -152,9 +150,9 @@ def price(event: Event) -> Price:  # noqa: C901 — one case for each kind of ev
             return _of_pure(2 * rate * moved, curves.bounded_range(2 * rate * moved))
         case SparseVector(sensitivity, monotone, threshold_scale, query_scale, hits):
             return _of_pure(sensitivity / threshold_scale + hits * sensitivity * (1 if monotone else 2) / query_scale)
-        case Threshold(noise, delta):
+        case Threshold(noise, keys, above):
             base = price(noise)
-            return Price(base.pure, base.renyi, _summable(delta))
+            return Price(base.pure, base.renyi, _summable(slip(law_of(noise), above, keys)))
         case Together(parts):
             total = ZERO
             for part, count in parts:

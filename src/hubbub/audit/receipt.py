@@ -162,16 +162,17 @@ def _noise(noise: dict[str, Any], draw: dict[str, Any], reaches: list[Reach], re
 def _threshold(draw: dict[str, Any], reaches: list[Reach], relation: str) -> tuple[_Loss, list[dict[str, Any]]]:
     """Unknown keys are shown where the noisy number of units reaches a threshold: a unit's own keys must not show."""
     facts = _facts(draw["noise"])
-    noise, delta = _facts(facts["noise"]), Fraction(facts["delta"])
+    noise = _facts(facts["noise"])
     loss = _noise(noise, draw, reaches, relation)
     if draw["per"] != "unit" or draw["adds"] != [0, 1]:
         raise _WrongError(f"{draw['what']}: only counts of units can hide keys")
     (touched,) = [touched for _, touched, _ in reaches]
     above = _positive(draw["threshold"]) - 1
+    if _positive(facts["keys"]) < touched or _positive(facts["above"]) > above:
+        raise _WrongError(f"{draw['what']}: a key of one person shows more often than the stated facts say")
     slip = _laplace_tail(above, noise["scale"]) if noise["mechanism"] == "laplace" else _gaussian_tail(above, noise)
     # 1 − (1 − p)^k, rounded up: k keys of one person, of which none may show
-    if delta < 1 - _exp(touched * _ln(1 - slip, _DOWN), _DOWN):
-        raise _WrongError(f"{draw['what']}: a key of one person shows more often than the stated δ")
+    delta = 1 - _exp(touched * _ln(1 - slip, _DOWN), _DOWN)
     return _Loss(loss.pure, loss.rho, delta), [facts]
 
 
@@ -306,7 +307,7 @@ def _same_answer(paper: dict[str, Any], document: dict[str, Any], found: Finding
 
 def _facts(event: dict[str, Any]) -> dict[str, Any]:
     """Read an event's numbers: text becomes an exact fraction."""
-    exact = {"scale", "variance", "rate"}  # a δ inside a threshold is read where it is used
+    exact = {"scale", "variance", "rate"}
     return {key: Fraction(value) if key in exact else value for key, value in event.items()}
 
 

@@ -76,10 +76,15 @@ class SparseVector:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Counts of unknown keys, released where the noisy count passes a threshold; δ is the exact chance of a slip."""
+    """Counts of unknown keys, released where the noisy count reaches a threshold: δ follows from the rest.
+
+    keys     how many keys one unit has at most
+    above    by how much the threshold is above what one unit adds to a key
+    """
 
     noise: Laplace | Gaussian
-    delta: Fraction
+    keys: int
+    above: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from hubbub.core.finite import Finite
 from hubbub.core.interval import Interval
+from hubbub.core.laws import NoiseLaw, least
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.base import Integers, Outcome
-from hubbub.mechanisms.tails import NoiseLaw, least
 
 #: The largest law that is written out.
 MOST_OUTCOMES = 1_000_000

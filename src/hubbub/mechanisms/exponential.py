@@ -9,9 +9,9 @@ from typing import ClassVar, Literal
 from hubbub.core import numbers
 from hubbub.core.finite import Finite
 from hubbub.core.interval import Interval, exp, total
+from hubbub.core.laws import least
 from hubbub.core.loss import BoundedRange
 from hubbub.mechanisms.selection import Scores, Selection
-from hubbub.mechanisms.tails import least
 from hubbub.noise.choice import choose
 from hubbub.noise.source import Source
 

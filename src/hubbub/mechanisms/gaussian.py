@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
 from hubbub.core.finite import Finite
+from hubbub.core.laws import GaussianLaw, half_width
 from hubbub.core.loss import Zcdp
 from hubbub.mechanisms import additive
 from hubbub.mechanisms.additive import Window
 from hubbub.mechanisms.base import Integers
-from hubbub.mechanisms.tails import GaussianLaw, half_width
 from hubbub.noise.gaussian import VARIANCE_MAX, VARIANCE_MIN, discrete_gaussian
 from hubbub.noise.source import Source
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from hubbub.core import events, numbers
 from hubbub.core.finite import Finite
 from hubbub.core.interval import exp
+from hubbub.core.laws import LaplaceLaw, half_width
 from hubbub.core.loss import Pure
 from hubbub.core.reals import Enclosure
 from hubbub.mechanisms import additive
 from hubbub.mechanisms.additive import Window
 from hubbub.mechanisms.base import Integers
-from hubbub.mechanisms.tails import LaplaceLaw, half_width
 from hubbub.noise.geometric import discrete_laplace
 from hubbub.noise.source import Source
 

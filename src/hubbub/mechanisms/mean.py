@@ -5,6 +5,7 @@ from fractions import Fraction
 
 from hubbub.core import events, numbers
 from hubbub.core.finite import Finite
+from hubbub.core.laws import half_width
 from hubbub.core.loss import Pure, Zcdp
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
@@ -12,7 +13,6 @@ from hubbub.mechanisms import sensitivity
 from hubbub.mechanisms.additive import Window, independent
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.tails import half_width
 from hubbub.noise.source import Source
 
 Pair = tuple[int, int]  #: the sum of (value − centre), and the number of rows

@@ -11,9 +11,9 @@ import numpy as np
 from hubbub.core import numbers
 from hubbub.core.finite import Finite
 from hubbub.core.interval import ONE, ZERO, Interval, exp, total
+from hubbub.core.laws import least
 from hubbub.core.loss import Pure
 from hubbub.mechanisms.selection import Scores, Selection
-from hubbub.mechanisms.tails import least
 from hubbub.noise.bernoulli import bernoulli_exp_each
 from hubbub.noise.source import Source
 from hubbub.noise.uniform import uniform_below

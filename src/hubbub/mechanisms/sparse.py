@@ -11,11 +11,11 @@ from typing import NoReturn
 from hubbub.core import events, numbers
 from hubbub.core.finite import Finite
 from hubbub.core.interval import ZERO, Interval
+from hubbub.core.laws import LaplaceLaw, half_width
 from hubbub.core.loss import Pure
 from hubbub.core.unit import Relation
 from hubbub.errors import MechanismError, ParameterError
 from hubbub.mechanisms.additive import refuse_large
-from hubbub.mechanisms.tails import LaplaceLaw, half_width
 from hubbub.noise.geometric import discrete_laplace
 from hubbub.noise.source import Source
 

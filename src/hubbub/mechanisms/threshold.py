@@ -8,19 +8,17 @@ from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
 from hubbub.core.finite import Finite
+from hubbub.core.laws import least, slip
 from hubbub.core.loss import Approximate
-from hubbub.core.reals import Enclosure, ceil_to
+from hubbub.core.reals import Enclosure
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.additive import UNLISTED, independent, refuse_large
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.tails import NoiseLaw, least
 from hubbub.noise.source import Source
 
 Shown = tuple[NDArray[np.int64], NDArray[np.int64]]  #: positions of the keys that are shown, and their noisy counts
-
-_PLACES = numbers.MAX_PLACES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +87,7 @@ class Threshold:
         law = noise.noise
 
         def keeps(above: int) -> bool:
-            return _slip(law, above, keys) <= goal
+            return slip(law, above, keys) <= goal
 
         # the step above the contribution at which one key slips with probability δ/k, about
         above = least(keeps, law.guess(float(goal / keys)) + 1)
@@ -99,12 +97,12 @@ class Threshold:
     @property
     def delta(self) -> Fraction:
         """The probability that a unit's own keys show, rounded up."""
-        return _slip(self.noise.noise, self.threshold - self.contribution, self.keys)
+        return slip(self.noise.noise, self.threshold - self.contribution, self.keys)
 
     @property
     def event(self) -> events.Threshold:
         """The facts that the ledger keeps."""
-        return events.Threshold(self.noise.event, self.delta)
+        return events.Threshold(self.noise.event, self.keys, self.threshold - self.contribution)
 
     @property
     def loss(self) -> Approximate:
@@ -155,11 +153,3 @@ def _sensitivity(kind: type[Laplace] | type[Gaussian], keys: int, contribution: 
         # two units on different keys: 2k changes of c; on one key they differ by less than c
         return keys * contribution * contribution * relation.units_changed
     raise ParameterError("HB155", "the noise is not Laplace or Gaussian.", "Give a Laplace or a Gaussian.")
-
-
-def _slip(law: NoiseLaw, above: int, keys: int) -> Fraction:
-    """Bound 1 − (1 − Pr[Z ≥ above])^keys from above."""
-    chance = law.tail(above)
-    missed = (1 - chance) ** keys
-    # where (1−p)^k is 1 to the last digit, k·p is the sharper bound
-    return min(ceil_to(min((1 - missed).enclosure[1], keys * chance.enclosure[1]), _PLACES), Fraction(1))

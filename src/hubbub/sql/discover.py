@@ -58,7 +58,7 @@ def threshold(noised: Noised, reach: Reach, relation: Relation, delta: Fraction)
              are public from then on, so the sums over them are a further question about fixed groups, which a unit
              moves no further than it moves all groups: adaptive composition.
     Assumes  a unit's groups are bounded in the engine.
-    Charges  Threshold(noise, δ) and the noise of every other measure.
+    Charges  Threshold(noise, keys, how far the threshold is above one) and the noise of every other measure.
     Tested   tests/sql/test_plan.py::test_discovered_groups_are_those_with_enough_people
     """
     return Threshold.least(

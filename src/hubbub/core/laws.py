@@ -9,8 +9,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
+from hubbub.core.events import Gaussian, Laplace
 from hubbub.core.interval import Interval, exp
 from hubbub.core.normal import discrete_mass, discrete_tail
+from hubbub.core.numbers import MAX_PLACES
+from hubbub.core.reals import ceil_to
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,19 @@ class GaussianLaw:
 
 
 NoiseLaw = LaplaceLaw | GaussianLaw
+
+
+def law_of(noise: Laplace | Gaussian) -> NoiseLaw:
+    """Give the law of the noise of an event."""
+    return LaplaceLaw(noise.scale) if isinstance(noise, Laplace) else GaussianLaw(noise.variance)
+
+
+def slip(law: NoiseLaw, above: int, keys: int) -> Fraction:
+    """Bound 1 − (1 − Pr[Z ≥ above])^keys from above, to 30 places: the chance that one of so many noises reaches it."""
+    chance = law.tail(above)
+    missed = (1 - chance) ** keys
+    # where (1−p)^k is 1 to the last digit, k·p is the sharper bound
+    return min(ceil_to(min((1 - missed).enclosure[1], keys * chance.enclosure[1]), MAX_PLACES), Fraction(1))
 
 
 @lru_cache(maxsize=1024)
