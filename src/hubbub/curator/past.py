@@ -30,7 +30,7 @@ def found(snapshot: Snapshot, number: int, analyst: str | None) -> bytes:
     stored = None if holder is None else snapshot.body(holder)
     if stored is None:
         # the same words for another's charge, for one without an answer and for none
-        raise ParameterError("HB140", f"there is no release with the number {number}.", "`releases` lists them.")
+        raise ParameterError("HB146", f"there is no release with the number {number}.", "`releases` lists them.")
     return stored
 
 

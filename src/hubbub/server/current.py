@@ -5,7 +5,7 @@ The ledger stays open through every change; it is told the new policy, and what 
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -80,18 +80,26 @@ class Current:
 
     def apply(self, text: str, *, expected: str) -> str:
         """Go on under another text, if the file has still the `expected` hash; or change nothing. Give the new hash."""
-        with self._changing:
-            found = self.check(text)
-            if found.config is None and editing.read(self.path).hash == expected:
-                raise found.problems[0]
-            editing.apply(self.path, text, expected=expected)
-            self.reload()
-            return self.config.hash
+        return self._rewrite(lambda _: text, expected=expected)
 
-    def edit(self, change: Change) -> str:
-        """Make one change to the file and go on under it, or change nothing; give the new hash."""
+    def edit(self, change: Change, before: Callable[[], None] | None = None) -> str:
+        """Make one change to the file and go on under it, or change nothing; give the new hash.
+
+        `before` is done when all is checked, and what it raises keeps the change from being made.
+        """
+        return self._rewrite(lambda text: editing.changed(text, change), before=before)
+
+    def _rewrite(
+        self, make: Callable[[str], str], *, expected: str | None = None, before: Callable[[], None] | None = None
+    ) -> str:
+        def accept(config: Config) -> None:
+            if config.places != self.config.places:
+                raise _moved()
+            if before is not None:
+                before()
+
         with self._changing:
-            editing.edit(self.path, change)
+            editing.rewrite(self.path, make, expected=expected, accept=accept)
             self.reload()
             return self.config.hash
 
@@ -144,6 +152,6 @@ class Current:
 
 def _moved() -> ConfigError:
     return ConfigError(
-        "HB430", "the place of the ledger cannot be changed while the server runs.",
+        "HB427", "the place of the ledger cannot be changed while the server runs.",
         "Stop the server, move ledger and anchor, change `ledger:`, and start it again.",
     )  # fmt: skip

@@ -15,7 +15,7 @@ from hubbub.config import Config, load
 from hubbub.config.promise import caps, concerns, neighbours, protected, reach
 from hubbub.core import numbers
 from hubbub.curator.opening import folder_of
-from hubbub.errors import ParameterError
+from hubbub.errors import ConfigError, ParameterError
 from hubbub.server import editing
 from hubbub.server import settings as settings_
 from hubbub.server.accounts import Accounts, Principal, Provider
@@ -54,7 +54,6 @@ class Governing:
         self.metrics = Metrics()
         self.work = Work(workers=settings.workers, queue=settings.queue, quantum=settings.quantum)
         self._verifying = threading.Lock()
-        self._granting = threading.Lock()
         self._closing = threading.Lock()
         self._closed = False
 
@@ -168,20 +167,20 @@ class Governing:
         found = self.state.requests.find(number)
         if found is None:
             raise missing("such request")
-        raised = editing.raise_cap(found.analyst, found.dataset, found.epsilon)
-        with self._granting:
-            before = editing.read(self.current.path).hash
+        decided: list[BudgetRequest] = []
+
+        def decide() -> None:
             # decided before the cap is raised: a crash in between costs a second request, and never raises twice
-            decided = self.state.requests.decide(
-                number, "granted", by=principal.name, note=note, at=self.accounts.clock()
-            )
-            try:
-                self.current.edit(raised)
-            except BaseException:
-                if editing.read(self.current.path).hash == before:
-                    self.state.requests.reopen(number)
-                raise
-        return decided
+            at = self.accounts.clock()
+            decided.append(self.state.requests.decide(number, "granted", by=principal.name, note=note, at=at))
+
+        try:
+            self.current.edit(editing.raise_cap(found.analyst, found.dataset, found.epsilon), before=decide)
+        except ConfigError as error:
+            if decided and error.code == "HB428":  # it could not be written
+                self.state.requests.reopen(number)
+            raise
+        return decided[0]
 
     @allowed
     def refuse(self, principal: Principal, number: int, note: str) -> BudgetRequest:

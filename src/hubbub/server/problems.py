@@ -35,6 +35,7 @@ _CLASSES: tuple[tuple[type[HubbubError], int], ...] = (
 #: Codes whose status is not that of their class.
 _CODES: Mapping[str, int] = {
     "HB120": 404, "HB121": 403, "HB122": 403, "HB140": 404, "HB141": 409, "HB142": 409, "HB143": 404,
+    "HB146": 404,
     "HB160": 400, "HB161": 400, "HB162": 413, "HB163": 415, "HB164": 404, "HB165": 405, "HB166": 428,
     "HB170": 422, "HB426": 412, "HB428": 409, "HB999": 500,
 }  # fmt: skip

@@ -23,8 +23,8 @@ ROLES: Mapping[str, frozenset[Role]] = {
     "me": _EVERYBODY, "meaning": _EVERYBODY, "datasets": _EVERYBODY, "describe": _EVERYBODY, "budget": _EVERYBODY,
     "releases": _EVERYBODY, "release": _EVERYBODY, "requests": _EVERYBODY,
     # asking
-    "estimate": _ASKING, "explain": _ASKING, "ask": _ASKING, "enqueue": _ASKING, "job": _ASKING, "cancel": _ASKING,
-    "request": _ASKING,
+    "estimate": _ASKING, "explain": _ASKING, "ask": _ASKING, "enqueue": _ASKING, "job": _ASKING, "wait": _ASKING,
+    "cancel": _ASKING, "request": _ASKING,
     # watching
     "history": _WATCHING, "verify": _WATCHING, "figures": _WATCHING, "analysts": _WATCHING, "groups": _WATCHING,
     # governing; hubbub.yaml may hold the address of a database with its password

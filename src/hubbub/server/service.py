@@ -66,8 +66,8 @@ class Service(Governing):
     def describe(self, principal: Principal, name: str) -> dict[str, Any]:
         """Show what is declared about a data set, and whom it protects."""
         with self.current.using() as curator:
-            if name not in _visible(curator, principal):
-                raise missing(f"data set called {name!r}")
+            if name not in (known := _visible(curator, principal)):
+                raise ParameterError("HB120", f"there is no data set called {name!r}.", f"There are {known}.")
             declared = curator.config.datasets[name]
             return {
                 **curator.tables[name].form(),
@@ -127,6 +127,11 @@ class Service(Governing):
         state = job.visible(clock())
         release = job.future.result() if state == "done" else None
         return state, release, job.problem() if state == "failed" else None
+
+    @allowed
+    async def wait(self, principal: Principal, number: str, seconds: float) -> None:
+        """Wait until a question in line has ended, or so long."""
+        await self.work.wait(self._job(principal, number), seconds)
 
     @allowed
     def cancel(self, principal: Principal, number: str) -> str:

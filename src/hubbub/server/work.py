@@ -104,6 +104,16 @@ class Work:
         finally:
             await asyncio.sleep(max(0.0, due(job.arrived, job.ended or clock(), self.quantum) - clock()))
 
+    async def wait(self, job: Job, seconds: float) -> None:
+        """Wait until a job shows that it has ended, or so long."""
+        until = clock() + seconds
+        future = asyncio.wrap_future(job.future)
+        while job.visible(now := clock()) in ("queued", "running") and now < until:
+            if job.ended is None:
+                await asyncio.wait([future], timeout=min(0.25, until - now))  # somebody may cancel it meanwhile
+            else:
+                await asyncio.sleep(max(0.0, due(job.arrived, job.ended, self.quantum) - now))
+
     def find(self, number: str) -> Job | None:
         """Find a job that was kept."""
         return self._jobs.get(number)

@@ -12,6 +12,8 @@ from hubbub.server.problems import Padded, problem, released
 router = APIRouter(route_class=ApiRoute)
 
 _PREFER = Header(description="`respond-async` answers at once with the place of a job.", examples=["respond-async"])
+_WAIT = Header(description="`wait=10` lets the answer wait for the job's end, so many seconds at most (30).")
+_MOST_WAIT = 30
 _NUMBER = r"^[0-9a-f]{32}$"
 
 
@@ -89,10 +91,12 @@ async def query(
 
 
 @router.get("/jobs/{number}", operation_id="job", responses={200: {"model": forms.JobForm}, **refusals()})
-def job(
-    request: Request, service: Serving, principal: Asking, number: Annotated[str, forms.Field(pattern=_NUMBER)]
-) -> Response:
+async def job(
+    request: Request, service: Serving, principal: Asking, number: Annotated[str, forms.Field(pattern=_NUMBER)],
+    prefer: Annotated[str | None, _WAIT] = None,
+) -> Response:  # fmt: skip
     """Say what became of a question in line; its answer or its problem, once it has ended."""
+    await service.wait(principal, number, _seconds(prefer))
     state, release, error = service.job(principal, number)
     found: dict[str, Any] = {"id": number, "state": state}
     if release is not None:
@@ -129,3 +133,12 @@ def release(service: Serving, principal: Asking, number: Annotated[int, forms.Fi
 def budget(service: Serving, principal: Asking, analyst: Annotated[forms.Name | None, Query()] = None) -> Response:
     """Say what is spent and left: an analyst's own; for owner and auditor, that of one or all."""
     return Padded({"budgets": [view.form() for view in service.budget(principal, analyst)]})
+
+
+def _seconds(prefer: str | None) -> int:
+    """Read how long a client would wait (RFC 7240)."""
+    for word in (prefer or "").split(","):
+        name, _, value = word.strip().lower().partition("=")
+        if name == "wait" and value.isdecimal() and len(value) < 6:
+            return min(_MOST_WAIT, int(value))
+    return 0
