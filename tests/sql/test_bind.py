@@ -13,10 +13,12 @@ import duckdb
 import pytest
 
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.curator.question import Question
 from hubbub.errors import QueryError
 from hubbub.sql import render
 from hubbub.sql.bind import bind
 from hubbub.sql.expressions import Col, Literal, facts
+from hubbub.sql.parse import parse
 from hubbub.sql.query import Query
 from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Union, owned
 
@@ -49,6 +51,18 @@ def engine(furnish: Callable[[duckdb.DuckDBPyConnection, int], None]) -> Iterato
     with duckdb.connect() as connection:
         furnish(connection, 7)
         yield connection
+
+
+@pytest.mark.parametrize("text", SAME)
+def test_binding_leaves_the_tree_as_it_was_read(clinic: Tables, text: str) -> None:
+    """A text is read once and its tree used again, by other threads too."""
+    tree, _ = parse(text)
+    before = repr(tree)
+    first = bind(text, tables=clinic)
+    Question(text).text()
+    assert parse(text)[0] is tree
+    assert repr(tree) == before
+    assert bind(text, tables=clinic) == first
 
 
 @pytest.mark.parametrize("text", SAME)

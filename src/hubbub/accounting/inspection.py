@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
+from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
 from typing import TextIO
 
@@ -62,6 +64,10 @@ class Standings:
             None if self.last is None else self._how_many(_loss(self.last.facts)),
         )  # fmt: skip
 
+    def left(self) -> Fraction:
+        """Give the largest ε that the lasting caps would still admit."""
+        return min(left(each.cap.budget, each.total) for each in self.caps if each.cap.scope != "query")
+
     def _how_many(self, loss: Price) -> int:
         """Find the largest number of queries of this loss, one after the other, that pass every cap."""
         low, high = 0, MANY
@@ -105,6 +111,7 @@ def _later(snapshot: Snapshot, policy: Policy, stored: int) -> dict[str, tuple[P
     return later
 
 
+@lru_cache(maxsize=1024)
 def _loss(facts: str) -> Price:
     return price(from_facts(json.loads(facts)))
 

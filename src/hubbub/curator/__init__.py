@@ -237,8 +237,7 @@ class Curator:
         left = None
         if analyst is not None:
             mine = [each["dataset"] for each in paper["ledger"] if each["dataset"] in self.datasets(analyst)]
-            views = [self._standings(analyst, name).overview() for name in mine]
-            left = min((state.left for view in views for state in view.caps if state.scope != "query"), default=None)
+            left = min((self._standings(analyst, name).left() for name in mine), default=None)
         return Release(columns, ratio, epsilon, delta, paper, left, replayed)
 
     def _standings(self, analyst: str, dataset: str) -> Standings:

@@ -101,4 +101,4 @@ class Question:
 
 @lru_cache(maxsize=1024)
 def _canonical(sql: str, dialect: str) -> str:
-    return parse(sql, dialect=dialect)[0].sql(dialect="duckdb", comments=False, copy=False)
+    return parse(sql, dialect=dialect)[0].sql(dialect="duckdb", comments=False)

@@ -7,6 +7,7 @@ arguments must be in `nodes.NODES`, and every name, number and string of the tex
 
 import unicodedata
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NoReturn
 
 from sqlglot import exp
@@ -100,11 +101,17 @@ class Text:
 
 
 def parse(text: str, *, dialect: str = "duckdb") -> tuple[exp.Expr, Text]:
-    """Read one SELECT statement (or a UNION of some) made of allowed nodes alone."""
+    """Read one SELECT statement (or a UNION of some) made of allowed nodes alone. Nobody may change the tree."""
     if dialect not in DIALECTS:
         raise QueryError("HB500", f"SQL is read as {' or '.join(DIALECTS)}, not {quote(str(dialect))}.", "Choose one.")
     if not isinstance(text, str):
         raise QueryError("HB500", f"A query is a string, not {type(text).__name__}.", "Give the SQL text.")
+    return _parsed(text, dialect)
+
+
+@lru_cache(maxsize=64)
+def _parsed(text: str, dialect: str) -> tuple[exp.Expr, Text]:
+    """Read a text once: it is bound, written into the ledger, and often asked again."""
     source = Text(text)
     _characters(source)
     reader = Dialect.get_or_raise(dialect)
