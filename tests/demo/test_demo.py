@@ -1,9 +1,14 @@
 """The demo: it ends by itself, shows what it promises, and what it says about its data is true."""
 
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import duckdb
+import httpx
 import pytest
 
 import hubbub
@@ -26,6 +31,42 @@ def test_the_demo_asks_three_questions_replays_one_and_is_refused_one(
     assert "Budget before" in out
     assert re.search(r"Budget after +ε = 1\.4\d* of 3 is left", out)
     assert "hubbub init" in out
+    assert re.search(r"1 +5,\d{3} ±75", out), "people in the first year, answered over HTTP"
+    assert len(set(re.findall(r"hub_[0-9a-f]{12}_[\w-]{43}", out))) == 2, "an owner's token and an analyst's"
+
+
+def test_the_demo_serves_until_it_is_stopped_and_its_three_commands_work(tmp_path: Path) -> None:
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "hubbub", "demo"], stdout=subprocess.PIPE, text=True, cwd=tmp_path,
+        env=os.environ | {"TMPDIR": str(tmp_path), "COLUMNS": "100"},
+    )  # fmt: skip
+    assert demo.stdout is not None
+    lines = []
+    for line in demo.stdout:
+        lines.append(line.strip())
+        if "until Ctrl-C" in line:
+            break
+    (curl,) = (line for line in lines if line.startswith("curl "))
+    (command,) = (line for line in lines if line.startswith("HUBBUB_URL="))
+    (python,) = (line for line in lines if "import hubbub" in line)
+    first, second = (
+        subprocess.run(["sh", "-c", line], capture_output=True, text=True, check=True).stdout
+        for line in (command, python)
+    )
+    assert "cost ε = 0.1" in first
+    assert "replayed at no cost" in second
+    # the third without curl itself, which a machine may lack
+    url, token = re.findall(r"(http://\S+) .*Bearer ([\w-]+)", curl)[0]
+    reply = httpx.get(url, headers={"Authorization": f"Bearer {token}"})
+    assert reply.json()["budgets"][0]["analyst"] == "you"
+    assert httpx.get(url.replace("/api/v1/budget", "/")).status_code < 500
+    demo.send_signal(signal.SIGINT)
+    rest, _ = demo.communicate(timeout=60)
+    assert demo.returncode == 0
+    assert "hubbub init" in rest
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url)
+    assert not list(tmp_path.iterdir()), "nothing is left behind"
 
 
 def test_the_first_answer_is_near_the_truth() -> None:

@@ -24,7 +24,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "client": frozenset({"errors", "core"}),
     "dbapi": frozenset({"errors", "core", "client", "curator"}),
     "show": frozenset({"errors", "core", "accounting", "config", "curator"}),
-    "demo": frozenset({"errors", "core", "curator", "show"}),
+    "demo": frozenset({"errors", "core", "config", "curator", "client", "server", "show"}),
     "server": frozenset({"errors", "core", "accounting", "engines", "config", "curator", "semantics"}),
     "cli": frozenset(
         {"errors", "core", "accounting", "engines", "config", "curator", "show", "demo", "audit", "server", "client"}

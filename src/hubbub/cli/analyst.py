@@ -1,6 +1,7 @@
 """The analyst's commands: plan, query and budget."""
 
 import json
+import os
 import re
 import secrets
 import sys
@@ -13,16 +14,17 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from hubbub.client.session import ServedSession, connect
 from hubbub.core.options import Options
 from hubbub.core.schema import Value
-from hubbub.curator.session import open_session
+from hubbub.curator.session import Session, open_session
 from hubbub.errors import ParameterError
 from hubbub.show import answers
 
 
 def plan(options: Namespace, console: Console) -> int:
     """Show what a question would cost and how exact it would be."""
-    with open_session(options.config, analyst=options.analyst) as session:
+    with _session(options) as session:
         found = session.estimate(_sql(options), **_options(options))
     if options.json:
         print(json.dumps(found.form()))  # noqa: T201
@@ -38,7 +40,7 @@ def query(options: Namespace, console: Console) -> int:
     if words and words[0].upper() == "EXPLAIN":
         options.sql, options.sql_text = words[1] if len(words) > 1 else "", False
         return plan(options, console)
-    with open_session(options.config, analyst=options.analyst) as session:
+    with _session(options) as session:
         key = secrets.token_hex(16) if options.fresh else options.key
         try:
             with _clock():
@@ -62,7 +64,7 @@ def query(options: Namespace, console: Console) -> int:
 
 def budget(options: Namespace, console: Console) -> int:
     """Show what is spent and left."""
-    with open_session(options.config, analyst=options.analyst) as session:
+    with _session(options) as session:
         found = session.budget()
     if options.json:
         print(json.dumps([each.form() for each in found], ensure_ascii=False))  # noqa: T201
@@ -70,6 +72,30 @@ def budget(options: Namespace, console: Console) -> int:
     for each in found:
         answers.budget(each, console)
     return 0
+
+
+def _session(options: Namespace) -> Session | ServedSession:
+    """Open the curator of a hubbub.yaml; or, where a server is named, go there as whoever the token is."""
+    url = options.server or os.environ.get("HUBBUB_URL")
+    if not url:
+        return open_session(options.config, analyst=options.analyst)
+    if options.analyst is not None:
+        raise ParameterError("HB149", "a server knows who asks by the token.", "Leave out --analyst, or --server.")
+    return connect(url, _token())
+
+
+def _token() -> str:
+    """Take the token from the environment or from a file: on the command line, others on the machine could see it."""
+    path = os.environ.get("HUBBUB_TOKEN_FILE")
+    try:
+        token = Path(path).read_text(encoding="utf-8").strip() if path else os.environ.get("HUBBUB_TOKEN", "")
+    except (OSError, UnicodeDecodeError):
+        raise ParameterError(
+            "HB149", f"{path} cannot be read.", "HUBBUB_TOKEN_FILE names a file with a token."
+        ) from None
+    if not token:
+        raise ParameterError("HB149", "a server was named, and no token.", "Set HUBBUB_TOKEN; the owner gives tokens.")
+    return token
 
 
 def _sql(options: Namespace) -> str:

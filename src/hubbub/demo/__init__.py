@@ -1,13 +1,11 @@
-"""`hubbub demo`: three private answers over bundled data, what they cost, and what is refused.
+"""`hubbub demo`: three private answers over bundled data, what they cost, what is refused; then the same, served.
 
 The data is the RAND Health Insurance Experiment (README.md here). Everything is real: the demo has a hubbub.yaml, a
 ledger in a temporary folder, and asks like any analyst.
 """
 
 import shutil
-import sys
 from argparse import Namespace
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,13 +14,13 @@ from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
 from rich.panel import Panel
-from rich.prompt import Prompt
 
 from hubbub import show
 from hubbub.core.numbers import brief
 from hubbub.core.options import Options
 from hubbub.core.release import shown_left
 from hubbub.curator.session import Session, open_session
+from hubbub.demo.serving import serve
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.show import answers
 
@@ -72,8 +70,7 @@ def command(options: Namespace, console: Console) -> int:
         lay_out(Path(folder))
         with open_session(Path(folder) / "hubbub.yaml") as session:
             _tour(session, console)
-            if not options.once and sys.stdin.isatty() and sys.stdout.isatty():
-                _more(session, console)
+        serve(Path(folder), console, once=options.once)
     console.print(_NEXT)
     return 0
 
@@ -121,16 +118,6 @@ def _budget(session: Session, console: Console, title: str) -> None:
     state = next(state for state in found.caps if state.scope == "analyst")
     rows = [(title, f"ε = {shown_left(state.left)} of {brief(state.epsilon)} is left")]
     console.print(show.facts(rows))
-
-
-def _more(session: Session, console: Console) -> None:
-    console.print("\n[bold]Ask something yourself[/]: SQL over the table health, each answer at ε = 0.1. Enter ends.")
-    with suppress(EOFError):
-        while sql := Prompt.ask("[bold]SQL[/]", console=console, default="", show_default=False):
-            try:
-                answers.release(session.query(sql, epsilon="0.1"), console)
-            except HubbubError as refusal:
-                show.error(console, refusal)
 
 
 def _into(folder: Path, console: Console) -> int:
