@@ -1,0 +1,298 @@
+"""Kill a server under load, a thousand times, and see that what clients were told over HTTP still holds.
+
+A real `hubbub serve` answers several clients who retry, with the same Idempotency-Key, whatever was not answered. It is
+killed by SIGKILL at random times, also while it starts. After each kill the ledger is opened as it lies there: it
+verifies, every answer that a client got has its charge and is kept byte for byte, and nothing was charged twice. The
+next server is ready in under 5 seconds and gives the same answers to the same keys.
+
+The campaign has an error planted too: a server that answers first and records a moment later. It must be caught.
+
+    HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.http_crash
+"""
+
+import random
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from pathlib import Path
+
+from tests.accounting.postgres_server import Server
+from tests.campaigns.frame import Report, run
+from tests.campaigns.rig.served import Caller, Cold, Warm, await_ready, free_port, prepare
+from tests.campaigns.rig.town import ANALYSTS, Town, charge, kept
+
+from hubbub.accounting.ledger import Ledger, examine
+from hubbub.accounting.store import Filter
+from hubbub.config import load
+from hubbub.curator.opening import anchor_of, store_of
+
+READY = 5.0  # seconds that a start may take
+LIFE = 40  # answers that a server gives at most, or so
+PATIENCE = 5.0  # seconds that it has for them
+KILLS_A_LEDGER = 25
+THREADS = 2  # for each analyst
+COLD = 20  # each so-manieth server is started from nothing
+
+
+@dataclass(slots=True)
+class Told:
+    """What the clients of one town tried, and were told."""
+
+    tried: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    answers: dict[tuple[str, str], bytes] = field(default_factory=dict)
+    broken: list[str] = field(default_factory=list)
+    retried: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def hear(self, who: tuple[str, str], answer: bytes) -> None:
+        """Take an answer in; one that differs from an earlier one to the same key is a broken promise."""
+        with self.lock:
+            first = self.answers.setdefault(who, answer)
+            self.retried += first is not answer
+        if first != answer:
+            self.broken.append(f"two answers to the key {who[1]} of {who[0]}")
+
+
+class Clients:
+    """Several threads that ask until they are told to stop; what breaks off is asked again later, under its key."""
+
+    def __init__(self, town: Town, told: Told, port: int, chance: random.Random) -> None:
+        self._town, self._told, self._port = town, told, port
+        self._over = threading.Event()
+        seeds = [(analyst, chance.getrandbits(64)) for analyst in ANALYSTS for _ in range(THREADS)]
+        self._threads = [threading.Thread(target=self._some, args=each) for each in seeds]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Wait for all of them."""
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _some(self, analyst: str, seed: int) -> None:
+        chance = random.Random(seed)
+        caller = Caller(self._port, self._town.tokens[analyst], patience=30)
+        key = self._choose(analyst, chance)
+        while not self._over.is_set():
+            try:
+                ask(caller, self._told, (analyst, key))
+                key = self._choose(analyst, chance)
+            except (OSError, HTTPException):
+                time.sleep(0.02)  # the server is not there yet, or no more
+        caller.close()
+
+    def _choose(self, analyst: str, chance: random.Random) -> str:
+        """Take a key that has no answer yet, at times one that has, else a new one."""
+        told = self._told
+        with told.lock:
+            mine = [key for who, key in told.tried if who == analyst]
+            open_ones = [key for key in mine if (analyst, key) not in told.answers]
+            if open_ones and chance.random() < 0.5:
+                return chance.choice(open_ones)
+            if mine and chance.random() < 0.2:
+                return chance.choice(mine)
+            key = f"{analyst}-{len(told.tried)}"
+            told.tried[analyst, key] = self._town.question(len(told.tried), own_key=chance.random() < 0.5)
+            return key
+
+
+def ask(caller: Caller, told: Told, who: tuple[str, str]) -> None:
+    """Ask once; an answer is kept, a refusal other than "too busy" is a broken promise."""
+    reply = caller.query(told.tried[who], who[1])
+    if reply.status == 200:
+        told.hear(who, kept(reply))
+    elif reply.status != 429 and reply.status != 503:
+        told.broken.append(f"status {reply.status} for {who[1]}: {reply.body[:200]!r}")
+
+
+@dataclass(slots=True)
+class Episode:
+    """One ledger through many servers."""
+
+    town: Town
+    chance: random.Random
+    plant: Callable[[], None] | None = None
+    told: Told = field(default_factory=Told)
+    slowest: float = 0.0
+    kills: int = 0
+    serving: int = 0
+    starts: int = 0
+
+    def live(self) -> None:
+        """Start a server, load it, kill it, and look at what it left."""
+        port = free_port()
+        server = self._start(port)
+        before = len(self.told.answers)
+        clients = Clients(self.town, self.told, port, self.chance)
+        try:
+            if self.chance.random() < 0.9:
+                self.slowest = max(self.slowest, await_ready(port, server))
+                self._let_answer(before + self.chance.randint(0, LIFE))
+            else:
+                time.sleep(self.chance.uniform(0, 0.5))
+        finally:
+            code = server.end(signal.SIGKILL)
+            clients.stop()
+        if code != -signal.SIGKILL:
+            self.told.broken.append(f"a server ended by itself, with {code}")
+        self.kills += 1
+        self.serving += len(self.told.answers) > before
+        self.look()
+
+    def _let_answer(self, enough: int) -> None:
+        """Wait until there are so many answers, and a random moment longer."""
+        until = time.monotonic() + PATIENCE
+        while len(self.told.answers) < enough and time.monotonic() < until:
+            time.sleep(0.002)
+        time.sleep(self.chance.uniform(0, 0.02))
+
+    def end(self) -> None:
+        """Start once more, ask everything again that was ever asked, and stop in good order."""
+        port = free_port()
+        server = self._start(port)
+        try:
+            self.slowest = max(self.slowest, await_ready(port, server))
+            callers = {analyst: Caller(port, self.town.tokens[analyst]) for analyst in ANALYSTS}
+            for who in list(self.told.tried):
+                ask(callers[who[0]], self.told, who)
+            for caller in callers.values():
+                caller.close()
+        finally:
+            code = server.end(signal.SIGTERM)
+        if code not in (0, -signal.SIGTERM):
+            self.told.broken.append(f"a stop in good order ended with {code}")
+        if missing := len(self.told.tried) - len(self.told.answers):
+            self.told.broken.append(f"{missing} keys have no answer after everything")
+        self.look()
+
+    def _start(self, port: int) -> Cold | Warm:
+        self.starts += 1
+        cold = self.plant is None and self.starts % COLD == 0
+        return Cold(self.town.config, port) if cold else Warm(self.town.config, port, self.plant)
+
+    def look(self) -> None:
+        """Open the ledger as it was left, beside no server, and compare it with what was told."""
+        config = load(self.town.config)
+        store = store_of(config, read_only=True)
+        told = self.told
+        try:
+            verification = examine(store, anchor_of(config))
+            with store.snapshot() as snapshot:
+                charges = {entry.sequence: entry for entry in snapshot.entries(Filter(kind="charge"))}
+                bodies = dict(snapshot.releases())
+        finally:
+            store.close()
+        if not verification.sound:
+            told.broken.append(f"the ledger does not verify: {verification.report()}")
+        twice = Counter((entry.analyst, entry.query) for entry in charges.values())
+        told.broken += [f"charged twice: {who}" for who, count in twice.items() if count > 1]
+        if len(charges) > len(told.tried):
+            told.broken.append("there are more charges than questions")
+        for (analyst, key), answer in told.answers.items():
+            sequence, digest = charge(answer)
+            entry = charges.get(sequence)
+            if entry is None or entry.analyst != analyst or entry.hash.hex() != digest:
+                told.broken.append(f"answered and not charged: {key} of {analyst}")
+            elif bodies.get(sequence) != answer:
+                told.broken.append(f"answered otherwise than recorded: {key} of {analyst}")
+
+
+def answer_before_recording() -> None:
+    """Plant an error: the answer leaves at once, and is recorded a moment later."""
+    honest = Ledger.record
+
+    def hasty(ledger: Ledger, charge: object, release: bytes) -> bytes:
+        threading.Timer(0.2, honest, (ledger, charge, release)).start()
+        return release
+
+    Ledger.record = hasty  # type: ignore[method-assign, assignment]
+
+
+@dataclass(slots=True)
+class Campaign:
+    """Opens towns, one after the other, and adds up what became of them."""
+
+    base: Path
+    server: Server
+    chance: random.Random = field(default_factory=lambda: random.Random(20_261_115))
+    broken: list[str] = field(default_factory=list)
+    slowest: float = 0.0
+    kills: int = 0
+    serving: int = 0
+    answers: int = 0
+    retried: int = 0
+    towns: int = 0
+
+    def run(self, report: Report, wanted: int, label: str, *, postgres: bool) -> None:
+        """Kill so many servers, on a new ledger now and then."""
+        with ExitStack() as databases:
+            episode: Episode | None = None
+            for number in report.progress(range(wanted), label):
+                if number % KILLS_A_LEDGER == 0:
+                    self.close(episode)
+                    dsn = databases.enter_context(self.server.database()) if postgres else None
+                    episode = self.open(dsn)
+                if episode is not None:
+                    episode.live()
+            self.close(episode)
+
+    def open(self, dsn: str | None, plant: Callable[[], None] | None = None) -> Episode:
+        """Begin with an empty ledger."""
+        self.towns += 1
+        town = Town(self.base / str(self.towns), dsn=dsn)
+        return Episode(town, random.Random(self.chance.getrandbits(64)), plant)
+
+    def close(self, episode: Episode | None) -> None:
+        """End an episode and add it up."""
+        if episode is None:
+            return
+        episode.end()
+        self.broken += episode.told.broken
+        self.slowest = max(self.slowest, episode.slowest)
+        self.kills += episode.kills
+        self.serving += episode.serving
+        self.answers += len(episode.told.answers)
+        self.retried += episode.told.retried
+        shutil.rmtree(episode.town.folder)
+
+    def planted(self, most: int) -> int:
+        """Let the hasty server live, and say after how many kills it was found out; 0 if never."""
+        episode = self.open(None, answer_before_recording)
+        for _ in range(most):
+            episode.live()
+            if episode.told.broken:
+                break
+        found = episode.kills if episode.told.broken else 0
+        shutil.rmtree(episode.town.folder)
+        return found
+
+
+def body(report: Report) -> None:
+    prepare()
+    with tempfile.TemporaryDirectory(prefix="hubbub-http-") as base, Server() as server:
+        campaign = Campaign(Path(base), server)
+        campaign.run(report, report.scale(ci=6, full=900), "kills, SQLite", postgres=False)
+        campaign.run(report, report.scale(ci=2, full=100), "kills, PostgreSQL", postgres=True)
+        found = campaign.planted(20)
+    report.figure("kills", campaign.kills)
+    report.figure("ledgers", campaign.towns)
+    report.figure("answers", campaign.answers)
+    report.figure("retries_answered_again", campaign.retried)
+    for text in campaign.broken[:20]:
+        report.say(text)
+    report.target("kills_of_one_that_answered", campaign.serving, at_least=campaign.kills // 4)
+    report.target("broken_promises", len(campaign.broken), at_most=0)
+    report.target("slowest_start_seconds", round(campaign.slowest, 3), at_most=READY)
+    report.target("kills_until_the_planted_error_was_found", found, at_least=1)
+
+
+if __name__ == "__main__":
+    run(body)

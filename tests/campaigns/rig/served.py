@@ -1,0 +1,162 @@
+"""A real `hubbub serve` in a process of its own, on a free port of this machine, and callers who ask it things.
+
+A process is started from nothing (`Cold`), or forked from one that has everything imported (`Warm`), so that a thousand
+starts are cheap; both run the same command.
+"""
+
+import http.client
+import json
+import multiprocessing
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+_context = multiprocessing.get_context("forkserver")
+
+READY = 60.0  # seconds after which a server that does not answer is given up
+
+
+def free_port() -> int:
+    """Find a port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def arguments(config: Path, port: int) -> list[str]:
+    """Give the command that starts a server."""
+    return ["serve", "--config", str(config), "--port", str(port)]
+
+
+class Cold:
+    """A server started as an operator starts it."""
+
+    def __init__(self, config: Path, port: int, **environment: str) -> None:
+        self._log = (config.parent / f"server-{port}.log").open("ab")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "hubbub", *arguments(config, port)],
+            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, env=os.environ | environment,
+        )  # fmt: skip
+
+    def running(self) -> bool:
+        """Say whether it is still there."""
+        return self._process.poll() is None
+
+    def end(self, how: signal.Signals) -> int:
+        """Send a signal, wait for the end, and give the exit code."""
+        if self.running():
+            self._process.send_signal(how)
+        code = self._process.wait(60)
+        self._log.close()
+        return code
+
+
+def _forked(config: Path, port: int, before: Callable[[], None] | None) -> None:
+    log = os.open(config.parent / f"server-{port}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    from hubbub.cli import main
+
+    if before is not None:
+        before()
+    sys.exit(main(arguments(config, port)))
+
+
+class Warm:
+    """The same, forked from a process that has the imports behind it; `before` can break something first."""
+
+    def __init__(self, config: Path, port: int, before: Callable[[], None] | None = None) -> None:
+        self._process: BaseProcess = _context.Process(target=_forked, args=(config, port, before), daemon=True)
+        self._process.start()
+
+    def running(self) -> bool:
+        """Say whether it is still there."""
+        return self._process.is_alive()
+
+    def end(self, how: signal.Signals) -> int:
+        """Send a signal, wait for the end, and give the exit code."""
+        if self.running() and self._process.pid is not None:
+            os.kill(self._process.pid, how)
+        self._process.join(60)
+        return self._process.exitcode or 0
+
+
+def prepare() -> None:
+    """Start the process that servers are forked from, with their modules imported."""
+    _context.set_forkserver_preload(["tests.campaigns.rig.served", "hubbub.cli.service", "hubbub.server.app"])
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        """Read the body."""
+        found: dict[str, Any] = json.loads(self.body)
+        return found
+
+
+class Caller:
+    """One client with one connection, which is opened again where it broke. Not for two threads at once."""
+
+    def __init__(self, port: int, token: str | None = None, *, patience: float = 60.0) -> None:
+        self._headers = {"Content-Type": "application/json"}
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=patience)
+
+    def ask(self, method: str, path: str, body: object = None, **headers: str) -> Reply:
+        """Send one request; raises OSError or HTTPException where the server goes away meanwhile."""
+        sent = None if body is None else json.dumps(body).encode()
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            self._connection.request(method, path, sent, self._headers | named)
+            response = self._connection.getresponse()
+            return Reply(response.status, dict(response.getheaders()), response.read())
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def query(self, body: object, key: str) -> Reply:
+        """Ask for an answer under an idempotency key."""
+        return self.ask("POST", "/api/v1/query", body, Idempotency_Key=key)
+
+    def estimate(self, body: object) -> Reply:
+        """Ask what an answer would cost."""
+        return self.ask("POST", "/api/v1/estimate", body)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._connection.close()
+
+
+def await_ready(port: int, server: Cold | Warm) -> float:
+    """Wait until /readyz says yes; give the seconds that took."""
+    begun = time.perf_counter()
+    caller = Caller(port, patience=5)
+    try:
+        while time.perf_counter() - begun < READY:
+            try:
+                if caller.ask("GET", "/readyz").status == 200:
+                    return time.perf_counter() - begun
+            except (OSError, http.client.HTTPException):
+                pass
+            if not server.running():
+                raise RuntimeError("the server ended by itself; see its log")
+            time.sleep(0.01)
+    finally:
+        caller.close()
+    raise TimeoutError(f"the server was not ready after {READY} s")
