@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 
 import duckdb
 import pytest
+from tests.sql.corpus.queries import entries
 
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.curator.question import Question
@@ -26,7 +26,7 @@ Tables = Mapping[str, Table]
 Exact = Callable[[Query], str]
 
 #: Queries that mean the same to us and to the engine, on data within the declared bounds.
-SAME = (Path(__file__).parent / "same.sql").read_text().splitlines()[1:]
+SAME = [entry.text for entry in entries("made")]
 
 
 def value(found: object) -> tuple[int, object]:
@@ -353,3 +353,41 @@ def test_bounds_follow_arithmetic(clinic: Tables) -> None:
 def test_a_constant_is_its_own_list(clinic: Tables) -> None:
     query = bind("SELECT 'all' AS k, count(*) FROM people GROUP BY k", tables=clinic)
     assert query.keys[0].expr == Literal("all", Kind.TEXT)
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        "people p JOIN register r ON p.person = r.person",
+        "register r JOIN people p ON r.person = p.person AND r.area = 'x'",
+        "people JOIN register USING (person)",
+        "people p LEFT JOIN register r ON r.person = p.person",
+        "register r RIGHT JOIN people p USING (person)",
+        "(SELECT person, age FROM people) p JOIN (SELECT person, area FROM register) r ON p.person = r.person",
+    ],
+)
+def test_the_unit_may_meet_its_name_in_a_public_register(
+    clinic: Tables, furnish: Callable[[duckdb.DuckDBPyConnection, int], None], without_noise: Exact, join: str
+) -> None:
+    """Also where the register names a person twice; each row stays with its owner, and no other row changes."""
+    register = Table("register", (Column("person", Kind.INTEGER), Column("area", Kind.TEXT, values=("x", "y"))), None)
+    tables = {**clinic, "register": register}
+    text = f"SELECT area, count(*) FROM {join} GROUP BY area"
+    query = bind(text, tables=tables)
+    with duckdb.connect() as connection:
+        furnish(connection, 5)
+        connection.execute(
+            "CREATE TABLE register AS SELECT i // 2 AS person, 'xy'[1 + i % 2] AS area FROM range(18) t(i)"
+        )
+        assert rows(connection, without_noise(query)) == rows(connection, text)
+        shown = f'SELECT * FROM ({render.relation(query.relation)}) WHERE "$unit" <> 3'
+        before = Counter(connection.execute(shown).fetchall())
+        connection.execute("DELETE FROM people WHERE person = 3")
+        assert Counter(connection.execute(shown).fetchall()) == before
+
+
+def test_the_unit_meets_nothing_but_its_name(clinic: Tables) -> None:
+    tables = {**clinic, "register": Table("register", (Column("person", Kind.TEXT), Column("n", Kind.INTEGER)), None)}
+    for on in ("p.person = r.person", "p.person + 1 = r.n", "p.person > r.n", "p.person = 3 AND p.age = r.n"):
+        with pytest.raises(QueryError, match=r"HB508|HB513|HB516"):
+            bind(f"SELECT count(*) FROM people p JOIN register r ON {on}", tables=tables)

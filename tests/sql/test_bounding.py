@@ -11,6 +11,7 @@ from tests.campaigns.rig.worlds import (
     REGION,
     REGIONS,
     Row,
+    arrays,
     connect,
     excess,
     fill,
@@ -214,7 +215,7 @@ def _tells(made: Plan, old: str, new: str) -> bool:
         for world in (rows, [row for row in rows if row[0] != 1]):
             rng.shuffle(world)
             fill(connection, world)
-            worlds.append(exact(made, {name: connection.execute(sql).fetchnumpy() for name, sql in spoiled.items()}))
+            worlds.append(exact(made, {name: arrays(connection, sql) for name, sql in spoiled.items()}))
         if excess(made, worlds[0], worlds[1]):
             return True
     return False
@@ -246,10 +247,10 @@ def test_planted_missing_clamp_is_caught() -> None:
     # without the scan's clamp the measure's own clamp still holds
     scan = sql.replace("200e0", "1e300").replace("110e0", "1e300")
     assert scan != sql
-    tables = {**tables, "sums0": connection.execute(scan).fetchnumpy()}
+    tables = {**tables, "sums0": arrays(connection, scan)}
     assert excess(made, exact(made, tables), integers(nothing, made)) == []
     both = scan.replace("greatest(least(", "greatest(greatest(")
-    tables = {**tables, "sums0": connection.execute(both).fetchnumpy()}
+    tables = {**tables, "sums0": arrays(connection, both)}
     assert excess(made, exact(made, tables), integers(nothing, made)) != []
 
 

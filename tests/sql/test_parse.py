@@ -4,9 +4,9 @@ import random
 import re
 import time
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
+from tests.sql.corpus.queries import entries
 
 from hubbub.core.schema import Table
 from hubbub.errors import QueryError
@@ -14,7 +14,7 @@ from hubbub.sql.bind import bind
 from hubbub.sql.parse import MAX_NESTING, MAX_TEXT, MAX_TOKENS, parse
 
 Tables = Mapping[str, Table]
-SAME = (Path(__file__).parent / "same.sql").read_text().splitlines()[1:]
+SAME = [entry.text for entry in entries("made")]
 
 
 def refused(text: str, **options: str) -> QueryError:
@@ -255,3 +255,16 @@ def test_random_texts_are_bound_or_refused(clinic: Tables) -> None:
             outcomes[False] += 1
         assert time.process_time() - started < 2
     assert min(outcomes.values()) > 20
+
+
+@pytest.mark.parametrize("word", ["percent", "index", "view", "format", "comment", "session", "function", "Percent"])
+def test_words_of_other_statements_are_names_here(word: str, clinic: Tables) -> None:
+    query = bind(f"SELECT health, count(*) AS {word} FROM people GROUP BY health ORDER BY {word} DESC", tables=clinic)
+    assert [name for name, _ in query.select] == ["health", word]
+    assert query.order[0].descending
+
+
+@pytest.mark.parametrize("clause", ["LIMIT 10 PERCENT", "LIMIT 10%", "FETCH FIRST 10 PERCENT ROWS ONLY"])
+def test_a_share_of_all_rows_is_refused(clause: str, clinic: Tables) -> None:
+    with pytest.raises(QueryError):
+        bind(f"SELECT health, count(*) FROM people GROUP BY health {clause}", tables=clinic)

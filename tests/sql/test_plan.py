@@ -397,3 +397,19 @@ def test_plans_are_pure() -> None:
     assert one.statements == two.statements
     assert one.event == two.event
     assert one.derivation == two.derivation
+
+
+def test_a_huge_epsilon_for_a_selection_is_more_than_it_takes() -> None:
+    page = Key("page", Col("age", Kind.INTEGER, Facts(values=tuple(range(20)))))
+    for relation in Relation:
+        made = of(
+            query(
+                visits(Unit("patient", groups=3, rows=4), relation), [COUNT], keys=[page],
+                select=[("page", Col("page", Kind.INTEGER))],
+                order=[Order(Col("n", Kind.INTEGER), descending=True, nulls_first=False)], limit=3, top=True,
+            ),
+            Fraction(10**6),
+        )  # fmt: skip
+        spent = price(made.event).pure
+        assert spent is not None
+        assert spent <= 12_000

@@ -8,6 +8,7 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pytest
+from tests.campaigns.rig.worlds import arrays
 
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.price import ZERO, price
@@ -129,7 +130,7 @@ def test_engine_sums_of_neighbours_are_within_the_stated_sensitivity() -> None:
     for _ in range(30):
         rows = [tuple(rng.choice(ODD) if rng.random() < 0.6 else rng.uniform(-4, 4) for _ in "xyz") for _ in range(5)]
         other = [*rows[1:], tuple(rng.choice(ODD) for _ in "xyz")]
-        one, two = (integers(plan, engine(each).execute(plan.sql).fetchnumpy()) for each in (rows, other))
+        one, two = (integers(plan, arrays(engine(each), plan.sql)) for each in (rows, other))
         assert sum(abs(a - b) for a, b in zip(one[0], two[0], strict=True)) <= 2 * plan.gamma
         assert one[1] is not None
         assert two[1] is not None
@@ -140,8 +141,8 @@ def test_a_planted_missing_clip_is_caught() -> None:
     plan = made(2, covariance=False)
     spoiled = plan.sql.replace("THEN 3e0 / length", "THEN 1e0").replace(f"<= {plan.gamma}", f"<= {10**12}")
     assert spoiled != plan.sql
-    one = integers(plan, engine([(9.0, 9.0, 9.0), (0, 0, 0)]).execute(spoiled).fetchnumpy())[0]
-    two = integers(plan, engine([(-9.0, -9.0, -9.0), (0, 0, 0)]).execute(spoiled).fetchnumpy())[0]
+    one = integers(plan, arrays(engine([(9.0, 9.0, 9.0), (0, 0, 0)]), spoiled))[0]
+    two = integers(plan, arrays(engine([(-9.0, -9.0, -9.0), (0, 0, 0)]), spoiled))[0]
     assert sum(abs(a - b) for a, b in zip(one, two, strict=True)) > 2 * plan.gamma
 
 
@@ -149,9 +150,7 @@ def test_answers_are_numpys_where_noise_is_negligible() -> None:
     rng = np.random.default_rng(7)
     data = rng.uniform(-1, 1, size=(500, 3)) @ np.array([[1, 0.5, 0], [0, 1, 0], [0, 0, 0.2]])
     plan = made(500, epsilon=Fraction(10**6))
-    found = finish_vectors(
-        plan, engine([tuple(map(float, row)) for row in data]).execute(plan.sql).fetchnumpy(), system()
-    )
+    found = finish_vectors(plan, arrays(engine([tuple(map(float, row)) for row in data]), plan.sql), system())
     assert found.mean == pytest.approx(data.mean(axis=0), abs=1e-4)
     assert found.covariance == pytest.approx(np.cov(data.T, bias=True), abs=1e-3)
 
@@ -175,14 +174,14 @@ def test_in_the_l2_norm_the_mean_has_gaussian_noise() -> None:
     for _ in range(20):
         rows = [tuple(rng.choice(ODD) for _ in "xyz") for _ in range(3)]
         other = [*rows[1:], tuple(rng.uniform(-4, 4) for _ in "xyz")]
-        one, two = (integers(plan, engine(each).execute(plan.sql).fetchnumpy())[0] for each in (rows, other))
+        one, two = (integers(plan, arrays(engine(each), plan.sql))[0] for each in (rows, other))
         assert sum((a - b) ** 2 for a, b in zip(one, two, strict=True)) <= 4 * plan.gamma**2
 
 
 def test_a_wrong_public_number_of_rows_is_one_constant_failure() -> None:
     plan = made(4)
     with pytest.raises(RunError, match="HB900"):
-        finish_vectors(plan, engine([(1, 1, 1)] * 5).execute(plan.sql).fetchnumpy(), system())
+        finish_vectors(plan, arrays(engine([(1, 1, 1)] * 5), plan.sql), system())
 
 
 @pytest.mark.parametrize(

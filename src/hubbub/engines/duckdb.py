@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import numpy as np
@@ -140,7 +140,7 @@ def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str) -> Arrays:
     names = [name for name, *_ in cursor.description]
     wide = [name for name, kind, *_ in cursor.description if str(kind) == "HUGEINT"]
     if not wide:
-        return dict(cursor.fetchnumpy())
+        return cast("Arrays", cursor.fetchnumpy())
     # numpy has no 128-bit integers and a double would round: two halves that cannot overflow
     halves = ", ".join(
         f"({q} >> 64)::BIGINT AS {identifier(name + ' high')},"
@@ -149,7 +149,7 @@ def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str) -> Arrays:
         else q
         for name, q in ((name, identifier(name)) for name in names)
     )
-    found: dict[str, NDArray[Any]] = cursor.execute(f"SELECT {halves} FROM ({sql})").fetchnumpy()  # noqa: S608
+    found = cast("Arrays", cursor.execute(f"SELECT {halves} FROM ({sql})").fetchnumpy())  # noqa: S608
     return {
         name: _joined(found[name + " high"], found[name + " low"]) if name in wide else found[name] for name in names
     }

@@ -5,7 +5,7 @@ The same rules as in the engine hold for every function, whatever engine holds t
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import duckdb
 import numpy as np
@@ -64,6 +64,8 @@ def _run(answers: Columns, text: str) -> dict[str, NDArray[Any]]:
     connection = _connection()
     connection.register("arrays", arrays)
     try:
-        return dict(connection.execute(f"WITH answers AS (SELECT {', '.join(casts)} FROM arrays) {text}").fetchnumpy())
+        found = connection.execute(f"WITH answers AS (SELECT {', '.join(casts)} FROM arrays) {text}").fetchnumpy()
+        # no column is an ENUM, which would come as a Categorical
+        return cast("dict[str, NDArray[Any]]", found)
     finally:
         connection.unregister("arrays")

@@ -8,7 +8,7 @@ from sqlglot import exp
 from hubbub.sql.bind_expr import condition, scalar
 from hubbub.sql.bind_scope import Context, Scope, Source, Visible, conjuncts, find, is_unit
 from hubbub.sql.expressions import Col, Expr
-from hubbub.sql.relations import Filter, Join, Project, Rel, Scan, columns
+from hubbub.sql.relations import UNIT, Filter, Join, Project, Rel, Scan, columns
 
 
 def join(ctx: Context, left: Source, right: Source, node: exp.Join) -> Source:
@@ -81,7 +81,8 @@ def _conditions(
         if is_unit(ctx, a, reference) and is_unit(ctx, b, reference):
             unit = True
         else:
-            pairs.append(_pair(ctx, node, scalar(ctx, a, reference), scalar(ctx, b, reference)))
+            ends = [_end(ctx, side, other, reference) for side, other in ((left, right), (right, left))]
+            pairs.append(_pair(ctx, node, *ends))
     on = node.args.get("on")
     both = Scope((*left.columns, *right.columns), "ON")
     for inner in [] if on is None else conjuncts(on):
@@ -95,11 +96,22 @@ def _conditions(
                 continue
             sides = _side(ctx, a, b, inner.this), _side(ctx, a, b, inner.expression)
             if sides in ((-1, 1), (1, -1)):
-                ends = [scalar(ctx, both, side) for side in (inner.this, inner.expression)]
-                pairs.append(_pair(ctx, inner, *(ends if sides == (-1, 1) else reversed(ends))))
+                first, second = (inner.this, inner.expression)[:: -sides[0]]
+                pairs.append(_pair(ctx, inner, _end(ctx, left, right, first), _end(ctx, right, left, second)))
                 continue
         extra.append(inner)
     return pairs, unit, extra, merged
+
+
+def _end(ctx: Context, side: Source, other: Source, node: exp.Expr) -> Expr:
+    """Bind one end of an equality; the unit may stand there if the other side is public, such as a register of units.
+
+    What a row meets in a public table by its owner's name depends on its owner's rows and public data alone.
+    """
+    scope = Scope(side.columns, "this side of the join")
+    if other.owner is None and side.owner is not None and side.owner.kind is not None and is_unit(ctx, scope, node):
+        return Col(UNIT, side.owner.kind)
+    return scalar(ctx, scope, node)
 
 
 def _side(ctx: Context, a: Scope, b: Scope, node: exp.Expr) -> int:

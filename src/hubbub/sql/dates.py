@@ -68,6 +68,31 @@ def floor_to(unit: str, value: date) -> datetime:
     return at.replace(microsecond=0)
 
 
+def boundary(unit: str, value: datetime) -> int:
+    """Number the years, quarters, …, seconds: the boundaries between two moments are the difference of their numbers.
+
+    >>> boundary("week", datetime(2024, 5, 6)) - boundary("week", datetime(2024, 5, 5))
+    1
+    """
+    days = value.toordinal()
+    match unit:
+        case "year":
+            return value.year
+        case "quarter":
+            return value.year * 4 + (value.month - 1) // 3
+        case "month":
+            return value.year * 12 + value.month
+        case "week":
+            return (days - 1) // 7  # 0001-01-01 was a Monday
+        case "day":
+            return days
+        case "hour":
+            return days * 24 + value.hour
+        case "minute":
+            return (days * 24 + value.hour) * 60 + value.minute
+    return ((days * 24 + value.hour) * 60 + value.minute) * 60 + value.second
+
+
 def following(unit: str, value: datetime) -> datetime | None:
     """Give the next beginning of a unit, or None past the end of time."""
     try:

@@ -140,7 +140,8 @@ _DATES = (
         )
     ),
     Function("date_trunc", rules.takes(TEXT, DATED, gives=TIMESTAMP), "never before 0001-01-01", constant=_UNIT),
-    Function("date_diff", rules.takes(TEXT, DATED, DATED, gives=INTEGER), "total; boundaries crossed", constant=_UNIT),
+    Function("date_diff", rules.takes(TEXT, DATED, DATED, gives=INTEGER), "total; boundaries crossed",
+             rules.boundaries, constant=_UNIT),
     Function("date_shift", rules.takes(DATED, INTEGER, TEXT, gives=TIMESTAMP), "total; constant, at most 200 years",
              constant=_SHIFT),
     Function("day_shift", rules.takes(DATE, INTEGER, gives=DATE), "total; constant, at most 200 years", constant=_ONE),

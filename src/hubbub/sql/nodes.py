@@ -43,6 +43,14 @@ TYPE_TOKENS = {
 #: Kinds of token that may occur. Some only so that the node they make is refused with a better reason.
 TOKENS = frozenset(_SIGNS | _CLAUSES | _EXPRESSIONS | TYPE_TOKENS)
 
+#: Words that mean something in statements or clauses that are never answered, and are names everywhere else.
+PLAIN_NAMES = frozenset(
+    {
+        T.COMMENT, T.FORMAT, T.FUNCTION, T.INDEX, T.OBJECT, T.PERCENT, T.PROCEDURE, T.SEQUENCE, T.SESSION, T.VECTOR,
+        T.VIEW,
+    }
+)  # fmt: skip
+
 #: Why some words are refused, and what to write instead.
 REASONS: dict[T, tuple[str, str]] = {
     T.COLLATE: ("would compare text by other rules than byte by byte", "Compare lower(x) with lower-case text."),

@@ -16,7 +16,7 @@ from sqlglot.errors import ErrorLevel, ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from hubbub.errors import QueryError
-from hubbub.sql.nodes import COMMANDS, NODES, REASONS, TOKENS, TYPE_TOKENS
+from hubbub.sql.nodes import COMMANDS, NODES, PLAIN_NAMES, REASONS, TOKENS, TYPE_TOKENS
 
 MAX_TEXT = 100_000
 MAX_TOKENS = 10_000
@@ -121,6 +121,7 @@ def _parsed(text: str, dialect: str) -> tuple[exp.Expr, Text]:
         raise source.refusal(
             None, "HB501", "The text cannot be cut into words: a quote or comment is left open.", "Close it."
         ) from None
+    tokens = _named(tokens)
     _tokens(source, tokens)
     _neighbours(source, tokens)
     tree = _tree(source, reader, _numbered(source, tokens))
@@ -145,6 +146,17 @@ def _characters(source: Text) -> None:
                 offset, "HB500", f"The character U+{ord(char):04X} is not shown, so it could hide text.",
                 "Remove it; inside a string, pass the string as a parameter.",
             )  # fmt: skip
+
+
+def _named(tokens: list[Token]) -> list[Token]:
+    """Take words such as percent or index for names; LIMIT 10 PERCENT is the one clause where one is not."""
+    before = [None, *(token.token_type for token in tokens)]
+    return [
+        Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end)
+        if token.token_type in PLAIN_NAMES and last is not TokenType.NUMBER
+        else token
+        for token, last in zip(tokens, before, strict=False)
+    ]
 
 
 def _tokens(source: Text, tokens: list[Token]) -> None:

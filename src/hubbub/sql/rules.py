@@ -272,6 +272,20 @@ def difference(args: Args) -> Range:
     return ranges.add(range_of(args[-2]), ranges.negate(range_of(args[-1])))
 
 
+def boundaries(args: Args) -> Range:
+    """Bound how many boundaries of a unit of time lie between two dates: more the later the second, fewer the first."""
+    unit, ends = args[0], []
+    if not isinstance(unit, Literal) or not isinstance(unit.value, str):
+        return ANY
+    for arg, other in ((args[2], args[1]), (args[1], args[2])):
+        low, high = range_of(arg).low, range_of(other).high
+        if low is None or high is None:
+            return ANY
+        first, last = dates.moment(low, arg.kind), dates.moment(high, other.kind)
+        ends.append(Fraction(dates.boundary(unit.value, first) - dates.boundary(unit.value, last)))
+    return Range(ends[0], -ends[1])
+
+
 def moments(args: Args) -> Range:
     """Bound a date that is taken as a moment."""
     day = ranges.point(Fraction(dates.DAY))

@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+from hubbub.core import numbers
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.top_k import TopK
@@ -35,6 +36,9 @@ def selection(query: Query, cells: Cells, limits: Limits | None, relation: Relat
     if turns > MOST_TURNS:
         raise QueryError("HB565", f"at most the {MOST_TURNS} largest can be chosen.", "Ask for the counts themselves.")
     most = 1 if limits is None or isinstance(measure(query), Units) else limits.rows
+    # at a larger rate nothing but the largest is ever chosen, and less is charged than is offered
+    useful = turns * most / numbers.SCALE_MIN
     return TopK.from_epsilon(
-        k=turns, candidates=cells.size, sensitivity=most, monotone=True, relation=relation, epsilon=epsilon
-    )
+        k=turns, candidates=cells.size, sensitivity=most, monotone=True, relation=relation,
+        epsilon=min(epsilon, useful),
+    )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -85,9 +85,14 @@ def fill(connection: duckdb.DuckDBPyConnection, rows: Iterable[Row]) -> None:
         connection.executemany("INSERT INTO visits VALUES (?, ?, ?, ?, ?)", listed)
 
 
+def arrays(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+    """Run a text; none of our columns is an ENUM, which would come as something else than an array."""
+    return dict(connection.execute(sql).fetchnumpy())
+
+
 def run(connection: duckdb.DuckDBPyConnection, plan: Plan) -> Tables:
     """Run every statement of a plan."""
-    return {each.name: cast(Any, connection.execute(each.sql).fetchnumpy()) for each in plan.statements}
+    return {each.name: arrays(connection, each.sql) for each in plan.statements}
 
 
 def integers(connection: duckdb.DuckDBPyConnection, plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
