@@ -46,9 +46,7 @@ class Governing:
         except BaseException:
             self.current.close()
             raise
-        self.accounts = Accounts(
-            self.state, analysts=lambda: self.current.config.policy.analysts, oidc=_provider(settings)
-        )
+        self.accounts = Accounts(self.state, analysts=self.current.analysts, oidc=_provider(settings))
         self.requests_limit = Limit(settings.per_minute)
         self.attempts_limit = Limit(_ATTEMPTS)
         self.metrics = Metrics()
