@@ -5,7 +5,7 @@ The ledger stays open through every change; it is told the new policy, and what 
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,6 +54,11 @@ class Current:
     def config(self) -> Config:
         """The hubbub.yaml in force."""
         return self._held.curator.config
+
+    def analysts(self) -> Mapping[str, object]:
+        """Name the analysts of hubbub.yaml as it is now: whoever was removed must not come in any longer."""
+        self._look()
+        return self.config.policy.analysts
 
     @contextmanager
     def using(self) -> Iterator[Curator]:

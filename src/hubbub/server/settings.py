@@ -173,8 +173,9 @@ def _resolve(given: dict[str, object], base: Path) -> None:
     """Make paths of the file relative to it."""
     for holder, name in ((given, "secret_file"), *((given.get("tls") or {}, n) for n in ("certificate", "key"))):
         entries = cast("dict[str, object]", holder)
-        if isinstance(entries.get(name), str):
-            entries[name] = str(base / str(entries[name]))
+        value = entries.get(name)
+        if isinstance(value, str) and value:
+            entries[name] = str(base / value)
 
 
 def _overlay(given: dict[str, object], environment: Mapping[str, str]) -> None:
