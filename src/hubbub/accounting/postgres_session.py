@@ -112,11 +112,11 @@ def address(dsn: str) -> str:
     """Say where a connection string leads, without user and password; raise LedgerError where it leads nowhere."""
     try:
         parts = conninfo.conninfo_to_dict(dsn)
-    except Error as error:
+    except Error:  # its words quote the address, with the password
         raise LedgerError(
             "HB302", "the address of the ledger's database is not one of PostgreSQL. Nothing was charged.",
             "Write postgresql://user@host/database, without spaces.",
-        ) from error  # fmt: skip
+        ) from None  # fmt: skip
     return f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
 
 
