@@ -226,7 +226,7 @@ class Service(Governing):
     def verify(self, principal: Principal) -> dict[str, Any]:
         """Derive everything in the ledger again; one at a time, since that is work."""
         if not self._verifying.acquire(blocking=False):
-            raise AccessError("HB723", "the ledger is being verified already.", "Ask again in a moment.", 5)
+            raise AccessError("HB724", "the ledger is being verified already.", "Ask again in a moment.", 5)
         try:
             with self.current.using() as curator:
                 found = curator.ledger.verify()
