@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from urllib.parse import quote
 
@@ -25,6 +25,7 @@ Row = tuple[Any, ...]
 #: "HUBS" says what the file is.
 _APPLICATION = 0x48554253
 _PATIENCE = 30.0  # seconds to wait for a lock
+_CONNECTIONS = 8  # that one process has with PostgreSQL at most
 
 #: Each step of the schema, forward only. A released step is never changed. [serial] and [bytes] differ by database.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
@@ -142,7 +143,7 @@ class Sqlite:
 
 
 class Postgres:
-    """Tables in a schema of their own, `hubbub_server`, beside the ledger's; a connection for each call under way."""
+    """Tables in a schema of their own, `hubbub_server`, beside the ledger's; some connections, taken by turns."""
 
     def __init__(self, dsn: str) -> None:
         from hubbub.accounting import postgres_session
@@ -152,6 +153,7 @@ class Postgres:
         self._open: Callable[[], Session] = lambda: postgres_session.Session(dsn, patience=_PATIENCE)
         self._error = postgres_session.Error
         self._idle: list[Session] = []
+        self._turns = BoundedSemaphore(_CONNECTIONS)
         try:
             session = self._connect()
         except self._error as error:
@@ -181,18 +183,19 @@ class Postgres:
                 self._idle.pop().close()
 
     def _run(self, statement: str, values: Sequence[Value]) -> list[Row]:
-        try:
-            session = self._session()
-        except self._error as error:
-            self._fail("does not answer", error)
-        try:
-            cursor = session.connection.execute(statement.replace("?", "%s").encode(), values)
-            rows = cursor.fetchall() if cursor.description else []
-        except self._error as error:
-            session.close()
-            self._fail("failed", error)
-        self._idle.append(session)
-        return rows
+        with self._turns:
+            try:
+                session = self._session()
+            except self._error as error:
+                self._fail("does not answer", error)
+            try:
+                cursor = session.connection.execute(statement.replace("?", "%s").encode(), values)
+                rows = cursor.fetchall() if cursor.description else []
+            except self._error as error:
+                session.close()
+                self._fail("failed", error)
+            self._idle.append(session)
+            return rows
 
     def _session(self) -> "Session":
         """Give a session that answers: those that a restart of the server broke are dropped before anything is sent."""
