@@ -1,0 +1,380 @@
+"""The pages in a real browser: headless Chromium, driven by Playwright, against a real server on this machine."""
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, expect, sync_playwright
+
+ARGUMENTS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+COUNT = "SELECT COUNT(DISTINCT person) AS n FROM health"
+GROUPED = "SELECT health, COUNT(DISTINCT person) AS n FROM health GROUP BY health"
+
+
+@pytest.fixture(scope="module")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    launched = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(ARGUMENTS))
+    yield launched
+    launched.close()
+
+
+class Desk:
+    """Somebody's browser, and everything that it complained about."""
+
+    def __init__(self, browser: Browser, world: Any, **options: Any) -> None:
+        self.world = world
+        self.context: BrowserContext = browser.new_context(base_url=world.url, **options)
+        self.context.set_default_timeout(20_000)
+        self.complaints: list[str] = []
+        self.page = self.tab()
+
+    def tab(self) -> Page:
+        page = self.context.new_page()
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", self._heard)
+        return page
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        # a page that says no has a status of 4xx, and Chromium notes that; everything else is ours to answer for
+        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
+            self.complaints.append(message.text)
+
+    def sign_in(self, who: str) -> Page:
+        self.page.goto("/")
+        self.page.get_by_label("Your token").fill(self.world.tokens[who])
+        self.page.get_by_role("button", name="Sign in").click()
+        expect(self.page.get_by_role("heading", level=1)).to_have_text("Data sets")
+        return self.page
+
+
+@pytest.fixture
+def desk(browser: Browser, served: Any) -> Iterator[Callable[..., Desk]]:
+    """Open browsers, and fail the test where one of them complained."""
+    desks: list[Desk] = []
+
+    def open_one(**options: Any) -> Desk:
+        desks.append(Desk(browser, served, **options))
+        return desks[-1]
+
+    yield open_one
+    complaints = [text for each in desks for text in each.complaints]
+    for each in desks:
+        each.context.close()
+    assert complaints == []
+
+
+def ask(page: Page, sql: str = COUNT, epsilon: str = "0.5") -> None:
+    """Fill in the form."""
+    page.goto("/ask")
+    page.get_by_label("Your question, in SQL").fill(sql)
+    page.get_by_label("Price, ε").fill(epsilon)
+
+
+def spend(page: Page) -> None:
+    page.get_by_role("button", name="Spend ε").click()
+    expect(page.get_by_role("heading", name="Answer", exact=True)).to_be_visible()
+
+
+def spent_bar(page: Page) -> float:
+    """The width of the first bar on the page, in percent."""
+    return float((page.locator("svg.budget .spent").first.get_attribute("width") or "").removesuffix("%"))
+
+
+def test_a_new_analyst_signs_in_estimates_spends_and_sees_the_bar_move(desk: Callable[..., Desk], served: Any) -> None:
+    page = desk().sign_in("ana")
+    assert spent_bar(page) == 0
+    expect(page.locator(".outlook").first).to_contain_text("more counts at ±")
+    page.get_by_role("link", name="Ask", exact=True).first.click()
+    page.get_by_role("button", name="How many by health?").click()
+    expect(page.get_by_label("Your question, in SQL")).to_have_value(re.compile("GROUP BY health"))
+    page.get_by_label("Price, ε").fill("0.5")
+    page.get_by_role("button", name="Estimate (free)").click()
+    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
+    expect(page.locator("[data-margin]").first).to_contain_text("±")
+    assert served.spent() == {"health": "0"}
+    spend(page)
+    expect(page.locator("#answer tbody tr")).to_have_count(4)
+    assert re.search(r"\d ±\d|\(\d.* to \d", page.locator("#answer tbody").inner_text())
+    assert page.locator("svg.hub-bars .hub-interval").count() >= 4
+    page.get_by_role("link", name="Home").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Data sets")
+    assert spent_bar(page) == 5
+    assert served.spent() == {"health": "1/2"}
+
+
+def test_the_slider_moves_price_error_odds_and_likely_answers(desk: Callable[..., Desk]) -> None:
+    page = desk().sign_in("ana")
+    ask(page)
+    page.get_by_role("button", name="Estimate (free)").click()
+    slider = page.get_by_role("slider")
+    margin, belief = page.locator("[data-margin]").first, page.locator('[data-live="belief"]')
+    dot = page.locator("svg.likely circle").first
+    before = margin.inner_text(), belief.inner_text(), dot.get_attribute("cx")
+    slider.press("End")
+    expect(page.get_by_label("Price, ε")).to_have_value("5")
+    expect(page.get_by_role("button", name="Spend ε = 5")).to_be_visible()
+    after = margin.inner_text(), belief.inner_text(), dot.get_attribute("cx")
+    assert all(old != new for old, new in zip(before, after, strict=True))
+    assert float(after[0].strip("±")) < float(before[0].strip("±"))
+    assert "99.4 % sure" in after[1]
+    assert float((after[2] or "").strip("%")) > float((before[2] or "").strip("%"))
+
+
+def test_a_reload_and_the_back_button_never_charge_again(desk: Callable[..., Desk], served: Any) -> None:
+    page = desk().sign_in("ana")
+    ask(page)
+    spend(page)
+    answer = page.locator("#answer tbody").inner_text()
+    assert page.url.endswith("#answer")
+    page.reload()
+    assert page.locator("#answer tbody").inner_text() == answer
+    page.go_back()
+    expect(page.get_by_label("Your question, in SQL")).to_have_value(COUNT)
+    spend(page)
+    assert page.locator("#answer tbody").inner_text() == answer
+    page.go_back()
+    page.go_forward()
+    assert page.locator("#answer tbody").inner_text() == answer
+    assert served.spent() == {"health": "1/2"}
+
+
+def test_a_double_click_is_one_charge(desk: Callable[..., Desk], served: Any) -> None:
+    page = desk().sign_in("ana")
+    ask(page)
+    page.get_by_role("button", name="Spend ε").dblclick(no_wait_after=True)
+    expect(page.get_by_role("heading", name="Answer", exact=True)).to_be_visible()
+    assert served.spent() == {"health": "1/2"}
+
+
+def test_two_tabs_spending_at_once_stay_within_the_budget(desk: Callable[..., Desk], served: Any) -> None:
+    """ben has ε = 1 on health; each tab wants 0.7 of it for a question of its own."""
+    opened = desk()
+    opened.sign_in("ben")
+    tabs = [opened.page, opened.tab()]
+    for place, page in enumerate(tabs):
+        ask(page, f"{COUNT} WHERE age > {place + 20}", "0.7")
+    for page in tabs:
+        page.evaluate("() => { document.getElementById('spend').click(); }")
+    for page in tabs:
+        page.wait_for_selector("#answer, [role=alert]")
+    refused = [page for page in tabs if page.get_by_role("alert").count()]
+    assert len(refused) == 1
+    expect(refused[0].get_by_role("alert")).to_contain_text("HB201")
+    expect(refused[0].get_by_role("alert")).to_contain_text("Nothing was run or charged")
+    assert served.spent("ben")["health"] == "7/10"
+
+
+def test_an_exhausted_budget_is_refused_in_words(desk: Callable[..., Desk], served: Any) -> None:
+    page = desk().sign_in("ben")
+    ask(page, COUNT, "1")
+    spend(page)
+    ask(page, f"{COUNT} WHERE age > 30", "0.5")
+    page.get_by_role("button", name="Estimate (free)").click()
+    expect(page.get_by_text("your budget does not admit it")).to_be_visible()
+    page.get_by_role("button", name="Spend ε").click()
+    expect(page.get_by_role("alert")).to_contain_text("HB201")
+    expect(page.get_by_label("Your question, in SQL")).to_have_value(f"{COUNT} WHERE age > 30")
+    page.get_by_role("link", name="Home").click()
+    expect(page.locator("article").filter(has=page.get_by_role("link", name="health"))).to_contain_text("Nothing more")
+    assert served.spent("ben")["health"] == "1"
+
+
+def test_asking_again_with_more_budget_combines(desk: Callable[..., Desk], served: Any) -> None:
+    page = desk().sign_in("ana")
+    ask(page, GROUPED)
+    spend(page)
+    page.get_by_label("ε of the second draw").fill("1")
+    page.get_by_role("button", name="Ask again and combine").click()
+    expect(page.get_by_role("heading", name="Combined answer")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("heading", name="Combined answer")).to_be_visible()
+    assert served.spent() == {"health": "3/2"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT * FROM health", "HB5"),
+        ("SELECT COUNT(*) FROM health; DROP TABLE health", "HB5"),
+        ("SELECT COUNT(*) FROM read_csv('/etc/passwd')", "HB5"),
+        ("SELECT '<img src=x onerror=alert(1)>' FROM health", "HB5"),
+        ("SELECT COUNT(*) FROM secret_table", "HB5"),
+    ],
+)
+def test_hostile_sql_is_refused_at_no_cost(desk: Callable[..., Desk], served: Any, sql: str, code: str) -> None:
+    opened = desk()
+    page = opened.sign_in("ana")
+    opened.context.on("dialog", lambda dialog: opened.complaints.append(dialog.message))
+    ask(page, sql)
+    page.get_by_role("button", name="Spend ε").click()
+    expect(page.get_by_role("alert")).to_contain_text(code)
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was run or charged")
+    assert page.locator("main img").count() == 0
+    assert served.spent() == {"health": "0"}
+
+
+def test_wrong_and_expired_tokens_do_not_enter(desk: Callable[..., Desk], served: Any) -> None:
+    page = desk().page
+    page.goto("/ask")
+    for text, words in (("nonsense", "not valid"), ("hub_000000000000_" + "x" * 43, "not valid")):
+        page.get_by_label("Your token").fill(text)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_contain_text(words)
+    issued = served.service.accounts.issue("ana", "analyst", 1)
+    clock = served.service.accounts.clock
+    served.service.accounts.clock = lambda: clock() + 2 * 86_400
+    try:
+        page.get_by_label("Your token").fill(issued.text)
+        page.goto("/sign-in")
+        page.get_by_label("Your token").fill(issued.text)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_contain_text("expired")
+    finally:
+        served.service.accounts.clock = clock
+
+
+def test_a_session_ends_with_its_token_and_by_signing_out(desk: Callable[..., Desk], served: Any) -> None:
+    page = desk().sign_in("ana")
+    served.service.accounts.revoke(served.tokens["ana"].split("_")[1])
+    page.reload()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+    page = desk().sign_in("ben")
+    page.get_by_role("button", name="Sign out").click()
+    page.goto("/ask")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
+def test_the_owner_adds_an_analyst_and_grants_a_request(desk: Callable[..., Desk], served: Any) -> None:
+    page = desk().sign_in("ana")
+    page.get_by_label("More ε").fill("2")
+    page.get_by_label("What it is for").fill("A second study.")
+    page.get_by_role("button", name="Send the request").click()
+    expect(page.get_by_role("status")).to_contain_text("sent to the owner")
+    owner = desk().sign_in("owner")
+    owner.get_by_role("link", name="Curate").click()
+    row = owner.locator("#requests tbody tr")
+    expect(row).to_contain_text("A second study.")
+    row.get_by_label("A word to ana").fill("Fine.")
+    row.get_by_role("button", name="Grant").click()
+    expect(owner.get_by_role("status")).to_contain_text("Granted")
+    expect(owner.locator("#requests tbody tr")).to_contain_text("granted")
+    page.goto("/")
+    expect(page.locator("article").first).to_contain_text("of ε = 12 spent")
+    expect(page.locator("#more")).to_contain_text("Fine.")
+    owner.get_by_text("Add an analyst").click()
+    owner.get_by_label("Name").fill("zoe")
+    owner.get_by_label("Cap, ε").fill("1.5")
+    owner.get_by_role("button", name="Add, and make a token").click()
+    served.tokens["zoe"] = owner.locator("#issued").inner_text()
+    newcomer = desk().sign_in("zoe")
+    expect(newcomer.locator("article").first).to_contain_text("0 of ε = 1.5 spent")
+
+
+def test_the_auditor_verifies_the_ledger_and_prints_the_report(desk: Callable[..., Desk]) -> None:
+    page = desk().sign_in("ana")
+    ask(page)
+    spend(page)
+    auditor = desk().sign_in("auditor")
+    auditor.get_by_role("link", name="Explain & audit").click()
+    auditor.get_by_role("button", name="Verify the ledger now").click()
+    expect(auditor.get_by_role("status")).to_contain_text("Yes: everything was derived again and agrees.")
+    auditor.get_by_role("link", name="Printable report").click()
+    expect(auditor.get_by_role("heading", level=1)).to_have_text("Privacy report")
+    expect(auditor.locator("main")).to_contain_text(COUNT)
+    auditor.emulate_media(media="print")
+    expect(auditor.locator("header.top")).to_be_hidden()
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_fits_and_is_quiet(desk: Callable[..., Desk], width: int, scheme: str) -> None:
+    """No script error, no violation of the policy, and nothing wider than the window."""
+    options = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
+    page = desk(**options).sign_in("ana")
+    ask(page, GROUPED)
+    page.get_by_role("button", name="Estimate (free)").click()
+    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
+    widths = [page.evaluate("document.documentElement.scrollWidth")]
+    spend(page)
+    number = page.url.partition("release=")[2].partition("#")[0]
+    addresses = (
+        "/",
+        f"/ask?release={number}",
+        "/datasets/health",
+        "/releases",
+        f"/releases/{number}",
+        "/explain",
+        "/no",
+    )
+    owner = desk(**options).sign_in("owner")
+    for each, paths in ((page, addresses), (owner, ("/", "/curate", "/explain", "/explain/report"))):
+        for path in paths:
+            each.goto(path)
+            widths.append(each.evaluate("document.documentElement.scrollWidth"))
+    assert max(widths) <= width
+
+
+def test_pages_read_without_a_script(desk: Callable[..., Desk], served: Any) -> None:
+    page = desk(java_script_enabled=False).sign_in("ana")
+    ask(page, GROUPED)
+    page.get_by_role("button", name="Estimate (free)").click()
+    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
+    page.get_by_role("button", name="Spend ε").click()
+    expect(page.locator("#answer tbody tr")).to_have_count(4)
+    expect(page.locator(".slider")).to_be_hidden()
+    page.goto("/ask")
+    expect(page.locator("noscript").first).to_be_attached()
+    assert served.spent() == {"health": "1/2"}
+
+
+def test_everything_is_reached_by_the_keyboard(desk: Callable[..., Desk]) -> None:
+    page = desk().sign_in("ana")
+    page.goto("/ask")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.get_by_label("Your question, in SQL").focus()
+    page.keyboard.insert_text(COUNT)
+    page.keyboard.press("Control+Enter")
+    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
+    page.get_by_role("button", name="Estimate (free)").focus()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="Spend ε")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Answer", exact=True)).to_be_visible()
+
+
+def test_light_and_dark_can_be_switched_and_are_remembered(desk: Callable[..., Desk]) -> None:
+    page = desk(color_scheme="light").sign_in("ana")
+    body, light, dark = page.locator("body"), "rgb(247, 248, 247)", "rgb(18, 24, 26)"
+    expect(body).to_have_css("background-color", light)
+    page.get_by_role("button", name="Dark").click()
+    expect(body).to_have_css("background-color", dark)
+    page.goto("/explain")
+    expect(body).to_have_css("background-color", dark)
+    page.get_by_role("button", name="Light").click()
+    expect(body).to_have_css("background-color", light)
+
+
+def test_the_policy_stops_a_planted_inline_script(desk: Callable[..., Desk]) -> None:
+    """The alarm of these tests works: a script that somebody planted is not run, and the browser complains."""
+    opened = desk()
+    page = opened.sign_in("ana")
+    page.evaluate("""() => {
+        const planted = document.createElement("script");
+        planted.textContent = "document.title = 'planted'";
+        document.body.append(planted);
+    }""")
+    assert page.title() == "Data sets · hubbub"
+    assert any("Content Security Policy" in text for text in opened.complaints)
+    opened.complaints.clear()

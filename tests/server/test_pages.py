@@ -1,0 +1,372 @@
+"""The pages without a browser: who may see what, forms against forgery, one charge for each form, safe exports."""
+
+import csv
+import io
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx
+import nbformat
+import pytest
+
+from hubbub.server.pages.dataset import FUNCTIONS
+from hubbub.server.pages.frame import PLACES
+
+COUNT = "SELECT COUNT(DISTINCT person) AS n FROM health"
+PAGES = ("/", "/ask", "/datasets/health", "/releases", "/curate", "/explain", "/explain/report", "/sign-in", "/nowhere")
+
+
+class Outline(HTMLParser):
+    """What a screen reader and a strict policy care about."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.title = ""
+        self._in_title = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._in_title = tag == "title"
+
+    def handle_data(self, data: str) -> None:
+        if self._in_title:
+            self.title += data
+            self._in_title = False
+
+    def all(self, *tags: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.tags if tag in tags]
+
+
+def token(page: httpx.Response) -> str:
+    """The word that the page's forms carry."""
+    found = re.search(r'name="csrf" value="([^"]+)"', page.text)
+    assert found is not None
+    return found[1]
+
+
+@pytest.fixture
+def visitor(app: Any) -> Callable[[str], httpx.Client]:
+    """Browsers without a script: each remembers its cookies, and follows redirects."""
+
+    def make(who: str) -> httpx.Client:
+        client: httpx.Client = app.client(None, follow_redirects=True)
+        page = client.get("/sign-in")
+        entered = client.post("/sign-in", data={"csrf": token(page), "token": app.tokens[who], "next": "/"})
+        assert entered.status_code == 200
+        return client
+
+    return make
+
+
+def spend(
+    client: httpx.Client, sql: str = COUNT, *, page: httpx.Response | None = None, **fields: str
+) -> httpx.Response:
+    page = page or client.get("/ask")
+    key = re.search(r'name="key" value="([^"]+)"', page.text)
+    assert key is not None
+    data = {"csrf": token(page), "key": key[1], "sql": sql, "epsilon": "0.5", "groups": "", "rows": "", **fields}
+    return client.post("/ask/spend", data=data)
+
+
+@pytest.mark.parametrize("who", ["owner", "auditor", "ana"])
+def test_every_page_has_a_title_one_heading_and_labels(visitor: Callable[[str], httpx.Client], who: str) -> None:
+    client = visitor(who)
+    for path in PAGES:
+        outline = Outline(client.get(path).text)
+        assert outline.title.endswith("· hubbub"), path
+        assert len(outline.title) > len(" · hubbub")
+        assert len(outline.all("h1")) == 1, path
+        labelled = {label["for"] for label in outline.all("label")}
+        for field in outline.all("input", "select", "textarea"):
+            assert field.get("type") == "hidden" or field.get("id") in labelled, (path, field)
+        ids = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
+        assert len(ids) == len(set(ids)), path
+
+
+def test_no_page_has_inline_script_or_style_or_anything_from_elsewhere(visitor: Callable[[str], httpx.Client]) -> None:
+    client = visitor("ana")
+    spend(client)
+    for path in (*PAGES, "/ask?release=2"):
+        outline = Outline(client.get(path).text)
+        assert outline.all("style") == []
+        for tag, attributes in outline.tags:
+            assert not [name for name in attributes if name == "style" or name.startswith("on")], (
+                path,
+                tag,
+                attributes,
+            )
+            for name in ("src", "href", "action", "formaction"):
+                assert (attributes.get(name) or "/").startswith(("/", "#")), (path, tag, attributes)
+        for script in outline.all("script"):
+            assert script["src"] == "/static/pages.js"
+
+
+def test_pages_are_for_their_roles(visitor: Callable[[str], httpx.Client]) -> None:
+    expected = {
+        "/": (200, 200, 200), "/ask": (403, 403, 200), "/datasets/health": (200, 200, 200),
+        "/releases": (200, 200, 200), "/curate": (200, 200, 403), "/explain": (200, 200, 200),
+        "/explain/report": (200, 200, 403), "/nowhere": (404, 404, 404),
+    }  # fmt: skip
+    clients = [visitor(who) for who in ("owner", "auditor", "ana")]
+    for path, statuses in expected.items():
+        assert tuple(client.get(path).status_code for client in clients) == statuses, path
+
+
+FORMS = (
+    "/sign-out", "/theme", "/requests", "/ask/estimate", "/ask/spend", "/ask/refine", "/curate/requests/1",
+    "/curate/analysts", "/curate/analysts/remove", "/curate/tokens", "/curate/tokens/revoke", "/curate/config/check",
+    "/curate/config/apply", "/explain/verify",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", FORMS)
+def test_a_form_without_its_word_is_refused(visitor: Callable[[str], httpx.Client], path: str) -> None:
+    ana, owner = visitor("ana"), visitor("owner")
+    for given in ({}, {"csrf": ""}, {"csrf": token(owner.get("/"))}):
+        assert ana.post(path, data=given).status_code == 403
+    assert "HB711" in ana.post(path, data={}).text
+
+
+OWNERS = tuple(path for path in FORMS if path.startswith("/curate") and path != "/curate/requests/1")
+
+
+@pytest.mark.parametrize("path", OWNERS)
+@pytest.mark.parametrize("who", ["ana", "auditor"])
+def test_the_owners_forms_are_the_owners(visitor: Callable[[str], httpx.Client], path: str, who: str) -> None:
+    client = visitor(who)
+    data = {"csrf": token(client.get("/")), "name": "zoe", "dataset": "health", "epsilon": "1", "days": "9",
+            "id": "0" * 12, "text": "version: 1", "hash": "", "role": "owner"}  # fmt: skip
+    assert client.post(path, data=data).status_code == 403
+
+
+def test_strangers_are_asked_to_sign_in_and_come_back(app: Any) -> None:
+    client = app.client(None)
+    for path in ("/", "/ask", "/releases/1", "/curate"):
+        answer = client.get(path)
+        assert answer.status_code == 303
+        assert answer.headers["location"] == f"/sign-in?next={path}"
+    assert client.post("/ask/spend", data={}).headers["location"].startswith("/sign-in")
+
+
+@pytest.mark.parametrize("where", ["//evil.example", "https://evil.example/", "/\\evil.example", "javascript:alert(1)"])
+def test_signing_in_leads_nowhere_else(app: Any, where: str) -> None:
+    client = app.client(None)
+    page = client.get("/sign-in", params={"next": where})
+    data = {"csrf": token(page), "token": app.tokens["ana"], "next": where}
+    assert client.post("/sign-in", data=data).headers["location"] == "/"
+
+
+def test_the_session_cookie_is_strict_and_dies_when_signed_out(app: Any) -> None:
+    client = app.client(None)
+    page = client.get("/sign-in")
+    answer = client.post("/sign-in", data={"csrf": token(page), "token": app.tokens["ana"], "next": "/"})
+    cookie = answer.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    kept = client.cookies.get("hubbub")
+    client.post("/sign-out", data={"csrf": token(client.get("/"))})
+    client.cookies.set("hubbub", kept)
+    assert client.get("/").status_code == 303
+
+
+def test_wrong_tokens_are_slowed_down(app: Any) -> None:
+    client = app.client(None)
+    page = client.get("/sign-in")
+    data = {"csrf": token(page), "token": "hub_000000000000_" + "x" * 43, "next": "/"}
+    statuses = [client.post("/sign-in", data=data).status_code for _ in range(30)]
+    assert statuses[0] == 401
+    assert statuses[-1] == 429
+
+
+def test_the_same_form_is_charged_once_and_another_question_anew(
+    app: Any, visitor: Callable[[str], httpx.Client]
+) -> None:
+    client = visitor("ana")
+    page = client.get("/ask")
+    answers = [spend(client, page=page) for _ in range(3)]
+    assert len({answer.url for answer in answers}) == 1
+    assert app.spent() == {"health": "1/2"}
+    spend(client, f"{COUNT} WHERE age > 40", page=page)
+    assert app.spent() == {"health": "1"}
+
+
+def test_refining_draws_and_charges_once_and_shows_a_narrower_interval(
+    app: Any, visitor: Callable[[str], httpx.Client]
+) -> None:
+    client = visitor("ana")
+    first = spend(client)
+    number = first.url.params["release"]
+    key = re.search(r'name="key" value="([^"]+)"', first.text)
+    assert key is not None
+    data = {"csrf": token(first), "key": key[1], "release": number, "epsilon": "1"}
+    answers = [client.post("/ask/refine", data=data) for _ in range(2)]
+    assert app.spent() == {"health": "3/2"}
+    assert answers[0].url == answers[1].url
+    assert "Combined answer" in answers[0].text
+    assert "cost ε = 1.5" in answers[0].text
+    numbers = answers[0].url.params["release"]
+    combined = client.get(f"/releases/{numbers}.json").json()["answer"]["columns"][0]
+    alone = client.get(f"/releases/{number}.json").json()["answer"]["columns"][0]
+    assert combined["high"][0] - combined["low"][0] < alone["high"][0] - alone["low"][0]
+
+
+def test_releases_are_private_to_their_analyst(visitor: Callable[[str], httpx.Client]) -> None:
+    number = spend(visitor("ana")).url.params["release"]
+    ben = visitor("ben")
+    for path in (f"/releases/{number}", f"/releases/{number}.csv", f"/ask?release={number}"):
+        assert ben.get(path).status_code == 404
+    assert visitor("auditor").get(f"/releases/{number}").status_code == 200
+
+
+def test_exports_hold_the_answer(visitor: Callable[[str], httpx.Client]) -> None:
+    client = visitor("ana")
+    sql = "SELECT health, COUNT(DISTINCT person) AS n FROM health GROUP BY health"
+    number = spend(client, sql, groups="1").url.params["release"]
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/releases/{number}.csv").text)))
+    assert [row["health"] for row in rows] == ["excellent", "good", "fair", "poor"]
+    document = client.get(f"/releases/{number}.json").json()
+    assert [int(row["n"]) for row in rows] == document["answer"]["columns"][1]["values"]
+    notebook = nbformat.from_dict(client.get(f"/releases/{number}.ipynb").json())  # type: ignore[no-untyped-call]
+    nbformat.validate(notebook)
+    names: dict[str, Any] = {}
+    exec(notebook.cells[1].source.removesuffix("\nframe"), names)
+    assert list(names["frame"]["n"]) == document["answer"]["columns"][1]["values"]
+    page = client.get(f"/releases/{number}").text
+    assert "under the protection of each person of health (data version 1)" in page
+    assert client.get(f"/releases/{number}.exe").status_code == 404
+
+
+@pytest.mark.parametrize("text", ["<script>alert(1)</script>", "'; DROP TABLE health; --", "{{ 7 * 7 }}", "\u202e\x00"])
+def test_hostile_text_is_shown_and_never_run(app: Any, visitor: Callable[[str], httpx.Client], text: str) -> None:
+    client = visitor("ana")
+    page = spend(client, text)
+    assert page.status_code == 422
+    assert "<script>alert" not in page.text
+    assert "49" not in page.text.partition("<textarea")[2].partition("</textarea>")[0]
+    assert app.spent() == {"health": "0"}
+    data = {"csrf": token(page), "dataset": "health", "epsilon": "1", "reason": text.replace("\x00", "")}
+    client.post("/requests", data=data)
+    assert "<script>alert" not in visitor("owner").get("/curate").text
+
+
+def test_an_estimate_is_free_and_says_what_the_answer_would_be(
+    app: Any, visitor: Callable[[str], httpx.Client]
+) -> None:
+    client = visitor("ana")
+    page = client.get("/ask")
+    data = {"csrf": token(page), "key": "k" * 20, "sql": COUNT, "epsilon": "0.5", "groups": "", "rows": ""}
+    answer = client.post("/ask/estimate", data=data)
+    assert "Before you spend" in answer.text
+    assert "your budget admits it" in answer.text
+    assert app.spent() == {"health": "0"}
+
+
+def test_what_is_said_to_be_askable_can_be_asked(visitor: Callable[[str], httpx.Client]) -> None:
+    """Each function on the page of a data set, as an estimate."""
+    client = visitor("ana")
+    asked = (
+        "COUNT(*)", "COUNT(visits)", "COUNT(DISTINCT person)", "SUM(visits)", "AVG(visits)", "VAR_POP(visits)",
+        "STDDEV_POP(visits)", "COVAR_POP(visits, age)", "CORR(visits, age)", "REGR_SLOPE(visits, age)",
+        "MEDIAN(visits)", "QUANTILE_CONT(visits, 0.9)", "MIN(visits)", "MAX(visits)",
+    )  # fmt: skip
+    named = " ".join(name for name, _ in FUNCTIONS)
+    for each in asked:
+        assert each.partition("(")[0] in named
+        page = client.get("/ask")
+        data = {"csrf": token(page), "key": "k" * 20, "sql": f"SELECT {each} AS x FROM health", "epsilon": "1"}
+        assert client.post("/ask/estimate", data=data).status_code == 200, each
+    rest = (
+        "SELECT health, COUNT(*) AS n FROM health WHERE age > 3 GROUP BY health HAVING COUNT(*) > 9 ORDER BY n LIMIT 2",
+        "SELECT word, COUNT(*) AS n FROM health JOIN plans ON CAST(health.coinsurance AS VARCHAR) = plans.coinsurance"
+        " GROUP BY word",
+    )
+    for sql in rest:
+        data = {"csrf": token(client.get("/ask")), "key": "k" * 20, "sql": sql, "epsilon": "1"}
+        assert client.post("/ask/estimate", data=data).status_code == 200, sql
+
+
+def test_every_example_can_be_asked(visitor: Callable[[str], httpx.Client]) -> None:
+    client = visitor("ben")
+    buttons = [each for each in Outline(client.get("/ask").text).all("button") if each.get("class") == "example"]
+    assert len(buttons) >= 4
+    for each in buttons:
+        data = {"csrf": token(client.get("/ask")), "key": "k" * 20, "sql": each["data-sql"] or "", "epsilon": "0.5",
+                "groups": each["data-groups"] or "", "rows": each["data-rows"] or ""}  # fmt: skip
+        assert client.post("/ask/estimate", data=data).status_code == 200, each
+
+
+def test_the_owner_applies_a_checked_change_and_a_stale_one_is_refused(
+    app: Any, visitor: Callable[[str], httpx.Client]
+) -> None:
+    client = visitor("owner")
+    page = client.get("/curate")
+    found = re.search(r'name="hash" value="([^"]+)"', page.text)
+    assert found is not None
+    text = (
+        (app.folder / "hubbub.yaml").read_text().replace("ana: {health: {epsilon: 10}}", "ana: {health: {epsilon: 12}}")
+    )
+    data = {"csrf": token(page), "hash": found[1], "text": text.replace("\n", "\r\n")}
+    checked = client.post("/curate/config/check", data=data)
+    assert "This can be applied" in checked.text
+    assert '<span class="plus">+  ana: {health: {epsilon: 12}}</span>' in checked.text
+    assert "12" not in (app.folder / "hubbub.yaml").read_text().partition("analysts:")[2]
+    assert "hubbub.yaml was changed; the text before is kept" in client.post("/curate/config/apply", data=data).text
+    assert "{epsilon: 12}" in (app.folder / "hubbub.yaml").read_text()
+    stale = client.post("/curate/config/apply", data={**data, "text": text + "\n# later\n"})
+    assert stale.status_code in (409, 412, 422)
+    wrong = client.post("/curate/config/check", data={**data, "text": "version: 1\nnonsense: 2\n"})
+    assert "HB4" in wrong.text
+
+
+def test_a_new_analyst_gets_a_token_that_is_shown_once(app: Any, visitor: Callable[[str], httpx.Client]) -> None:
+    client = visitor("owner")
+    data = {"csrf": token(client.get("/curate")), "name": "zoe", "dataset": "health", "epsilon": "2", "days": "30"}
+    page = client.post("/curate/analysts", data=data)
+    found = re.search(r"hub_[0-9a-f]{12}_[\w-]{43}", page.text)
+    assert found is not None
+    assert found[0] not in client.get("/curate").text
+    app.tokens["zoe"] = found[0]
+    assert "0 of ε = 2 spent" in visitor("zoe").get("/").text
+    assert "HB144" in client.post("/curate/analysts", data=data).text
+    client.post("/curate/analysts/remove", data={"csrf": token(client.get("/curate")), "name": "zoe"})
+    assert app.client(None).get("/", headers={"Cookie": ""}).status_code == 303
+    assert app.client("zoe").get("/api/v1/me").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "epsilon=0",
+        "epsilon=nan",
+        "epsilon=1&delta=2",
+        "epsilon=1&prior=900",
+        "epsilon=1&people=-3",
+        "epsilon=1&people=x",
+    ],
+)
+def test_nonsense_about_epsilon_is_refused_in_words(visitor: Callable[[str], httpx.Client], query: str) -> None:
+    answer = visitor("ana").get(f"/explain?{query}")
+    assert answer.status_code == 422
+    assert "HB1" in answer.text
+
+
+def test_the_explanation_warns_of_a_large_delta(visitor: Callable[[str], httpx.Client]) -> None:
+    page = visitor("ana").get("/explain?epsilon=1&delta=0.001&people=5000").text
+    assert "publishing somebody&#39;s row would be allowed" in page
+
+
+def test_the_bar_names_pages_that_exist(visitor: Callable[[str], httpx.Client]) -> None:
+    for role, who in (("analyst", "ana"), ("owner", "owner"), ("auditor", "auditor")):
+        client = visitor(who)
+        for address, _ in PLACES[role]:
+            assert client.get(address).status_code == 200
+
+
+def test_unknown_addresses_of_the_api_stay_problems(app: Any) -> None:
+    answer = app.client("ana").get("/api/v1/nowhere")
+    assert answer.status_code == 404
+    assert answer.headers["content-type"] == "application/problem+json"
