@@ -30,6 +30,7 @@ class ServedSession:
         """Use `hubbub.connect`."""
         self._client = client
         self._calls = Calls(retries)
+        self.analyst = ""
         self.analyst = self._run(self._calls.me())
 
     def datasets(self) -> tuple[str, ...]:
@@ -78,7 +79,7 @@ class ServedSession:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<{self.analyst} at {self._client.base_url}>"
+        return f"<{self.analyst or 'somebody'} at {self._client.base_url}>"
 
     def _run(self, steps: Steps[T]) -> T:
         """Carry steps out, telling them what became of each."""
