@@ -49,7 +49,7 @@ def create_app(service: Service) -> FastAPI:
     app.state.service = service
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     for part in (asking, governing):
-        app.include_router(part.router, prefix=_API)
+        app.include_router(part.router)
     _watch(app, service)
     pages.mount(app, service)
     app.add_exception_handler(HubbubError, _refused)

@@ -9,7 +9,7 @@ from hubbub.server.api import forms
 from hubbub.server.api.routing import BEFORE, LIMIT, ApiRoute, Asking, Retry, Serving, refusals
 from hubbub.server.problems import Padded, problem, released
 
-router = APIRouter(route_class=ApiRoute)
+router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
 
 _PREFER = Header(description="`respond-async` answers at once with the place of a job.", examples=["respond-async"])
 _WAIT = Header(description="`wait=10` lets the answer wait for the job's end, so many seconds at most (30).")

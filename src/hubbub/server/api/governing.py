@@ -14,7 +14,7 @@ from hubbub.server.api.forms import Name
 from hubbub.server.api.routing import BEFORE, LIMIT, ApiRoute, Asking, Serving, refusals
 from hubbub.server.problems import Padded, missing
 
-router = APIRouter(route_class=ApiRoute)
+router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
 
 _Number = Annotated[int, Path(ge=1, le=2**62, examples=[1])]
 _TokenId = Annotated[str, Path(pattern=r"^[0-9a-f]{12}$", examples=["0123456789ab"])]
