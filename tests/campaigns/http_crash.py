@@ -34,7 +34,7 @@ from hubbub.config import load
 from hubbub.curator.opening import anchor_of, store_of
 
 READY = 5.0  # seconds that a start may take
-LIFE = 40  # answers that a server gives at most, or so
+LIFE = 25  # answers that a server gives at most, or so
 PATIENCE = 5.0  # seconds that it has for them
 KILLS_A_LEDGER = 25
 THREADS = 2  # for each analyst
