@@ -189,7 +189,7 @@ def over_http(report: Report) -> None:
             report.figure(
                 f"{name}: later than one quantum", round(float((all_spans > 1.5 * quantum).mean()), 4) if on else None
             )
-            # with 10,000 a side chance alone moves an AUC by .004; with few, by so much more that the target must allow it
+            # chance alone moves an AUC by .004 with 10,000 a side; with few by more, which the target must allow
             slack = 0.0 if report.full else 5 * (1 / (6 * side)) ** 0.5
             for what, value in figures.items():
                 if on:
