@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # as root nothing is needed; elsewhere sudo is
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test setup checklist theorems lint types tests bench lock clean
+.PHONY: demo test setup checklist theorems screenshots lint types tests bench lock clean
 
 demo: setup ## a first private answer over the bundled data
 	@echo "demo: private answers over the bundled health data"
@@ -37,11 +37,11 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 	@$(PIP) install -q --require-hashes -r requirements/dev.lock
 	@touch $@
 
-# The tests start a real PostgreSQL server of their own; Debian keeps its programs in /usr/lib/postgresql.
-$(VENV)/.system: $(VENV)/.run
-	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v strace >/dev/null || { \
-		echo "setup: installing postgresql and strace, which the tests start"; \
-		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y postgresql strace >/dev/null; }
+# The tests start a real PostgreSQL server and a real browser; Debian keeps the server's programs in /usr/lib/postgresql.
+$(VENV)/.system: $(VENV)/.run Makefile
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v strace >/dev/null && command -v chromium >/dev/null || { \
+		echo "setup: installing postgresql, strace and chromium, which the tests start"; \
+		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y postgresql strace chromium >/dev/null; }
 	@touch $@
 
 lint: $(VENV)/.dev
@@ -61,6 +61,9 @@ checklist: $(VENV)/.dev ## the constructs of the founding papers, one line each:
 
 theorems: $(VENV)/.dev ## write docs/theorems.md from the docstrings
 	@$(BIN)/python -m tests.project.theorems
+
+screenshots: $(VENV)/.dev $(VENV)/.system ## draw the pages of docs/pages.md anew
+	@$(BIN)/python -m tests.project.screenshots
 
 bench: $(VENV)/.dev ## every benchmark, beside its peers (HUBBUB_CAMPAIGN=full for large figures)
 	@for script in benchmarks/*.py; do name=$$(basename $$script .py); echo "bench: $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done

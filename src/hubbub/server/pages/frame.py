@@ -218,6 +218,8 @@ def noise(release: Release) -> str:
     if not known:
         return "there is no count to compare it with"
     largest = max(known)
+    if 0.75 < largest < 1.5:
+        return "about as large as the sampling error of a count of that size"
     if largest <= 1:
         return f"at most {largest:.2g} of the sampling error of a count of that size"
     return f"up to {largest:.2g} times the sampling error of a count of that size: small groups say little at this ε"

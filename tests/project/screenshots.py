@@ -1,0 +1,136 @@
+"""The pictures of docs/pages.md: six pages of a server over the demo's data, in a real browser (`make screenshots`).
+
+The noise is drawn anew each time, so the pictures differ a little from run to run.
+"""
+
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import uvicorn
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from hubbub.demo import lay_out
+from hubbub.server.app import create_app, uvicorn_config
+from hubbub.server.service import Service
+from hubbub.server.settings import Settings
+
+PLACE = Path(__file__).parents[2] / "docs" / "pages"
+WIDTHS = (1280, 390)
+#: Bytes; more would weigh on everybody who clones.
+MOST = 150_000
+
+CAPS = "analysts:\n  ana: {health: {epsilon: 2}}\n  ben: {health: {epsilon: 1}}\n"
+QUESTIONS = (
+    ("SELECT COUNT(DISTINCT person) AS people FROM health WHERE visits > 10", "0.1", ""),
+    (
+        "SELECT coinsurance, COUNT(*) AS person_years, AVG(visits) AS visits FROM health GROUP BY coinsurance",
+        "0.5",
+        "1",
+    ),
+)
+LAST = "SELECT health, COUNT(DISTINCT person) AS people FROM health WHERE age >= 40 GROUP BY health"
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[tuple[str, Service]]:
+    """Serve the demo's data, with two analysts, behind a free port."""
+    lay_out(folder)
+    config = folder / "hubbub.yaml"
+    config.write_text(config.read_text().partition("analysts:")[0] + CAPS)
+    service = Service(config, Settings(secret=b"s" * 32, port=0, quantum=0.0))
+    server = uvicorn.Server(uvicorn_config(create_app(service), service))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=server.run, args=[[listening]])
+        thread.start()
+        while not server.started and thread.is_alive():
+            thread.join(0.01)
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}", service
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def entered(browser: Browser, url: str, token: str, width: int) -> Page:
+    page = browser.new_context(base_url=url, viewport={"width": width, "height": 800}).new_page()
+    page.goto("/sign-in")
+    page.get_by_label("Your token").fill(token)
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_url(f"{url}/")
+    return page
+
+
+def ask(page: Page, sql: str, epsilon: str, groups: str, button: str) -> None:
+    page.goto("/ask")
+    page.get_by_label("Your question, in SQL").fill(sql)
+    page.get_by_label("Price, ε").fill(epsilon)
+    if groups:
+        page.get_by_text("What one person may contribute").click()
+        page.get_by_label("Groups, at most").fill(groups)
+    page.get_by_role("button", name=button).click()
+    page.wait_for_selector("#answer, #estimated")
+
+
+def keep(page: Page, name: str) -> None:
+    """Take a picture of the whole page, with as many colours as it needs and no more."""
+    picture = Image.open(BytesIO(page.screenshot(full_page=True))).convert("RGB")
+    small = picture.quantize(colors=192, dither=Image.Dither.NONE)
+    path = PLACE / f"{name}-{page.viewport_size['width'] if page.viewport_size else 0}.png"
+    small.save(path, optimize=True)
+    size = path.stat().st_size
+    print(f"{path.relative_to(PLACE.parents[1])}: {size:,} bytes")
+    if size > MOST:
+        raise SystemExit(f"{path} has more than {MOST:,} bytes")
+
+
+def main() -> None:
+    PLACE.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory() as folder, serving(Path(folder)) as (url, service), sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=arguments)
+        ana, ben = (service.accounts.issue(name, "analyst", 90).text for name in ("ana", "ben"))
+        owner = service.accounts.issue("owner", "owner", 90).text
+        first = entered(browser, url, ana, WIDTHS[0])
+        for sql, epsilon, groups in QUESTIONS:
+            ask(first, sql, epsilon, groups, "Spend ε")
+        other = entered(browser, url, ben, WIDTHS[0])
+        ask(other, "SELECT AVG(spending) AS dollars FROM health", "0.4", "1", "Spend ε")
+        other.goto("/")
+        other.get_by_label("More ε").fill("0.5")
+        other.get_by_label("What it is for").fill("The costs once more, by plan, for the second paper.")
+        other.get_by_role("button", name="Send the request").click()
+        other.wait_for_selector(".notice")
+        for width in WIDTHS:
+            page = entered(browser, url, ana, width)
+            keep(page, "home")
+            ask(page, LAST, "0.2", "1", "Estimate (free)")
+            keep(page, "estimate")
+            page.get_by_role("button", name="Spend ε").click()
+            page.wait_for_selector("#answer")
+            keep(page, "ask")
+            page.goto("/datasets/health")
+            keep(page, "dataset")
+            page.goto("/releases")
+            keep(page, "releases")
+            page.get_by_role("link", name="Open").first.click()
+            page.wait_for_selector("#methods")
+            keep(page, "release")
+            office = entered(browser, url, owner, width)
+            office.goto("/curate")
+            keep(office, "curate")
+            office.goto("/explain?epsilon=1&delta=1e-7&people=5912")
+            office.get_by_role("button", name="Verify the ledger now").click()
+            office.wait_for_selector("#audit .notice")
+            keep(office, "explain")
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
