@@ -12,7 +12,9 @@ import pytest
 from hubbub.errors import AccessError
 from hubbub.server.accounts import Accounts, Principal
 from hubbub.server.database import Sqlite
+from hubbub.server.oidc import Oidc
 from hubbub.server.sessions import LASTS, Sessions
+from hubbub.server.settings import OidcSettings
 from hubbub.server.state import State
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -93,6 +95,18 @@ def test_no_session_outlives_its_token(sessions: Sessions, accounts: Accounts, c
     assert sessions.open(cookie).expires == principal.expires
     clock.now += 100
     refused(sessions, cookie)
+
+
+def test_a_session_of_an_identity_providers_token_ends_with_that_token(tmp_path: Path, clock: Clock) -> None:
+    state = State(Sqlite(tmp_path / "server.db"))
+    oidc = Oidc(OidcSettings("https://issuer.example", "hubbub"))
+    sessions = Sessions(SECRET, Accounts(state, analysts=lambda: ["ana"], oidc=oidc, clock=clock))
+    cookie = sessions.sign(Principal("ana", "analyst", None, clock.now + 100))
+    clock.now += 99
+    assert sessions.open(cookie).expires == clock.now + 1
+    clock.now += 1
+    refused(sessions, cookie)
+    state.close()
 
 
 def test_a_cookie_replayed_after_the_token_was_revoked_is_refused(
