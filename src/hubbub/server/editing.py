@@ -277,12 +277,15 @@ def _replace(path: Path, text: str) -> None:
     try:
         _keep(target)
         draft.replace(target)
-        _sync(target.parent)
     except OSError as error:
         raise _unwritable(path, error) from error
     finally:
         with suppress(FileNotFoundError):
             draft.unlink()
+    with suppress(
+        OSError
+    ):  # it is replaced; where the folder cannot be synced, a power failure may bring the old one back
+        _sync(target.parent)
 
 
 def _examined(path: Path, text: str) -> tuple[Config | None, list[HubbubError]]:
