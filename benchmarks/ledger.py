@@ -116,7 +116,7 @@ def grow(place: Place, size: int) -> None:
         caps = [cap.at(ledger.time()) for cap in ledger.policy.caps(asked.analyst, asked.dataset)]
     store = place.store()
     for start in range(0, size, 10_000):
-        head = store.begin()
+        head, _, _ = store.begin((), 0)
         entries: list[Entry] = []
         last, number = head.hash, head.sequence
         for each in range(start, min(size, start + 10_000)):

@@ -1,6 +1,7 @@
 """A desk: one ledger of a test, that can be opened, closed, damaged and opened again."""
 
 import itertools
+import json
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -20,10 +21,12 @@ from hubbub.accounting.ledger import Ledger, no_step, now
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.postgres import PostgresStore
 from hubbub.accounting.postgres import set_aside as set_aside_schema
+from hubbub.accounting.price import Price
 from hubbub.accounting.refusal import CapError
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.sqlite_schema import set_aside
 from hubbub.accounting.store import OnStep
+from hubbub.accounting.verify import verify
 from hubbub.core.events import Event, Laplace
 
 __all__ = ["postgres_dsn", "postgres_server"]
@@ -99,6 +102,20 @@ class Desk:
             except CapError as refusal:
                 return granted, refusal
         raise AssertionError("never refused")
+
+    def totals(self) -> tuple[dict[str, Fraction | None], dict[str, Fraction | None]]:
+        """Give the pure loss of each cap: as it is stored, and as it is with what the stored totals do not hold yet."""
+        store = self.store(read_only=True)
+        try:
+            with store.snapshot() as snapshot:
+                stored, ahead = snapshot.totals(), verify(snapshot, None).ahead
+        finally:
+            store.close()
+        pure = [
+            {cap: Price.from_json(json.loads(total.spent)).pure for cap, total in totals.items()}
+            for totals in (stored, {**stored, **ahead})
+        ]
+        return pure[0], pure[1]
 
     def set_aside(self) -> str:
         return set_aside(self.database)

@@ -321,17 +321,18 @@ def test_a_commit_whose_answer_was_lost_is_found(own_server: Server, fragile: "P
     """The commit reaches the disk, and the connection dies before it says so."""
     ledger = fragile.open()
     store: Any = ledger._store
-    real = store._writer.do
+    land, commits = store._writer.land, []
 
-    def do(statements: bytes) -> None:
-        real(statements)
-        if statements == b"COMMIT":
+    def lose() -> Any:
+        answers = land()
+        commits.append(len(answers))
+        if len(commits) == 2:  # the first flight locks, the second commits
             own_server.stop(crash=True)
             own_server.start()
-            store._writer.do = real
-            real(b"SELECT 1")  # as if the answer to the commit were read only now
+            store._writer.do(b"SELECT 1")  # as if the answer to the commit were read only now
+        return answers
 
-    store._writer.do = do
+    store._writer.land = lose
     charge = fragile.spend(ledger, key="lost")
     assert not charge.replayed
     assert (ledger.verify().sound, ledger.verify().charges) == (True, 1)
@@ -406,7 +407,7 @@ def test_a_killed_process_leaves_no_lock_behind(desk: "PostgresDesk") -> None:
     if child == 0:
         try:
             store = desk.store()
-            store.begin()
+            store.begin((), 0)
         finally:
             os._exit(0)
     os.waitpid(child, 0)

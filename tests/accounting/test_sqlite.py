@@ -169,18 +169,19 @@ def test_entries_and_releases_cannot_be_changed_through_sql(desk: "Desk") -> Non
     ],
 )
 def test_keys_that_are_not_those_of_the_charges_are_found(desk: "Desk", edit: str) -> None:
-    with desk.open() as ledger:
-        for _ in range(3):
-            desk.spend(ledger)
+    for _ in range(3):
+        with desk.open() as ledger:
+            desk.spend(ledger)  # the first charge of each start stores keys
     desk.edit("DELETE FROM keys WHERE charge = 3", edit)
     error = refused(desk.open, "HB307")
     assert "keys are not those of the charges" in error.message
 
 
 def test_a_key_that_leads_to_another_charge_stops_the_ledger(desk: "Desk") -> None:
+    with desk.open() as ledger:
+        desk.spend(ledger, key="one")
     ledger = desk.open()
-    desk.spend(ledger, key="one")
-    desk.spend(ledger, key="two")
+    desk.spend(ledger, key="two")  # stores its key, as the first charge of each start does
     desk.edit("UPDATE keys SET charge = 2")
     assert ledger.charge(desk.request(key="one")).replayed
     refused(lambda: ledger.charge(desk.request(key="two")), "HB301")
@@ -317,8 +318,9 @@ def stops(desk: "Desk", ledger: Ledger) -> None:
 
 @pytest.mark.parametrize("at", ["INSERT INTO entries", "REPLACE INTO totals", "COMMIT", "SELECT"])
 def test_an_error_of_the_disk_stops_the_ledger_until_it_is_opened_again(desk: "Desk", at: str) -> None:
-    ledger = desk.open()
-    desk.spend(ledger)
+    with desk.open() as ledger:
+        desk.spend(ledger)
+    ledger = desk.open()  # its first charge stores totals
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR
     store: Any = ledger._store

@@ -25,6 +25,7 @@ def fill(desk: "Desk") -> "Desk":
     with desk.open() as ledger:
         ledger.record(desk.spend(ledger, "0.5"), b"first answer")
         desk.spend(ledger, "0.25", analyst="ben")
+    with desk.open() as ledger:  # which stores all totals with its first charge
         ledger.record(ledger.charge(desk.request(event=Gaussian(1, Fraction(900)))), b"second answer")
     return desk
 

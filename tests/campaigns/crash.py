@@ -46,7 +46,7 @@ CALLS: tuple[tuple[str, str, int], ...] = (
 )  # fmt: skip
 
 #: The same between a process and a PostgreSQL server: before a message leaves, and before an answer is read.
-MESSAGES = (("sendto", 60), ("recvfrom", 60))
+MESSAGES = (("sendto", 40), ("recvfrom", 30))
 
 
 def live(say: Say, place: Place, keys: list[str], threads: int, step: str, count: int) -> None:

@@ -8,7 +8,6 @@ the totals a third time from the entries.
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.drift
 """
 
-import json
 import math
 import random
 import tempfile
@@ -22,10 +21,10 @@ from pathlib import Path
 
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.service import Place, request
+from tests.campaigns.rig.service import Place, request, totals
 
 from hubbub.accounting.ledger import Ledger
-from hubbub.accounting.price import Price, price
+from hubbub.accounting.price import price
 from hubbub.core.events import Laplace
 from hubbub.core.loss import ORDERS
 
@@ -72,12 +71,12 @@ def wrong_totals(ledger: Ledger, counts: Counter[Fraction]) -> int:
     curves = {one: price(Laplace(1, 1 / one)).renyi for one in counts}
     renyi = tuple(sum(number * curves[one][order] for one, number in counts.items()) for order in range(len(ORDERS)))
     with ledger.snapshot() as snapshot:
-        totals = [Price.from_json(json.loads(total.spent)) for total in snapshot.totals().values()]
+        spends = list(totals(snapshot).values())
     wrong = [
-        total for total in totals
+        total for total in spends
         if total.pure is None or total.pure * DENOMINATOR != pure or total.renyi != renyi or total.delta
     ]  # fmt: skip
-    return len(wrong) + abs(len(totals) - 3)
+    return len(wrong) + abs(len(spends) - 3)
 
 
 def body(report: Report) -> None:

@@ -7,7 +7,6 @@ which looks first and then writes, gets the same load and must overspend, or the
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.race
 """
 
-import json
 import math
 import tempfile
 import threading
@@ -19,10 +18,9 @@ from pathlib import Path
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.naive import NaivePostgres, NaiveSqlite
-from tests.campaigns.rig.service import PRICE, Place, request
+from tests.campaigns.rig.service import PRICE, Place, request, totals
 from tests.campaigns.rig.victim import Say, Victim, prepare
 
-from hubbub.accounting.price import Price
 from hubbub.accounting.store import Filter
 from hubbub.errors import BudgetError
 
@@ -74,8 +72,8 @@ def spent(place: Place) -> tuple[int, Fraction]:
     """Open the ledger, which verifies it, and give how many charges it holds and what its largest total is."""
     with place.ledger() as ledger, ledger.snapshot() as snapshot:
         charges = sum(1 for _ in snapshot.entries(Filter(kind="charge")))
-        totals = [Price.from_json(json.loads(total.spent)).pure for total in snapshot.totals().values()]
-    return charges, max(total for total in totals if total is not None)
+        spends = [total.pure for total in totals(snapshot).values()]
+    return charges, max(each for each in spends if each is not None)
 
 
 @contextmanager

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hubbub.accounting.chain import Entry, Kind, Mark, facts_text, request_hash
+from hubbub.accounting.chain import Entry, Kind, facts_text, request_hash
 from hubbub.accounting.policy import Cap, Policy
 from hubbub.accounting.price import Price, price
 from hubbub.accounting.refusal import Spent
-from hubbub.accounting.store import Total
 from hubbub.accounting.turns import Call
 from hubbub.core.events import Event
 from hubbub.errors import ParameterError
@@ -88,24 +87,18 @@ class Recalling(Call):
 class Noting(Call):
     """A policy or a forfeit: an entry without a request, and what it adds to the totals.
 
-    The first one of a process also stores the totals that a crash left `ahead` of the stored ones, as the verification
-    of the ledger `at` this mark found them; `outdated` says that the ledger has gone on since. `policy` is one that
-    calls are decided under from here on.
+    `policy` is one that calls are decided under from here on.
     """
 
-    __slots__ = ("ahead", "at", "facts", "kind", "losses", "outdated", "policy")
+    __slots__ = ("facts", "kind", "losses", "policy")
 
     def __init__(
-        self, kind: Kind, facts: str, losses: Mapping[str, Price] | None = None, *, at: Mark | None = None,
-        ahead: Mapping[str, Total] | None = None, policy: Policy | None = None,
-    ) -> None:  # fmt: skip
+        self, kind: Kind, facts: str, losses: Mapping[str, Price] | None = None, *, policy: Policy | None = None
+    ) -> None:
         super().__init__()
         self.kind: Kind = kind
         self.facts = facts
         self.losses = losses or {}
-        self.at = at
-        self.ahead = ahead or {}
-        self.outdated = False
         self.policy = policy
 
 

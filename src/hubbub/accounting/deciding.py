@@ -93,12 +93,7 @@ class Turn:
         if call.policy is not None:
             self._totals.govern(call.policy)
         config = self._totals.policy.hash
-        if call.ahead:
-            call.outdated = call.at is None or (self.sequence, self.hash) != (call.at.sequence, call.at.hash)
-            if call.outdated:
-                return
-            self._totals.resume(call.ahead)
-        elif call.kind == "policy" and self.config == config:
+        if call.kind == "policy" and self.config == config:
             return
         self._totals.store_now()
         if call.kind == "forfeit":

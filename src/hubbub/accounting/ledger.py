@@ -54,16 +54,15 @@ class Ledger:
         cls, store: Store, *, policy: Policy, anchor: Anchor, clock: Callable[[], int] = now, on_step: OnStep = no_step
     ) -> Self:
         """Verify everything, and refuse a ledger that was edited, cut short or restored; note a new policy in it."""
-        while True:
-            verification = examine(store, anchor)
-            verification.refuse()
-            if verification.anchor is None:
-                anchor.reset(verification.head)
-            else:
-                anchor.write(verification.head)  # one that cannot be written must show before anything is charged
-            ledger = cls(store, policy, anchor, clock, on_step)
-            if ledger.adopt(verification):
-                return ledger
+        verification = examine(store, anchor)
+        verification.refuse()
+        if verification.anchor is None:
+            anchor.reset(verification.head)
+        else:
+            anchor.write(verification.head)  # one that cannot be written must show before anything is charged
+        ledger = cls(store, policy, anchor, clock, on_step)
+        ledger.note(Noting("policy", policy.text))
+        return ledger
 
     def charge(self, request: Request) -> Charge:
         """Spend, durably, under all caps at once; or raise, and nothing was spent.
@@ -105,12 +104,6 @@ class Ledger:
         call = Recalling(analyst, key)
         self._take(call)
         return call.outcome
-
-    def adopt(self, verification: Verification) -> bool:
-        """Go on from a verified state under this policy, or say that another process has gone on since."""
-        call = Noting("policy", self.policy.text, at=verification.head, ahead=verification.ahead)
-        self.note(call)
-        return not call.outdated
 
     @property
     def policy(self) -> Policy:
@@ -196,7 +189,8 @@ class Ledger:
 
     def _transact(self, calls: Sequence[AnyCall]) -> None:
         try:
-            head = self._store.begin()
+            keys = [call.key for call in calls if not isinstance(call, Noting)]
+            head, found, news = self._store.begin(keys, self._head.sequence)
         except LedgerError as error:
             if error.code != "HB303":
                 raise
@@ -208,11 +202,10 @@ class Ledger:
                 raise LedgerError(
                     "HB307", "the database was replaced while in use.", "Restart: that says what is wrong."
                 )
+            self._totals.catch_up(self._head.sequence, head.sequence, news)
             self._head = head
-            self._totals.forget()
         clock = self._clock()
         turn = Turn(head, clock, self._totals)
-        found = self._store.recall([call.key for call in calls if not isinstance(call, Noting)])
         for call in calls:
             if isinstance(call, Charging):
                 turn.charge(call, found.get(call.key))
@@ -226,7 +219,7 @@ class Ledger:
         if not turn.entries:
             self._store.rollback()
             return
-        self._store.commit(turn.entries, self._totals.carry(turn.sequence), turn.releases, self._on_step)
+        self._store.commit(turn.entries, self._totals.carry(head.sequence, turn.sequence), turn.releases, self._on_step)
         self._on_step("committed")
         self._head = Head(turn.sequence, turn.hash, turn.time, turn.config)
         # after the commit, never before: an anchor ahead of the database would lock an honest owner out

@@ -25,7 +25,7 @@ from hubbub.accounting.postgres_session import (
     meaning,
     text,
 )
-from hubbub.accounting.store import Filter, Found, Head, OnStep, Total
+from hubbub.accounting.store import Begun, Filter, Found, Head, OnStep, Total, stored_until
 from hubbub.errors import LedgerError
 
 T = TypeVar("T")
@@ -39,9 +39,13 @@ _RECALL = (
     "LEFT JOIN hubbub.releases ON releases.charge = entries.sequence "
     "WHERE kind = 'charge' AND key = $1 AND analyst = $2"
 )
-_TOTALS = "SELECT spent FROM hubbub.totals WHERE cap = $1 FOR UPDATE"
+_TOTALS = "SELECT spent, sequence FROM hubbub.totals WHERE cap = $1 FOR UPDATE"
+_NEWS = f"SELECT {_FIELDS} FROM hubbub.entries WHERE sequence > $1 ORDER BY sequence"  # noqa: S608
+_POLICY = "SELECT facts FROM hubbub.entries WHERE kind = 'policy' AND config = $1 LIMIT 1"
 _HASH = "SELECT hash FROM hubbub.entries WHERE sequence = $1"
 _ADD_RELEASE = "INSERT INTO hubbub.releases (charge, body) VALUES ($1, $2)"
+
+_BEGIN, _COMMIT = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "COMMIT"
 
 _STOP = "Restart; the start verifies the ledger. Nothing that was reported as charged is lost."
 _LOOK = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -85,7 +89,6 @@ class PostgresStore:
         cannot keep settings.
         """
         self._dsn = dsn
-        self.lag = 0  # other servers read the totals too
         self._patience = patience
         self._idle: list[Session] = []
         self._held: Head | None = None
@@ -111,41 +114,54 @@ class PostgresStore:
         """The address, without user and password."""
         return self._where
 
-    def begin(self) -> Head:
-        """Lock the row of the newest entry; after a restart of the server, on a new connection."""
+    def begin(self, keys: Sequence[tuple[str, str]], after: int) -> Begun:
+        """Lock the row of the newest entry, then look for the keys; after a restart of the server, on a new connection.
+
+        Lock and looks travel together. The server runs them in order, each look on what is committed when it starts: it
+        starts when the lock is ours, so it sees all that was written before, and nobody writes after.
+        """
         try:
             try:
-                self._held = self._lock_head()
+                begun = self._look(keys, after)
             except OperationalError:
                 if not self._writer.broken:
                     raise
                 self._reconnect()  # nothing was under way, so nothing is in doubt
-                self._held = self._lock_head()
+                begun = self._look(keys, after)
         except Error as error:
             self.rollback()
             if self._writer.broken:  # as after waiting in vain for a lock, the next call may try again
                 self._fail("HB303", "the server does not answer", "Start it; what comes then is served.", error)
             self._translate(error)
-        return self._held
+        self._held = begun.head
+        return begun
 
-    def recall(self, keys: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Found]:
-        """Find the charges that belong to these (analyst, key) pairs."""
+    def _look(self, keys: Sequence[tuple[str, str]], after: int) -> Begun:
+        head, found = self._lock_head(keys)
+        if head.sequence == after:
+            return Begun(head, found, ())
+        news = self._writer.ask(_NEWS, (max(after, stored_until(head.sequence)),))
+        return Begun(head, found, [_entry(row) for row in news])
 
-        def look() -> dict[tuple[str, str], Found]:
-            rows = {pair: self._writer.ask(_RECALL, (pair[1], pair[0])) for pair in keys}
-            return {pair: Found(_entry(found[0]), found[0][-1]) for pair, found in rows.items() if found}
+    def totals(self, labels: Iterable[str]) -> Mapping[str, Total]:
+        """Lock and read the totals of these caps, as far as they are stored."""
 
-        return self._under_lock(look)
-
-    def totals(self, labels: Iterable[str]) -> Mapping[str, str]:
-        """Lock and read the totals of these caps, as far as they exist."""
-
-        def look() -> dict[str, str]:
-            rows = {label: self._writer.ask(_TOTALS, (label,)) for label in wanted}
-            return {label: text(found[0][0]) for label, found in rows.items() if found}
+        def look() -> dict[str, Total]:
+            for label in wanted:
+                self._writer.send(_TOTALS, (label,))
+            rows = self._writer.land() if wanted else []
+            return {
+                label: Total(text(found[0][0]), integer(found[0][1]))
+                for label, found in zip(wanted, rows, strict=True)
+                if found
+            }
 
         wanted = sorted(labels)
         return self._under_lock(look)
+
+    def policy(self, config: bytes) -> str:
+        """Read the policy of this hash."""
+        return self._under_lock(lambda: text(self._writer.ask(_POLICY, (config,))[0][0]))
 
     def commit(
         self, entries: Sequence[Entry], totals: Mapping[str, Total], releases: Mapping[int, bytes], on_step: OnStep
@@ -158,21 +174,24 @@ class PostgresStore:
             while start < len(entries) - 1:
                 # in groups whose sizes are powers of two, so that there are few statements to prepare
                 size = min(64, 1 << (len(entries) - 1 - start).bit_length() - 1)
-                writer.ask(_add_entries(size), [value for entry in entries[start : start + size] for value in entry])
+                writer.send(_add_entries(size), [value for entry in entries[start : start + size] for value in entry])
                 start += size
             on_step("entries")
             if releases:
                 for release in releases.items():
-                    writer.ask(_ADD_RELEASE, release)
+                    writer.send(_ADD_RELEASE, release)
                 on_step("releases")
             last = entries[-1]
             values: list[Value] = [*last, last.sequence, last.hash, last.time, last.config]
             for cap, total in totals.items():
                 values += (cap, *total)
-            writer.ask(_finish(len(totals)), values)
+            writer.send(_finish(len(totals)), values)
+            writer.flush()  # the server writes while we go on
             on_step("totals")
             on_step("committing")
-            writer.do(b"COMMIT")
+            # the server skips this one if any before it failed, and its answer comes when the disk has all of it
+            writer.send(_COMMIT)
+            writer.land()
 
         try:
             write()
@@ -224,17 +243,21 @@ class PostgresStore:
             raise
         return writer
 
-    def _lock_head(self) -> Head:
-        self._writer.do(b"BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
-        rows = self._writer.ask(_LOCK_HEAD)
-        if len(rows) != 1:
+    def _lock_head(self, keys: Sequence[tuple[str, str]] = ()) -> tuple[Head, dict[tuple[str, str], Found]]:
+        self._writer.send(_BEGIN)
+        self._writer.send(_LOCK_HEAD)
+        for analyst, key in keys:
+            self._writer.send(_RECALL, (key, analyst))
+        _, heads, *looks = self._writer.land()
+        if len(heads) != 1:
             self.rollback()
             self._fail("HB305", "it has no newest entry", "Restore the database as it was.")
-        sequence, digest, time, config, durable = rows[0]
+        sequence, digest, time, config, durable = heads[0]
         if durable not in _DURABLE:
             self.rollback()
             self._fail("HB322", "synchronous_commit was turned off under way", "Connect without a pooler.")
-        return Head(integer(sequence), digest or b"", integer(time), config or b"")
+        found = {pair: Found(_entry(rows[0]), rows[0][-1]) for pair, rows in zip(keys, looks, strict=True) if rows}
+        return Head(integer(sequence), digest or b"", integer(time), config or b""), found
 
     def _under_lock(self, work: Callable[[], T]) -> T:
         """Read under the lock; where the server was restarted under way, again."""
@@ -258,7 +281,7 @@ class PostgresStore:
             self._translate(error)
         try:
             self._reconnect()
-            head = self._lock_head()
+            head, _ = self._lock_head()
             if last is not None and self._holds(last):
                 self.rollback()
                 return True

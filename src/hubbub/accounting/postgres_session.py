@@ -1,11 +1,15 @@
 """One session with a PostgreSQL server: durable or not at all, and with little between Python and the wire.
 
-Statements are prepared once and run by libpq's own calls (`psycopg.pq`), values and results in binary form: a charge
-takes five round trips, and through psycopg's cursors each of them would cost more here than on the server.
+Statements are prepared once and run by libpq's own calls (`psycopg.pq`), values and results in binary form: through
+psycopg's cursors each would cost more here than on the server. Those that need not wait for each other's answers travel
+together (libpq's pipeline mode), so that a charge takes two round trips: one that locks and looks, one that writes and
+commits. The server runs them one after the other all the same, and none after one that failed.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
+from select import POLLIN, POLLOUT, poll
 from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import LedgerError
@@ -47,6 +51,11 @@ class Session:
         self.connection: Connection = psycopg.connect(dsn, autocommit=True, application_name="hubbub ledger")
         self._server = self.connection.pgconn
         self._prepared: dict[str, bytes] = {}
+        self._names = count()
+        self._flight: list[str | None] = []  # what is on its way: a statement that is being prepared, or None
+        self._server.nonblocking = 1
+        self._socket = poll()
+        self._socket.register(self._server.socket, POLLIN)
         self.broken = False
         try:
             self.do(_SETTINGS.format(lock_timeout=round(patience * 1000)).encode())
@@ -66,18 +75,88 @@ class Session:
             _check(self._server.exec_(statements))
 
     def ask(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
-        """Run a statement, prepared at its first use; give the rows, each value as the server sends it in binary."""
+        """Run a statement; give the rows, each value as the server sends it in binary."""
+        self.send(statement, values)
+        return self.land()[0]
+
+    def send(self, statement: str, values: Sequence[Value] = ()) -> None:
+        """Put a statement on its way behind those sent before; nothing is known of any of them until `land`."""
         sent = [value if isinstance(value, bytes) else str(value).encode() for value in values]
         forms = [isinstance(value, bytes) for value in values]
+        server = self._server
         with self._watched():
+            if not self._flight:
+                server.enter_pipeline_mode()
             name = self._prepared.get(statement)
             if name is None:
-                name = b"hubbub_%d" % len(self._prepared)
-                _check(self._server.prepare(name, statement.encode()))
-                self._prepared[statement] = name
-            result = _check(self._server.exec_prepared(name, sent, forms, 1))
-        width = range(result.nfields)
-        return [[result.get_value(row, column) for column in width] for row in range(result.ntuples)]
+                # a name is never used twice: after a failed flight the server may know it or not
+                name = self._prepared[statement] = b"hubbub_%d" % next(self._names)
+                self._flight.append(statement)
+                server.send_prepare(name, statement.encode())
+            self._flight.append(None)
+            server.send_query_prepared(name, sent, forms, 1)
+
+    def flush(self) -> None:
+        """Let the server begin with what was sent."""
+        with self._watched():
+            self._flush()
+
+    def land(self) -> list[list[Row]]:
+        """Wait for all that was sent; give the rows of each statement, or raise the error of the first that failed."""
+        flight, self._flight = self._flight, []
+        found: list[list[Row]] = []
+        server = self._server
+        with self._watched():
+            try:
+                server.pipeline_sync()
+                self._flush()
+                for preparing in flight:
+                    result = self._arrived()
+                    if preparing is None:
+                        width = range(result.nfields)
+                        found.append([[result.get_value(r, c) for c in width] for r in range(result.ntuples)])
+                    while self._next() is not None:
+                        pass
+                self._arrived(pq.ExecStatus.PIPELINE_SYNC)
+            except Error:
+                for statement in flight:
+                    self._prepared.pop(statement or "", None)
+                self._drain()
+                raise
+            server.exit_pipeline_mode()
+        return found
+
+    def _arrived(self, *also: pq.ExecStatus) -> "pq.abc.PGresult":
+        result = self._next()
+        if result is None:
+            raise OperationalError("the server said nothing")
+        return _check(result, *also)
+
+    def _next(self) -> "pq.abc.PGresult | None":
+        # libpq's own waiting would keep every other thread of this process waiting too, also one that holds our lock
+        server = self._server
+        while server.is_busy():
+            self._socket.poll()
+            server.consume_input()
+        return server.get_result()
+
+    def _flush(self) -> None:
+        """Send all; read meanwhile, or a server that cannot get rid of its answers would take no more questions."""
+        server = self._server
+        while server.flush():
+            self._socket.modify(server.socket, POLLIN | POLLOUT)
+            self._socket.poll()
+            self._socket.modify(server.socket, POLLIN)
+            server.consume_input()
+
+    def _drain(self) -> None:
+        """After an error, read on to the end of the flight, so that the session can be used again."""
+        server = self._server
+        while server.status == pq.ConnStatus.OK:
+            result = self._next()
+            if result is not None and result.status == pq.ExecStatus.PIPELINE_SYNC:
+                server.exit_pipeline_mode()
+                return
 
     def close(self) -> None:
         """Let go of the server."""
@@ -96,8 +175,8 @@ class Session:
 _GOING = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleInTransactionSessionTimeout)
 
 
-def _check(result: pq.abc.PGresult) -> pq.abc.PGresult:
-    if result.status in _GOOD:
+def _check(result: pq.abc.PGresult, *also: pq.ExecStatus) -> pq.abc.PGresult:
+    if result.status in _GOOD or result.status in also:
         return result
     state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
     words = result.error_message.decode("utf-8", "replace").strip()

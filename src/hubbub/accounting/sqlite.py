@@ -18,23 +18,20 @@ from urllib.parse import quote
 from hubbub.accounting import sqlite_schema
 from hubbub.accounting.chain import NO_HASH, Entry, genesis
 from hubbub.accounting.sqlite_snapshot import FIELDS, HEAD, SqliteSnapshot
-from hubbub.accounting.store import LAG, Found, Head, OnStep, Total
+from hubbub.accounting.store import Begun, Found, Head, OnStep, Total, stored_until
 from hubbub.errors import LedgerError
 
 _CHARGE = "SELECT charge FROM keys WHERE key = ? AND analyst = ?"
 _ENTRY = f"SELECT {FIELDS} FROM entries WHERE sequence = ?"  # noqa: S608
 _RELEASE = "SELECT body FROM releases WHERE charge = ?"
-_TOTAL = "SELECT spent FROM totals WHERE cap = ?"
+_TOTAL = "SELECT spent, sequence FROM totals WHERE cap = ?"
+_POLICY = "SELECT facts FROM entries WHERE kind = 'policy' AND config = ?"
+_NEWS = f"SELECT {FIELDS} FROM entries WHERE sequence > ? ORDER BY sequence"  # noqa: S608
 _ADD_ENTRY = f"INSERT INTO entries ({FIELDS}) VALUES ({', '.join('?' * len(Entry._fields))})"  # noqa: S608
-_ADD_KEY = "INSERT INTO keys (key, analyst, charge) VALUES (?, ?, ?)"
+_ADD_KEY = "INSERT INTO keys (key, analyst, charge) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
 _ADD_RELEASE = "INSERT INTO releases (charge, body) VALUES (?, ?)"
 _SET_TOTAL = "REPLACE INTO totals (cap, spent, sequence) VALUES (?, ?, ?)"
 
-#: What a crash left out of the table of keys.
-_LEFT_KEYS = (
-    "INSERT OR IGNORE INTO keys SELECT key, analyst, sequence FROM entries "
-    "WHERE kind = 'charge' AND sequence > (SELECT coalesce(max(charge), 0) FROM keys)"
-)
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _STOP = "Restart; the start verifies the ledger. Nothing that was reported as charged is lost."
 
@@ -49,10 +46,11 @@ class SqliteStore:
         take turns. `read_only` takes no lock and makes nothing. `patience` is how many seconds to wait for a turn.
         """
         self._path = path
-        self.lag = LAG if exclusive else 0
+        self._alone = exclusive
         self._patience = patience
         self._read_only = read_only
-        self._recent: dict[tuple[str, str], Entry] = {}
+        self._recent: dict[tuple[str, str], Entry] = {}  # charges whose keys may not be stored yet
+        self._seen = -1  # the newest entry that is in there
         self._head: Head | None = None
         self._idle: list[sqlite3.Connection] = []
         if not path.parent.is_dir():
@@ -85,77 +83,98 @@ class SqliteStore:
         """The file's path."""
         return str(self._path)
 
-    def begin(self) -> Head:
-        """Take the database's write lock, by turns with other threads' and processes' stores."""
+    def begin(self, keys: Sequence[tuple[str, str]], after: int) -> Begun:
+        """Take the database's write lock, by turns with other threads' and processes' stores, and look."""
         try:
             self._patiently("BEGIN IMMEDIATE")
-            if self._head is not None:
-                return self._head  # nobody else writes
-            row = self._writer.execute(HEAD).fetchone()
+            head = self._head  # nobody else writes
+            if head is None:
+                row = self._writer.execute(HEAD).fetchone()
+                head = Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row)
+            news = [] if head.sequence == after == self._seen else self._news(head.sequence, after)
+            return Begun(head, self._recall(keys), news)
         except sqlite3.Error as error:
             self._translate(error)
-        return Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row)
 
-    def recall(self, keys: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Found]:
-        """Find the charges that belong to these (analyst, key) pairs."""
+    def _news(self, newest: int, after: int) -> list[Entry]:
+        """Read what others wrote; whoever passed a multiple of LAG stored the keys up to there."""
+        stored = stored_until(newest)
+        if self._seen < stored:
+            self._recent.clear()
+        news = list(map(Entry._make, self._writer.execute(_NEWS, (max(after, stored),))))
+        self._remember(news)
+        self._seen = newest
+        return news
+
+    def _remember(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            if entry.kind == "charge":
+                self._recent[entry.analyst, entry.key] = entry
+
+    def _recall(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Found]:
         found = {}
-        try:
-            for pair in keys:
-                entry = self._recent.get(pair)
-                if entry is None:
-                    row = self._writer.execute(_CHARGE, (pair[1], pair[0])).fetchone()
-                    if row is None:
-                        continue  # as nearly always
-                    entry = Entry._make(self._writer.execute(_ENTRY, row).fetchone() or [""] * len(Entry._fields))
-                    if (entry.analyst, entry.key) != pair:
-                        self._fail("HB306", "its keys are not those of its charges", "Restart: it says what is wrong.")
-                body = self._writer.execute(_RELEASE, (entry.sequence,)).fetchone()
-                found[pair] = Found(entry, None if body is None else body[0])
-        except sqlite3.Error as error:
-            self._translate(error)
+        for pair in keys:
+            entry = self._recent.get(pair)
+            if entry is None:
+                row = self._writer.execute(_CHARGE, (pair[1], pair[0])).fetchone()
+                if row is None:
+                    continue  # as nearly always
+                entry = Entry._make(self._writer.execute(_ENTRY, row).fetchone() or [""] * len(Entry._fields))
+                if (entry.analyst, entry.key) != pair:
+                    self._fail("HB306", "its keys are not those of its charges", "Restart: it says what is wrong.")
+            body = self._writer.execute(_RELEASE, (entry.sequence,)).fetchone()
+            found[pair] = Found(entry, None if body is None else body[0])
         return found
 
-    def totals(self, labels: Iterable[str]) -> Mapping[str, str]:
-        """Read the totals of these caps, as far as they exist."""
+    def totals(self, labels: Iterable[str]) -> Mapping[str, Total]:
+        """Read the totals of these caps, as far as they are stored."""
         found = {}
         try:
             for label in labels:
                 row = self._writer.execute(_TOTAL, (label,)).fetchone()
                 if row is not None:
-                    found[label] = row[0]
+                    found[label] = Total(*row)
         except sqlite3.Error as error:
             self._translate(error)
         return found
+
+    def policy(self, config: bytes) -> str:
+        """Read the policy of this hash."""
+        try:
+            return str(self._writer.execute(_POLICY, (config,)).fetchone()[0])
+        except sqlite3.Error as error:
+            self._translate(error)
 
     def commit(
         self, entries: Sequence[Entry], totals: Mapping[str, Total], releases: Mapping[int, bytes], on_step: OnStep
     ) -> None:
         """Write all of it in the transaction that `begin` opened, and return when the disk has it."""
         writer = self._writer
-        carries = bool(totals) or not self.lag
+        last = entries[-1]
+        carries = bool(totals) or stored_until(last.sequence) >= entries[0].sequence
         try:
-            writer.executemany(_ADD_ENTRY, entries)
+            if len(entries) == 1:
+                writer.execute(_ADD_ENTRY, last)
+            else:
+                writer.executemany(_ADD_ENTRY, entries)
             on_step("entries")
             if releases:
                 writer.executemany(_ADD_RELEASE, releases.items())
                 on_step("releases")
+            self._remember(entries)
             if carries:
-                due = [*self._recent.values(), *(entry for entry in entries if entry.kind == "charge")]
-                writer.executemany(_ADD_KEY, [(entry.key, entry.analyst, entry.sequence) for entry in due])
+                keys = [(entry.key, entry.analyst, entry.sequence) for entry in self._recent.values()]
+                writer.executemany(_ADD_KEY, keys)
                 writer.executemany(_SET_TOTAL, [(cap, *total) for cap, total in totals.items()])
             on_step("totals")
             on_step("committing")
             writer.execute("COMMIT")
         except sqlite3.Error as error:
             self._translate(error)
+        self._seen = last.sequence
+        self._head = Head(last.sequence, last.hash, last.time, last.config) if self._alone and not carries else None
         if carries:
             self._recent.clear()
-            self._head = None
-        else:
-            for entry in entries:
-                if entry.kind == "charge":
-                    self._recent[entry.analyst, entry.key] = entry
-            self._head = Head(entry.sequence, entry.hash, entry.time, entry.config)
 
     def rollback(self) -> None:
         """End the transaction that `begin` opened, if it is still open."""
@@ -264,10 +283,6 @@ class SqliteStore:
                 "HB305", f"it is not a whole ledger of format {known}" + (f": {wrong[0]}" if wrong else ""),
                 "Name the right file, or restore it as it was; an older one is migrated by a start that writes.",
             )  # fmt: skip
-        if not self._read_only:
-            self._patiently("BEGIN IMMEDIATE")
-            left = writer.execute(_LEFT_KEYS).rowcount
-            writer.execute("COMMIT" if left else "ROLLBACK")
         identity = writer.execute("SELECT ledger FROM identity").fetchall()
         if len(identity) != 1:
             self._fail("HB305", "it has no identity", "Name the right file, or restore this one as it was.")

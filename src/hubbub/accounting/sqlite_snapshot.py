@@ -5,13 +5,15 @@ from collections.abc import Iterator, Mapping
 
 from hubbub.accounting import sqlite_schema
 from hubbub.accounting.chain import NO_HASH, Entry, genesis
-from hubbub.accounting.store import Filter, Head, Total
+from hubbub.accounting.store import Filter, Head, Total, stored_until
 
 FIELDS = ", ".join(Entry._fields)
 HEAD = "SELECT sequence, hash, time, config FROM entries ORDER BY sequence DESC LIMIT 1"
 
+#: Keys are stored at least up to the last multiple of LAG (`store.stored_until`), and without gaps up to the newest.
 _WRONG_KEYS = (
-    "SELECT (SELECT count(*) FROM entries WHERE kind = 'charge' AND sequence <= (SELECT max(charge) FROM keys)) "
+    "WITH stored(newest) AS (SELECT max(coalesce((SELECT max(charge) FROM keys), 0), ?)) "
+    "SELECT (SELECT count(*) FROM entries, stored WHERE kind = 'charge' AND sequence <= newest) "
     "- (SELECT count(*) FROM keys JOIN entries ON entries.sequence = keys.charge "
     "WHERE kind = 'charge' AND entries.key = keys.key AND entries.analyst = keys.analyst)"
 )
@@ -68,6 +70,7 @@ class SqliteSnapshot:
         except sqlite3.DatabaseError as error:
             return [*found, f"the file is damaged: {error}"]
         found += [f"the file is damaged: {text}" for (text,) in rows if text != "ok"]
-        if not found and self._reader.execute(_WRONG_KEYS).fetchone() not in ((0,), (None,)):
+        least = stored_until(self.head().sequence)
+        if not found and self._reader.execute(_WRONG_KEYS, (least,)).fetchone() != (0,):
             found.append("the keys are not those of the charges")
         return found

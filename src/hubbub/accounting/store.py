@@ -19,9 +19,19 @@ OnStep = Callable[[str], None]
 STEPS: tuple[str, ...] = ("begun", "entries", "releases", "totals", "committing", "committed", "anchored")
 
 
-#: Entries by which stored totals (and keys, in SQLite) may lag behind where no other process writes. Both can be
-#: derived from the entries; storing them costs a page of the log each, as much as all that is decided for a charge.
+#: Totals, and SQLite's keys, can be derived from the entries, and storing them costs as much as all that is decided for
+#: a charge. So they are stored with the commits that reach or pass a multiple of LAG, by whichever process makes those:
+#: what stands in the tables holds at least all entries up to the last multiple; the rest is read from the entries.
 LAG = 64
+
+
+def stored_until(sequence: int) -> int:
+    """Give the entry up to which totals and keys are stored at least, in a ledger with so many entries.
+
+    >>> stored_until(63), stored_until(64), stored_until(130)
+    (0, 64, 128)
+    """
+    return sequence - sequence % LAG
 
 
 class Head(NamedTuple):
@@ -44,10 +54,22 @@ class Found(NamedTuple):
 
 
 class Total(NamedTuple):
-    """What was charged to one cap: a price in canonical form, and the newest entry that added to it."""
+    """What was charged to one cap: a price in canonical form, and the newest entry that is in it."""
 
     spent: str
     sequence: int
+
+
+class Begun(NamedTuple):
+    """What a writer finds under the lock: the newest entry, the charges that its keys belong to, and what is new.
+
+    `news` has the entries after the one that the ledger remembers, as far as they are not surely in the stored totals:
+    those above the last multiple of LAG.
+    """
+
+    head: Head
+    found: Mapping[tuple[str, str], Found]
+    news: Sequence[Entry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +154,20 @@ class Store(Protocol):
         """Say to a person where it is."""
         ...
 
-    @property
-    def lag(self) -> int:
-        """By how many entries the totals may lag behind; 0 where other processes may read them."""
+    def begin(self, keys: Sequence[tuple[str, str]], after: int) -> Begun:
+        """Wait for the writer's lock and take it, or raise HB303 where another keeps it too long.
+
+        Under the lock, look up the newest entry, the charges that belong to these (analyst, key) pairs, and the entries
+        with a number above `after`.
+        """
         ...
 
-    def begin(self) -> Head:
-        """Wait for the writer's lock and take it, or raise HB303 where another keeps it too long."""
+    def totals(self, labels: Iterable[str]) -> Mapping[str, Total]:
+        """Under the lock, read the totals of these caps, as far as they are stored."""
         ...
 
-    def recall(self, keys: Sequence[tuple[str, str]]) -> Mapping[tuple[str, str], Found]:
-        """Under the lock, find the charges that belong to these (analyst, key) pairs."""
-        ...
-
-    def totals(self, labels: Iterable[str]) -> Mapping[str, str]:
-        """Under the lock, read the totals of these caps, as far as they exist."""
+    def policy(self, config: bytes) -> str:
+        """Under the lock, read the policy of this hash."""
         ...
 
     def commit(

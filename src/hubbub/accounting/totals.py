@@ -1,13 +1,17 @@
 """The totals of the caps: what a charge is decided on, and when they are stored."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
+from hubbub.accounting.chain import Entry
+from hubbub.accounting.contract import read
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.policy import DAY, Cap, Policy
-from hubbub.accounting.price import ZERO, Price
+from hubbub.accounting.price import ZERO, Price, price
 from hubbub.accounting.refusal import Spent
-from hubbub.accounting.store import Store, Total
+from hubbub.accounting.store import Store, Total, stored_until
+from hubbub.core.events import from_facts
 
 #: How many analysts, data sets and days are remembered at once.
 _REMEMBERED = 10_000
@@ -87,19 +91,20 @@ class Caps:
 
 
 class Totals:
-    """The totals of the caps, remembered for as long as nobody else writes.
+    """The totals of the caps, as the newest entry left them.
 
-    `ahead` has those that were charged since they were stored. A transaction that fails stops the ledger, so what is
-    remembered here need never be taken back.
+    `ahead` has those that were charged since they were stored, by whichever process. A transaction that fails stops the
+    ledger, so what is remembered here need never be taken back.
     """
 
     def __init__(self, store: Store, policy: Policy) -> None:
         self.policy = policy
         self.ahead: dict[str, Balance] = {}
         self._store = store
+        self._policies = {policy.hash: policy}
         self._balances: dict[str, Balance] = {}
         self._caps: dict[tuple[str, str, int], Caps] = {}
-        self._carried = 0
+        self._due = True  # with the first charge, so that there are stored totals from the first charge on
 
     def caps(self, analyst: str, dataset: str, time: int) -> Caps:
         """Give the caps that a charge at that time must pass."""
@@ -124,40 +129,64 @@ class Totals:
         if missing:
             stored = self._store.totals(missing)
             for label in missing:
-                total = Price.from_json(json.loads(stored[label])) if label in stored else ZERO
-                self._balances[label] = Balance(label, total)
+                spent, sequence = stored.get(label, (None, 0))
+                total = ZERO if spent is None else Price.from_json(json.loads(spent))
+                self._balances[label] = Balance(label, total, sequence)
         return [self._balances[label] for label in wanted]
 
-    def carry(self, sequence: int) -> dict[str, Total]:
-        """Give the totals to be stored with the entries up to this number: none, as long as the store lets them lag."""
-        if not self.ahead or sequence - self._carried < self._store.lag:
+    def carry(self, before: int, sequence: int) -> dict[str, Total]:
+        """Give the totals to be stored with the entries after `before` up to `sequence`: none, until it is time."""
+        if not (self._due or stored_until(sequence) > before) or not self.ahead:
             return {}
-        self._carried = sequence
+        self._due = False
         due = sorted(self.ahead.items())
         self.ahead.clear()
         return {label: Total(total_text(balance.total()), balance.sequence) for label, balance in due}
 
-    def resume(self, ahead: Mapping[str, Total]) -> None:
-        """Go on from totals that were never stored, and store them with the next entry."""
-        for label, total in ahead.items():
-            balance = Balance(label, Price.from_json(json.loads(total.spent)), total.sequence)
-            self._balances[label] = self.ahead[label] = balance
-        self._caps.clear()
+    def catch_up(self, before: int, head: int, news: Sequence[Entry]) -> None:
+        """Take in what others wrote after entry `before`, the last that is remembered here.
+
+        Others stored totals when they passed a multiple of LAG, and with each policy and forfeit. What is remembered
+        from before that is read again; a stored total holds all of its charges up to the newest that is in it.
+        """
+        if before < stored_until(head):
+            self._forget()
+        for entry in news:
+            if entry.kind == "charge":
+                loss = loss_of(entry.facts)
+                for balance in self.load(self._labels(entry)):
+                    if entry.sequence > balance.sequence:
+                        balance.add(loss, entry.sequence)
+                        self.ahead[balance.label] = balance
+            elif entry.kind != "release":
+                self._forget()
 
     def govern(self, policy: Policy) -> None:
         """Decide under another policy from here on. What was charged to a cap stays charged to it."""
-        self.policy = policy
+        self.policy = self._policies[policy.hash] = policy
         self._caps.clear()
 
     def store_now(self) -> None:
         """Store all totals with the next entry."""
-        self._carried = -self._store.lag
+        self._due = True
 
-    def forget(self) -> None:
-        """Another process wrote: read again."""
+    def _forget(self) -> None:
         self._balances.clear()
         self._caps.clear()
-        self.store_now()  # the first charge does, so that there are totals from the first charge on
+        self.ahead.clear()
+
+    def _labels(self, entry: Entry) -> list[str]:
+        """Name the totals that a charge was added to, under the policy that it was made under."""
+        policy = self._policies.get(entry.config)
+        if policy is None:
+            policy = self._policies[entry.config] = read(json.loads(self._store.policy(entry.config)))
+        return [cap.at(entry.time) for cap in policy.caps(entry.analyst, entry.dataset) if cap.scope != "query"]
+
+
+@lru_cache(maxsize=65536)
+def loss_of(facts: str) -> Price:
+    """Price a charge by its facts."""
+    return price(from_facts(json.loads(facts)))
 
 
 def total_text(total: Price) -> str:

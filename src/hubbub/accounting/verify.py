@@ -17,7 +17,7 @@ from hubbub.accounting.chain import NO_HASH, Entry, Mark, canonical, genesis, li
 from hubbub.accounting.contract import read
 from hubbub.accounting.policy import DAY, Policy
 from hubbub.accounting.price import ZERO, Price, price
-from hubbub.accounting.store import LAG, Filter, Snapshot, Total
+from hubbub.accounting.store import Filter, Snapshot, Total, stored_until
 from hubbub.core.events import Response, from_facts
 from hubbub.errors import HubbubError, LedgerError
 
@@ -131,7 +131,10 @@ class _Sums:
 
 @dataclass(slots=True)
 class _Pass:
-    """What one pass over the entries collects; `stored` is the newest entry that the stored totals hold."""
+    """What one pass over the entries collects.
+
+    `stored` is the newest entry that the stored totals hold, and `first_later` the first charge that they do not.
+    """
 
     problems: list[Problem] = field(default_factory=list)
     last: bytes = NO_HASH
@@ -140,6 +143,7 @@ class _Pass:
     config: bytes = NO_HASH
     policies: dict[bytes, Policy] = field(default_factory=dict)
     stored: int = 0
+    first_later: int = 0
     until: _Sums = field(default_factory=_Sums)
     later: _Sums = field(default_factory=_Sums)
     is_charge: bytearray = field(default_factory=lambda: bytearray(1))
@@ -228,6 +232,8 @@ def _charge(entry: Entry, found: _Pass) -> None:
     """Take in a charge."""
     found.is_charge.append(1)
     sums = found.sums(entry.sequence)
+    if entry.sequence > found.stored and not found.first_later:
+        found.first_later = entry.sequence
     alike = (entry.config, entry.analyst, entry.dataset, entry.time // DAY, entry.facts)
     sums.charged[alike] += 1
     sums.newest[alike] = entry.sequence
@@ -301,8 +307,8 @@ def _check_releases(snapshot: Snapshot, found: _Pass) -> None:
 def _check_totals(snapshot: Snapshot, found: _Pass) -> None:
     """Compare the stored totals with those of the entries they hold, and derive what the later ones add.
 
-    A server that nobody shares the database with stores totals now and then; after a crash the newest charges are in
-    the entries alone. That is at most a few, and never all: totals that hold nothing at all were removed.
+    Totals are stored now and then (see `store.LAG`); the newest charges are in the entries alone. These are at most a
+    few, and never all: totals that hold nothing at all were removed.
     """
     derived = found.until.totals(found.policies)
     stored = snapshot.totals()
@@ -313,7 +319,7 @@ def _check_totals(snapshot: Snapshot, found: _Pass) -> None:
         before, _ = derived.get(label, (ZERO, 0))
         found.ahead[label] = Total(_text(before + loss), sequence)
     found.caps = len(derived.keys() | found.ahead.keys())
-    if found.later.charged.total() > LAG or (found.ahead and not stored):
+    if 0 < found.first_later <= stored_until(found.sequence) or (found.ahead and not stored):
         found.add("totals", "the totals were removed, or are older than a server leaves them")
 
 

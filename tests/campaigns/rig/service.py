@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
@@ -17,6 +17,7 @@ from hubbub.accounting.postgres import PostgresStore
 from hubbub.accounting.price import Price
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Filter, OnStep, Snapshot, Store
+from hubbub.accounting.verify import verify
 from hubbub.core.events import Laplace
 
 #: What each charge costs, so that the sum to expect needs no accountant.
@@ -116,10 +117,14 @@ class Promises:
         self.broken += _wrong_totals(snapshot, PRICE * len(entries))
 
 
+def totals(snapshot: Snapshot) -> dict[str, Price]:
+    """Give what each cap was charged: as it is stored, and with what the newest entries add."""
+    found = {**snapshot.totals(), **verify(snapshot, None).ahead}
+    return {cap: Price.from_json(json.loads(total.spent)) for cap, total in found.items()}
+
+
 def _wrong_totals(snapshot: Snapshot, expected: Fraction) -> list[str]:
-    totals: Mapping[str, Fraction | None] = {
-        cap: Price.from_json(json.loads(total.spent)).pure for cap, total in snapshot.totals().items()
-    }
+    spent = {cap: total.pure for cap, total in totals(snapshot).items()}
     wanted = 3 if expected else 0
-    wrong = [cap for cap, spent in totals.items() if spent != expected]
-    return [f"wrong totals: {wrong or list(totals)}"] if wrong or len(totals) != wanted else []
+    wrong = [cap for cap, each in spent.items() if each != expected]
+    return [f"wrong totals: {wrong or list(spent)}"] if wrong or len(spent) != wanted else []
