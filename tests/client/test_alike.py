@@ -215,3 +215,17 @@ def test_a_closed_session_says_so(session: Any) -> None:
     session.close()
     with pytest.raises(HubbubError, match="closed"):
         session.budget()
+
+
+def test_a_second_draw_sharpens_the_first(session: Any) -> None:
+    first = session.query(PLANS, epsilon="0.5", groups=1)
+    both = session.refine(first, epsilon="1", key="sharper")
+    assert both.epsilon == Fraction(3, 2)
+    assert [row[0] for row in both.rows] == [0, 25, 50, 95, 100]
+    (low, high), (lower, higher) = first.intervals[0][1], both.intervals[0][1]
+    assert higher - lower < high - low
+    assert session.refine(first, epsilon="1", key="sharper").rows == both.rows
+    assert sum(each.epsilon for each in session.releases()) == Fraction(3, 2)
+    chosen = session.query("SELECT MEDIAN(age) AS age FROM health", epsilon="0.5")
+    with pytest.raises(ParameterError, match="HB145"):
+        session.refine(chosen, epsilon="1")

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Generator
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
@@ -12,7 +13,9 @@ from hubbub.client import problems
 from hubbub.client.calls import Calls
 from hubbub.client.session import RETRIES, TIMEOUT, settings
 from hubbub.client.steps import Pause, Send, Steps
+from hubbub.core.combine import again, refined
 from hubbub.core.estimate import Estimate
+from hubbub.core.numbers import Number
 from hubbub.core.options import Options
 from hubbub.core.overview import Overview, Past
 from hubbub.core.release import Release
@@ -52,6 +55,11 @@ class AsyncSession:
     async def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
         """Ask, for a price: see `ServedSession.query`."""
         return await self._run(self._calls.query(sql, key, options))
+
+    async def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:
+        """Ask the same once more and combine both: see `hubbub.curator.session.Session.refine`."""
+        sql, options = again(first.receipt, epsilon=epsilon)
+        return refined(first, await self.query(sql, key=key or token_hex(16), **options))
 
     async def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[Past, ...]:
         """List what was asked and paid for, newest first; `before` (a number of the list) goes on where one ended."""

@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
@@ -10,7 +11,9 @@ import httpx
 from hubbub.client import address, problems
 from hubbub.client.calls import Calls
 from hubbub.client.steps import Pause, Send, Steps
+from hubbub.core.combine import again, refined
 from hubbub.core.estimate import Estimate
+from hubbub.core.numbers import Number
 from hubbub.core.options import Options
 from hubbub.core.overview import Overview, Past
 from hubbub.core.release import Release
@@ -57,6 +60,11 @@ class ServedSession:
         one request to the server, and charged once. Ctrl-C cancels the query; if its charge was made, it stands.
         """
         return self._run(self._calls.query(sql, key, options))
+
+    def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:
+        """Ask the same once more and combine both: see `hubbub.curator.session.Session.refine`."""
+        sql, options = again(first.receipt, epsilon=epsilon)
+        return refined(first, self.query(sql, key=key or token_hex(16), **options))
 
     def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[Past, ...]:
         """List what was asked and paid for, newest first; `before` (a number of the list) goes on where one ended."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import inf, sqrt
 from typing import Any
 
+from hubbub.core.numbers import Number
 from hubbub.core.options import Options
 from hubbub.core.release import Cell, Output, Release
 from hubbub.errors import ParameterError
@@ -33,11 +34,11 @@ def refinable(receipt: Mapping[str, Any]) -> bool:
     return bool(draws) and all(draw["kind"] == "sum" for draw in draws) and all(size is not None for size in cells)
 
 
-def again(receipt: Mapping[str, Any]) -> tuple[str, Options]:
-    """Read from a receipt how to ask the same once more: the SQL, and the options that were said; else refuse (HB145).
+def again(receipt: Mapping[str, Any], *, epsilon: Number) -> tuple[str, Options]:
+    """Read from a receipt how to ask the same once more, at another price: the SQL and the options; or refuse (HB145).
 
-    >>> again({"query": "SELECT COUNT(*) FROM t -- rows = 2", "draws": [{"kind": "sum"}], "cells": [1]})
-    ('SELECT COUNT(*) FROM t', {'rows': 2})
+    >>> again({"query": "SELECT COUNT(*) FROM t -- rows = 2", "draws": [{"kind": "sum"}], "cells": [1]}, epsilon=1)
+    ('SELECT COUNT(*) FROM t', {'epsilon': 1, 'rows': 2})
     """
     said = _SAID.fullmatch(receipt["query"])
     if not refinable(receipt) or said is None or _UNSAID.search(receipt["query"]):
@@ -45,7 +46,7 @@ def again(receipt: Mapping[str, Any]) -> tuple[str, Options]:
             "HB145", "this answer cannot be sharpened by a second draw. Nothing was charged.",
             "That is for counts, sums and averages over declared groups, asked without parameters or weights.",
         )  # fmt: skip
-    options: Options = {}
+    options: Options = {"epsilon": epsilon}
     if said["groups"]:
         options["groups"] = int(said["groups"])
     if said["rows"]:
@@ -53,6 +54,11 @@ def again(receipt: Mapping[str, Any]) -> tuple[str, Options]:
     if said["raw"]:
         options["raw"] = True
     return said["sql"], options
+
+
+def refined(first: Release, second: Release) -> Release:
+    """Combine an answer with a second draw; where the data was changed in between, the second stands alone."""
+    return second if first.receipt["data"] != second.receipt["data"] else combine(first, second)
 
 
 def combine(first: Release, second: Release) -> Release:

@@ -1,11 +1,14 @@
 """What an analyst holds: the same methods whether the curator is in this process or on a server."""
 
 from pathlib import Path
+from secrets import token_hex
 from types import TracebackType
 from typing import Self, Unpack
 
 from hubbub.config import load
+from hubbub.core.combine import again, refined
 from hubbub.core.estimate import Estimate
+from hubbub.core.numbers import Number
 from hubbub.core.options import Options
 from hubbub.core.overview import Overview, Past
 from hubbub.core.release import Release
@@ -49,6 +52,14 @@ class Session:
         key always gives the same one, a new key draws (and charges) anew.
         """
         return self._curator.query(self.analyst, Question(sql, **options), key=key)
+
+    def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:
+        """Ask the same once more with a second, independent draw at this price, and combine both: nothing paid is lost.
+
+        For counts, sums and averages over declared groups; see `hubbub.core.combine`. A `key` names the second draw.
+        """
+        sql, options = again(first.receipt, epsilon=epsilon)
+        return refined(first, self.query(sql, key=key or token_hex(16), **options))
 
     def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[Past, ...]:
         """List what was asked and paid for, newest first; `before` (a number of the list) goes on where one ended."""

@@ -107,10 +107,9 @@ async def spend(visit: Visit) -> Response:
 async def refine(visit: Visit) -> Response:
     """Draw a second time, and go on to both combined."""
     first, price = visit.form.get("release", ""), visit.form.get("epsilon", "").strip()
-    sql, options = again(fetch(visit, first).receipt)
+    sql, options = again(fetch(visit, first).receipt, epsilon=price)
     header = _header(visit, "refine", first, price)
     # the draw is named after the request, so that the same form never draws, or is charged for, another
-    options["epsilon"] = price
     release = await visit.service.ask(visit.principal, Question(sql, **options), key=header, header=header)
     return visit.go(f"/ask?release={first}-{release.receipt['ledger'][0]['sequence']}#answer")
 
