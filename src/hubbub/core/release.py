@@ -1,7 +1,6 @@
 """A release: what an analyst gets for a charge. Public from here on; it can be stored, shown and shared."""
 
 import csv
-import html
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -167,11 +166,9 @@ class Release:
         return axes  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
-        shown = [
-            "<tr>" + "".join(f"<td>{html.escape(text)}</td>" for text in row) + "</tr>" for row in self.texts()[:1000]
-        ]
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(shown)}</tbody></table><p>{self.price()}</p>"
+        from hubbub.core.notebook import shown  # which draws releases, and so imports this
+
+        return shown(self)
 
     def texts(self) -> list[tuple[str, ...]]:
         """Give each cell as text, with ± where it has one."""
