@@ -32,6 +32,7 @@ from hubbub.accounting.ledger import Ledger, examine
 from hubbub.accounting.store import Filter
 from hubbub.config import load
 from hubbub.curator.opening import anchor_of, store_of
+from hubbub.errors import LedgerError
 
 READY = 5.0  # seconds that a start may take
 LIFE = 25  # answers that a server gives at most, or so
@@ -125,6 +126,7 @@ class Episode:
     kills: int = 0
     serving: int = 0
     starts: int = 0
+    ledger: bool = False  # whether there was one to look at
 
     def live(self) -> None:
         """Start a server, load it, kill it, and look at what it left."""
@@ -180,9 +182,15 @@ class Episode:
 
     def look(self) -> None:
         """Open the ledger as it was left, beside no server, and compare it with what was told."""
-        config = load(self.town.config)
-        store = store_of(config, read_only=True)
-        told = self.told
+        config, told = load(self.town.config), self.told
+        try:
+            store = store_of(config, read_only=True)
+        except LedgerError as error:
+            # killed before the first start had made it: then nobody can have been answered
+            if told.answers or self.ledger:
+                told.broken.append(f"the ledger cannot be opened: {error}")
+            return
+        self.ledger = True
         try:
             verification = examine(store, anchor_of(config))
             with store.snapshot() as snapshot:
