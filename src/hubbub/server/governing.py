@@ -101,8 +101,9 @@ class Governing:
         """Remove an analyst and close their tokens."""
         if name not in self.current.config.policy.analysts:
             raise missing(f"analyst called {name!r}")
-        self.current.edit(editing.remove_analyst(name))
+        # tokens first: what a crash leaves must not come alive when the name is added again
         self.state.tokens.revoke_all(name, "analyst", self.accounts.clock())
+        self.current.edit(editing.remove_analyst(name))
 
     @allowed
     def groups(self, principal: Principal) -> dict[str, tuple[tuple[str, ...], dict[str, Budget]]]:

@@ -82,7 +82,7 @@ def _who(service: Service, request: Request) -> Principal:
     try:
         principal = service.accounts.authenticate(*request.headers.getlist("authorization"))
     except AccessError as error:
-        if error.code != "HB700":  # no token at all is no guess
+        if error.code in ("HB701", "HB704"):  # a guess; who is known, or has no token at all, guesses nothing
             service.attempts_limit.take(where)
         raise
     wait = service.requests_limit.take(f"{principal.role} {principal.name}")
