@@ -12,37 +12,13 @@ from tests.campaigns.rig.worlds import AGE, COST, FLAG, REGION, connect, fill, q
 
 from hubbub.core.schema import Kind, Unit
 from hubbub.noise.source import system
-from hubbub.sql import estimates as module
 from hubbub.sql.expressions import Call, Col, Facts, Literal
-from hubbub.sql.finish import Answer, declared, exact, finish, present
-from hubbub.sql.noised import Noise
+from hubbub.sql.finish import finish
 from hubbub.sql.plan import plan
-from hubbub.sql.query import Aggregate, Key, Order, Query
+from hubbub.sql.query import Aggregate, Key, Order
 
 RUNS = 2000
-#: Of 2,000 intervals at 95 % fewer than this many cover with probability below 1e-6: 1,900 − 4.9·√(2000·0.95·0.05).
-FEWEST = 1852
 WORLD = Key("world", Col("age", Kind.INTEGER, Facts(values=tuple(range(RUNS)))))
-
-AGGREGATES = {
-    "count": Aggregate("x", "count"),
-    "count distinct": Aggregate("x", "count_distinct", (AGE,)),
-    "sum": Aggregate("x", "sum", (COST,)),
-    "avg": Aggregate("x", "avg", (COST,)),
-    "var_samp": Aggregate("x", "var_samp", (COST,)),
-    "stddev_pop": Aggregate("x", "stddev_pop", (COST,)),
-    "covar_pop": Aggregate("x", "covar_pop", (COST, AGE)),
-    "corr": Aggregate("x", "corr", (COST, AGE)),
-    "regr_slope": Aggregate("x", "regr_slope", (AGE, COST)),
-    "regr_intercept": Aggregate("x", "regr_intercept", (AGE, COST)),
-    "regr_r2": Aggregate("x", "regr_r2", (AGE, COST)),
-}
-CHOSEN = {
-    "median": Aggregate("x", "quantile", (COST,), None, Fraction(1, 2)),
-    "upper tenth": Aggregate("x", "quantile", (COST,), None, Fraction(9, 10)),
-    "max": Aggregate("x", "max", (AGE,)),
-    "min": Aggregate("x", "min", (COST,)),
-}
 
 
 @pytest.fixture(scope="module")
@@ -55,85 +31,6 @@ def engine() -> duckdb.DuckDBPyConnection:
         rows.append((unit, "North", min(200.0, max(-50.0, age + rng.gauss(20, 40))), age, True))
     fill(connection, rows)
     return connection
-
-
-def answers(
-    aggregate: Aggregate, engine: duckdb.DuckDBPyConnection, *, noise: Noise, epsilon: Fraction
-) -> tuple[Answer, float]:
-    asked = query(visits(Unit(None)), [aggregate])
-    wide = Query(
-        asked.tables, asked.relation, (WORLD,), ((0,),), asked.aggregates, asked.select, None, (), None, top=False
-    )
-    made = plan(wide, epsilon=epsilon, delta=Fraction(1, 10**6), salt="s", noise=noise)
-    # the same measures without the key: one world, told by the same engine's text for a single cell
-    alone = Query(asked.tables, asked.relation, (), ((),), asked.aggregates, asked.select, None, (), None, top=False)
-    one = plan(alone, epsilon=epsilon, delta=Fraction(1, 10**6), salt="s", noise=noise)
-    measures, _ = exact(one, run(engine, one))
-    truth = plan(asked, epsilon=Fraction(10**6), delta=Fraction(0), salt="s")
-    ((value,),) = finish(truth, run(engine, truth), system()).rows
-    noisy = [n.mechanism.sample(np.tile(m, RUNS), system()) for n, m in zip(made.measures, measures, strict=True)]
-    assert [n.measure for n in made.measures] == [n.measure for n in one.measures]
-    return present(made, declared(made), noisy, [], raw=False), value
-
-
-def covered(answer: Answer, truth: float) -> int:
-    return int(((answer.low[0] - 1e-6 <= truth) & (truth <= answer.high[0] + 1e-6)).sum())
-
-
-@pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-@pytest.mark.parametrize("name", AGGREGATES)
-def test_intervals_cover(name: str, noise: Noise, engine: duckdb.DuckDBPyConnection) -> None:
-    """At least 95 % of 2,000 intervals hold the true answer (false alarm below 1e-6)."""
-    answer, truth = answers(AGGREGATES[name], engine, noise=noise, epsilon=Fraction(1))
-    assert covered(answer, truth) >= FEWEST
-
-
-@pytest.mark.parametrize("epsilon", [Fraction(1), Fraction(1, 200)])
-def test_intervals_of_expressions_cover(epsilon: Fraction, engine: duckdb.DuckDBPyConnection) -> None:
-    """SUM/COUNT written by hand, with a count well above its noise and with one far below (false alarm below 1e-6)."""
-    total, count = Col("s", Kind.REAL), Col("n", Kind.REAL)
-    made = plan(
-        query(
-            visits(Unit(None)), [Aggregate("s", "sum", (COST,)), Aggregate("n", "count", (COST,))], keys=[WORLD],
-            select=[("x", Call("div", (total, count), Kind.REAL)), ("y", Call("sub", (total, count), Kind.REAL))],
-        ),
-        epsilon=epsilon, delta=Fraction(0), salt="s",
-    )  # fmt: skip
-    sums = np.array(engine.execute("SELECT sum(cost), count(cost) FROM visits").fetchall()[0])
-    steps = [(sums[1]), (sums[0] - sums[1] * 75) / float(made.measures[1].measure.step)]  # type: ignore[union-attr]
-    exactly = steps if made.measures[0].measure.high == 1 else steps[::-1]
-    noisy = [
-        n.mechanism.sample(np.full(RUNS, round(x), dtype=np.int64), system())
-        for n, x in zip(made.measures, exactly, strict=True)
-    ]
-    answer = present(made, declared(made), noisy, [], raw=False)
-    for place, truth in ((0, sums[0] / sums[1]), (1, sums[0] - sums[1])):
-        assert ((answer.low[place] - 1e-3 <= truth) & (truth <= answer.high[place] + 1e-3)).sum() >= FEWEST
-
-
-def test_planted_intervals_of_half_the_width_are_caught(
-    engine: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "factor", lambda _: 1.0)
-    answer, truth = answers(AGGREGATES["avg"], engine, noise="gaussian", epsilon=Fraction(1))
-    assert covered(answer, truth) < FEWEST
-
-
-@pytest.mark.parametrize("name", CHOSEN)
-def test_intervals_of_choices_cover(name: str, engine: duckdb.DuckDBPyConnection) -> None:
-    """At least 95 % of 300 intervals hold the true answer: fewer than 264 with probability below 1e-6."""
-    aggregate = CHOSEN[name]
-    made = plan(query(visits(Unit(None)), [aggregate]), epsilon=Fraction(1), delta=Fraction(0), salt="s")
-    tables = run(engine, made)
-    (x,) = aggregate.arguments
-    assert isinstance(x, Col)
-    values = np.sort(engine.execute(f"SELECT {x.name} AS x FROM visits WHERE {x.name} IS NOT NULL").fetchnumpy()["x"])
-    level = aggregate.level or (Fraction(1) if aggregate.function == "max" else Fraction(0))
-    truth = float(np.quantile(values, float(level), method="inverted_cdf"))
-    drawn = [finish(made, tables, system()) for _ in range(300)]
-    assert sum(each.low[0][0] <= truth <= each.high[0][0] for each in drawn) >= 264
-    widths = [each.high[0][0] - each.low[0][0] for each in drawn]
-    assert np.median(widths) < (250 if aggregate.function == "quantile" else 251)
 
 
 @pytest.mark.row(68)

@@ -148,7 +148,7 @@ def _errors(
         for i, measure in enumerate(formula.measures):
             place = measures.index(measure)
             alone = [noise[place] * 1e-4 if k == i else 0.0 for k in range(len(formula.measures))]
-            errors[j, place] = float(spread(formula, typical(formula), alone)[0]) * 1e4 / formula.size
+            errors[j, place] = float(spread(formula.value, typical(formula), alone)[0]) * 1e4 / formula.size
     for j, choice in enumerate(wanted):
         place = measures.index(counted(choice))
         errors[len(table) + j, place] = _COUNT_OF_A_CHOICE * noise[place] / TYPICAL_ROWS
@@ -189,9 +189,13 @@ def expected(allotted: Allotted, kind: Noise) -> tuple[Expected, ...]:
         if name == discover.KEYS:
             continue
         own = [by_measure[measure] for measure in formula.measures]
-        half = factor(kind) * float(spread(formula, typical(formula), [n.deviation for n in own])[0])
+        # the slope at the typical group: a secant as wide as a large noise leaves the range of a root or a quotient
+        small = [n.deviation * 1e-4 for n in own]
+        half = factor(kind) * 1e4 * float(spread(formula.value, typical(formula), small)[0])
         if formula.linear and len(own) == 1:
             half = width(formula, own[0])
+        if formula.low is not None and formula.high is not None:
+            half = min(half, formula.high - formula.low)
         out.append(Expected(name, half, None if formula.linear else TYPICAL_ROWS, half / formula.size))
     for each in allotted.choices:
         half = ranks(each)

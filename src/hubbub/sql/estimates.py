@@ -11,7 +11,7 @@ from hubbub.core.schema import Kind
 from hubbub.sql import answers
 from hubbub.sql.aggregates.formula import Floats, Formula, spread
 from hubbub.sql.aggregates.order import Extreme, Target
-from hubbub.sql.allot import counted, factor, width
+from hubbub.sql.allot import LEVEL, counted, factor, width
 from hubbub.sql.expressions import Call, Col, Expr
 from hubbub.sql.noised import SLIP, Chosen, half_width
 from hubbub.sql.plan import Plan
@@ -45,23 +45,47 @@ def estimate(plan: Plan, formula: Formula, sums: Sequence[Floats], *, raw: bool)
     """Make one answer of noisy sums, with its interval."""
     places = [plan.place(measure) for measure in formula.measures]
     own = [sums[place] for place in places]
-    deviations = [plan.measures[place].deviation for place in places]
+    deviations = [_deviation(plan, place) for place in places]
     steady = _counted(formula, own)
+    core = formula.core or formula.value
     if formula.linear and len(places) == 1:
         half = np.full_like(own[0], width(formula, plan.measures[places[0]]))
     else:
-        half = factor(plan.noise) * spread(formula, steady, deviations)
+        half = factor(plan.noise) * spread(core, steady, deviations)
     with np.errstate(all="ignore"):
-        middle = formula.value(steady)
+        middle = core(steady)
         low, high = middle - half, middle + half
-    if not formula.linear and formula.count is not None:
-        # the estimate is nearly linear in the noise only where the count is well above its noise
-        unsure = ~(own[formula.count] >= SURE * deviations[formula.count])
-        low, high = np.where(unsure, -np.inf, low), np.where(unsure, np.inf, high)
+    unsure = ~_sure(formula, own, deviations)
+    low, high = np.where(unsure, -np.inf, low), np.where(unsure, np.inf, high)
     low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
+    if formula.image is not None:
+        low, high = formula.image(low, high)
     least = -np.inf if formula.low is None else formula.low
     most = np.inf if formula.high is None else formula.high
     return Estimate(_value(formula, own, raw=raw), np.clip(low, least, most), np.clip(high, least, most))
+
+
+def _deviation(plan: Plan, place: int) -> float:
+    """Give a measure's deviation, or more where its noise takes so few whole steps that the level takes one more."""
+    noised = plan.measures[place]
+    return max(noised.deviation, half_width(noised.mechanism, LEVEL) / factor(plan.noise))
+
+
+def _sure(formula: Formula, own: Sequence[Floats], deviations: Sequence[float]) -> NDArray[np.bool_]:
+    """Say where the estimate is nearly linear in the noise: where all that is divided by is well above its own noise.
+
+    Elsewhere its interval is all that the bounds allow.
+    """
+    sure = np.full(own[0].shape, fill_value=True)
+    if formula.linear:
+        return sure
+    if formula.count is not None:
+        sure &= own[formula.count] >= SURE * deviations[formula.count]
+    steady = _counted(formula, own)
+    for each in formula.sure:
+        with np.errstate(all="ignore"):
+            sure &= each(steady) >= SURE * spread(each, steady, deviations)
+    return sure
 
 
 def _counted(formula: Formula, own: Sequence[Floats]) -> list[Floats]:
@@ -116,15 +140,15 @@ def expression(
     keys: Keys,
     estimates: Mapping[str, Estimate],
     sums: Sequence[Floats],
-    *,
-    raw: bool,
 ) -> Estimate:
     """Compute an expression over the answers, and its interval from what each measure's noise does to it."""
-    shifts: list[list[Floats]] = [list(sums)]
-    for i, noised in enumerate(plan.measures):
+    # first as it is shown, then as it fell, then with each measure moved by a deviation: a bend at zero, or a rounding,
+    # would hide what the noise does
+    shifts: list[list[Floats]] = [list(sums), list(sums)]
+    for i in range(len(plan.measures)):
         for sign in (1.0, -1.0):
             moved = list(sums)
-            moved[i] = sums[i] + sign * noised.deviation
+            moved[i] = sums[i] + sign * _deviation(plan, i)
             shifts.append(moved)
     stacked = {name: (np.tile(column, len(shifts)), kind) for name, (column, kind) in keys.typed.items()}
     for name, each in estimates.items():
@@ -132,7 +156,7 @@ def expression(
         if name in plan.formulas:
             formula = plan.formulas[name]
             places = [plan.place(measure) for measure in formula.measures]
-            parts[1:] = [_value(formula, [shift[place] for place in places], raw=raw) for shift in shifts[1:]]
+            parts[1:] = [_value(formula, [shift[place] for place in places], raw=True) for shift in shifts[1:]]
         stacked[name] = (np.concatenate(parts), each.kind)
     (found,) = answers.evaluate(stacked, [expr])
     size, nothing = keys.size, np.full(keys.size, np.nan)
@@ -142,16 +166,28 @@ def expression(
     names = mentioned(expr)
     if any(each.choice.name in names for each in plan.choices):
         return Estimate(numeric[0], nothing, nothing)
-    half = factor(plan.noise) * np.sqrt((((numeric[1::2] - numeric[2::2]) / 2) ** 2).sum(axis=0))
-    low, high = numeric[0] - half, numeric[0] + half
-    if not linear(expr) or any(not plan.formulas[name].linear for name in names if name in plan.formulas):
-        # as for a single answer: what is divided by a count is near to linear only where the count is sure
-        for used in (plan.formulas[name] for name in names if name in plan.formulas):
-            if used.count is not None:
-                place = plan.place(used.measures[used.count])
-                unsure = ~(sums[place] >= SURE * plan.measures[place].deviation)
-                low, high = np.where(unsure, -np.inf, low), np.where(unsure, np.inf, high)
-    return Estimate(numeric[0], np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high))
+    half = factor(plan.noise) * np.sqrt((((numeric[2::2] - numeric[3::2]) / 2) ** 2).sum(axis=0))
+    low, high = np.fmin(numeric[1] - half, numeric[0]), np.fmax(numeric[1] + half, numeric[0])
+    used = [plan.formulas[name] for name in names if name in plan.formulas]
+    if not linear(expr) or not all(each.linear for each in used):
+        unsure = np.any([~_steady(plan, each, sums) for each in used], axis=0)
+        low, high = np.where(unsure, -np.inf, low), np.where(unsure, np.inf, high)
+    open_ended = np.isnan(half) | np.isnan(numeric[1])
+    return Estimate(numeric[0], np.where(open_ended, -np.inf, low), np.where(open_ended, np.inf, high))
+
+
+def _steady(plan: Plan, formula: Formula, sums: Sequence[Floats]) -> NDArray[np.bool_]:
+    """Say where what is made of an answer is nearly linear in its noise: as for itself, and far from its bend."""
+    places = [plan.place(measure) for measure in formula.measures]
+    own, deviations = [sums[place] for place in places], [_deviation(plan, place) for place in places]
+    sure = _sure(formula, own, deviations)
+    if formula.count is not None:
+        sure &= own[formula.count] >= SURE * deviations[formula.count]
+    if formula.core is not None:
+        steady = _counted(formula, own)
+        with np.errstate(all="ignore"):
+            sure &= np.abs(formula.core(steady)) >= SURE * spread(formula.core, steady, deviations)
+    return sure
 
 
 def mentioned(expr: Expr) -> set[str]:

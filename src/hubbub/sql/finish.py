@@ -132,7 +132,7 @@ def present(
             whole = expr.name in plan.formulas and plan.formulas[expr.name].integer and not raw
             columns.append(Estimate(each.value.astype(np.int64), each.low, each.high) if whole else each)
         else:
-            columns.append(expression(plan, expr, keys, estimates, sums, raw=raw))
+            columns.append(expression(plan, expr, keys, estimates, sums))
     return Answer(
         tuple(name for name, _ in plan.query.select),
         tuple(each.value[shown] for each in columns),

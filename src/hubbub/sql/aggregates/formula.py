@@ -13,6 +13,7 @@ from hubbub.sql.expressions import Expr, facts
 from hubbub.sql.measures import Measure, Term, Total
 
 Floats = NDArray[np.float64]
+Value = Callable[[Sequence[Floats]], Floats]
 
 #: A group of so many rows stands for all where an error must be told before the data is seen.
 TYPICAL_ROWS = 1000
@@ -29,10 +30,14 @@ class Formula:
     typical   sums of a group of TYPICAL_ROWS rows, to tell errors before the data is seen
     size      what an error of this answer is compared with, at the typical group
     count     the place of the measure that counts the rows behind it
+    sure      what is divided by, or has a root taken: the answer is near to linear in the noise only where these are
+              well above theirs
+    core      an estimate without a bend, of which the answer is the image: its interval is told, and mapped
+    image     the ends of the answer's interval from those of the core's
     """
 
     measures: tuple[Measure, ...]
-    value: Callable[[Sequence[Floats]], Floats]
+    value: Value
     low: float | None
     high: float | None
     integer: bool
@@ -40,16 +45,19 @@ class Formula:
     typical: tuple[float, ...]
     size: float
     count: int | None
+    sure: tuple[Value, ...] = ()
+    core: Value | None = None
+    image: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None
 
 
-def spread(formula: Formula, sums: Sequence[Floats], deviations: Sequence[float]) -> Floats:
-    """Estimate the standard deviation of the answer from those of the measures, by secants of their own width."""
+def spread(value: Value, sums: Sequence[Floats], deviations: Sequence[float]) -> Floats:
+    """Estimate the standard deviation of a value from those of the measures, by secants of their own width."""
     total = np.zeros_like(sums[0])
     for i, deviation in enumerate(deviations):
         up, down = list(sums), list(sums)
         up[i], down[i] = sums[i] + deviation, sums[i] - deviation
         with np.errstate(all="ignore"):
-            total += ((formula.value(up) - formula.value(down)) / 2) ** 2
+            total += ((value(up) - value(down)) / 2) ** 2
     return np.sqrt(total)
 
 

@@ -9,12 +9,10 @@ from math import sqrt
 
 import numpy as np
 
-from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Floats, Formula, Grid, bounded, term, total
+from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Floats, Formula, Grid, Value, bounded, term, total
 from hubbub.sql.expressions import Expr
 from hubbub.sql.measures import Rows, Term, Total
 from hubbub.sql.query import Aggregate
-
-Moment = Callable[[Sequence[Floats]], Floats]
 
 
 @dataclass(frozen=True)
@@ -31,20 +29,32 @@ class Pair:
     centre_y: float
 
 
+@dataclass(frozen=True)
+class Finish:
+    """What an aggregate is, as a function of the moments, and what `Formula` wants to know of its bends."""
+
+    value: Callable[[Pair], Floats]
+    sure: tuple[Callable[[Pair], Floats], ...] = ()
+    core: Callable[[Pair], Floats] | None = None
+    image: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None
+
+
 def variance(aggregate: Aggregate, grid: Grid) -> Formula:
     """VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP."""
     (x,) = aggregate.arguments
     function = aggregate.function
     sample, root = function.endswith("_samp"), function.startswith("stddev")
 
-    def value(pair: Pair) -> Floats:
-        found = np.maximum(pair.xx, 0.0) * (_bessel(pair.n) if sample else 1.0)
-        return np.sqrt(found) if root else found
+    def squared(pair: Pair) -> Floats:
+        return pair.xx * (_bessel(pair.n) if sample else 1.0)
 
     reach = float(bounded(x, function.upper()).high - bounded(x, function.upper()).low) / 2
     most = reach * reach * (2.0 if sample else 1.0)
     size = reach if root else reach * reach
-    return _formula(aggregate, grid, x, x, value, 0.0, sqrt(most) if root else most, size)
+    if not root:
+        return _formula(aggregate, grid, x, x, Finish(squared), 0.0, most, size)
+    finish = Finish(lambda pair: _root(squared(pair)), core=squared, image=lambda low, high: (_root(low), _root(high)))
+    return _formula(aggregate, grid, x, x, finish, 0.0, sqrt(most), size)
 
 
 def covariance(aggregate: Aggregate, grid: Grid) -> Formula:
@@ -56,20 +66,23 @@ def covariance(aggregate: Aggregate, grid: Grid) -> Formula:
         return pair.xy * (_bessel(pair.n) if sample else 1.0)
 
     most = _reach(x) * _reach(y)
-    return _formula(aggregate, grid, y, x, value, -most * (1 + sample), most * (1 + sample), most)
+    return _formula(aggregate, grid, y, x, Finish(value), -most * (1 + sample), most * (1 + sample), most)
 
 
 def correlation(aggregate: Aggregate, grid: Grid) -> Formula:
     """CORR and REGR_R2."""
     y, x = aggregate.arguments
-    squared = aggregate.function == "regr_r2"
 
-    def value(pair: Pair) -> Floats:
+    def r(pair: Pair) -> Floats:
         with np.errstate(all="ignore"):
-            found: Floats = np.clip(pair.xy / np.sqrt(np.maximum(pair.xx, 0.0) * np.maximum(pair.yy, 0.0)), -1.0, 1.0)
-        return found * found if squared else found
+            found: Floats = pair.xy / np.sqrt(np.maximum(pair.xx, 0.0) * np.maximum(pair.yy, 0.0))
+        return found
 
-    return _formula(aggregate, grid, y, x, value, 0.0 if squared else -1.0, 1.0, 1.0)
+    sure = (lambda pair: pair.xx, lambda pair: pair.yy)
+    if aggregate.function == "corr":
+        return _formula(aggregate, grid, y, x, Finish(r, sure), -1.0, 1.0, 1.0)
+    finish = Finish(lambda pair: np.square(np.clip(r(pair), -1.0, 1.0)), sure, core=r, image=_squared)
+    return _formula(aggregate, grid, y, x, finish, 0.0, 1.0, 1.0)
 
 
 def regression(aggregate: Aggregate, grid: Grid) -> Formula:
@@ -85,7 +98,17 @@ def regression(aggregate: Aggregate, grid: Grid) -> Formula:
         return pair.centre_y + pair.y - slope * (pair.centre_x + pair.x)
 
     size = _reach(y) / _reach(x) if slope_only else _reach(y)
-    return _formula(aggregate, grid, y, x, value, None, None, size)
+    return _formula(aggregate, grid, y, x, Finish(value, (lambda pair: pair.xx,)), None, None, size)
+
+
+def _root(found: Floats) -> Floats:
+    return np.sqrt(np.maximum(found, 0.0))
+
+
+def _squared(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Give the ends of a square from those of what is squared."""
+    ends = np.square(low), np.square(high)
+    return np.where((low <= 0) & (high >= 0), 0.0, np.minimum(*ends)), np.maximum(*ends)
 
 
 def _reach(expr: Expr) -> float:
@@ -102,7 +125,7 @@ def _formula(
     grid: Grid,
     y: Expr,
     x: Expr,
-    finish: Callable[[Pair], Floats],
+    finish: Finish,
     low: float | None,
     high: float | None,
     size: float,
@@ -126,7 +149,7 @@ def _formula(
     places = {each: i + 1 for i, each in enumerate(products)}
     cx, cy = float(tx.centre), float(ty.centre)
 
-    def value(sums: Sequence[Floats]) -> Floats:
+    def pair(sums: Sequence[Floats]) -> Pair:
         n = np.maximum(sums[0], 1.0)
         nothing = np.zeros_like(n)
 
@@ -139,12 +162,16 @@ def _formula(
 
         mx, my = mean((tx,)), mean((ty,))
         xy = nothing if one else mean((first, second)) - mx * my
-        return finish(Pair(n, mx, my, mean((tx, tx)) - mx * mx, mean((ty, ty)) - my * my, xy, cx, cy))
+        return Pair(n, mx, my, mean((tx, tx)) - mx * mx, mean((ty, ty)) - my * my, xy, cx, cy)
+
+    def of(function: Callable[[Pair], Floats]) -> Value:
+        return lambda sums: function(pair(sums))
 
     typical = [float(TYPICAL_ROWS), *(_typical(measure) for measure in totals)]
     return Formula(
-        (count, *totals), value, low=low, high=high, integer=False, linear=False, typical=tuple(typical), size=size,
-        count=0,
+        (count, *totals), of(finish.value), low=low, high=high, integer=False, linear=False, typical=tuple(typical),
+        size=size, count=0, sure=tuple(of(each) for each in finish.sure),
+        core=None if finish.core is None else of(finish.core), image=finish.image,
     )  # fmt: skip
 
 
