@@ -9,9 +9,9 @@ SHELL := /bin/bash
 # as root nothing is needed; elsewhere sudo is
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test setup checklist theorems screenshots lint types tests bench lock clean
+.PHONY: demo test setup checklist theorems screenshots lint types tests bench lock clean wheels
 
-demo: setup ## a first private answer over the bundled data
+demo: setup ## a first private answer over the bundled data, then a server until Ctrl-C (ARGS=--once: no waiting)
 	@echo "demo: private answers over the bundled health data"
 	@$(BIN)/hubbub demo $(ARGS)
 
@@ -67,6 +67,9 @@ screenshots: $(VENV)/.dev $(VENV)/.system ## draw the pages of docs/pages.md ane
 
 bench: $(VENV)/.dev ## every benchmark, beside its peers (HUBBUB_CAMPAIGN=full for large figures)
 	@for script in benchmarks/*.py; do name=$$(basename $$script .py); echo "bench: $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+wheels: setup ## the whole package and the light client, in dist/
+	@$(PIP) wheel -q --no-deps --no-build-isolation -w dist . ./packaging/client && ls dist
 
 lock: ## pin anew what pyproject.toml asks for (needs uv)
 	uv pip compile pyproject.toml requirements/build.in --extra server --extra postgres --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/run.lock
