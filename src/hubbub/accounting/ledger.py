@@ -77,16 +77,24 @@ class Ledger:
         Tested   tests/accounting/test_adaptive.py::test_refusals_depend_on_the_queries_alone
                  tests/accounting/test_adaptive.py::test_the_loss_of_every_transcript_is_at_most_the_budget
         """
+        return self.charge_all([request])[0]
+
+    def charge_all(self, requests: Sequence[Request]) -> list[Charge]:
+        """Spend on several data sets at once, durably: all caps of all of them admit it, or nothing is spent.
+
+        One commit holds all charges. Those whose key is already charged are replayed, as `charge` does, and the others
+        are charged whole or not at all. The refusal's largest ε is what would pass on all of the data sets.
+        """
         self._usable()
-        self.policy.caps(request.analyst, request.dataset)  # raises where the analyst or the data set is unknown
-        call = Charging(request)
+        for request in requests:
+            self.policy.caps(request.analyst, request.dataset)  # raises where the analyst or the data set is unknown
+        call = Charging(requests)
         self._take(call)
         if call.outcome is not None:
             return call.outcome
         if call.refusal is None:
             raise LedgerError("HB301", "the ledger stopped.", "Restart hubbub: the start verifies the ledger.")
-        cap, spent, caps = call.refusal
-        raise refuse(cap, spent, call.price, caps, request.analyst)
+        raise refuse(*call.refusal, requests[0].analyst)
 
     def record(self, charge: Charge, release: bytes) -> bytes:
         """Keep what a charge paid for, durably, and return what may be handed out: the first release of the charge."""
@@ -116,6 +124,17 @@ class Ledger:
         The change is a call in line like any other. The charges before it are decided under the old policy, and their
         totals are stored with the entry that names the new one; those behind it are decided under the new one. Where
         it cannot be written, the old one stays.
+
+        Theorem (Change of policy). Let the policy be changed while queries are asked, each change chosen by whatever
+        was answered so far. If no policy gives a data set more than ε, the whole transcript is ε-private for it.
+        Proof    A charge is decided under one policy, on the total of all that was charged to the data set before,
+                 under whatever policy: totals are kept by cap and only ever grow. So the losses along every transcript
+                 sum to at most the largest cap in force at a charge, hence to at most ε; the theorem of adaptive
+                 queries does the rest, the owner's choices being a function of the transcript.
+        Assumes  caps with δ = 0; for others the same holds with ε the loss that the filter of the largest cap allows.
+        Charges  nothing by itself.
+        Tested   tests/accounting/test_govern.py::test_charges_during_changes_fall_under_the_old_or_the_new_policy
+                 tests/accounting/test_govern.py::test_a_raised_cap_is_spent_up_to_and_no_further
         """
         self.note(Noting("policy", policy.text, policy=policy))
 
@@ -189,7 +208,7 @@ class Ledger:
 
     def _transact(self, calls: Sequence[AnyCall]) -> None:
         try:
-            keys = [call.key for call in calls if not isinstance(call, Noting)]
+            keys = [key for call in calls for key in call.keys]
             head, found, news = self._store.begin(keys, self._head.sequence)
         except LedgerError as error:
             if error.code != "HB303":
@@ -208,11 +227,11 @@ class Ledger:
         turn = Turn(head, clock, self._totals)
         for call in calls:
             if isinstance(call, Charging):
-                turn.charge(call, found.get(call.key))
+                turn.charge(call, found)
             elif isinstance(call, Recording):
-                turn.record(call, found.get(call.key))
+                turn.record(call, found.get(call.keys[0]))
             elif isinstance(call, Recalling):
-                known = found.get(call.key)
+                known = found.get(call.keys[0])
                 call.outcome = None if known is None else Charge(known.entry, known.release, replayed=True)
             else:
                 turn.note(call, clock)
