@@ -153,7 +153,8 @@ def test_the_loss_is_shown_in_the_form_it_has(desk: "Desk") -> None:
     ledger = desk.open()
     ledger.charge(desk.request(event=Gaussian(1, Fraction(900))))
     ledger.charge(desk.request(event=Threshold(LaplaceEvent(1, Fraction(10)), keys=1, above=270)))
-    assert [line.epsilon for line in lines(ledger, Filter(kind="charge"))] == ["zero-concentrated", "ε=0.1, δ=9.86714e-13"]
+    prices = [line.epsilon for line in lines(ledger, Filter(kind="charge"))]
+    assert prices == ["zero-concentrated", "ε=0.1, δ=9.86714e-13"]
 
 
 def test_exports_hold_every_field_and_can_be_read_back(desk: "Desk") -> None:

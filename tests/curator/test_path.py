@@ -235,6 +235,21 @@ def test_a_join_of_two_data_sets_is_charged_to_both(session: Session, clinic: Pa
     assert [entry["dataset"] for entry in release.receipt["ledger"]] == ["visits", "labs"]
 
 
+def test_a_join_that_one_of_two_data_sets_refuses_is_charged_to_neither(session: Session, clinic: Path) -> None:
+    engine = around(session, lambda: None)
+    (left,) = [view.largest for view in session.budget() if view.dataset == "labs"]
+    session.query("SELECT COUNT(*) AS n FROM labs", epsilon=str(left - Fraction(1, 4)))
+    before = charges(clinic)
+    sql = "SELECT COUNT(*) AS n FROM visits JOIN labs ON visits.patient = labs.patient"
+    with pytest.raises(BudgetError, match="on labs") as refused:
+        session.query(sql, epsilon="0.5")
+    assert "Nothing was run or charged" in str(refused.value)
+    assert (charges(clinic), engine.runs) == (before, 1)
+    assert spent(session, "visits") == 0
+    session.query(sql, epsilon="0.25")
+    assert spent(session, "visits") == Fraction(1, 4)
+
+
 def test_an_analyst_without_a_cap_does_not_even_see_the_table(opened: Opener) -> None:
     ben = opened("ben")
     assert ben.datasets() == ("visits", "regions")

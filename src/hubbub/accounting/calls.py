@@ -1,8 +1,9 @@
 """What the ledger is asked to do: charge a request, keep a release, note a policy or a forfeit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from hubbub.accounting.chain import Entry, Kind, facts_text, request_hash
 from hubbub.accounting.policy import Cap, Policy
@@ -45,30 +46,50 @@ class Charge:
         return self.entry.sequence
 
 
+class Asked(NamedTuple):
+    """A request with what it costs, how its facts are written, and its hash."""
+
+    request: Request
+    key: tuple[str, str]
+    price: Price
+    facts: str
+    digest: bytes
+
+
+class Refusal(NamedTuple):
+    """The cap that refuses, its total, the price that it does not admit, and all caps with their totals."""
+
+    cap: Cap
+    spent: Price
+    price: Price
+    caps: list[Spent]
+
+
 class Charging(Call):
-    """A request on its way to a charge or a refusal (the cap that refuses, its total, all caps with their totals)."""
+    """Requests of one analyst on their way to a charge each, or to one refusal of all."""
 
-    __slots__ = ("digest", "facts", "key", "outcome", "price", "refusal", "request")
+    __slots__ = ("asked", "keys", "outcome", "refusal")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, requests: Sequence[Request]) -> None:
         super().__init__()
-        self.request = request
-        self.key = (request.analyst, request.key)
-        self.price, self.facts = _terms(request.event)
-        self.digest = _checked(request, self.facts)
-        self.outcome: Charge | None = None
-        self.refusal: tuple[Cap, Price, list[Spent]] | None = None
+        self.asked = [_asked(request) for request in requests]
+        self.keys = [each.key for each in self.asked]
+        if len(self.asked) != 1 and len({request.dataset for request in requests}) != len(requests):
+            # two on one data set would have to be weighed together
+            raise ParameterError("HB123", "a joint charge names each data set once.", "Charge them one by one.")
+        self.outcome: list[Charge] | None = None
+        self.refusal: Refusal | None = None
 
 
 class Recording(Call):
     """A release on its way to be kept."""
 
-    __slots__ = ("body", "charge", "key", "outcome")
+    __slots__ = ("body", "charge", "keys", "outcome")
 
     def __init__(self, charge: Charge, body: bytes) -> None:
         super().__init__()
         self.charge = charge
-        self.key = (charge.entry.analyst, charge.entry.key)
+        self.keys = [(charge.entry.analyst, charge.entry.key)]
         self.body = body
         self.outcome = b""
 
@@ -76,11 +97,11 @@ class Recording(Call):
 class Recalling(Call):
     """A look at the charge that a key belongs to, in the order of all other calls."""
 
-    __slots__ = ("key", "outcome")
+    __slots__ = ("keys", "outcome")
 
     def __init__(self, analyst: str, key: str) -> None:
         super().__init__()
-        self.key = (analyst, key)
+        self.keys = [(analyst, key)]
         self.outcome: Charge | None = None
 
 
@@ -90,12 +111,13 @@ class Noting(Call):
     `policy` is one that calls are decided under from here on.
     """
 
-    __slots__ = ("facts", "kind", "losses", "policy")
+    __slots__ = ("facts", "keys", "kind", "losses", "policy")
 
     def __init__(
         self, kind: Kind, facts: str, losses: Mapping[str, Price] | None = None, *, policy: Policy | None = None
     ) -> None:
         super().__init__()
+        self.keys: list[tuple[str, str]] = []
         self.kind: Kind = kind
         self.facts = facts
         self.losses = losses or {}
@@ -109,6 +131,11 @@ AnyCall = Charging | Recording | Recalling | Noting
 def _terms(event: Event) -> tuple[Price, str]:
     """Give what an event costs and how it is written, by one look into one table."""
     return price(event), facts_text(event)
+
+
+def _asked(request: Request) -> Asked:
+    loss, facts = _terms(request.event)
+    return Asked(request, (request.analyst, request.key), loss, facts, _checked(request, facts))
 
 
 def _checked(request: Request, facts: str) -> bytes:

@@ -1,8 +1,9 @@
 """Deciding: what becomes of each call of a group, in order, on the totals as they are under the writer's lock."""
 
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from hubbub.accounting.calls import Charge, Charging, Noting, Recording, Request
+from hubbub.accounting.calls import Asked, Charge, Charging, Noting, Recording, Refusal, Request
 from hubbub.accounting.chain import Entry, append, canonical
 from hubbub.accounting.store import Found, Head
 from hubbub.accounting.totals import Totals
@@ -31,42 +32,55 @@ class Turn:
         self._totals = totals
         self._fresh: dict[tuple[str, str], Entry] = {}
 
-    def charge(self, call: Charging, found: Found | None) -> None:
-        """Replay, refuse or charge."""
-        fresh = self._fresh.get(call.key)
-        if fresh is not None:
-            found = Found(fresh, None)
-        if found is not None:
-            if found.entry.request == call.digest:
-                call.outcome = Charge(found.entry, found.release, replayed=True)
-            else:
-                call.error = _reused(call.request)
+    def charge(self, call: Charging, found: Mapping[tuple[str, str], Found]) -> None:
+        """Replay, refuse or charge: what is not there yet is charged whole, or not at all."""
+        known = {key: each for key in call.keys if (each := self._known(key, found)) is not None}
+        for asked in call.asked:
+            if asked.key in known and known[asked.key].entry.request != asked.digest:
+                call.error = _reused(asked.request)
+                return
+        if len(known) < len(call.asked) and not self._spend(call, [a for a in call.asked if a.key not in known]):
             return
+        call.outcome = [
+            Charge(known[key].entry, known[key].release, replayed=True) if key in known else Charge(self._fresh[key])
+            for key in call.keys
+        ]
+
+    def _known(self, key: tuple[str, str], found: Mapping[tuple[str, str], Found]) -> Found | None:
+        fresh = self._fresh.get(key)
+        return found.get(key) if fresh is None else Found(fresh, None)
+
+    def _spend(self, call: Charging, new: Sequence[Asked]) -> bool:
+        """Charge all of these, or say why none: no total is touched before every cap of every one has admitted it.
+
+        They are on different data sets, so no two of them share a total.
+        """
         call.error = self._unready()
         if call.error is not None:
-            return
-        request, loss = call.request, call.price
+            return False
         try:
-            caps = self._totals.caps(request.analyst, request.dataset, self.time)
+            caps = [self._totals.caps(asked.request.analyst, asked.request.dataset, self.time) for asked in new]
         except ParameterError as error:  # the policy was changed while this call was in line, and no longer knows them
             call.error = error
-            return
-        refusing = caps.refusing(loss)
-        if refusing is not None:
-            call.refusal = (*refusing, caps.all())
-            return
-        entry = append(
-            self.hash, self.sequence + 1, "charge", self.time, config=self.config, facts=call.facts,
-            analyst=request.analyst, dataset=request.dataset, version=request.version, query=request.query,
-            key=request.key, request=call.digest,
-        )  # fmt: skip
-        self._add(entry)
-        self._fresh[call.key] = entry
-        ahead = self._totals.ahead
-        for _, balance in caps.lasting:
-            balance.add(loss, entry.sequence)
-            ahead[balance.label] = balance
-        call.outcome = Charge(entry)
+            return False
+        for asked, each in zip(new, caps, strict=True):
+            refusing = each.refusing(asked.price)
+            if refusing is not None:
+                call.refusal = Refusal(*refusing, asked.price, [state for one in caps for state in one.all()])
+                return False
+        for asked, each in zip(new, caps, strict=True):
+            request = asked.request
+            entry = append(
+                self.hash, self.sequence + 1, "charge", self.time, config=self.config, facts=asked.facts,
+                analyst=request.analyst, dataset=request.dataset, version=request.version, query=request.query,
+                key=request.key, request=asked.digest,
+            )  # fmt: skip
+            self._add(entry)
+            self._fresh[asked.key] = entry
+            for _, balance in each.lasting:
+                balance.add(asked.price, entry.sequence)
+                self._totals.ahead[balance.label] = balance
+        return True
 
     def record(self, call: Recording, found: Found | None) -> None:
         """Keep the first release of a charge, and answer every later one with it."""

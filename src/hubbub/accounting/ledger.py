@@ -131,7 +131,7 @@ class Ledger:
                  under whatever policy: totals are kept by cap and only ever grow. So the losses along every transcript
                  sum to at most the largest cap in force at a charge, hence to at most ε; the theorem of adaptive
                  queries does the rest, the owner's choices being a function of the transcript.
-        Assumes  caps with δ = 0; for others the same holds with ε the loss that the filter of the largest cap allows.
+        Assumes  caps with δ = 0. Each cap with δ > 0 splits its δ over filters in its own way: docs/known-limits.md.
         Charges  nothing by itself.
         Tested   tests/accounting/test_govern.py::test_charges_during_changes_fall_under_the_old_or_the_new_policy
                  tests/accounting/test_govern.py::test_a_raised_cap_is_spent_up_to_and_no_further

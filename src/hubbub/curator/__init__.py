@@ -198,7 +198,7 @@ class Curator:
             Request(analyst, table.name, versions[table.name], planned.event, text, f"{key} {table.name}")
             for table in tables
         ]
-        return [self.ledger.charge(request) for request in requests], versions
+        return self.ledger.charge_all(requests), versions
 
     def _answer(
         self, planned: Plan, text: str, charges: Sequence[Charge], versions: Mapping[str, str], *, raw: bool
