@@ -117,17 +117,18 @@ def test_the_slider_moves_price_error_odds_and_likely_answers(desk: Callable[...
     page = desk().sign_in("ana")
     ask(page)
     page.get_by_role("button", name="Estimate (free)").click()
+    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
     slider = page.get_by_role("slider")
     margin, belief = page.locator("[data-margin]").first, page.locator('[data-live="belief"]')
     dot = page.locator("svg.likely circle").first
     before = margin.inner_text(), belief.inner_text(), dot.get_attribute("cx")
     slider.press("End")
-    expect(page.get_by_label("Price, ε")).to_have_value("5")
-    expect(page.get_by_role("button", name="Spend ε = 5")).to_be_visible()
+    expect(page.get_by_label("Price, ε")).to_have_value("2")
+    expect(page.get_by_role("button", name="Spend ε = 2")).to_be_visible()
     after = margin.inner_text(), belief.inner_text(), dot.get_attribute("cx")
     assert all(old != new for old, new in zip(before, after, strict=True))
-    assert float(after[0].strip("±")) < float(before[0].strip("±"))
-    assert "99.4 % sure" in after[1]
+    assert float(after[0].strip("±")) < float(before[0].strip("±")) / 3
+    assert "88.1 % sure" in after[1]
     assert float((after[2] or "").strip("%")) > float((before[2] or "").strip("%"))
 
 

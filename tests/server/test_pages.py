@@ -4,6 +4,7 @@ import csv
 import io
 import re
 from collections.abc import Callable
+from fractions import Fraction
 from html.parser import HTMLParser
 from typing import Any
 
@@ -11,8 +12,12 @@ import httpx
 import nbformat
 import pytest
 
+from hubbub.core.release import Output, Release
+from hubbub.curator.question import Question
+from hubbub.server.pages.ask import scale
 from hubbub.server.pages.dataset import FUNCTIONS
 from hubbub.server.pages.frame import PLACES
+from hubbub.server.pages.releases import _tame
 
 COUNT = "SELECT COUNT(DISTINCT person) AS n FROM health"
 PAGES = ("/", "/ask", "/datasets/health", "/releases", "/curate", "/explain", "/explain/report", "/sign-in", "/nowhere")
@@ -370,3 +375,84 @@ def test_unknown_addresses_of_the_api_stay_problems(app: Any) -> None:
     answer = app.client("ana").get("/api/v1/nowhere")
     assert answer.status_code == 404
     assert answer.headers["content-type"] == "application/problem+json"
+
+
+WEIRD = (
+    "/releases/0", "/releases/-1", "/releases/9999999999999999999999", "/releases/1-", "/releases/2-2", "/releases/٣",
+    "/releases/x.csv", "/releases/1.2.3", "/releases?before=x", "/releases?before=-1", "/releases?before=٣",
+    "/ask?release=", "/ask?release=1-2-3", "/ask?release=0", "/ask?dataset=nowhere", "/datasets/nowhere",
+    "/datasets/%00", "/datasets/%2e%2e%2fetc", "/static/../app.py", "/static/", "/static/nothing.css",
+    "/explain?epsilon=1e400", "/explain?prior=%F0%9F%98%80", "/curate/requests/999999999999999999999",
+    "/%ff%fe", "/ask/spend",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", WEIRD)
+@pytest.mark.parametrize("who", ["ana", "owner"])
+def test_strange_addresses_are_refused_and_never_break(
+    visitor: Callable[[str], httpx.Client], who: str, path: str
+) -> None:
+    answer = visitor(who).get(path)
+    assert answer.status_code < 500
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"epsilon": ""}, {"epsilon": "nan"}, {"epsilon": "1e999"}, {"epsilon": "-1"}, {"epsilon": "٣"}, {"sql": ""},
+        {"groups": "x"}, {"groups": "0"}, {"groups": "٣"}, {"rows": "99999999999"}, {"key": ""}, {"key": "é" * 20},
+        {"sql": "SELECT COUNT(*) AS n FROM plans"}, {"sql": "(" * 5000}, {"sql": "\ud800"},
+    ],
+)  # fmt: skip
+def test_strange_forms_are_refused_and_never_break_or_charge(
+    app: Any, visitor: Callable[[str], httpx.Client], fields: dict[str, str]
+) -> None:
+    client = visitor("ana")
+    data = {
+        "csrf": token(client.get("/ask")),
+        "key": "k" * 20,
+        "sql": COUNT,
+        "epsilon": "0.5",
+        "groups": "",
+        "rows": "",
+    }
+    body = {name: value.encode("utf-8", "surrogatepass") for name, value in (data | fields).items()}
+    for path in ("/ask/estimate", "/ask/spend"):
+        answer = client.post(path, data=body)
+        assert answer.status_code < 500, answer.text
+        assert "HB999" not in answer.text
+    assert app.spent() == {"health": "0"}
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "text/plain", "multipart/form-data", "multipart/form-data; boundary=x"]
+)
+def test_what_is_no_form_is_refused(visitor: Callable[[str], httpx.Client], kind: str) -> None:
+    answer = visitor("ana").post("/ask/spend", content=b'{"csrf": "x"}', headers={"Content-Type": kind})
+    assert 400 <= answer.status_code < 500
+
+
+def test_formulas_in_a_spreadsheet_are_text() -> None:
+    outputs = (Output("k", "text", ["=cmd()", "fine", "-1"]), Output("n", "integer", [-1, 2, 3], [-2.0] * 3, [4.0] * 3))
+    found = _tame(Release(outputs, [None] * 3, Fraction(1), Fraction(0), {}))
+    assert found.outputs[0].values == ["'=cmd()", "fine", "'-1"]
+    assert found.outputs[1] == outputs[1]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        COUNT,
+        "SELECT MEDIAN(age) AS m FROM health",
+        "SELECT coinsurance, COUNT(*) AS n, AVG(visits) AS a, SUM(spending) AS s FROM health GROUP BY coinsurance",
+    ],
+)
+def test_the_error_beside_the_slider_is_near_the_planned_one(app: Any, sql: str) -> None:
+    """Between the prices that were planned, what is read off is within 30 % of what an estimate there says."""
+    ana = app.service.accounts.identify(app.tokens["ana"])
+    middle = app.service.estimate(ana, Question(sql, epsilon="0.5"))
+    for price in map(Fraction, ("0.15", "0.2", "0.3", "0.4", "0.7", "1", "1.5")):
+        there = app.service.estimate(ana, Question(sql, epsilon=price))
+        for place, each in enumerate(there.expected):
+            assert scale(middle, place, price) == pytest.approx(each.plus_minus, rel=0.3)

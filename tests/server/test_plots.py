@@ -101,7 +101,8 @@ def test_the_expected_error_follows_the_planned_points() -> None:
 def test_a_step_of_the_slider_says_what_holds_at_its_price() -> None:
     found = step(Fraction("0.2"), estimate(("0.025", 120.0), ("0.1", 30.0), ("0.4", 7.5)), Fraction(0), [])
     assert found["epsilon"] == "0.2"
-    assert found["margins"] == ["±15"]
+    assert found["margins"] == ["about ±15"]
+    assert step(Fraction("0.1"), estimate(("0.1", 30.0)), Fraction(0), [])["margins"] == ["±30"]
     assert found["half"] == pytest.approx(15)
     assert "at most 55 % sure" in found["belief"]
     assert "1.23" in found["odds"]

@@ -1,5 +1,7 @@
 """The pages: server-rendered, readable without a script, strict about where anything comes from."""
 
+from typing import Any
+
 from fastapi import FastAPI
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Mount, Route
@@ -41,7 +43,7 @@ def mount(app: FastAPI, service: Service) -> None:
         page("/explain", explain.show),
         page("/explain/verify", explain.verify, method="POST"),
         page("/explain/report", explain.report),
-        Mount("/static", StaticFiles(directory=HERE / "static")),
+        Mount("/static", _Assets(directory=HERE / "static")),
     ]
 
     app.router.routes.extend([*routes, _Rest(page("/{rest:path}", _nothing, signed_in=False))])
@@ -49,6 +51,16 @@ def mount(app: FastAPI, service: Service) -> None:
 
 def _nothing(_: Visit) -> Response:
     raise missing("such page")
+
+
+class _Assets(StaticFiles):
+    """Style and script: a browser may keep them, and asks each time whether they are still the same."""
+
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        """Allow keeping; everything else on this server is not to be kept."""
+        response = super().file_response(*args, **options)
+        response.headers["Cache-Control"] = "no-cache"
+        return response
 
 
 class _Rest(Route):

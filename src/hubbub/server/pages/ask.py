@@ -147,6 +147,8 @@ def _page(
     price = found.epsilon if found else _price(form["epsilon"])
     largest = max((view.largest for view in concerned), default=Fraction(1))
     prices = ladder(largest, price)
+    if found is not None:  # beyond what was planned nothing is foretold
+        prices = [each for each in prices if found.scaling[0][0] <= each <= found.scaling[-1][0]]
     delta = found.delta if found else Fraction(0)
     said = meaning(epsilon=price, delta=delta)
     first = _first(found)
@@ -198,7 +200,8 @@ def step(price: Fraction, found: Estimate | None, delta: Fraction, views: Sequen
     margins, half = [], None
     if found is not None:
         scaled = [replace(each, plus_minus=scale(found, place, price)) for place, each in enumerate(found.expected)]
-        margins = [margin(each) for each in scaled]
+        planned = any(price == epsilon for epsilon, _ in found.scaling)
+        margins = [margin(each) if planned else f"about {margin(each)}" for each in scaled]
         first = _first(found)
         half = None if first is None else scale(found, found.expected.index(first), price)
     return {
@@ -208,7 +211,7 @@ def step(price: Fraction, found: Estimate | None, delta: Fraction, views: Sequen
 
 
 def scale(found: Estimate, place: int, price: Fraction) -> float:
-    """Read the expected ± at another price from the prices that were planned: a straight line between logarithms."""
+    """Read the expected ± between the prices that were planned: a straight line between logarithms."""
     points = [(log(epsilon), log(max(each[place].plus_minus, 1e-300))) for epsilon, each in found.scaling]
     x = log(price)
     if len(points) == 1:

@@ -1,6 +1,7 @@
 """Releases: what was paid for, once more and in forms to take away. All of it is free."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
@@ -14,6 +15,7 @@ from hubbub.server.pages.frame import Visit
 from hubbub.server.problems import missing
 
 _PAGE = 25
+_FORMULA = frozenset("=+-@\t\r")
 _WORDS = {"gaussian": "Gaussian", "laplace": "Laplace", "geometric": "two-sided geometric"}
 
 
@@ -41,7 +43,7 @@ def export(visit: Visit) -> Response:
     numbers, form = visit.request.path_params["numbers"], visit.request.path_params["form"]
     release = fetch(visit, numbers)
     if form == "csv":
-        content, kind = release.to_csv(), "text/csv; charset=utf-8"
+        content, kind = _tame(release).to_csv(), "text/csv; charset=utf-8"
     elif form == "json":
         content, kind = json.dumps(release.document(), ensure_ascii=False, indent=1), "application/json"
     elif form == "ipynb":
@@ -50,6 +52,19 @@ def export(visit: Visit) -> Response:
         raise missing("such form of a release")
     disposition = f'attachment; filename="release-{numbers}.{form}"'
     return Response(content, media_type=kind, headers={"Content-Disposition": disposition})
+
+
+def _tame(release: Release) -> Release:
+    """Put an apostrophe before text that a spreadsheet would run as a formula: keys may be words that people wrote."""
+    return replace(
+        release,
+        outputs=tuple(
+            replace(output, values=[f"'{cell}" if str(cell)[:1] in _FORMULA else cell for cell in output.values])
+            if output.kind == "text"
+            else output
+            for output in release.outputs
+        ),
+    )
 
 
 def fetch(visit: Visit, numbers: str) -> Release:
