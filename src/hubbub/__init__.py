@@ -15,6 +15,7 @@ from hubbub.errors import (
     QueryError,
     RunError,
     ServerError,
+    client_alone,
 )
 
 if TYPE_CHECKING:
@@ -31,11 +32,9 @@ def open(path: str | Path = "hubbub.yaml", *, analyst: str | None = None) -> "Se
     try:
         from hubbub.curator.session import open_session
     except ModuleNotFoundError as missing:
-        if missing.name not in ("hubbub.curator", "hubbub.curator.session"):
+        if missing.name != "hubbub.curator":
             raise
-        raise ParameterError(
-            "HB184", "this is the client alone: it has no engine to open data with.", "Install it: pip install hubbub"
-        ) from None
+        raise client_alone() from None
     return open_session(path, analyst=analyst)
 
 

@@ -83,3 +83,10 @@ class QueryError(HubbubError):
         self.position = position
         place = f"line {position[0]}, column {position[1]}: " if position else ""
         super().__init__(code, f"{place}{message} Nothing was run or charged.", remedy)
+
+
+def client_alone() -> ParameterError:
+    """Make the refusal to open data where only the client is installed."""
+    return ParameterError(
+        "HB184", "this is the client alone: it has no engine to open data with.", "Install it: pip install hubbub"
+    )

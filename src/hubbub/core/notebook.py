@@ -28,7 +28,7 @@ def shown(release: Release) -> str:
     notes += ["± are 95 % intervals of the noise; what sampling leaves open comes on top."] if noisy else []
     notes += [f"{more:,} more rows are not shown: to_csv() has all."] if more else []
     return (
-        f'<div class="hubbub-release"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        f'<div class="hubbub-release"><table style="color:inherit"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
         f"{_drawing(release)}{''.join(f'<p>{html.escape(note)}</p>' for note in notes)}</div>"
     )
 

@@ -26,6 +26,7 @@ from hubbub.dbapi.failures import (
     translated,
 )
 from hubbub.dbapi.statements import AnySession, put
+from hubbub.errors import client_alone
 
 apilevel = "2.0"
 threadsafety = 1  #: threads may share the module, but not connections
@@ -90,8 +91,12 @@ def connect(
             found = put(found, name, value)
         session: AnySession
         if path is not None:
-            from hubbub.curator.session import open_session
-
+            try:
+                from hubbub.curator.session import open_session
+            except ModuleNotFoundError as missing:
+                if missing.name != "hubbub.curator":
+                    raise
+                raise client_alone() from None
             session = open_session(path, analyst=analyst)
         else:
             from hubbub.client.session import connect as connect_to
