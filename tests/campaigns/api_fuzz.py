@@ -55,6 +55,8 @@ CHECKS = [
 ]  # fmt: skip
 PROCESSES = 2
 AnyCase = Case[Any]
+#: Where errors are planted, to see that they are found.
+PLANTED = {"POST /api/v1/estimate", "GET /api/v1/datasets"}
 #: The operations whose guard has another name than they.
 GUARDS = {"query": "ask", "group": "groups"}
 #: What exists, for the fields of bodies.
@@ -137,7 +139,7 @@ class World:
         """Stop, and say whether the ledger verifies and no cap is passed."""
         principal = self.service.accounts.identify(self.tokens["owner"])
         sound = bool(self.service.verify(principal)["sound"])
-        held = all(cap.left >= 0 for view in self.service.budget(principal) for cap in view.caps)
+        held = all((cap.spent or 0) <= cap.epsilon for view in self.service.budget(principal) for cap in view.caps)
         self.service.close()
         self.loop.close()
         return sound and held
@@ -187,12 +189,18 @@ def _bytes(text: str | bytes) -> bytes:
     return text if isinstance(text, bytes) else text.encode("latin-1", "replace")
 
 
-def fuzz(number: int, inputs: int) -> Found:
-    """Send so many inputs, each as two principals; give the statuses and the failures."""
+def fuzz(number: int, inputs: int, *, planted: bool) -> Found:
+    """Send so many inputs, each as two principals; give the statuses and the failures.
+
+    With an error planted, estimates fail as no error of ours does, and the list of data sets holds a number.
+    """
     warnings.simplefilter("ignore")
     found = Found()
     with tempfile.TemporaryDirectory(prefix="hubbub-fuzz-") as folder:
         world = World(Path(folder), random.Random(number))
+        if planted:
+            world.service.estimate = _broken  # type: ignore[method-assign,assignment]
+            world.service.datasets = lambda *_: (7,)  # type: ignore[method-assign,assignment]
         schema = schemathesis.openapi.from_dict(world.app.openapi())
         operations = [each.ok() for each in schema.get_all_operations() if isinstance(each, Ok)]
         left = inputs
@@ -204,6 +212,10 @@ def fuzz(number: int, inputs: int) -> Found:
         found.operations = len(operations)
         found.sound = world.close()
     return found
+
+
+def _broken(*_: object) -> Any:
+    raise KeyError("planted")
 
 
 def _operation(world: World, operation: Operation, share: int, number: int, found: Found) -> None:
@@ -244,12 +256,18 @@ def _draw(strategy: SearchStrategy[AnyCase], count: int, number: int, check: Cal
         seed(number * 1_000_000 + made)(options(given(case=strategy)(one)))()
 
 
+def _labels(found: Found) -> set[str]:
+    return {failure.partition(" as ")[0] for failure in found.failures}
+
+
 def fuzzing(report: Report) -> None:
     """Share the work, and hold what came back against the targets."""
     inputs = report.scale(ci=5_000, full=50_000)
     with ProcessPoolExecutor(PROCESSES, mp_context=get_context("spawn")) as pool:
         shares = [inputs // PROCESSES + (place < inputs % PROCESSES) for place in range(PROCESSES)]
-        found = list(pool.map(fuzz, range(1, PROCESSES + 1), shares))
+        running = [pool.submit(fuzz, number, share, planted=False) for number, share in enumerate(shares, 1)]
+        caught = pool.submit(fuzz, 99, 310, planted=True).result()
+        found = [each.result() for each in running]
     statuses = sum((each.statuses for each in found), Counter[str]())
     failures = [text for each in found for text in each.failures]
     for failure in failures[:10]:
@@ -261,6 +279,7 @@ def fuzzing(report: Report) -> None:
     report.target("server errors", sum(n for status, n in statuses.items() if status >= "5"), at_most=0)
     report.target("answers that the document does not allow", len(failures), at_most=0)
     report.target("ledgers that verify, with every cap held", sum(each.sound for each in found), at_least=PROCESSES)
+    report.target("planted errors that were caught", len(_labels(caught) & PLANTED), at_least=len(PLANTED))
     report.target("answers", statuses["200"] + statuses["201"] + statuses["204"], at_least=inputs // 10)
 
 
