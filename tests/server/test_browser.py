@@ -150,6 +150,24 @@ def test_a_reload_and_the_back_button_never_charge_again(desk: Callable[..., Des
     assert served.spent() == {"health": "1/2"}
 
 
+def test_the_way_back_to_an_estimate_is_open_until_signed_out(desk: Callable[..., Desk], served: Any) -> None:
+    opened = desk()
+    page = opened.sign_in("ana")
+    ask(page)
+    page.get_by_role("button", name="Estimate (free)").click()
+    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
+    spend(page)
+    page.go_back()
+    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
+    expect(page.get_by_label("Price, ε")).to_have_value("0.5")
+    spend(page)
+    assert served.spent() == {"health": "1/2"}
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
+
+
 def test_a_double_click_is_one_charge(desk: Callable[..., Desk], served: Any) -> None:
     page = desk().sign_in("ana")
     ask(page)
@@ -203,25 +221,25 @@ def test_asking_again_with_more_budget_combines(desk: Callable[..., Desk], serve
     assert served.spent() == {"health": "3/2"}
 
 
-@pytest.mark.parametrize(
-    ("sql", "code"),
-    [
-        ("SELECT * FROM health", "HB5"),
-        ("SELECT COUNT(*) FROM health; DROP TABLE health", "HB5"),
-        ("SELECT COUNT(*) FROM read_csv('/etc/passwd')", "HB5"),
-        ("SELECT '<img src=x onerror=alert(1)>' FROM health", "HB5"),
-        ("SELECT COUNT(*) FROM secret_table", "HB5"),
-    ],
+HOSTILE = (
+    "SELECT * FROM health",
+    "SELECT COUNT(*) FROM health; DROP TABLE health",
+    "SELECT COUNT(*) FROM read_csv('/etc/passwd')",
+    "SELECT '<img src=x onerror=alert(1)>' FROM health",
+    "SELECT COUNT(*) FROM secret_table",
 )
-def test_hostile_sql_is_refused_at_no_cost(desk: Callable[..., Desk], served: Any, sql: str, code: str) -> None:
+
+
+def test_hostile_sql_is_refused_at_no_cost(desk: Callable[..., Desk], served: Any) -> None:
     opened = desk()
     page = opened.sign_in("ana")
     opened.context.on("dialog", lambda dialog: opened.complaints.append(dialog.message))
-    ask(page, sql)
-    page.get_by_role("button", name="Spend ε").click()
-    expect(page.get_by_role("alert")).to_contain_text(code)
-    expect(page.get_by_role("alert")).to_contain_text("Nothing was run or charged")
-    assert page.locator("main img").count() == 0
+    for sql in HOSTILE:
+        ask(page, sql)
+        page.get_by_role("button", name="Spend ε").click()
+        expect(page.get_by_role("alert")).to_contain_text("HB5")
+        expect(page.get_by_role("alert")).to_contain_text("Nothing was run or charged")
+        assert page.locator("main img").count() == 0
     assert served.spent() == {"health": "0"}
 
 
@@ -297,8 +315,7 @@ def test_the_auditor_verifies_the_ledger_and_prints_the_report(desk: Callable[..
     expect(auditor.locator("header.top")).to_be_hidden()
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_every_page_fits_and_is_quiet(desk: Callable[..., Desk], width: int, scheme: str) -> None:
     """No script error, no violation of the policy, and nothing wider than the window."""
     options = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
@@ -11,13 +12,18 @@ from typing import Any
 import httpx
 import nbformat
 import pytest
+from fastapi import FastAPI
+from starlette.routing import Route
 
 from hubbub.core.release import Output, Release
 from hubbub.curator.question import Question
+from hubbub.server.pages import mount
 from hubbub.server.pages.ask import scale
 from hubbub.server.pages.dataset import FUNCTIONS
-from hubbub.server.pages.frame import PLACES
+from hubbub.server.pages.frame import HERE, PLACES
 from hubbub.server.pages.releases import _tame
+from hubbub.server.service import Service
+from hubbub.server.settings import Settings
 
 COUNT = "SELECT COUNT(DISTINCT person) AS n FROM health"
 PAGES = ("/", "/ask", "/datasets/health", "/releases", "/curate", "/explain", "/explain/report", "/sign-in", "/nowhere")
@@ -128,24 +134,40 @@ FORMS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("path", FORMS)
-def test_a_form_without_its_word_is_refused(visitor: Callable[[str], httpx.Client], path: str) -> None:
+def test_a_form_without_its_word_is_refused(visitor: Callable[[str], httpx.Client]) -> None:
     ana, owner = visitor("ana"), visitor("owner")
-    for given in ({}, {"csrf": ""}, {"csrf": token(owner.get("/"))}):
-        assert ana.post(path, data=given).status_code == 403
-    assert "HB711" in ana.post(path, data={}).text
+    for path in FORMS:
+        for given in ({}, {"csrf": ""}, {"csrf": token(owner.get("/"))}):
+            answer = ana.post(path, data=given)
+            assert answer.status_code == 403, path
+            assert "HB711" in answer.text
 
 
-OWNERS = tuple(path for path in FORMS if path.startswith("/curate") and path != "/curate/requests/1")
+def test_no_form_is_forgotten() -> None:
+    """Every route that takes a form is in the list of these tests."""
+    app = FastAPI()
+    mount(app, Service.__new__(_Settled))
+    posts = {route.path for route in app.routes if isinstance(route, Route) and "POST" in (route.methods or ())}
+    assert posts - {"/sign-in"} == {path.replace("/1", "/{number:int}") for path in FORMS}
 
 
-@pytest.mark.parametrize("path", OWNERS)
+class _Settled(Service):
+    """A service with settings and nothing behind them: enough to list its routes."""
+
+    settings = Settings(secret=b"s" * 32)
+    accounts = None  # type: ignore[assignment]
+
+
+OWNERS = tuple(path for path in FORMS if path.startswith("/curate"))
+
+
 @pytest.mark.parametrize("who", ["ana", "auditor"])
-def test_the_owners_forms_are_the_owners(visitor: Callable[[str], httpx.Client], path: str, who: str) -> None:
+def test_the_owners_forms_are_the_owners(visitor: Callable[[str], httpx.Client], who: str) -> None:
     client = visitor(who)
     data = {"csrf": token(client.get("/")), "name": "zoe", "dataset": "health", "epsilon": "1", "days": "9",
-            "id": "0" * 12, "text": "version: 1", "hash": "", "role": "owner"}  # fmt: skip
-    assert client.post(path, data=data).status_code == 403
+            "id": "0" * 12, "text": "version: 1", "hash": "", "role": "owner", "verdict": "grant"}  # fmt: skip
+    for path in OWNERS:
+        assert client.post(path, data=data).status_code == 403, path
 
 
 def test_strangers_are_asked_to_sign_in_and_come_back(app: Any) -> None:
@@ -387,41 +409,32 @@ WEIRD = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("path", WEIRD)
 @pytest.mark.parametrize("who", ["ana", "owner"])
-def test_strange_addresses_are_refused_and_never_break(
-    visitor: Callable[[str], httpx.Client], who: str, path: str
-) -> None:
-    answer = visitor(who).get(path)
-    assert answer.status_code < 500
-    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+def test_strange_addresses_are_refused_and_never_break(visitor: Callable[[str], httpx.Client], who: str) -> None:
+    client = visitor(who)
+    for path in WEIRD:
+        answer = client.get(path)
+        assert answer.status_code < 500, path
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'")
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"epsilon": ""}, {"epsilon": "nan"}, {"epsilon": "1e999"}, {"epsilon": "-1"}, {"epsilon": "٣"}, {"sql": ""},
-        {"groups": "x"}, {"groups": "0"}, {"groups": "٣"}, {"rows": "99999999999"}, {"key": ""}, {"key": "é" * 20},
-        {"sql": "SELECT COUNT(*) AS n FROM plans"}, {"sql": "(" * 5000}, {"sql": "\ud800"},
-    ],
+STRANGE = (
+    {"epsilon": ""}, {"epsilon": "nan"}, {"epsilon": "1e999"}, {"epsilon": "-1"}, {"epsilon": "٣"}, {"sql": ""},
+    {"groups": "x"}, {"groups": "0"}, {"groups": "٣"}, {"rows": "99999999999"}, {"key": ""}, {"key": "é" * 20},
+    {"sql": "SELECT COUNT(*) AS n FROM plans"}, {"sql": "(" * 5000}, {"sql": "\ud800"}, {"sql": "\x00"},
 )  # fmt: skip
-def test_strange_forms_are_refused_and_never_break_or_charge(
-    app: Any, visitor: Callable[[str], httpx.Client], fields: dict[str, str]
-) -> None:
+
+
+def test_strange_forms_are_refused_and_never_break_or_charge(app: Any, visitor: Callable[[str], httpx.Client]) -> None:
     client = visitor("ana")
-    data = {
-        "csrf": token(client.get("/ask")),
-        "key": "k" * 20,
-        "sql": COUNT,
-        "epsilon": "0.5",
-        "groups": "",
-        "rows": "",
-    }
-    body = {name: value.encode("utf-8", "surrogatepass") for name, value in (data | fields).items()}
-    for path in ("/ask/estimate", "/ask/spend"):
-        answer = client.post(path, data=body)
-        assert answer.status_code < 500, answer.text
-        assert "HB999" not in answer.text
+    csrf = token(client.get("/ask"))
+    whole = {"csrf": csrf, "key": "k" * 20, "sql": COUNT, "epsilon": "0.5", "groups": "", "rows": ""}
+    for fields in STRANGE:
+        body = {name: value.encode("utf-8", "surrogatepass") for name, value in (whole | fields).items()}
+        for path in ("/ask/estimate", "/ask/spend"):
+            answer = client.post(path, data=body)
+            assert answer.status_code < 500, fields
+            assert "HB999" not in answer.text
     assert app.spent() == {"health": "0"}
 
 
@@ -456,3 +469,61 @@ def test_the_error_beside_the_slider_is_near_the_planned_one(app: Any, sql: str)
         there = app.service.estimate(ana, Question(sql, epsilon=price))
         for place, each in enumerate(there.expected):
             assert scale(middle, place, price) == pytest.approx(each.plus_minus, rel=0.3)
+
+
+def test_home_says_what_the_rest_is_good_for(app: Any, visitor: Callable[[str], httpx.Client]) -> None:
+    """N is what is left divided by the price of one count, rounded down; ± is the estimate's."""
+    client = visitor("ana")
+    spend(client, epsilon="4.75")
+    found = re.search(r"About ([\d,]+) more counts at ±(\d+) \(ε = 0.1 each\)", client.get("/").text)
+    assert found is not None
+    assert int(found[1]) == 52  # (10 - 4.75) / 0.1 = 52.5
+    ana = app.service.accounts.identify(app.tokens["ana"])
+    assert int(found[2]) == round(app.service.estimate(ana, Question(COUNT, epsilon="0.1")).expected[0].plus_minus)
+
+
+def test_the_promise_of_each_cap_is_its_formula(visitor: Callable[[str], httpx.Client]) -> None:
+    page = visitor("ben").get("/datasets/wards").text
+    shown = {
+        cap: float(sure)
+        for cap, sure in re.findall(r"ε = (\d+): from 50/50 about one person to at most ([\d.]+) %", page)
+    }
+    assert set(shown) == {"1", "2"}
+    for epsilon, sure in shown.items():
+        exact = 100 / (1 + math.exp(-int(epsilon)))
+        assert exact <= sure < exact + 0.1
+
+
+@pytest.mark.parametrize("who", ["ben", "eve"])
+def test_those_with_group_caps_see_them_too(visitor: Callable[[str], httpx.Client], who: str) -> None:
+    client = visitor(who)
+    assert "Group guests" in client.get("/").text
+    for path in ("/", "/ask", "/datasets/health", "/releases", "/explain"):
+        assert client.get(path).status_code == 200
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_text_stands_out_from_its_ground_in_light_and_dark() -> None:
+    """The contrast of the accessibility guidelines (WCAG 2, level AA): 4.5 to 1."""
+    style = (HERE / "static" / "style.css").read_text()
+    schemes = [
+        dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6});", block))
+        for block in re.findall(r"\{([^{}]*--paper:[^{}]*)\}", style)
+    ]
+    assert len(schemes) == 3
+    assert schemes[1] == schemes[2]
+    pairs = [
+        ("ink", "paper"), ("ink", "card"), ("soft", "paper"), ("soft", "card"), ("soft", "faint"), ("accent", "card"),
+        ("accent", "accent-soft"), ("accent-ink", "accent"), ("warm", "warm-soft"), ("bad", "bad-soft"),
+        ("bad", "card"), ("good", "good-soft"), ("ink", "good-soft"), ("ink", "bad-soft"), ("ink", "warm-soft"),
+        ("soft", "bad-soft"),
+    ]  # fmt: skip
+    for scheme in schemes:
+        for text, ground in pairs:
+            low, high = sorted((_luminance(scheme[text]), _luminance(scheme[ground])))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, (text, ground)

@@ -166,13 +166,16 @@ def _page(
                 "reach": significant(reach),
             }
     key = visit.form.get("key", "")
-    return visit.render(
+    page = visit.render(
         "ask.html", status=status_of(problem) if problem else 200, form=form, problem=problem, estimate=found,
         key=key if 16 <= len(key) <= 100 else secrets.token_urlsafe(24),
         steps=[step(each, found, delta, concerned) for each in prices], step=prices.index(price),
         belief=said.belief, odds=said.odds, tables=datasets.schemas(visit), examples=datasets.examples(visit),
         unit=datasets.unit(visit), **filled,
     )  # fmt: skip
+    # kept by this browser until somebody signs out: else the way back to an estimate, which was a POST, is barred
+    page.headers["Cache-Control"] = "private, no-cache"
+    return page
 
 
 def _price(text: str) -> Fraction:

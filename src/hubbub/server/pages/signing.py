@@ -39,6 +39,7 @@ def sign_out(visit: Visit) -> Response:
     """End the session."""
     visit.sessions.end(visit.cookie)
     response = visit.go("/sign-in")
+    response.headers["Clear-Site-Data"] = '"cache"'  # whoever comes to this screen next cannot go back to it
     response.delete_cookie(
         visit.sessions.cookie, path="/", httponly=True, samesite="strict", secure=visit.sessions.secure
     )
