@@ -34,21 +34,21 @@ class Turn:
 
     def charge(self, call: Charging, found: Mapping[tuple[str, str], Found]) -> None:
         """Replay, refuse or charge: what is not there yet is charged whole, or not at all."""
-        known = {key: each for key in call.keys if (each := self._known(key, found)) is not None}
+        new: list[Asked] = []
+        known: dict[tuple[str, str], Charge] = {}
         for asked in call.asked:
-            if asked.key in known and known[asked.key].entry.request != asked.digest:
+            fresh = self._fresh.get(asked.key)
+            before = found.get(asked.key) if fresh is None else Found(fresh, None)
+            if before is None:
+                new.append(asked)
+            elif before.entry.request == asked.digest:
+                known[asked.key] = Charge(before.entry, before.release, replayed=True)
+            else:
                 call.error = _reused(asked.request)
                 return
-        if len(known) < len(call.asked) and not self._spend(call, [a for a in call.asked if a.key not in known]):
+        if new and not self._spend(call, new):
             return
-        call.outcome = [
-            Charge(known[key].entry, known[key].release, replayed=True) if key in known else Charge(self._fresh[key])
-            for key in call.keys
-        ]
-
-    def _known(self, key: tuple[str, str], found: Mapping[tuple[str, str], Found]) -> Found | None:
-        fresh = self._fresh.get(key)
-        return found.get(key) if fresh is None else Found(fresh, None)
+        call.outcome = [known.get(asked.key) or Charge(self._fresh[asked.key]) for asked in call.asked]
 
     def _spend(self, call: Charging, new: Sequence[Asked]) -> bool:
         """Charge all of these, or say why none: no total is touched before every cap of every one has admitted it.

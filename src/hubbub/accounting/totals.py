@@ -21,36 +21,33 @@ class Balance:
     """The total of one cap, summed up only as far as the next decision needs.
 
     Equal charges in a row are counted, and added when the whole total is wanted: a price is exact, so the price of k
-    charges is k times the price of one.
+    charges is k times the price of one. How many of them the cap holds is found with the first; then they are counted.
     """
 
-    __slots__ = ("_count", "_loss", "_total", "label", "sequence")
+    __slots__ = ("_budget", "_count", "_loss", "_room", "_total", "label", "sequence")
 
     def __init__(self, label: str, total: Price, sequence: int = 0) -> None:
         self.label = label
         self.sequence = sequence
         self._total = total
         self._loss = ZERO
+        self._budget: Budget | None = None
         self._count = 0
+        self._room = 0  # as many more of `_loss`, after `_total`, pass `_budget` by their pure loss alone
 
     def admits(self, budget: Budget, loss: Price) -> bool:
         """Say what `filters.admits` says of the whole total."""
-        if loss is not self._loss:
-            self.total()
-            self._loss = loss
-        spent, each, most = self._total.pure, loss.pure, budget.epsilon
-        if spent is None or each is None or loss.delta or self._total.delta:
-            return admits(budget, self.total(), loss)
-        # spent + (count + 1)·each <= most, the first filter, without the cost of new Fractions
-        over, under = spent.denominator, each.denominator
-        sum_ = spent.numerator * under + (self._count + 1) * each.numerator * over
-        return sum_ * most.denominator <= most.numerator * over * under or admits(budget, self.total(), loss)
+        if loss is not self._loss or budget is not self._budget:
+            total = self.total()
+            self._loss, self._budget = loss, budget
+            self._room = _room(budget, total, loss)
+        return self._count < self._room or admits(budget, self.total(), loss)
 
     def add(self, loss: Price, sequence: int) -> None:
         """Add what the entry of that number charged."""
         if loss is not self._loss:
             self.total()
-            self._loss = loss
+            self._loss, self._room = loss, 0
         self._count += 1
         self.sequence = sequence
 
@@ -58,8 +55,16 @@ class Balance:
         """Sum up."""
         if self._count:
             self._total += self._loss if self._count == 1 else self._loss.times(self._count)
+            self._room -= self._count
             self._count = 0
         return self._total
+
+
+def _room(budget: Budget, spent: Price, loss: Price) -> int:
+    """Give the largest k, or 0 where the pure filter does not say, with spent + k·loss ≤ ε."""
+    if spent.pure is None or not loss.pure or spent.delta or loss.delta:
+        return 0
+    return max(0, (budget.epsilon - spent.pure) // loss.pure)
 
 
 class Caps:
