@@ -139,10 +139,12 @@ class _InProcess(httpx.BaseTransport):
 
 
 @contextmanager
-def in_process(folder: Path, **changes: Any) -> Iterator[World]:
-    """Run a service in this process, without a time quantum unless one is given."""
+def in_process(folder: Path, *, ledger: str = "", **changes: Any) -> Iterator[World]:
+    """Run a service in this process, without a time quantum unless one is given; `ledger` is a part of hubbub.yaml."""
     if not (folder / "hubbub.yaml").exists():
         lay_out(folder)
+        with (folder / "hubbub.yaml").open("a") as file:
+            file.write(ledger)
     service, tokens = opened(folder, **changes)
     with ExitStack() as stack:
         stack.callback(service.close)

@@ -14,11 +14,12 @@ from hubbub.accounting.filters import Budget
 from hubbub.config import Config, load
 from hubbub.config.promise import caps, concerns, neighbours, protected, reach
 from hubbub.core import numbers
-from hubbub.curator.opening import folder_of
+from hubbub.curator.opening import folder_of, is_postgres
 from hubbub.errors import ConfigError, ParameterError
 from hubbub.server import editing
 from hubbub.server import settings as settings_
 from hubbub.server.accounts import Accounts, Principal, Provider
+from hubbub.server.board import Board
 from hubbub.server.current import Current
 from hubbub.server.editing import Draft
 from hubbub.server.limits import Limit
@@ -51,6 +52,7 @@ class Governing:
         self.attempts_limit = Limit(_ATTEMPTS)
         self.metrics = Metrics()
         self.work = Work(workers=settings.workers, queue=settings.queue, quantum=settings.quantum)
+        self.board = Board(self.state, self.accounts.clock) if is_postgres(self.current.config) else None
         self._verifying = threading.Lock()
         self._closing = threading.Lock()
         self._closed = False

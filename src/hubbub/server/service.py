@@ -4,10 +4,13 @@ Each method takes the principal first and is let through by the table in `roles`
 nothing below them.
 """
 
+import asyncio
 from dataclasses import asdict
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any
+
+from starlette.concurrency import run_in_threadpool
 
 from hubbub.accounting.inspection import history
 from hubbub.accounting.store import Filter
@@ -124,6 +127,8 @@ class Service(Governing):
     def job(self, principal: Principal, number: str) -> tuple[str, Release | None, HubbubError | None]:
         """Say what became of a question in line: its state, and the release or the error once it has ended."""
         job = self._job(principal, number)
+        if job is None:
+            return self._elsewhere(principal, number)
         state = job.visible(clock())
         release = job.future.result() if state == "done" else None
         return state, release, job.problem() if state == "failed" else None
@@ -131,20 +136,44 @@ class Service(Governing):
     @allowed
     async def wait(self, principal: Principal, number: str, seconds: float) -> None:
         """Wait until a question in line has ended, or so long."""
-        await self.work.wait(self._job(principal, number), seconds)
+        job, until = self._job(principal, number), clock() + seconds
+        if job is not None:
+            await self.work.wait(job, seconds)
+            return
+        while (await run_in_threadpool(self._elsewhere, principal, number))[0] in ("queued", "running"):
+            if clock() >= until:
+                return
+            await asyncio.sleep(0.25)
 
     @allowed
     def cancel(self, principal: Principal, number: str) -> str:
         """Cancel a question in line; if its charge was made, that stands."""
         job = self._job(principal, number)
+        if job is None:
+            if self.board is not None and self._elsewhere(principal, number)[0] in ("queued", "running"):
+                self.board.cancel(principal.name, number)
+            return self._elsewhere(principal, number)[0]
         self.work.cancel(job)
         return job.visible(clock())
 
-    def _job(self, principal: Principal, number: str) -> Job:
+    def _job(self, principal: Principal, number: str) -> Job | None:
+        """Find a job of this server; None where it may be another's, if there are others."""
         job = self.work.find(number)
-        if job is None or job.owner != principal.name:
-            raise missing("such job, or no longer")
-        return job
+        if job is not None and job.owner == principal.name:
+            return job
+        if job is not None or self.board is None:
+            raise _no_job()
+        return None
+
+    def _elsewhere(self, principal: Principal, number: str) -> tuple[str, Release | None, HubbubError | None]:
+        found = None if self.board is None else self.board.find(principal.name, number)
+        if found is None:
+            raise _no_job()
+        state, key, error = found
+        if state != "done" or key is None:
+            return state, None, error
+        with self.current.using() as curator:
+            return state, curator.recall(principal.name, key), None
 
     def _begin(
         self, principal: Principal, question: Question, key: str | None, header: str | None, arrived: float, *,
@@ -162,7 +191,10 @@ class Service(Governing):
                 self.current.reload()  # another process changed the policy: its file is ours too
             raise AssertionError("unreachable")
 
-        return self.work.begin(principal.name, run, arrived=arrived, keep=keep)
+        job = self.work.begin(principal.name, run, arrived=arrived, keep=keep)
+        if keep and self.board is not None:
+            self.board.begin(job)
+        return job
 
     def _answer(
         self, curator: Curator, analyst: str, question: Question, key: str | None, header: str | None, job: Job
@@ -185,6 +217,7 @@ class Service(Governing):
         earlier = self.state.retries.find(analyst, header)
         if earlier is not None:
             _same(earlier[0], digest)
+            job.ledger_key = earlier[1]
             release = curator.recall(analyst, earlier[1])
             if release is not None:
                 return release
@@ -194,6 +227,7 @@ class Service(Governing):
                 raise cancelled()
             kept, known = self.state.retries.claim(analyst, header, digest, name)
             _same(kept, digest)
+            job.ledger_key = known
             return known
 
         return curator.query(analyst, question, key=key, claim=claim)
@@ -265,6 +299,8 @@ class Service(Governing):
             if not self._closed:
                 self._closed = True
                 self.work.close(patience=PATIENCE)
+                if self.board is not None:
+                    self.board.close()
                 self.current.close()
                 self.state.close()
 
@@ -285,6 +321,13 @@ def _same(kept: str, digest: str) -> None:
             "HB124", "this Idempotency-Key was used for another request. Nothing was charged.",
             "Take a new key for a new request; keep the old one to get the old answer again.",
         )  # fmt: skip
+
+
+def _no_job() -> ParameterError:
+    return ParameterError(
+        "HB164", "there is no such job, or no longer.",
+        "Send the same request with the same Idempotency-Key: it is charged once, and its answer is kept.",
+    )  # fmt: skip
 
 
 def _own(principal: Principal) -> str | None:

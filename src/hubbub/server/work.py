@@ -51,6 +51,7 @@ class Job:
     thread: int | None = None
     stop: Callable[[int], None] | None = None
     cancelled: bool = False
+    ledger_key: str | None = None
 
     def visible(self, now: float) -> State:
         """Say what may be said of it now."""

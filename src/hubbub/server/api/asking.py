@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from hubbub.server.api import forms
@@ -83,7 +84,9 @@ async def query(
     """Ask, for a price. The charge is made before the data is touched, and is never given back."""
     question, arrived = body.question(), request.state.arrived
     if prefer is not None and "respond-async" in [word.strip().lower() for word in prefer.split(",")]:
-        number = service.enqueue(principal, question, key=body.key, header=header, arrived=arrived)
+        number = await run_in_threadpool(
+            service.enqueue, principal, question, key=body.key, header=header, arrived=arrived
+        )
         place = f"/api/v1/jobs/{number}"
         return Padded({"id": number, "state": "queued"}, status_code=202, headers={"Location": place})
     release = await service.ask(principal, question, key=body.key, header=header, arrived=arrived)
@@ -97,7 +100,7 @@ async def job(
 ) -> Response:  # fmt: skip
     """Say what became of a question in line; its answer or its problem, once it has ended."""
     await service.wait(principal, number, _seconds(prefer))
-    state, release, error = service.job(principal, number)
+    state, release, error = await run_in_threadpool(service.job, principal, number)
     found: dict[str, Any] = {"id": number, "state": state}
     if release is not None:
         return released(release.form(), **found)
