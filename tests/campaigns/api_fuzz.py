@@ -98,10 +98,10 @@ class World:
 
     def send(self, case: AnyCase, who: str | None) -> Response:
         """Send a case as somebody, without a network."""
-        headers = {} if who is None else {"Authorization": f"Bearer {self.tokens[who]}"}
-        terms = case.as_transport_kwargs(base_url="http://testserver", headers=headers)
-        if who is None:
-            terms["headers"].pop("Authorization", None)
+        terms = case.as_transport_kwargs(base_url="http://testserver")
+        terms["headers"].pop("Authorization", None)
+        if who is not None:
+            terms["headers"]["Authorization"] = f"Bearer {self.tokens[who]}"
         request = requests.Request(**{key: value for key, value in terms.items() if key in _TERMS}).prepare()
         begun = time.perf_counter()
         status, sent, body = self.loop.run_until_complete(self._call(request))
