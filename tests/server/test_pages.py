@@ -221,6 +221,22 @@ def test_the_same_form_is_charged_once_and_another_question_anew(
     assert app.spent() == {"health": "1"}
 
 
+def test_the_same_form_gives_the_old_answer_after_the_data_changed(
+    app: Any, visitor: Callable[[str], httpx.Client]
+) -> None:
+    """Here the same question alone would be a new one: it is the form's key that makes it the same request."""
+    client = visitor("ana")
+    page = client.get("/ask")
+    before = spend(client, page=page)
+    data = app.folder / "health.csv"
+    lines = data.read_text().splitlines()
+    data.write_text("\n".join([*lines, lines[-1]]) + "\n")
+    assert spend(client, page=page).url == before.url
+    assert app.spent() == {"health": "1/2"}
+    assert spend(client).url != before.url
+    assert app.spent() == {"health": "1"}
+
+
 def test_refining_draws_and_charges_once_and_shows_a_narrower_interval(
     app: Any, visitor: Callable[[str], httpx.Client]
 ) -> None:
