@@ -2,7 +2,8 @@
 
 A process serves charges and releases. It is killed by SIGKILL at random times, at every step that the ledger names,
 and just before each kind of system call on its files; the next one goes on where it stopped, trying again what had not
-been acknowledged. On PostgreSQL the server is crashed as well. After each kill: no acknowledged charge or release is
+been acknowledged. On PostgreSQL the server is crashed as well. And calls are made to fail, as on a disk that is full or
+broken: from then on the process must serve nothing. After each of these: no acknowledged charge or release is
 lost, no key is charged twice or answered in two ways, nothing is released without a charge, totals are exact, the
 ledger verifies and is ready again in under 5 seconds.
 
@@ -45,7 +46,13 @@ CALLS: tuple[tuple[str, str, int], ...] = (
     ("fsync", ".anchor", 2), ("fdatasync", ".anchor", 1),
 )  # fmt: skip
 
-#: The same between a process and a PostgreSQL server: before a message leaves, and before an answer is read.
+#: Calls that fail instead, once: whoever shrugs that off would promise what the disk may not have.
+FAULTS: tuple[tuple[str, str, str, int], ...] = (
+    ("fdatasync", ".sqlite-wal", "EIO", 12), ("pwrite64", ".sqlite-wal", "ENOSPC", 40),
+    ("fdatasync", ".anchor", "EIO", 1), ("pwrite64", ".anchor", "ENOSPC", 12),
+)  # fmt: skip
+
+#: Kills between a process and a PostgreSQL server: before a message leaves, and before an answer is read.
 MESSAGES = (("sendto", 40), ("recvfrom", 30))
 
 
@@ -89,6 +96,7 @@ class Episode:
     serving: int = 0
     life: float = LIFE
     next_key: int = 0
+    stopped: bool = False  # whether the last victim said so
 
     def victim(self, keys: int, *, step: str = "", count: int = 0) -> Victim:
         """Start one that serves so many keys: first all that have no answer yet, then new ones."""
@@ -103,6 +111,7 @@ class Episode:
         """See it end. Mostly look at the ledger at once; at times the next victim meets it as it was left."""
         said = victim.finish(within=within, kill=kill)
         self.promises.hear(said)
+        self.stopped = any(line.startswith("stopped") for line in said)
         self.deaths += victim.killed
         served = any(line.startswith("charged") for line in said)
         self.serving += victim.killed and served
@@ -201,6 +210,28 @@ class Campaign:
         victim.go()
         return episode.bury(victim, within=60, kill=False)
 
+    def faults(self, report: Report, wanted: int) -> dict[str, int]:
+        """Make calls fail, so many times each; give how often it came to that."""
+        reached: dict[str, int] = {}
+        for call, ending, error, most in report.progress(FAULTS, "failing calls"):
+            name = f"{error} of {call} of {ending}"
+            reached[name] = 0
+            for _ in range(wanted * 4):
+                episode = self.episode(postgres=False)
+                for _ in range(2):  # on a new ledger, and on one that was left after a fault
+                    victim = episode.victim(KEYS)
+                    path = episode.place.folder / f"ledger{ending}"
+                    victim.fail(call, error, when=episode.chance.randint(1, most), path=path)
+                    victim.go()
+                    episode.bury(victim, within=60, kill=False, may_stop=True)
+                    reached[name] += victim.failed
+                    if victim.failed and not episode.stopped:
+                        episode.promises.broken.append(f"went on after {name}")
+                self.end(episode)
+                if reached[name] >= wanted:
+                    break
+        return reached
+
     def server_crashes(self, report: Report, wanted: int) -> None:
         """Crash the server instead of the process: that one waits for the restart and goes on, or stops for good."""
         episode = self.episode(postgres=True)
@@ -224,16 +255,19 @@ def body(report: Report) -> None:
         wanted = report.scale(ci=1, full=100)
         reached = campaign.points(report, wanted, postgres=False)
         reached |= {f"{name} (PostgreSQL)": n for name, n in campaign.points(report, wanted, postgres=True).items()}
+        faults = campaign.faults(report, wanted)
         crashes = report.scale(ci=2, full=100)
         campaign.server_crashes(report, crashes)
     report.figure("server_crashes", crashes)
     report.figure("named_points", len(reached))
+    report.figure("failing_calls", dict(faults))
     report.figure("kills", campaign.deaths)
     report.figure("kills_of_one_that_had_served", campaign.serving)
     report.figure("ledgers", campaign.ledgers)
     for text in campaign.broken[:20]:
         report.say(text)
     report.target("kills_at_the_least_reached_point", min(reached.values()), at_least=wanted)
+    report.target("failures_of_the_least_reached_call", min(faults.values()), at_least=wanted)
     report.target("broken_promises", len(campaign.broken), at_most=0)
     report.target("slowest_restart_seconds", round(campaign.slowest, 3), at_most=READY)
 

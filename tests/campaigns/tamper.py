@@ -18,6 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import Literal
 
+import psycopg
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.service import Place, request, totals
@@ -151,7 +152,10 @@ class Databases:
         change = chance.choice(ROW_EDITS)
         rows = read(place)
         change(rows, chance)
-        write(place, rows)
+        try:
+            write(place, rows)
+        except psycopg.errors.UniqueViolation:
+            return self.edit(chance)  # the database does not let that one pass: take another
         return place, f"{change.__name__} (PostgreSQL)"
 
 

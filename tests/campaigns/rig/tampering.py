@@ -150,6 +150,17 @@ def rewrite_history(rows: Rows, chance: random.Random) -> None:
         last = rows.entries[number].hash
 
 
+def rehash_an_entry(rows: Rows, chance: random.Random) -> None:
+    """Change what was asked in one charge, and give it the hash that belongs to it: right in itself, off the chain."""
+    place = chance.choice([place for place, entry in enumerate(rows.entries) if entry.kind == "charge"])
+    old = rows.entries[place]
+    query = old.query + " AND age < 90"
+    fields = old._replace(query=query, request=request_hash(old.dataset, old.facts, query))._asdict()
+    for name in ("previous", "hash", "sequence", "kind", "time"):
+        del fields[name]
+    rows.entries[place] = append(old.previous, old.sequence, old.kind, old.time, **fields)
+
+
 def change_a_total(rows: Rows, chance: random.Random) -> None:
     """Give some budget back."""
     place = chance.randrange(len(rows.totals))
@@ -208,7 +219,8 @@ def swap_keys(rows: Rows, chance: random.Random) -> None:
 
 
 ROW_EDITS: tuple[Callable[[Rows, random.Random], None], ...] = (
-    change_a_field, change_a_field, delete_an_entry, swap_entries, cut_the_end, rewrite_history, change_a_total,
+    change_a_field, change_a_field, delete_an_entry, swap_entries, cut_the_end, rewrite_history, rehash_an_entry,
+    change_a_total,
     delete_a_total, change_a_release, delete_a_release, swap_releases, invent_a_release, delete_a_key, swap_keys,
 )  # fmt: skip
 

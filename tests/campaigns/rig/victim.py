@@ -1,4 +1,4 @@
-"""A process that serves until it is killed: at a random time, or exactly before a given system call.
+"""A process that serves until it is killed, at a random time or exactly before a given system call, or until one fails.
 
 Victims are forked from a server process without threads that has everything imported, so that ten thousand of them are
 cheap. A kill before a call is done by strace: the call has begun and has had no effect.
@@ -53,13 +53,21 @@ class Victim:
         lines.close()
         self._strace: subprocess.Popen[bytes] | None = None
         self.killed = False
+        self.failed = False
 
     def kill_before(self, call: str, *, when: int, path: Path | None = None) -> None:
         """Arrange its death just before the n-th such call (on that file)."""
+        self._inject(call, "signal=KILL", when, path)
+
+    def fail(self, call: str, error: str, *, when: int, path: Path) -> None:
+        """Arrange that the n-th such call on that file fails; `failed` says afterwards whether it came to that."""
+        self._inject(call, f"error={error}", when, path)
+
+    def _inject(self, call: str, what: str, when: int, path: Path | None) -> None:
         where = [] if path is None else ["-P", str(path)]
         self._strace = subprocess.Popen(
             ["strace", "-f", "-p", str(self._process.pid), *where, "-e", "signal=none", "-e", f"trace={call}",
-             "-e", f"inject={call}:signal=KILL:when={when}"],
+             "-e", f"inject={call}:{what}:when={when}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
         if self._strace.stderr is None or b"attached" not in self._strace.stderr.readline():
@@ -86,7 +94,7 @@ class Victim:
                 raise TimeoutError(f"a victim did not finish in {within} s; it said {bytes(heard[-300:])!r}")
         self._process.join()
         if self._strace is not None:
-            self._strace.communicate()
+            self.failed = b"(INJECTED)" in self._strace.communicate()[1]
         self._lines.close()
         self._gate.close()
         self.killed = self._process.exitcode == -signal.SIGKILL
