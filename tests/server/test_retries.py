@@ -1,6 +1,7 @@
 """One request, however often it is sent: one charge, one release."""
 
 import sqlite3
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -84,18 +85,18 @@ def test_a_spend_without_a_usable_key_is_refused(app: Any, keys: list[str]) -> N
 
 def test_the_claim_is_durable_before_the_charge(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = app.service.current.curator.ledger
-    charge, seen = ledger.charge, []
+    charge, seen = ledger.charge_all, []
 
-    def watched(request: Request) -> Charge:
+    def watched(requests: Sequence[Request]) -> list[Charge]:
         # another connection sees what is committed, and nothing else
         with sqlite3.connect(app.folder / "hubbub-ledger" / "server.db") as other:
             seen.extend(other.execute("SELECT analyst, header, ledger_key FROM retries").fetchall())
         other.close()
-        assert seen[-1] == ("ana", "one", request.key)
-        found: Charge = charge(request)
+        assert seen[-1] == ("ana", "one", requests[0].key)
+        found: list[Charge] = charge(requests)
         return found
 
-    monkeypatch.setattr(ledger, "charge", watched)
+    monkeypatch.setattr(ledger, "charge_all", watched)
     assert app.ask(header="one").status_code == 200
     assert len(seen) == 1
 
@@ -103,13 +104,14 @@ def test_the_claim_is_durable_before_the_charge(app: Any, monkeypatch: pytest.Mo
 def test_a_stop_between_claim_and_charge_costs_nothing(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = app.service.current.curator.ledger
 
-    def stopped(_: Request) -> Charge:
-        raise LedgerError("HB303", "the ledger is busy.", "Try again.")
+    def stopped(_: Sequence[Request]) -> list[Charge]:
+        raise LedgerError("HB303", "the ledger /srv/ledger.db is busy.", "Try again.")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger, "charge", stopped)
+        patch.setattr(ledger, "charge_all", stopped)
         answer = app.ask(header="one")
         assert (answer.status_code, answer.json()["code"]) == (503, "HB303")
+        assert "/srv/ledger.db" not in answer.text  # where things are is the operator's alone
     assert app.spent() == {"health": "0"}
     assert app.ask(header="one").status_code == 200
     assert app.spent() == {"health": "1/10"}

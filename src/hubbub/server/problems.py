@@ -5,13 +5,16 @@ number, by which the operator finds it in the log.
 """
 
 import json
+import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
 from starlette.responses import Response
 
-from hubbub.errors import AccessError, HubbubError, ParameterError, QueryError
+from hubbub.errors import AccessError, HubbubError, LedgerError, ParameterError, QueryError
+
+_log = logging.getLogger("hubbub.server")
 
 #: JSON leaves in steps of so many bytes, so that its length says little.
 STEP = 1024
@@ -30,6 +33,12 @@ _CODES: Mapping[str, int] = {
     "HB170": 422, "HB426": 412, "HB428": 409, "HB705": 403, "HB999": 500,
 }  # fmt: skip
 _TENS: Mapping[str, int] = {"HB70": 401, "HB72": 429}
+#: Errors of the service itself: they say nothing of where things are.
+_FRANK = frozenset({"HB319", "HB320", "HB324"})
+_LATER = (
+    "Send the same request with the same Idempotency-Key in a minute: it is charged once. If it goes on, tell the "
+    "operator the number of the request."
+)
 _TITLES: Mapping[int, str] = {409: "Budget or state does not allow it", 424: "The query could not be completed"}
 
 
@@ -41,6 +50,9 @@ def status_of(error: HubbubError) -> int:
 def problem(error: HubbubError, request_id: str) -> dict[str, Any]:
     """Give the body of a problem."""
     status = status_of(error)
+    if status == 503 and error.code not in _FRANK:  # it names files and machines, which are the operator's alone
+        _log.warning("ledger", extra={"fields": {"request": request_id, "code": error.code, "says": error.message}})
+        error = LedgerError(error.code, "the ledger cannot be used now.", _LATER)
     return {
         "type": f"urn:hubbub:{error.code}",
         "title": _TITLES.get(status) or HTTPStatus(status).phrase,

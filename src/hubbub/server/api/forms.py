@@ -25,7 +25,7 @@ class Given(BaseModel):
 class Ask(Given):
     """A question, with what it may cost (`epsilon`) or how exact its answer shall be (`within`)."""
 
-    sql: str = Field(max_length=1_000_000, examples=[_SQL])
+    sql: str = Field(max_length=100_000, examples=[_SQL])
     epsilon: Number | None = Field(None, description="What to spend.", examples=["0.1"])
     within: Number | None = Field(None, description='The ± wanted instead, such as 50 or "5%".', examples=[None])
     delta: Number | None = Field(None, description="The δ that may be used; 0 insists on none.", examples=[None])
