@@ -22,6 +22,7 @@ from typing import Any
 _context = multiprocessing.get_context("forkserver")
 
 READY = 60.0  # seconds after which a server that does not answer is given up
+IDLE = 2.0  # seconds after which a connection is not used again: the server closes idle ones after five
 
 
 def free_port() -> int:
@@ -117,11 +118,14 @@ class Caller:
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=patience)
+        self._used = time.monotonic()
 
     def ask(self, method: str, path: str, body: object = None, **headers: str) -> Reply:
         """Send one request; raises OSError or HTTPException where the server goes away meanwhile."""
         sent = None if body is None else json.dumps(body).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
+        if time.monotonic() - self._used > IDLE:
+            self._connection.close()
         try:
             self._connection.request(method, path, sent, self._headers | named)
             response = self._connection.getresponse()
@@ -129,6 +133,8 @@ class Caller:
         except BaseException:
             self._connection.close()
             raise
+        finally:
+            self._used = time.monotonic()
 
     def query(self, body: object, key: str) -> Reply:
         """Ask for an answer under an idempotency key."""
