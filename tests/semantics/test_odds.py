@@ -33,7 +33,7 @@ def e_to(epsilon: Fraction) -> "mpmath.mpf":
 
 def shown(text: str) -> list[Fraction]:
     """The percentages and factors in a sentence, as a reader takes them."""
-    return [Fraction(found.replace(",", "")) for found in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
+    return [Fraction(found.replace(",", "")) for found in re.findall(r"\d[\d,]*(?:\.\d+)?(?:e-\d+)?", text)]
 
 
 @pytest.mark.row(9)
@@ -167,10 +167,18 @@ def test_every_sentence_says_its_formula(epsilon: Fraction, delta: Fraction, pri
     at_least(belief, 100 * p * e / (p * e + 1 - p), tenth)
     assert ("but for a chance of 1e-07." in found.belief) is bool(delta)
     assert found.belief.startswith("Somebody who is 50/50" if prior == Fraction(1, 2) else "Somebody who is 1 % sure")
-    at_least(found.odds, e, max(Fraction(1), true(e) / 100))
+    at_least(found.odds.partition(", but for")[0], e, max(Fraction(1), true(e) / 100))
     at_least(found.guesses.partition(" are right")[0], 100 * (e + d) / (e + 1), Fraction(1))
     at_least(found.test, 100 * min(1, e / 20 + d, 1 - (mpmath.mpf(19) / 20 - d) / e), tenth)
-    at_least(found.family.partition(", as if")[0], e**4, max(Fraction(1), true(e**4) / 100))
+    assert ("but for a chance of" in found.odds) is ("but for a chance of" in found.family) is bool(delta)
+    if delta and 4 * epsilon < 40:
+        together = min(1, d * (e**4 - 1) / (e - 1))
+        at_least(
+            found.family.partition(", but for")[2].partition(", as if")[0],
+            together,
+            max(Fraction(1, 10**9), true(together) / 100),
+        )
+    at_least(re.split(", but for|, as if", found.family)[0], e**4, max(Fraction(1), true(e**4) / 100))
     assert found.family.endswith(f"as if ε were {float(4 * epsilon):g}.")
     assert found.sentences == (found.belief, found.odds, found.guesses, found.test, found.family)
 
@@ -194,3 +202,7 @@ def test_huge_epsilons_are_answered_at_once() -> None:
     assert isinstance(found, Meaning)
     assert "gets to at most almost 100 % sure" in found.belief
     assert found.of_a_hundred == 100
+    # nothing is promised there, so no prior is too small to become sure
+    assert odds.posterior(Fraction(1, 10**30), epsilon=Fraction(41)) == (NONE, Fraction(1))
+    assert odds.posterior(Fraction(0), epsilon=Fraction(41)) == (NONE, NONE)
+    assert odds.power(epsilon=Fraction(41), delta=NONE) == odds.guess(epsilon=Fraction(41), delta=NONE) == 1

@@ -5,6 +5,7 @@ learn, whatever else they know: probabilities that are "at most" are rounded up,
 """
 
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 
 from hubbub.core import numbers
@@ -14,16 +15,17 @@ from hubbub.errors import ParameterError
 EVEN = Fraction(1, 2)
 #: The usual level of a test: so many innocents are accused.
 LEVEL = Fraction(1, 20)
-#: Beyond this ε every figure below is as good as 1, and nobody needs its digits.
+#: Beyond this ε nothing is promised any more: every bound below is the trivial one.
 LARGE = 40
 #: The ε that papers use (Dwork 2011): .01, .1, ln 2 and ln 3, the latter two cut to what can be added up exactly.
 PRESETS = tuple(map(Fraction, ("0.01", "0.1", "0.693", "1.098")))
 
 _ONE = Fraction(1)
+_THREE = Context(prec=3, rounding=ROUND_CEILING)
 
 
 def factor(epsilon: Fraction) -> Fraction:
-    """Give e^ε, rounded up: by how much odds can move at most (beyond ε = 40, as if it were 40)."""
+    """Give e^ε, rounded up: by how much odds can move at most (beyond ε = 40, as if it were 40: 10¹⁷ times)."""
     return exp(min(epsilon, Fraction(LARGE)))[1]
 
 
@@ -41,6 +43,8 @@ def posterior(prior: Fraction, *, epsilon: Fraction) -> tuple[Fraction, Fraction
     """
     if not 0 <= prior <= 1:
         raise ParameterError("HB103", "the prior is not between 0 and 1.", "Give a probability such as 0.5.")
+    if epsilon > LARGE:
+        return (prior, prior) if prior in (0, 1) else (Fraction(0), _ONE)
     e = factor(epsilon)
     return prior / (prior + (1 - prior) * e), prior * e / (prior * e + 1 - prior)
 
@@ -54,7 +58,7 @@ def guess(*, epsilon: Fraction, delta: Fraction) -> Fraction:
     Tested   tests/semantics/test_odds.py::test_the_best_guess_and_the_best_test_are_attained
     """
     e = factor(epsilon)
-    return min(_ONE, (e + delta) / (e + 1))
+    return _ONE if epsilon > LARGE else min(_ONE, (e + delta) / (e + 1))
 
 
 def power(*, epsilon: Fraction, delta: Fraction, level: Fraction = LEVEL) -> Fraction:
@@ -67,6 +71,8 @@ def power(*, epsilon: Fraction, delta: Fraction, level: Fraction = LEVEL) -> Fra
     Tested   tests/semantics/test_odds.py::test_the_best_guess_and_the_best_test_are_attained
              tests/semantics/test_odds.py::test_the_trade_off_of_type_one_and_type_two_errors
     """
+    if epsilon > LARGE:
+        return _ONE
     e = factor(epsilon)
     return min(_ONE, e * level + delta, 1 - (1 - delta - level) / e)
 
@@ -94,6 +100,7 @@ def semantic(*, epsilon: Fraction, delta: Fraction, people: int) -> tuple[Fracti
     if not delta < epsilon * epsilon / people:
         return None
     root = sqrt(people * delta)[1]
+    # a statistical difference is at most 1 anyhow: what is far beyond that needs no digits
     return exp(min(3 * epsilon, Fraction(LARGE)))[1] - 1 + 2 * root, min(_ONE, 4 * root)
 
 
@@ -129,14 +136,29 @@ def percent(probability: Fraction) -> str:
     return f"{tenths / 10:g} %" if tenths < 1000 else "almost 100 %"
 
 
+def but_for(delta: Fraction) -> str:
+    """Say what a δ takes back of a promise; three digits, rounded up.
+
+    >>> but_for(Fraction(0)), but_for(Fraction(1, 10**7)), but_for(Fraction(1, 3))
+    ('', ', but for a chance of 1e-07', ', but for a chance of 0.334')
+    """
+    if not delta:
+        return ""
+    shown = _THREE.divide(Decimal(delta.numerator), Decimal(delta.denominator))
+    return f", but for a chance of {float(shown):g}"
+
+
+def _by(epsilon: Fraction) -> str:
+    most = factor(epsilon)
+    return "by more than 1,000,000 times" if most > 10**6 else f"by a factor of at most {times(most)}"
+
+
 def times(number: Fraction) -> str:
     """Show a factor that must not look smaller than it is: three digits, rounded up.
 
-    >>> times(Fraction(110517, 100000)), times(Fraction(2)), times(Fraction(40343, 100)), times(Fraction(10**7))
-    ('1.11', '2', '404', 'more than 1,000,000')
+    >>> times(Fraction(110517, 100000)), times(Fraction(2)), times(Fraction(40343, 100))
+    ('1.11', '2', '404')
     """
-    if number > 10**6:
-        return "more than 1,000,000"
     whole = len(str(int(number)))
     places = max(0, 3 - whole)
     # beyond three digits whole numbers are shown as they are: nobody is helped by 1,000 for 1,001
@@ -161,16 +183,14 @@ class Meaning:
     @property
     def odds(self) -> str:
         """By how much the odds can move."""
-        return f"The odds on anything about one person move by a factor of at most {times(factor(self.epsilon))}."
+        return f"The odds on anything about one person can move {_by(self.epsilon)}{but_for(self.delta)}."
 
     @property
     def belief(self) -> str:
         """What a belief can become."""
         who = "50/50" if self.prior == EVEN else f"{percent(self.prior)} sure"
         text = f"Somebody who is {who} about one person, whatever else they know, gets to at most"
-        return f"{text} {percent(self.high)} sure" + (
-            f", but for a chance of {numbers.brief(self.delta)}." if self.delta else "."
-        )
+        return f"{text} {percent(self.high)} sure{but_for(self.delta)}."
 
     @property
     def guesses(self) -> str:
@@ -192,11 +212,9 @@ class Meaning:
     @property
     def family(self) -> str:
         """What holds for several people together."""
-        size, epsilon, _ = self.families[-1]
-        return (
-            f"Of a family of {size} the odds move by a factor of at most {times(factor(epsilon))},"
-            f" as if ε were {numbers.brief(epsilon)}."
-        )
+        size, epsilon, delta = self.families[-1]
+        moved = f"Of a family of {size} the odds can move {_by(epsilon)}{but_for(delta)}"
+        return f"{moved}, as if ε were {numbers.brief(epsilon)}."
 
     @property
     def sentences(self) -> tuple[str, ...]:
