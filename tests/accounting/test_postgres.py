@@ -256,6 +256,22 @@ def test_two_servers_never_grant_more_than_there_is(desk: "PostgresDesk") -> Non
     assert ledgers[0].verify().sound
 
 
+@pytest.mark.parametrize("step", ["begun", "entries", "totals", "committing"])
+def test_a_ledger_that_is_interrupted_in_the_middle_gives_its_lock_back(desk: "PostgresDesk", step: str) -> None:
+    armed: list[str] = []
+
+    def interrupt(name: str) -> None:
+        if name in armed:
+            raise RuntimeError("interrupted")
+
+    ledger = desk.open(on_step=interrupt)
+    armed.append(step)
+    refused(lambda: desk.spend(ledger), "HB301")
+    with Ledger.open(desk.store(patience=1), policy=desk.policy, anchor=FileAnchor(desk.anchor)) as other:
+        desk.spend(other)
+        assert (other.verify().sound, other.verify().charges) == (True, 1)
+
+
 # --- a server that goes away
 
 

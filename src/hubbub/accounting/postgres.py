@@ -202,7 +202,7 @@ class PostgresStore:
     def rollback(self) -> None:
         """End the transaction that `begin` opened, if it is still open."""
         with suppress(Error):  # a broken connection has rolled back by itself
-            self._writer.do(b"ROLLBACK")
+            self._writer.undo()
 
     @contextmanager
     def snapshot(self) -> Iterator["PostgresSnapshot"]:

@@ -74,6 +74,13 @@ class Session:
         with self._watched():
             _check(self._server.exec_(statements))
 
+    def undo(self) -> None:
+        """Roll back; where we were interrupted in the middle of a flight, by hanging up, which gives the locks back."""
+        if self._server.pipeline_status == pq.PipelineStatus.OFF:
+            self.do(b"ROLLBACK")
+        else:
+            self.close()
+
     def ask(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
         """Run a statement; give the rows, each value as the server sends it in binary."""
         self.send(statement, values)
