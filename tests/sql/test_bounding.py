@@ -226,9 +226,17 @@ def test_planted_rows_without_a_bound_are_caught() -> None:
     assert _tells(made, "WHERE n <= 2 ", "WHERE n <= 200 ")
 
 
-def test_planted_groups_without_a_bound_are_caught() -> None:
+@pytest.mark.parametrize(
+    ("bound", "none"),
+    [
+        ('"$bounded") WHERE place <= 1 ', '"$bounded") WHERE place <= 300 '),
+        ("HAVING count(*) > 1", "HAVING count(*) > 300"),
+    ],
+    ids=["sums", "picked rows"],
+)
+def test_planted_groups_without_a_bound_are_caught(bound: str, none: str) -> None:
     made = _plan(UNITS["one row in one group"])
-    assert _tells(made, "HAVING count(*) > 1", "HAVING count(*) > 300")
+    assert _tells(made, bound, none)
 
 
 def test_planted_choice_by_order_of_rows_is_caught() -> None:

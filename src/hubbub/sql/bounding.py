@@ -1,8 +1,8 @@
 """The engine's SQL: bound what each unit contributes, add up integers, give one row a cell.
 
 Each unit keeps at most `groups` cells, and at most `rows` rows in each, both chosen in the order of a salted hash of
-the unit's own data: the choice is a function of that unit's rows alone, in whatever order the engine finds them. Only
-units above a limit are sorted. A row without an owner (NULL) is left out.
+the unit's own data: the choice is a function of that unit's rows alone, in whatever order the engine finds them. Rows
+are added up before anything is sorted: of rows, only those above a limit are. A row without an owner is left out.
 """
 
 from collections.abc import Sequence
@@ -108,41 +108,61 @@ def _saturated(text: str, place: int) -> str:
 
 def _counts_by_unit(relation: Rel, cells: Groups, measures: Sequence[Additive], limits: Limits, hasher: Hasher) -> str:
     """Count rows and units alone: which rows are picked does not matter, only how many, so none has to be."""
-    totals = ", ".join(
-        f"{measure.total(f'v{i}')} AS s{i}" if isinstance(measure, Units) else f"least(count(*), {limits.rows}) AS s{i}"
+    totals = [
+        measure.total(f"v{i}") if isinstance(measure, Units) else f"least(count(*), {limits.rows})"
         for i, measure in enumerate(measures)
-    )
+    ]
     ctes = [
         _base(relation, cells, measures, every=True),
-        f'"$bounded" AS MATERIALIZED (SELECT u, c, {totals} FROM "$base" GROUP BY u, c)',
-        *_cut(cells, limits, hasher, '"$bounded"'),
+        f'"$bounded" AS (SELECT u, c, {_narrowed(totals, measures, limits)} FROM "$base" GROUP BY u, c)',
     ]
-    results = ", ".join(_saturated(f"sum(s{i})", i) for i in range(len(measures)))
-    return f"WITH {', '.join(ctes)} SELECT {cells.shown('c')}, {results} FROM {_uncut(cells, limits)} GROUP BY c"
+    return f"WITH {', '.join(ctes)} {_added(cells, limits, hasher, len(measures))}"
 
 
 def _by_unit(relation: Rel, cells: Groups, measures: Sequence[Additive], limits: Limits, hasher: Hasher) -> str:
     count = range(len(measures))
     values = [f"v{i}" for i in count]
     columns = ", ".join(["u", "c", *values])
-    totals = ", ".join(f"{measure.total(f'v{i}')} AS s{i}" for i, measure in enumerate(measures))
+    kept = ["n" if measure == Rows() else f"s{i}" for i, measure in enumerate(measures)]
+    totals = "".join(f", {measures[i].total(f'v{i}')} AS s{i}" for i in count if kept[i] != "n")
     # a unit counts in a cell by any of its rows there, so its mark is not taken from the rows that were picked
     marks = [i for i in count if isinstance(measures[i], Units)]
-    redone = ", ".join(f"any_value(p.s{i})" if i in marks else f"{measures[i].total(f'q.v{i}')}" for i in count)
+    redone = [f"any_value(p.s{i})" if i in marks else measures[i].total(f"q.v{i}") for i in count]
     marked = ' JOIN "$part" AS p ON q.u = p.u AND q.c = p.c' if marks else ""
-    kept = ", ".join(f"s{i}" for i in count)
-    results = ", ".join(_saturated(f"sum(s{i})", i) for i in count)
     ctes = [
         _base(relation, cells, measures, every=True),
-        f'"$part" AS MATERIALIZED (SELECT u, c, count(*) AS n, {totals} FROM "$base" GROUP BY u, c)',
+        f'"$part" AS MATERIALIZED (SELECT u, c, count(*) AS n{totals} FROM "$base" GROUP BY u, c)',
         f'"$heavy" AS (SELECT u, c FROM "$part" WHERE n > {limits.rows})',
         *_picked(columns, values, hasher),
-        f'"$bounded" AS (SELECT u, c, {kept} FROM "$part" WHERE n <= {limits.rows} UNION ALL '
-        f'SELECT q.u, q.c, {redone} FROM "$order" AS q{marked} '
+        f'"$bounded" AS (SELECT u, c, {_narrowed(kept, measures, limits)} FROM "$part" WHERE n <= {limits.rows} '
+        f'UNION ALL SELECT q.u, q.c, {_narrowed(redone, measures, limits)} FROM "$order" AS q{marked} '
         f"WHERE q.place <= {limits.rows} GROUP BY q.u, q.c)",
-        *_cut(cells, limits, hasher, '"$part"'),
     ]
-    return f"WITH {', '.join(ctes)} SELECT {cells.shown('c')}, {results} FROM {_uncut(cells, limits)} GROUP BY c"
+    return f"WITH {', '.join(ctes)} {_added(cells, limits, hasher, len(measures))}"
+
+
+def _narrowed(totals: Sequence[str], measures: Sequence[Additive], limits: Limits) -> str:
+    """Write what a unit adds to a cell in integers that are just wide enough for it, as it is carried through a sort.
+
+    Tried, not cast: the engine may look at sums of more rows than are allowed before it leaves those out.
+    """
+    widths = [render.narrow(limits.rows * max(-measure.low, measure.high)) for measure in measures]
+    pairs = enumerate(zip(totals, widths, strict=True))
+    return ", ".join(f"TRY_CAST({text} AS {width}) AS s{i}" for i, (text, width) in pairs)
+
+
+def _added(cells: Groups, limits: Limits, hasher: Hasher, count: int) -> str:
+    """Write the sums over what units add to their cells, and to no more cells than they may."""
+    kept = '"$bounded"'
+    if limits.groups < cells.size:
+        # All pairs are ranked: to look for the units above their limit, and to leave out what they lose, takes longer,
+        # unless nearly none is. rank, not row_number: the order is strict, and DuckDB may turn row_number() <= k into
+        # a slower aggregate.
+        order = f"{hasher.of('u', 'c')}, c"
+        kept = f'(SELECT *, rank() OVER (PARTITION BY u ORDER BY {order}) AS place FROM "$bounded") '
+        kept += f"WHERE place <= {limits.groups}"
+    results = ", ".join(_saturated(f"sum(s{i})", i) for i in range(count))
+    return f"SELECT {cells.shown('c')}, {results} FROM {kept} GROUP BY c"
 
 
 def _base(relation: Rel, cells: Groups, items: Sequence[Item], *, every: bool) -> str:
@@ -172,15 +192,15 @@ def _picked(columns: str, values: Sequence[str], hasher: Hasher) -> list[str]:
     ]
 
 
-def _cut(cells: Groups, limits: Limits, hasher: Hasher, pairs: str) -> list[str]:
-    """Write the cells that units above their limit lose; `pairs` has each unit's cells."""
+def _cut(cells: Groups, limits: Limits, hasher: Hasher) -> list[str]:
+    """Write the cells that units above their limit lose."""
     if limits.groups >= cells.size:
         return []
     # rank, not row_number: the order is strict, and DuckDB turns row_number() <= k into a slower aggregate
     return [
-        f'"$wide" AS (SELECT u FROM {pairs} GROUP BY u HAVING count(*) > {limits.groups})',
+        f'"$wide" AS (SELECT u FROM "$part" GROUP BY u HAVING count(*) > {limits.groups})',
         f'"$cut" AS (SELECT u, c FROM (SELECT u, c, rank() OVER (PARTITION BY u ORDER BY {hasher.of("u", "c")}, c) '
-        f'AS place FROM {pairs} SEMI JOIN "$wide" USING (u)) WHERE place > {limits.groups})',
+        f'AS place FROM "$part" SEMI JOIN "$wide" USING (u)) WHERE place > {limits.groups})',
     ]
 
 
@@ -220,7 +240,7 @@ def distinct(
         f'ORDER BY {hasher.of("u", "c", "v0")}, v0) AS place FROM "$own" SEMI JOIN "$heavy" USING (u, c))',
         '"$bounded" AS (SELECT u, c, v0 FROM "$own" ANTI JOIN "$heavy" USING (u, c) UNION ALL '
         f'SELECT u, c, v0 FROM "$order" WHERE place <= {limits.rows})',
-        *_cut(cells, limits, hasher, '"$part"'),
+        *_cut(cells, limits, hasher),
     ]
     return f"WITH {', '.join(ctes)} SELECT {cells.shown('c')}, {result} FROM {_uncut(cells, limits)} GROUP BY c"
 
@@ -239,7 +259,7 @@ def buckets(
         *_picked("u, c, v0", ["v0"], hasher),
         '"$bounded" AS (SELECT u, c, v0 FROM "$base" ANTI JOIN "$heavy" USING (u, c) UNION ALL '
         f'SELECT u, c, v0 FROM "$order" WHERE place <= {limits.rows})',
-        *_cut(cells, limits, hasher, '"$part"'),
+        *_cut(cells, limits, hasher),
     ]
     return (
         f"WITH {', '.join(ctes)} SELECT {cells.shown('c')}, v0 AS bucket, {_saturated('count(*)', 0)} "

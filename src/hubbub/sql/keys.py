@@ -110,12 +110,13 @@ class Cells:
             joins = "".join(
                 f' JOIN {domain.table()} AS m{j} ON m{j}."$v" = {column}' for j, (domain, column) in enumerate(pairs)
             )
-        terms = [f"CAST({n} AS BIGINT) * {stride}" for n, stride in zip(numbers, self.strides, strict=True)]
-        return Placed(" + ".join(terms) or "CAST(0 AS BIGINT)", joins, "TRUE")
+        terms = [f"CAST({n} AS INTEGER) * {stride}" for n, stride in zip(numbers, self.strides, strict=True)]
+        # as narrow as it can be: there may be a pair of unit and cell for every row
+        return Placed(f"CAST({' + '.join(terms) or 0} AS {render.narrow(self.size)})", joins, "TRUE")
 
     def shown(self, cell: str) -> str:
         """Write the columns that say which cell a result is for."""
-        return f"{cell} AS cell"
+        return f"CAST({cell} AS BIGINT) AS cell"
 
     def codes(self, place: int) -> NDArray[np.int64]:
         """Give, for every cell, which value one of the query's keys has; −1 where this set does not have the key."""

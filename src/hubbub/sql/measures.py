@@ -142,8 +142,8 @@ class Total:
         return product if self.step == 1 else _scaled(product, self.step)
 
     def value(self, raw: str) -> str:
-        """Write what a row adds as a BIGINT, NULL where nothing, from the column that holds the raw number."""
-        whole = clamped(raw, self.low, self.high)
+        """Write what a row adds as an integer, NULL where nothing, from the column that holds the raw number."""
+        whole = clamped(raw, self.low, self.high, render.narrow(max(-self.low, self.high)))
         own = {term.expr for term in self.terms}
         others = _tests(tuple(expr for expr in self.present if expr not in own), self.where)
         return f"CASE WHEN {others} THEN {whole} END" if others else whole

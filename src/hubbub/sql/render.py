@@ -36,6 +36,16 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def narrow(most: int) -> str:
+    """Name the narrowest integer type of the engine that has every number from −most to most.
+
+    >>> narrow(50), narrow(1_000_000), narrow(1 << 40), narrow(1 << 70)
+    ('TINYINT', 'INTEGER', 'BIGINT', 'HUGEINT')
+    """
+    sizes = {"TINYINT": 7, "SMALLINT": 15, "INTEGER": 31, "BIGINT": 63}
+    return next((name for name, bits in sizes.items() if most < 1 << bits), "HUGEINT")
+
+
 def number(value: int | Fraction) -> str:
     """Write a number as the nearest DOUBLE.
 
