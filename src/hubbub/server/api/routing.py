@@ -122,12 +122,13 @@ def _check_text(found: Any) -> None:
                 _check_text(each)
 
 
-def _service(request: Request) -> Service:
+# asynchronous, though they wait for nothing: else each would cost a thread
+async def _service(request: Request) -> Service:
     found: Service = request.app.state.service
     return found
 
 
-def _principal(request: Request) -> Principal:
+async def _principal(request: Request) -> Principal:
     found: Principal = request.state.principal
     return found
 
@@ -141,7 +142,7 @@ _KEY = Header(
 )  # fmt: skip
 
 
-def _retry(request: Request, key: Annotated[str, _KEY]) -> str:
+async def _retry(request: Request, key: Annotated[str, _KEY]) -> str:
     """Read the name of this try and all that repeat it; given twice, nobody could say which one counts."""
     if len(request.headers.getlist("idempotency-key")) != 1:
         raise no_key()
