@@ -45,8 +45,8 @@ def test_a_change_is_checked_with_its_diff_and_promise_and_then_applied(app: Any
         ("source: wards.csv", "source: ../../etc/nowhere.csv", "HB"),
         ("source: wards.csv", "source: https://example.org/wards.csv", "HB410"),
         ("groups:\n", "groups: [\n", "HB400"),
-        ("analysts:\n", "ledger: {database: elsewhere.db}\nanalysts:\n", "HB427"),
-        ("analysts:\n", "server: {host: 0.0.0.0}\nanalysts:\n", "HB421"),
+        ("analysts:\n", "ledger: {database: elsewhere.db}\nanalysts:\n", "HB432"),
+        ("analysts:\n", "server: {host: 0.0.0.0}\nanalysts:\n", "HB432"),
     ],
 )
 def test_a_config_that_does_not_check_is_refused_and_nothing_changes(app: Any, old: str, new: str, code: str) -> None:

@@ -78,7 +78,7 @@ class Current:
 
     def check(self, text: str) -> Checked:
         """Say what would come of a text; the ledger must stay where it is."""
-        found = editing.check(self.path, text)
+        found = editing.check(self.path, text, confined=True)
         if found.config is not None and found.config.places != self.config.places:
             return Checked(None, (_moved(),), found.diff)
         return found
@@ -104,7 +104,7 @@ class Current:
                 before()
 
         with self._changing:
-            editing.rewrite(self.path, make, expected=expected, accept=accept)
+            editing.rewrite(self.path, make, expected=expected, accept=accept, confined=True)
             self.reload()
             return self.config.hash
 

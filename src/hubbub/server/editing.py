@@ -28,7 +28,7 @@ from hubbub.accounting.filters import Budget
 from hubbub.config import Config, examine
 from hubbub.core import numbers
 from hubbub.errors import ConfigError, HubbubError
-from hubbub.server import settings
+from hubbub.server import confines, settings
 
 LONGEST = 1_000_000  # characters of a hubbub.yaml
 
@@ -68,24 +68,26 @@ def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def check(path: Path, text: str) -> Checked:
-    """Say what would come of this text; nothing is changed."""
-    difference = difflib.unified_diff(read(path).text.splitlines(), text.splitlines(), "now", "then", lineterm="")
+def check(path: Path, text: str, *, confined: bool = False) -> Checked:
+    """Say what would come of this text; nothing is changed. See `confines` for one that comes from outside."""
+    now = read(path).text
+    difference = difflib.unified_diff(now.splitlines(), text.splitlines(), "now", "then", lineterm="")
     if len(text) > LONGEST:
         problem = ConfigError("HB400", f"the text has more than {LONGEST} characters.", "Shorten it.")
         return Checked(None, (problem,), "")
-    config, problems = _examined(path, text)
+    config, problems = _examined(path, text, now if confined else None)
     return Checked(config, tuple(problems), "\n".join(difference))
 
 
 def rewrite(
     path: Path, make: Callable[[str], str], *, expected: str | None = None,
-    accept: Callable[[Config], None] | None = None,
+    accept: Callable[[Config], None] | None = None, confined: bool = False,
 ) -> str:  # fmt: skip
     """Make a new text of the present one, check it, and put it in its place; or raise, and nothing is written.
 
     `expected` is the hash of the text that somebody looked at (HB426 where it is another by now). `accept` is called
-    when all is checked, before anything is written: what it raises keeps the file as it is. Gives the new hash.
+    when all is checked, before anything is written: what it raises keeps the file as it is. `confined` is for a text
+    that comes from outside: see `confines`. Gives the new hash.
     """
     with _alone(path):
         now = read(path)
@@ -95,7 +97,7 @@ def rewrite(
                 "Read it again and redo the edit.",
             )  # fmt: skip
         text = make(now.text)
-        config, problems = _examined(path, text)
+        config, problems = _examined(path, text, now.text if confined else None)
         if config is None:
             raise problems[0]
         if accept is not None:
@@ -288,8 +290,13 @@ def _replace(path: Path, text: str) -> None:
         _sync(target.parent)
 
 
-def _examined(path: Path, text: str) -> tuple[Config | None, list[HubbubError]]:
-    """Check all of it, as if it stood in the file's place: the data, the policy and the server's part."""
+def _examined(path: Path, text: str, now: str | None) -> tuple[Config | None, list[HubbubError]]:
+    """Check all of it, as if it stood in the file's place: the data, the policy and the server's part.
+
+    With `now`, the text in force, what reaches beyond its confines is refused before any file is looked at.
+    """
+    if now is not None and (beyond := confines.trespasses(now, text, path.parent)):
+        return None, beyond
     draft = _write(path, text)
     try:
         config, problems = examine(draft)
