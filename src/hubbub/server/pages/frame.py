@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +23,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-import hubbub
 from hubbub.core.drawing import bars
 from hubbub.core.numbers import brief, down
 from hubbub.core.release import Release
@@ -33,6 +33,7 @@ from hubbub.server.service import Service
 from hubbub.server.sessions import Sessions
 
 HERE = Path(__file__).parents[1]
+VERSION = version("hubbub")
 
 #: The pages in the bar at the top, for each role.
 _ALWAYS = (("/", "Home"),)
@@ -89,7 +90,7 @@ class Visit:
                 path=path if self.request.method == "GET" else "/",
                 theme=theme if theme in ("dark", "light") else "",
                 token=lambda: Markup('<input type="hidden" name="csrf" value="{}">').format(csrf),
-                version=hubbub.__version__,
+                version=VERSION,
                 notice=notice,
                 **values,
             ),

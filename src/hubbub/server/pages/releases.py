@@ -6,12 +6,11 @@ from typing import Any
 
 from starlette.responses import Response
 
-import hubbub
 from hubbub.core.combine import combine
 from hubbub.core.numbers import brief
 from hubbub.core.release import Release
 from hubbub.errors import ParameterError
-from hubbub.server.pages.frame import Visit
+from hubbub.server.pages.frame import VERSION, Visit
 from hubbub.server.problems import missing
 
 _PAGE = 25
@@ -101,7 +100,7 @@ def methods(release: Release) -> str:
     return (
         f"The figures answer the query “{first['query']}” and are differentially private, with {price} under the"
         f" protection of {units}; neighbouring data sets differ by one of these being {relation}.{limits}"
-        f" Noise ({' and '.join(kinds)}) was drawn exactly by hubbub {hubbub.__version__}.{twice} Intervals are 95 %"
+        f" Noise ({' and '.join(kinds)}) was drawn exactly by hubbub {VERSION}.{twice} Intervals are 95 %"
         f" intervals of the noise and do not cover sampling error. The charge is entry {entries} of the ledger."
     )
 
