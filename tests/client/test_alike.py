@@ -54,6 +54,16 @@ def test_what_may_be_asked_about_is_listed_and_described(session: Any) -> None:
     assert plans.values == ("0", "100", "25", "50", "95")
 
 
+@pytest.mark.parametrize("kind", ["embedded", "served", "async"])
+def test_a_hidden_column_is_not_described(opener: Opener, tmp_path: Path, kind: str) -> None:
+    path = lay_out(tmp_path)
+    text = path.read_text().replace("{bounds: [0, 5000], step: 0.01}", "{hidden: true}")
+    path.write_text(text.replace("{type: integer}\n      year", "{type: integer, hidden: true}\n      year"))
+    table = opener(kind).describe("health")
+    assert "spending" not in [column.name for column in table.columns]
+    assert [column.name for column in table.columns if column.hidden] == ["person"]  # who is protected is told
+
+
 def test_an_estimate_is_free_and_says_what_is_admitted(session: Any) -> None:
     found = session.estimate(PLANS, epsilon="0.1", groups=1)
     assert isinstance(found, Estimate)

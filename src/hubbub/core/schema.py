@@ -5,7 +5,7 @@ vanish), so that everything after the scan may lean on it.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from enum import Enum
 from fractions import Fraction
@@ -128,6 +128,11 @@ class Table:
     def column(self, name: str) -> Column | None:
         """Find a column that may be named in a query, by its exact name."""
         return next((c for c in self.columns if c.name == name and not c.hidden), None)
+
+    def shown(self) -> Self:
+        """Leave out what is hidden from analysts; the unit's column stays, since it is named anyway."""
+        unit = None if self.unit is None else self.unit.column
+        return replace(self, columns=tuple(each for each in self.columns if not each.hidden or each.name == unit))
 
     def form(self) -> wire.Form:
         """Give it for JSON: everything that is declared, and nothing else."""

@@ -35,7 +35,7 @@ class Session:
         """Show what is declared about a data set: who is protected, its columns with their facts."""
         if dataset not in self.datasets():
             raise unknown(dataset, self.datasets())
-        return self._curator.tables[dataset]
+        return self._curator.tables[dataset].shown()
 
     def budget(self) -> tuple[Overview, ...]:
         """Say what is spent and what is left, for each data set."""

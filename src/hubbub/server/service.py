@@ -19,6 +19,7 @@ from hubbub.core import numbers
 from hubbub.core.estimate import Estimate
 from hubbub.core.overview import Overview, Past
 from hubbub.core.release import Release
+from hubbub.core.schema import unknown
 from hubbub.curator import Curator
 from hubbub.curator.question import Question
 from hubbub.errors import AccessError, HubbubError, LedgerError, ParameterError
@@ -70,10 +71,10 @@ class Service(Governing):
         """Show what is declared about a data set, and whom it protects."""
         with self.current.using() as curator:
             if name not in (known := _visible(curator, principal)):
-                raise ParameterError("HB120", f"there is no data set called {name!r}.", f"There are {known}.")
+                raise unknown(name, known)
             declared = curator.config.datasets[name]
             return {
-                **curator.tables[name].form(),
+                **curator.tables[name].shown().form(),
                 "protected": protected(declared),
                 "neighbours": neighbours(declared),
                 "disabled": [{"column": column, "reason": why} for column, why in declared.disabled],
