@@ -93,14 +93,19 @@ def test_answers_leave_on_the_quantum_also_errors(start_app: Any, took: float) -
 
     curator.engine.run = slow
     for failing in (False, True):
-        begun = time.monotonic()
-        answer = world.ask(key=f"new {failing}", epsilon="0.1")
-        steps = (time.monotonic() - begun) / 0.8
-        assert answer.status_code == (424 if failing else 200)
-        assert "CANARY" not in answer.text
-        # it leaves at a multiple of the quantum; on a busy machine it may arrive a little after that
-        assert steps >= 1
-        assert steps % 1 < 0.75, steps
+        late = []
+        for attempt in range(4):
+            begun = time.monotonic()
+            answer = world.ask(key=f"new {failing} {attempt}", epsilon="0.1")
+            steps = (time.monotonic() - begun) / 0.8
+            assert answer.status_code == (424 if failing else 200)
+            assert "CANARY" not in answer.text
+            assert steps >= 1
+            late.append(steps % 1)
+            if late[-1] < 0.5:
+                break
+        # it leaves at a multiple of the quantum, though on a busy machine it may arrive a good while after that
+        assert min(late) < 0.5, late
 
 
 def test_a_full_line_is_refused_and_nothing_is_charged(gated: Any) -> None:
@@ -180,10 +185,9 @@ def test_a_job_that_is_done_cannot_be_cancelled(app: Any) -> None:
 
 
 def test_whether_a_cancel_comes_in_time_is_decided_by_what_shows(start_app: Any) -> None:
-    world = start_app(quantum=2.0)
-    world.ask(key="warm")
+    world = start_app(quantum=60.0)
     place = enqueue(world, "one")
-    world.service.work.find(place.rpartition("/")[2]).future.result(timeout=20)  # it has ended, and does not show yet
+    world.service.work.find(place.rpartition("/")[2]).future.result(timeout=50)  # it has ended, and does not show yet
     assert state(world, place)["state"] in ("queued", "running")
     assert world.client().delete(place).json()["state"] == "cancelled"
 
