@@ -190,7 +190,7 @@ def over_http(report: Report) -> None:
                 f"{name}: later than one quantum", round(float((all_spans > 1.5 * quantum).mean()), 4) if on else None
             )
             # chance alone moves an AUC by .004 with 10,000 a side; with few by more, which the target must allow
-            slack = 0.0 if report.full else 5 * (1 / (6 * side)) ** 0.5
+            slack = 0.0 if report.full else round(5 * (1 / (6 * side)) ** 0.5, 3)
             for what, value in figures.items():
                 if on:
                     report.target(f"{name}: {what}: AUC", round(value, 4), at_most=0.55 + slack)
