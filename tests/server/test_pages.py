@@ -255,6 +255,9 @@ def test_refining_draws_and_charges_once_and_shows_a_narrower_interval(
     combined = client.get(f"/releases/{numbers}.json").json()["answer"]["columns"][0]
     alone = client.get(f"/releases/{number}.json").json()["answer"]["columns"][0]
     assert combined["high"][0] - combined["low"][0] < alone["high"][0] - alone["low"][0]
+    assert "Two independent draws were combined by inverse variance" in client.get(f"/releases/{numbers}").text
+    assert "Two independent draws" in client.get(f"/releases/{numbers}.ipynb").text
+    assert client.get(f"/releases/{numbers}.csv").text.startswith("n,n_low,n_high\n")
 
 
 def test_releases_are_private_to_their_analyst(visitor: Callable[[str], httpx.Client]) -> None:
@@ -543,3 +546,50 @@ def test_text_stands_out_from_its_ground_in_light_and_dark() -> None:
         for text, ground in pairs:
             low, high = sorted((_luminance(scheme[text]), _luminance(scheme[ground])))
             assert (high + 0.05) / (low + 0.05) >= 4.5, (text, ground)
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT MEDIAN(age) AS m FROM health", "Noise (Laplace and selection)"),
+        ("SELECT age, COUNT(*) AS n FROM health GROUP BY age ORDER BY n DESC LIMIT 3", "Noise ("),
+        ("SELECT AVG(visits) AS a FROM health", "Each contributes at most 5 rows to each of at most 5 groups"),
+        ("SELECT spending, COUNT(*) AS n FROM health GROUP BY spending", "δ = "),
+    ],
+)
+def test_every_kind_of_answer_has_a_page_and_a_methods_paragraph(
+    visitor: Callable[[str], httpx.Client], sql: str, words: str
+) -> None:
+    client = visitor("ana")
+    page = spend(client, sql, epsilon="2")
+    assert page.status_code == 200, page.text
+    number = page.url.params["release"]
+    assert words in client.get(f"/releases/{number}").text
+    for form in ("csv", "json", "ipynb"):
+        assert client.get(f"/releases/{number}.{form}").status_code == 200
+
+
+def test_data_that_cannot_be_reached_is_said_so_on_the_page(app: Any, visitor: Callable[[str], httpx.Client]) -> None:
+    client = visitor("ana")
+    page = client.get("/ask")
+    (app.folder / "health.csv").unlink()
+    answer = spend(client, page=page)
+    assert answer.status_code == 503
+    assert "Nothing was run or charged" in answer.text
+    assert app.spent() == {"health": "0"}
+
+
+def test_a_failure_after_the_charge_is_the_one_constant(
+    app: Any, visitor: Callable[[str], httpx.Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = visitor("ana")
+
+    def broken(_: str) -> None:
+        raise RuntimeError("a cell of the data: 4711")
+
+    monkeypatch.setattr(app.service.current.curator.engine, "run", broken)
+    answer = spend(client)
+    assert answer.status_code == 424
+    assert "HB900" in answer.text
+    assert "4711" not in answer.text
+    assert app.spent() == {"health": "1/2"}
