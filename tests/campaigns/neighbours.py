@@ -275,7 +275,7 @@ def body(report: Report) -> None:
     for number in report.progress(range(report.scale(ci=60, full=3000)), "neighbours"):
         if tally.pairs >= goal:
             break
-        crowd = report.scale(ci=20_000, full=100_000) if number % report.scale(ci=25, full=100) == 0 else 0
+        crowd = report.scale(ci=20_000, full=100_000) if number % report.scale(ci=60, full=100) == 0 else 0
         complaints += fuzz(rng, connection, tally, crowd=crowd)
     for complaint in complaints[:20]:
         report.say(complaint)

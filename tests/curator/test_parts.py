@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 import hubbub
+from hubbub.audit import receipt
 from hubbub.core.schema import Bounds
 from hubbub.core.secret import Secret
 from hubbub.curator.question import Question
@@ -136,3 +137,17 @@ def test_kinds_of_columns_and_frames_of_a_real_answer(session: Session) -> None:
     assert pandas["n"].tolist() == polars["n"].to_list()
     assert pandas["region"].isna().sum() == polars["region"].null_count() == len(release.rows) - 3
     assert pandas.attrs["hubbub"]["answer"] == release.receipt["answer"]
+
+
+def test_groups_that_nobody_declared_have_quantiles_and_a_receipt_that_holds(session: Session) -> None:
+    """300 patients and seven words; whichever words are shown, everything about them is answered and accounted for."""
+    release = session.query(
+        "SELECT word, count(DISTINCT age) AS ages, median(cost) AS middle, count(*) AS n FROM visits GROUP BY word",
+        epsilon=5,
+    )
+    assert release.columns == ("word", "ages", "middle", "n")
+    assert {row[0] for row in release.rows} <= {f"w{i}" for i in range(7)}
+    assert all(0 <= row[2] <= 1000 for row in release.rows)  # type: ignore[operator]
+    finding = receipt.check(release.document())
+    assert finding.problems == []
+    assert any("median" in line or "quantile" in line for line in finding.lines)

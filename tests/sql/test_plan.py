@@ -1,6 +1,7 @@
 """Plans: what is charged, how it is split, what is expected, what is refused."""
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ from tests.campaigns.rig.worlds import (
     COST,
     FLAG,
     REGION,
+    apart,
     bounds,
     connect,
     excess,
@@ -29,8 +31,10 @@ from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError, ParameterError, QueryError
 from hubbub.noise.source import system
 from hubbub.sql.allot import factor
+from hubbub.sql.discover import Shown
 from hubbub.sql.expressions import Call, Col, Facts, Literal
 from hubbub.sql.finish import exact, finish
+from hubbub.sql.keys import Found
 from hubbub.sql.plan import Plan, plan
 from hubbub.sql.query import Aggregate, Key, Order, Query
 from hubbub.sql.relations import Filter
@@ -265,9 +269,19 @@ def test_within_refuses_what_no_epsilon_gives() -> None:
         solve(query(visits(ROW), [Aggregate("s", "sum", (COST,))]), within="1e-7", delta=NONE)
 
 
-def found_groups(relation: Relation = Relation.ADD_REMOVE) -> Query:
+#: What is counted or chosen in each group.
+IN_EACH = (
+    Aggregate("d", "count_distinct", (AGE,)),
+    Aggregate("m", "quantile", (COST,), None, Fraction(1, 2)),
+    Aggregate("mo", "mode", (FLAG,)),
+)
+
+
+def found_groups(
+    relation: Relation = Relation.ADD_REMOVE,
+    aggregates: Sequence[Aggregate] = (COUNT, Aggregate("a", "avg", (COST,))),
+) -> Query:
     word = Key("word", Col("region", Kind.TEXT))
-    aggregates = [COUNT, Aggregate("a", "avg", (COST,))]
     table = visits(Unit("patient", groups=2, rows=2), relation)
     columns = tuple(replace(column, values=None) if column.name == "region" else column for column in table.columns)
     return query(replace(table, columns=columns), aggregates, keys=[word])
@@ -302,25 +316,65 @@ def test_discovered_groups_of_nobody_are_none() -> None:
     assert answer.columns == ("word", "n", "a")
 
 
-def test_discovered_groups_move_no_further_than_stated() -> None:
+@pytest.mark.parametrize("relation", list(Relation))
+def test_discovered_groups_move_no_further_than_stated(relation: Relation) -> None:
+    """Sums, different values and histograms of every group that occurs, for every unit removed or replaced."""
     connection = connect(2)
-    rows = [(u, word, float(u), 1, True) for u in range(6) for word in ("a", "b", "c", f"own {u}") for _ in range(3)]
-    made = of(found_groups(), ONE, Fraction(1, 10**6))
-
-    def sums(gone: int | None) -> dict[str, list[int]]:
-        fill(connection, [row for row in rows if row[0] != gone])
-        table = run(connection, made)["sums0"]
-        columns = [table[f"m{i}"].tolist() for i in range(len(made.measures))]
-        return dict(zip(table["k0"].tolist(), map(list, zip(*columns, strict=True)), strict=True))
-
-    whole = sums(None)
+    asked = found_groups(relation, (COUNT, Aggregate("a", "avg", (COST,)), *IN_EACH))
+    words = ("a", "b", "c")
+    rows = [
+        (u, word, float(7 * u % 50 + i), u + i, True)
+        for u in range(6)
+        for word in (*words, f"own {u}")
+        for i in range(3)
+    ]
+    made = of(asked, ONE, Fraction(1, 10**6))
+    assert {each.fills for each in made.statements} == {"measures", "histogram"}
+    fill(connection, rows)
+    whole = run(connection, made)
     for gone in range(6):
-        rest = sums(gone)
-        for i, noised in enumerate(made.measures):
-            zero = [0] * len(made.measures)
-            moved = [abs(whole.get(key, zero)[i] - rest.get(key, zero)[i]) for key in whole]
-            assert sum(moved) <= noised.sensitivity.l1
-            assert sum(move * move for move in moved) <= noised.sensitivity.l2_squared
+        others = [(gone, "c", 3.0, 1, True), (gone, "new", 199.0, 99, True)] if relation is Relation.REPLACE else []
+        fill(connection, [row for row in rows if row[0] != gone] + others)
+        assert apart(made, whole, run(connection, made)) == []
+    # planted: every row counts
+    spoiled = replace(
+        made, statements=tuple(replace(each, sql=each.sql.replace("<= 2", "<= 9")) for each in made.statements)
+    )
+    fill(connection, rows)
+    whole = run(connection, spoiled)
+    fill(connection, [row for row in rows if row[0] != 0])
+    assert apart(spoiled, whole, run(connection, spoiled)) != []
+
+
+def test_discovered_groups_have_different_values_quantiles_and_modes() -> None:
+    """40 groups of 2,000 rows each at ε = 2,000: the noise is seen in no count but for one in e⁻⁹."""
+    connection = connect(2)
+    connection.execute(
+        "INSERT INTO visits SELECT u, 'g' || (u % 40), u % 40 + (u // 40) % 11, (u // 40) % (1 + u % 40),"
+        " (u // 40) % 3 > 0 FROM range(80000) AS a(u)"
+    )
+    made = of(found_groups(aggregates=IN_EACH), Fraction(2000), Fraction(1, 10**9))
+    answer = finish(made, run(connection, made), system())
+    assert len(answer.rows) == 40
+    assert [row[0] for row in answer.rows] == sorted(f"g{i}" for i in range(40))
+    right = connection.execute(
+        "SELECT region, count(DISTINCT age), median(cost), mode(flag) FROM visits GROUP BY region ORDER BY region"
+    ).fetchall()
+    for (group, different, middle, mode), theirs in zip(answer.rows, right, strict=True):
+        assert (group, mode) == (theirs[0], theirs[3])
+        assert different == pytest.approx(theirs[1], abs=1)
+        assert middle == pytest.approx(theirs[2], abs=1)
+
+
+def test_found_groups_are_matched_by_all_their_keys() -> None:
+    keys = (Key("a", Col("a", Kind.TEXT)), Key("b", Col("b", Kind.INTEGER)))
+    shown = Shown(
+        (np.array(["x", "x", "y"], dtype=object), np.array([1, 2, 1])), np.array([4, 0, 2]), np.array([9, 9, 9])
+    )
+    other = {"k0": np.array(["y", "x", "z", "x", "y"], dtype=object), "k1": np.array([1.0, 2.0, 1.0, 1.0, 7.0])}
+    assert shown.places(Found(keys), other).tolist() == [2, 1, -1, 0, -1]
+    nobody = Shown((np.array([], dtype=object), np.array([], dtype=np.int64)), np.array([], int), np.array([], int))
+    assert nobody.places(Found(keys), other).tolist() == [-1] * 5
 
 
 @pytest.mark.parametrize(
@@ -338,14 +392,10 @@ def test_groups_are_not_discovered_without_a_delta(asked: Query, code: str) -> N
         of(asked)
 
 
-def test_discovery_refuses_what_needs_declared_groups() -> None:
+def test_discovery_refuses_several_grouping_sets() -> None:
     key = Key("r", Col("region", Kind.TEXT))
-    for asked in (
-        query(visits(ROW), [Aggregate("d", "count_distinct", (AGE,))], keys=[key]),
-        query(visits(ROW), [COUNT], keys=[key], sets=[(0,), ()]),
-    ):
-        with pytest.raises(QueryError, match="HB564"):
-            of(asked, ONE, Fraction(1, 10**6))
+    with pytest.raises(QueryError, match="HB564"):
+        of(query(visits(ROW), [COUNT], keys=[key], sets=[(0,), ()]), ONE, Fraction(1, 10**6))
 
 
 def test_a_query_may_tighten_the_owners_bounds_and_not_widen_them() -> None:

@@ -79,9 +79,8 @@ def allot(task: Task, kind: Noise, budget: Fraction) -> Allotted:
     aggregates = task.query.aggregates
     table = formulas(aggregates, _grid(task.reaches, budget, kind, len(aggregates)))
     if task.found:
-        discover.check(aggregates)
         table[discover.KEYS] = counts.of(discover.UNITS)
-    wanted = choices(aggregates, sum(reach.cells for reach in task.reaches))
+    wanted = choices(aggregates, discover.CELLS if task.found else sum(reach.cells for reach in task.reaches))
     names = [*table, *(choice.name for choice in wanted)]
     unknown = set(task.weights) - set(names)
     if unknown:
@@ -107,8 +106,11 @@ def allot(task: Task, kind: Noise, budget: Fraction) -> Allotted:
     spent = np.array([float(part) for part in parts]) ** (-1.0 if kind == "laplace" else -0.5)
     worst = float(np.max(np.sqrt(((errors * spent) ** 2).sum(axis=1)) * np.array(weights)))
     summed = {measure for formula in table.values() for measure in formula.measures}
+    # a histogram is held for some of the found groups at a time, so their rows are counted by themselves
     derived = {
-        measures.index(counted(each.choice)): each.histogram for each in picked if counted(each.choice) not in summed
+        measures.index(counted(each.choice)): each.histogram
+        for each in picked
+        if counted(each.choice) not in summed and not task.found
     }
     return Allotted(table, noised, picked, histograms, derived, worst)
 

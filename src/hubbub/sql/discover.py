@@ -1,6 +1,7 @@
 """Groups that nobody declared: a key is shown only where its noisy number of units passes a threshold."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -17,11 +18,14 @@ from hubbub.sql.expressions import facts
 from hubbub.sql.keys import Found
 from hubbub.sql.measures import Reach, Units
 from hubbub.sql.noised import Noised
-from hubbub.sql.query import Aggregate, Query
+from hubbub.sql.query import Query
 
 #: The name of the answer that stands for the keys in the split of ε.
 KEYS = "$keys"
 UNITS = Units()
+Columns = Mapping[str, NDArray[Any]]
+#: As many groups as leave the fewest candidates for a choice in each: how many will be shown is not known in advance.
+CELLS = 1 << 13
 #: How much the keys matter beside an answer: the less noise, the smaller the groups that are found.
 WEIGHT = 2
 
@@ -29,16 +33,6 @@ WEIGHT = 2
 def needed(query: Query) -> bool:
     """Say whether a key's values are not known in advance."""
     return any(not facts(key.expr).values for key in query.keys)
-
-
-def check(aggregates: Sequence[Aggregate]) -> None:
-    """Refuse aggregates that need to know their groups in advance."""
-    for aggregate in aggregates:
-        if aggregate.function in ("count_distinct", "quantile", "min", "max", "mode"):
-            raise QueryError(
-                "HB564", f"{aggregate.function} is answered for declared groups only.",
-                "Declare the values of the keys in hubbub.yaml, or ask for counts, sums and averages.",
-            )  # fmt: skip
 
 
 def groups(query: Query) -> Found:
@@ -52,14 +46,17 @@ def threshold(noised: Noised, reach: Reach, relation: Relation, delta: Fraction)
     """Take the least threshold for half of δ; the ledger's filter keeps the other half for its conversions.
 
     Theorem (Discovered groups). Let each unit be counted once in at most G groups. Showing the groups whose noisy
-    number of units reaches the threshold, with that number, and noisy sums for the groups that are shown, costs what
-    the noises cost, and δ = 1 − (1 − p)^G besides, p being the chance that one unit's own group passes.
+    number of units reaches the threshold, with that number, and noisy sums and selections for the groups that are
+    shown, costs what noises and selections cost, and δ = 1 − (1 − p)^G besides, p being the chance that one unit's own
+    group passes.
     Proof    By the theorem on thresholded keys the shown groups and their numbers keep the first loss but for δ. They
-             are public from then on, so the sums over them are a further question about fixed groups, which a unit
-             moves no further than it moves all groups: adaptive composition.
+             are public from then on, so sums and selections over them are a further question about fixed groups, which
+             a unit moves no further than it moves all groups: adaptive composition. A group without rows has a sum of 0
+             and scores of no rows, so the further question is defined for every set of groups, on both neighbours.
     Assumes  a unit's groups are bounded in the engine.
     Charges  Threshold(noise, keys, how far the threshold is above one) and the noise of every other measure.
     Tested   tests/sql/test_plan.py::test_discovered_groups_are_those_with_enough_people
+             tests/sql/test_plan.py::test_discovered_groups_move_no_further_than_stated
     """
     return Threshold.least(
         keys=reach.touched, contribution=1, relation=relation, noise=noised.mechanism,
@@ -67,19 +64,40 @@ def threshold(noised: Noised, reach: Reach, relation: Relation, delta: Fraction)
     )  # fmt: skip
 
 
-def sample(
-    found: Found, rule: Threshold, measures: Sequence[Noised], table: Mapping[str, NDArray[Any]], source: Source
-) -> tuple[list[NDArray[Any]], list[NDArray[np.int64]]]:
-    """Choose what is shown; give its keys, in their own order, and the noisy measures."""
-    place = next(i for i, noised in enumerate(measures) if noised.measure == UNITS)
-    positions, counts = rule.sample(np.asarray(table[f"m{place}"], dtype=np.int64), source)
+@dataclass(frozen=True)
+class Shown:
+    """The groups that passed, in the order of their keys; `positions` are their rows in the table they came from."""
+
+    columns: tuple[NDArray[Any], ...]
+    positions: NDArray[np.int64]
+    units: NDArray[np.int64]  #: their noisy numbers of units
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+        return len(self.positions)
+
+    def places(self, found: Found, table: Columns) -> NDArray[np.int64]:
+        """Say, for each row of another table, which of the groups it belongs to; −1 where to none that is shown."""
+        codes = np.zeros(self.size + len(table["k0"]), dtype=np.int64)
+        for j, (key, column) in enumerate(zip(found.keys, self.columns, strict=True)):
+            both = np.concatenate([column, _plain(table[f"k{j}"], key.expr.kind)])
+            # numbered anew after each key, so that products stay small
+            codes = _ranks(codes * len(both) + _ranks(both))
+        own, others = codes[: self.size], codes[self.size :]
+        order = np.argsort(own)
+        if not self.size:
+            return np.full(len(others), -1)
+        near = order[np.minimum(np.searchsorted(own, others, sorter=order), self.size - 1)]
+        return np.where(own[near] == others, near, -1)
+
+
+def sample(found: Found, rule: Threshold, table: Columns, units: str, source: Source) -> Shown:
+    """Choose which groups are shown: by the column of their numbers of units."""
+    positions, counts = rule.sample(np.asarray(table[units], dtype=np.int64), source)
     columns = [_plain(table[f"k{j}"], key.expr.kind)[positions] for j, key in enumerate(found.keys)]
     order = np.lexsort([_ranks(column) for column in reversed(columns)])
-    noisy = [
-        counts if i == place else noised.mechanism.sample(np.asarray(table[f"m{i}"], dtype=np.int64)[positions], source)
-        for i, noised in enumerate(measures)
-    ]
-    return [column[order] for column in columns], [each[order] for each in noisy]
+    return Shown(tuple(column[order] for column in columns), positions[order], counts[order])
 
 
 def _plain(column: NDArray[Any], kind: Kind) -> NDArray[Any]:

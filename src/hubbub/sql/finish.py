@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.mechanisms.threshold import Threshold
 from hubbub.noise.source import Source
 from hubbub.sql import answers, discover
 from hubbub.sql.aggregates.formula import Floats
@@ -17,9 +18,13 @@ from hubbub.sql.allot import counted, factor
 from hubbub.sql.estimates import Estimate, Integers, Keys, choice, estimate, expression
 from hubbub.sql.expressions import Col
 from hubbub.sql.keys import Found, domains_of
+from hubbub.sql.noised import Chosen
 from hubbub.sql.plan import Plan
 
 Tables = Mapping[str, Mapping[str, NDArray[Any]]]
+
+#: Found groups whose histograms are held at once.
+_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -84,23 +89,69 @@ def finish(plan: Plan, tables: Tables, source: Source, *, raw: bool = False) -> 
     if plan.top is not None:
         return _best(plan, plan.top.sample(exact(plan, tables)[0][0], source))
     if plan.threshold is not None:
-        (found,) = plan.groups
-        if not isinstance(found, Found):
-            raise AssertionError("groups are discovered where none are declared")
-        columns, noisy = discover.sample(found, plan.threshold, plan.measures, tables["sums0"], source)
-        named = {key.name: column for key, column in zip(found.keys, columns, strict=True)}
-        typed = {key.name: (named[key.name], key.expr.kind) for key in found.keys}
-        return present(plan, Keys(len(noisy[0]), named, typed), noisy, [], raw=raw)
+        return _discovered(plan, plan.threshold, tables, source, raw=raw)
     measures, histograms = exact(plan, tables)
     noisy = [noised.mechanism.sample(vector, source) for noised, vector in zip(plan.measures, measures, strict=True)]
-    picked = [
-        [
-            np.array([pick.mechanism.sample(scores, source) for scores in pick.aim.scores(histograms[each.histogram])])
-            for pick in each.picks
-        ]
-        for each in plan.choices
-    ]
+    picked = [_chosen(each, histograms[each.histogram], source) for each in plan.choices]
     return present(plan, declared(plan), noisy, picked, raw=raw)
+
+
+def _chosen(each: Chosen, histogram: Integers, source: Source) -> list[Integers]:
+    """Make the selections of one choice in every cell."""
+    return [
+        np.array([pick.mechanism.sample(scores, source) for scores in pick.aim.scores(histogram)], dtype=np.int64)
+        for pick in each.picks
+    ]
+
+
+def _discovered(plan: Plan, rule: Threshold, tables: Tables, source: Source, *, raw: bool) -> Answer:
+    """Find the groups first; they are public then, and everything else is answered for them."""
+    (found,) = plan.groups
+    if not isinstance(found, Found):
+        raise AssertionError("groups are discovered where none are declared")
+    units = plan.place(discover.UNITS)
+    first = next(each for each in plan.statements if units in each.targets)
+    shown = discover.sample(found, rule, tables[first.name], f"m{first.targets.index(units)}", source)
+    noisy: dict[int, Integers] = {units: shown.units}
+    for statement in plan.statements:
+        table = tables[statement.name]
+        if statement.fills == "histogram":
+            continue
+        at = None if statement is first else shown.places(found, table)
+        for column, target in enumerate(statement.targets):
+            if target == units:
+                continue
+            vector = np.asarray(table[f"m{column}"], dtype=np.int64)
+            if at is None:
+                own = vector[shown.positions]
+            else:
+                own = np.zeros(shown.size, dtype=np.int64)
+                np.add.at(own, at[at >= 0], vector[at >= 0])
+            noisy[target] = plan.measures[target].mechanism.sample(own, source)
+    picked = [_chosen_found(plan, each, found, shown, tables, source) for each in plan.choices]
+    named = {key.name: column for key, column in zip(found.keys, shown.columns, strict=True)}
+    typed = {key.name: (named[key.name], key.expr.kind) for key in found.keys}
+    sums = [noisy[place] for place in range(len(plan.measures))]
+    return present(plan, Keys(shown.size, named, typed), sums, picked, raw=raw)
+
+
+def _chosen_found(
+    plan: Plan, each: Chosen, found: Found, shown: discover.Shown, tables: Tables, source: Source
+) -> list[Integers]:
+    """Make one choice in every group that is shown, some of them at a time: how many there are is not known before."""
+    statement = next(s for s in plan.statements if s.fills == "histogram" and s.targets == (each.histogram,))
+    table = tables[statement.name]
+    at = shown.places(found, table)
+    bucket, counts = (np.asarray(table[name], dtype=np.int64) for name in ("bucket", "m0"))
+    parts: list[list[Integers]] = [[np.array([], dtype=np.int64)] for _ in each.picks]
+    for start in range(0, shown.size, _AT_ONCE):
+        size = min(_AT_ONCE, shown.size - start)
+        own = (at >= start) & (at < start + size)
+        histogram = np.zeros((size, plan.histograms[each.histogram].count), dtype=np.int64)
+        np.add.at(histogram, (at[own] - start, bucket[own]), counts[own])
+        for part, chosen in zip(parts, _chosen(each, histogram, source), strict=True):
+            part.append(chosen)
+    return [np.concatenate(part) for part in parts]
 
 
 def _best(plan: Plan, positions: Integers) -> Answer:

@@ -103,7 +103,7 @@ def integers(connection: duckdb.DuckDBPyConnection, plan: Plan) -> tuple[tuple[A
 def apart(plan: Plan, one: Tables, two: Tables, *, nothing: bool = False) -> list[str]:
     """Say where two neighbours are further apart than is stated or, with `nothing`, where they differ at all."""
     if plan.threshold is not None:
-        return _found_apart(plan, one["sums0"], two["sums0"], nothing=nothing)
+        return _found_apart(plan, one, two, nothing=nothing)
     a, b = exact(plan, one), exact(plan, two)
     if nothing:
         pairs = zip((*a[0], *a[1]), (*b[0], *b[1]), strict=True)
@@ -115,26 +115,35 @@ def apart(plan: Plan, one: Tables, two: Tables, *, nothing: bool = False) -> lis
     return excess(plan, a, b)
 
 
-def _found_apart(plan: Plan, one: Mapping[str, Any], two: Mapping[str, Any], *, nothing: bool) -> list[str]:
-    """Compare groups by their keys: one that is missing counts as zeros."""
-    count = len(plan.measures)
+def _found_apart(plan: Plan, one: Tables, two: Tables, *, nothing: bool) -> list[str]:
+    """Compare groups by their keys, all that occur on either side; one that is missing counts as zeros."""
     keys = [f"k{j}" for j in range(len(plan.groups[0].keys))]
 
-    def table(columns: Mapping[str, Any]) -> dict[tuple[Any, ...], list[int]]:
-        names = zip(*(np.ma.getdata(columns[key]).tolist() for key in keys), strict=True)
-        values = zip(*(columns[f"m{i}"].tolist() for i in range(count)), strict=True)
-        return {name: list(value) for name, value in zip(names, values, strict=True)}
+    def names(table: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        return list(zip(*(np.ma.getdata(table[key]).tolist() for key in keys), strict=True))
 
-    a, b = table(one), table(two)
+    every = {name for side in (one, two) for each in plan.statements for name in names(side[each.name])}
+    cells = {name: i for i, name in enumerate(sorted(every, key=repr))}
+
+    def dense(tables: Tables) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        measures = [np.zeros(len(cells), dtype=np.int64) for _ in plan.measures]
+        histograms = [np.zeros((len(cells), each.count), dtype=np.int64) for each in plan.histograms]
+        for statement in plan.statements:
+            table = tables[statement.name]
+            at = np.array([cells[name] for name in names(table)], dtype=np.int64)
+            for column, target in enumerate(statement.targets):
+                found = np.asarray(table[f"m{column}"], dtype=np.int64)
+                if statement.fills == "measures":
+                    np.add.at(measures[target], at, found)
+                else:
+                    np.add.at(histograms[target], (at, np.asarray(table["bucket"], dtype=np.int64)), found)
+        return tuple(measures), tuple(histograms)
+
+    a, b = dense(one), dense(two)
     if nothing:
-        return [] if a == b else ["groups differ"]
-    zero = [0] * count
-    found = []
-    for i, noised in enumerate(plan.measures):
-        moved = [abs(a.get(key, zero)[i] - b.get(key, zero)[i]) for key in a.keys() | b.keys()]
-        if sum(moved) > noised.sensitivity.l1 or sum(m * m for m in moved) > noised.sensitivity.l2_squared:
-            found.append(f"{noised.measure}: moved {moved}, stated {noised.sensitivity}")
-    return found
+        pairs = zip((*a[0], *a[1]), (*b[0], *b[1]), strict=True)
+        return [f"place {i} differs" for i, (x, y) in enumerate(pairs) if not np.array_equal(x, y)]
+    return excess(plan, a, b)
 
 
 def excess(
