@@ -22,6 +22,7 @@ from hubbub.core.events import Laplace
 
 #: What each charge costs, so that the sum to expect needs no accountant.
 PRICE = Fraction(1, 10)
+EVENT = Laplace(1, 1 / PRICE)
 
 POLICY = """
 version: 1
@@ -64,7 +65,7 @@ class Place:
 
 def request(key: str) -> Request:
     """Ask for one count under a key."""
-    return Request("ana", "visits", "v1", Laplace(1, 1 / PRICE), "SELECT count(*) FROM visits WHERE age > 30", key)
+    return Request("ana", "visits", "v1", EVENT, "SELECT count(*) FROM visits WHERE age > 30", key)
 
 
 def serve(ledger: Ledger, key: str, say: Callable[[str], None]) -> None:
