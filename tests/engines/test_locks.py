@@ -174,6 +174,31 @@ def test_an_interrupt_stops_a_query_soon(engine: DuckDB) -> None:
     timer.join()
 
 
+def test_an_interrupt_of_one_caller_leaves_the_others_alone(engine: DuckDB) -> None:
+    slow = "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range % 7 = b.range % 5"
+    ended: dict[str, float] = {}
+    threads: dict[str, threading.Thread] = {}
+
+    def ask(name: str) -> None:
+        with pytest.raises(RunError):
+            engine.run(slow)
+        ended[name] = time.monotonic()
+
+    for name in ("first", "second"):
+        threads[name] = threading.Thread(target=ask, args=[name])
+        threads[name].start()
+    while len(engine._running) < 2:
+        time.sleep(0.01)
+    for number, name in enumerate(threads, 1):
+        until = time.monotonic() + 20
+        while name not in ended and time.monotonic() < until:
+            engine.interrupt(threads[name].ident)  # again and again: before it has begun there is nothing to stop
+            time.sleep(0.02)
+        assert len(ended) == number, ended
+    for thread in threads.values():
+        thread.join()
+
+
 def test_what_is_spilled_is_private_and_removed(folder: Path, open_engine: Open) -> None:
     place = Place("csv", folder / "t.csv")
     engine = open_engine([View("csv", place, (("id", Kind.INTEGER),))], Limits(100, 1000, 1, 60))
