@@ -27,10 +27,9 @@ def shown(release: Release) -> str:
     notes = [release.price() + "."]
     notes += ["± are 95 % intervals of the noise; what sampling leaves open comes on top."] if noisy else []
     notes += [f"{more:,} more rows are not shown: to_csv() has all."] if more else []
-    return (
-        f'<div class="hubbub-release"><table style="color:inherit"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-        f"{_drawing(release)}{''.join(f'<p>{html.escape(note)}</p>' for note in notes)}</div>"
-    )
+    table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    words = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
+    return f'<div class="hubbub-release"><table style="color:inherit">{table}</table>{_drawing(release)}{words}</div>'
 
 
 def _cell(tag: str, text: str, right: bool, more: str = "") -> str:  # noqa: FBT001 - one of a pair from zip
