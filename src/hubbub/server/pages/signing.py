@@ -7,6 +7,9 @@ from hubbub.server.limits import address
 from hubbub.server.pages.frame import THEME, Visit
 from hubbub.server.problems import status_of
 
+#: Refusals of somebody whom nobody knows. Those whose token has expired are known, and are not slowed down.
+_GUESSES = ("HB701", "HB704")
+
 
 def show(visit: Visit) -> Response:
     """Show the form."""
@@ -25,7 +28,7 @@ def sign_in(visit: Visit) -> Response:
             raise AccessError("HB721", "too many attempts with tokens that are not valid.", f"Wait {wait} s.", wait)
         principal = service.accounts.identify(visit.form.get("token", "").strip())
     except AccessError as error:
-        if not wait:
+        if error.code in _GUESSES:
             service.attempts_limit.take(where)
         response: Response = visit.render("sign-in.html", status=status_of(error), next=next_page, problem=error)
         visit.keep(response, visit.cookie)
