@@ -575,7 +575,8 @@ def test_data_that_cannot_be_reached_is_said_so_on_the_page(app: Any, visitor: C
     (app.folder / "health.csv").unlink()
     answer = spend(client, page=page)
     assert answer.status_code == 503
-    assert "Nothing was run or charged" in answer.text
+    assert "HB318" in answer.text
+    assert str(app.folder) not in answer.text
     assert app.spent() == {"health": "0"}
 
 
@@ -593,3 +594,28 @@ def test_a_failure_after_the_charge_is_the_one_constant(
     assert "HB900" in answer.text
     assert "4711" not in answer.text
     assert app.spent() == {"health": "1/2"}
+
+
+def test_names_in_a_spreadsheet_are_text_too() -> None:
+    outputs = (Output("=HYPERLINK(1)", "integer", [1], [0.0], [2.0]),)
+    found = _tame(Release(outputs, [None], Fraction(1), Fraction(0), {})).to_csv()
+    assert found.splitlines()[0] == "'=HYPERLINK(1),'=HYPERLINK(1)_low,'=HYPERLINK(1)_high"
+
+
+def test_what_was_asked_becomes_no_link_in_a_notebook(visitor: Callable[[str], httpx.Client]) -> None:
+    client = visitor("ana")
+    trap = "SELECT COUNT(*) AS n FROM health WHERE health = '```\n\n![](https://thief.example/x) <img src=x> <b>'"
+    number = spend(client, trap).url.params["release"]
+    cells = client.get(f"/releases/{number}.ipynb").json()["cells"]
+    for text in (cell["source"] for cell in cells if cell["cell_type"] == "markdown"):
+        assert "thief" in text
+        assert not re.search(r"(?<!\\)[`<\[!]", text)
+
+
+def test_a_page_says_nothing_of_where_the_ledger_is(app: Any, visitor: Callable[[str], httpx.Client]) -> None:
+    client = visitor("ana")
+    (app.folder / "hubbub-ledger" / "versions.json").write_text("[]")
+    page = spend(client)
+    assert page.status_code == 503
+    assert "HB317" in page.text
+    assert str(app.folder) not in page.text
