@@ -14,10 +14,9 @@ from typing import TextIO
 from hubbub.accounting.chain import Entry
 from hubbub.accounting.filters import admits
 from hubbub.accounting.policy import Cap, Policy
-from hubbub.accounting.price import ZERO, Price, price
+from hubbub.accounting.price import ZERO, Price, priced
 from hubbub.accounting.refusal import cost, left
 from hubbub.accounting.store import Filter, Snapshot
-from hubbub.core.events import from_facts
 from hubbub.core.numbers import brief
 from hubbub.core.overview import MANY, CapState, Overview, printable
 from hubbub.errors import ParameterError
@@ -61,7 +60,7 @@ class Standings:
         return Overview(
             self.analyst, self.dataset, states, min(state.left for state in states),
             None if self.last is None else self.last.query,
-            None if self.last is None else self._how_many(_loss(self.last.facts)),
+            None if self.last is None else self._how_many(priced(self.last.facts)),
         )  # fmt: skip
 
     def left(self) -> Fraction:
@@ -107,15 +106,11 @@ def _later(snapshot: Snapshot, policy: Policy, stored: int) -> dict[str, tuple[P
         with suppress(ParameterError):  # an analyst whom a changed hubbub.yaml no longer knows
             for cap in policy.caps(entry.analyst, entry.dataset):
                 before, _ = later.get(cap.at(entry.time), (ZERO, 0))
-                later[cap.at(entry.time)] = (before + _loss(entry.facts), entry.sequence)
+                later[cap.at(entry.time)] = (before + priced(entry.facts), entry.sequence)
     return later
 
 
 @lru_cache(maxsize=1024)
-def _loss(facts: str) -> Price:
-    return price(from_facts(json.loads(facts)))
-
-
 @dataclass(frozen=True, slots=True)
 class Line:
     """One entry for a person or a spreadsheet. `released` says of a charge whether its answer was recorded."""
@@ -176,7 +171,7 @@ def _lines(snapshot: Snapshot, which: Filter, *, newest_first: bool) -> Iterator
 
 def _epsilon(facts: str) -> str:
     """Show the loss of one event: pure where it has one, else as it is."""
-    loss = _loss(facts)
+    loss = priced(facts)
     text = "zero-concentrated" if loss.pure is None else f"ε={brief(loss.pure)}"
     return f"{text}, δ={brief(loss.delta)}" if loss.delta else text
 

@@ -5,6 +5,7 @@ event's own failure probability. All are rounded up once, at the single event, a
 price of k events is exactly k times the price of one, in whatever order and grouping they come.
 """
 
+import json
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import lru_cache
@@ -22,6 +23,7 @@ from hubbub.core.events import (
     SparseVector,
     Threshold,
     Together,
+    from_facts,
 )
 from hubbub.core.laws import law_of, slip
 from hubbub.core.loss import ORDERS
@@ -158,3 +160,13 @@ def price(event: Event) -> Price:  # noqa: C901 — one case for each kind of ev
             for part, count in parts:
                 total += price(part).times(count)
             return total
+
+
+@lru_cache(maxsize=65536)
+def priced(facts: str) -> Price:
+    """Price a charge by its facts, as they stand in the ledger.
+
+    >>> priced('{"mechanism":"laplace","scale":"10","sensitivity":1}').pure
+    Fraction(1, 10)
+    """
+    return price(from_facts(json.loads(facts)))

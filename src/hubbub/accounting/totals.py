@@ -2,16 +2,14 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
 from hubbub.accounting.chain import Entry
 from hubbub.accounting.contract import read
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.policy import DAY, Cap, Policy
-from hubbub.accounting.price import ZERO, Price, price
+from hubbub.accounting.price import ZERO, Price, priced
 from hubbub.accounting.refusal import Spent
 from hubbub.accounting.store import Store, Total, stored_until
-from hubbub.core.events import from_facts
 
 #: How many analysts, data sets and days are remembered at once.
 _REMEMBERED = 10_000
@@ -158,7 +156,7 @@ class Totals:
             self._forget()
         for entry in news:
             if entry.kind == "charge":
-                loss = loss_of(entry.facts)
+                loss = priced(entry.facts)
                 for balance in self.load(self._labels(entry)):
                     if entry.sequence > balance.sequence:
                         balance.add(loss, entry.sequence)
@@ -186,12 +184,6 @@ class Totals:
         if policy is None:
             policy = self._policies[entry.config] = read(json.loads(self._store.policy(entry.config)))
         return [cap.at(entry.time) for cap in policy.caps(entry.analyst, entry.dataset) if cap.scope != "query"]
-
-
-@lru_cache(maxsize=65536)
-def loss_of(facts: str) -> Price:
-    """Price a charge by its facts."""
-    return price(from_facts(json.loads(facts)))
 
 
 def total_text(total: Price) -> str:

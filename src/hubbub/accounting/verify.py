@@ -16,9 +16,9 @@ from typing import Literal
 from hubbub.accounting.chain import NO_HASH, Entry, Mark, canonical, genesis, link, request_hash
 from hubbub.accounting.contract import read
 from hubbub.accounting.policy import DAY, Policy
-from hubbub.accounting.price import ZERO, Price, price
+from hubbub.accounting.price import ZERO, Price, price, priced
 from hubbub.accounting.store import Filter, Snapshot, Total, stored_until
-from hubbub.core.events import Response, from_facts
+from hubbub.core.events import Response
 from hubbub.errors import HubbubError, LedgerError
 
 Part = Literal["database", "chain", "policy", "charge", "release", "totals", "anchor"]
@@ -119,7 +119,7 @@ class _Sums:
 
         for alike, count in self.charged.items():
             config, analyst, dataset, day, facts = alike
-            loss = price(from_facts(json.loads(facts))).times(count)
+            loss = priced(facts).times(count)
             for cap in policies[config].caps(analyst, dataset):
                 if cap.scope != "query":
                     add(cap.at(day * DAY), loss, self.newest[alike])
