@@ -133,3 +133,20 @@ def test_retries_survive_a_restart(start_app: Any) -> None:
     second = start_app(first.folder)
     assert kept(second.ask(header="one", key="k")) == kept(answer)
     assert second.spent() == {"health": "1/10"}
+
+
+def test_a_retry_after_a_failed_run_and_a_change_of_the_data_goes_on_from_its_charge(app: Any) -> None:
+    """The charge was made under the old version's name: a new name would charge again."""
+    engine = app.service.current.curator.engine
+    run = engine.run
+
+    def broken(_: str) -> None:
+        raise ValueError("no more memory")
+
+    engine.run = broken
+    assert app.ask(header="one").status_code == 424
+    engine.run = run
+    data = app.folder / "health.csv"
+    data.write_text("".join(data.read_text().splitlines(keepends=True)[:-5]))
+    assert app.ask(header="one").status_code == 200
+    assert app.spent() == {"health": "1/10"}

@@ -7,6 +7,7 @@ import pytest
 
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Arrays
+from hubbub.server.problems import released
 
 REQUESTS: dict[str, dict[str, Any]] = {
     "count": {"sql": "SELECT COUNT(*) AS n FROM health"},
@@ -103,3 +104,16 @@ def test_estimates_and_budgets_do_not_look_at_the_data(neighbours: tuple[Any, An
         return [*found, ana.get("/api/v1/budget").json(), ana.get("/api/v1/datasets/health").json()]
 
     assert free(neighbours[0]) == free(neighbours[1])
+
+
+def test_short_numbers_and_long_ones_take_the_same_room() -> None:
+    def sent(value: float, rows: int) -> int:
+        cells = [value] * rows
+        column = {"name": "n", "kind": "real", "values": cells, "low": cells, "high": cells}
+        key = {"name": "k", "kind": "text", "values": ["x"] * rows, "low": None, "high": None}
+        form = {"answer": {"columns": [key, column], "ratio": cells}, "receipt": {"query": "q"}, "left": "1"}
+        return len(released(form).body)
+
+    for rows in (1, 7, 100, 5000):
+        assert len({sent(value, rows) for value in (0.0, 7.5, -1.2345678901234567e-300, 1e22)}) == 1
+    assert sent(0.0, 5000) > sent(0.0, 100)
