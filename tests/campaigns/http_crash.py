@@ -11,6 +11,7 @@ The campaign has an error planted too: a server that answers first and records a
 """
 
 import random
+import re
 import shutil
 import signal
 import statistics
@@ -107,11 +108,11 @@ class Clients:
 
 
 def ask(caller: Caller, told: Told, who: tuple[str, str]) -> None:
-    """Ask once; an answer is kept, a refusal other than "too busy" is a broken promise."""
+    """Ask once and keep the answer. "Too busy" and "failed after the charge" are asked again; all else is broken."""
     reply = caller.query(told.tried[who], who[1])
     if reply.status == 200:
         told.hear(who, kept(reply))
-    elif reply.status != 429 and reply.status != 503:
+    elif reply.status not in (424, 429, 503):
         told.broken.append(f"status {reply.status} for {who[1]}: {reply.body[:200]!r}")
 
 
@@ -159,6 +160,11 @@ class Episode:
         while len(self.told.answers) < enough and time.monotonic() < until:
             time.sleep(0.002)
         time.sleep(self.chance.uniform(0, 0.02))
+
+    def failures(self) -> Counter[str]:
+        """Read in the logs why queries failed after their charge: the kind of the error, which is all they say."""
+        text = "".join(path.read_text() for path in self.town.folder.glob("server-*.log"))
+        return Counter(re.findall(r"has no release: (\w+)", text))
 
     def end(self) -> None:
         """Start once more, ask everything again that was ever asked, and stop in good order."""
@@ -242,6 +248,7 @@ class Campaign:
     answers: int = 0
     retried: int = 0
     towns: int = 0
+    failures: Counter[str] = field(default_factory=Counter)
 
     def run(self, report: Report, wanted: int, label: str, *, postgres: bool) -> None:
         """Kill so many servers, on a new ledger now and then."""
@@ -274,6 +281,7 @@ class Campaign:
         self.serving += episode.serving
         self.answers += len(episode.told.answers)
         self.retried += episode.told.retried
+        self.failures += episode.failures()
         shutil.rmtree(episode.town.folder)
 
     def planted(self, most: int) -> int:
@@ -299,6 +307,7 @@ def body(report: Report) -> None:
     report.figure("ledgers", campaign.towns)
     report.figure("answers", campaign.answers)
     report.figure("retries_answered_again", campaign.retried)
+    report.figure("failed_after_the_charge", dict(campaign.failures))
     for text in campaign.broken[:20]:
         report.say(text)
     report.target("kills_of_one_that_answered", campaign.serving, at_least=campaign.kills // 4)
