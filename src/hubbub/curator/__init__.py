@@ -106,16 +106,21 @@ class Curator:
         mine = [name for name in self.datasets(analyst) if not self.tables[name].public]
         return tuple(self._standings(analyst, name).overview() for name in mine)
 
-    def releases(self, analyst: str | None, *, limit: int = 100, before: int | None = None) -> tuple[Past, ...]:
-        """List charges, the newest first: an analyst's, or everybody's where none is named; `before` goes on."""
+    def releases(
+        self, analyst: str | None, *, limit: int = 100, before: int | None = None, unseen: past.Unseen = frozenset()
+    ) -> tuple[Past, ...]:
+        """List charges, the newest first: an analyst's, or everybody's where none is named; `before` goes on.
+
+        The releases of those in `unseen` do not show.
+        """
         limit = numbers.integer(limit, "limit", 1, 1000)
         with self.ledger.snapshot() as snapshot:
-            return past.listed(snapshot, Filter(kind="charge", analyst=analyst, before=before), limit)
+            return past.listed(snapshot, Filter(kind="charge", analyst=analyst, before=before), limit, unseen)
 
-    def release(self, number: int, *, analyst: str | None) -> Release:
+    def release(self, number: int, *, analyst: str | None, unseen: past.Unseen = frozenset()) -> Release:
         """Give what a charge paid for once more, at no cost: one of the analyst's, or any where none is named."""
         with self.ledger.snapshot() as snapshot:
-            stored = past.found(snapshot, number, analyst)
+            stored = past.found(snapshot, number, analyst, unseen)
         return self._release(stored, analyst, replayed=True)
 
     def recall(self, analyst: str, key: str) -> Release | None:

@@ -1,6 +1,7 @@
 """What was asked before: charges with what they paid for, read again from the ledger at no cost."""
 
 import json
+from collections.abc import Set
 from datetime import UTC, datetime
 from fractions import Fraction
 from itertools import islice
@@ -15,18 +16,21 @@ from hubbub.errors import ParameterError
 #: A query over several private tables makes a charge on each, one after the other; few others can come between.
 _NEAR = 1000
 
+#: Charges whose release may not show yet, by analyst and by their key without the data set's name.
+Unseen = Set[tuple[str, str]]
 
-def listed(snapshot: Snapshot, which: Filter, limit: int) -> tuple[Past, ...]:
+
+def listed(snapshot: Snapshot, which: Filter, limit: int, unseen: Unseen = frozenset()) -> tuple[Past, ...]:
     """List the newest charges that a filter lets through."""
     entries = list(islice(snapshot.entries(which, newest_first=True), limit))
-    return tuple(_past(snapshot, entry) for entry in entries)
+    return tuple(_past(snapshot, entry, unseen) for entry in entries)
 
 
-def found(snapshot: Snapshot, number: int, analyst: str | None) -> bytes:
+def found(snapshot: Snapshot, number: int, analyst: str | None, unseen: Unseen = frozenset()) -> bytes:
     """Find what one charge paid for; of an analyst's own, or of anybody's where none is named."""
     which = Filter(kind="charge", analyst=analyst, before=number + 1)
     entry = next(snapshot.entries(which, after=number - 1), None)
-    holder = None if entry is None else _holder(snapshot, entry)
+    holder = None if entry is None else _holder(snapshot, entry, unseen)
     stored = None if holder is None else snapshot.body(holder)
     if stored is None:
         # the same words for another's charge, for one without an answer and for none
@@ -34,8 +38,10 @@ def found(snapshot: Snapshot, number: int, analyst: str | None) -> bytes:
     return stored
 
 
-def _holder(snapshot: Snapshot, entry: Entry) -> int | None:
+def _holder(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> int | None:
     """Say which charge the release is kept with: this one, or the first one of the same query."""
+    if (entry.analyst, entry.key.removesuffix(f" {entry.dataset}")) in unseen:
+        return None
     if snapshot.released(entry.sequence, entry.sequence):
         return entry.sequence
     name = entry.key.removesuffix(f" {entry.dataset}")
@@ -47,8 +53,8 @@ def _holder(snapshot: Snapshot, entry: Entry) -> int | None:
     return None
 
 
-def _past(snapshot: Snapshot, entry: Entry) -> Past:
-    loss, holder = price(from_facts(json.loads(entry.facts))), _holder(snapshot, entry)
+def _past(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> Past:
+    loss, holder = price(from_facts(json.loads(entry.facts))), _holder(snapshot, entry, unseen)
     epsilon, delta = loss.pure, loss.delta
     stored = None if holder is None or epsilon is not None else snapshot.body(holder)
     if stored is not None:  # a loss that is a curve: as it was agreed on

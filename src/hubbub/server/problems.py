@@ -34,7 +34,7 @@ _CODES: Mapping[str, int] = {
 }  # fmt: skip
 _TENS: Mapping[str, int] = {"HB70": 401, "HB72": 429}
 #: Errors of the service itself: they say nothing of where things are.
-_FRANK = frozenset({"HB319", "HB320", "HB324"})
+_FRANK = frozenset({"HB318", "HB319", "HB320", "HB324"})
 _LATER = (
     "Send the same request with the same Idempotency-Key in a minute: it is charged once. If it goes on, tell the "
     "operator the number of the request."
@@ -47,12 +47,17 @@ def status_of(error: HubbubError) -> int:
     return _CODES.get(error.code) or _TENS.get(error.code[:4]) or _CLASSES.get(error.code[:3], 422)
 
 
+def shown(error: HubbubError, request_id: str) -> HubbubError:
+    """Give an error as it may leave; what names files and machines is the operator's alone, and goes to the log."""
+    if status_of(error) != 503 or error.code in _FRANK:
+        return error
+    _log.warning("ledger", extra={"fields": {"request": request_id, "code": error.code, "says": error.message}})
+    return LedgerError(error.code, "the ledger cannot be used now.", _LATER)
+
+
 def problem(error: HubbubError, request_id: str) -> dict[str, Any]:
     """Give the body of a problem."""
-    status = status_of(error)
-    if status == 503 and error.code not in _FRANK:  # it names files and machines, which are the operator's alone
-        _log.warning("ledger", extra={"fields": {"request": request_id, "code": error.code, "says": error.message}})
-        error = LedgerError(error.code, "the ledger cannot be used now.", _LATER)
+    status, error = status_of(error), shown(error, request_id)
     return {
         "type": f"urn:hubbub:{error.code}",
         "title": _TITLES.get(status) or HTTPStatus(status).phrase,

@@ -5,7 +5,8 @@ nothing below them.
 """
 
 import asyncio
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, replace
 from fractions import Fraction
 from hashlib import sha256
 from typing import Any
@@ -22,7 +23,7 @@ from hubbub.core.release import Release
 from hubbub.core.schema import unknown
 from hubbub.curator import Curator
 from hubbub.curator.question import Question
-from hubbub.errors import AccessError, HubbubError, LedgerError, ParameterError
+from hubbub.errors import AccessError, ConfigError, HubbubError, LedgerError, ParameterError
 from hubbub.semantics.odds import EVEN, Meaning, meaning
 from hubbub.server.accounts import Principal
 from hubbub.server.governing import Governing
@@ -180,16 +181,22 @@ class Service(Governing):
         self, principal: Principal, question: Question, key: str | None, header: str | None, arrived: float, *,
         keep: bool,
     ) -> Job:  # fmt: skip
+        others = self.work.unseen() if self.work.quantum else frozenset()
+
         def run(job: Job) -> Release:
             for last in (False, True):
                 with self.current.using() as curator:
                     job.stop = curator.engine.interrupt
                     try:
-                        return self._answer(curator, principal.name, question, key, header, job)
+                        found = self._answer(curator, principal.name, question, key, header, job)
+                        # whether another try of the same, whose end does not show yet, came first is not told
+                        twin = any((each.owner, each.ledger_key) == (job.owner, job.ledger_key) for each in others)
+                        return replace(found, replayed=True) if twin and job.ledger_key else found
                     except LedgerError as error:
                         if last or error.code != "HB312":
                             raise
-                self.current.reload()  # another process changed the policy: its file is ours too
+                        with suppress(ConfigError):  # it names files, and who asks is not who can mend them
+                            self.current.reload()  # another process changed the policy: its file is ours too
             raise AssertionError("unreachable")
 
         job = self.work.begin(principal.name, run, arrived=arrived, keep=keep)
@@ -229,6 +236,8 @@ class Service(Governing):
             kept, known = self.state.retries.claim(analyst, header, digest, name)
             _same(kept, digest)
             job.ledger_key = known
+            charge = curator.ledger.recall(analyst, known)
+            job.draws = charge is None or charge.release is None
             return known
 
         return curator.query(analyst, question, key=key, claim=claim)
@@ -239,13 +248,20 @@ class Service(Governing):
     def releases(self, principal: Principal, *, limit: int = 50, before: int | None = None) -> tuple[Past, ...]:
         """List charges, the newest first: an analyst's own, or all."""
         with self.current.using() as curator:
-            return curator.releases(_own(principal), limit=numbers.integer(limit, "limit", 1, PAGE), before=before)
+            limit = numbers.integer(limit, "limit", 1, PAGE)
+            return curator.releases(_own(principal), limit=limit, before=before, unseen=self._unseen())
 
     @allowed
     def release(self, principal: Principal, number: int) -> Release:
         """Give what a charge paid for once more, free: one of an analyst's own, or any."""
         with self.current.using() as curator:
-            return curator.release(number, analyst=_own(principal))
+            return curator.release(number, analyst=_own(principal), unseen=self._unseen())
+
+    def _unseen(self) -> frozenset[tuple[str, str]]:
+        """Name the charges whose release may not show yet: when it came to be tells how long the query took."""
+        unseen = self.work.unseen() if self.work.quantum else ()
+        jobs = ((job.owner, job.ledger_key) for job in unseen if job.draws)
+        return frozenset((owner, key.rpartition(" ")[0]) for owner, key in jobs if key is not None)
 
     @allowed
     def history(

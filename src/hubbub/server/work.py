@@ -52,6 +52,11 @@ class Job:
     stop: Callable[[int], None] | None = None
     cancelled: bool = False
     ledger_key: str | None = None
+    draws: bool = False  #: whether its release was not there before it, so that it must not show before its time
+
+    def unseen(self, now: float) -> bool:
+        """Say whether its end may not show yet, if it has ended at all."""
+        return self.ended is None or now < due(self.arrived, self.ended, self.quantum)
 
     def visible(self, now: float) -> State:
         """Say what may be said of it now."""
@@ -78,6 +83,7 @@ class Work:
         self._pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="hubbub-query")
         self._mutex = threading.Lock()
         self._unfinished: set[Job] = set()
+        self._unseen: set[Job] = set()
         self._jobs: dict[str, Job] = {}
         self._stopping = False
 
@@ -92,6 +98,7 @@ class Work:
                     "HB722", "too many queries are waiting. Nothing was charged.", f"Ask again in {_WAIT} s.", _WAIT
                 )
             self._unfinished.add(job)
+            self._unseen.add(job)
             if keep:
                 self._jobs[job.id] = job
                 self._forget()
@@ -123,13 +130,26 @@ class Work:
         """Cancel what does not show as ended. A query that waits is never run; one that runs is stopped, soon."""
         if job.visible(clock()) in ("queued", "running"):
             job.cancelled = True
-            threading.Thread(target=self._stop, args=[job], name="hubbub-cancel", daemon=True).start()
+            # on the quantum too: whether it had ended before shows in what becomes of the next try
+            at = due(job.arrived, clock(), self.quantum)
+            threading.Thread(target=self._stop, args=[job, at], name="hubbub-cancel", daemon=True).start()
 
     def counts(self) -> tuple[int, int]:
-        """Say how many queries run and how many wait."""
+        """Say how many queries run and how many wait, as far as that may show."""
+        now, jobs = clock(), self.unseen()
+        running = sum(job.started is not None and now >= due(job.arrived, job.started, self.quantum) for job in jobs)
+        return running, len(jobs) - running
+
+    def unseen(self) -> frozenset[Job]:
+        """Give the jobs whose end does not show yet."""
+        now = clock()
         with self._mutex:
-            running = sum(job.started is not None for job in self._unfinished)
-            return running, len(self._unfinished) - running
+            seen = {job for job in self._unseen if not job.unseen(now)}
+            self._unseen -= seen
+            known = {(job.owner, job.ledger_key) for job in seen if job.future.exception() is None}
+            for job in self._unseen:  # what one try may show, another one does not hide
+                job.draws = job.draws and (job.owner, job.ledger_key) not in known
+            return frozenset(self._unseen)
 
     def close(self, *, patience: float) -> None:
         """Take nothing new; let what is in line end, and stop what has not ended in time."""
@@ -165,8 +185,10 @@ class Work:
             job.stop = None
             self._unfinished.discard(job)
 
-    def _stop(self, job: Job) -> None:
-        """Stop its run; again and again, since between two statements there is nothing to stop."""
+    def _stop(self, job: Job, at: float = 0.0) -> None:
+        """Stop its run, not before a time; again and again, since between two statements there is nothing to stop."""
+        while job.ended is None and clock() < at:
+            time.sleep(0.02)
         while job.ended is None:
             with self._mutex:  # while it is held the job cannot end, nor its thread go on to another's
                 self._interrupt(job)

@@ -28,7 +28,7 @@ from hubbub.core.numbers import brief, down
 from hubbub.core.release import Release
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server.accounts import Principal
-from hubbub.server.problems import status_of
+from hubbub.server.problems import shown, status_of
 from hubbub.server.service import Service
 from hubbub.server.sessions import Sessions
 
@@ -79,6 +79,8 @@ class Visit:
     def render(self, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Fill a template."""
         csrf = self.sessions.csrf(self.cookie)
+        if isinstance(error := values.get("problem"), HubbubError):
+            values["problem"] = shown(error, str(self.request.state.request_id))
         notice = NOTICES.get(self.request.cookies.get(_NOTICE, ""))
         theme = self.request.cookies.get(THEME, "")
         path = self.request.url.path

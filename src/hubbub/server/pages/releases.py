@@ -1,6 +1,7 @@
 """Releases: what was paid for, once more and in forms to take away. All of it is free."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from hubbub.server.problems import missing
 
 _PAGE = 25
 _FORMULA = frozenset("=+-@\t\r")
+_MARKUP = re.compile(r"([\\`*_\[\]<>!#$&|~:])")
 _WORDS = {"gaussian": "Gaussian", "laplace": "Laplace", "geometric": "two-sided geometric"}
 
 
@@ -58,12 +60,23 @@ def _tame(release: Release) -> Release:
     return replace(
         release,
         outputs=tuple(
-            replace(output, values=[f"'{cell}" if str(cell)[:1] in _FORMULA else cell for cell in output.values])
-            if output.kind == "text"
-            else output
+            replace(
+                output,
+                name=_text(output.name),
+                values=[_text(cell) for cell in output.values] if output.kind == "text" else output.values,
+            )
             for output in release.outputs
         ),
     )
+
+
+def _text(cell: Any) -> Any:
+    return f"'{cell}" if str(cell)[:1] in _FORMULA else cell
+
+
+def _plain(text: str) -> str:
+    """Write a text so that Markdown shows it as it is: what somebody asked must not become a link or an image."""
+    return _MARKUP.sub(r"\\\1", " ".join(text.split()))
 
 
 def fetch(visit: Visit, numbers: str) -> Release:
@@ -128,10 +141,10 @@ def notebook(release: Release, numbers: str) -> dict[str, Any]:
         "    axes.set_xlabel(name + ', with 95 % intervals of the noise')"
     )
     cells = [
-        ("markdown", f"# Release {numbers}\n\n```sql\n{release.receipt['query']}\n```\n\n{release.price()}"),
+        ("markdown", f"# Release {numbers}\n\n{_plain(release.receipt['query'])}\n\n{release.price()}"),
         ("code", read),
         *([("code", draw)] if noisy else []),
-        ("markdown", f"**Methods.** {methods(release)}"),
+        ("markdown", f"**Methods.** {_plain(methods(release))}"),
     ]
     return {
         "nbformat": 4,
