@@ -161,3 +161,15 @@ def test_yaml_merges_still_work() -> None:
 
 def test_the_keys_that_others_read_are_known_by_name() -> None:
     assert {"source", "unit", "relation", "columns", "public"} <= KEYS["datasets.*"]
+
+
+def test_aliases_that_stand_for_billions_are_refused() -> None:
+    lines = ["datasets:", "  d0: &d0 {epsilon: 1}"]
+    lines += [
+        f"  d{i + 1}: &d{i + 1} {{{', '.join(f'k{j}: *d{i}' for j in range(9))}}}" for i in range(9)
+    ]  # nine times nine, nine times over
+    for text in ("\n".join(lines), "a: &a [*a]", "a: " + "[" * 1000 + "]" * 1000):
+        with pytest.raises(ConfigError) as refused:
+            load(text)
+        assert refused.value.code == "HB400"
+    assert load("a: &x {b: 1}\nc: {<<: *x, d: 2}") == {"a": {"b": 1}, "c": {"b": 1, "d": 2}}

@@ -41,6 +41,8 @@ KEYS: Mapping[str, frozenset[str]] = {
 
 _NAME = re.compile(r"[\w.@+-]{1,100}")
 _NAMES = "A name has 1 to 100 letters, digits or any of . _ @ + - and no spaces."
+#: Nodes that a hubbub.yaml may have, its aliases written out.
+_MOST = 1_000_000
 _CLOSED = "A cap of 0 allows nothing: to close a data set to somebody, leave their cap out."
 
 
@@ -75,10 +77,28 @@ def _mapping_once(loader: _Loader, node: yaml.MappingNode) -> dict[object, objec
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping_once)
 
 
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """Count the nodes of a document with every alias written out: a few lines of aliases can stand for billions."""
+    if id(node) not in known:
+        known[id(node)] = _MOST  # one that holds itself has no end
+        parts = node.value if isinstance(node.value, list) else []
+        inner = [each for part in parts for each in (part if isinstance(part, tuple) else (part,))]
+        known[id(node)] = 1 + sum(_size(each, known) for each in inner)
+    return known[id(node)]
+
+
 def load(text: str) -> object:
     """Read YAML, safely, and refuse a key that stands twice in one place."""
     try:
-        return cast(object, _Loader(text).get_single_data())
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is not None and _size(node, {}) > _MOST:
+            raise ConfigError("HB400", "the file is too large once its aliases are written out.", "Use fewer of them.")
+        return None if node is None else cast(object, loader.construct_document(node))
+    except RecursionError:
+        raise ConfigError(
+            "HB400", "the file is nested too deep.", "Write it as in the example of the README."
+        ) from None
     except yaml.YAMLError as error:
         where = getattr(error, "problem_mark", None)
         line = f" (line {where.line + 1})" if where is not None else ""
