@@ -43,7 +43,7 @@ def refused(folder: Path, code: str, server: Any = None, environment: dict[str, 
 
 def test_without_a_word_it_is_for_this_machine_alone(folder: Path) -> None:
     found = read(folder)
-    assert (found.host, found.port, found.quantum, found.workers, found.queue) == ("127.0.0.1", 8321, 0.1, 2, 32)
+    assert (found.host, found.port, found.quantum, found.workers, found.queue) == ("127.0.0.1", 8321, 0.1, 4, 32)
     assert (found.behind_proxy, found.secure, found.oidc, found.per_minute) == (False, False, None, 600)
     assert found.url == "http://127.0.0.1:8321"
 

@@ -52,18 +52,18 @@ def gated(start_app: Any) -> Callable[..., tuple[Any, Gate]]:
     return start
 
 
-def enqueue(world: Any, header: str, **body: Any) -> str:
+def enqueue(world: Any, header: str, *, who: str = "ana", **body: Any) -> str:
     headers = {"Idempotency-Key": header, "Prefer": "respond-async"}
     sent = {"sql": "SELECT COUNT(*) AS n FROM health", "epsilon": "0.1", "key": header, **body}
-    answer = world.client().post("/api/v1/query", json=sent, headers=headers)
+    answer = world.client(who).post("/api/v1/query", json=sent, headers=headers)
     assert answer.status_code == 202, answer.text
     place: str = answer.headers["Location"]
     assert place == f"/api/v1/jobs/{answer.json()['id']}"
     return place
 
 
-def state(world: Any, place: str, wait: int = 0) -> dict[str, Any]:
-    answer = world.client().get(place, headers={"Prefer": f"wait={wait}"})
+def state(world: Any, place: str, wait: int = 0, who: str = "ana") -> dict[str, Any]:
+    answer = world.client(who).get(place, headers={"Prefer": f"wait={wait}"})
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
@@ -110,15 +110,42 @@ def test_answers_leave_on_the_quantum_also_errors(start_app: Any, took: float) -
 
 def test_a_full_line_is_refused_and_nothing_is_charged(gated: Any) -> None:
     world, gate = gated(workers=1, queue=2)
-    places = [enqueue(world, f"job {number}") for number in range(3)]
+    places = [(enqueue(world, f"job of {who} {n}", who=who), who) for n, who in enumerate(("ana", "ana", "ben"))]
     gate.begun.acquire()
-    answer = world.ask(epsilon="0.1", key="one too many")
+    answer = world.ask("ben", epsilon="0.1", key="one too many")
     assert (answer.status_code, answer.json()["code"]) == (429, "HB722")
     assert int(answer.headers["Retry-After"]) >= 1
     gate.open.set()
-    assert [state(world, place, wait=20)["state"] for place in places] == ["done"] * 3
-    assert world.spent() == {"health": "3/10"}
-    assert world.ask(key="now there is room").status_code == 200
+    assert [state(world, place, wait=20, who=who)["state"] for place, who in places] == ["done"] * 3
+    assert (world.spent()["health"], world.spent("ben")["health"]) == ("1/5", "1/10")
+    assert world.ask("ben", key="now there is room").status_code == 200
+
+
+def test_one_analyst_cannot_take_every_place(gated: Any) -> None:
+    world, gate = gated(workers=1, queue=3)
+    for number in range(2):
+        enqueue(world, f"job {number}")
+    answer = world.ask(key="one too many")
+    assert (answer.status_code, answer.json()["code"]) == (429, "HB722")
+    other = enqueue(world, "there is room for others", who="ben")
+    gate.open.set()
+    assert state(world, other, wait=20, who="ben")["state"] == "done"
+    world.service.work.close(patience=10)
+    assert world.spent() == {"health": "1/5"}
+
+
+def test_one_analyst_cannot_take_every_thread(gated: Any) -> None:
+    """With three threads, ana's third query waits, though a thread is idle; that of ben runs at once."""
+    world, gate = gated(workers=3, queue=9)
+    mine = [enqueue(world, f"job {number}") for number in range(4)]
+    for _ in range(2):
+        gate.begun.acquire()
+    other = enqueue(world, "of another", who="ben")
+    gate.begun.acquire()
+    assert [state(world, place)["state"] for place in mine] == ["running", "running", "queued", "queued"]
+    assert state(world, other, who="ben")["state"] == "running"
+    gate.open.set()
+    assert [state(world, place, wait=20)["state"] for place in mine] == ["done"] * 4
 
 
 def test_a_job_is_queued_then_running_then_done(gated: Any) -> None:
@@ -160,7 +187,7 @@ def test_a_job_that_waits_is_cancelled_at_no_cost(gated: Any) -> None:
 
 
 def test_a_job_that_runs_is_stopped_and_its_charge_stands(gated: Any) -> None:
-    world, gate = gated(workers=2)
+    world, gate = gated(workers=3)
     first, second = enqueue(world, "first"), enqueue(world, "second")
     gate.begun.acquire()
     gate.begun.acquire()

@@ -87,7 +87,7 @@ class Settings:
     proxies: tuple[str, ...] = ("127.0.0.1", "::1")
     public_url: str | None = None
     quantum: float = 0.1
-    workers: int = 2
+    workers: int = 4
     queue: int = 32
     per_minute: int = 600
     oidc: OidcSettings | None = None

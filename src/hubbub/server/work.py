@@ -10,6 +10,7 @@ import math
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -75,11 +76,20 @@ class Job:
 
 
 class Work:
-    """A pool with so many threads and so many places to wait."""
+    """A pool with so many threads and so many places to wait, of which nobody can take all.
+
+    One analyst runs queries on all threads but one, and holds half of the places, at most. Whoever has the fewest
+    running is served next; among equals, who waits longest.
+    """
 
     def __init__(self, *, workers: int, queue: int, quantum: float) -> None:
         self.quantum = quantum
         self._places = workers + queue
+        self._idle = workers
+        self._most_running = max(1, workers - 1)
+        self._most_places = -(-self._places // 2)
+        self._waiting: list[tuple[Job, Callable[[Job], Release]]] = []
+        self._running: Counter[str] = Counter()
         self._pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="hubbub-query")
         self._mutex = threading.Lock()
         self._unfinished: set[Job] = set()
@@ -97,12 +107,18 @@ class Work:
                 raise AccessError(
                     "HB722", "too many queries are waiting. Nothing was charged.", f"Ask again in {_WAIT} s.", _WAIT
                 )
+            if sum(other.owner == owner for other in self._unfinished) >= self._most_places:
+                raise AccessError(
+                    "HB722", "you have as many queries in line as one analyst may. Nothing was charged.",
+                    f"Ask again in {_WAIT} s, when some have ended.", _WAIT,
+                )  # fmt: skip
             self._unfinished.add(job)
             self._unseen.add(job)
+            self._waiting.append((job, run))
             if keep:
                 self._jobs[job.id] = job
                 self._forget()
-        self._pool.submit(self._run, job, run)
+            self._dispatch()
         return job
 
     async def answer(self, job: Job) -> Release:
@@ -162,7 +178,11 @@ class Work:
             left = {job for job in left if job.ended is None}
         for job in left:
             job.cancelled = True
-            self._stop(job)
+        while left := {job for job in left if job.ended is None}:  # together: who waits ends after who runs
+            with self._mutex:
+                for job in left:
+                    self._interrupt(job)
+            time.sleep(0.02)
         self._pool.shutdown(wait=True)
 
     def _run(self, job: Job, run: Callable[[Job], Release]) -> None:
@@ -184,8 +204,23 @@ class Work:
             job.ended = clock()
             job.stop = None
             self._unfinished.discard(job)
+            self._idle += 1
+            self._running[job.owner] -= 1
+            self._dispatch()
 
-    def _stop(self, job: Job, at: float = 0.0) -> None:
+    def _dispatch(self) -> None:
+        """Give each idle thread the next query that may run; whoever calls this holds the mutex."""
+        while self._idle:
+            may = [each for each in self._waiting if self._running[each[0].owner] < self._most_running]
+            if not may:
+                return
+            job, run = chosen = min(may, key=lambda each: self._running[each[0].owner])  # the oldest among equals
+            self._waiting.remove(chosen)
+            self._idle -= 1
+            self._running[job.owner] += 1
+            self._pool.submit(self._run, job, run)
+
+    def _stop(self, job: Job, at: float) -> None:
         """Stop its run, not before a time; again and again, since between two statements there is nothing to stop."""
         while job.ended is None and clock() < at:
             time.sleep(0.02)
