@@ -41,7 +41,7 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 $(VENV)/.system: $(VENV)/.run Makefile
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v strace >/dev/null && command -v chromium >/dev/null || { \
 		echo "setup: installing postgresql, strace and chromium, which the tests start"; \
-		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y postgresql strace chromium >/dev/null; }
+		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y postgresql strace chromium libatomic1 >/dev/null; }
 	@touch $@
 
 lint: $(VENV)/.dev

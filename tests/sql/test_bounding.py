@@ -239,11 +239,11 @@ def test_planted_groups_without_a_bound_are_caught(bound: str, none: str) -> Non
     assert _tells(made, bound, none)
 
 
-def test_planted_choice_by_order_of_rows_is_caught() -> None:
-    """A choice that follows the order in which rows are found moves units that both neighbours have."""
+def test_planted_choice_by_the_rows_of_others_is_caught() -> None:
+    """A choice that follows how many pairs there are in all moves units that both neighbours have."""
     made = _plan(UNITS["one row in one group"])
-    order = "rank() OVER (PARTITION BY u ORDER BY hash('pepper', u, c), c)"
-    assert _tells(made, order, "row_number() OVER (PARTITION BY u)")
+    order = "ORDER BY hash('pepper', u, c), c"
+    assert _tells(made, order, """ORDER BY hash((SELECT count(*) FROM "$bounded"), u, c), c""")
 
 
 def test_planted_missing_clamp_is_caught() -> None:
