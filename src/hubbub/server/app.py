@@ -56,7 +56,14 @@ def create_app(service: Service) -> FastAPI:
     app.add_exception_handler(StarletteHTTPException, _http)
     app.add_exception_handler(RequestValidationError, _malformed)
     app.add_middleware(Border, service=service)
+    _build(app)
     return app
+
+
+def _build(app: FastAPI) -> None:
+    """Have every route made now: FastAPI would make them at the first request, several at once if several come."""
+    for route in app.routes:
+        route.matches({"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []})
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
