@@ -39,8 +39,9 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 
 # The tests start a real PostgreSQL server and a real browser; Debian keeps the server's programs in /usr/lib/postgresql.
 $(VENV)/.system: $(VENV)/.run Makefile
-	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v strace >/dev/null && command -v chromium >/dev/null || { \
-		echo "setup: installing postgresql, strace and chromium, which the tests start"; \
+	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v strace >/dev/null && command -v chromium >/dev/null \
+		&& $(SUDO) ldconfig -p | grep -q libatomic.so.1 || { \
+		echo "setup: installing postgresql, strace and chromium (with what its driver needs), which the tests start"; \
 		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y postgresql strace chromium libatomic1 >/dev/null; }
 	@touch $@
 
