@@ -56,7 +56,7 @@ def demo(folder: Path) -> Path:
     head, _, _ = text.partition("analysts:")
     caps = dict.fromkeys(RICH, Fraction(1_000_000)) | dict.fromkeys(POOR, ALLOWED * PRICE)
     lines = [f"  {name}: {{health: {{epsilon: {float(cap)}}}}}" for name, cap in caps.items()]
-    settings = "server: {quantum: 0, workers: 2, queue: 1000, per_minute: 1000000}"
+    settings = "server: {quantum: 0, workers: 4, queue: 1000, per_minute: 1000000}"
     config.write_text("\n".join([head + "analysts:", *lines, settings, ""]))
     return config
 

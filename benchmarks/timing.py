@@ -119,7 +119,7 @@ def town(folder: Path, quantum: float) -> tuple[Path, dict[str, int]]:
             "columns: {person: {type: integer}, age: {type: integer, bounds: [0, 110]}}}"
         )
     caps = ", ".join(f"{name}: {{epsilon: 1000000}}" for name in SETS)
-    settings = f"server: {{quantum: {quantum}, workers: 2, queue: 1000, per_minute: 1000000}}"
+    settings = f"server: {{quantum: {quantum}, workers: 4, queue: 1000, per_minute: 1000000}}"
     config = folder / "hubbub.yaml"
     config.write_text("\n".join(["version: 1", "datasets:", *entries, f"analysts: {{ana: {{{caps}}}}}", settings, ""]))
     return config, {"east": truth, "west": truth + 1, "wide": truth + 1}
