@@ -55,6 +55,21 @@ groups:
 COUNT = "SELECT COUNT(*) AS n FROM health"
 
 
+class Clock:
+    """A clock that a test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
 @dataclass
 class World:
     """A service with a folder of its own and a token for everybody: owner, auditor, ana, ben and eve."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.server.conftest import Clock
 
 from hubbub.errors import AccessError, ParameterError
 from hubbub.server.accounts import LONGEST, MOST_DAYS, Accounts, Principal
@@ -17,21 +18,6 @@ from hubbub.server.database import Sqlite
 from hubbub.server.state import Role, State
 
 DAY = 86_400
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000
-
-    def __call__(self) -> int:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from tests.server.conftest import Clock
 
 from hubbub.errors import AccessError
 from hubbub.server.accounts import Accounts, Principal
@@ -19,21 +20,6 @@ from hubbub.server.state import State
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 DAY = 86_400
-
-
-class Clock:
-    """A clock that a test moves."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000
-
-    def __call__(self) -> int:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture
