@@ -31,7 +31,9 @@ def serve(options: Namespace, console: Console) -> int:
         ) from error  # fmt: skip
     service = Service.open(Path(options.config), host=options.host, port=options.port)
     try:
-        console.print(f"hubbub serves [bold]{escape(options.config)}[/] at {escape(service.settings.url)}")
+        # with port 0 the system chooses one, which is known when the server listens: its log says it
+        where = service.settings.url if service.settings.port else f"a free port of {service.settings.host}: see below"
+        console.print(f"hubbub serves [bold]{escape(options.config)}[/] at {escape(where)}")
         if not any(token.role == "owner" and _good(token) for token in service.state.tokens.list()):
             console.print("Nobody can govern it yet. Make the owner's token: hubbub analyst token NAME --role owner")
         sys.stdout.flush()
