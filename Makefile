@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # as root nothing is needed; elsewhere sudo is
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test setup checklist theorems screenshots lint types tests bench lock clean wheels
+.PHONY: demo test setup checklist theorems screenshots lint types tests bench peers lock clean wheels
 
 demo: setup ## a first private answer over the bundled data, then a server until Ctrl-C (ARGS=--once: no waiting)
 	@echo "demo: private answers over the bundled health data"
@@ -66,8 +66,16 @@ theorems: $(VENV)/.dev ## write docs/theorems.md from the docstrings
 screenshots: $(VENV)/.dev $(VENV)/.system ## draw the pages of docs/pages.md anew
 	@$(BIN)/python -m tests.project.screenshots
 
-bench: $(VENV)/.dev ## every benchmark, beside its peers (HUBBUB_CAMPAIGN=full for large figures)
+bench: $(VENV)/.dev peers ## every benchmark, beside its peers (HUBBUB_CAMPAIGN=full for large figures)
 	@for script in benchmarks/*.py; do name=$$(basename $$script .py); echo "bench: $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+
+# What a peer needs does not go with ours (or its own tests would hide ours), so each has an environment of its own.
+peers: $(patsubst requirements/peers/%.lock,.peers/%/.done,$(wildcard requirements/peers/*.lock)) ## what benchmarks run beside us
+
+.peers/%/.done: requirements/peers/%.lock
+	@echo "setup: the peer $* in .peers/$*"
+	@$(PYTHON) -m venv --clear .peers/$* && .peers/$*/bin/python -m pip --disable-pip-version-check install -q --require-hashes -r $<
+	@touch $@
 
 wheels: setup ## the whole package and the light client, in dist/
 	@$(PIP) wheel -q --no-deps --no-build-isolation -w dist . ./packaging/client && ls dist
@@ -75,6 +83,7 @@ wheels: setup ## the whole package and the light client, in dist/
 lock: ## pin anew what pyproject.toml asks for (needs uv)
 	uv pip compile pyproject.toml requirements/build.in --extra server --extra postgres --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/run.lock
 	uv pip compile pyproject.toml --group dev -c requirements/run.lock --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/dev.lock
+	for peer in requirements/peers/*.in; do uv pip compile $$peer --python-version 3.11 --generate-hashes --no-header -q -o $${peer%.in}.lock; done
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) .peers .mypy_cache .ruff_cache .pytest_cache
