@@ -19,7 +19,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "semantics": frozenset({"errors", "core"}),
     "engines": frozenset({"errors", "core"}),
     "config": frozenset({"errors", "core", "accounting", "engines", "semantics"}),
-    "curator": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config"}),
+    "analysis": frozenset({"errors", "core", "noise", "mechanisms", "sql"}),
+    "curator": frozenset(
+        {"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config", "analysis"}
+    ),
     "audit": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql"}),
     "client": frozenset({"errors", "core"}),
     "dbapi": frozenset({"errors", "core", "client", "curator"}),
