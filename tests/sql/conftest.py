@@ -8,6 +8,7 @@ from tests.sql.corpus import clinic as made
 
 from hubbub.core.schema import Table
 from hubbub.sql import render
+from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.query import Aggregate, Query
 
 
@@ -30,7 +31,7 @@ def _aggregate(asked: Aggregate) -> str:
         case "count":
             return f"count({args[0] if args else '*'}){where}"
         case "count_units":
-            return f"count(DISTINCT {render.identifier('$unit')}){where}"
+            return f"count(DISTINCT {DUCKDB.identifier('$unit')}){where}"
         case "count_distinct":
             return f"count(DISTINCT {args[0]}){where}"
         case "quantile":
@@ -43,14 +44,14 @@ def without_noise() -> Callable[[Query], str]:
     """Write a bound query as one SQL text that computes it exactly: no bounding, no noise, groups as they come."""
 
     def text(query: Query) -> str:
-        named = [f"{render.expression(key.expr)} AS {render.identifier(key.name)}" for key in query.keys]
-        asked = [f"{_aggregate(a)} AS {render.identifier(a.name)}" for a in query.aggregates]
-        keys = [render.identifier(key.name) for key in query.keys]
+        named = [f"{render.expression(key.expr)} AS {DUCKDB.identifier(key.name)}" for key in query.keys]
+        asked = [f"{_aggregate(a)} AS {DUCKDB.identifier(a.name)}" for a in query.aggregates]
+        keys = [DUCKDB.identifier(key.name) for key in query.keys]
         rows = f"SELECT {', '.join(['*', *named])} FROM ({render.relation(query.relation)}) AS r"
         sets = ", ".join(f"({', '.join(keys[i] for i in chosen)})" for chosen in query.sets)
         grouped = f" GROUP BY GROUPING SETS ({sets})" if keys else ""
         answers = f"SELECT {', '.join([*keys, *asked])} FROM ({rows}) AS g{grouped}"
-        shown = ", ".join(f"{render.expression(expr)} AS {render.identifier(name)}" for name, expr in query.select)
+        shown = ", ".join(f"{render.expression(expr)} AS {DUCKDB.identifier(name)}" for name, expr in query.select)
         kept = "" if query.having is None else f" WHERE {render.expression(query.having)}"
         ways = [("DESC" if o.descending else "ASC", "FIRST" if o.nulls_first else "LAST") for o in query.order]
         terms = zip((render.expression(o.expr) for o in query.order), ways, strict=True)

@@ -272,4 +272,4 @@ def test_planted_sensitivity_of_adding_under_replace_is_caught() -> None:
 
 
 def test_salt_is_quoted() -> None:
-    assert bounding.Hasher("it's", "engine").of("u") == "hash('it''s', u)"
+    assert bounding.Words("it's").hash(("u", Kind.TEXT)) == "hash('it''s', u)"

@@ -13,6 +13,7 @@ import pytest
 from hubbub.core.schema import Bounds, Column, Kind, Table, Value
 from hubbub.sql import dates, render
 from hubbub.sql.bind_from import declared
+from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.domains import values
 from hubbub.sql.evaluate import Unsure, evaluate
 from hubbub.sql.expressions import Call, Col, Expr, Literal, facts
@@ -307,7 +308,7 @@ def test_a_planted_rendering_that_is_not_total_or_not_true_is_caught(
     engine: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, name: str, text: str
 ) -> None:
     exprs = applied(name)[:60]
-    monkeypatch.setitem(render.SPELLINGS, name, lambda _, args: text.format(*args))
+    monkeypatch.setitem(DUCKDB.spellings, name, lambda _, args: text.format(*args))
     try:
         rows = run(engine, exprs)
     except duckdb.Error:
@@ -339,4 +340,4 @@ def test_without_a_guard_nan_reaches_a_comparison(engine: duckdb.DuckDBPyConnect
 
 def test_every_function_says_what_it_does_on_any_value_and_has_a_spelling() -> None:
     assert all(function.total for function in FUNCTIONS.values())
-    assert set(render.SPELLINGS) == set(FUNCTIONS)
+    assert set(DUCKDB.spellings) == set(FUNCTIONS)

@@ -6,6 +6,7 @@ from tests.campaigns.rig.worlds import FLAG, REGION, connect, query, visits
 
 from hubbub.core.schema import Kind, Unit
 from hubbub.errors import QueryError
+from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Col, Facts
 from hubbub.sql.keys import MOST_CELLS, Cells, Domain, cells, domains_of
 from hubbub.sql.query import Aggregate, Key
@@ -51,8 +52,8 @@ def test_every_kind_of_value_finds_its_number_in_the_engine() -> None:
     connection.execute("CREATE TABLE words (w VARCHAR)")
     connection.executemany("INSERT INTO words VALUES (?)", [[word] for word in (*odd, "other", None)])
     for grouped in (True, False):
-        placed = cell.placed(("w",), grouped=grouped)
-        sql = f"SELECT w, {placed.cell} AS c FROM words{placed.joins} WHERE {placed.where} ORDER BY c"
+        placed = cell.placed(("w",), DUCKDB, grouped=grouped)
+        sql = f"SELECT w, {placed.cell} FROM words{placed.joins} WHERE {placed.where} ORDER BY c"
         found = connection.execute(f"SELECT * FROM ({sql}) WHERE c IS NOT NULL").fetchall()
         assert found == [(word, i) for i, word in enumerate(odd)]
 

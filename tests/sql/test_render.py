@@ -14,6 +14,7 @@ from hubbub.core.schema import Bounds, Column, Kind, Table, Unit, Value
 from hubbub.sql import render
 from hubbub.sql.bind import bind
 from hubbub.sql.bind_from import declared
+from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Col, Literal
 from hubbub.sql.relations import Inner, Scan, columns, owned
 
@@ -43,7 +44,7 @@ def test_every_double_is_written_so_that_it_comes_back() -> None:
     ]
     doubles += [struct.unpack("d", struct.pack("Q", chance.getrandbits(64)))[0] for _ in range(3_000)]
     finite = [x for x in doubles if math.isfinite(x)]
-    shown = ", ".join(f"({render.number(Fraction(x))})" for x in finite)
+    shown = ", ".join(f"({DUCKDB.number(Fraction(x))})" for x in finite)
     with duckdb.connect() as connection:
         back = connection.execute(f"SELECT v, typeof(v) FROM (VALUES {shown}) AS t(v)").fetchall()
     assert back == [(x, "DOUBLE") for x in finite]
@@ -59,19 +60,19 @@ def test_every_double_is_written_so_that_it_comes_back() -> None:
 )  # fmt: skip
 def test_a_constant_comes_back_as_it_was(value: Value) -> None:
     kinds = {bool: Kind.BOOLEAN, int: Kind.INTEGER, Fraction: Kind.REAL, str: Kind.TEXT, date: Kind.DATE}
-    back = fetch(f"SELECT {render.literal(value, kinds.get(type(value), Kind.TIMESTAMP))}")
+    back = fetch(f"SELECT {DUCKDB.literal(value, kinds.get(type(value), Kind.TIMESTAMP))}")
     assert back == (float(value) if isinstance(value, Fraction) else value)
 
 
 @pytest.mark.parametrize("kind", Kind)
 def test_null_has_the_type_of_its_kind(kind: Kind) -> None:
-    assert fetch(f"SELECT typeof({render.literal(None, kind)})") == render.TYPES[kind]
+    assert fetch(f"SELECT typeof({DUCKDB.literal(None, kind)})") == DUCKDB.types[kind]
 
 
 @pytest.mark.parametrize("name", ["a", "A b", 'q"q', "select", "'x'", "é", "$unit", "a;b", "--"])
 def test_a_name_is_quoted(name: str) -> None:
     with duckdb.connect() as connection:
-        connection.execute(f"CREATE TABLE t AS SELECT 1 AS {render.identifier(name)}")
+        connection.execute(f"CREATE TABLE t AS SELECT 1 AS {DUCKDB.identifier(name)}")
         assert connection.execute("SELECT * FROM t").description[0][0] == name
 
 

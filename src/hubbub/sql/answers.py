@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
 from hubbub.sql import render
+from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Expr
 from hubbub.sql.query import Order
 
@@ -57,7 +58,7 @@ def _run(answers: Columns, text: str) -> dict[str, NDArray[Any]]:
     arrays = {name: array for name, (array, _) in answers.items()}
     arrays["$row"] = np.arange(len(next(iter(arrays.values()))), dtype=np.int64)
     casts = [
-        f"CAST({render.identifier(name)} AS {render.TYPES[kind]}) AS {render.identifier(name)}"
+        f"CAST({DUCKDB.identifier(name)} AS {DUCKDB.types[kind]}) AS {DUCKDB.identifier(name)}"
         for name, (_, kind) in answers.items()
     ]
     casts.append('"$row"')

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from hubbub.core.schema import Kind
 from hubbub.sql import render
 from hubbub.sql.candidates import Candidates
+from hubbub.sql.dialects.base import Dialect
+from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.keys import Groups
 from hubbub.sql.measures import Additive, Distinct, Rows, Units
-from hubbub.sql.relations import UNIT, Rel
+from hubbub.sql.relations import UNIT, Rel, owner_kind
 
 #: Sums leave the engine clamped into ±2⁶¹, which brings no two of them further apart.
 SATURATION = 1 << 61
@@ -32,67 +35,92 @@ class Limits:
     rows: int
 
 
-def sums(
-    relation: Rel,
-    cells: Groups,
-    measures: Sequence[Additive],
-    *,
-    limits: Limits | None,
-    salt: str,
-    hashing: Hash = "engine",
-) -> str:
-    """Write the query that gives (cell, m0, m1, …) for the cells that are not empty."""
-    if limits is None:
-        return _by_row(relation, cells, measures)
-    if all(isinstance(measure, Units) or measure == Rows() for measure in measures):
-        return _counts_by_unit(relation, cells, measures, limits, Hasher(salt, hashing))
-    return _by_unit(relation, cells, measures, limits, Hasher(salt, hashing))
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How the text is written: in whose words, and by which hash under which salt, which analysts never see."""
+
+    salt: str
+    hashing: Hash = "engine"
+    dialect: Dialect = DUCKDB
+
+    def hash(self, *columns: tuple[str, Kind]) -> str:
+        """Write a hash; ties do not matter, as whoever orders by it goes on with the columns themselves."""
+        if self.hashing == "engine":
+            return self.dialect.fast_hash(self.salt, [name for name, _ in columns])
+        return self.dialect.portable_hash(self.salt, columns)
 
 
 @dataclass(frozen=True, slots=True)
-class Hasher:
-    """Writes a hash of columns, under a salt that analysts never see."""
+class _Task:
+    """What one text is about, with the words for it."""
 
-    salt: str
-    hashing: Hash
+    relation: Rel
+    cells: Groups
+    words: Words
 
-    def of(self, *columns: str) -> str:
-        """Write the hash; ties do not matter, as whoever orders by it goes on with the columns themselves."""
-        salt = "'" + self.salt.replace("'", "''") + "'"
-        if self.hashing == "engine":
-            return f"hash({', '.join([salt, *columns])})"
-        texts = ", ".join(f"coalesce(CAST({column} AS VARCHAR), '')" for column in columns)
-        return f"md5(concat_ws('|', {salt}, {texts}))"
+    @property
+    def dialect(self) -> Dialect:
+        return self.words.dialect
+
+    @property
+    def cell(self) -> tuple[str, ...]:
+        """The columns that a cell is carried in."""
+        return self.cells.names(self.words.dialect)
+
+    @property
+    def pair(self) -> str:
+        """The columns of a unit and a cell."""
+        return ", ".join(["u", *self.cell])
+
+    def order(self, *values: tuple[str, Kind]) -> str:
+        """The hash of a unit, a cell and values of its own."""
+        cell = (
+            self.cells.hashed(self.dialect) if self.words.hashing == "portable" else [(c, Kind.TEXT) for c in self.cell]
+        )
+        return self.words.hash(("u", owner_kind(self.relation)), *cell, *values)
 
 
-def _by_row(relation: Rel, cells: Groups, measures: Sequence[Additive]) -> str:
+def sums(relation: Rel, cells: Groups, measures: Sequence[Additive], *, limits: Limits | None, words: Words) -> str:
+    """Write the query that gives (cell, m0, m1, …) for the cells that are not empty."""
+    task = _Task(relation, cells, words)
+    if limits is None:
+        return _by_row(task, measures)
+    if all(isinstance(measure, Units) or measure == Rows() for measure in measures):
+        return _counts_by_unit(task, measures, limits)
+    return _by_unit(task, measures, limits)
+
+
+def _by_row(task: _Task, measures: Sequence[Additive]) -> str:
     """Group by the raw keys and number the few groups afterwards: faster than numbering every row."""
-    rows, values = _rows(relation, measures)
-    outputs = [f"{text} AS k{j}" for j, text in enumerate(_keys(cells))]
+    cells, dialect = task.cells, task.dialect
+    rows, values = _rows(task, measures)
+    outputs = [f"{text} AS k{j}" for j, text in enumerate(_keys(task))]
     outputs += [f"{_row_total(measures[i], value)} AS s{i}" for i, value in enumerate(values)]
     grouping = f" GROUP BY {', '.join(str(j + 1) for j in range(len(cells.keys)))}" if cells.keys else ""
     inner = f"SELECT {', '.join(outputs)} FROM {rows}{grouping}"
     columns = tuple(f"g.k{j}" for j in range(len(cells.keys)))
-    results = ", ".join(_saturated(f"g.s{i}", i) for i in range(len(measures)))
-    placed = cells.placed(columns, grouped=True)
-    found = f"SELECT {placed.cell} AS c, g.* FROM ({inner}) AS g{placed.joins} WHERE {placed.where}"
-    return f"SELECT {cells.shown('g.c')}, {results} FROM ({found}) AS g WHERE g.c IS NOT NULL"
+    results = ", ".join(_saturated(f"g.s{i}", i, dialect) for i in range(len(measures)))
+    placed = cells.placed(columns, dialect, grouped=True)
+    found = f"SELECT {placed.cell}, g.* FROM ({inner}) AS g{placed.joins} WHERE {placed.where}"
+    there = " AND ".join(f"g.{name} IS NOT NULL" for name in task.cell)
+    return f"SELECT {cells.shown('g.', dialect)}, {results} FROM ({found}) AS g WHERE {there}"
 
 
-def _rows(relation: Rel, items: Sequence[Item]) -> tuple[str, list[str]]:
+def _rows(task: _Task, items: Sequence[Item]) -> tuple[str, list[str]]:
     """Write the rows with the raw number of each item beside them, and what each item makes of its own.
 
     A raw number is computed once and then looked at three times by its clamp.
     """
-    raws = [(f'"$p{i}"', item.raw()) for i, item in enumerate(items)]
+    dialect = task.dialect
+    raws = [(dialect.identifier(f"$p{i}"), item.raw(dialect)) for i, item in enumerate(items)]
     columns = "".join(f", {raw} AS {name}" for name, raw in raws if raw)
-    rows = f"({render.relation(relation)}) AS r"
-    values = [item.value(name) for (name, _), item in zip(raws, items, strict=True)]
+    rows = f"({render.relation(task.relation, dialect)}) AS r"
+    values = [item.value(name, dialect) for (name, _), item in zip(raws, items, strict=True)]
     return (f"(SELECT r.*{columns} FROM {rows}) AS r" if columns else rows), values
 
 
-def _keys(cells: Groups) -> tuple[str, ...]:
-    return tuple(render.expression(key.expr) for key in cells.keys)
+def _keys(task: _Task) -> tuple[str, ...]:
+    return tuple(render.expression(key.expr, task.dialect) for key in task.cells.keys)
 
 
 def _row_total(measure: Additive, value: str) -> str:
@@ -102,166 +130,193 @@ def _row_total(measure: Additive, value: str) -> str:
     return "count(*)" if value == "1" else measure.total(value)
 
 
-def _saturated(text: str, place: int) -> str:
-    return f"CAST(greatest(least(coalesce({text}, 0), {SATURATION}), -{SATURATION}) AS BIGINT) AS m{place}"
+def _saturated(text: str, place: int, dialect: Dialect) -> str:
+    inside = f"greatest(least(coalesce({text}, 0), {SATURATION}), -{SATURATION})"
+    return f"CAST({inside} AS {dialect.integers[64]}) AS m{place}"
 
 
-def _counts_by_unit(relation: Rel, cells: Groups, measures: Sequence[Additive], limits: Limits, hasher: Hasher) -> str:
+def _counts_by_unit(task: _Task, measures: Sequence[Additive], limits: Limits) -> str:
     """Count rows and units alone: which rows are picked does not matter, only how many, so none has to be."""
     totals = [
         measure.total(f"v{i}") if isinstance(measure, Units) else f"least(count(*), {limits.rows})"
         for i, measure in enumerate(measures)
     ]
+    narrowed, pair = _narrowed(totals, measures, limits, task.dialect), task.pair
+    base, bounded = _named(task, "base", "bounded")
     ctes = [
-        _base(relation, cells, measures, every=True),
-        f'"$bounded" AS (SELECT u, c, {_narrowed(totals, measures, limits)} FROM "$base" GROUP BY u, c)',
+        _base(task, measures, every=True),
+        f"{bounded} AS (SELECT {pair}, {narrowed} FROM {base} GROUP BY {pair})",
     ]
-    return f"WITH {', '.join(ctes)} {_added(cells, limits, hasher, len(measures))}"
+    return f"WITH {', '.join(ctes)} {_added(task, limits, len(measures))}"
 
 
-def _by_unit(relation: Rel, cells: Groups, measures: Sequence[Additive], limits: Limits, hasher: Hasher) -> str:
+def _named(task: _Task, *names: str) -> list[str]:
+    return [task.dialect.identifier(f"${name}") for name in names]
+
+
+def _by_unit(task: _Task, measures: Sequence[Additive], limits: Limits) -> str:
+    dialect, pair = task.dialect, task.pair
+    base, part, heavy, order, bounded = _named(task, "base", "part", "heavy", "order", "bounded")
     count = range(len(measures))
     values = [f"v{i}" for i in count]
-    columns = ", ".join(["u", "c", *values])
     kept = ["n" if measure == Rows() else f"s{i}" for i, measure in enumerate(measures)]
     totals = "".join(f", {measures[i].total(f'v{i}')} AS s{i}" for i in count if kept[i] != "n")
     # a unit counts in a cell by any of its rows there, so its mark is not taken from the rows that were picked
     marks = [i for i in count if isinstance(measures[i], Units)]
-    redone = [f"any_value(p.s{i})" if i in marks else measures[i].total(f"q.v{i}") for i in count]
-    marked = ' JOIN "$part" AS p ON q.u = p.u AND q.c = p.c' if marks else ""
+    redone = [dialect.any_of(f"p.s{i}") if i in marks else measures[i].total(f"q.v{i}") for i in count]
+    same = " AND ".join(f"q.{name} = p.{name}" for name in ("u", *task.cell))
+    marked = f" JOIN {part} AS p ON {same}" if marks else ""
+    own = ", ".join(f"q.{name}" for name in ("u", *task.cell))
     ctes = [
-        _base(relation, cells, measures, every=True),
-        f'"$part" AS MATERIALIZED (SELECT u, c, count(*) AS n{totals} FROM "$base" GROUP BY u, c)',
-        f'"$heavy" AS (SELECT u, c FROM "$part" WHERE n > {limits.rows})',
-        *_picked(columns, values, hasher),
-        f'"$bounded" AS (SELECT u, c, {_narrowed(kept, measures, limits)} FROM "$part" WHERE n <= {limits.rows} '
-        f'UNION ALL SELECT q.u, q.c, {_narrowed(redone, measures, limits)} FROM "$order" AS q{marked} '
-        f"WHERE q.place <= {limits.rows} GROUP BY q.u, q.c)",
+        _base(task, measures, every=True),
+        f"{part} AS {dialect.materialized}(SELECT {pair}, count(*) AS n{totals} FROM {base} GROUP BY {pair})",
+        f"{heavy} AS (SELECT {pair} FROM {part} WHERE n > {limits.rows})",
+        *_picked(task, [(value, Kind.INTEGER) for value in values]),
+        f"{bounded} AS (SELECT {pair}, {_narrowed(kept, measures, limits, dialect)} FROM {part} "
+        f"WHERE n <= {limits.rows} "
+        f"UNION ALL SELECT {own}, {_narrowed(redone, measures, limits, dialect)} FROM {order} AS q{marked} "
+        f"WHERE q.place <= {limits.rows} GROUP BY {own})",
     ]
-    return f"WITH {', '.join(ctes)} {_added(cells, limits, hasher, len(measures))}"
+    return f"WITH {', '.join(ctes)} {_added(task, limits, len(measures))}"
 
 
-def _narrowed(totals: Sequence[str], measures: Sequence[Additive], limits: Limits) -> str:
+def _narrowed(totals: Sequence[str], measures: Sequence[Additive], limits: Limits, dialect: Dialect) -> str:
     """Write what a unit adds to a cell in integers that are just wide enough for it, as it is carried through a sort.
 
     Tried, not cast: the engine may look at sums of more rows than are allowed before it leaves those out.
     """
-    widths = [render.narrow(limits.rows * max(-measure.low, measure.high)) for measure in measures]
-    pairs = enumerate(zip(totals, widths, strict=True))
-    return ", ".join(f"TRY_CAST({text} AS {width}) AS s{i}" for i, (text, width) in pairs)
+    most = [limits.rows * max(-measure.low, measure.high) for measure in measures]
+    pairs = enumerate(zip(totals, most, strict=True))
+    return ", ".join(f"{dialect.fitting(text, size)} AS s{i}" for i, (text, size) in pairs)
 
 
-def _added(cells: Groups, limits: Limits, hasher: Hasher, count: int) -> str:
+def _added(task: _Task, limits: Limits, count: int) -> str:
     """Write the sums over what units add to their cells, and to no more cells than they may."""
-    kept = '"$bounded"'
+    cells, dialect = task.cells, task.dialect
+    (kept,) = _named(task, "bounded")
     if limits.groups < cells.size:
         # All pairs are ranked: to look for the units above their limit, and to leave out what they lose, takes longer,
         # unless nearly none is. rank, not row_number: the order is strict, and DuckDB may turn row_number() <= k into
         # a slower aggregate.
-        order = f"{hasher.of('u', 'c')}, c"
-        kept = f'(SELECT *, rank() OVER (PARTITION BY u ORDER BY {order}) AS place FROM "$bounded") '
+        order = ", ".join([task.order(), *task.cell])
+        kept = f"(SELECT *, rank() OVER (PARTITION BY u ORDER BY {order}) AS place FROM {kept}){dialect.unnamed} "
         kept += f"WHERE place <= {limits.groups}"
-    results = ", ".join(_saturated(f"sum(s{i})", i) for i in range(count))
-    return f"SELECT {cells.shown('c')}, {results} FROM {kept} GROUP BY c"
+    results = ", ".join(_saturated(f"sum(s{i})", i, dialect) for i in range(count))
+    return f"SELECT {cells.shown('', dialect)}, {results} FROM {kept} GROUP BY {', '.join(task.cell)}"
 
 
-def _base(relation: Rel, cells: Groups, items: Sequence[Item], *, every: bool) -> str:
+def _base(task: _Task, items: Sequence[Item], *, every: bool) -> str:
     """Write the rows as (u, c, v0, v1, …): owner, cell and what is used of them; without `every`, where v0 is there."""
-    unit = f"r.{render.identifier(UNIT)}"
-    rows, values = _rows(relation, items)
-    placed = cells.placed(_keys(cells), grouped=False)
+    dialect = task.dialect
+    unit = f"r.{dialect.identifier(UNIT)}"
+    (base,) = _named(task, "base")
+    rows, values = _rows(task, items)
+    placed = task.cells.placed(_keys(task), dialect, grouped=False)
     columns = ", ".join(f"{value} AS v{i}" for i, value in enumerate(values))
     present = placed.where + ("" if every else f" AND ({values[0]}) IS NOT NULL")
     return (
-        f'"$base" AS NOT MATERIALIZED (SELECT {unit} AS u, {placed.cell} AS c, {columns} '
+        f"{base} AS {dialect.inlined}(SELECT {unit} AS u, {placed.cell}, {columns} "
         f"FROM {rows}{placed.joins} WHERE {unit} IS NOT NULL AND {present})"
     )
 
 
-def _picked(columns: str, values: Sequence[str], hasher: Hasher) -> list[str]:
+def _picked(task: _Task, values: Sequence[tuple[str, Kind]]) -> list[str]:
     """Write the order of the rows of each heavy unit and cell.
 
     Copies of one row are told apart by a number, so that a row is picked with no regard to how many like it there are.
     """
-    order = ", ".join(f"{value} NULLS LAST" for value in values)
+    base, heavy, copies, ordered = _named(task, "base", "heavy", "copies", "order")
+    columns = ", ".join([task.pair, *(value for value, _ in values)])
+    order = ", ".join(f"{value} NULLS LAST" for value, _ in values)
+    found = task.dialect.with_match(base, heavy, ("u", *task.cell))
     return [
-        f'"$copies" AS (SELECT {columns}, row_number() OVER (PARTITION BY {columns}) AS i '
-        f'FROM "$base" SEMI JOIN "$heavy" USING (u, c))',
-        f'"$order" AS (SELECT {columns}, rank() OVER (PARTITION BY u, c '
-        f'ORDER BY {hasher.of("u", "c", *values, "i")}, {order}, i) AS place FROM "$copies")',
+        f"{copies} AS (SELECT {columns}, row_number() OVER (PARTITION BY {columns}) AS i FROM {found})",
+        f"{ordered} AS (SELECT {columns}, rank() OVER (PARTITION BY {task.pair} "
+        f"ORDER BY {task.order(*values, ('i', Kind.INTEGER))}, {order}, i) AS place FROM {copies})",
     ]
 
 
-def _cut(cells: Groups, limits: Limits, hasher: Hasher) -> list[str]:
+def _cut(task: _Task, limits: Limits) -> list[str]:
     """Write the cells that units above their limit lose."""
-    if limits.groups >= cells.size:
+    if limits.groups >= task.cells.size:
         return []
+    part, wide, cut = _named(task, "part", "wide", "cut")
+    order = ", ".join([task.order(), *task.cell])
+    found = task.dialect.with_match(part, wide, ("u",))
     # rank, not row_number: the order is strict, and DuckDB turns row_number() <= k into a slower aggregate
     return [
-        f'"$wide" AS (SELECT u FROM "$part" GROUP BY u HAVING count(*) > {limits.groups})',
-        f'"$cut" AS (SELECT u, c FROM (SELECT u, c, rank() OVER (PARTITION BY u ORDER BY {hasher.of("u", "c")}, c) '
-        f'AS place FROM "$part" SEMI JOIN "$wide" USING (u)) WHERE place > {limits.groups})',
+        f"{wide} AS (SELECT u FROM {part} GROUP BY u HAVING count(*) > {limits.groups})",
+        f"{cut} AS (SELECT {task.pair} FROM (SELECT {task.pair}, rank() OVER (PARTITION BY u ORDER BY {order}) "
+        f"AS place FROM {found}){task.dialect.unnamed} WHERE place > {limits.groups})",
     ]
 
 
-def _uncut(cells: Groups, limits: Limits) -> str:
-    return '"$bounded"' if limits.groups >= cells.size else '"$bounded" ANTI JOIN "$cut" USING (u, c)'
+def _uncut(task: _Task, limits: Limits) -> str:
+    bounded, cut = _named(task, "bounded", "cut")
+    if limits.groups >= task.cells.size:
+        return bounded
+    return task.dialect.without_match(bounded, cut, ("u", *task.cell))
 
 
-def _grouped(relation: Rel, cells: Groups, item: Item, result: str) -> str:
+def _grouped(task: _Task, item: Item, result: str) -> str:
     """Write a result over (c, v0, n): groups of raw keys and values of a table whose unit is the row, then numbered."""
-    rows, values = _rows(relation, [item])
-    texts = [*_keys(cells), *values]
+    cells, dialect = task.cells, task.dialect
+    rows, values = _rows(task, [item])
+    texts = [*_keys(task), *values]
     outputs = ", ".join(f"{text} AS k{j}" for j, text in enumerate(texts))
     grouping = ", ".join(str(j + 1) for j in range(len(texts)))
     last = f"g.k{len(cells.keys)}"
     inner = f"SELECT {outputs}, count(*) AS n FROM {rows} GROUP BY {grouping}"
     columns = tuple(f"g.k{j}" for j in range(len(cells.keys)))
-    placed = cells.placed(columns, grouped=False)
-    found = f"SELECT {placed.cell} AS c, {last} AS v0, g.n FROM ({inner}) AS g{placed.joins}"
+    placed = cells.placed(columns, dialect, grouped=False)
+    found = f"SELECT {placed.cell}, {last} AS v0, g.n FROM ({inner}) AS g{placed.joins}"
     counted = f"{found} WHERE {last} IS NOT NULL AND {placed.where}"
-    return f"SELECT {cells.shown('g.c')}, {result} FROM ({counted}) AS g"
+    return f"SELECT {cells.shown('g.', dialect)}, {result} FROM ({counted}) AS g"
 
 
-def distinct(
-    relation: Rel, cells: Groups, measure: Distinct, *, limits: Limits | None, salt: str, hashing: Hash = "engine"
-) -> str:
+def distinct(relation: Rel, cells: Groups, measure: Distinct, *, limits: Limits | None, words: Words) -> str:
     """Write the query that gives (cell, m0): how many different values the bounded rows of each cell have."""
-    result = _saturated("count(DISTINCT v0)", 0)
+    task = _Task(relation, cells, words)
+    dialect, pair = task.dialect, task.pair
+    result = _saturated("count(DISTINCT v0)", 0, dialect)
     if limits is None:
-        return _grouped(relation, cells, measure, _saturated("count(*)", 0)) + " GROUP BY g.c"
-    hasher = Hasher(salt, hashing)
+        by = ", ".join(f"g.{name}" for name in task.cell)
+        return f"{_grouped(task, measure, _saturated('count(*)', 0, dialect))} GROUP BY {by}"
+    base, own, part, heavy, order, bounded = _named(task, "base", "own", "part", "heavy", "order", "bounded")
+    keys, kind = ("u", *task.cell), measure.expr.kind
+    hashed = task.order(("v0", Kind.REAL if kind.numeric else kind))
     ctes = [
-        _base(relation, cells, [measure], every=False),
-        '"$own" AS MATERIALIZED (SELECT DISTINCT u, c, v0 FROM "$base")',
-        '"$part" AS MATERIALIZED (SELECT u, c, count(*) AS n FROM "$own" GROUP BY u, c)',
-        f'"$heavy" AS (SELECT u, c FROM "$part" WHERE n > {limits.rows})',
-        '"$order" AS (SELECT u, c, v0, rank() OVER (PARTITION BY u, c '
-        f'ORDER BY {hasher.of("u", "c", "v0")}, v0) AS place FROM "$own" SEMI JOIN "$heavy" USING (u, c))',
-        '"$bounded" AS (SELECT u, c, v0 FROM "$own" ANTI JOIN "$heavy" USING (u, c) UNION ALL '
-        f'SELECT u, c, v0 FROM "$order" WHERE place <= {limits.rows})',
-        *_cut(cells, limits, hasher),
+        _base(task, [measure], every=False),
+        f"{own} AS {dialect.materialized}(SELECT DISTINCT {pair}, v0 FROM {base})",
+        f"{part} AS {dialect.materialized}(SELECT {pair}, count(*) AS n FROM {own} GROUP BY {pair})",
+        f"{heavy} AS (SELECT {pair} FROM {part} WHERE n > {limits.rows})",
+        f"{order} AS (SELECT {pair}, v0, rank() OVER (PARTITION BY {pair} "
+        f"ORDER BY {hashed}, v0) AS place FROM {dialect.with_match(own, heavy, keys)})",
+        f"{bounded} AS (SELECT {pair}, v0 FROM {dialect.without_match(own, heavy, keys)} UNION ALL "
+        f"SELECT {pair}, v0 FROM {order} WHERE place <= {limits.rows})",
+        *_cut(task, limits),
     ]
-    return f"WITH {', '.join(ctes)} SELECT {cells.shown('c')}, {result} FROM {_uncut(cells, limits)} GROUP BY c"
+    found = f"SELECT {cells.shown('', dialect)}, {result} FROM {_uncut(task, limits)}"
+    return f"WITH {', '.join(ctes)} {found} GROUP BY {', '.join(task.cell)}"
 
 
-def buckets(
-    relation: Rel, cells: Groups, candidates: Candidates, *, limits: Limits | None, salt: str, hashing: Hash = "engine"
-) -> str:
+def buckets(relation: Rel, cells: Groups, candidates: Candidates, *, limits: Limits | None, words: Words) -> str:
     """Write the query that gives (cell, bucket, m0): how many bounded rows lie nearest to each candidate."""
+    task = _Task(relation, cells, words)
+    dialect, pair = task.dialect, task.pair
     if limits is None:
-        return _grouped(relation, cells, candidates, f"g.v0 AS bucket, {_saturated('g.n', 0)}")
-    hasher = Hasher(salt, hashing)
+        return _grouped(task, candidates, f"g.v0 AS bucket, {_saturated('g.n', 0, dialect)}")
+    base, part, heavy, order, bounded = _named(task, "base", "part", "heavy", "order", "bounded")
     ctes = [
-        _base(relation, cells, [candidates], every=False),
-        '"$part" AS MATERIALIZED (SELECT u, c, count(*) AS n FROM "$base" GROUP BY u, c)',
-        f'"$heavy" AS (SELECT u, c FROM "$part" WHERE n > {limits.rows})',
-        *_picked("u, c, v0", ["v0"], hasher),
-        '"$bounded" AS (SELECT u, c, v0 FROM "$base" ANTI JOIN "$heavy" USING (u, c) UNION ALL '
-        f'SELECT u, c, v0 FROM "$order" WHERE place <= {limits.rows})',
-        *_cut(cells, limits, hasher),
+        _base(task, [candidates], every=False),
+        f"{part} AS {dialect.materialized}(SELECT {pair}, count(*) AS n FROM {base} GROUP BY {pair})",
+        f"{heavy} AS (SELECT {pair} FROM {part} WHERE n > {limits.rows})",
+        *_picked(task, [("v0", Kind.INTEGER)]),
+        f"{bounded} AS (SELECT {pair}, v0 FROM {dialect.without_match(base, heavy, ('u', *task.cell))} UNION ALL "
+        f"SELECT {pair}, v0 FROM {order} WHERE place <= {limits.rows})",
+        *_cut(task, limits),
     ]
     return (
-        f"WITH {', '.join(ctes)} SELECT {cells.shown('c')}, v0 AS bucket, {_saturated('count(*)', 0)} "
-        f"FROM {_uncut(cells, limits)} GROUP BY c, v0"
+        f"WITH {', '.join(ctes)} SELECT {cells.shown('', dialect)}, v0 AS bucket, {_saturated('count(*)', 0, dialect)} "
+        f"FROM {_uncut(task, limits)} GROUP BY {', '.join(task.cell)}, v0"
     )

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from hubbub.core.schema import Value
 from hubbub.sql import render
-from hubbub.sql.expressions import Expr, Literal
-from hubbub.sql.measures import clamped, double
+from hubbub.sql.dialects.base import Dialect
+from hubbub.sql.expressions import Expr
+from hubbub.sql.measures import clamped
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +36,19 @@ class Candidates:
         out[:] = [float(value) if isinstance(value, Fraction) else value for value in self.values]
         return out
 
-    def raw(self) -> str:
+    def raw(self, dialect: Dialect) -> str:
         """Write where a number lies among the candidates, as a DOUBLE, not yet clamped."""
         if self.values is not None:
             return ""
-        return f"((({render.expression(self.expr)}) - {double(self.low)}) / {double(self.step)})"
+        shifted = f"(({render.expression(self.expr, dialect)}) - {dialect.number(self.low)})"
+        return dialect.quotient(shifted, self.step)
 
-    def value(self, raw: str) -> str:
+    def value(self, raw: str, dialect: Dialect) -> str:
         """Write the number of the nearest candidate, NULL where the row is not counted."""
-        guard = "TRUE" if self.where is None else render.expression(self.where)
+        guard = "TRUE" if self.where is None else render.expression(self.where, dialect)
         if self.values is not None:
-            x = render.expression(self.expr)
-            listed = ", ".join(render.expression(Literal(value, self.expr.kind)) for value in self.values)
-            # list_position gives 0 (or NULL) for a value that is not listed
-            return f"CASE WHEN ({x}) IS NOT NULL AND {guard} THEN nullif(list_position([{listed}], {x}), 0) - 1 END"
-        place = clamped(raw, 0, self.count - 1, "INTEGER")
+            x = render.expression(self.expr, dialect)
+            place = dialect.position([dialect.literal(value, self.expr.kind) for value in self.values], x)
+            return f"CASE WHEN ({x}) IS NOT NULL AND {guard} THEN {place} END"
+        place = clamped(raw, 0, self.count - 1, dialect.integers[32], dialect)
         return place if self.where is None else f"CASE WHEN {guard} THEN {place} END"

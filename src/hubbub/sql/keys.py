@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind, Value
 from hubbub.errors import QueryError
-from hubbub.sql import render
-from hubbub.sql.expressions import Expr, Literal, facts
+from hubbub.sql.dialects.base import Dialect
+from hubbub.sql.expressions import Expr, facts
 from hubbub.sql.query import Key, Query
 
 MOST_CELLS = 1_000_000
@@ -51,25 +51,24 @@ class Domain:
         """The kind of the key."""
         return self.key.expr.kind
 
-    def position(self, column: str) -> str:
+    def position(self, column: str, dialect: Dialect) -> str:
         """Write the number of a column's value, NULL where it is none of them; of values that are equal, the first."""
-        values = ", ".join(render.expression(Literal(value, self.kind)) for value in self.values)
-        return f"(nullif(list_position([{values}], {column}), 0) - 1)"
+        return f"({dialect.position([dialect.literal(value, self.kind) for value in self.values], column)})"
 
-    def table(self) -> str:
+    def table(self, dialect: Dialect) -> str:
         """Write the values with their numbers as a relation ($v, $i).
 
         Two values that the engine takes for one (integers beyond 2⁵³, say) get one number, or a row would count twice.
         """
-        rows = ", ".join(
-            f"({render.expression(Literal(value, self.kind))}, {i})" for i, value in enumerate(self.values)
-        )
-        return f'(SELECT "$v", CAST(min("$i") AS INTEGER) AS "$i" FROM (VALUES {rows}) AS t("$v", "$i") GROUP BY "$v")'
+        rows = ", ".join(f"({dialect.literal(value, self.kind)}, {i})" for i, value in enumerate(self.values))
+        v, i = dialect.identifier("$v"), dialect.identifier("$i")
+        first = f"CAST(min({i}) AS {dialect.integers[32]}) AS {i}"
+        return f"(SELECT {v}, {first} FROM (VALUES {rows}) AS t({v}, {i}) GROUP BY {v})"
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """How rows find their cell: an expression (NULL: none), the joins that it needs, and a condition on the rows."""
+    """How rows find their cell: its columns (NULL: none), the joins that they need, and a condition on the rows."""
 
     cell: str
     joins: str
@@ -99,24 +98,35 @@ class Cells:
         """The keys of this set."""
         return tuple(domain.key for domain in self.domains)
 
-    def placed(self, columns: tuple[str, ...], *, grouped: bool) -> Placed:
+    def placed(self, columns: tuple[str, ...], dialect: Dialect, *, grouped: bool) -> Placed:
         """Write how rows with these keys find their cell's number; `grouped` says that the rows are few."""
         pairs = list(zip(self.domains, columns, strict=True))
         if grouped and all(len(domain.values) <= _FEW for domain in self.domains):
-            numbers = [domain.position(column) for domain, column in pairs]
+            numbers = [domain.position(column, dialect) for domain, column in pairs]
             joins = ""
         else:
-            numbers = [f'm{j}."$i"' for j in range(len(pairs))]
+            v, i = dialect.identifier("$v"), dialect.identifier("$i")
+            numbers = [f"m{j}.{i}" for j in range(len(pairs))]
             joins = "".join(
-                f' JOIN {domain.table()} AS m{j} ON m{j}."$v" = {column}' for j, (domain, column) in enumerate(pairs)
+                f" JOIN {domain.table(dialect)} AS m{j} ON m{j}.{v} = {column}"
+                for j, (domain, column) in enumerate(pairs)
             )
-        terms = [f"CAST({n} AS INTEGER) * {stride}" for n, stride in zip(numbers, self.strides, strict=True)]
+        integer = dialect.integers[32]
+        terms = [f"CAST({n} AS {integer}) * {stride}" for n, stride in zip(numbers, self.strides, strict=True)]
         # as narrow as it can be: there may be a pair of unit and cell for every row
-        return Placed(f"CAST({' + '.join(terms) or 0} AS {render.narrow(self.size)})", joins, "TRUE")
+        return Placed(f"CAST({' + '.join(terms) or 0} AS {dialect.narrow(self.size)}) AS c", joins, "TRUE")
 
-    def shown(self, cell: str) -> str:
+    def names(self, dialect: Dialect) -> tuple[str, ...]:  # noqa: ARG002 - a number in every dialect
+        """Name the columns that a cell is carried in."""
+        return ("c",)
+
+    def hashed(self, dialect: Dialect) -> tuple[tuple[str, Kind], ...]:  # noqa: ARG002
+        """Give the columns, with their kinds, that a cell is told from others by."""
+        return (("c", Kind.INTEGER),)
+
+    def shown(self, prefix: str, dialect: Dialect) -> str:
         """Write the columns that say which cell a result is for."""
-        return f"CAST({cell} AS BIGINT) AS cell"
+        return f"CAST({prefix}c AS {dialect.integers[64]}) AS cell"
 
     def codes(self, place: int) -> NDArray[np.int64]:
         """Give, for every cell, which value one of the query's keys has; −1 where this set does not have the key."""
@@ -137,14 +147,23 @@ class Found:
         """More cells than any unit reaches."""
         return 1 << 62
 
-    def placed(self, columns: tuple[str, ...], *, grouped: bool) -> Placed:  # noqa: ARG002 - nothing is looked up
-        """Write the cell as the values of its keys, none of them NULL."""
-        cell = f"struct_pack({', '.join(f'k{j} := {column}' for j, column in enumerate(columns))})"
-        return Placed(cell, "", " AND ".join(f"({column}) IS NOT NULL" for column in columns))
+    def placed(self, columns: tuple[str, ...], dialect: Dialect, *, grouped: bool) -> Placed:  # noqa: ARG002
+        """Write the cell as the values of its keys, none of them NULL; nothing is looked up."""
+        return Placed(dialect.cell(columns), "", " AND ".join(f"({column}) IS NOT NULL" for column in columns))
 
-    def shown(self, cell: str) -> str:
+    def names(self, dialect: Dialect) -> tuple[str, ...]:
+        """Name the columns that a cell is carried in."""
+        return dialect.cell_names(len(self.keys))
+
+    def hashed(self, dialect: Dialect) -> tuple[tuple[str, Kind], ...]:
+        """Give the keys with their kinds; a number is a double here."""
+        texts = dialect.cell_keys("", len(self.keys))
+        kinds = [Kind.REAL if key.expr.kind.numeric else key.expr.kind for key in self.keys]
+        return tuple(zip(texts, kinds, strict=True))
+
+    def shown(self, prefix: str, dialect: Dialect) -> str:
         """Write the values of the keys."""
-        return ", ".join(f"{cell}.k{j} AS k{j}" for j in range(len(self.keys)))
+        return ", ".join(f"{text} AS k{j}" for j, text in enumerate(dialect.cell_keys(prefix, len(self.keys))))
 
 
 Groups = Cells | Found

@@ -10,6 +10,7 @@ from fractions import Fraction
 from hubbub.core.schema import Bounds
 from hubbub.core.unit import Relation
 from hubbub.sql import render
+from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.expressions import Expr
 
 
@@ -30,13 +31,13 @@ class Rows:
         """The most that a row adds."""
         return 1
 
-    def raw(self) -> str:
+    def raw(self, dialect: Dialect) -> str:  # noqa: ARG002
         """Write nothing: there is no number to clamp."""
         return ""
 
-    def value(self, raw: str) -> str:  # noqa: ARG002
+    def value(self, raw: str, dialect: Dialect) -> str:  # noqa: ARG002
         """Write what a row adds, NULL where nothing."""
-        tests = _tests(self.present, self.where)
+        tests = _tests(self.present, self.where, dialect)
         return f"CASE WHEN {tests} THEN 1 END" if tests else "1"
 
     def total(self, column: str) -> str:
@@ -60,13 +61,13 @@ class Units:
         """The most that a unit adds."""
         return 1
 
-    def raw(self) -> str:
+    def raw(self, dialect: Dialect) -> str:  # noqa: ARG002
         """Write nothing: there is no number to clamp."""
         return ""
 
-    def value(self, raw: str) -> str:  # noqa: ARG002
+    def value(self, raw: str, dialect: Dialect) -> str:  # noqa: ARG002
         """Write whether a row counts, NULL where not."""
-        return f"CASE WHEN {render.expression(self.where)} THEN 1 END" if self.where is not None else "1"
+        return f"CASE WHEN {render.expression(self.where, dialect)} THEN 1 END" if self.where is not None else "1"
 
     def total(self, column: str) -> str:
         """Write what one unit adds to a cell."""
@@ -90,14 +91,14 @@ class Distinct:
         """The most that a unit's value adds."""
         return 1
 
-    def raw(self) -> str:
+    def raw(self, dialect: Dialect) -> str:  # noqa: ARG002
         """Write nothing: there is no number to clamp."""
         return ""
 
-    def value(self, raw: str) -> str:  # noqa: ARG002
+    def value(self, raw: str, dialect: Dialect) -> str:  # noqa: ARG002
         """Write the value that is counted, NULL where none."""
-        x = render.expression(self.expr)
-        return f"CASE WHEN {_tests((self.expr,), self.where)} THEN {x} END"
+        x = render.expression(self.expr, dialect)
+        return f"CASE WHEN {_tests((self.expr,), self.where, dialect)} THEN {x} END"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,10 +114,10 @@ class Term:
         """How far it can be from the centre."""
         return max(abs(self.bounds.low - self.centre), abs(self.bounds.high - self.centre))
 
-    def text(self) -> str:
+    def text(self, dialect: Dialect) -> str:
         """Write it less its centre, as a DOUBLE."""
-        x = f"({render.expression(self.expr)})"
-        return x if self.centre == 0 else f"({x} - {double(self.centre)})"
+        x = f"({render.expression(self.expr, dialect)})"
+        return x if self.centre == 0 else f"({x} - {dialect.number(self.centre)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +135,18 @@ class Total:
     low: int
     high: int
 
-    def raw(self) -> str:
+    def raw(self, dialect: Dialect) -> str:
         """Write what a row would add as a DOUBLE, not yet clamped."""
-        product = " * ".join(term.text() for term in self.terms)
+        product = dialect.product([term.text(dialect) for term in self.terms])
         if self.offset:
-            product = f"({product} - {double(self.offset)})"
-        return product if self.step == 1 else _scaled(product, self.step)
+            product = f"({product} - {dialect.number(self.offset)})"
+        return product if self.step == 1 else _scaled(product, self.step, dialect)
 
-    def value(self, raw: str) -> str:
+    def value(self, raw: str, dialect: Dialect) -> str:
         """Write what a row adds as an integer, NULL where nothing, from the column that holds the raw number."""
-        whole = clamped(raw, self.low, self.high, render.narrow(max(-self.low, self.high)))
+        whole = clamped(raw, self.low, self.high, dialect.narrow(max(-self.low, self.high)), dialect)
         own = {term.expr for term in self.terms}
-        others = _tests(tuple(expr for expr in self.present if expr not in own), self.where)
+        others = _tests(tuple(expr for expr in self.present if expr not in own), self.where, dialect)
         return f"CASE WHEN {others} THEN {whole} END" if others else whole
 
     def total(self, column: str) -> str:
@@ -205,29 +206,22 @@ def sensitivity(measure: Measure, reaches: tuple[Reach, ...], relation: Relation
     return Sensitivity(l1, squared)
 
 
-def _tests(present: tuple[Expr, ...], where: Expr | None) -> str:
-    tests = [f"({render.expression(expr)}) IS NOT NULL" for expr in present]
+def _tests(present: tuple[Expr, ...], where: Expr | None, dialect: Dialect) -> str:
+    tests = [f"({render.expression(expr, dialect)}) IS NOT NULL" for expr in present]
     if where is not None:
-        tests.append(f"coalesce({render.expression(where)}, FALSE)")
+        tests.append(f"coalesce({render.expression(where, dialect)}, FALSE)")
     return " AND ".join(tests)
 
 
-def double(value: Fraction) -> str:
-    """Write the double that is nearest to a number."""
-    return render.number(value)
-
-
-def clamped(steps: str, low: int, high: int, kind: str = "BIGINT") -> str:
+def clamped(steps: str, low: int, high: int, kind: str, dialect: Dialect) -> str:
     """Write a DOUBLE as a whole number between two others; NULL stays NULL, NaN counts as larger than any number."""
     if not max(abs(low), abs(high)) < 1 << 53:
         raise AssertionError("a row adds fewer steps than a double can count")
-    least, most = double(Fraction(low)), double(Fraction(high))
-    inside = f"CASE WHEN {steps} < {least} THEN {least} WHEN {steps} > {most} THEN {most} ELSE {steps} END"
-    return f"CAST(round({inside}) AS {kind})"
+    return dialect.steps(steps, low, high, kind)
 
 
-def _scaled(text: str, step: Fraction) -> str:
+def _scaled(text: str, step: Fraction, dialect: Dialect) -> str:
     # 100 and not 0.01 where that is the exact one
     if step.numerator == 1 and step.denominator < 1 << 53:
-        return f"({text} * {double(Fraction(step.denominator))})"
-    return f"({text} / {double(step)})"
+        return f"({text} * {dialect.number(step.denominator)})"
+    return dialect.quotient(text, step)

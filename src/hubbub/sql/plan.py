@@ -18,8 +18,10 @@ from hubbub.mechanisms.top_k import TopK
 from hubbub.sql import bounding, discover, topk
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Formula
 from hubbub.sql.allot import LEVEL, Allotted, Task, allot, expected, reach
-from hubbub.sql.bounding import Hash, Limits
+from hubbub.sql.bounding import Hash, Limits, Words
 from hubbub.sql.candidates import Candidates
+from hubbub.sql.dialects.base import Dialect
+from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.explain import derivation
 from hubbub.sql.keys import Cells, Groups, cells
 from hubbub.sql.measures import Additive, Distinct, Measure
@@ -89,6 +91,7 @@ def plan(
     noise: Noise | None = None,
     intervals: bool = True,
     hashing: Hash = "engine",
+    dialect: Dialect = DUCKDB,
 ) -> Plan:
     """Plan a query for an ε, and a δ where one is given (0: none).
 
@@ -96,13 +99,16 @@ def plan(
     weights        how much more exactly one aggregate is wanted than another, by name (default 1)
     noise          insist on Laplace or Gaussian noise; otherwise the one with the smaller error is taken
     intervals      spend half of a quantile's portion on the ends of its interval
+    hashing        the engine's fast hash, or the one that keeps the same rows on every engine
+    dialect        the words of the engine that will run it; what that cannot answer is refused here
     """
     numbers.epsilon(epsilon)
     if delta:
         numbers.delta(delta)
     relation, limits = _protection(query, groups, rows)
+    words = Words(salt, hashing, dialect)
     if query.top:
-        return _top(query, epsilon, relation, limits, salt, hashing)
+        return _top(query, epsilon, relation, limits, words)
     if query.keys and discover.needed(query) and delta:
         sets: tuple[Groups, ...] = (discover.groups(query),)
     else:
@@ -121,19 +127,19 @@ def plan(
         rule = discover.threshold(units, task.reaches[0], relation, delta)
     return Plan(
         query, epsilon, delta if kind == "gaussian" or rule else Fraction(0), kind, relation, limits, sets,
-        _statements(query, sets, best, limits, salt, hashing), best.measures, best.choices, best.histograms,
+        _statements(query, sets, best, limits, words), best.measures, best.choices, best.histograms,
         best.derived, best.formulas, rule, None, _event(best, rule), expected(best, kind),
         derivation(query, relation, limits, task.reaches, best.measures, best.choices, rule),
     )  # fmt: skip
 
 
-def _top(query: Query, epsilon: Fraction, relation: Relation, limits: Limits | None, salt: str, hashing: Hash) -> Plan:
+def _top(query: Query, epsilon: Fraction, relation: Relation, limits: Limits | None, words: Words) -> Plan:
     """Plan a question for the keys of the largest counts."""
     (each,) = cells(query)
     chosen_by = topk.measure(query)
     wide = None if limits is None else Limits(each.size, limits.rows)
     best = topk.selection(query, each, limits, relation, epsilon)
-    text = bounding.sums(query.relation, each, [chosen_by], limits=wide, salt=salt, hashing=hashing)
+    text = bounding.sums(query.relation, each, [chosen_by], limits=wide, words=words)
     half = float(best.error(LEVEL))
     return Plan(
         query, epsilon, Fraction(0), "laplace", relation, wide, (each,),
@@ -155,7 +161,7 @@ def _event(allotted: Allotted, rule: Threshold | None) -> Event:
 
 
 def _statements(
-    query: Query, sets: Sequence[Groups], allotted: Allotted, limits: Limits | None, salt: str, hashing: Hash
+    query: Query, sets: Sequence[Groups], allotted: Allotted, limits: Limits | None, words: Words
 ) -> tuple[Statement, ...]:
     made = []
     additive: list[Additive] = []
@@ -166,16 +172,14 @@ def _statements(
             places.append(i)
     for place, each in enumerate(sets):
         if additive:
-            text = bounding.sums(query.relation, each, additive, limits=limits, salt=salt, hashing=hashing)
+            text = bounding.sums(query.relation, each, additive, limits=limits, words=words)
             made.append(Statement(f"sums{place}", text, place, "measures", tuple(places)))
         for i, noised in enumerate(allotted.measures):
             if isinstance(noised.measure, Distinct):
-                text = bounding.distinct(
-                    query.relation, each, noised.measure, limits=limits, salt=salt, hashing=hashing
-                )
+                text = bounding.distinct(query.relation, each, noised.measure, limits=limits, words=words)
                 made.append(Statement(f"distinct{i}_{place}", text, place, "measures", (i,)))
         for i, candidates in enumerate(allotted.histograms):
-            text = bounding.buckets(query.relation, each, candidates, limits=limits, salt=salt, hashing=hashing)
+            text = bounding.buckets(query.relation, each, candidates, limits=limits, words=words)
             made.append(Statement(f"buckets{i}_{place}", text, place, "histogram", (i,)))
     return tuple(made)
 

@@ -9,7 +9,7 @@ the owner, and no operator may make two rows of one).
 from dataclasses import dataclass
 from typing import Literal as Choice
 
-from hubbub.core.schema import Table
+from hubbub.core.schema import Kind, Table
 from hubbub.sql.expressions import Col, Expr, facts
 
 #: The owner's column in a relation over private data. Analysts cannot type it: their names are renamed at binding.
@@ -124,3 +124,19 @@ def owned(rel: Rel) -> bool:
             return owned(rel.inputs[0])
         case PerUnit():
             return True
+
+
+def owner_kind(rel: Rel) -> Kind:
+    """Give the kind of the column UNIT, which is the same in all tables of one entity."""
+    match rel:
+        case Scan():
+            unit = rel.table.unit
+            named = None if unit is None or unit.column is None else rel.table.column(unit.column)
+            # a unit that is hidden without a declaration is told apart as text
+            return Kind.TEXT if named is None else named.kind
+        case Join():
+            return owner_kind(rel.left)
+        case Union():
+            return owner_kind(rel.inputs[0])
+        case Filter() | Project() | PerUnit():
+            return owner_kind(rel.input)

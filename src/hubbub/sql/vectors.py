@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hubbub.core import numbers
 from hubbub.core.events import Event, Together
-from hubbub.core.schema import Column, Table
+from hubbub.core.schema import Column, Kind, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError, RunError
 from hubbub.mechanisms.gaussian import Gaussian
@@ -23,6 +23,8 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import Source
 from hubbub.sql import render
 from hubbub.sql.aggregates.formula import Floats
+from hubbub.sql.dialects.base import Dialect
+from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Col
 from hubbub.sql.relations import Scan
 from hubbub.sql.split import concentrated, portions
@@ -102,6 +104,7 @@ def plan_vectors(
     covariance: bool,
     epsilon: Fraction,
     delta: Fraction,
+    dialect: Dialect = DUCKDB,
 ) -> VectorPlan:
     """Plan the mean vector and, if asked for, the covariance matrix of some columns of a table of `size` rows.
 
@@ -150,7 +153,7 @@ def plan_vectors(
     if covariance:
         most = covariance_sensitivity(size=size, gamma=gamma, dimensions=d)
         lines.append(f"covariance matrix: moves by at most {numbers.brief(most)} in L1")
-    sql = _sql(table, chosen, gamma, steps, norm, covariance=covariance)
+    sql = _sql(table, chosen, gamma, steps, norm, dialect, covariance=covariance)
     return VectorPlan(tuple(columns), size, norm, steps, gamma / steps, sql, first, second, tuple(lines))
 
 
@@ -163,7 +166,10 @@ def _column(table: Table, name: str) -> Column:
     return column
 
 
-def _sql(table: Table, columns: Sequence[Column], gamma: Fraction, steps: int, norm: Norm, *, covariance: bool) -> str:
+def _sql(
+    table: Table, columns: Sequence[Column], gamma: Fraction, steps: int, norm: Norm, dialect: Dialect, *,
+    covariance: bool,
+) -> str:  # fmt: skip
     """Write the engine's text: the number of rows, the sums of coordinates and of their products, all as integers."""
     scan = Scan(
         table,
@@ -171,15 +177,18 @@ def _sql(table: Table, columns: Sequence[Column], gamma: Fraction, steps: int, n
         tuple(column.name for column in columns),
     )
     places = range(len(columns))
-    xs = ", ".join(f"coalesce(x{j}, 0e0) AS x{j}" for j in places)
+    xs = ", ".join(f"coalesce(x{j}, {dialect.number(0)}) AS x{j}" for j in places)
     length = (
         " + ".join(f"abs(x{j})" for j in places)
         if norm == "l1"
-        else f"sqrt({' + '.join(f'x{j} * x{j}' for j in places)})"
+        else f"sqrt({' + '.join(dialect.product([f'x{j}', f'x{j}']) for j in places)})"
     )
-    most, unit = render.number(gamma), render.number(gamma / steps)
-    shrink = f"CASE WHEN length > {most} THEN {most} / length ELSE 1e0 END"
-    ks = ", ".join(f"CAST(trunc(x{j} * shrink / {unit}) AS BIGINT) AS k{j}" for j in places)
+    most, bigint = dialect.number(gamma), dialect.integers[64]
+    shrink = f"CASE WHEN length > {most} THEN {most} / length ELSE {dialect.number(1)} END"
+    ks = ", ".join(
+        f"CAST(trunc({dialect.fraction(dialect.product([f'x{j}', 'shrink']), gamma / steps)}) AS {bigint}) AS k{j}"
+        for j in places
+    )
     inside = (
         f"{' + '.join(f'abs(k{j})' for j in places)} <= {steps}"
         if norm == "l1"
@@ -189,11 +198,17 @@ def _sql(table: Table, columns: Sequence[Column], gamma: Fraction, steps: int, n
     # as text: the sums may pass 64 bits, and must arrive exact
     sums = [(f"s{j}", f"k{j}") for j in places]
     if covariance:
-        sums += [(f"p{i}_{j}", f"CAST(k{i} * k{j} AS HUGEINT)") for i in places for j in places if i <= j]
-    outputs = ["count(*) AS n", *(f"CAST(coalesce(sum({text}), 0) AS VARCHAR) AS {name}" for name, text in sums)]
+        sums += [
+            (f"p{i}_{j}", f"CAST(k{i} * k{j} AS {dialect.integers[128]})") for i in places for j in places if i <= j
+        ]
+    outputs = [
+        "count(*) AS n",
+        *(f"CAST(coalesce(sum({text}), 0) AS {dialect.types[Kind.TEXT]}) AS {name}" for name, text in sums),
+    ]
     return (
         f"SELECT {', '.join(outputs)} FROM (SELECT {safe} FROM (SELECT {ks} FROM (SELECT *, {shrink} AS shrink FROM "
-        f"(SELECT *, {length} AS length FROM (SELECT {xs} FROM ({render.relation(scan)}) AS r) AS a) AS b) AS c) AS d)"
+        f"(SELECT *, {length} AS length FROM (SELECT {xs} FROM ({render.relation(scan, dialect)}) AS r) AS a) AS b) "
+        f"AS c) AS d){dialect.unnamed}"
     )
 
 

@@ -1,0 +1,287 @@
+"""What an engine's SQL has to be able to say: `render`, `bounding` and the measures walk trees and ask a Dialect.
+
+A function that an engine cannot be made total for is absent from its `spellings`, or its spelling raises the refusal:
+either way before anything is charged. What stands here is common SQL; a dialect overrides what its engine says
+differently. Every text must be total: whatever the rows hold, the engine raises nothing (guards sit on arguments).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from fractions import Fraction
+from typing import ClassVar
+
+from hubbub.core.schema import Column, Kind, Value
+from hubbub.errors import QueryError
+from hubbub.sql import dates
+from hubbub.sql.expressions import Call, Expr, Literal
+
+#: Writes a call from its bound form and the texts of its arguments.
+Spelling = Callable[[Call, list[str]], str]
+
+
+class Dialect:
+    """The words of one engine."""
+
+    name: ClassVar[str]
+    #: The engine's type of each kind.
+    types: ClassVar[Mapping[Kind, str]]
+    #: The engine's integer types by their bits; one with 128 bits or more holds every sum.
+    integers: ClassVar[Mapping[int, str]]
+    #: How each function of the allow-list is written; those that are absent are refused.
+    spellings: ClassVar[Mapping[str, Spelling]]
+    #: What says that a WITH is computed once, and that it is not.
+    materialized: ClassVar[str] = "MATERIALIZED "
+    inlined: ClassVar[str] = "NOT MATERIALIZED "
+    #: A name for a sub-query in FROM that needs none elsewhere.
+    unnamed: ClassVar[str] = ""
+
+    # --- words -------------------------------------------------------------------------------------------------------
+
+    def spelling(self, function: str) -> Spelling:
+        """Find how a function is written, or refuse it."""
+        found = self.spellings.get(function)
+        if found is None:
+            raise self.refusal(f"{function} is not answered")
+        return found
+
+    def refusal(self, what: str, remedy: str = "") -> QueryError:
+        """Make the refusal of what this engine cannot be made total for."""
+        return QueryError(
+            "HB558", f"{what} on {self.name}, where it could fail, or differ from other engines, on some rows.",
+            remedy or "Ask without it, or compute it in a view of the database.",
+        )  # fmt: skip
+
+    def identifier(self, name: str) -> str:
+        """Quote a name."""
+        return '"' + name.replace('"', '""') + '"'
+
+    def narrow(self, most: int) -> str:
+        """Name the narrowest integer type that has every number from −most to most."""
+        return next(name for bits, name in self.integers.items() if most < 1 << (bits - 1) or bits >= 128)
+
+    def number(self, value: int | Fraction) -> str:
+        """Write a number as the nearest double."""
+        shown = repr(float(value)).removesuffix(".0").replace("e+", "e")
+        text = shown if "e" in shown else shown + "e0"
+        return f"({text})" if text.startswith("-") else text
+
+    def text(self, value: str) -> str:
+        """Write a constant text."""
+        return "'" + value.replace("'", "''") + "'"
+
+    def literal(self, value: Value | None, kind: Kind) -> str:
+        """Write a constant of a kind."""
+        if value is None:
+            return f"CAST(NULL AS {self.types[kind]})"
+        if isinstance(value, bool):
+            return "TRUE" if value else "FALSE"
+        if isinstance(value, int | Fraction):
+            return self.number(value)
+        if isinstance(value, datetime):
+            return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
+        if isinstance(value, date):
+            return f"DATE '{value.isoformat()}'"
+        return self.text(value)
+
+    # --- rows --------------------------------------------------------------------------------------------------------
+
+    def is_nan(self, text: str) -> str:
+        """Test a double for NaN."""
+        return f"isnan({text})"
+
+    def as_double(self, text: str) -> str:
+        """Turn an integer, or an aggregate of integers, into the nearest double."""
+        return f"CAST({text} AS {self.types[Kind.REAL]})"
+
+    def one_zero(self, text: str) -> str:
+        """Write -0 as 0: they are equal, so which an engine keeps of a group may depend on the order of rows."""
+        return f"CASE WHEN {text} = 0 THEN {self.number(0)} ELSE {text} END"
+
+    def clamped(self, text: str, kind: Kind, column: Column | None) -> str:
+        """Bring a value into bounds and leave NULL alone (greatest and least would not)."""
+        bounds = column.bounds if column else None
+        if kind in (Kind.DATE, Kind.TIMESTAMP):
+            whole = dates.all_time(kind)
+            low, high = whole.low, whole.high
+            if bounds:
+                low, high = max(bounds.low, low), min(bounds.high, high)
+            ends = [dates.moment(end, kind) for end in (low, high)]
+            first, last = (self.literal(end if kind is Kind.TIMESTAMP else end.date(), kind) for end in ends)
+        elif bounds is None:
+            return text
+        else:
+            first, last = self.number(bounds.low), self.number(bounds.high)
+        return self.between(text, first, last)
+
+    def between(self, text: str, first: str, last: str) -> str:
+        """Bring a value between two others; NULL stays NULL, and NaN counts as larger than any number."""
+        return f"CASE WHEN {text} < {first} THEN {first} WHEN {text} > {last} THEN {last} ELSE {text} END"
+
+    def scanned(self, column: Column) -> str:
+        """Write a table's column with what is declared of it made true: its kind, its bounds, and no NaN."""
+        raise NotImplementedError
+
+    def owner(self, column: str, kind: Kind | None) -> str:
+        """Write the column that says whose a row is; texts are told apart byte by byte."""
+        raise NotImplementedError
+
+    def once(self, relation: str, keys: str) -> str:
+        """Write the rows of a relation whose keys no other row has."""
+        counted = f"SELECT *, count(*) OVER (PARTITION BY {keys}) AS {self.identifier('$n')} FROM ({relation}) AS q"
+        return f"SELECT * FROM ({counted}) AS q WHERE {self.identifier('$n')} = 1"
+
+    def with_match(self, relation: str, other: str, columns: Sequence[str]) -> str:
+        """Write `FROM …`: the rows of a named relation that have a match in another, on columns that are never NULL."""
+        return f"{relation} SEMI JOIN {other} USING ({', '.join(columns)})"
+
+    def without_match(self, relation: str, other: str, columns: Sequence[str]) -> str:
+        """Write `FROM …`: the rows of a named relation that have none."""
+        return f"{relation} ANTI JOIN {other} USING ({', '.join(columns)})"
+
+    # --- cells -------------------------------------------------------------------------------------------------------
+
+    def position(self, values: Sequence[str], column: str) -> str:
+        """Write the number, from 0, of a column's value in a list; NULL where it is not there; of equals, the first."""
+        raise NotImplementedError
+
+    def cell_names(self, keys: int) -> tuple[str, ...]:
+        """Name the columns that a discovered cell with so many keys is carried in; declared cells are a number, c."""
+        return tuple(f"c{j}" for j in range(keys))
+
+    def cell(self, columns: Sequence[str]) -> str:
+        """Write the columns of a discovered cell, with their names, from the values of its keys."""
+        return ", ".join(f"{column} AS c{j}" for j, column in enumerate(columns))
+
+    def cell_keys(self, prefix: str, keys: int) -> tuple[str, ...]:
+        """Write the keys of a discovered cell; `prefix` is what stands before its columns, `g.` say."""
+        return tuple(f"{prefix}c{j}" for j in range(keys))
+
+    # --- integers ----------------------------------------------------------------------------------------------------
+
+    def away(self, text: str, low: int, high: int) -> str:  # noqa: ARG002 - an engine may gain from the bounds
+        """Round a double between two whole numbers to the nearest whole one, halves away from zero."""
+        return f"round({text})"
+
+    def steps(self, text: str, low: int, high: int, kind: str) -> str:
+        """Write a double as a whole number between two others; NULL stays NULL, NaN counts as larger than any."""
+        least, most = self.number(low), self.number(high)
+        return f"CAST({self.away(self.between(text, least, most), low, high)} AS {kind})"
+
+    def product(self, factors: Sequence[str]) -> str:
+        """Multiply doubles whose product is bounded by 2⁵⁰⁰, on its way to whole steps: what is tiny may become 0."""
+        return " * ".join(factors)
+
+    def fraction(self, text: str, divisor: Fraction) -> str:
+        """Divide a bounded double by a positive number, on its way to whole steps: what is tiny may become 0."""
+        return f"{text} / {self.number(divisor)}"
+
+    def quotient(self, text: str, divisor: Fraction) -> str:
+        """Write such a fraction for use inside of others."""
+        return f"({self.fraction(text, divisor)})"
+
+    def on_grid(self, text: str, step: Fraction) -> str:
+        """Write a bounded double as a whole number of steps, fewer than 2⁶², in a type whose sums are exact."""
+        raise NotImplementedError
+
+    def as_divisor(self, count: str) -> str:
+        """Write a count by which a double is divided."""
+        return count
+
+    def extreme(self, function: str, text: str, kind: Kind) -> str:  # noqa: ARG002 - some engines have none for booleans
+        """Write the aggregate min or max over values of a kind."""
+        return f"{function}({text})"
+
+    def fitting(self, text: str, most: int) -> str:
+        """Write an integer as narrow as −most to most allows, NULL beyond: the engine may look at sums of more rows."""
+        raise NotImplementedError
+
+    def any_of(self, text: str) -> str:
+        """Write an aggregate that gives one of several equal values."""
+        return f"any_value({text})"
+
+    # --- hashes ------------------------------------------------------------------------------------------------------
+
+    def fast_hash(self, salt: str, columns: Sequence[str]) -> str:
+        """Write the engine's own hash of columns under a salt."""
+        raise NotImplementedError
+
+    def portable_text(self, column: str, kind: Kind) -> str:
+        """Write a value as the text that every engine has for it; reals that differ little may share one.
+
+        A real is a double, an integer an engine's integer. No engine writes doubles as another does, so of a real the
+        whole part and the millionths are written.
+        """
+        if kind is not Kind.REAL:
+            return f"CAST({column} AS {self.types[Kind.TEXT]})"
+        floor = f"floor({self.between(column, self.number(-(1 << 62)), self.number((1 << 62) - (1 << 10)))})"
+        part = f"floor(({self.between(column, self.number(-(1 << 52)), self.number(1 << 52))} - floor({column})) * 1e6)"
+        whole_part, millionths = (
+            f"CAST(CAST({x} AS {self.integers[64]}) AS {self.types[Kind.TEXT]})" for x in (floor, part)
+        )
+        return f"{whole_part} || '.' || {millionths}"
+
+    def portable_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
+        """Write a hash that is the same on every engine: md5, in hexadecimal, of the salt and the columns' texts."""
+        texts = ", ".join(f"coalesce({self.portable_text(*each)}, '')" for each in columns)
+        return f"md5(concat_ws('|', {self.text(salt)}, {texts}))"
+
+
+# --- what spellings are made of ------------------------------------------------------------------------------------
+
+
+def infix(sign: str) -> Spelling:
+    """Write an operator between its arguments."""
+    return lambda _, a: "(" + f" {sign} ".join(a) + ")"
+
+
+def function(name: str) -> Spelling:
+    """Write a function with its arguments."""
+    return lambda _, a: f"{name}({', '.join(a)})"
+
+
+def guarded(name: str, test: str) -> Spelling:
+    """Write a function whose argument is NULL where a test on it fails."""
+    return lambda _, a: f"{name}(CASE WHEN {a[0]} {test} THEN {a[0]} END)"
+
+
+def nonzero(text: str) -> str:
+    """Write a number, NULL where it is 0."""
+    return f"CASE WHEN {text} <> 0 THEN {text} END"
+
+
+def whole(expr: Expr) -> int:
+    """Give the constant whole number that was bound as an argument."""
+    if not (isinstance(expr, Literal) and isinstance(expr.value, int)):
+        raise TypeError("a constant whole number was bound here")
+    return expr.value
+
+
+def word(expr: Expr) -> str:
+    """Give the constant word that was bound as an argument."""
+    if not (isinstance(expr, Literal) and isinstance(expr.value, str)):
+        raise TypeError("a constant word was bound here")
+    return expr.value
+
+
+def part_of_text(name: str) -> Spelling:
+    """Write a function of a text and constant places."""
+    return lambda call, a: f"{name}({', '.join([a[0], *(str(whole(n)) for n in call.args[1:])])})"
+
+
+def case(_: Call, a: list[str]) -> str:
+    """Write CASE."""
+    whens = " ".join(f"WHEN {a[i]} THEN {a[i + 1]}" for i in range(0, len(a) - 1, 2))
+    return f"CASE {whens} ELSE {a[-1]} END"
+
+
+#: What every engine writes in the same way, and is total everywhere.
+COMMON: Mapping[str, Spelling] = {
+    "neg": lambda _, a: f"(- {a[0]})", "abs": function("abs"), "floor": function("floor"), "ceil": function("ceil"),
+    "eq": infix("="), "ne": infix("<>"), "lt": infix("<"), "le": infix("<="), "gt": infix(">"), "ge": infix(">="),
+    "in": lambda _, a: f"({a[0]} IN ({', '.join(a[1:])}))",
+    "between": lambda _, a: f"({a[0]} BETWEEN {a[1]} AND {a[2]})",
+    "is_null": lambda _, a: f"({a[0]} IS NULL)",
+    "and": infix("AND"), "or": infix("OR"), "not": lambda _, a: f"(NOT {a[0]})",
+    "case": case, "coalesce": function("coalesce"), "nullif": function("nullif"), "greatest": function("greatest"),
+    "least": function("least"), "concat": infix("||"),
+}  # fmt: skip
