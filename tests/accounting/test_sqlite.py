@@ -325,6 +325,7 @@ def test_an_error_of_the_disk_stops_the_ledger_until_it_is_opened_again(desk: "D
     error.sqlite_errorcode = sqlite3.SQLITE_IOERR
     store: Any = ledger._store
     store._writer = Failing(store._writer, at, error)
+    store._do = store._writer.execute
     stops(desk, ledger)
     with desk.open() as again:
         assert (again.verify().sound, again.verify().charges) == (True, 1)
@@ -383,6 +384,7 @@ def test_everybody_in_the_group_hears_of_the_stop(desk: "Desk") -> None:
     error = sqlite3.OperationalError("disk I/O error")
     store: Any = ledger._store
     store._writer = Failing(store._writer, "COMMIT", error)
+    store._do = store._writer.execute
     codes: list[str] = []
     threads = [threading.Thread(target=lambda: codes.append(desk_code(lambda: desk.spend(ledger)))) for _ in range(20)]
     for thread in threads:

@@ -6,10 +6,10 @@ together (libpq's pipeline mode), so that a charge takes two round trips: one th
 commits. The server runs them one after the other all the same, and none after one that failed.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import count
 from select import POLLIN, POLLOUT, poll
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hubbub.errors import LedgerError
@@ -57,6 +57,7 @@ class Session:
         self._socket = poll()
         self._socket.register(self._server.socket, POLLIN)
         self.broken = False
+        self._watched = _Watch(self)
         try:
             self.do(_SETTINGS.format(lock_timeout=round(patience * 1000)).encode())
             for name, wanted in _DURABLE.items():
@@ -71,7 +72,7 @@ class Session:
 
     def do(self, statements: bytes) -> None:
         """Run statements without values."""
-        with self._watched():
+        with self._watched:
             _check(self._server.exec_(statements))
 
     def undo(self) -> None:
@@ -91,7 +92,7 @@ class Session:
         sent = [value if isinstance(value, bytes) else str(value).encode() for value in values]
         forms = [isinstance(value, bytes) for value in values]
         server = self._server
-        with self._watched():
+        with self._watched:
             if not self._flight:
                 server.enter_pipeline_mode()
             name = self._prepared.get(statement)
@@ -105,7 +106,7 @@ class Session:
 
     def flush(self) -> None:
         """Let the server begin with what was sent."""
-        with self._watched():
+        with self._watched:
             self._flush()
 
     def land(self) -> list[list[Row]]:
@@ -113,7 +114,7 @@ class Session:
         flight, self._flight = self._flight, []
         found: list[list[Row]] = []
         server = self._server
-        with self._watched():
+        with self._watched:
             try:
                 server.pipeline_sync()
                 self._flush()
@@ -169,14 +170,21 @@ class Session:
         """Let go of the server."""
         self.connection.close()
 
-    @contextmanager
-    def _watched(self) -> Iterator[None]:
-        """Notice when the server has gone, which libpq itself may know only at the next call."""
-        try:
-            yield
-        except OperationalError as error:
-            self.broken = self.broken or error.sqlstate is None or isinstance(error, _GOING)
-            raise
+
+class _Watch:
+    """Notices when the server has gone, which libpq itself may know only at the next call."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, OperationalError) and (error.sqlstate is None or isinstance(error, _GOING)):
+            self._session.broken = True
 
 
 _GOING = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.IdleInTransactionSessionTimeout)

@@ -60,6 +60,7 @@ class SqliteStore:
         self._guard = -1 if read_only else self._reserve(exclusive=exclusive)
         try:
             self._writer = self._connect()
+            self._do = self._writer.cursor().execute  # a new cursor for each statement of a charge would cost more
             self._identity = self._prepare()
         except sqlite3.Error as error:
             self.close()
@@ -89,7 +90,7 @@ class SqliteStore:
             self._patiently("BEGIN IMMEDIATE")
             head = self._head  # nobody else writes
             if head is None:
-                row = self._writer.execute(HEAD).fetchone()
+                row = self._do(HEAD).fetchone()
                 head = Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row)
             news = [] if head.sequence == after == self._seen else self._news(head.sequence, after)
             return Begun(head, self._recall(keys), news)
@@ -116,7 +117,7 @@ class SqliteStore:
         for pair in keys:
             entry = self._recent.get(pair)
             if entry is None:
-                row = self._writer.execute(_CHARGE, (pair[1], pair[0])).fetchone()
+                row = self._do(_CHARGE, (pair[1], pair[0])).fetchone()
                 if row is None:
                     continue  # as nearly always
                 entry = Entry._make(self._writer.execute(_ENTRY, row).fetchone() or [""] * len(Entry._fields))
@@ -154,7 +155,7 @@ class SqliteStore:
         carries = bool(totals) or stored_until(last.sequence) >= entries[0].sequence
         try:
             if len(entries) == 1:
-                writer.execute(_ADD_ENTRY, last)
+                self._do(_ADD_ENTRY, last)
             else:
                 writer.executemany(_ADD_ENTRY, entries)
             on_step("entries")
@@ -168,7 +169,7 @@ class SqliteStore:
                 writer.executemany(_SET_TOTAL, [(cap, *total) for cap, total in totals.items()])
             on_step("totals")
             on_step("committing")
-            writer.execute("COMMIT")
+            self._do("COMMIT")
         except sqlite3.Error as error:
             self._translate(error)
         self._seen = last.sequence
@@ -257,7 +258,7 @@ class SqliteStore:
         deadline = 0.0
         while True:
             try:
-                return self._writer.execute(statement)
+                return self._do(statement)
             except sqlite3.OperationalError as error:
                 now = time.monotonic()
                 deadline = deadline or now + self._patience
