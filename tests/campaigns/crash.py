@@ -33,7 +33,7 @@ from hubbub.errors import LedgerError
 LIFE = (
     0.1  # seconds that a victim of a random kill lives at most; longer where the machine is too busy to serve by then
 )
-KILLS_A_LEDGER = 20
+KILLS_A_LEDGER = 6
 KEYS = 6  # a victim that is to die at a point serves so many keys and then closes in good order
 READY = 5.0
 
