@@ -20,6 +20,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "engines": frozenset({"errors", "core"}),
     "config": frozenset({"errors", "core", "accounting", "engines", "semantics"}),
     "analysis": frozenset({"errors", "core", "noise", "mechanisms", "sql"}),
+    "releases": frozenset({"errors", "core", "noise", "mechanisms", "sql", "analysis"}),
     "curator": frozenset(
         {"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config", "analysis"}
     ),

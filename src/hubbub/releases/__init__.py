@@ -1,0 +1,1 @@
+"""What is made to be published: tables, workloads and synthetic data, each from one charge."""

@@ -1,0 +1,138 @@
+"""Marginals: counts over the cells of some axes, as integer vectors that leave the engine only as secrets.
+
+Each marginal is bounded by itself, as one grouping set of a query is; several are asked for in one text.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.analysis.base import Arrays, Run, Setting
+from hubbub.core.schema import Table
+from hubbub.core.secret import Secret, together
+from hubbub.core.unit import Relation
+from hubbub.errors import QueryError
+from hubbub.releases.domains import Axis
+from hubbub.sql.bind import bind
+from hubbub.sql.bounding import Limits, Words
+from hubbub.sql.dialects.duckdb import DUCKDB
+from hubbub.sql.keys import cells
+from hubbub.sql.measures import Sensitivity
+from hubbub.sql.plan import Plan, plan
+
+Counts = NDArray[np.int64]
+Counted = Literal["rows", "units"]
+
+#: Marginals that one text asks for.
+AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """The counts over all combinations of some axes (none: the total), the last axis running fastest."""
+
+    axes: tuple[Axis, ...]
+    plan: Plan
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many categories each axis has."""
+        return tuple(each.size for each in self.axes)
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return math.prod(self.shape)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the axes."""
+        return tuple(each.name for each in self.axes)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one unit moves the counts, in L1 and in squared L2, for the table's relation and limits."""
+        return self.plan.measures[0].sensitivity
+
+    @property
+    def relation(self) -> Relation:
+        """What neighbours are."""
+        return self.plan.relation
+
+    @property
+    def limits(self) -> Limits | None:
+        """What one unit may contribute; None where the unit is the row."""
+        return self.plan.limits
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that are read."""
+        return self.plan.query.tables
+
+
+def marginal(
+    setting: Setting, table: str, axes: Sequence[Axis], *, count: Counted = "rows", where: str | None = None
+) -> Marginal:
+    """Plan one marginal: of rows, or of the units that have a row in a cell; of the rows where a condition holds.
+
+    Theorem (Counts of a marginal). The vector of a marginal moves by at most `sensitivity` between neighbours: it is
+    the vector of COUNT(*), or of COUNT(DISTINCT unit), of one grouping set, whatever the condition.
+    Proof    "Sensitivity of bounded cells", for one grouping set. The condition is bound and checked with the whole
+             text like any query's, and what is counted is taken from the bound query.
+    Tested   tests/releases/test_marginals.py::test_neighbours_move_a_marginal_by_no_more_than_its_sensitivity
+    """
+    unit = setting.table(table).unit
+    if count not in ("rows", "units"):
+        raise QueryError("HB587", "rows or units can be counted.", "Write count => 'units', or leave it out.")
+    if where is not None and not isinstance(where, str):
+        raise QueryError("HB587", "a condition is a text.", "Write where => 'age >= 18'.")
+    by_unit = count == "units" and unit is not None and unit.column is not None
+    asked = f"COUNT(DISTINCT {DUCKDB.identifier(unit.column or '')})" if by_unit and unit is not None else "COUNT(*)"
+    text = f"SELECT {asked} AS n FROM {DUCKDB.identifier(table)}"  # noqa: S608 - bound and checked like any query
+    # on lines of its own, so that a comment in it ends with it
+    text += "" if where is None else f" WHERE (\n{where}\n)"
+    text += f" GROUP BY {', '.join(each.key for each in axes)}" if axes else ""
+    query = bind(text, tables=setting.tables)
+    found = cells(query)
+    values = tuple(domain.values for domain in found[0].domains)
+    if len(found) != 1 or len(query.aggregates) != 1 or values != tuple(each.codes for each in axes):
+        named = ", ".join(each.name for each in axes)
+        raise QueryError("HB587", f"some categories of {named} cannot occur.", "Leave them out, or widen the bins.")
+    words: Words = setting.words
+    planned = plan(
+        query, epsilon=setting.epsilon, delta=Fraction(0), salt=words.salt, groups=setting.groups, rows=setting.rows,
+        noise="laplace", hashing=words.hashing, dialect=words.dialect,
+    )  # fmt: skip
+    return Marginal(tuple(axes), planned)
+
+
+def counts(run: Run, marginals: Sequence[Marginal]) -> Secret[tuple[Counts, ...]]:
+    """Ask the engine for the exact counts of several marginals, some of them in each text; they stay secret."""
+    asked = {
+        str(start): run.ask(_text(marginals[start : start + AT_ONCE])) for start in range(0, len(marginals), AT_ONCE)
+    }
+
+    def scattered(found: dict[str, Arrays]) -> tuple[Counts, ...]:
+        out = [np.zeros(each.size, dtype=np.int64) for each in marginals]
+        for start, table in found.items():
+            which = np.asarray(table["marginal"], dtype=np.int64)
+            cell, count = (np.asarray(table[name], dtype=np.int64) for name in ("cell", "m0"))
+            for place in range(int(start), min(int(start) + AT_ONCE, len(marginals))):
+                own = which == place - int(start)
+                np.add.at(out[place], cell[own], count[own])
+        return tuple(out)
+
+    return Secret(together(asked).through(scattered))
+
+
+def _text(marginals: Sequence[Marginal]) -> str:
+    return " UNION ALL ".join(
+        f"SELECT {place} AS marginal, cell, m0 FROM ({statement.sql}) AS t{place}"  # noqa: S608 - rendered texts
+        for place, each in enumerate(marginals)
+        for statement in each.plan.statements
+    )
