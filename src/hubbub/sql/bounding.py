@@ -7,9 +7,9 @@ are added up before anything is sorted: of rows, only those above a limit are. A
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from hubbub.core.schema import Kind
+from hubbub.core.unit import Hash
 from hubbub.sql import render
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.dialects.base import Dialect
@@ -20,8 +20,6 @@ from hubbub.sql.relations import UNIT, Rel, owner_kind
 
 #: Sums leave the engine clamped into ±2⁶¹, which brings no two of them further apart.
 SATURATION = 1 << 61
-
-Hash = Literal["engine", "portable"]
 
 #: What a row is looked at for.
 Item = Additive | Distinct | Candidates
@@ -95,7 +93,7 @@ def _by_row(task: _Task, measures: Sequence[Additive]) -> str:
     cells, dialect = task.cells, task.dialect
     rows, values = _rows(task, measures)
     outputs = [f"{text} AS k{j}" for j, text in enumerate(_keys(task))]
-    outputs += [f"{_row_total(measures[i], value)} AS s{i}" for i, value in enumerate(values)]
+    outputs += [f"{_row_total(measures[i], value, dialect)} AS s{i}" for i, value in enumerate(values)]
     grouping = f" GROUP BY {', '.join(str(j + 1) for j in range(len(cells.keys)))}" if cells.keys else ""
     inner = f"SELECT {', '.join(outputs)} FROM {rows}{grouping}"
     columns = tuple(f"g.k{j}" for j in range(len(cells.keys)))
@@ -123,11 +121,11 @@ def _keys(task: _Task) -> tuple[str, ...]:
     return tuple(render.expression(key.expr, task.dialect) for key in task.cells.keys)
 
 
-def _row_total(measure: Additive, value: str) -> str:
+def _row_total(measure: Additive, value: str, dialect: Dialect) -> str:
     if isinstance(measure, Units):
         # each row is its own unit
         return f"count({value})" if value != "1" else "count(*)"
-    return "count(*)" if value == "1" else measure.total(value)
+    return "count(*)" if value == "1" else measure.total(value, dialect)
 
 
 def _saturated(text: str, place: int, dialect: Dialect) -> str:
@@ -138,7 +136,7 @@ def _saturated(text: str, place: int, dialect: Dialect) -> str:
 def _counts_by_unit(task: _Task, measures: Sequence[Additive], limits: Limits) -> str:
     """Count rows and units alone: which rows are picked does not matter, only how many, so none has to be."""
     totals = [
-        measure.total(f"v{i}") if isinstance(measure, Units) else f"least(count(*), {limits.rows})"
+        measure.total(f"v{i}", task.dialect) if isinstance(measure, Units) else f"least(count(*), {limits.rows})"
         for i, measure in enumerate(measures)
     ]
     narrowed, pair = _narrowed(totals, measures, limits, task.dialect), task.pair
@@ -147,7 +145,7 @@ def _counts_by_unit(task: _Task, measures: Sequence[Additive], limits: Limits) -
         _base(task, measures, every=True),
         f"{bounded} AS (SELECT {pair}, {narrowed} FROM {base} GROUP BY {pair})",
     ]
-    return f"WITH {', '.join(ctes)} {_added(task, limits, len(measures))}"
+    return f"WITH {', '.join(ctes)} {_added(task, limits, measures)}"
 
 
 def _named(task: _Task, *names: str) -> list[str]:
@@ -160,10 +158,10 @@ def _by_unit(task: _Task, measures: Sequence[Additive], limits: Limits) -> str:
     count = range(len(measures))
     values = [f"v{i}" for i in count]
     kept = ["n" if measure == Rows() else f"s{i}" for i, measure in enumerate(measures)]
-    totals = "".join(f", {measures[i].total(f'v{i}')} AS s{i}" for i in count if kept[i] != "n")
+    totals = "".join(f", {measures[i].total(f'v{i}', dialect)} AS s{i}" for i in count if kept[i] != "n")
     # a unit counts in a cell by any of its rows there, so its mark is not taken from the rows that were picked
     marks = [i for i in count if isinstance(measures[i], Units)]
-    redone = [dialect.any_of(f"p.s{i}") if i in marks else measures[i].total(f"q.v{i}") for i in count]
+    redone = [dialect.any_of(f"p.s{i}") if i in marks else measures[i].total(f"q.v{i}", dialect) for i in count]
     same = " AND ".join(f"q.{name} = p.{name}" for name in ("u", *task.cell))
     marked = f" JOIN {part} AS p ON {same}" if marks else ""
     own = ", ".join(f"q.{name}" for name in ("u", *task.cell))
@@ -177,7 +175,7 @@ def _by_unit(task: _Task, measures: Sequence[Additive], limits: Limits) -> str:
         f"UNION ALL SELECT {own}, {_narrowed(redone, measures, limits, dialect)} FROM {order} AS q{marked} "
         f"WHERE q.place <= {limits.rows} GROUP BY {own})",
     ]
-    return f"WITH {', '.join(ctes)} {_added(task, limits, len(measures))}"
+    return f"WITH {', '.join(ctes)} {_added(task, limits, measures)}"
 
 
 def _narrowed(totals: Sequence[str], measures: Sequence[Additive], limits: Limits, dialect: Dialect) -> str:
@@ -185,12 +183,16 @@ def _narrowed(totals: Sequence[str], measures: Sequence[Additive], limits: Limit
 
     Tried, not cast: the engine may look at sums of more rows than are allowed before it leaves those out.
     """
-    most = [limits.rows * max(-measure.low, measure.high) for measure in measures]
-    pairs = enumerate(zip(totals, most, strict=True))
+    pairs = enumerate(zip(totals, _most(measures, limits), strict=True))
     return ", ".join(f"{dialect.fitting(text, size)} AS s{i}" for i, (text, size) in pairs)
 
 
-def _added(task: _Task, limits: Limits, count: int) -> str:
+def _most(measures: Sequence[Additive], limits: Limits) -> list[int]:
+    """Say how much a unit adds to a cell at most, either way."""
+    return [limits.rows * max(-measure.low, measure.high) for measure in measures]
+
+
+def _added(task: _Task, limits: Limits, measures: Sequence[Additive]) -> str:
     """Write the sums over what units add to their cells, and to no more cells than they may."""
     cells, dialect = task.cells, task.dialect
     (kept,) = _named(task, "bounded")
@@ -201,7 +203,8 @@ def _added(task: _Task, limits: Limits, count: int) -> str:
         order = ", ".join([task.order(), *task.cell])
         kept = f"(SELECT *, rank() OVER (PARTITION BY u ORDER BY {order}) AS place FROM {kept}){dialect.unnamed} "
         kept += f"WHERE place <= {limits.groups}"
-    results = ", ".join(_saturated(f"sum(s{i})", i, dialect) for i in range(count))
+    totals = [dialect.total(f"s{i}", most) for i, most in enumerate(_most(measures, limits))]
+    results = ", ".join(_saturated(text, i, dialect) for i, text in enumerate(totals))
     return f"SELECT {cells.shown('', dialect)}, {results} FROM {kept} GROUP BY {', '.join(task.cell)}"
 
 
@@ -230,7 +233,8 @@ def _picked(task: _Task, values: Sequence[tuple[str, Kind]]) -> list[str]:
     order = ", ".join(f"{value} NULLS LAST" for value, _ in values)
     found = task.dialect.with_match(base, heavy, ("u", *task.cell))
     return [
-        f"{copies} AS (SELECT {columns}, row_number() OVER (PARTITION BY {columns}) AS i FROM {found})",
+        f"{copies} AS (SELECT {columns}, row_number() OVER (PARTITION BY {columns}{task.dialect.unordered}) AS i "
+        f"FROM {found})",
         f"{ordered} AS (SELECT {columns}, rank() OVER (PARTITION BY {task.pair} "
         f"ORDER BY {task.order(*values, ('i', Kind.INTEGER))}, {order}, i) AS place FROM {copies})",
     ]

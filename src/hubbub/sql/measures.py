@@ -40,7 +40,7 @@ class Rows:
         tests = _tests(self.present, self.where, dialect)
         return f"CASE WHEN {tests} THEN 1 END" if tests else "1"
 
-    def total(self, column: str) -> str:
+    def total(self, column: str, dialect: Dialect) -> str:  # noqa: ARG002
         """Write the sum over rows."""
         return f"count({column})"
 
@@ -69,7 +69,7 @@ class Units:
         """Write whether a row counts, NULL where not."""
         return f"CASE WHEN {render.expression(self.where, dialect)} THEN 1 END" if self.where is not None else "1"
 
-    def total(self, column: str) -> str:
+    def total(self, column: str, dialect: Dialect) -> str:  # noqa: ARG002
         """Write what one unit adds to a cell."""
         return f"max({column})"
 
@@ -149,9 +149,9 @@ class Total:
         others = _tests(tuple(expr for expr in self.present if expr not in own), self.where, dialect)
         return f"CASE WHEN {others} THEN {whole} END" if others else whole
 
-    def total(self, column: str) -> str:
-        """Write the sum over rows: a HUGEINT, which 2⁶⁴ rows of 2⁶² steps do not fill."""
-        return f"sum({column})"
+    def total(self, column: str, dialect: Dialect) -> str:
+        """Write the sum over rows, exact however many they are."""
+        return dialect.total(column, max(-self.low, self.high))
 
 
 Additive = Rows | Units | Total  #: what one statement adds up for all

@@ -185,10 +185,8 @@ def _sql(
     )
     most, bigint = dialect.number(gamma), dialect.integers[64]
     shrink = f"CASE WHEN length > {most} THEN {most} / length ELSE {dialect.number(1)} END"
-    ks = ", ".join(
-        f"CAST(trunc({dialect.fraction(dialect.product([f'x{j}', 'shrink']), gamma / steps)}) AS {bigint}) AS k{j}"
-        for j in places
-    )
+    parts = [dialect.fraction(dialect.product([f"x{j}", "shrink"]), gamma / steps) for j in places]
+    ks = ", ".join(f"CAST({dialect.cut(part)} AS {bigint}) AS k{j}" for j, part in enumerate(parts))
     inside = (
         f"{' + '.join(f'abs(k{j})' for j in places)} <= {steps}"
         if norm == "l1"

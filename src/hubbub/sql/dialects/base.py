@@ -34,6 +34,8 @@ class Dialect:
     inlined: ClassVar[str] = "NOT MATERIALIZED "
     #: A name for a sub-query in FROM that needs none elsewhere.
     unnamed: ClassVar[str] = ""
+    #: What a window says whose rows are numbered in any order.
+    unordered: ClassVar[str] = ""
 
     # --- words -------------------------------------------------------------------------------------------------------
 
@@ -47,7 +49,7 @@ class Dialect:
     def refusal(self, what: str, remedy: str = "") -> QueryError:
         """Make the refusal of what this engine cannot be made total for."""
         return QueryError(
-            "HB558", f"{what} on {self.name}, where it could fail, or differ from other engines, on some rows.",
+            "HB574", f"{what} on {self.name}, where it could fail, or differ from other engines, on some rows.",
             remedy or "Ask without it, or compute it in a view of the database.",
         )  # fmt: skip
 
@@ -183,6 +185,14 @@ class Dialect:
         """Write a bounded double as a whole number of steps, fewer than 2⁶², in a type whose sums are exact."""
         raise NotImplementedError
 
+    def total(self, text: str, most: int) -> str:  # noqa: ARG002 - of use where sums have 64 bits
+        """Write the exact sum of integers between −most and most."""
+        return f"sum({text})"
+
+    def cut(self, text: str) -> str:
+        """Write a bounded double that is cast to an integer next, without its broken part."""
+        return f"trunc({text})"
+
     def as_divisor(self, count: str) -> str:
         """Write a count by which a double is divided."""
         return count
@@ -214,7 +224,8 @@ class Dialect:
         if kind is not Kind.REAL:
             return f"CAST({column} AS {self.types[Kind.TEXT]})"
         floor = f"floor({self.between(column, self.number(-(1 << 62)), self.number((1 << 62) - (1 << 10)))})"
-        part = f"floor(({self.between(column, self.number(-(1 << 52)), self.number(1 << 52))} - floor({column})) * 1e6)"
+        near = self.between(column, self.number(-(1 << 52)), self.number(1 << 52))
+        part = f"floor(({near} - floor({near})) * {self.number(10**6)})"
         whole_part, millionths = (
             f"CAST(CAST({x} AS {self.integers[64]}) AS {self.types[Kind.TEXT]})" for x in (floor, part)
         )
