@@ -183,6 +183,6 @@ except ParameterError as error:
 
 
 def test_the_stored_form_is_plain_json(release: Release) -> None:
-    stored = form(release.outputs, release.ratio)
+    stored = form(release.outputs, release.ratio, release.model)
     assert json.loads(json.dumps(stored)) == stored
     assert stored["columns"][1]["values"] == ["2020-01-01", None, "0001-01-01"]

@@ -21,6 +21,11 @@ ALLOWED: dict[str, frozenset[str]] = {
     "config": frozenset({"errors", "core", "accounting", "engines", "semantics"}),
     "analysis": frozenset({"errors", "core", "noise", "mechanisms", "sql"}),
     "releases": frozenset({"errors", "core", "noise", "mechanisms", "sql", "analysis"}),
+    **dict.fromkeys(
+        ("programs", "releases", "graphs", "general"),
+        frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql", "analysis"}),
+    ),
+    **dict.fromkeys(("streams", "local"), frozenset({"errors", "core", "noise", "mechanisms", "accounting"})),
     "curator": frozenset(
         {"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config", "analysis"}
     ),

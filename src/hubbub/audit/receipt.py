@@ -20,6 +20,7 @@ _KEYS = {
     "receipt", "query", "data", "relation", "bounds", "cells", "draws", "derivation", "event", "charge", "ledger",
     "answer",
 }  # fmt: skip
+_ANALYSIS_KEYS = _KEYS - {"cells", "draws"} | {"analysis"}
 
 
 @dataclass
@@ -82,10 +83,50 @@ def _parts(document: object) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
 
 def _check(paper: dict[str, Any], found: Finding) -> None:
-    if paper["receipt"] != 1 or set(paper) != _KEYS:
+    analysis = "analysis" in paper
+    if paper["receipt"] != 1 or set(paper) != (_ANALYSIS_KEYS if analysis else _KEYS):
         raise _WrongError("this is not a receipt of a form that this program knows")
     units = ", ".join(f"{each['unit']} of {each['dataset']} (version {each['version']})" for each in paper["data"])
     found.lines.append(f"protected: {units}; neighbours by {paper['relation']}")
+    if analysis:
+        _check_analysis(paper, found)
+    else:
+        _check_query(paper, found)
+    for entry in paper["ledger"]:
+        found.lines.append(f"charge {entry['sequence']} of the ledger on {entry['dataset']}: {entry['hash'][:16]}…")
+    if {entry["dataset"] for entry in paper["ledger"]} != {each["dataset"] for each in paper["data"]}:
+        raise _WrongError("not every data set that was read was charged")
+
+
+def _check_analysis(paper: dict[str, Any], found: Finding) -> None:
+    """Derive the loss from the mechanisms' facts. How far one unit moves what they are applied to is not on paper."""
+    found.lines.append(f"analysis {paper['analysis']}: {len(paper['event']['parts'])} kinds of draws")
+    if paper["event"]["mechanism"] != "together":
+        raise _WrongError("the event that was charged is not a list of draws")
+    losses = []
+    for event, count in paper["event"]["parts"]:
+        loss = _stated(_facts(event))
+        found.lines.append(f"{count} × {event['mechanism']}: {_show(loss)} each")
+        losses.append(_Loss(None if loss.pure is None else loss.pure * count, loss.rho * count, loss.delta * count))
+    _total(losses, paper["charge"], found)
+
+
+def _stated(facts: dict[str, Any]) -> _Loss:
+    """Give the loss of one mechanism for the sensitivity that it states."""
+    match facts["mechanism"]:
+        case "laplace":
+            epsilon = facts["sensitivity"] / _above_zero(facts["scale"])
+            return _Loss(epsilon, epsilon * epsilon / 2)
+        case "gaussian":
+            return _Loss(None, facts["sensitivity_squared"] / (2 * _above_zero(facts["variance"])))
+        case "selection" if facts["rule"] == "exponential":
+            loss = facts["rate"] * facts["sensitivity"] * (1 if facts["monotone"] else 2)
+            return _Loss(loss, loss * loss / 8)
+    raise _WrongError(f"draws of the unknown kind {facts['mechanism']!r}")
+
+
+def _check_query(paper: dict[str, Any], found: Finding) -> None:
+    """Derive how far one unit moves each sum from what a row adds and where it can be, and from that the loss."""
     reaches = _reaches(paper)
     for cells, touched, rows in reaches:
         whole = "all groups that exist" if cells is None else f"{cells} cells"
@@ -100,10 +141,6 @@ def _check(paper: dict[str, Any], found: Finding) -> None:
     if paper["event"]["mechanism"] != "together" or stated != events:
         raise _WrongError("the event that was charged is not that of the draws")
     _total(losses, paper["charge"], found)
-    for entry in paper["ledger"]:
-        found.lines.append(f"charge {entry['sequence']} of the ledger on {entry['dataset']}: {entry['hash'][:16]}…")
-    if {entry["dataset"] for entry in paper["ledger"]} != {each["dataset"] for each in paper["data"]}:
-        raise _WrongError("not every data set that was read was charged")
 
 
 def _reaches(paper: dict[str, Any]) -> list[Reach]:

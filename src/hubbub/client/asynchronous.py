@@ -1,7 +1,7 @@
 """The same session for programs that `await`."""
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Awaitable, Generator
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
@@ -13,6 +13,7 @@ from hubbub.client import problems
 from hubbub.client.calls import Calls
 from hubbub.client.session import RETRIES, TIMEOUT, settings
 from hubbub.client.steps import Pause, Send, Steps
+from hubbub.core.analyses import Analyses, Estimates
 from hubbub.core.combine import again, refined
 from hubbub.core.estimate import Estimate
 from hubbub.core.numbers import Number
@@ -24,7 +25,7 @@ from hubbub.core.schema import Table
 T = TypeVar("T")
 
 
-class AsyncSession:
+class AsyncSession(Analyses[Awaitable[Release]]):
     """One analyst's view of a curator on a server: `async with`, or `await` it and close it in the end.
 
     A task that is cancelled while it waits for an answer cancels its query; if its charge was made, it stands.
@@ -55,6 +56,14 @@ class AsyncSession:
     async def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
         """Ask, for a price: see `ServedSession.query`."""
         return await self._run(self._calls.query(sql, key, options))
+
+    @property
+    def estimates(self) -> Estimates[Awaitable[Estimate]]:
+        """The analyses once more, each saying what it would cost instead of asking: h.estimates.kmeans(…). Free."""
+        return Estimates(self.estimate)
+
+    def _called(self, text: str, key: str | None, options: Options) -> Awaitable[Release]:
+        return self.query(text, key=key, **options)
 
     async def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:
         """Ask the same once more and combine both: see `hubbub.curator.session.Session.refine`."""

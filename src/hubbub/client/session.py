@@ -11,6 +11,7 @@ import httpx
 from hubbub.client import address, problems
 from hubbub.client.calls import Calls
 from hubbub.client.steps import Pause, Send, Steps
+from hubbub.core.analyses import Analyses, Estimates
 from hubbub.core.combine import again, refined
 from hubbub.core.estimate import Estimate
 from hubbub.core.numbers import Number
@@ -26,7 +27,7 @@ TIMEOUT = 30.0
 RETRIES = 4
 
 
-class ServedSession:
+class ServedSession(Analyses[Release]):
     """One analyst's view of a curator on a server. Close it, or use it in a `with` block."""
 
     def __init__(self, client: httpx.Client, *, retries: int) -> None:
@@ -60,6 +61,14 @@ class ServedSession:
         one request to the server, and charged once. Ctrl-C cancels the query; if its charge was made, it stands.
         """
         return self._run(self._calls.query(sql, key, options))
+
+    @property
+    def estimates(self) -> Estimates[Estimate]:
+        """The analyses once more, each saying what it would cost instead of asking: h.estimates.kmeans(…). Free."""
+        return Estimates(self.estimate)
+
+    def _called(self, text: str, key: str | None, options: Options) -> Release:
+        return self.query(text, key=key, **options)
 
     def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:
         """Ask the same once more and combine both: see `hubbub.curator.session.Session.refine`."""

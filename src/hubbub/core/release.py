@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
@@ -47,6 +47,7 @@ class Release:
     ratio     for each row, the privacy noise beside the sampling error of a count of that size (below 1: smaller)
     left      the largest ε that the analyst could still spend in one query
     replayed  it was paid for earlier: the same question on the same data costs nothing again
+    model     of an analysis, what is published beside the columns: plain JSON values (see `hubbub.model`)
     """
 
     outputs: tuple[Output, ...]
@@ -56,6 +57,7 @@ class Release:
     receipt: Mapping[str, Any]
     left: Fraction | None = None
     replayed: bool = False
+    model: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -86,11 +88,11 @@ class Release:
             "left": None if self.left is None else str(self.left),
             "replayed": self.replayed,
             "receipt": dict(self.receipt),
-        }
+        } | ({"model": dict(self.model)} if self.model else {})
 
     def document(self) -> dict[str, Any]:
         """Give the answer with its receipt, as `hubbub verify` reads it: the receipt holds the answer's hash."""
-        return {"answer": form(self.outputs, self.ratio), "receipt": dict(self.receipt)}
+        return {"answer": form(self.outputs, self.ratio, self.model), "receipt": dict(self.receipt)}
 
     def form(self) -> Form:
         """Give all of it for JSON: the document, and what it cost whom it was given to."""
@@ -104,9 +106,9 @@ class Release:
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Self:
         """Read what `form` gives."""
-        outputs, ratio = read_answer(form["answer"])
+        outputs, ratio, model = read_answer(form["answer"])
         epsilon, delta = Fraction(form["epsilon"]), Fraction(form["delta"])
-        return cls(outputs, ratio, epsilon, delta, form["receipt"], fraction(form, "left"), form["replayed"])
+        return cls(outputs, ratio, epsilon, delta, form["receipt"], fraction(form, "left"), form["replayed"], model)
 
     def to_csv(self) -> str:
         """Give CSV: each column, and after a noisy one its interval as name_low and name_high."""
@@ -191,8 +193,8 @@ class Release:
         return "\n".join([*lines, *more, self.price()])
 
 
-def form(outputs: Sequence[Output], ratio: Sequence[float | None]) -> dict[str, Any]:
-    """Give an answer column by column in the form that is stored and hashed."""
+def form(outputs: Sequence[Output], ratio: Sequence[float | None], model: Mapping[str, Any]) -> dict[str, Any]:
+    """Give an answer column by column, and its model if it has one, in the form that is stored and hashed."""
     columns = [
         {
             "name": output.name,
@@ -203,18 +205,18 @@ def form(outputs: Sequence[Output], ratio: Sequence[float | None]) -> dict[str, 
         }
         for output in outputs
     ]
-    return {"columns": columns, "ratio": list(ratio)}
+    return {"columns": columns, "ratio": list(ratio)} | ({"model": dict(model)} if model else {})
 
 
-def read_answer(stored: Mapping[str, Any]) -> tuple[tuple[Output, ...], list[float | None]]:
-    """Read what `form` gives: the columns and the ratio."""
+def read_answer(stored: Mapping[str, Any]) -> tuple[tuple[Output, ...], list[float | None], dict[str, Any]]:
+    """Read what `form` gives: the columns, the ratio and the model."""
     outputs = []
     for each in stored["columns"]:
         values, read = each["values"], _DATED.get(each["kind"])
         if read is not None:
             values = [None if value is None else read(value) for value in values]
         outputs.append(Output(each["name"], each["kind"], values, each["low"], each["high"]))
-    return tuple(outputs), stored["ratio"]
+    return tuple(outputs), stored["ratio"], stored.get("model") or {}
 
 
 def text(cell: Cell, ends: Ends = (None, None)) -> str:

@@ -22,3 +22,7 @@ class Relation(Enum):
         (1, 2)
         """
         return 1 if self is Relation.ADD_REMOVE else 2
+
+
+#: By which hash a unit's surplus rows are chosen: the engine's own, or md5 of text, which all engines share.
+Hash = Literal["engine", "portable"]

@@ -7,7 +7,7 @@ the charge every failure is one constant message.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from hashlib import sha256
@@ -20,9 +20,12 @@ from hubbub.accounting.inspection import Standings, standings
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.price import price
 from hubbub.accounting.store import Filter
+from hubbub.analysis.base import Setting
 from hubbub.config import Config
+from hubbub.core import call as calls
 from hubbub.core import numbers
 from hubbub.core.estimate import Estimate
+from hubbub.core.events import to_facts
 from hubbub.core.overview import Overview, Past
 from hubbub.core.release import Release
 from hubbub.core.schema import Table
@@ -30,15 +33,16 @@ from hubbub.core.secret import together
 from hubbub.curator import estimate as estimates
 from hubbub.curator import past
 from hubbub.curator import receipt as receipts
+from hubbub.curator.analyses import Called, Progress, prepare
 from hubbub.curator.question import Question
 from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine
 from hubbub.errors import LedgerError, ParameterError, QueryError, RunError
 from hubbub.noise.source import Source
 from hubbub.sql.bind import bind
+from hubbub.sql.bounding import Words
 from hubbub.sql.finish import finish
 from hubbub.sql.plan import Plan, plan
-from hubbub.sql.query import Query
 from hubbub.sql.within import solve
 
 #: Told the ledger's key of a charge before it is made; says which key to charge under.
@@ -48,6 +52,10 @@ _log = logging.getLogger("hubbub.curator")
 
 #: Stands for the salt in a text that is shown: who knew which rows of a unit are kept could place a row among them.
 _UNSALTED = "…"
+
+
+def unheard(_: float, __: str) -> None:
+    """Tell nobody how far it is."""
 
 
 class Curator:
@@ -66,7 +74,10 @@ class Curator:
         self._source = source
         self._salt = salt
 
-    def query(self, analyst: str, question: Question, *, key: str | None = None, claim: Claim | None = None) -> Release:
+    def query(
+        self, analyst: str, question: Question, *, key: str | None = None, claim: Claim | None = None,
+        progress: Progress = unheard,
+    ) -> Release:  # fmt: skip
         """Answer a question at a price; the same question on the same data is answered from the ledger for free.
 
         `claim` is told, before the charge, the ledger's key of the charge that the answer will belong to, and says
@@ -87,7 +98,7 @@ class Curator:
         charges, versions = self._charge(analyst, planned, text, key, claim)
         stored = charges[0].release
         if stored is None:
-            stored = self._answer(planned, text, charges, versions, raw=question.raw)
+            stored = self._answer(planned, text, charges, versions, raw=question.raw, progress=progress)
         return self._release(stored, analyst, replayed=charges[0].release is not None)
 
     def estimate(self, analyst: str, question: Question) -> Estimate:
@@ -97,6 +108,8 @@ class Curator:
         loss = price(planned.event)
         admitted = all(each.admits(loss) for each in stands)
         largest = min(each.overview().largest for each in stands)
+        if isinstance(planned, Called):
+            return estimates.of_call(planned, admitted=admitted, largest=largest)
         return estimates.of(
             planned, admitted=admitted, largest=largest, scaling=self._around(analyst, planned, question)
         )
@@ -158,20 +171,32 @@ class Curator:
     ) -> None:
         self.close()
 
-    def _plan(self, analyst: str, question: Question, *, salt: str) -> Plan:
+    def _plan(self, analyst: str, question: Question, *, salt: str) -> Plan | Called:
         """Bind and price a question: pure, whatever it ends in."""
         mine = {name: self.tables[name] for name in self.datasets(analyst)}
+        if calls.is_call(question.sql):
+            return self._prepare(analyst, question, mine, salt)
         query = bind(question.sql, tables=mine, parameters=question.values(), dialect=question.dialect)
-        delta = self._delta(analyst, query, question)
+        delta = self._delta(analyst, query.tables, question)
         if question.wants_accuracy():
             epsilon = solve(query, within=question.within or 0, delta=delta, **question.shape(query))
         else:
             epsilon = question.price()
         return plan(query, epsilon=epsilon, delta=delta, salt=salt, **question.shape(query))
 
-    def _delta(self, analyst: str, query: Query, question: Question) -> Fraction:
+    def _prepare(self, analyst: str, question: Question, mine: Mapping[str, Table], salt: str) -> Called:
+        """Prepare a call, as `_plan` plans a query."""
+        question.refuse_for_call()
+        call = calls.read(question.sql)
+        named = [mine[each] for each in set(map(str, call.arguments.values())) if each in mine]
+        setting = Setting(
+            mine, question.price(), self._delta(analyst, named, question), Words(salt), question.groups, question.rows
+        )
+        return prepare(call, setting)
+
+    def _delta(self, analyst: str, tables: Iterable[Table], question: Question) -> Fraction:
         """Give the δ that a plan may use: that of the caps, unless the question says less."""
-        names = [table.name for table in query.tables if table.unit is not None]
+        names = [table.name for table in tables if table.unit is not None]
         caps = [cap for name in names for cap in self.config.policy.caps(analyst, name)]
         return question.allowed(min((cap.budget.delta for cap in caps), default=Fraction(0)))
 
@@ -179,20 +204,21 @@ class Curator:
         """Plan at a quarter of ε and at four times as much too, where that can be."""
         found, query = [planned], planned.query
         for factor, place in ((Fraction(1, 4), 0), (Fraction(4), 2)):
-            epsilon, delta = planned.epsilon * factor, self._delta(analyst, query, question)
+            epsilon, delta = planned.epsilon * factor, self._delta(analyst, query.tables, question)
             with suppress(QueryError, ParameterError):
                 other = plan(query, epsilon=epsilon, delta=delta, salt=_UNSALTED, **question.shape(query))
                 found.insert(place, other)
         return found
 
     def _charge(
-        self, analyst: str, planned: Plan, text: str, key: str | None, claim: Claim | None
+        self, analyst: str, planned: Plan | Called, text: str, key: str | None, claim: Claim | None
     ) -> tuple[list[Charge], dict[str, str]]:
         """Charge every private data set that the plan reads; returns only when all charges are durable."""
-        versions = {table.name: self._version(table.name) for table in planned.query.tables}
+        versions = {table.name: self._version(table.name) for table in planned.tables}
         if key is None:
             # what makes two requests the same: the bound plan, the text as it stands in the ledger, the data's state
-            seed = canonical([text, repr(planned.query), planned.derivation, str(planned.epsilon), versions])
+            shape = repr(planned.query) if isinstance(planned, Plan) else canonical(to_facts(planned.event))
+            seed = canonical([text, shape, planned.derivation, str(planned.epsilon), versions])
             key = f"plan {sha256(seed.encode()).hexdigest()}"
         else:
             key = f"key {key}"
@@ -206,15 +232,20 @@ class Curator:
         return self.ledger.charge_all(requests), versions
 
     def _answer(
-        self, planned: Plan, text: str, charges: Sequence[Charge], versions: Mapping[str, str], *, raw: bool
-    ) -> bytes:
+        self, planned: Plan | Called, text: str, charges: Sequence[Charge], versions: Mapping[str, str], *, raw: bool,
+        progress: Progress,
+    ) -> bytes:  # fmt: skip
         """Run, add noise, record: whatever fails in here, the analyst hears one constant."""
         failure = ""
         try:
+            paper = receipts.receipt(planned, query=text, charges=[c.entry for c in charges], versions=versions)
+            if isinstance(planned, Called):
+                made = planned.run(self.engine.run, self._source, progress)
+                rows = len(made.outputs[0].values) if made.outputs else 0
+                return self.ledger.record(charges[0], receipts.encode(made.outputs, [None] * rows, paper, made.model))
             found = together({each.name: self.engine.run(each.sql) for each in planned.statements})
             answer = found.through(lambda tables: finish(planned, tables, self._source, raw=raw))
-            paper = receipts.receipt(planned, query=text, charges=[c.entry for c in charges], versions=versions)
-            return self.ledger.record(charges[0], receipts.encode(*receipts.outputs(answer), paper))
+            return self.ledger.record(charges[0], receipts.encode(*receipts.outputs(answer), paper, {}))
         except Exception as error:  # noqa: BLE001 - its text may hold a cell of the data
             failure = type(error).__name__
         # raised out here, so that no error with data in it hangs on to this one
@@ -237,18 +268,18 @@ class Curator:
 
     def _release(self, stored: bytes, analyst: str | None, *, replayed: bool) -> Release:
         """Make a release of what the ledger keeps; for an analyst, with what is left to spend now."""
-        columns, ratio, paper = receipts.decode(stored)
+        columns, ratio, model, paper = receipts.decode(stored)
         epsilon, delta = (Fraction(paper["charge"][name]) for name in ("epsilon", "delta"))
         left = None
         if analyst is not None:
             mine = [each["dataset"] for each in paper["ledger"] if each["dataset"] in self.datasets(analyst)]
             left = min((self._standings(analyst, name).left() for name in mine), default=None)
-        return Release(columns, ratio, epsilon, delta, paper, left, replayed)
+        return Release(columns, ratio, epsilon, delta, paper, left, replayed, model)
 
     def _standings(self, analyst: str, dataset: str) -> Standings:
         with self.ledger.snapshot() as snapshot:
             return standings(snapshot, self.config.policy, analyst, dataset, self.ledger.time())
 
 
-def _private(planned: Plan) -> list[Table]:
-    return [table for table in planned.query.tables if table.unit is not None]
+def _private(planned: Plan | Called) -> list[Table]:
+    return [table for table in planned.tables if table.unit is not None]

@@ -4,6 +4,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from hubbub.core.estimate import Estimate, Expected
+from hubbub.curator.analyses import Called
 from hubbub.sql.expressions import Call, Col, Expr
 from hubbub.sql.plan import Plan
 
@@ -46,4 +47,21 @@ def of(plan: Plan, *, admitted: bool, largest: Fraction, scaling: list[Plan]) ->
         largest=largest,
         scaling=tuple((each.epsilon, named(each)) for each in scaling),
         sql=tuple(statement.sql for statement in plan.statements),
+    )
+
+
+def of_call(called: Called, *, admitted: bool, largest: Fraction) -> Estimate:
+    """Make the estimate of a call; its SQL may depend on noisy answers, so none is shown."""
+    return Estimate(
+        datasets=tuple(table.name for table in called.tables if table.unit is not None),
+        epsilon=called.epsilon,
+        delta=called.delta,
+        noise=called.prepared.noise,
+        cells=0,
+        expected=called.prepared.expected,
+        derivation=called.derivation,
+        admitted=admitted,
+        largest=largest,
+        scaling=((called.epsilon, called.prepared.expected),),
+        sql=(),
     )

@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypedDict
 
-from hubbub.core import numbers
+from hubbub.core import call, numbers
 from hubbub.core.numbers import Number
 from hubbub.core.options import settled
 from hubbub.core.schema import Value
@@ -78,6 +78,15 @@ class Question:
             weights[names[name]] = numbers.in_range(weight, f"the weight of {name}", Fraction(1, 1000), Fraction(1000))
         return {"groups": self.groups, "rows": self.rows, "weights": weights}
 
+    def refuse_for_call(self) -> None:
+        """Refuse what only a query in SQL can be told."""
+        said = {"within": self.within, "parameters": self.parameters, "weights": self.weights, "raw": self.raw}
+        for name, value in said.items():
+            if value not in (None, (), [], False):
+                raise ParameterError(
+                    "HB147", f"a CALL takes no {name}.", "Say what to spend with epsilon, and the rest in the call."
+                )
+
     def allowed(self, most: Fraction) -> Fraction:
         """Give the δ that may be used; `most` is that of the caps."""
         if self.delta is None:
@@ -91,7 +100,7 @@ class Question:
         >>> Question("select  count(*) -- all\n FROM t WHERE a = $1", parameters=[7], rows=1).text()
         'SELECT COUNT(*) FROM t WHERE a = $1 -- $1 = 7, rows = 1'
         """
-        text = _canonical(self.sql, self.dialect)
+        text = call.read(self.sql).text() if call.is_call(self.sql) else _canonical(self.sql, self.dialect)
         said = [f"${place} = {value!r}" for place, value in enumerate(self.values(), 1)]
         said += [f"{name} = {value}" for name, value in (("groups", self.groups), ("rows", self.rows)) if value]
         said += [f"weight of {name} = {weight}" for name, weight in sorted((self.weights or {}).items())]

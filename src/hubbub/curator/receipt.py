@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hubbub.accounting.chain import Entry, canonical
 from hubbub.core.events import to_facts
 from hubbub.core.release import Cell, Output, form, read_answer
+from hubbub.curator.analyses import Called
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql import discover, topk
 from hubbub.sql.explain import describe, show
@@ -28,8 +29,16 @@ from hubbub.sql.plan import Plan
 FORMAT = 1
 
 
-def receipt(plan: Plan, *, query: str, charges: Sequence[Entry], versions: Mapping[str, str]) -> dict[str, Any]:
+def receipt(
+    plan: Plan | Called, *, query: str, charges: Sequence[Entry], versions: Mapping[str, str]
+) -> dict[str, Any]:
     """Write the receipt of a charged plan, before it has an answer."""
+    if isinstance(plan, Plan):
+        own: dict[str, Any] = {
+            "cells": [each.size if isinstance(each, Cells) else None for each in plan.groups], "draws": _draws(plan)
+        }  # fmt: skip
+    else:
+        own = {"analysis": plan.call.name}
     return {
         "receipt": FORMAT,
         "query": query,
@@ -39,13 +48,12 @@ def receipt(plan: Plan, *, query: str, charges: Sequence[Entry], versions: Mappi
                 "unit": "row" if table.unit.column is None else table.unit.column,
                 "version": versions[table.name],
             }
-            for table in plan.query.tables
+            for table in plan.tables
             if table.unit is not None
         ],
         "relation": plan.relation.value,
         "bounds": None if plan.limits is None else {"groups": plan.limits.groups, "rows": plan.limits.rows},
-        "cells": [each.size if isinstance(each, Cells) else None for each in plan.groups],
-        "draws": _draws(plan),
+        **own,
         "derivation": list(plan.derivation),
         "event": to_facts(plan.event),
         "charge": {"epsilon": str(plan.epsilon), "delta": str(plan.delta)},
@@ -119,15 +127,17 @@ def outputs(answer: Answer) -> tuple[list[Output], list[float | None]]:
     return found, _floats(answer.ratio)
 
 
-def encode(columns: Sequence[Output], ratio: Sequence[float | None], paper: Mapping[str, Any]) -> bytes:
+def encode(
+    columns: Sequence[Output], ratio: Sequence[float | None], paper: Mapping[str, Any], model: Mapping[str, Any]
+) -> bytes:
     """Write what the ledger keeps: the answer, and the receipt with the answer's hash."""
-    answer = form(columns, ratio)
+    answer = form(columns, ratio, model)
     digest = sha256(canonical(answer).encode()).hexdigest()
     return canonical({"answer": answer, "receipt": {**paper, "answer": digest}}).encode()
 
 
-def decode(stored: bytes) -> tuple[tuple[Output, ...], list[float | None], dict[str, Any]]:
-    """Read what the ledger kept: outputs, ratio, receipt."""
+def decode(stored: bytes) -> tuple[tuple[Output, ...], list[float | None], dict[str, Any], dict[str, Any]]:
+    """Read what the ledger kept: outputs, ratio, model, receipt."""
     found = json.loads(stored)
     return *read_answer(found["answer"]), found["receipt"]
 

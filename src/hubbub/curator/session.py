@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from hubbub.config import load
+from hubbub.core.analyses import Analyses, Estimates
 from hubbub.core.combine import again, refined
 from hubbub.core.estimate import Estimate
 from hubbub.core.numbers import Number
@@ -19,7 +20,7 @@ from hubbub.curator.question import Question
 from hubbub.errors import ParameterError
 
 
-class Session:
+class Session(Analyses[Release]):
     """One analyst's view of a curator. Close it, or use it in a `with` block."""
 
     def __init__(self, curator: Curator, analyst: str) -> None:
@@ -52,6 +53,14 @@ class Session:
         key always gives the same one, a new key draws (and charges) anew.
         """
         return self._curator.query(self.analyst, Question(sql, **options), key=key)
+
+    @property
+    def estimates(self) -> Estimates[Estimate]:
+        """The analyses once more, each saying what it would cost instead of asking: h.estimates.kmeans(…). Free."""
+        return Estimates(self.estimate)
+
+    def _called(self, text: str, key: str | None, options: Options) -> Release:
+        return self.query(text, key=key, **options)
 
     def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:
         """Ask the same once more with a second, independent draw at this price, and combine both: nothing paid is lost.

@@ -3,7 +3,8 @@
 import fcntl
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from hubbub.core.secret import Secret
@@ -23,16 +24,32 @@ class Versions:
         """Give the number of this state of a data set, a new one where it was never seen."""
         return fingerprint.through(lambda found: self._number(dataset, found.hex(), newest))
 
+    def refresh(self, dataset: str, newest: Callable[[], int]) -> int:
+        """Take the data for changed, whatever its fingerprint says; give the number that it will have."""
+        with self._known() as known:
+            # the numbers that were used stay used, under a name that is no fingerprint
+            most = max([newest(), *known.get(dataset, {}).values()])
+            known[dataset] = {"": most}
+        return most + 1
+
     def _number(self, dataset: str, found: str, newest: Callable[[], int]) -> int:
+        with self._known() as known:
+            numbers = known.setdefault(dataset, {})
+            if found not in numbers:
+                numbers[found] = 1 + max([newest(), *numbers.values()])
+            return numbers[found]
+
+    @contextmanager
+    def _known(self) -> Iterator[dict[str, dict[str, int]]]:
+        """Lend the numbers of all data sets, and keep what was changed in them."""
         try:
             with self._path.with_suffix(".lock").open("a") as turn:
                 fcntl.flock(turn, fcntl.LOCK_EX)
-                known: dict[str, dict[str, int]] = json.loads(self._path.read_text()) if self._path.exists() else {}
-                numbers = known.setdefault(dataset, {})
-                if found not in numbers:
-                    numbers[found] = 1 + max([newest(), *numbers.values()])
-                    self._write(json.dumps(known))
-                return numbers[found]
+                text = self._path.read_text() if self._path.exists() else "{}"
+                known: dict[str, dict[str, int]] = json.loads(text)
+                yield known
+                if (now := json.dumps(known)) != text:
+                    self._write(now)
         except (OSError, ValueError, AttributeError, TypeError) as error:
             raise LedgerError(
                 "HB317", f"the list of data versions {self._path} cannot be used. Nothing was charged.",

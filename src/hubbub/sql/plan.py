@@ -11,14 +11,15 @@ from typing import Literal
 from hubbub.core import numbers
 from hubbub.core.estimate import Expected
 from hubbub.core.events import Event, Together
-from hubbub.core.unit import Relation
+from hubbub.core.schema import Table
+from hubbub.core.unit import Hash, Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.threshold import Threshold
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql import bounding, discover, topk
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Formula
 from hubbub.sql.allot import LEVEL, Allotted, Task, allot, expected, reach
-from hubbub.sql.bounding import Hash, Limits, Words
+from hubbub.sql.bounding import Limits, Words
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
@@ -63,6 +64,11 @@ class Plan:
     event: Event
     expected: tuple[Expected, ...]
     derivation: tuple[str, ...]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that it reads."""
+        return self.query.tables
 
     @property
     def cells(self) -> tuple[Cells, ...]:

@@ -1,0 +1,109 @@
+"""The analyses that can be called, by name, and how a call becomes something that can be charged and run."""
+
+import difflib
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+from hubbub.analysis.base import Prepared, Published, Run, Setting
+from hubbub.core.call import Call
+from hubbub.core.events import Event
+from hubbub.core.schema import Table
+from hubbub.core.secret import Secret
+from hubbub.core.unit import Relation
+from hubbub.engines.base import Arrays
+from hubbub.errors import QueryError
+from hubbub.noise.source import Source
+from hubbub.sql.bounding import Limits
+
+#: Where each analysis is prepared: module and function. Modules are imported when they are called for.
+ANALYSES: Mapping[str, str] = {}
+
+#: Told how far a run is, from 0 to 1, and what it does now.
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A prepared call: what the curator charges and runs."""
+
+    call: Call
+    prepared: Prepared
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that it reads."""
+        return self.prepared.tables
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What it costs."""
+        return self.prepared.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        """The δ that it uses."""
+        return self.prepared.delta
+
+    @property
+    def event(self) -> Event:
+        """The facts that are charged."""
+        return self.prepared.event
+
+    @property
+    def relation(self) -> Relation:
+        """What neighbours are."""
+        return self.prepared.relation
+
+    @property
+    def limits(self) -> Limits | None:
+        """What one unit may contribute."""
+        return self.prepared.limits
+
+    @property
+    def derivation(self) -> tuple[str, ...]:
+        """How the noise follows from the declarations."""
+        return self.prepared.derivation
+
+    def run(self, ask: Callable[[str], Secret[Arrays]], source: Source, progress: Progress) -> Published:
+        """Run it, after its charge."""
+        return self.prepared.run(_Running(ask, source, progress))
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    ask: Callable[[str], Secret[Arrays]]
+    source: Source
+    progress: Progress
+
+
+def prepare(call: Call, setting: Setting) -> Called:
+    """Find the analysis and let it check its arguments; pure, whatever it ends in."""
+    if call.name not in ANALYSES:
+        near = difflib.get_close_matches(call.name, ANALYSES, 1)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise QueryError(
+            "HB582", f"there is no analysis called {call.name}.", f"{hint}There are: {', '.join(sorted(ANALYSES))}."
+        )
+    make, known, needed = _signature(call.name)
+    unknown, missing = sorted(set(call.arguments) - known), sorted(needed - set(call.arguments))
+    if unknown or missing:
+        what = f"has no argument called {unknown[0]}" if unknown else f"needs the argument {missing[0]}"
+        raise QueryError("HB582", f"{call.name} {what}.", f"Its arguments are: {', '.join(sorted(known))}.")
+    return Called(call, make(setting, **call.arguments))
+
+
+@cache
+def _signature(name: str) -> tuple[Callable[..., Prepared], frozenset[str], frozenset[str]]:
+    module, _, function = ANALYSES[name].partition(":")
+    make: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    given = [each for each in inspect.signature(make).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    needed = frozenset(each.name for each in given if each.default is each.empty)
+    return make, frozenset(each.name for each in given), needed
+
+
+__all__ = ["ANALYSES", "Called", "Progress", "Run", "prepare"]
