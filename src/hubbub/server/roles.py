@@ -24,6 +24,7 @@ ROLES: Mapping[str, frozenset[Role]] = {
     "releases": _EVERYBODY, "release": _EVERYBODY, "requests": _EVERYBODY,
     # asking
     "estimate": _ASKING, "explain": _ASKING, "ask": _ASKING, "enqueue": _ASKING, "job": _ASKING, "wait": _ASKING,
+    "progress": _ASKING,
     "cancel": _ASKING, "request": _ASKING,
     # watching
     "history": _WATCHING, "verify": _WATCHING, "figures": _WATCHING, "analysts": _WATCHING, "groups": _WATCHING,

@@ -136,6 +136,12 @@ class Service(Governing):
         return state, release, job.problem() if state == "failed" else None
 
     @allowed
+    def progress(self, principal: Principal, number: str) -> tuple[float, str] | None:
+        """Say how far an analysis is, from 0 to 1, and what it does; None of a query, or of another server's job."""
+        job = self._job(principal, number)
+        return None if job is None else job.progress(clock())
+
+    @allowed
     async def wait(self, principal: Principal, number: str, seconds: float) -> None:
         """Wait until a question in line has ended, or so long."""
         job, until = self._job(principal, number), clock() + seconds
@@ -220,7 +226,7 @@ class Service(Governing):
                  tests/server/test_retries.py::test_the_claim_is_durable_before_the_charge
         """
         if header is None:
-            return curator.query(analyst, question, key=key)
+            return curator.query(analyst, question, key=key, progress=job.advance)
         digest = digest_of(question, key)
         earlier = self.state.retries.find(analyst, header)
         if earlier is not None:
@@ -240,7 +246,7 @@ class Service(Governing):
             job.draws = charge is None or charge.release is None
             return known
 
-        return curator.query(analyst, question, key=key, claim=claim)
+        return curator.query(analyst, question, key=key, claim=claim, progress=job.advance)
 
     # --- what was asked -----------------------------------------------------------------------------------------------
 

@@ -53,6 +53,7 @@ class Job:
     stop: Callable[[int], None] | None = None
     cancelled: bool = False
     ledger_key: str | None = None
+    steps: list[tuple[float, float, str]] = field(default_factory=list)  #: when, how far, and what
     draws: bool = False  #: whether its release was not there before it, so that it must not show before its time
 
     def unseen(self, now: float) -> bool:
@@ -68,6 +69,15 @@ class Job:
         if self.started is not None and now >= due(self.arrived, self.started, self.quantum):
             return "running"
         return "queued"
+
+    def advance(self, done: float, what: str) -> None:
+        """Note how far it is."""
+        self.steps.append((clock(), done, what))
+
+    def progress(self, now: float) -> tuple[float, str] | None:
+        """Say how far it may be said to be: as with its end, when a step was reached shows on the quantum only."""
+        shown = [(done, what) for at, done, what in self.steps if now >= due(self.arrived, at, self.quantum)]
+        return shown[-1] if shown and self.visible(now) == "running" else None
 
     def problem(self) -> HubbubError | None:
         """Give the error of a job that failed; anything unforeseen after its charge is the one constant."""

@@ -102,6 +102,8 @@ async def job(
     await service.wait(principal, number, _seconds(prefer))
     state, release, error = await run_in_threadpool(service.job, principal, number)
     found: dict[str, Any] = {"id": number, "state": state}
+    if state == "running" and (step := service.progress(principal, number)) is not None:
+        found["progress"] = {"done": step[0], "what": step[1]}
     if release is not None:
         return released(release.form(), **found)
     if error is not None:

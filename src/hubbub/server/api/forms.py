@@ -152,6 +152,7 @@ class AnswerForm(BaseModel):
 
     columns: list[ColumnForm]
     ratio: list[float | None]
+    model: dict[str, Any] | None = Field(default=None, description="Of an analysis: what is published beside columns.")
 
 
 class ReleaseForm(BaseModel):
@@ -165,11 +166,19 @@ class ReleaseForm(BaseModel):
     replayed: bool
 
 
+class ProgressForm(BaseModel):
+    """How far an analysis is."""
+
+    done: float = Field(ge=0, le=1)
+    what: str
+
+
 class JobForm(BaseModel):
     """A question in line."""
 
     id: str
     state: Literal["queued", "running", "done", "failed", "cancelled"]
+    progress: ProgressForm | None = None
     release: ReleaseForm | None = None
     problem: Problem | None = None
 
