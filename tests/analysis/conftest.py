@@ -54,8 +54,8 @@ def town(tmp_path: Path) -> Path:
     regions = np.array(["North", "South", "East", "West"])
     towns = np.array(["N1", "N2", "S1", "S2"])
     rows = zip(
-        x, y, some.uniform(0, 10, n), some.integers(0, 100, n), np.where(x + y > 0, "yes", "no"), some.choice(regions, n),
-        some.choice(towns, n), strict=True,
+        x, y, some.uniform(0, 10, n), some.integers(0, 100, n), np.where(x + y > 0, "yes", "no"),
+        some.choice(regions, n), some.choice(towns, n), strict=True,
     )  # fmt: skip
     lines = [f"{a:.6f},{b:.6f},{c:.4f},{d},{e},{f},{g}" for a, b, c, d, e, f, g in rows]
     (tmp_path / "people.csv").write_text("\n".join(["x,y,z,age,sick,region,town", *lines]) + "\n")
