@@ -1,7 +1,7 @@
 """The analyses as methods, the same for a curator in this process and for a server: each writes the text of a call."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypedDict, TypeVar, Unpack
 
 from hubbub.core.call import Call
@@ -38,6 +38,35 @@ class Analyses(Generic[R]):
         options: Options = {"epsilon": price.get("epsilon"), "delta": price.get("delta")}
         options |= {"groups": price.get("groups"), "rows": price.get("rows")}
         return self._called(Call(name, given).text(), price.get("key"), options)
+
+    def min_cut(
+        self, table: str, ends: Sequence[str], *, weight: str | None = None, step: Number | None = None,
+        **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for the weight of the lightest cut of a graph whose edges are the rows of a table."""
+        return self.call("min_cut", {"table": table, "ends": list(ends), "weight": weight, "step": step}, **price)
+
+    def spanning_tree(
+        self, table: str, ends: Sequence[str], *, weight: str | None = None, step: Number | None = None,
+        **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for the weight of the lightest spanning tree."""
+        return self.call("spanning_tree", {"table": table, "ends": list(ends), "weight": weight, "step": step}, **price)
+
+    def graph_distance(self, table: str, ends: Sequence[str], *, property: str, **price: Unpack[Price]) -> R:  # noqa: A002
+        """Ask how many edges would have to come or go for a property to hold: "connected", "acyclic", "tree", …"""
+        return self.call("graph_distance", {"table": table, "ends": list(ends), "property": property}, **price)
+
+    def degree_histogram(
+        self, table: str, ends: Sequence[str], *, most: int, protects: str = "edge", **price: Unpack[Price]
+    ) -> R:
+        """Ask how many nodes have which degree, up to a bound; `protects="node"` hides all edges of a node at once."""
+        arguments = {"table": table, "ends": list(ends), "most": most, "protects": protects}
+        return self.call("degree_histogram", arguments, **price)
+
+    def triangle_count(self, table: str, ends: Sequence[str], *, most: int, **price: Unpack[Price]) -> R:
+        """Ask for the number of triangles among the first `most` edges of each node."""
+        return self.call("triangle_count", {"table": table, "ends": list(ends), "most": most}, **price)
 
 
 class Estimates(Analyses[R]):

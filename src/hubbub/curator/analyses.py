@@ -21,7 +21,13 @@ from hubbub.noise.source import Source
 from hubbub.sql.bounding import Limits
 
 #: Where each analysis is prepared: module and function. Modules are imported when they are called for.
-ANALYSES: Mapping[str, str] = {}
+ANALYSES: Mapping[str, str] = {
+    "min_cut": "hubbub.graphs.answers:min_cut",
+    "spanning_tree": "hubbub.graphs.answers:spanning_tree",
+    "graph_distance": "hubbub.graphs.answers:graph_distance",
+    "degree_histogram": "hubbub.graphs.answers:degree_histogram",
+    "triangle_count": "hubbub.graphs.answers:triangle_count",
+}
 
 #: Told how far a run is, from 0 to 1, and what it does now.
 Progress = Callable[[float, str], None]
