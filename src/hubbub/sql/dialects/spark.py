@@ -1,0 +1,332 @@
+"""Spark's words.
+
+The session is in ANSI mode (an overflow would raise, never wrap), in UTC, and compares texts byte by byte; guards on
+arguments see to it that nothing raises. Where Spark's own function has another idea than DuckDB (round on decimals,
+floor into 64 bits, digits of a double), it is not used.
+"""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import ClassVar
+
+from hubbub.core.schema import Column, Kind
+from hubbub.sql import ranges
+from hubbub.sql.dialects.base import (
+    COMMON,
+    Dialect,
+    Spelling,
+    function,
+    guarded,
+    infix,
+    nonzero,
+    part_of_text,
+    whole,
+    word,
+)  # fmt: skip
+from hubbub.sql.dialects.case import BLANKS, simple_case
+from hubbub.sql.expressions import Call, facts
+
+#: Sums of 2⁴⁰ rows fit into 64 bits where a row adds fewer than 2²², and in two parts where it adds fewer than 2⁴⁴.
+_PART = 22
+#: The first double that no FLOAT is nearest to.
+_FLOATS = Fraction(2) ** 128 - Fraction(2) ** 103
+_DAYS = 719_162  # from 0001-01-01 to 1970-01-01
+_MICROS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
+#: What DuckDB reads as a number, but for what it would make of a sign after a plus.
+_DIGITS = r"[0-9]+(_[0-9]+)*"
+_NUMBER = (
+    rf"^[ \t\n\x0B\f\r]*[+]?-?((({_DIGITS})([.]({_DIGITS})?)?|[.]{_DIGITS})([eE][+-]?{_DIGITS})?"
+    r"|(?i:inf|infinity|nan))[ \t\n\x0B\f\r]*$"
+)
+
+
+class Spark(Dialect):
+    """Spark SQL 4.
+
+    Theorem (Exact sums on Spark). The sum of at most 2⁴⁰ integers between −m and m is exact and raises nothing: for
+    m < 2²² it is below 2⁶²; for m < 2⁴⁴ each v is 2²²·⌊v/2²²⌋ + (v mod 2²²), parts below 2²² + 1 either way, and both
+    sums are below 2⁶³; for m < 2⁸⁵ it is below 2¹²⁵ < 10³⁸, which DECIMAL(38, 0) holds.
+    Assumes  a table of fewer than 2⁴⁰ rows (10¹²), and limits of 2³⁰ rows a unit at most, so m < 2⁵³⁺³⁰.
+    Tested   tests/engines/test_spark_dialect.py::test_sums_are_exact_at_the_edges_of_their_parts
+    """
+
+    name: ClassVar[str] = "spark"
+    types: ClassVar[Mapping[Kind, str]] = {
+        Kind.BOOLEAN: "BOOLEAN", Kind.INTEGER: "DOUBLE", Kind.REAL: "DOUBLE", Kind.TEXT: "STRING", Kind.DATE: "DATE",
+        Kind.TIMESTAMP: "TIMESTAMP",
+    }  # fmt: skip
+    integers: ClassVar[Mapping[int, str]] = {
+        8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT", 128: "DECIMAL(38, 0)",
+    }  # fmt: skip
+    materialized: ClassVar[str] = ""
+    inlined: ClassVar[str] = ""
+    unordered: ClassVar[str] = " ORDER BY NULL"
+
+    def identifier(self, name: str) -> str:
+        """Quote a name."""
+        return "`" + name.replace("`", "``") + "`"
+
+    def text(self, value: str) -> str:
+        """Write a constant text, in which a backslash means itself."""
+        return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+    def scanned(self, column: Column) -> str:
+        """Read a column as its kind, which the view has given it already, and clamp it."""
+        name = self.identifier(column.name)
+        if column.kind in (Kind.BOOLEAN, Kind.TEXT):
+            return name
+        if column.kind in (Kind.DATE, Kind.TIMESTAMP):
+            return self.clamped(name, column.kind, column)
+        double = f"CAST({name} AS DOUBLE)"
+        text = self.clamped(double, column.kind, column)
+        if column.kind is Kind.INTEGER:
+            return text
+        nan = f"CASE WHEN {self.is_nan(double)} THEN NULL"
+        return f"{nan} {text.removeprefix('CASE ')}" if column.bounds else f"{nan} ELSE {double} END"
+
+    def owner(self, column: str, kind: Kind | None) -> str:  # noqa: ARG002 - the view has given it a type
+        """Take it as it is."""
+        return column
+
+    def position(self, values: Sequence[str], column: str) -> str:
+        """Look through an array; array_position gives 0 for a value that is not there, and NULL for NULL."""
+        return f"nullif(array_position(array({', '.join(values)}), {column}), 0) - 1"
+
+    def steps(self, text: str, low: int, high: int, kind: str) -> str:
+        """Round half away from zero by doubling, which is exact, and halving as an integer, after one more or less."""
+        doubled = f"CAST(2e0 * {self.between(text, self.number(low), self.number(high))} AS BIGINT)"
+        return f"CAST({_halved(doubled, signed=low < 0)} AS {kind})"
+
+    def on_grid(self, text: str, step: Fraction) -> str:
+        """Count in 38 digits; below 2⁶², so that the double of it still fits into 64 bits."""
+        doubled = f"CAST(2e0 * ({self.fraction(text, step)}) AS BIGINT)"
+        return f"CAST({_halved(doubled, signed=True)} AS DECIMAL(28, 0))"
+
+    def total(self, text: str, most: int) -> str:
+        """Add up in 64 bits where they suffice, in two parts where those do, else in 38 digits."""
+        if most < 1 << _PART:
+            return f"sum({text})"
+        if most < 1 << (2 * _PART):
+            size = 1 << _PART
+            high = f"CAST(sum(shiftright(CAST({text} AS BIGINT), {_PART})) AS DECIMAL(38, 0))"
+            return f"({high} * {size} + sum(CAST({text} AS BIGINT) & {size - 1}))"
+        return f"sum(CAST({text} AS DECIMAL(28, 0)))"
+
+    def cut(self, text: str) -> str:
+        """Leave it to the cast, which drops the broken part."""
+        return text
+
+    def fitting(self, text: str, most: int) -> str:
+        """Try the narrowest type."""
+        return f"try_cast({text} AS {self.narrow(most)})"
+
+    def fast_hash(self, salt: str, columns: Sequence[str]) -> str:
+        """Hash the columns together."""
+        return f"xxhash64({', '.join([self.text(salt), *columns])})"
+
+    def portable_text(self, column: str, kind: Kind) -> str:
+        """Write the whole part and the millionths of a real."""
+        if kind is not Kind.REAL:
+            return f"CAST({column} AS STRING)"
+        far = self.between(column, self.number(-(1 << 62)), self.number((1 << 62) - (1 << 10)))
+        near = self.between(column, self.number(-(1 << 52)), self.number(1 << 52))
+        part = _floor(f"(({near} - {_floor(near)}) * {self.number(10**6)})")
+        return " || '.' || ".join(f"CAST(CAST({x} AS BIGINT) AS STRING)" for x in (_floor(far), part))
+
+
+def _halved(doubled: str, *, signed: bool) -> str:
+    """Write an integer's half, rounded away from zero: x rounded is (⌊2x⌋ + 1)/2, rounded down, for x ≥ 0."""
+    if not signed:
+        return f"shiftright({doubled} + 1, 1)"
+    return f"(({doubled} + CASE WHEN {doubled} < 0 THEN -1 ELSE 1 END) div 2)"
+
+
+def _floor(x: str) -> str:
+    # floor() gives 64 bits; rint is exact, and at most one too large
+    return f"(rint({x}) - CASE WHEN rint({x}) > {x} THEN 1e0 ELSE 0e0 END)"
+
+
+def _ceil(x: str) -> str:
+    return f"(rint({x}) + CASE WHEN rint({x}) < {x} THEN 1e0 ELSE 0e0 END)"
+
+
+def _trunc(x: str) -> str:
+    return f"(sign({x}) * {_floor(f'abs({x})')})"
+
+
+def _away(x: str) -> str:
+    """Round half away from zero: rint goes to the even one, and the difference to it is exact."""
+    return f"(sign({x}) * (rint(abs({x})) + CASE WHEN abs({x}) - rint(abs({x})) = 0.5e0 THEN 1e0 ELSE 0e0 END))"
+
+
+def _double(name: str) -> Spelling:
+    return lambda _, a: f"CAST({name}({', '.join(a)}) AS DOUBLE)"
+
+
+def _round(call: Call, a: list[str]) -> str:
+    places = whole(call.args[1]) if len(a) > 1 else 0
+    if places == 0:
+        return _away(a[0])
+    scale = SPARK.number(10 ** abs(places))
+    there, back = ("*", "/") if places > 0 else ("/", "*")
+    scaled = f"({a[0]} {there} {scale})"
+    most = SPARK.number(Fraction(ranges.LARGEST))
+    # beyond the largest double the number stays as it is; NaN compares as larger
+    return f"CASE WHEN abs({scaled}) <= {most} THEN {_away(scaled)} {back} {scale} ELSE {a[0]} END"
+
+
+def _several(name: str) -> Spelling:
+    return lambda _, a: f"{name}({', '.join(a)})" if len(a) > 1 else a[0]
+
+
+def _power(_: Call, a: list[str]) -> str:
+    x, y = a
+    defined = f"{x} > 0 OR ({x} = 0 AND {y} >= 0) OR ({x} < 0 AND {y} = rint({y}))"
+    return f"power(CASE WHEN {defined} THEN {x} END, {y})"
+
+
+def _width_bucket(call: Call, a: list[str]) -> str:
+    x, low, high, count = a[0], a[1], a[2], whole(call.args[3])
+    place = f"({SPARK.number(count)} * (({x} - {low}) / ({high} - {low})))"
+    return (
+        f"CASE WHEN {x} IS NULL THEN NULL WHEN {x} < {low} THEN 0e0 WHEN {x} >= {high} THEN {SPARK.number(count + 1)}"
+        f" ELSE least({SPARK.number(count)}, {_floor(place)} + 1e0) END"
+    )
+
+
+def _cased(name: str) -> Spelling:
+    def spelled(_: Call, a: list[str]) -> str:
+        found, made = simple_case(name)
+        return f"translate({a[0]}, {SPARK.text(found)}, {SPARK.text(made)})"
+
+    return spelled
+
+
+def _trimmed(side: str) -> Spelling:
+    return lambda _, a: f"trim({side} {SPARK.text(BLANKS)} FROM {a[0]})"
+
+
+def _like(call: Call, a: list[str]) -> str:
+    # every character stands for itself, so the escape is one that is not there
+    escape = next(sign for sign in "!#~^@&;:|" if sign not in word(call.args[1]))
+    return f"({a[0]} LIKE {a[1]} ESCAPE '{escape}')"
+
+
+def _boundary(unit: str, text: str) -> str:
+    """Number the years, quarters, …, seconds, as `dates.boundary` does."""
+    match unit:
+        case "year":
+            return f"year({text})"
+        case "quarter":
+            return f"(year({text}) * 4 + quarter({text}))"
+        case "month":
+            return f"(year({text}) * 12 + month({text}))"
+        case "day":
+            return f"unix_date(CAST({text} AS DATE))"
+    return f"((unix_micros(CAST({text} AS TIMESTAMP)) + {_DAYS * 86_400_000_000}) div {_MICROS[unit]})"
+
+
+def _date_diff(call: Call, a: list[str]) -> str:
+    unit = word(call.args[0])
+    if unit == "week":  # whole weeks, as in DuckDB
+        return f"CAST(datediff({a[2]}, {a[1]}) div 7 AS DOUBLE)"
+    return f"CAST({_boundary(unit, a[2])} - {_boundary(unit, a[1])} AS DOUBLE)"
+
+
+def _date_shift(call: Call, a: list[str]) -> str:
+    amount, unit = whole(call.args[1]), word(call.args[2])
+    factor, unit = {"week": (7, "day"), "quarter": (3, "month")}.get(unit, (1, unit))
+    shifted = f"(CAST({a[0]} AS TIMESTAMP) + INTERVAL '{factor * amount}' {unit.upper()})"
+    return SPARK.clamped(shifted, Kind.TIMESTAMP, None)
+
+
+def _no_text(call: Call, what: str) -> None:
+    if call.args[0].kind is Kind.TEXT:
+        raise SPARK.refusal(
+            f"text taken as {what} is not answered", "Declare the column's type in hubbub.yaml, or cast to DOUBLE."
+        )
+
+
+def _to_integer(call: Call, a: list[str]) -> str:
+    _no_text(call, "an integer")
+    x, size = f"rint(CAST({a[0]} AS DOUBLE))", 1 << (whole(call.args[1]) - 1)
+    return f"CASE WHEN {x} >= {SPARK.number(-size)} AND {x} < {SPARK.number(size)} THEN {x} END"
+
+
+def _to_real(call: Call, a: list[str]) -> str:
+    if call.args[0].kind is not Kind.TEXT:
+        return f"CAST({a[0]} AS DOUBLE)"
+    plain = f"regexp_replace({a[0]}, '_|[+](?=-)', '')"
+    return f"try_cast(CASE WHEN {a[0]} RLIKE {SPARK.text(_NUMBER)} THEN {plain} END AS DOUBLE)"
+
+
+def _to_float(call: Call, a: list[str]) -> str:
+    _no_text(call, "a FLOAT")
+    x = f"CAST({a[0]} AS DOUBLE)"
+    fits = f"abs({x}) < {SPARK.number(_FLOATS)} OR abs({x}) > {SPARK.number(Fraction(ranges.LARGEST))}"
+    return f"CAST(CAST(CASE WHEN {fits} THEN {x} END AS FLOAT) AS DOUBLE)"
+
+
+def _to_text(call: Call, a: list[str]) -> str:
+    kind, x = call.args[0].kind, a[0]
+    if kind is Kind.REAL:
+        raise SPARK.refusal("a real number written as text is not answered", "Cast it to an integer first.")
+    if kind is not Kind.INTEGER:
+        return f"CAST({x} AS STRING)"
+    bounds = facts(call.args[0]).bounds
+    if bounds is not None and max(-bounds.low, bounds.high) < 1 << 62:
+        return f"CAST(CAST({x} AS BIGINT) AS STRING)"
+    # in two parts of 62 bits: a cast would go through Java's digits of a double
+    size = SPARK.number(1 << 62)
+    small = f"CASE WHEN abs({x}) < {SPARK.number(1 << 124)} THEN {x} END"
+    high = f"CAST({small} / {size} AS BIGINT)"
+    low = f"CAST({small} - CAST({high} AS DOUBLE) * {size} AS BIGINT)"
+    whole_number = f"CAST({high} AS DECIMAL(19, 0)) * CAST({1 << 62} AS DECIMAL(19, 0)) + CAST({low} AS DECIMAL(19, 0))"
+    return f"CAST(CAST({whole_number} AS DECIMAL(38, 0)) AS STRING)"
+
+
+def _to_date(kind: Kind) -> Spelling:
+    def spelled(call: Call, a: list[str]) -> str:
+        _no_text(call, f"a {kind.value}")
+        return SPARK.clamped(f"CAST({a[0]} AS {Spark.types[kind]})", kind, None)
+
+    return spelled
+
+
+def _to_boolean(call: Call, a: list[str]) -> str:
+    if call.args[0].kind is not Kind.TEXT:
+        return f"CAST({a[0]} AS BOOLEAN)"
+    low = f"lower({a[0]})"
+    truths, lies = "'t', 'true', 'y', 'yes', '1'", "'f', 'false', 'n', 'no', '0'"
+    return f"CASE WHEN {low} IN ({truths}) THEN TRUE WHEN {low} IN ({lies}) THEN FALSE END"
+
+
+Spark.spellings = {
+    **COMMON,
+    "add": infix("+"), "sub": infix("-"), "mul": infix("*"),
+    "div": lambda _, a: f"({a[0]} / {nonzero(a[1])})",
+    "intdiv": lambda _, a: _trunc(f"({a[0]} / {nonzero(a[1])})"),
+    "mod": lambda _, a: f"({a[0]} % {nonzero(a[1])})",
+    "floor": lambda _, a: _floor(a[0]), "ceil": lambda _, a: _ceil(a[0]), "trunc": lambda _, a: _trunc(a[0]),
+    "sign": function("sign"), "round": _round, "sqrt": guarded("sqrt", ">= 0"),
+    "ln": guarded("ln", "> 0"), "log10": guarded("log10", "> 0"), "log2": guarded("log2", "> 0"),
+    "exp": function("exp"), "power": _power, "width_bucket": _width_bucket,
+    "is_distinct": infix("IS DISTINCT FROM"), "greatest": _several("greatest"), "least": _several("least"),
+    "lower": _cased("lower"), "upper": _cased("upper"), "trim": _trimmed("BOTH"), "ltrim": _trimmed("LEADING"),
+    "rtrim": _trimmed("TRAILING"), "length": _double("length"), "substr": part_of_text("substr"),
+    "left": part_of_text("left"), "right": part_of_text("right"), "strpos": _double("instr"),
+    "starts_with": function("startswith"), "ends_with": function("endswith"), "contains": function("contains"),
+    "like": _like,
+    "year": _double("year"), "quarter": _double("quarter"), "month": _double("month"), "week": _double("weekofyear"),
+    "day": _double("day"), "dayofyear": _double("dayofyear"),
+    "dow": lambda _, a: f"CAST(dayofweek({a[0]}) - 1 AS DOUBLE)",
+    "isodow": lambda _, a: f"CAST(weekday({a[0]}) + 1 AS DOUBLE)",
+    "hour": _double("hour"), "minute": _double("minute"), "second": _double("second"),
+    "date_trunc": lambda call, a: f"date_trunc('{word(call.args[0])}', CAST({a[1]} AS TIMESTAMP))",
+    "date_diff": _date_diff, "date_shift": _date_shift,
+    "day_shift": lambda call, a: SPARK.clamped(f"date_add({a[0]}, {whole(call.args[1])})", Kind.DATE, None),
+    "days_between": lambda _, a: f"CAST(datediff({a[0]}, {a[1]}) AS DOUBLE)",
+    "to_integer": _to_integer, "to_real": _to_real, "to_float": _to_float, "to_text": _to_text,
+    "to_date": _to_date(Kind.DATE), "to_timestamp": _to_date(Kind.TIMESTAMP), "to_boolean": _to_boolean,
+}  # fmt: skip
+SPARK: Spark = Spark()
