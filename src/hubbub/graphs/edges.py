@@ -110,7 +110,7 @@ class EdgeTable:
         rows = self.read.take(found)
         first, second = (self._codes(rows, end) for end in self.ends)
         weight = self._weights(rows)
-        there = (first >= 0) & (second >= 0) & (weight >= 0)
+        there = (first >= 0) & (second >= 0) & (weight >= 0) & (first != second)
         if rows.owners is not None:
             # equal rows of a unit are one edge, so a tie is between rows that do not differ
             code = (np.minimum(first, second) * self.nodes + np.maximum(first, second)) * (self.most + 1) + weight
