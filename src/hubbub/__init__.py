@@ -1,7 +1,7 @@
 """hubbub: a curator for sensitive data. Answers about the crowd, never about the person."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hubbub.core.release import Release
 from hubbub.errors import (
@@ -67,6 +67,20 @@ def connect_async(
     return connect_async(url, token, timeout=timeout, retries=retries, ca=ca, insecure=insecure)
 
 
+def model(release: Release) -> Any:
+    """Make the model that an analysis published, with predict or transform where one expects them.
+
+    It is made of published values alone: using it costs nothing.
+    """
+    try:
+        from hubbub.curator.analyses import model
+    except ModuleNotFoundError as missing:
+        if missing.name != "hubbub.curator":
+            raise
+        raise client_alone() from None
+    return model(release)
+
+
 __all__ = [
     "AccessError",
     "BudgetError",
@@ -82,5 +96,6 @@ __all__ = [
     "__version__",
     "connect",
     "connect_async",
+    "model",
     "open",
 ]

@@ -12,11 +12,12 @@ from typing import Any
 from hubbub.analysis.base import Prepared, Published, Run, Setting
 from hubbub.core.call import Call
 from hubbub.core.events import Event
+from hubbub.core.release import Release
 from hubbub.core.schema import Table
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
 from hubbub.engines.base import Arrays
-from hubbub.errors import QueryError
+from hubbub.errors import ParameterError, QueryError
 from hubbub.noise.source import Source
 from hubbub.sql.bounding import Limits
 
@@ -27,7 +28,11 @@ ANALYSES: Mapping[str, str] = {
     "graph_distance": "hubbub.graphs.answers:graph_distance",
     "degree_histogram": "hubbub.graphs.answers:degree_histogram",
     "triangle_count": "hubbub.graphs.answers:triangle_count",
+    "stream": "hubbub.streams.buying:stream",
 }
+
+#: The class of each analysis whose release makes a model, with a class method `of(release)`.
+MODELS: Mapping[str, str] = {}
 
 #: Told how far a run is, from 0 to 1, and what it does now.
 Progress = Callable[[float, str], None]
@@ -103,13 +108,33 @@ def prepare(call: Call, setting: Setting) -> Called:
     return Called(call, make(setting, **call.arguments))
 
 
+def function(name: str) -> Callable[..., Prepared]:
+    """Give the function that prepares an analysis."""
+    found: Callable[..., Prepared] = _named(ANALYSES[name])
+    return found
+
+
+def model(release: Release) -> Any:
+    """Make the model that an analysis published: see `hubbub.model`."""
+    name = release.receipt.get("analysis", "")
+    if name not in MODELS:
+        raise ParameterError(
+            "HB151", "this release makes no model.", f"Those of these analyses do: {', '.join(sorted(MODELS))}."
+        )
+    return _named(MODELS[name]).of(release)
+
+
+def _named(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
 @cache
 def _signature(name: str) -> tuple[Callable[..., Prepared], frozenset[str], frozenset[str]]:
-    module, _, function = ANALYSES[name].partition(":")
-    make: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    make: Callable[..., Any] = function(name)
     given = [each for each in inspect.signature(make).parameters.values() if each.kind is each.KEYWORD_ONLY]
     needed = frozenset(each.name for each in given if each.default is each.empty)
     return make, frozenset(each.name for each in given), needed
 
 
-__all__ = ["ANALYSES", "Called", "Progress", "Run", "prepare"]
+__all__ = ["ANALYSES", "MODELS", "Called", "Progress", "Run", "function", "model", "prepare"]
