@@ -26,8 +26,8 @@ def call(options: Namespace, console: Console) -> int:
         _describe(options.name, console)
         return 0
     options.sql = Call(options.name, dict(map(_argument, options.arguments))).text()
-    for name, unused in {"within": None, "weight": [], "raw": False, "parameter": [], "sql_text": False}.items():
-        setattr(options, name, unused)
+    options.within, options.raw, options.sql_text = None, False, False
+    options.weight, options.parameter = [], []
     return analyst.plan(options, console) if options.plan else analyst.query(options, console)
 
 
