@@ -163,3 +163,23 @@ def test_a_unit_is_no_axis() -> None:
 def test_what_is_no_condition_is_refused(how: dict[str, Any], says: str) -> None:
     with pytest.raises(QueryError, match=says):
         planned(setting(), ["own"], **how)
+
+
+@pytest.mark.parametrize("relation", list(Relation))
+@pytest.mark.parametrize("unit", [Unit(None), Unit("who", groups=2, rows=2)])
+def test_neighbours_move_sums_of_cells_by_no_more_than_stated(relation: Relation, unit: Unit) -> None:
+    """All vectors that two units can have over four cells, summed into pairs and into one."""
+    at = setting(relation, unit)
+    one = planned(at, ["region"])
+    groups, rows = (1, 1) if unit.column is None else (2, 2)
+    owned = [
+        np.array(u)
+        for u in np.ndindex(*(rows + 1,) * 4)
+        if np.count_nonzero(u) <= groups and sum(u) <= one.contribution
+    ]
+    for parts in ([[0, 1], [2, 3]], [[0, 1, 2, 3]], [[0], [1], [2], [3]]):
+        sums = [np.array([u[part].sum() for part in parts]) for u in owned]
+        pairs = [(s, 0 * s) for s in sums] if relation is Relation.ADD_REMOVE else [(a, b) for a in sums for b in sums]
+        moved = one.part(len(parts))
+        assert max(int(np.abs(a - b).sum()) for a, b in pairs) == moved.l1
+        assert max(int(((a - b) ** 2).sum()) for a, b in pairs) <= moved.l2_squared

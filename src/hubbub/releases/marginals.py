@@ -18,11 +18,12 @@ from hubbub.core.secret import Secret, together
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.releases.domains import Axis
+from hubbub.sql.allot import reach
 from hubbub.sql.bind import bind
 from hubbub.sql.bounding import Limits, Words
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.keys import cells
-from hubbub.sql.measures import Sensitivity
+from hubbub.sql.measures import Sensitivity, sensitivity
 from hubbub.sql.plan import Plan, plan
 
 Counts = NDArray[np.int64]
@@ -58,6 +59,28 @@ class Marginal:
     def sensitivity(self) -> Sensitivity:
         """How far one unit moves the counts, in L1 and in squared L2, for the table's relation and limits."""
         return self.plan.measures[0].sensitivity
+
+    @property
+    def contribution(self) -> int:
+        """How much one unit adds to all cells together, at most."""
+        noised, (each,) = self.plan.measures[0], self.plan.cells
+        return sensitivity(noised.measure, (reach(each, self.limits),), Relation.ADD_REMOVE).l1
+
+    def part(self, size: int) -> Sensitivity:
+        """Bound how far one unit moves sums of the cells, of which every cell goes into one: into `size` sums in all.
+
+        Theorem (Sums of bounded cells). Let every cell be part of exactly one of k sums, and let a unit add u ≥ 0 to
+        the cells, Σu ≤ D. Then one unit more or less moves the sums by at most D in L1 and D² in squared L2; another
+        in its place by at most 2D and 2D², and by D and D² where k = 1.
+        Proof    The sums of u are v ≥ 0 with Σv ≤ D, so Σv² ≤ D². Of two such vectors no product of coordinates is
+                 negative, so ‖v − w‖₂² ≤ ‖v‖₂² + ‖w‖₂²; two numbers in [0, D] differ by at most D.
+        Tested   tests/releases/test_marginals.py::test_neighbours_move_sums_of_cells_by_no_more_than_stated
+        """
+        own, whole = self.contribution, self.sensitivity
+        if size == self.size:
+            return whole
+        times = 1 if self.relation is Relation.ADD_REMOVE or size == 1 else 2
+        return Sensitivity(min(times * own, whole.l1), times * own**2)
 
     @property
     def relation(self) -> Relation:
