@@ -23,13 +23,13 @@ from hubbub.errors import ConfigError, ParameterError
 #: Every key that hubbub.yaml may have, by the place where it stands. Whoever reads a new key adds it here.
 KEYS: Mapping[str, frozenset[str]] = {
     "": frozenset({"version", "datasets", "analysts", "groups", "ledger", "engine", "server"}),
-    "datasets.*": frozenset({"source", "unit", "relation", "columns", "public", "unique", "budget"}),
+    "datasets.*": frozenset({"source", "unit", "relation", "columns", "public", "unique", "budget", "version"}),
     "datasets.*.unit": frozenset({"column", "groups", "rows", "entity"}),
     "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden"}),
     "datasets.*.budget": frozenset({"epsilon", "delta", "per_query", "renewal"}),
     "datasets.*.budget.renewal": frozenset({"per", "epsilon", "delta"}),
     "ledger": frozenset({"database", "anchor"}),
-    "engine": frozenset({"memory", "disk", "threads", "seconds"}),
+    "engine": frozenset({"memory", "disk", "threads", "seconds", "hash"}),
     "server": frozenset({
         "host", "port", "tls", "behind_proxy", "proxies", "public_url", "quantum", "workers", "queue", "per_minute",
         "secret_file", "oidc",

@@ -1,10 +1,11 @@
-"""The operator's commands: verify, audit and admin."""
+"""The operator's commands: verify, audit and admin (forfeit, refresh)."""
 
 import json
 import sys
 from argparse import Namespace
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -21,7 +22,9 @@ from hubbub.audit import receipt as receipts
 from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
-from hubbub.curator.opening import anchor_of, is_postgres, store_of
+from hubbub.core.schema import unknown
+from hubbub.curator.opening import anchor_of, folder_of, is_postgres, store_of
+from hubbub.curator.versions import Versions, newest
 from hubbub.errors import ParameterError
 
 
@@ -101,6 +104,23 @@ def admin(options: Namespace, console: Console) -> int:
     if done.set_aside:
         console.print(f"The database that could not be used lies in {escape(done.set_aside)}.")
     console.print(f"Entry {done.sequence} of the ledger says so. It can be used again.")
+    return 0
+
+
+def refresh(options: Namespace, console: Console) -> int:
+    """Take data for changed, where its source does not tell by itself."""
+    config = load(Path(options.config))
+    for name in options.dataset:
+        if name not in config.datasets:
+            raise unknown(name, tuple(config.datasets))
+    store, versions = store_of(config, read_only=True), Versions(folder_of(config) / "versions.json")
+    try:
+        with store.snapshot() as snapshot:
+            for name in options.dataset:
+                number = versions.refresh(name, partial(newest, snapshot, name))
+                console.print(f"{escape(name)} is at version {number} now.")
+    finally:
+        store.close()
     return 0
 
 

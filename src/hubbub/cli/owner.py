@@ -15,8 +15,9 @@ from hubbub.config.json_schema import SCHEMA
 from hubbub.config.promise import caps, concerns, neighbours, protected, reach, uses
 from hubbub.config.template import BLANK, name_of, template
 from hubbub.core.numbers import brief
-from hubbub.engines.base import locate
-from hubbub.engines.duckdb import guessed, schema
+from hubbub.engines.base import SERVERS, locate
+from hubbub.engines.duckdb import guessed
+from hubbub.engines.several import schema
 from hubbub.errors import ConfigError
 from hubbub.server import settings
 
@@ -32,6 +33,9 @@ def init(options: Namespace, console: Console) -> int:
         if place.form in ("duckdb", "sqlite") and not place.table:
             raise ConfigError("HB410", f"{source} is a database.", f"Say which table: {source}#table")
         fields = guessed(place) if place.form == "csv" and options.guess else schema(place)
+        if place.form in SERVERS:
+            tables.append((name_of(place), source, fields))
+            continue
         # a path is read relative to the folder that hubbub.yaml is in
         shown = os.path.relpath(place.path, target.parent) if not place.path.is_absolute() else str(place.path)
         prefix, suffix = source.partition(":")[0] if ":" in source else "", f"#{place.table}" if place.table else ""
@@ -75,7 +79,7 @@ def check(options: Namespace, console: Console) -> int:
 
 def _dataset(config: Config, name: str, console: Console) -> None:
     dataset = config.datasets[name]
-    console.print(f"[bold]{escape(name)}[/]  [dim]{escape(str(dataset.place.path))}[/]")
+    console.print(f"[bold]{escape(name)}[/]  [dim]{escape(dataset.place.shown)}[/]")
     if dataset.table.public:
         console.print("  public: anybody may see it, and it costs nothing\n")
         return

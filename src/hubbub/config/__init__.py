@@ -15,9 +15,10 @@ from hubbub.accounting.policy import Policy
 from hubbub.config.columns import resolve
 from hubbub.core import numbers
 from hubbub.core.schema import Column, Table, Unit
-from hubbub.core.unit import Relation
-from hubbub.engines.base import Field, Place, View, locate
-from hubbub.engines.duckdb import Limits, schema
+from hubbub.core.unit import Hash, Relation
+from hubbub.engines.base import SERVERS, Field, Place, View, locate
+from hubbub.engines.duckdb import Limits
+from hubbub.engines.several import schema
 from hubbub.errors import ConfigError, HubbubError
 
 MOST_GROUPS = 10**6
@@ -31,13 +32,14 @@ class Dataset:
     table: Table
     place: Place
     disabled: tuple[tuple[str, str], ...] = ()
+    version: str | None = None  #: a column that rises with every change
 
     @property
     def view(self) -> View:
         """What the engine shall serve: hidden columns are not even there, unless one is the unit."""
         unit = self.table.unit.column if self.table.unit else None
         shown = [(c.name, c.kind) for c in self.table.columns if not c.hidden or c.name == unit]
-        return View(self.table.name, self.place, tuple(shown))
+        return View(self.table.name, self.place, tuple(shown), self.version)
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class Config:
     policy: Policy
     places: Places
     limits: Limits
+    hashing: Hash = "engine"
 
     @property
     def database(self) -> Path:
@@ -75,6 +78,7 @@ def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
     problems: list[HubbubError] = []
     datasets: dict[str, Dataset] = {}
     policy, places, limits = None, None, Limits()
+    hashing: Hash = "engine"
     try:
         document = contract.load(text)
         entries = _datasets(document)
@@ -88,6 +92,7 @@ def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
             datasets[name] = found
     try:
         limits = _limits(document)
+        hashing = _hashing(document)
         if any(problem.code == "HB418" for problem in problems):
             return None, problems
         policy = contract.read(document)
@@ -97,7 +102,7 @@ def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
     if problems or policy is None or places is None:
         return None, problems
     digest = sha256(text.encode()).hexdigest()
-    return Config(path, digest, datasets, policy, places, limits), []
+    return Config(path, digest, datasets, policy, places, limits, hashing), []
 
 
 def _datasets(document: object) -> Mapping[str, object]:
@@ -135,11 +140,20 @@ def _doubles(entries: Mapping[str, object]) -> list[HubbubError]:
 def _limits(document: object) -> Limits:
     entries = contract.mapping(contract.mapping(document, "").get("engine", {}), "engine")
     contract.known(entries, "engine", KEYS["engine"])
+    entries = {key: value for key, value in entries.items() if key != "hash"}
     ranges = {"memory": (100, 10**7), "disk": (0, 10**8), "threads": (1, 1024), "seconds": (1, 86_400)}
     try:
         return Limits(**{k: numbers.integer(v, f"engine.{k}", *ranges[k]) for k, v in entries.items()})
     except HubbubError as error:
         raise ConfigError("HB417", error.message, error.remedy) from None
+
+
+def _hashing(document: object) -> Hash:
+    """Read by which hash surplus rows are chosen: the engine's own, or one that all engines share."""
+    value = contract.mapping(contract.mapping(document, "").get("engine", {}), "engine").get("hash", "engine")
+    if value not in ("engine", "portable"):
+        contract.refuse("HB417", "engine.hash", "is not a known hash", "Write `engine` (fast) or `portable`.")
+    return "portable" if value == "portable" else "engine"
 
 
 def _dataset(name: str, value: object, base: Path, problems: list[HubbubError]) -> Dataset | None:
@@ -153,14 +167,27 @@ def _dataset(name: str, value: object, base: Path, problems: list[HubbubError]) 
         fields = schema(place)
         public = entry.get("public", False) is True
         unit, relation = _unit(entry, path, {field.name for field in fields}, public=public)
+        _tells_apart(unit, fields, path)
         columns, disabled = _columns(entry, path, fields, unit, problems, public=public)
         unique = _unique(entry, path, {c.name for c in columns}, public=public)
+        version = _version(entry, path, {field.name for field in fields}, place)
     except HubbubError as error:
         problems.append(error)
         return None
     if len(problems) > before:
         return None
-    return Dataset(Table(name, columns, unit, relation, unique), place, disabled)
+    return Dataset(Table(name, columns, unit, relation, unique), place, disabled, version)
+
+
+def _version(entry: Mapping[str, object], path: str, names: set[str], place: Place) -> str | None:
+    value = entry.get("version")
+    if value is None:
+        return None
+    if place.form not in SERVERS:
+        contract.refuse("HB414", f"{path}.version", "is for tables of a server", "Leave it out: files are hashed.")
+    if not isinstance(value, str) or value not in names:
+        contract.refuse("HB414", f"{path}.version", "does not name a column", "Name one that rises with every change.")
+    return value
 
 
 def _unit(entry: Mapping[str, object], path: str, names: set[str], *, public: bool) -> tuple[Unit | None, Relation]:
@@ -200,6 +227,14 @@ def _unit(entry: Mapping[str, object], path: str, names: set[str], *, public: bo
         ),
         Relation(relation),
     )
+
+
+def _tells_apart(unit: Unit | None, fields: tuple[Field, ...], path: str) -> None:
+    """Refuse a unit's column in which one person could be two, or two one."""
+    for field in fields:
+        if unit is not None and field.name == unit.column and field.unfit:
+            refused = f"cannot be {field.name}: {field.unfit}"
+            contract.refuse("HB413", f"{path}.unit.column", refused, "Name another, or make one in a view.")
 
 
 def _integer(value: object, path: str, most: int) -> int:

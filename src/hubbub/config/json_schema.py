@@ -44,7 +44,9 @@ _DATASET = {
     "additionalProperties": False,
     "required": ["source"],
     "properties": {
-        "source": {"type": "string", "description": "A .csv or .parquet file, duckdb:file#table, sqlite:file#table."},
+        "source": {"type": "string", "description": "A .csv or .parquet file, duckdb:file#table, "
+                   "sqlite:file#table, postgresql://user@host/database/schema.table, spark:sc://host:port/table."},
+        "version": {"type": "string", "description": "A column of a server's table that rises with every change."},
         "public": {"type": "boolean"},
         "unique": {"type": ["array", "string"], "items": {"type": "string"}},
         "unit": _UNIT,
@@ -121,6 +123,10 @@ SCHEMA: dict[str, object] = {
             "properties": {
                 "memory": {"type": "integer", "description": "MB"}, "disk": {"type": "integer", "description": "MB"},
                 "threads": {"type": "integer"}, "seconds": {"type": "integer", "description": "for one query"},
+                "hash": {
+                    "enum": ["engine", "portable"],
+                    "description": "Chooses the rows that a unit keeps; portable: the same ones on every engine.",
+                },
             },
         },
         "server": _SERVER,

@@ -61,7 +61,8 @@ def name_of(place: Place) -> str:
     >>> name_of(Place("csv", Path("/data/Visits 2024.csv")))
     'visits_2024'
     """
-    text = re.sub(r"\W+", "_", place.table or place.path.stem, flags=re.ASCII).strip("_").lower()
+    name = (place.table or "").rpartition(".")[2] or place.path.stem
+    text = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_").lower()
     return text or "data"
 
 

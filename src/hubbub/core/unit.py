@@ -6,6 +6,7 @@ whose symmetric difference is two. So nothing in hubbub has a sensitivity withou
 """
 
 from enum import Enum
+from typing import Literal
 
 
 class Relation(Enum):

@@ -36,13 +36,17 @@ from hubbub.curator import receipt as receipts
 from hubbub.curator.analyses import Called, Progress, prepare
 from hubbub.curator.question import Question
 from hubbub.curator.versions import Versions
-from hubbub.engines.base import Engine
+from hubbub.curator.versions import newest as newest_version
+from hubbub.engines.base import Engine, UnreachableError
+from hubbub.engines.several import serving
 from hubbub.errors import LedgerError, ParameterError, QueryError, RunError
 from hubbub.noise.source import Source
 from hubbub.sql.bind import bind
 from hubbub.sql.bounding import Words
+from hubbub.sql.dialects.named import named
 from hubbub.sql.finish import finish
 from hubbub.sql.plan import Plan, plan
+from hubbub.sql.query import Query
 from hubbub.sql.within import solve
 
 #: Told the ledger's key of a charge before it is made; says which key to charge under.
@@ -182,16 +186,27 @@ class Curator:
             epsilon = solve(query, within=question.within or 0, delta=delta, **question.shape(query))
         else:
             epsilon = question.price()
-        return plan(query, epsilon=epsilon, delta=delta, salt=salt, **question.shape(query))
+        return self._planned(query, question, salt, epsilon, delta)
+
+    def _planned(self, query: Query, question: Question, salt: str, epsilon: Fraction, delta: Fraction) -> Plan:
+        words = self._words(query.tables, salt)
+        return plan(
+            query, epsilon=epsilon, delta=delta, salt=words.salt, hashing=words.hashing, dialect=words.dialect,
+            **question.shape(query),
+        )  # fmt: skip
+
+    def _words(self, tables: Iterable[Table], salt: str) -> Words:
+        """Choose how a plan over these tables is written: in the words of the engine that sees them all."""
+        engine = serving(self.engine, [table.name for table in tables])
+        return Words(salt, self.config.hashing, named(engine.dialect))
 
     def _prepare(self, analyst: str, question: Question, mine: Mapping[str, Table], salt: str) -> Called:
         """Prepare a call, as `_plan` plans a query."""
         question.refuse_for_call()
         call = calls.read(question.sql)
-        named = [mine[each] for each in set(map(str, call.arguments.values())) if each in mine]
-        setting = Setting(
-            mine, question.price(), self._delta(analyst, named, question), Words(salt), question.groups, question.rows
-        )
+        tables = [mine[each] for each in set(map(str, call.arguments.values())) if each in mine]
+        delta, words = self._delta(analyst, tables, question), self._words(tables, salt)
+        setting = Setting(mine, question.price(), delta, words, question.groups, question.rows)
         return prepare(call, setting)
 
     def _delta(self, analyst: str, tables: Iterable[Table], question: Question) -> Fraction:
@@ -206,8 +221,7 @@ class Curator:
         for factor, place in ((Fraction(1, 4), 0), (Fraction(4), 2)):
             epsilon, delta = planned.epsilon * factor, self._delta(analyst, query.tables, question)
             with suppress(QueryError, ParameterError):
-                other = plan(query, epsilon=epsilon, delta=delta, salt=_UNSALTED, **question.shape(query))
-                found.insert(place, other)
+                found.insert(place, self._planned(query, question, _UNSALTED, epsilon, delta))
         return found
 
     def _charge(
@@ -238,12 +252,13 @@ class Curator:
         """Run, add noise, record: whatever fails in here, the analyst hears one constant."""
         failure = ""
         try:
+            engine = serving(self.engine, [table.name for table in planned.tables])
             paper = receipts.receipt(planned, query=text, charges=[c.entry for c in charges], versions=versions)
             if isinstance(planned, Called):
-                made = planned.run(self.engine.run, self._source, progress)
+                made = planned.run(engine.run, self._source, progress)
                 rows = len(made.outputs[0].values) if made.outputs else 0
                 return self.ledger.record(charges[0], receipts.encode(made.outputs, [None] * rows, paper, made.model))
-            found = together({each.name: self.engine.run(each.sql) for each in planned.statements})
+            found = together({each.name: engine.run(each.sql) for each in planned.statements})
             answer = found.through(lambda tables: finish(planned, tables, self._source, raw=raw))
             return self.ledger.record(charges[0], receipts.encode(*receipts.outputs(answer), paper, {}))
         except Exception as error:  # noqa: BLE001 - its text may hold a cell of the data
@@ -255,16 +270,17 @@ class Curator:
     def _version(self, name: str) -> str:
         def newest() -> int:
             with self.ledger.snapshot() as snapshot:
-                entry = next(snapshot.entries(Filter(kind="charge", dataset=name), newest_first=True), None)
-            return int(entry.version) if entry is not None else 0
+                return newest_version(snapshot, name)
 
         try:
             fingerprint = self.engine.fingerprint(name)
+        except UnreachableError as error:
+            why, remedy = f": {error.why}", f"Tell its owner. {error.remedy}"
         except OSError:
-            raise LedgerError(
-                "HB318", f"the data of {name} cannot be reached. Nothing was run or charged.", "Tell its owner."
-            ) from None
-        return str(self._versions.number(name, fingerprint, newest))
+            why, remedy = "", "Tell its owner."
+        else:
+            return str(self._versions.number(name, fingerprint, newest))
+        raise LedgerError("HB318", f"the data of {name} cannot be reached{why}. Nothing was run or charged.", remedy)
 
     def _release(self, stored: bytes, analyst: str | None, *, replayed: bool) -> Release:
         """Make a release of what the ledger keeps; for an analyst, with what is left to spend now."""

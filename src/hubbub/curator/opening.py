@@ -11,7 +11,8 @@ from hubbub.core.schema import Table
 from hubbub.curator import Curator
 from hubbub.curator.public import public
 from hubbub.curator.versions import Versions
-from hubbub.engines.duckdb import DuckDB
+from hubbub.engines.base import Engine
+from hubbub.engines.several import open_engine
 from hubbub.errors import ConfigError
 from hubbub.noise.source import system
 
@@ -78,5 +79,6 @@ def _tables(config: Config) -> dict[str, Table]:
     }
 
 
-def _engine(config: Config) -> DuckDB:
-    return DuckDB([each.view for each in config.datasets.values()], limits=config.limits)
+def _engine(config: Config) -> Engine:
+    public = frozenset(name for name, each in config.datasets.items() if each.table.public)
+    return open_engine([each.view for each in config.datasets.values()], public, limits=config.limits)

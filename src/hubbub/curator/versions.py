@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hubbub.accounting.store import Filter, Snapshot
 from hubbub.core.secret import Secret
 from hubbub.errors import LedgerError
 
@@ -66,3 +67,9 @@ class Versions:
         finally:
             os.close(file)
         new.replace(self._path)
+
+
+def newest(snapshot: Snapshot, dataset: str) -> int:
+    """Give the version that the last charge on a data set was made at; 0 where there is none."""
+    entry = next(snapshot.entries(Filter(kind="charge", dataset=dataset), newest_first=True), None)
+    return int(entry.version) if entry is not None else 0

@@ -5,10 +5,11 @@ mechanism may open. Its failures carry no text of their own, since a database's 
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
+from urllib.parse import unquote, urlsplit
 
 from numpy.typing import NDArray
 
@@ -19,7 +20,9 @@ from hubbub.errors import ConfigError
 #: A result: arrays of one length by column name. HUGEINT columns arrive exact, as int64 or as Python ints.
 Arrays = Mapping[str, NDArray[Any]]
 
-Form = Literal["csv", "parquet", "duckdb", "sqlite"]
+Form = Literal["csv", "parquet", "duckdb", "sqlite", "postgres", "spark"]
+#: Where data stays with a server; the others are files that DuckDB reads.
+SERVERS: frozenset[Form] = frozenset({"postgres", "spark"})
 
 _SUFFIXES: Mapping[str, Form] = {
     ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet",
@@ -30,11 +33,42 @@ _SCHEME = re.compile(r"(csv|parquet|duckdb|sqlite):(?!//)(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a table is: a file and, in a database file, the table's name there."""
+    """Where a table is: a file and, in a database file, the table's name there; or a server's address and its name.
+
+    An address may hold a password, so it is never shown: `shown` is what may be.
+    """
 
     form: Form
     path: Path
     table: str | None = None
+    address: str = field(default="", repr=False)
+
+    @property
+    def shown(self) -> str:
+        """Say where it is, without user and password."""
+        if self.form not in SERVERS:
+            return str(self.path)
+        if self.form == "spark":
+            return f"spark:{self.address.partition(';')[0]}/{self.table}"
+        parts = urlsplit(self.address)
+        return f"postgresql://{parts.hostname or 'localhost'}{unquote(parts.path)}/{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A public table of another place, which an engine shall serve beside its own; reading it gives all of its rows."""
+
+    view: "View"
+    read: Callable[[], "Arrays"]
+
+
+class UnreachableError(OSError):
+    """A source that cannot be used now, found out before anything was charged; its words hold nothing of the data."""
+
+    def __init__(self, why: str, remedy: str) -> None:
+        super().__init__(why)
+        self.why = why
+        self.remedy = remedy
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +78,20 @@ class Field:
     name: str
     type: str
     kind: Kind | None
+    unfit: str = ""  #: why it cannot say whose a row is, where it cannot
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A table as the engine shall serve it: under this name, from that place, these columns with these kinds."""
+    """A table as the engine shall serve it: under this name, from that place, these columns with these kinds.
+
+    `version` is a column that the owner says rises with every change, where there is one.
+    """
 
     name: str
     place: Place
     columns: tuple[tuple[str, Kind], ...]
+    version: str | None = None
 
 
 class Engine(Protocol):
@@ -81,7 +120,7 @@ class Engine(Protocol):
 
 
 def locate(source: object, path: str, *, base: Path, name: str) -> Place:
-    """Read a `source:` of hubbub.yaml: visits.csv, visits.parquet, duckdb:file#table, sqlite:file#table.
+    """Read a `source:` of hubbub.yaml: visits.csv, visits.parquet, duckdb:file#table, postgresql://host/db/schema.table.
 
     >>> locate("duckdb:clinic.duckdb#stays", "datasets.visits.source", base=Path("/srv"), name="visits")
     Place(form='duckdb', path=PosixPath('/srv/clinic.duckdb'), table='stays')
@@ -90,13 +129,18 @@ def locate(source: object, path: str, *, base: Path, name: str) -> Place:
         raise ConfigError(
             "HB410", f"{path} does not say where the data is.", "Write the path of a .csv or .parquet file."
         )
-    match = _SCHEME.fullmatch(source.strip())
+    source = source.strip()
+    if source.startswith(("postgresql://", "postgres://")):
+        return _postgres(source, path)
+    if source.startswith("spark:"):
+        return _spark(source, path)
+    match = _SCHEME.fullmatch(source)
     if match is None and "://" in source:
         raise ConfigError(
             "HB410", f"{path} names a kind of source that this version cannot read.",
-            "It reads CSV, Parquet, DuckDB and SQLite files: export the table to Parquet.",
+            "It reads CSV, Parquet, DuckDB and SQLite files, postgresql://… and spark:…",
         )  # fmt: skip
-    text = match.group(2) if match else source.strip()
+    text = match.group(2) if match else source
     file, _, table = text.partition("#") if match or "#" in text else (text, "", "")
     form: Form | None = match.group(1) if match else _SUFFIXES.get(Path(file).suffix.lower())  # type: ignore[assignment]
     if form is None:
@@ -108,6 +152,36 @@ def locate(source: object, path: str, *, base: Path, name: str) -> Place:
     if table and not database:
         raise ConfigError("HB410", f"{path} names a table in a file that holds only one.", f"Write {file!r}.")
     return Place(form, base / file, (table or name) if database else None)
+
+
+def _postgres(source: str, path: str) -> Place:
+    """Read postgresql://user@host:port/database/schema.table?options. It is never shown: a password may be in it."""
+    wrong = ConfigError(
+        "HB410", f"{path} is not the address of a PostgreSQL table.",
+        "Write postgresql://user@host:5432/database/schema.table (the password in ~/.pgpass), or /database/table.",
+    )  # fmt: skip
+    try:
+        parts = urlsplit(source)
+        _ = parts.port
+    except ValueError:
+        raise wrong from None
+    database, _, table = parts.path.removeprefix("/").partition("/")
+    table = unquote(table)
+    if not database or "/" in table or parts.fragment or not table.strip("."):
+        raise wrong
+    address = parts._replace(scheme="postgresql", path=f"/{database}").geturl()
+    return Place("postgres", Path("/"), table if "." in table else f"public.{table}", address)
+
+
+def _spark(source: str, path: str) -> Place:
+    """Read spark:sc://host:port/catalog.table, or spark:local[*]/…; what is before the last slash is the address."""
+    address, slash, table = source.removeprefix("spark:").rpartition("/")
+    if not slash or not address or not table:
+        raise ConfigError(
+            "HB410", f"{path} is not the address of a Spark table.",
+            "Write spark:sc://host:15002/catalog.table, or spark:local[*]/catalog.table.",
+        )  # fmt: skip
+    return Place("spark", Path("/"), table, address)
 
 
 def identifier(name: str) -> str:

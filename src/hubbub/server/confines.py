@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hubbub.accounting import contract
-from hubbub.engines.base import Place, locate
+from hubbub.engines.base import SERVERS, Place, locate
 from hubbub.errors import ConfigError, HubbubError
 
 #: Parts that say how the server is reached and where its ledger is.
@@ -36,9 +36,9 @@ def trespasses(now: str, then: str, base: Path) -> list[HubbubError]:
     ]
     known, kept = set(_places(before, base).values()), _kept(before, base)
     for name, place in _places(after, base).items():
-        if place not in known and not _inside(place.path, base, kept):
+        if place not in known and (place.form in SERVERS or not _inside(place.path, base, kept)):
             found.append(ConfigError(
-                "HB432", f"datasets.{name}.source names another file than those of hubbub.yaml's own folder.", _REMEDY
+                "HB432", f"datasets.{name}.source names another place than those of hubbub.yaml's own folder.", _REMEDY
             ))  # fmt: skip
     return found
 
