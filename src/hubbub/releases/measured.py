@@ -1,6 +1,6 @@
 """What all published tables share: the noise of several vectors under one price, and a prepared release."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
@@ -138,3 +138,14 @@ def noised(what: str, moved: Sensitivity, each: Laplace | Gaussian) -> str:
     if isinstance(each, Laplace):
         return f"{what}: moves by at most {moved.l1:,} (L1); Laplace noise of scale {brief(each.scale)}"
     return f"{what}: moves by at most √{moved.l2_squared:,} (L2); Gaussian noise of variance {brief(each.variance)}"
+
+
+def free(name: str, taken: Collection[str]) -> str:
+    """Give a column a name that no other has.
+
+    >>> free("count", {"count", "age"})
+    'count_'
+    """
+    while name in taken:
+        name += "_"
+    return name

@@ -22,7 +22,7 @@ from hubbub.releases.consistent import Whole, ends, non_negative, onto_total, ro
 from hubbub.releases.domains import Axis, axes
 from hubbub.releases.lattice import Axes, Floats, Lattice, closure, shares, subsets
 from hubbub.releases.marginals import Counted, Counts, Marginal, counts, marginal
-from hubbub.releases.measured import Budget, Release, budgets, expected, half_width, noised, opening
+from hubbub.releases.measured import Budget, Release, budgets, expected, free, half_width, noised, opening
 
 #: Most axes of a table, and most marginals that are published of it.
 MOST_AXES = 8
@@ -194,18 +194,12 @@ def _outputs(
         values += table.ravel().tolist()
         low += lower
         high += upper
+    taken = {axis.name for axis in on}
     keys = [Output(axis.name, axis.kind.value, own) for axis, own in zip(on, labels, strict=True)]
     return (
-        Output(_free(TABLE, on), "text", names), *keys,
-        Output(_free(COUNT, on), "integer" if whole else "real", values, low, high),
+        Output(free(TABLE, taken), "text", names), *keys,
+        Output(free(COUNT, taken), "integer" if whole else "real", values, low, high),
     )  # fmt: skip
-
-
-def _free(name: str, on: Sequence[Axis]) -> str:
-    """Give a name that no axis has."""
-    while any(axis.name == name for axis in on):
-        name += "_"
-    return name
 
 
 def _model(measured: _Measured, cells: Floats | Whole) -> dict[str, Any]:
