@@ -207,7 +207,7 @@ class Curator:
         tables = [mine[each] for each in set(map(str, call.arguments.values())) if each in mine]
         delta, words = self._delta(analyst, tables, question), self._words(tables, salt)
         setting = Setting(mine, question.price(), delta, words, question.groups, question.rows)
-        return prepare(call, setting)
+        return prepare(call, setting, question.own)
 
     def _delta(self, analyst: str, tables: Iterable[Table], question: Question) -> Fraction:
         """Give the δ that a plan may use: that of the caps, unless the question says less."""

@@ -34,6 +34,9 @@ ANALYSES: Mapping[str, str] = {
 #: The class of each analysis whose release makes a model, with a class method `of(release)`.
 MODELS: Mapping[str, str] = {}
 
+#: Analyses of an owner's own code: a text names it by its hash, and cannot bring it.
+OWN = ("release", "sample_and_aggregate")
+
 #: Told how far a run is, from 0 to 1, and what it does now.
 Progress = Callable[[float, str], None]
 
@@ -92,8 +95,15 @@ class _Running:
     progress: Progress
 
 
-def prepare(call: Call, setting: Setting) -> Called:
+def prepare(call: Call, setting: Setting, own: Callable[[Setting], Prepared] | None = None) -> Called:
     """Find the analysis and let it check its arguments; pure, whatever it ends in."""
+    if call.name in OWN:
+        if own is None:
+            raise QueryError(
+                "HB597", f"{call.name} runs code, and code is handed in where the data is, by who holds it.",
+                "Open the data with hubbub.open, and say h.release(f, …) or h.sample_and_aggregate(f, …).",
+            )  # fmt: skip
+        return Called(call, own(setting))
     if call.name not in ANALYSES:
         near = difflib.get_close_matches(call.name, ANALYSES, 1)
         hint = f"Did you mean {near[0]}? " if near else ""

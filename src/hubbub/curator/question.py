@@ -1,12 +1,13 @@
 """A question with what may be said about its answer. Frozen, and checked before anything is planned."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import TypedDict
 
+from hubbub.analysis.base import Prepared, Setting
 from hubbub.core import call, numbers
 from hubbub.core.numbers import Number
 from hubbub.core.options import settled
@@ -36,6 +37,7 @@ class Question:
     groups, rows tighten what the owner lets one unit contribute: less noise, where people have less
     weights      how much more exactly one output is wanted than another
     raw          leave estimates as they fall: negative counts, averages outside their bounds
+    own          prepares an analysis of code that who holds the data handed in; no text and no request can carry it
     """
 
     sql: str
@@ -49,6 +51,7 @@ class Question:
     weights: Mapping[str, Number] | None = None
     raw: bool = False
     dialect: str = "duckdb"
+    own: Callable[[Setting], Prepared] | None = None
 
     def values(self) -> tuple[Value, ...]:
         """Give the parameters, exactly."""
