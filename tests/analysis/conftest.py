@@ -42,7 +42,11 @@ analysts:
 """
 
 #: One call for each analysis, small enough for a second. An analysis without one fails the tests.
-EXAMPLES: dict[str, str] = {}
+EXAMPLES: dict[str, str] = {
+    "geography": "CALL geography(table => 'people', column => 'town', places => [1], columns => ['sick'])",
+    "ranges": "CALL ranges(table => 'people', column => 'age')",
+    "tabulate": "CALL tabulate(table => 'visits', columns => ['region', 'item'])",
+}
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """The analyses as methods, the same for a curator in this process and for a server: each writes the text of a call."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypedDict, TypeVar, Unpack
 
 from hubbub.core.call import Call
@@ -38,6 +38,44 @@ class Analyses(Generic[R]):
         options: Options = {"epsilon": price.get("epsilon"), "delta": price.get("delta")}
         options |= {"groups": price.get("groups"), "rows": price.get("rows")}
         return self._called(Call(name, given).text(), price.get("key"), options)
+
+    def tabulate(
+        self, table: str, columns: Sequence[str | Mapping[str, object]], *,
+        marginals: Sequence[Sequence[str]] | None = None, count: str | None = None, where: str | None = None,
+        whole: bool | None = None, noise: str | None = None, **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for a contingency table over declared columns, with marginals that agree with each other."""
+        arguments: dict[str, object] = {
+            "table": table, "columns": list(columns), "count": count, "where": where, "whole": whole, "noise": noise,
+            "marginals": None if marginals is None else [list(each) for each in marginals],
+        }  # fmt: skip
+        return self.call("tabulate", arguments, **price)
+
+    def ranges(
+        self, table: str, column: str | Mapping[str, object], *, workload: str | None = None,
+        strategy: str | None = None, count: str | None = None, where: str | None = None, noise: str | None = None,
+        **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for a histogram from which all ranges, or with workload='prefixes' all running totals, are told well."""
+        arguments: dict[str, object] = {
+            "table": table, "column": column, "workload": workload, "strategy": strategy, "count": count,
+            "where": where, "noise": noise,
+        }  # fmt: skip
+        return self.call("ranges", arguments, **price)
+
+    def geography(
+        self, table: str, column: str, places: Mapping[str, object] | Sequence[int], *,
+        columns: Sequence[str | Mapping[str, object]] | None = None, levels: Sequence[str] | None = None,
+        weights: Sequence[Number] | None = None, count: str | None = None, where: str | None = None,
+        noise: str | None = None, **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for the counts of places inside places: whole, not negative, and adding up at every level."""
+        arguments: dict[str, object] = {
+            "table": table, "column": column, "places": places, "columns": None if columns is None else list(columns),
+            "levels": None if levels is None else list(levels), "weights": None if weights is None else list(weights),
+            "count": count, "where": where, "noise": noise,
+        }  # fmt: skip
+        return self.call("geography", arguments, **price)
 
     def min_cut(
         self, table: str, ends: Sequence[str], *, weight: str | None = None, step: Number | None = None,

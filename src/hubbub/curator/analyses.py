@@ -23,6 +23,9 @@ from hubbub.sql.bounding import Limits
 
 #: Where each analysis is prepared: module and function. Modules are imported when they are called for.
 ANALYSES: Mapping[str, str] = {
+    "geography": "hubbub.releases.geography:geography",
+    "ranges": "hubbub.releases.ranges:ranges",
+    "tabulate": "hubbub.releases.tables:tabulate",
     "min_cut": "hubbub.graphs.answers:min_cut",
     "spanning_tree": "hubbub.graphs.answers:spanning_tree",
     "graph_distance": "hubbub.graphs.answers:graph_distance",
@@ -32,7 +35,11 @@ ANALYSES: Mapping[str, str] = {
 }
 
 #: The class of each analysis whose release makes a model, with a class method `of(release)`.
-MODELS: Mapping[str, str] = {}
+MODELS: Mapping[str, str] = {
+    "geography": "hubbub.releases.geography:Geography",
+    "ranges": "hubbub.releases.ranges:Ranges",
+    "tabulate": "hubbub.releases.tables:Table",
+}
 
 #: Analyses of an owner's own code: a text names it by its hash, and cannot bring it.
 OWN = ("release", "sample_and_aggregate")
