@@ -9,6 +9,7 @@ from importlib import import_module
 from rich.console import Console
 
 from hubbub import show
+from hubbub.cli import collecting
 from hubbub.errors import HubbubError
 
 _DESCRIPTION = """\
@@ -68,7 +69,12 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_command("hubbub.demo", "command"))
 
     init = commands.add_parser("init", help="write a hubbub.yaml for your files, with blanks to fill in")
-    init.add_argument("files", nargs="+", metavar="FILE", help="CSV or Parquet; duckdb:file#table; sqlite:file#table")
+    init.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="CSV or Parquet; duckdb:file#table; sqlite:file#table; postgresql://…/schema.table",
+    )
     init.add_argument("--output", default="hubbub.yaml", metavar="PATH", help="where to write (default hubbub.yaml)")
     init.add_argument("--guess", action="store_true", help="guess types of CSV columns from values (reads them)")
     init.add_argument("--force", action="store_true", help="replace an existing file")
@@ -86,11 +92,19 @@ def _parser() -> argparse.ArgumentParser:
 
     query = commands.add_parser("query", help="ask; the charge is made before the data is touched")
     _question(query)
-    query.add_argument("--csv", action="store_true", help="print CSV, with name_low and name_high for each interval")
-    query.add_argument("--receipt", metavar="FILE", help="keep answer and receipt here, for hubbub verify")
-    query.add_argument("--key", help="name this answer: the same key gives the same answer, at no further cost")
-    query.add_argument("--fresh", action="store_true", help="draw anew, and pay, even if this was answered before")
+    _answer(query)
     query.set_defaults(run=_command("hubbub.cli.analyst", "query"))
+
+    call = commands.add_parser("call", help="analyses beyond one query: k-means, regression, tables, synthetic data …")
+    call.add_argument("name", nargs="?", metavar="NAME", help="which one; without it, all are listed")
+    call.add_argument("arguments", nargs="*", metavar="NAME=VALUE", help="such as table=visits columns=age,cost k=8")
+    _config(call)
+    _analyst(call)
+    call.add_argument("-e", "--epsilon", metavar="ε", help="what to spend; without it, the arguments are explained")
+    _bounds(call)
+    _answer(call)
+    call.add_argument("--plan", action="store_true", help="only say what it would cost (free)")
+    call.set_defaults(run=_command("hubbub.cli.calling", "call"))
 
     budget = commands.add_parser("budget", help="what is spent and what is left")
     _config(budget)
@@ -123,18 +137,29 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("--port", type=int, metavar="N", help="default 8321")
     serve.set_defaults(run=_command("hubbub.cli.service", "serve"))
 
+    streams = commands.add_parser("stream", help="count arrivals as they come, in a state that is itself private")
+    collecting.streams(streams, _command, _config)
+
     _analysts(commands.add_parser("analyst", help="say who may use the service: analysts and tokens"))
 
-    admin = commands.add_parser("admin", help="for the operator: go on after a ledger was lost")
-    admin.add_argument("what", choices=["forfeit"], help="write off what a lost ledger may have recorded")
-    _config(admin)
-    admin.add_argument("--by", required=True, help="who decides; kept in the ledger")
-    admin.add_argument("--reason", required=True, help="why; kept in the ledger")
-    admin.add_argument("--epsilon", help="write off only so much of each cap (default: all of it)")
-    admin.add_argument("--delta", help="with --epsilon")
-    admin.add_argument("--yes", action="store_true", help="really do it")
-    admin.set_defaults(run=_command("hubbub.cli.operator", "admin"))
+    _admin(commands.add_parser("admin", help="for the operator: data that changed, a ledger that was lost"))
     return parser
+
+
+def _admin(parser: argparse.ArgumentParser) -> None:
+    parts = parser.add_subparsers(dest="what", required=True, metavar="what")
+    lost = parts.add_parser("forfeit", help="go on after a ledger was lost: write off what it may have recorded")
+    _config(lost)
+    lost.add_argument("--by", required=True, help="who decides; kept in the ledger")
+    lost.add_argument("--reason", required=True, help="why; kept in the ledger")
+    lost.add_argument("--epsilon", help="write off only so much of each cap (default: all of it)")
+    lost.add_argument("--delta", help="with --epsilon")
+    lost.add_argument("--yes", action="store_true", help="really do it")
+    lost.set_defaults(run=_command("hubbub.cli.operator", "admin"))
+    refresh = parts.add_parser("refresh", help="take data for changed: answers from before are not given again")
+    refresh.add_argument("dataset", nargs="+", metavar="DATASET")
+    _config(refresh)
+    refresh.set_defaults(run=_command("hubbub.cli.operator", "refresh"))
 
 
 def _analysts(parser: argparse.ArgumentParser) -> None:
@@ -177,11 +202,22 @@ def _question(parser: argparse.ArgumentParser) -> None:
     price = parser.add_mutually_exclusive_group(required=True)
     price.add_argument("-e", "--epsilon", metavar="ε", help="what to spend, such as 0.1")
     price.add_argument("-w", "--within", metavar="±", help="how exact to be instead: 50, or 5%%")
-    parser.add_argument("--delta", metavar="δ", help="default: that of the data set's budget; 0 insists on none")
-    parser.add_argument("--groups", type=int, metavar="N", help="let each unit count in at most N groups (less noise)")
-    parser.add_argument("--rows", type=int, metavar="N", help="let at most N rows of a unit count in each group")
+    _bounds(parser)
     parser.add_argument(
         "--weight", action="append", default=[], metavar="NAME=W", help="want one output W times as exact as the others"
     )
     parser.add_argument("--raw", action="store_true", help="leave estimates as they fall, negative ones too")
     parser.add_argument("-p", "--parameter", action="append", default=[], metavar="VALUE", help="for $1, $2, …")
+
+
+def _bounds(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--delta", metavar="δ", help="default: that of the data set's budget; 0 insists on none")
+    parser.add_argument("--groups", type=int, metavar="N", help="let each unit count in at most N groups (less noise)")
+    parser.add_argument("--rows", type=int, metavar="N", help="let at most N rows of a unit count in each group")
+
+
+def _answer(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--csv", action="store_true", help="print CSV, with name_low and name_high for each interval")
+    parser.add_argument("--receipt", metavar="FILE", help="keep answer and receipt here, for hubbub verify")
+    parser.add_argument("--key", help="name this answer: the same key gives the same answer, at no further cost")
+    parser.add_argument("--fresh", action="store_true", help="draw anew, and pay, even if this was answered before")
