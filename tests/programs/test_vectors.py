@@ -39,8 +39,7 @@ def table(world: World, size: int, rows: int = 300, seed: int = 1, name: str = "
     world.put(
         name,
         {"who": np.arange(rows) // 3, "row": np.arange(rows), **{each: values[:, j] for j, each in enumerate(names)}},
-        bounds={each: (-10 - j, 10) for j, each in enumerate(names)},
-        lists={"row": tuple(range(rows))},
+        bounds={"row": (0, rows), **{each: (-10 - j, 10) for j, each in enumerate(names)}},
         **how,  # type: ignore[arg-type]
     )
     return names
