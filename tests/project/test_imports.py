@@ -16,7 +16,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "mechanisms": frozenset({"errors", "core", "noise"}),
     "accounting": frozenset({"errors", "core"}),
     "sql": frozenset({"errors", "core", "noise", "mechanisms"}),
-    "semantics": frozenset({"errors", "core"}),
+    "semantics": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "audit"}),
     "engines": frozenset({"errors", "core"}),
     "config": frozenset({"errors", "core", "accounting", "engines", "semantics"}),
     "analysis": frozenset({"errors", "core", "noise", "mechanisms", "sql"}),
@@ -25,7 +25,8 @@ ALLOWED: dict[str, frozenset[str]] = {
         ("programs", "releases", "graphs", "general"),
         frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql", "analysis"}),
     ),
-    **dict.fromkeys(("streams", "local"), frozenset({"errors", "core", "noise", "mechanisms", "accounting"})),
+    "streams": frozenset({"errors", "core", "noise", "mechanisms", "sql", "analysis", "audit"}),
+    "local": frozenset({"errors", "core", "noise", "mechanisms", "accounting"}),
     "curator": frozenset(
         {"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config", "analysis"}
     ),
@@ -36,7 +37,20 @@ ALLOWED: dict[str, frozenset[str]] = {
     "demo": frozenset({"errors", "core", "config", "curator", "client", "server", "show"}),
     "server": frozenset({"errors", "core", "accounting", "engines", "config", "curator", "semantics"}),
     "cli": frozenset(
-        {"errors", "core", "accounting", "engines", "config", "curator", "show", "demo", "audit", "server", "client"}
+        {
+            "errors",
+            "core",
+            "accounting",
+            "engines",
+            "config",
+            "curator",
+            "show",
+            "demo",
+            "audit",
+            "server",
+            "client",
+            "semantics",
+        }
     ),
     "__init__": frozenset({"errors", "core", "curator", "client"}),
     "__main__": frozenset({"cli"}),

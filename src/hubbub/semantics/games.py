@@ -1,0 +1,207 @@
+"""Exact Bayesian games: what somebody believes after an answer, with one person's data used and not used.
+
+The games are those of Kasiviswanathan and Smith (2014): in game 0 the answer is about the real data x; in game i it is
+about x with person i's data replaced by a default. Somebody who holds any belief b about x updates it by Bayes' rule in
+either game; privacy asks that the two posteriors are close, in statistical difference, for every person.
+
+A world is whatever the belief is about: a whole database, or only what the answer depends on (`without` says what is
+left of a world without a person). Everything is exact where the laws are rational, and enclosed elsewhere.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import inf
+from typing import Generic, TypeVar
+
+from hubbub.audit.enumerate import Extended, total_variation
+from hubbub.core.finite import Finite
+from hubbub.core.reals import Enclosure, sqrt
+from hubbub.errors import ParameterError
+
+World = TypeVar("World", bound=Hashable)
+Outcome = TypeVar("Outcome", bound=Hashable)
+Row = TypeVar("Row", bound=Hashable)
+
+_ZERO, _ONE = Fraction(0), Fraction(1)
+_NOTHING: Enclosure = (_ZERO, _ZERO)
+_ALL: Enclosure = (_ONE, _ONE)
+
+
+def databases(domain: Iterable[Row], *, people: int) -> tuple[tuple[Row, ...], ...]:
+    """List every database of so many rows.
+
+    >>> databases("ab", people=2)
+    (('a', 'a'), ('a', 'b'), ('b', 'a'), ('b', 'b'))
+    """
+    return tuple(product(domain, repeat=people))
+
+
+def filled(default: Row) -> Callable[[tuple[Row, ...], int], tuple[Row, ...]]:
+    """Leave a person out of a database by putting a default in the place of the person's row.
+
+    >>> filled(0)((1, 1, 1), 1)
+    (1, 0, 1)
+    """
+    return lambda rows, person: (*rows[:person], default, *rows[person + 1 :])
+
+
+def uniform(worlds: Iterable[World]) -> dict[World, Fraction]:
+    """Hold all of these for equally likely."""
+    listed = tuple(worlds)
+    return {world: Fraction(listed.count(world), len(listed)) for world in listed}
+
+
+@dataclass(frozen=True, slots=True)
+class Game(Generic[World, Outcome]):
+    """A belief about the world, and a mechanism whose answer depends on it; persons are numbered from 0.
+
+    prior    what is believed beforehand, exactly
+    law      the mechanism: the law of the answer in each world, without a tail
+    without  the world that the mechanism sees where one person's data is not used
+    """
+
+    prior: Mapping[World, Fraction]
+    law: Callable[[World], Finite[Outcome]]
+    without: Callable[[World, int], World]
+    people: int
+
+    def __post_init__(self) -> None:
+        if sum(self.prior.values()) != 1 or any(chance < 0 for chance in self.prior.values()):
+            raise ParameterError("HB175", "this belief does not add up to 1.", "Give probabilities that do.")
+
+    def mass(self, world: World, transcript: Outcome, *, left_out: int | None = None) -> Enclosure:
+        """Enclose the probability of an answer in one world, where nobody or one person is left out."""
+        return _whole(self.law(world if left_out is None else self.without(world, left_out))).mass.get(
+            transcript, _NOTHING
+        )
+
+    def transcripts(self) -> tuple[Outcome, ...]:
+        """List every answer that can come in game 0."""
+        found: dict[Outcome, None] = {}
+        for world, chance in self.prior.items():
+            if chance:
+                found |= {answer: None for answer, (_, high) in _whole(self.law(world)).mass.items() if high}
+        return tuple(found)
+
+    def evidence(self, transcript: Outcome, *, left_out: int | None = None) -> Enclosure:
+        """Enclose how likely an answer is to somebody with this belief."""
+        masses = [(b, self.mass(world, transcript, left_out=left_out)) for world, b in self.prior.items() if b]
+        return sum((b * low for b, (low, _) in masses), _ZERO), sum((b * high for b, (_, high) in masses), _ZERO)
+
+    def posterior(self, transcript: Outcome, *, left_out: int | None = None) -> Finite[World] | None:
+        """Update the belief by Bayes' rule in game 0, or in the game without one person; None: the answer cannot come.
+
+        Theorem (Bayes by enumeration). The posterior of x after the answer t is, in game 0,
+        b[x]·Pr[A(x) = t] / Σ_z b[z]·Pr[A(z) = t], and the same with A(x₋ᵢ) and A(z₋ᵢ) in game i.
+        Tested   tests/semantics/test_games.py::test_posteriors_are_those_of_bayes_worked_out_by_hand
+        """
+        weights = {}
+        for world, chance in self.prior.items():
+            low, high = self.mass(world, transcript, left_out=left_out) if chance else _NOTHING
+            weights[world] = (chance * low, chance * high)
+        least = sum((low for low, _ in weights.values()), _ZERO)
+        most = sum((high for _, high in weights.values()), _ZERO)
+        if not most:
+            return None
+        return Finite({
+            world: (low / (low + most - high) if low else _ZERO, high / (high + least - low) if high else _ZERO)
+            for world, (low, high) in weights.items()
+        })  # fmt: skip
+
+    def belief(self, transcript: Outcome, event: Callable[[World], bool], *, left_out: int | None = None) -> Enclosure:
+        """Enclose the posterior probability that something holds of the world."""
+        found = self.posterior(transcript, left_out=left_out)
+        if found is None:
+            raise ParameterError("HB176", "this answer cannot come, so nothing is believed after it.", "Give another.")
+        masses = [mass for world, mass in found.mass.items() if event(world)]
+        others = [mass for world, mass in found.mass.items() if not event(world)]
+        low = max(sum((low for low, _ in masses), _ZERO), 1 - sum((high for _, high in others), _ZERO))
+        high = min(sum((high for _, high in masses), _ZERO), 1 - sum((low for low, _ in others), _ZERO))
+        return low, high
+
+    def difference(self, transcript: Outcome, person: int) -> Enclosure:
+        """Enclose how far apart the beliefs are after an answer, with and without one person's data.
+
+        Where the answer can only come with the person's data, they are as far apart as can be: 1.
+        """
+        real, hypothetical = self.posterior(transcript), self.posterior(transcript, left_out=person)
+        if real is None:
+            return _NOTHING
+        return _ALL if hypothetical is None else total_variation(real, hypothetical)
+
+    def worst(self, transcript: Outcome) -> Enclosure:
+        """Enclose the largest difference over all persons."""
+        found = [self.difference(transcript, person) for person in range(self.people)]
+        return max(low for low, _ in found), max(high for _, high in found)
+
+    def breach(self, level: Fraction) -> Enclosure:
+        """Enclose the chance that somebody's difference is above a level; the data is drawn by the belief itself.
+
+        (s, δ)-semantic privacy is that this is at most δ at the level s, whatever the belief.
+        """
+        low, high = _ZERO, _ZERO
+        for transcript in self.transcripts():
+            worst, evidence = self.worst(transcript), self.evidence(transcript)
+            low += evidence[0] if worst[0] > level else _ZERO
+            high += evidence[1] if worst[1] > level else _ZERO
+        return low, high
+
+
+def semantic_level(
+    law: Callable[[World], Finite[Outcome]],
+    worlds: Iterable[World],
+    without: Callable[[World, int], World],
+    *,
+    people: int,
+) -> Enclosure:
+    """Enclose the least s such that a mechanism is s-semantically private: the largest difference over all beliefs.
+
+    Theorem (Worst belief). Let r(x) = Pr[A(x) = t]/Pr[A(x₋ᵢ) = t], and M and m its largest and least value. The largest
+    statistical difference between the posteriors after t in game 0 and in game i, over all beliefs, is
+    (√M − √m)/(√M + √m) = tanh(¼·ln(M/m)).
+    Proof    Let q be the posterior in game i; any q is that of some belief. That of game 0 is p(x) = q(x)r(x)/Σqr. For
+    a set S of weight w under q, the odds p(S) : p(not S) are those of w times a number of at most R = M/m, so p(S) − w
+    is at most wR/(wR + 1 − w) − w; that is largest at w = 1/(1 + √R), where it is (√R − 1)/(√R + 1). A belief on a
+    world of the ratio M and one of the ratio m attains it.
+    Assumes  laws without a tail. Where an answer cannot come in game i at all, the difference is taken to be 1.
+    Tested   tests/semantics/test_games.py::test_no_belief_moves_further_than_the_worst_one
+             tests/semantics/test_games.py::test_response_over_an_exclusive_or_attains_the_bound
+    """
+    laws = {world: _whole(law(world)).mass for world in worlds}
+    answers = {answer: None for masses in laws.values() for answer in masses}
+    found = [_NOTHING]
+    for person in range(people):
+        hidden = {world: _whole(law(without(world, person))).mass for world in laws}
+        for answer in answers:
+            pairs = [(laws[world].get(answer, _NOTHING), hidden[world].get(answer, _NOTHING)) for world in laws]
+            found.append(_spread([(real, other) for real, other in pairs if real[1] or other[1]]))
+    return max(low for low, _ in found), max(high for _, high in found)
+
+
+def _spread(pairs: list[tuple[Enclosure, Enclosure]]) -> Enclosure:
+    """Enclose tanh(¼·ln(M/m)) over the ratios of these pairs."""
+    if not any(real[1] for real, _ in pairs):
+        return _NOTHING
+    lows = [real[0] / other[1] if other[1] else inf for real, other in pairs]
+    highs = [real[1] / other[0] if other[0] else inf for real, other in pairs]
+    return _gap(max(lows), min(highs), _ZERO)[0], _gap(max(highs), min(lows), _ONE)[1]
+
+
+def _gap(most: Extended, least: Extended, unknown: Fraction) -> Enclosure:
+    """Enclose (√R − 1)/(√R + 1) of R = most/least; 1 where the answer rules out a world in one of the games only."""
+    if isinstance(most, float) or not least:
+        return _ALL if most else (unknown, unknown)
+    if isinstance(least, float):
+        return unknown, unknown
+    low, high = sqrt(max(_ONE, most / least))
+    return max(_ZERO, (low - 1) / (low + 1)), (high - 1) / (high + 1)
+
+
+def _whole(law: Finite[Outcome]) -> Finite[Outcome]:
+    if law.tail:
+        raise ParameterError(
+            "HB177", "this law is cut short, so not every answer is known.", "Clamp the mechanism into a window."
+        )
+    return law

@@ -1,0 +1,187 @@
+"""The theorems between privacy and beliefs: the tight forms hold and are attained; the printed ones that fail, fail."""
+
+from collections.abc import Callable
+from fractions import Fraction
+from random import Random
+
+import mpmath
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hubbub.audit.enumerate import delta_at, worst_ratio
+from hubbub.core.finite import Finite, exactly
+from hubbub.core.reals import exp
+from hubbub.errors import ParameterError
+from hubbub.semantics import bounds, odds
+from hubbub.semantics.games import Game, databases, filled, semantic_level
+
+Response = Callable[[int, Fraction], Finite[int]]
+Rows = tuple[int, ...]
+NONE = Fraction(0)
+
+epsilons = st.fractions(Fraction(1, 1000), Fraction(8), max_denominator=1000)
+
+
+def real(x: Fraction) -> "mpmath.mpf":
+    return mpmath.mpf(x.numerator) / x.denominator
+
+
+def above(found: Fraction, formula: object, slack: float = 1e-15) -> bool:
+    """Whether a bound is the formula rounded up."""
+    mpmath.mp.dps = 50
+    gap = real(found) - formula
+    return bool(-mpmath.mpf("1e-40") <= gap <= slack)
+
+
+@pytest.mark.row(11)
+@given(epsilons)
+def test_both_printed_forms_of_the_first_theorem_hold_and_are_loose(epsilon: Fraction) -> None:
+    """tanh(ε/2), below e^ε − 1 (as stated) and, for ε/2-privacy, tanh(ε/4) below e^ε − 1 (as restated)."""
+    mpmath.mp.dps = 50
+    assert above(bounds.beliefs(epsilon=epsilon), mpmath.tanh(real(epsilon) / 2))
+    printed = mpmath.expm1(real(epsilon))
+    assert mpmath.tanh(real(epsilon) / 4) < mpmath.tanh(real(epsilon) / 2) < printed
+
+
+@pytest.mark.row(12)
+def test_response_on_one_bit_attains_the_converse_and_breaks_the_printed_one(response: Response) -> None:
+    """Randomized response at ε = .4 is .0997-semantic, so 3s = .299 would be its loss by equation 6; it is .4."""
+    epsilon = Fraction(2, 5)
+    growth = exp(epsilon)[0]
+
+    def law(rows: Rows) -> Finite[int]:
+        return response(rows[0], growth)
+
+    low, high = semantic_level(law, databases((0, 1), people=1), filled(0), people=1)
+    assert round(float(high), 4) == 0.0997
+    loss = worst_ratio(law((0,)), law((1,)))
+    assert epsilon - Fraction(1, 10**30) < loss[0] <= loss[1] < epsilon + Fraction(1, 10**30)
+    assert 3 * high < loss[0]  # what is printed
+    implied = bounds.privacy(level=high)
+    assert implied[1] == 0
+    assert 0 <= implied[0] - loss[0] < Fraction(1, 10**25)  # what holds, attained
+    assert bounds.privacy(level=low)[0] <= implied[0]
+
+
+@pytest.mark.row(12)
+@pytest.mark.parametrize("level", ["0.001", "0.1", "0.3", "0.45", "0.49"])
+def test_equation_six_is_false_at_every_level(level: str) -> None:
+    """ln((½ + s)/(½ − s)) ≥ 4s > 3s; with s = ε/2 it is ≤ 3ε up to ε = .8586, and that form of the theorem holds."""
+    s = mpmath.mpf(level)
+    assert mpmath.log((0.5 + s) / (0.5 - s)) >= 4 * s > 3 * s
+    last = mpmath.findroot(lambda x: mpmath.log((1 + x) / (1 - x)) - 3 * x, (0.8, 0.9), solver="bisect")
+    assert round(float(last), 4) == 0.8586
+    for epsilon in (0.01, 0.45, 0.858):
+        assert mpmath.log((1 + epsilon) / (1 - epsilon)) <= 3 * epsilon
+        # the tight converse is smaller, so the same form holds even to twice that
+        assert bounds.privacy(level=Fraction(str(epsilon)) / 2)[0] <= 3 * epsilon
+    assert bounds.privacy(level=Fraction("0.858"))[0] <= 3 * Fraction("1.716")
+    assert bounds.privacy(level=Fraction("0.859"))[0] > 3 * Fraction("1.718")
+
+
+@pytest.mark.row(14)
+def test_the_printed_converse_with_delta_fails_where_the_corrected_one_holds(response: Response) -> None:
+    """(3s, 2δ) from (s, δ): randomized response at .4, δ as small as one likes, has a δ of .057 at 3s."""
+    growth = exp(Fraction(2, 5))[0]
+    yes, no = response(1, growth), response(0, growth)
+    level = Fraction("0.0997")
+    for delta in (Fraction(1, 1000), Fraction(1, 10**9)):
+        assert delta_at(yes, no, 3 * level)[0] > Fraction(57, 1000) > 2 * delta  # printed
+        epsilon, failing = bounds.privacy(level=level, delta=delta)
+        assert delta_at(yes, no, epsilon)[1] <= failing  # corrected
+        assert above(failing, 2 * real(delta) / (1 - real(level)))
+
+
+@pytest.mark.row(14)
+def test_the_converse_with_delta_holds_on_random_mechanisms() -> None:
+    """For one person, and beliefs over two values: the (s, δ) that a mechanism has implies the (ε, δ) stated."""
+    random = Random(3)
+    for _ in range(10):
+        rows = [[random.choice((0, 1, 3, 30, 60)) + 1 for _ in range(5)] for _ in range(2)]
+        law: dict[Rows, Finite[int]] = {
+            (x,): exactly({t: Fraction(w, sum(row)) for t, w in enumerate(row)}) for x, row in enumerate(rows)
+        }
+        for level in (Fraction(1, 20), Fraction(1, 5), Fraction(2, 5)):
+            chances = []
+            for share in range(1, 16):
+                prior: dict[Rows, Fraction] = {(0,): Fraction(share, 16), (1,): Fraction(16 - share, 16)}
+                game: Game[Rows, int] = Game(prior, law.__getitem__, filled(0), 1)
+                chances.append(game.breach(level)[1])
+            root = (1 + level) / (1 - level)
+            for held in (1 / (1 + root), root / (1 + root)):  # the two beliefs of the proof
+                prior = {(0,): held, (1,): 1 - held}
+                game = Game(prior, law.__getitem__, filled(0), 1)
+                chances.append(game.breach(level)[1])
+            epsilon, failing = bounds.privacy(level=level, delta=max(chances))
+            assert delta_at(law[0,], law[1,], epsilon)[1] <= failing + Fraction(1, 10**25)
+
+
+@pytest.mark.row(13)
+def test_the_bound_under_delta_holds_on_random_games() -> None:
+    """(ε, δ) mechanisms on two bits, random beliefs: the chance of a larger difference is within the bound."""
+    random = Random(11)
+    worlds = databases((0, 1), people=2)
+    bitten = 0
+    for _ in range(40):
+        epsilon, slip = Fraction(random.randint(1, 6), 10), Fraction(1, random.choice((200, 1000, 5000)))
+        odds_of = exp(epsilon)[0]
+        laws = {}
+        for x in worlds:  # with a small chance a row comes out in the clear, else a response on the parity
+            p = odds_of / (1 + odds_of)
+            laws[x] = exactly({
+                sum(x) % 2: (1 - slip) * p, 1 - sum(x) % 2: (1 - slip) * (1 - p), ("clear", x): slip,
+            })  # fmt: skip
+        delta = max(delta_at(laws[x], laws[y], epsilon)[1] for x in worlds for y in worlds if _apart(x, y) == 1)
+        level, chance = bounds.approximate_beliefs(epsilon=epsilon, delta=delta, people=2)
+        weights = [random.randint(1, 20) for _ in worlds]
+        prior = {x: Fraction(w, sum(weights)) for x, w in zip(worlds, weights, strict=True)}
+        game: Game[Rows, object] = Game(prior, laws.__getitem__, filled(0), 2)
+        breach = game.breach(level)[1]
+        bitten += breach > 0
+        assert breach <= chance
+    assert bitten > 20  # the check can fail: the clear row is a breach
+
+
+def _apart(x: Rows, y: Rows) -> int:
+    return sum(a != b for a, b in zip(x, y, strict=True))
+
+
+@pytest.mark.row(13)
+@given(
+    st.fractions(Fraction(1, 100), Fraction(3), max_denominator=100),
+    st.integers(1, 10**7),
+    st.integers(0, 12),
+)
+def test_the_tight_form_is_below_the_printed_theorem(epsilon: Fraction, people: int, power: int) -> None:
+    """Wherever Theorem 2.4(1) says something, the tight form says more; so that theorem holds as printed."""
+    delta = epsilon * epsilon / people / 2 / 10**power
+    printed = odds.semantic(epsilon=epsilon, delta=delta, people=people)
+    tight = bounds.approximate_beliefs(epsilon=epsilon, delta=delta, people=people)
+    assert printed is not None
+    assert tight[0] <= printed[0]
+    # beyond this ε, 2δ/ε is not enough for the point-wise form, and e^{3ε} − 1 is far above 1 anyhow
+    assert tight[1] <= printed[1] + Fraction(1, 10**20) or epsilon > Fraction("1.4525")
+    assert printed[0] > 1 or epsilon < Fraction("0.231050")
+
+
+@pytest.mark.row(13)
+def test_the_tight_form_says_something_where_the_printed_one_is_vacuous() -> None:
+    found = bounds.approximate_beliefs(epsilon=Fraction(1), delta=Fraction(1, 10**12), people=1000)
+    printed = odds.semantic(epsilon=Fraction(1), delta=Fraction(1, 10**12), people=1000)
+    assert printed is not None
+    assert printed[0] > 1 > found[0]
+    e = mpmath.e**3
+    kept = mpmath.sqrt(mpmath.mpf("1e-9"))
+    assert above(found[0], (e - 1 + 2 * kept) / (e + 1), 1e-12)
+    tail = mpmath.mpf("1e-9") * (1 + mpmath.e**-2) / (1 - mpmath.e**-1)
+    assert abs(real(found[1]) - (2 * kept + tail)) < 1e-25
+    assert bounds.approximate_beliefs(epsilon=Fraction(1), delta=NONE, people=5) == (
+        bounds.difference(epsilon=Fraction(3), delta=NONE), NONE,
+    )  # fmt: skip
+
+
+def test_a_level_of_one_promises_nothing() -> None:
+    with pytest.raises(ParameterError, match="HB103"):
+        bounds.privacy(level=Fraction(1))
+    assert bounds.privacy(level=NONE) == (NONE, NONE)
