@@ -46,6 +46,7 @@ EXAMPLES: dict[str, str] = {
     "geography": "CALL geography(table => 'people', column => 'town', places => [1], columns => ['sick'])",
     "ranges": "CALL ranges(table => 'people', column => 'age')",
     "tabulate": "CALL tabulate(table => 'visits', columns => ['region', 'item'])",
+    "stream": "CALL stream(kind => 'density', name => 'seen', table => 'visits', universe => [0, 149])",
 }
 
 

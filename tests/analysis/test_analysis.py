@@ -23,6 +23,8 @@ from hubbub.mechanisms.noisy_max import NoisyMax
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 
 PRICE: dict[str, Any] = {"epsilon": 1}
+#: Paid for before there is any data: these draw later (a stream, at each arrival), and ask the engine nothing.
+IN_ADVANCE = {"stream"}
 
 
 @pytest.fixture
@@ -67,7 +69,7 @@ def test_an_analysis_draws_what_its_event_says(ana: Session, example: tuple[str,
     """No draw is left out of the charge, none is made more often than it was paid for, and nothing is paid in vain."""
     release = ana.query(example[1], **PRICE)
     charged = parts(from_facts(json.loads(json.dumps(release.receipt["event"]))))
-    assert drawn == charged
+    assert drawn == (Counter() if example[0] in IN_ADVANCE else charged)
 
 
 def test_the_price_of_an_analysis_is_what_was_offered_at_most(ana: Session, example: tuple[str, str]) -> None:
@@ -107,6 +109,9 @@ def test_an_analysis_that_fails_says_one_constant_and_its_charge_stays(
         raise ValueError("CANARY-7431")
 
     monkeypatch.setattr(ana._curator.engine, "run", fail)
+    if example[0] in IN_ADVANCE:
+        assert ana.query(example[1], **PRICE).rows
+        return
     with pytest.raises(RunError) as failure:
         ana.query(example[1], **PRICE)
     assert "CANARY" not in str(failure.value)

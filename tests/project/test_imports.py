@@ -35,7 +35,9 @@ ALLOWED: dict[str, frozenset[str]] = {
     "dbapi": frozenset({"errors", "core", "client", "curator"}),
     "show": frozenset({"errors", "core", "accounting", "config", "curator"}),
     "demo": frozenset({"errors", "core", "config", "curator", "client", "server", "show"}),
-    "server": frozenset({"errors", "core", "accounting", "engines", "config", "curator", "semantics"}),
+    "server": frozenset(
+        {"errors", "core", "noise", "accounting", "engines", "config", "curator", "semantics", "streams"}
+    ),
     "cli": frozenset(
         {
             "errors",
@@ -50,6 +52,9 @@ ALLOWED: dict[str, frozenset[str]] = {
             "server",
             "client",
             "semantics",
+            "noise",
+            "streams",
+            "local",
         }
     ),
     "__init__": frozenset({"errors", "core", "curator", "client"}),

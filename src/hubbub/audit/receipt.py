@@ -119,6 +119,9 @@ def _stated(facts: dict[str, Any]) -> _Loss:
             return _Loss(epsilon, epsilon * epsilon / 2)
         case "gaussian":
             return _Loss(None, facts["sensitivity_squared"] / (2 * _above_zero(facts["variance"])))
+        case "response":
+            loss = _above_zero(facts["epsilon"])
+            return _Loss(loss, loss * loss / 2)
         case "selection" if facts["rule"] == "exponential":
             loss = facts["rate"] * facts["sensitivity"] * (1 if facts["monotone"] else 2)
             return _Loss(loss, loss * loss / 8)
@@ -344,7 +347,7 @@ def _same_answer(paper: dict[str, Any], document: dict[str, Any], found: Finding
 
 def _facts(event: dict[str, Any]) -> dict[str, Any]:
     """Read an event's numbers: text becomes an exact fraction."""
-    exact = {"scale", "variance", "rate"}
+    exact = {"scale", "variance", "rate", "epsilon"}
     return {key: Fraction(value) if key in exact else value for key, value in event.items()}
 
 

@@ -106,6 +106,21 @@ class Analyses(Generic[R]):
         """Ask for the number of triangles among the first `most` edges of each node."""
         return self.call("triangle_count", {"table": table, "ends": list(ends), "most": most}, **price)
 
+    def stream(
+        self, table: str, name: str, *, kind: str, universe: tuple[int, int] | None = None, outputs: int | None = None,
+        classic: bool | None = None, horizon: int | None = None, window: int | None = None,
+        bins: Sequence[str] | None = None, bound: int | None = None, method: str | None = None,
+        private_state: bool | None = None, **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Pay for a stream of a data set, once, for all that it will say; `hubbub stream` begins and feeds it."""
+        arguments: dict[str, object] = {
+            "table": table, "name": name, "kind": kind, "universe": None if universe is None else list(universe),
+            "outputs": outputs, "classic": classic, "horizon": horizon, "window": window,
+            "bins": None if bins is None else list(bins), "bound": bound, "method": method,
+            "private_state": private_state,
+        }  # fmt: skip
+        return self.call("stream", arguments, **price)
+
 
 class Estimates(Analyses[R]):
     """What each analysis would cost: `h.estimates.kmeans(…)`."""

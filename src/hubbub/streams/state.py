@@ -1,0 +1,127 @@
+"""A stream's state on the disk: replaced whole, durable before anything is said, one holder at a time.
+
+The file is a line of JSON, the bytes of its arrays, and a hash of both. A new state is written beside the old one and
+takes its name in one step, so that a kill at any moment leaves the one or the other. Only after that may answers that
+follow from it be shown. There is never a journal of arrivals, and never more than these two files.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import QueryError
+
+Arrays = dict[str, NDArray[np.generic]]
+OnStep = Callable[[str], None]
+
+_DIGEST = 32
+
+
+def no_step(_: str) -> None:
+    """Do nothing: only tests stop at a step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What a file holds: facts for JSON, and arrays."""
+
+    facts: Mapping[str, Any]
+    arrays: Arrays
+
+
+def path_of(folder: Path, name: str) -> Path:
+    """Say where a stream's state is."""
+    return folder / f"{name}.stream"
+
+
+@contextmanager
+def held(folder: Path, name: str) -> Iterator[Path]:
+    """Hold a stream, and wait for whoever holds it: two writers would draw twice for one arrival."""
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with (folder / f"{name}.lock").open("a") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        yield path_of(folder, name)
+
+
+def save(path: Path, stored: Stored, on_step: OnStep = no_step) -> None:
+    """Replace the state; it is on the disk when this returns."""
+    shapes = [[name, str(each.dtype), list(each.shape)] for name, each in stored.arrays.items()]
+    head = json.dumps({**stored.facts, "arrays": shapes}, ensure_ascii=True, sort_keys=True).encode() + b"\n"
+    parts = [head, *(np.ascontiguousarray(each).tobytes() for each in stored.arrays.values())]
+    digest = sha256()
+    new = path.with_suffix(".new")
+    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(file, "wb") as writer:
+            for part in parts:
+                digest.update(part)
+                writer.write(part)
+            writer.write(digest.digest())
+            writer.flush()
+            on_step("written")
+            os.fsync(writer.fileno())
+        on_step("synced")
+        new.replace(path)
+        on_step("renamed")
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink()
+        raise QueryError(
+            "HB532", f"the stream's state cannot be written ({error.strerror}).", "Make room, or give the right to."
+        ) from error
+    on_step("durable")
+
+
+def load(path: Path) -> Stored:
+    """Read a state, or refuse one that is not whole."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise QueryError(
+            "HB531", f"there is no stream called {path.stem}.", "`hubbub stream list` names them."
+        ) from None
+    except OSError as error:
+        raise QueryError(
+            "HB532", f"the stream's state cannot be read ({error.strerror}).", "See to its rights."
+        ) from None
+    body = content[:-_DIGEST]
+    if sha256(body).digest() != content[-_DIGEST:]:
+        raise damaged()
+    try:
+        head, _, rest = body.partition(b"\n")
+        facts = json.loads(head)
+        arrays, place = {}, 0
+        for name, kind, shape in facts.pop("arrays"):
+            count = int(np.prod(shape))
+            found = np.frombuffer(rest, dtype=np.dtype(kind), count=count, offset=place).reshape(shape)
+            arrays[name], place = found, place + found.nbytes
+    except (ValueError, KeyError, TypeError) as error:
+        raise damaged() from error
+    return Stored(facts, arrays)
+
+
+def missing(name: str) -> QueryError:
+    """Make the refusal of a stream that is not there, or not for who asks."""
+    return QueryError("HB531", f"there is no stream called {name}.", "`hubbub stream list` names them.")
+
+
+def damaged() -> QueryError:
+    """Make the refusal of a state that is not what was written."""
+    return QueryError(
+        "HB532", "the stream's state is damaged.",
+        "It cannot be mended: what was drawn is lost with it. Make a new stream, at its price.",
+    )  # fmt: skip

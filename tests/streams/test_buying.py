@@ -1,0 +1,159 @@
+"""A stream of a declared data set: charged once, begun once, whatever is killed or lost."""
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from hubbub.audit.receipt import check
+from hubbub.cli import main
+from hubbub.config import load
+from hubbub.core.release import Release
+from hubbub.curator.opening import folder_of
+from hubbub.curator.session import Session, open_session
+from hubbub.errors import BudgetError, HubbubError
+from hubbub.noise.source import system
+from hubbub.streams import buying
+from hubbub.streams.buying import begin, listed
+from hubbub.streams.stream import Stream, opened
+
+YAML = """
+version: 1
+datasets:
+  clicks:
+    source: clicks.csv
+    unit: row
+    columns: {page: {values: [a, b]}}
+    budget: {epsilon: 3, delta: 1e-6}
+  visitors:
+    source: visitors.csv
+    unit: {column: id}
+    columns: {id: {type: integer}}
+    budget: {epsilon: 3}
+analysts:
+  ana: {clicks: {epsilon: 2}, visitors: {epsilon: 2}}
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "hubbub.yaml").write_text(YAML)
+    (tmp_path / "clicks.csv").write_text("page\na\nb\n")
+    (tmp_path / "visitors.csv").write_text("id\n1\n2\n")
+    return tmp_path
+
+
+@pytest.fixture
+def ana(place: Path) -> Iterator[Session]:
+    with open_session(place / "hubbub.yaml", analyst="ana") as session:
+        yield session
+
+
+def spent(ana: Session, dataset: str) -> Fraction:
+    (found,) = [each for each in ana.budget() if each.dataset == dataset]
+    return max(cap.spent or Fraction(0) for cap in found.caps if cap.scope == "analyst")
+
+
+def begun(place: Path, release: Release) -> Stream:
+    ledger = folder_of(load(place / "hubbub.yaml"))
+    return begin(place / "streams", ledger, release, analyst="ana", source=system())
+
+
+def test_a_stream_is_charged_once_for_all_that_it_says(place: Path, ana: Session) -> None:
+    bought = ana.stream("visitors", "seen", kind="density", universe=(0, 999), outputs=2, epsilon="1.5")
+    assert spent(ana, "visitors") <= Fraction(3, 2)
+    assert spent(ana, "visitors") > Fraction(14, 10)
+    assert check(bought.document()).sound
+    before = spent(ana, "visitors")
+    begun(place, bought)
+    with opened(place / "streams", "seen") as stream:
+        stream.feed(["1", "2", "3"], feeder="f", source=system())
+        stream.tell(system())
+        stream.tell(system())
+        assert stream.paid == {
+            "analyst": "ana",
+            "dataset": "visitors",
+            "charge": bought.receipt["ledger"][0]["sequence"],
+        }
+    assert spent(ana, "visitors") == before
+    again = ana.stream("visitors", "seen", kind="density", universe=(0, 999), outputs=2, epsilon="1.5")
+    assert again.replayed
+    assert spent(ana, "visitors") == before
+    with pytest.raises(BudgetError):
+        ana.stream("visitors", "more", kind="density", universe=(0, 999), epsilon="1.5")
+
+
+def test_a_count_with_delta_takes_the_square_root_and_passes_its_own_cap(ana: Session) -> None:
+    bought = ana.stream("clicks", "pages", kind="count", horizon=1000, bins=["a", "b"], epsilon=1, delta="1e-7")
+    assert bought.model["terms"]["method"] == "root"
+    assert check(bought.document()).sound
+    pure = ana.stream("clicks", "pure", kind="count", horizon=1000, epsilon="0.5", delta=0)
+    assert pure.model["terms"]["method"] == "tree"
+    estimate = ana.estimates.stream("clicks", "free", kind="count", window=64, epsilon="0.1")
+    assert estimate.expected[0].plus_minus > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("kind => 'count', horizon => 10, table => 'visitors'", "protects each id"),
+        ("kind => 'density', universe => [0], table => 'visitors'", "universe"),
+        ("kind => 'density', universe => 7, table => 'visitors'", "universe"),
+        ("kind => 'density', universe => [0, 0.5], table => 'visitors'", "universe"),
+        ("kind => 'count', horizon => 10, bins => [1], table => 'clicks'", "texts"),
+        ("kind => 'count', horizon => 10, private_state => 1, table => 'clicks'", "TRUE or FALSE"),
+        ("kind => 'count', horizon => 'x', table => 'clicks'", "HB101"),
+        ("kind => 'count', horizon => 10, name => 7, table => 'clicks'", "given twice|text"),
+        ("kind => 5, table => 'clicks'", "kind 5"),
+        ("kind => 'count', horizon => 10, table => 'nowhere'", "nowhere"),
+    ],
+)
+def test_a_call_that_cannot_be_is_refused_free_of_charge(ana: Session, arguments: str, words: str) -> None:
+    with pytest.raises(HubbubError, match=words):
+        ana.query(f"CALL stream(name => 's', {arguments})", epsilon=1)
+    assert spent(ana, "clicks") == spent(ana, "visitors") == 0
+
+
+def test_a_lost_state_is_never_begun_again_on_an_old_charge(place: Path, ana: Session) -> None:
+    bought = ana.stream("visitors", "seen", kind="density", universe=(0, 99), epsilon=1)
+    first = begun(place, bought)
+    assert begun(place, bought).identity == first.identity
+    (place / "streams" / "seen.stream").unlink()
+    with pytest.raises(HubbubError, match="HB532"):
+        begun(place, bought)
+    assert not (place / "streams" / "seen.stream").exists()
+    assert listed(folder_of(load(place / "hubbub.yaml"))) == {first.identity: "seen"}
+
+
+def test_a_stream_begins_once_for_its_charge_through_kills(
+    place: Path, ana: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed after the state was made and before the list was: the state that is there goes on, drawn once."""
+    bought = ana.stream("visitors", "seen", kind="density", universe=(0, 99), epsilon=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(buying, "_write", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            begun(place, bought)
+    made = (place / "streams" / "seen.stream").read_bytes()
+    begun(place, bought)
+    assert (place / "streams" / "seen.stream").read_bytes() == made
+
+
+def test_two_charges_do_not_share_a_name(place: Path, ana: Session) -> None:
+    begun(place, ana.stream("visitors", "seen", kind="density", universe=(0, 99), epsilon="0.5"))
+    other = ana.stream("visitors", "seen", kind="density", universe=(0, 98), epsilon="0.5")
+    with pytest.raises(HubbubError, match="HB531"):
+        begun(place, other)
+
+
+def test_the_command_charges_and_begins(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make = ["stream", "make", "pages", "--kind", "count", "--window", "64", "-e", "1", "--dataset", "clicks"]
+    make += ["-c", str(place / "hubbub.yaml")]
+    for words in ("It is charged to clicks", "It was charged to clicks"):
+        assert main(make) == 0
+        assert words in capsys.readouterr().out
+    assert main(["budget", "--json", "-c", str(place / "hubbub.yaml")]) == 0
+    assert json.loads(capsys.readouterr().out)
+    assert (place / "hubbub-streams" / "pages.stream").exists()
