@@ -28,6 +28,7 @@ _SUFFIXES: Mapping[str, Form] = {
     ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet",
     ".duckdb": "duckdb", ".ddb": "duckdb", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": "sqlite",
 }  # fmt: skip
+_SPARK = re.compile(r"spark:(sc://[^/]+(?:/;[^/]*)?|local(?:\[[^\]/]*\])?)/(.+)", re.DOTALL)
 _SCHEME = re.compile(r"(csv|parquet|duckdb|sqlite):(?!//)(.*)", re.DOTALL)
 
 
@@ -133,7 +134,7 @@ def locate(source: object, path: str, *, base: Path, name: str) -> Place:
     if source.startswith(("postgresql://", "postgres://")):
         return _postgres(source, path)
     if source.startswith("spark:"):
-        return _spark(source, path)
+        return _spark(source, path, base)
     match = _SCHEME.fullmatch(source)
     if match is None and "://" in source:
         raise ConfigError(
@@ -173,14 +174,18 @@ def _postgres(source: str, path: str) -> Place:
     return Place("postgres", Path("/"), table if "." in table else f"public.{table}", address)
 
 
-def _spark(source: str, path: str) -> Place:
-    """Read spark:sc://host:port/catalog.table, or spark:local[*]/…; what is before the last slash is the address."""
-    address, slash, table = source.removeprefix("spark:").rpartition("/")
-    if not slash or not address or not table:
+def _spark(source: str, path: str, base: Path) -> Place:
+    """Read spark:sc://host:port/catalog.table or spark:local[*]/…; where a path stands for the table, it is Parquet."""
+    match = _SPARK.fullmatch(source)
+    if match is None:
         raise ConfigError(
             "HB410", f"{path} is not the address of a Spark table.",
-            "Write spark:sc://host:15002/catalog.table, or spark:local[*]/catalog.table.",
+            "Write spark:sc://host:15002/catalog.table, or spark:local[*]/visits.parquet.",
         )  # fmt: skip
+    address, table = match.groups()
+    if table.endswith(".parquet") or "/" in table:
+        remote = address.startswith("sc://") or "://" in table
+        table = table if remote and "/" in table else f"/{table}" if remote else str((base / table).resolve())
     return Place("spark", Path("/"), table, address)
 
 
