@@ -23,6 +23,7 @@ owner:     hubbub init visits.parquet      write a hubbub.yaml; fill in its blan
 analyst:   hubbub plan  "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 0.1
            hubbub query "SELECT region, COUNT(*) FROM visits GROUP BY region" --epsilon 0.1
            hubbub query "SELECT AVG(age) FROM visits" --within 2
+           hubbub publish "CALL tabulate(table => 'visits', columns => ['region', 'age'])" --epsilon 1 --to out
            hubbub budget                   what is spent and left
 officer:   hubbub audit ledger             who asked what, when, at which price
            hubbub verify ledger            derive everything in it again
@@ -105,6 +106,11 @@ def _parser() -> argparse.ArgumentParser:
     _answer(call)
     call.add_argument("--plan", action="store_true", help="only say what it would cost (free)")
     call.set_defaults(run=_command("hubbub.cli.calling", "call"))
+
+    publish = commands.add_parser("publish", help="ask, and write files to publish, with a data sheet")
+    _question(publish, paid=False)
+    _publishing(publish)
+    publish.set_defaults(run=_command("hubbub.cli.analyst", "publish"))
 
     budget = commands.add_parser("budget", help="what is spent and what is left")
     _config(budget)
@@ -195,11 +201,21 @@ def _analyst(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
-def _question(parser: argparse.ArgumentParser) -> None:
+def _publishing(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--to", required=True, metavar="FOLDER", help="where to write")
+    parser.add_argument("--name", help="what the files are called (default: the analysis)")
+    parser.add_argument("--title", help="of the data sheet")
+    parser.add_argument("--notes", metavar="TEXT", help="what opens the data sheet; @file reads it from a file")
+    parser.add_argument("--format", action="append", choices=["csv", "parquet"], help="of the numbers (default: both)")
+    parser.add_argument("--key", help="name this answer: the same key gives the same answer, at no further cost")
+    parser.add_argument("--force", action="store_true", help="replace files that are there")
+
+
+def _question(parser: argparse.ArgumentParser, *, paid: bool = True) -> None:
     parser.add_argument("sql", metavar="SQL", help="the question; @file.sql or - reads it from a file or from input")
     _config(parser)
     _analyst(parser)
-    price = parser.add_mutually_exclusive_group(required=True)
+    price = parser.add_mutually_exclusive_group(required=paid)
     price.add_argument("-e", "--epsilon", metavar="ε", help="what to spend, such as 0.1")
     price.add_argument("-w", "--within", metavar="±", help="how exact to be instead: 50, or 5%%")
     _bounds(parser)

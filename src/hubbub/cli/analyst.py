@@ -1,4 +1,4 @@
-"""The analyst's commands: plan, query and budget."""
+"""The analyst's commands: plan, query, publish and budget."""
 
 import json
 import os
@@ -16,6 +16,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from hubbub.client.session import ServedSession, connect
 from hubbub.core.options import Options
+from hubbub.core.publishing import FORMATS
 from hubbub.core.schema import Value
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import ParameterError
@@ -62,6 +63,30 @@ def query(options: Namespace, console: Console) -> int:
     return 0
 
 
+def publish(options: Namespace, console: Console) -> int:
+    """Ask, or take an earlier release by its number, and write it with its data sheet and receipt."""
+    text = _sql(options)
+    earlier = re.fullmatch(r"\s*\d{1,18}\s*", text, re.ASCII)
+    if (options.epsilon is None and options.within is None) != bool(earlier):
+        raise ParameterError(
+            "HB172", "a question has a price, and an earlier release has none.",
+            "Give --epsilon with a question, or the number of a release alone (hubbub audit ledger shows them).",
+        )  # fmt: skip
+    with _session(options) as session:
+        what = session.release(int(text)) if earlier else text
+        with _clock():
+            paths = session.publish(
+                what, options.to, name=options.name, title=options.title, notes=_read(options.notes),
+                formats=options.format or FORMATS, force=options.force, key=options.key, **_options(options),
+            )  # fmt: skip
+    if options.json:
+        print(json.dumps([str(path) for path in paths]))  # noqa: T201
+    else:
+        for path in paths:
+            console.print(str(path), markup=False, soft_wrap=True)
+    return 0
+
+
 def budget(options: Namespace, console: Console) -> int:
     """Show what is spent and left."""
     with _session(options) as session:
@@ -100,15 +125,17 @@ def _token() -> str:
 
 def _sql(options: Namespace) -> str:
     """Take the question from the command, from a file (@question.sql) or from standard input (-)."""
-    text: str = options.sql
-    if text == "-":
-        return sys.stdin.read()
-    if text.startswith("@"):
-        try:
-            return Path(text[1:]).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError):
-            raise ParameterError("HB133", f"{text[1:]} cannot be read.", "Give the path of a file with SQL.") from None
-    return text
+    return sys.stdin.read() if options.sql == "-" else _read(options.sql) or ""
+
+
+def _read(text: str | None) -> str | None:
+    """Take a text as it is, or from the file that it names (@notes.txt)."""
+    if text is None or not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ParameterError("HB133", f"{text[1:]} cannot be read.", "Give the path of a file with text.") from None
 
 
 def _clock() -> AbstractContextManager[object]:

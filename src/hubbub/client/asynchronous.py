@@ -19,13 +19,14 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.numbers import Number
 from hubbub.core.options import Options
 from hubbub.core.overview import Overview, Past
+from hubbub.core.publishing import PublishesLater
 from hubbub.core.release import Release
 from hubbub.core.schema import Table
 
 T = TypeVar("T")
 
 
-class AsyncSession(Analyses[Awaitable[Release]]):
+class AsyncSession(Analyses[Awaitable[Release]], PublishesLater):
     """One analyst's view of a curator on a server: `async with`, or `await` it and close it in the end.
 
     A task that is cancelled while it waits for an answer cancels its query; if its charge was made, it stands.

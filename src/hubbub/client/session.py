@@ -17,6 +17,7 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.numbers import Number
 from hubbub.core.options import Options
 from hubbub.core.overview import Overview, Past
+from hubbub.core.publishing import Publishes
 from hubbub.core.release import Release
 from hubbub.core.schema import Table
 
@@ -27,7 +28,7 @@ TIMEOUT = 30.0
 RETRIES = 4
 
 
-class ServedSession(Analyses[Release]):
+class ServedSession(Analyses[Release], Publishes):
     """One analyst's view of a curator on a server. Close it, or use it in a `with` block."""
 
     def __init__(self, client: httpx.Client, *, retries: int) -> None:

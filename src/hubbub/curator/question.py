@@ -85,7 +85,7 @@ class Question:
         """Refuse what only a query in SQL can be told."""
         said = {"within": self.within, "parameters": self.parameters, "weights": self.weights, "raw": self.raw}
         for name, value in said.items():
-            if value not in (None, (), [], False):
+            if value not in (None, (), [], {}, False):
                 raise ParameterError(
                     "HB147", f"a CALL takes no {name}.", "Say what to spend with epsilon, and the rest in the call."
                 )

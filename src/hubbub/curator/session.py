@@ -12,6 +12,7 @@ from hubbub.core.estimate import Estimate
 from hubbub.core.numbers import Number
 from hubbub.core.options import Options
 from hubbub.core.overview import Overview, Past
+from hubbub.core.publishing import Publishes
 from hubbub.core.release import Release
 from hubbub.core.schema import Table, unknown
 from hubbub.curator import Curator
@@ -20,7 +21,7 @@ from hubbub.curator.question import Question
 from hubbub.errors import ParameterError
 
 
-class Session(Analyses[Release]):
+class Session(Analyses[Release], Publishes):
     """One analyst's view of a curator. Close it, or use it in a `with` block."""
 
     def __init__(self, curator: Curator, analyst: str) -> None:
