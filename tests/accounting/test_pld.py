@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting import compose, convert, gaussian
-from hubbub.accounting.pld import tight_epsilon
+from hubbub.accounting.pld import tight_deltas, tight_epsilon
 from hubbub.accounting.price import RENYI_UNIT, price
 from hubbub.core.events import (
     Event,
@@ -180,3 +180,21 @@ def test_small_ends() -> None:
     assert tight_epsilon([], delta=MILLIONTH) == 0
     assert tight_epsilon([Laplace(1, Fraction(10**9))] * 3, delta=Fraction(1, 10**30)) <= 3e-9 * (1 + 1e-12)
     assert not math.isinf(tight_epsilon([Gaussian(1, Fraction(100))], delta=Fraction(1, 10**9)))
+
+
+def test_failures_of_the_events_are_not_forgotten_where_there_is_a_pure_loss() -> None:
+    """A threshold fails with some δ of its own: below that no ε is promised, whatever the noise's pure loss is."""
+    event = Threshold(Laplace(1, Fraction(1)), keys=1, above=3)
+    own = price(event).delta
+    assert tight_epsilon([event], delta=own / 2) == math.inf
+    assert tight_epsilon([event], delta=2 * own) <= 1 + 1e-3
+
+
+def test_deltas_and_epsilons_of_a_list_are_one_curve() -> None:
+    events: list[Event] = [Laplace(1, Fraction(10))] * 30
+    epsilon = tight_epsilon(events, delta=MILLIONTH)
+    below, above, pure = tight_deltas(events, epsilons=[Fraction(epsilon) * 99 / 100, Fraction(epsilon), Fraction(3)])
+    assert below > 1e-6
+    assert above <= 1e-6 * (1 + 1e-6)
+    assert pure == 0
+    assert tight_deltas([], epsilons=[Fraction(1)]) == (0.0,)

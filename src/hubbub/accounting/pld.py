@@ -45,26 +45,48 @@ def tight_epsilon(events: Sequence[Event], *, delta: Fraction, one_coordinate: b
     tests/accounting/test_pld.py::test_tight_price_lies_between_the_exact_loss_and_the_renyi_price,
     tests/accounting/test_pld.py::test_repeating_an_event_is_listing_it
     """
+    if not 0 < delta < 1:
+        raise ParameterError("HB103", "delta is not between 0 and 1.", "Choose a value in that range.")
+    together, pure = _composed(events, one_coordinate=one_coordinate)
+    if together is None:
+        return 0.0
+    found = float(together.get_epsilon_for_delta(float(delta)))
+    return found if pure is None else min(found, float(pure))
+
+
+def tight_deltas(
+    events: Sequence[Event], *, epsilons: Sequence[Fraction], one_coordinate: bool = False
+) -> tuple[float, ...]:
+    """Give the δ that a fixed list of events amounts to at each ε; the theorems of `tight_epsilon`, read for δ."""
+    together, pure = _composed(events, one_coordinate=one_coordinate)
+    if together is None:
+        return (0.0,) * len(epsilons)
+    found = together.get_delta_for_epsilon([float(epsilon) for epsilon in epsilons])
+    return tuple(
+        0.0 if pure is not None and epsilon >= pure else float(delta)
+        for epsilon, delta in zip(epsilons, found, strict=True)
+    )
+
+
+def _composed(events: Sequence[Event], *, one_coordinate: bool) -> tuple[Any, Fraction | None]:
+    """Compose the loss distributions; beside it the pure loss, where there is one and no δ of the events' own."""
     try:
         from dp_accounting.pld import privacy_loss_distribution as pld
     except ImportError as error:
         raise MechanismError(
             "HB603", "tight re-pricing needs the package dp-accounting.", "Install hubbub with the extra `pld`."
         ) from error
-    if not 0 < delta < 1:
-        raise ParameterError("HB103", "delta is not between 0 and 1.", "Choose a value in that range.")
     counts: Counter[Event] = Counter()
     for event in events:
         _count(event, 1, counts)
     if not counts:
-        return 0.0
+        return None, Fraction(0)
     grid = max(_GRID, max(_width(event) for event in counts) / _CELLS)
     together = pld.identity(value_discretization_interval=grid)
     for event, count in counts.items():
         together = together.compose(_distribution(pld, event, grid, one_coordinate=one_coordinate).self_compose(count))
-    pure = price(Together(tuple(counts.items()))).pure
-    found = float(together.get_epsilon_for_delta(float(delta)))
-    return found if pure is None else min(found, float(pure))
+    whole = price(Together(tuple(counts.items())))
+    return together, None if whole.delta else whole.pure
 
 
 def _count(event: Event, times: int, counts: Counter[Event]) -> None:

@@ -1,0 +1,137 @@
+"""Hypothesis tests: how many of those who are in the data the best test finds, if it accuses so many who are not.
+
+Everything here rests on a list of (ε, δ) that all hold at once, a privacy profile: each bounds the best test, and so
+does the best of them. One pair gives the bound of pure and of approximate privacy; many give that of Gaussian noise, of
+a Rényi curve and of a whole ledger. (Wasserman and Zhou 2010; Kasiviswanathan and Smith 2014, equations 4 and 5; Dong,
+Roth and Su 2022.)
+"""
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeVar
+
+from hubbub.accounting import gaussian
+from hubbub.accounting.convert import delta_at
+from hubbub.accounting.pld import tight_deltas
+from hubbub.accounting.price import RENYI_UNIT, Price
+from hubbub.core.events import Event
+from hubbub.core.finite import Finite
+from hubbub.core.loss import Approximate, Renyi
+from hubbub.core.reals import ceil_to
+from hubbub.errors import ParameterError
+from hubbub.semantics import odds
+
+Outcome = TypeVar("Outcome", bound=Hashable)
+
+#: The ε at which a curved profile is taken, up to where nothing is promised any more.
+GRID = tuple([Fraction(k, 8) for k in range(32)] + [Fraction(k, 2) for k in range(8, 33)])
+FINE = tuple(sorted({*GRID, *[Fraction(k, 64) for k in range(64)], *[Fraction(k, 32) for k in range(128)]}))
+#: The levels at which a curve is drawn.
+LEVELS = tuple(Fraction(k, 40) for k in range(41))
+
+_ZERO, _ONE = Fraction(0), Fraction(1)
+
+
+@dataclass(frozen=True, slots=True)
+class TradeOff:
+    """What the best test can do against a promise.
+
+    points     (ε, δ) that the promise keeps, all at once; each δ rounded up
+    certain    False where they were found in floating point (`tight`): for reports, never to decide by
+
+    Theorem (Trade-off of a profile). If a mechanism is (ε, δ(ε))-private for every ε of a list, a test that accuses
+    wrongly with probability α misses at least max over ε of 0, 1 − δ(ε) − e^ε α and e^{−ε}(1 − δ(ε) − α); with one
+    pair, or with all ε ≥ 0, some test is no worse.
+    Proof    Each pair bounds every test: `odds.power`. The other way: Neyman and Pearson's best tests are the sets
+    where the ratio is above some e^{±ε}, and there the bound at that ε is an equality.
+    Tested   tests/semantics/test_tradeoff.py::test_the_best_test_on_randomized_response_meets_the_bound
+             tests/semantics/test_tradeoff.py::test_the_profile_of_a_finite_pair_gives_its_best_test
+             tests/semantics/test_tradeoff.py::test_gaussian_noise_has_the_gaussian_trade_off
+    """
+
+    points: tuple[tuple[Fraction, Fraction], ...]
+    certain: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.points:
+            raise ParameterError("HB103", "no promise was given.", "Give at least one pair of ε and δ.")
+
+    def power(self, level: Fraction) -> Fraction:
+        """Bound how many of those who are in the data a test at this level finds."""
+        if not 0 <= level <= 1:
+            raise ParameterError("HB103", "the level is not between 0 and 1.", "Give a probability such as 0.05.")
+        return min(odds.power(epsilon=epsilon, delta=delta, level=level) for epsilon, delta in self.points)
+
+    def missed(self, level: Fraction) -> Fraction:
+        """Bound from below how many it misses: the trade-off function at this level."""
+        return 1 - self.power(level)
+
+    def guess(self) -> Fraction:
+        """Bound how often the best guess is right where a fair coin decided who is in the data."""
+        return min(odds.guess(epsilon=epsilon, delta=delta) for epsilon, delta in self.points)
+
+    def curve(self, levels: Sequence[Fraction] = LEVELS) -> tuple[tuple[Fraction, Fraction], ...]:
+        """Give the bound at several levels."""
+        return tuple((level, self.power(level)) for level in levels)
+
+
+def approximate(*, epsilon: Fraction, delta: Fraction) -> TradeOff:
+    """Give the trade-off of (ε, δ)-privacy; with δ = 0, of pure privacy.
+
+    >>> found = approximate(epsilon=Fraction(1), delta=Fraction(0))
+    >>> round(float(found.power(Fraction(1, 20))), 4)
+    0.1359
+    """
+    return TradeOff(((epsilon, delta),))
+
+
+def gaussian_noise(*, sensitivity_squared: Fraction | int, variance: Fraction) -> TradeOff:
+    """Give the trade-off of continuous Gaussian noise, from its exact profile on a grid.
+
+    In the limit of a fine grid it is Φ(Φ⁻¹(1 − α) − μ) with μ = sensitivity/σ (Dong, Roth and Su 2022).
+    """
+    return TradeOff(tuple(
+        (epsilon, ceil_to(
+            gaussian.profile(epsilon=epsilon, sensitivity_squared=sensitivity_squared, variance=variance).above(40), 40
+        )) for epsilon in FINE
+    ))  # fmt: skip
+
+
+def composed(total: Price) -> TradeOff:
+    """Give the trade-off of everything that a price is the sum of, taken as a list that was fixed beforehand.
+
+    The pure sum, if there is one, also holds where each question was chosen by the answers before it.
+    """
+    loss = Approximate(Renyi(tuple(value * RENYI_UNIT for value in total.renyi)), min(_ONE, total.delta))
+    points = [] if total.pure is None else [(total.pure, min(_ONE, total.delta))]
+    return TradeOff((*points, *[(epsilon, delta_at(loss, epsilon=epsilon)) for epsilon in GRID]))
+
+
+def tight(events: Sequence[Event], *, one_coordinate: bool = False) -> TradeOff:
+    """Give the trade-off of a fixed list of events by their loss distributions: in floating point, for reports.
+
+    It needs the extra `pld`, and refuses what has no such distribution here (`accounting.pld`).
+    """
+    deltas = tight_deltas(events, epsilons=FINE, one_coordinate=one_coordinate)
+    above = [_ZERO if not delta else Fraction(math.nextafter(min(delta, 1.0), 2)) for delta in deltas]
+    return TradeOff(
+        tuple((epsilon, min(_ONE, delta)) for epsilon, delta in zip(FINE, above, strict=True)), certain=False
+    )
+
+
+def best_power(p: Finite[Outcome], q: Finite[Outcome], level: Fraction) -> Fraction:
+    """Give the power of the very best test of q against p at a level, by Neyman and Pearson; for exact laws.
+
+    >>> from hubbub.core.finite import exactly
+    >>> yes, no = exactly({1: Fraction(3, 4), 0: Fraction(1, 4)}), exactly({1: Fraction(1, 4), 0: Fraction(3, 4)})
+    >>> best_power(yes, no, Fraction(1, 4)), best_power(yes, no, Fraction(1, 20))
+    (Fraction(3, 4), Fraction(3, 20))
+    """
+    pairs = [(p.mass.get(t, (_ZERO, _ZERO))[0], q.mass.get(t, (_ZERO, _ZERO))[0]) for t in {**p.mass, **q.mass}]
+    found, left = _ZERO, level
+    for real, innocent in sorted(pairs, key=lambda pair: pair[0] / pair[1] if pair[1] else math.inf, reverse=True):
+        share = _ONE if innocent <= left else left / innocent  # the last outcome is decided by a coin
+        found, left = found + share * real, left - share * innocent
+    return found
