@@ -1,11 +1,10 @@
 """k-means: the paper's noise, halving, cells that follow noisy answers, and centres that are found."""
 
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.programs.worlds import World, affords, charged
+from tests.programs.worlds import DATA, World, affords, charged
 
 from hubbub.accounting.price import price
 from hubbub.core.schema import Unit
@@ -17,7 +16,7 @@ from hubbub.programs.kmeans import HALVINGS, KMeans, Lloyd, closest, kmeans, nea
 from hubbub.programs.vectors import STEPS, box, of_box, totals
 from hubbub.sql.measures import Rows, sensitivity
 
-LETTER = Path(__file__).parents[3] / "shared" / "data" / "letter.arff"
+LETTER = DATA / "letter.arff"
 CENTRES = np.array([[-6.0, -6.0], [6.0, -5.0], [0.0, 7.0]])
 
 

@@ -1,9 +1,11 @@
 """A small world for private programs: tables in DuckDB, a setting, and a run that counts what is drawn."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -20,7 +22,10 @@ from hubbub.core.unit import Relation
 from hubbub.noise.source import Keystream, Source
 from hubbub.sql.bounding import Words
 
-Values = Mapping[str, NDArray[np.generic] | list[object]]
+Values = Mapping[str, NDArray[Any] | Sequence[object]]
+
+DATA = Path(__file__).parents[3] / "shared" / "data"  #: real data, on our own machines only
+ADULT = DATA / "adult.csv"
 
 
 @dataclass
@@ -97,3 +102,10 @@ def charged(event: Event) -> Counter[Event]:
 def affords(prepared: Prepared) -> bool:
     """Say whether a budget of just the price named admits what is charged."""
     return admits(Budget(prepared.epsilon, prepared.delta), ZERO, price(prepared.event))
+
+
+def adult() -> dict[str, NDArray[np.int64]]:
+    """Read UCI Adult, integer-coded, column by column."""
+    names, *rows = ADULT.read_text().splitlines()
+    table = np.array([row.split(",") for row in rows if row], dtype=np.int64)
+    return {name: table[:, j] for j, name in enumerate(names.split(","))}
