@@ -14,7 +14,7 @@ from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.releases import tables
-from hubbub.releases.consistent import onto_total, rounded
+from hubbub.releases.consistent import non_negative, onto_total, rounded
 from hubbub.releases.lattice import Lattice, closure, shares, subsets
 from hubbub.releases.tables import tabulate
 from hubbub.sql.bounding import Words
@@ -213,3 +213,15 @@ def test_only_the_marginals_that_are_asked_for_are_published_and_paid_for(bench:
     published = prepared.run(bench({"t": ROWS}))
     assert published.outputs[0].values == ["total", "own", "own"]
     assert all("age" not in line for line in prepared.derivation[2:])
+
+
+def test_cutting_at_zero_does_not_make_a_sparse_table_larger() -> None:
+    """A thousand empty cells: what noise leaves above zero would add up, were the total not kept."""
+    noisy = np.random.default_rng(3).normal(0, 5, 1000)
+    noisy[0] += 2000
+    total = float(noisy.sum())
+    kept = non_negative(noisy, lambda x: x - noisy, 1.0, total=total)
+    assert (kept >= 0).all()
+    assert kept.sum() == pytest.approx(total)
+    assert non_negative(noisy, lambda x: x - noisy, 1.0).sum() > total + 1500
+    assert np.abs(kept - np.r_[2000, np.zeros(999)]).sum() < 0.1 * np.abs(noisy - np.r_[2000, np.zeros(999)]).sum()

@@ -11,20 +11,31 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-_ROUNDS = 2_000
+#: Numbers that are looked at in all rounds together, and rounds at most and at least.
+_EFFORT, _MOST_ROUNDS, _FEWEST_ROUNDS = 400_000_000, 2_000, 100
 _ENOUGH = 1e-4
 
 
-def non_negative(start: Floats, slope: Callable[[Floats], Floats], steepest: float) -> Floats:
+def non_negative(
+    start: Floats, slope: Callable[[Floats], Floats], steepest: float, *, total: float | None = None
+) -> Floats:
     """Find the non-negative vector that is nearest to the measurements, by accelerated projected descent.
 
     slope     gives half the gradient of the squared distance
     steepest  the largest eigenvalue of its matrix
+    total     what the numbers add up to. Without it, a table of many empty cells gets too large: noise below zero is
+              cut off, and noise above it stays
     """
-    found = ahead = np.maximum(start, 0.0)
+
+    def inside(values: Floats) -> Floats:
+        if total is None:
+            return np.maximum(values, 0.0)
+        return onto_total(values.reshape(1, -1), np.array([max(total, 0.0)])).reshape(values.shape)
+
+    found = ahead = inside(start)
     pace = 1.0
-    for _ in range(_ROUNDS):
-        step = np.maximum(ahead - slope(ahead) / steepest, 0.0)
+    for _ in range(min(_MOST_ROUNDS, max(_FEWEST_ROUNDS, _EFFORT // max(start.size, 1)))):
+        step = inside(ahead - slope(ahead) / steepest)
         change = step - found
         if float(np.sum((ahead - step) * change)) > 0:  # it turned: start the pace anew
             pace = 1.0

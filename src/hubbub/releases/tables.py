@@ -150,7 +150,7 @@ def _publish(measured: _Measured, whole: bool, run: Run) -> Published:  # noqa: 
 
 
 def _fitted(measured: _Measured, noisy: Mapping[Axes, Floats], start: Floats) -> Floats:
-    """Find the table without negative cells that is nearest to all that was measured."""
+    """Find the table without negative cells, of the estimated total, that is nearest to all that was measured."""
     sizes, variances = measured.asked.shape, measured.lattice.variances
     steepest = sum(start.size / prod(sizes[i] for i in each) / variances[each] for each in noisy)
 
@@ -161,7 +161,7 @@ def _fitted(measured: _Measured, noisy: Mapping[Axes, Floats], start: Floats) ->
             total += ((_sums(table, each) - seen) / variances[each]).reshape(shape)
         return total
 
-    return non_negative(start, slope, steepest)
+    return non_negative(start, slope, steepest, total=float(start.sum()))
 
 
 def _whole(fitted: Floats) -> Whole:
