@@ -22,13 +22,14 @@ ALLOWED: dict[str, frozenset[str]] = {
     "analysis": frozenset({"errors", "core", "noise", "mechanisms", "sql"}),
     "releases": frozenset({"errors", "core", "noise", "mechanisms", "sql", "analysis"}),
     **dict.fromkeys(
-        ("programs", "releases", "graphs", "general"),
+        ("programs", "releases", "graphs"),
         frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql", "analysis"}),
     ),
+    "general": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql", "analysis", "audit"}),
     "streams": frozenset({"errors", "core", "noise", "mechanisms", "sql", "analysis", "audit"}),
     "local": frozenset({"errors", "core", "noise", "mechanisms", "accounting"}),
     "curator": frozenset(
-        {"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config", "analysis"}
+        {"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config", "analysis", "general"}
     ),
     "audit": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql"}),
     "client": frozenset({"errors", "core"}),

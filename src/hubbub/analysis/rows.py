@@ -41,6 +41,17 @@ class Taken:
         """How many rows there are."""
         return next((len(each) for each in self.columns.values()), 0)
 
+    def ordered(self) -> "Taken":
+        """Put the rows in the order of their values: engines give them in any, and one row more may change it."""
+        keys = [rank for values in self.columns.values() for rank in _ranks(values)]
+        order = np.lexsort(keys)
+        owners = None if self.owners is None else self.owners[order]
+        return Taken({name: values[order] for name, values in self.columns.items()}, owners)
+
+    def only(self, kept: NDArray[np.bool_]) -> dict[str, Values]:
+        """Give the columns of some rows."""
+        return {name: values[kept] for name, values in self.columns.items()}
+
 
 @dataclass(frozen=True, slots=True)
 class Rows:
@@ -80,7 +91,15 @@ def _plain(values: Values, kind: Kind) -> Values:
         return texts
     if kind in (Kind.DATE, Kind.TIMESTAMP):
         return np.where(gone, np.datetime64("NaT"), data).astype("datetime64[us]")
-    return np.where(gone, np.nan, np.where(gone, 0, data).astype(np.float64))
+    # -0 and 0 are one number, of which a function shall not see which an engine kept
+    return np.where(gone, np.nan, np.where(gone, 0, data).astype(np.float64)) + 0.0
+
+
+def _ranks(values: Values) -> list[NDArray[Any]]:
+    if values.dtype != object:
+        return [np.unique(values, return_inverse=True)[1]]
+    gone = values == None  # noqa: E711 - an array of objects
+    return [np.unique(np.where(gone, "", values).astype(str), return_inverse=True)[1], gone]
 
 
 def column(table: Table, name: object, what: str) -> Column:

@@ -125,6 +125,14 @@ def _stated(facts: dict[str, Any]) -> _Loss:
         case "selection" if facts["rule"] == "exponential":
             loss = facts["rate"] * facts["sensitivity"] * (1 if facts["monotone"] else 2)
             return _Loss(loss, loss * loss / 8)
+        case "metric":
+            # a point at a distance: where all points see the same distances, nothing is lost in the normaliser
+            alike = facts["constant_normaliser"] is True
+            loss = facts["rate"] * Fraction(facts["sensitivity"]) * (1 if alike else 2)
+            return _Loss(loss, loss * loss / (2 if alike else 8))
+        case "flips":
+            loss = facts["rate"] * _positive(facts["distance"])
+            return _Loss(loss, loss * loss / 2)
     raise _WrongError(f"draws of the unknown kind {facts['mechanism']!r}")
 
 

@@ -1,0 +1,409 @@
+"""An owner's own function, released with noise by the sensitivity that its owner declares, in a metric of choice.
+
+The function is the owner's and runs in this process, on the rows themselves; an analyst on a server cannot hand one in.
+"""
+
+import marshal
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.analysis.base import Arrays, Published, Run, Setting
+from hubbub.analysis.rows import Rows, column
+from hubbub.core import numbers
+from hubbub.core.call import Call
+from hubbub.core.estimate import Expected
+from hubbub.core.events import Event, Together
+from hubbub.core.numbers import Number
+from hubbub.core.release import Output
+from hubbub.core.schema import Table
+from hubbub.core.unit import Relation
+from hubbub.errors import ParameterError
+from hubbub.mechanisms.flips import Flips
+from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.metric import Metric, Space
+from hubbub.noise.source import Source
+from hubbub.sql.bounding import Limits
+from hubbub.sql.split import concentrated
+
+LEVEL = Fraction(95, 100)
+
+#: How far apart two values are: |a − b|, their L1 or L2 norm, differing bits, or a table of distances between points.
+Named = Literal["absolute", "l1", "l2", "hamming"]
+Own = Callable[[Mapping[str, NDArray[Any]]], Any]
+
+_FINENESS = 1024
+_MOST = 1 << 60
+_MOST_OUTPUTS = 100_000
+
+
+class Noise(Protocol):
+    """How a value is put among those that a mechanism takes, noised and shown."""
+
+    @property
+    def event(self) -> Event:
+        """What is charged."""
+        ...
+
+    @property
+    def plus_minus(self) -> float:
+        """The half width at 95 %."""
+        ...
+
+    @property
+    def default(self) -> Any:
+        """What stands for a value that is none."""
+        ...
+
+    def read(self, value: Any) -> Any:
+        """Put a function's value among those that the mechanism takes; whatever is none raises."""
+        ...
+
+    def apart(self, one: Any, other: Any) -> Fraction:
+        """Say how far two such values are apart, as a share of what the mechanism is calibrated to: at most 1."""
+        ...
+
+    def release(self, value: Any, source: Source) -> Published:
+        """Draw, and show."""
+        ...
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Numbers on a grid, with Laplace or Gaussian noise.
+
+    Theorem (A grid for any function). If ‖f(x) − f(x′)‖₁ ≤ S for f with d values, then rounding each down to whole
+    steps of size t moves them by at most S/t + d steps in L1, and by at most ⌈S/t⌉ where d = 1; if the L2 distance is
+    at most S, the steps' is below S/t + √d.
+    Proof    Rounding down moves the difference of two numbers by less than one step: d steps in L1, √d in L2. For
+             d = 1: ⌊y⌋ ≤ ⌊x + ⌈s⌉⌋ = ⌊x⌋ + ⌈s⌉ for y ≤ x + s.
+    Charges  Pure(ε), or Zcdp under (ε, δ) for L2.
+    Tested   tests/general/test_function.py::test_rounding_to_steps_stays_within_what_the_noise_is_for
+    """
+
+    mechanism: Laplace | Gaussian
+    step: Fraction
+    outputs: int
+    bounds: tuple[Fraction, Fraction] | None
+
+    @property
+    def event(self) -> Event:
+        """What is charged."""
+        return self.mechanism.event
+
+    @property
+    def plus_minus(self) -> float:
+        """The half width of one number."""
+        return float(self.mechanism.error(LEVEL) * self.step)
+
+    @property
+    def default(self) -> NDArray[np.int64]:
+        """Zero, or what is nearest to it within the bounds."""
+        return self.read([0] * self.outputs)
+
+    def read(self, value: Any) -> NDArray[np.int64]:
+        """Round down to whole steps, exactly."""
+        given = np.asarray(value, dtype=np.float64).reshape(-1)
+        if given.size != self.outputs or not np.isfinite(given).all():
+            raise ValueError("not so many finite numbers")
+        exact = [Fraction(each) for each in given.tolist()]
+        if self.bounds is not None:
+            low, high = self.bounds
+            exact = [min(max(each, low), high) for each in exact]
+        return np.array([min(max(each // self.step, -_MOST), _MOST) for each in exact], dtype=np.int64)
+
+    def apart(self, one: NDArray[np.int64], other: NDArray[np.int64]) -> Fraction:
+        """Give the distance in L1, or in L2 squared, as a share of the sensitivity."""
+        moved = [int(a) - int(b) for a, b in zip(one, other, strict=True)]
+        if isinstance(self.mechanism, Laplace):
+            return Fraction(sum(map(abs, moved)), self.mechanism.sensitivity)
+        return Fraction(sum(each * each for each in moved), self.mechanism.sensitivity_squared)
+
+    def release(self, value: NDArray[np.int64], source: Source) -> Published:
+        """Add noise, and show numbers with their intervals."""
+        noisy = self.mechanism.sample(value, source)
+        raw = [float(int(each) * self.step) for each in noisy]
+        half = self.plus_minus
+        shown = raw
+        if self.bounds is not None:
+            low, high = map(float, self.bounds)
+            shown = [min(max(each, low), high) for each in raw]
+        values = Output("value", "real", shown, [each - half for each in raw], [each + half for each in raw])
+        return Published(_placed(values))
+
+
+@dataclass(frozen=True)
+class Points:
+    """A point of a finite metric space, near the true one."""
+
+    mechanism: Metric
+    names: tuple[Hashable, ...]
+
+    @property
+    def event(self) -> Event:
+        """What is charged."""
+        return self.mechanism.event
+
+    @property
+    def plus_minus(self) -> float:
+        """How far the shown point is from the true one, at most."""
+        return float(self.mechanism.error(LEVEL))
+
+    @property
+    def default(self) -> int:
+        """The first point."""
+        return 0
+
+    def read(self, value: Any) -> int:
+        """Find a point by its name."""
+        return self.names.index(value)
+
+    def apart(self, one: int, other: int) -> Fraction:
+        """Give the distance as a share of the sensitivity."""
+        space = self.mechanism.space
+        return space.distances[one][other] * space.unit / self.mechanism.sensitivity
+
+    def release(self, value: int, source: Source) -> Published:
+        """Choose a point."""
+        chosen = self.names[self.mechanism.sample(value, source)]
+        kind = "integer" if isinstance(chosen, int) else "text"
+        return Published((Output("value", kind, [chosen if isinstance(chosen, int) else str(chosen)]),))
+
+
+@dataclass(frozen=True)
+class Bits:
+    """A vector of bits, each flipped with one probability."""
+
+    mechanism: Flips
+
+    @property
+    def event(self) -> Event:
+        """What is charged."""
+        return self.mechanism.event
+
+    @property
+    def plus_minus(self) -> float:
+        """How many bits are flipped, at most."""
+        return float(self.mechanism.error(LEVEL))
+
+    @property
+    def default(self) -> NDArray[np.bool_]:
+        """No bit set."""
+        return np.zeros(self.mechanism.bits, dtype=np.bool_)
+
+    def read(self, value: Any) -> NDArray[np.bool_]:
+        """Take so many bits."""
+        given = np.asarray(value).reshape(-1)
+        if given.size != self.mechanism.bits:
+            raise ValueError("not so many bits")
+        return given.astype(np.bool_)
+
+    def apart(self, one: NDArray[np.bool_], other: NDArray[np.bool_]) -> Fraction:
+        """Count differing bits, as a share of the sensitivity."""
+        return Fraction(int((one != other).sum()), self.mechanism.distance)
+
+    def release(self, value: NDArray[np.bool_], source: Source) -> Published:
+        """Flip."""
+        noisy = self.mechanism.sample(value, source)
+        return Published(_placed(Output("value", "boolean", noisy.tolist())))
+
+
+def _placed(values: Output) -> tuple[Output, ...]:
+    places = Output("place", "integer", list(range(len(values.values))))
+    return (values,) if len(values.values) == 1 else (places, values)
+
+
+@dataclass(frozen=True)
+class OwnFunction:
+    """What is asked for: a function of rows, how far one unit moves it, and in which metric.
+
+    function     of a mapping of numpy arrays by column; rows stand in the order of their values
+    sensitivity  the owner's word: how far one unit more or less (or another in its place) moves the value
+    metric       "absolute", "l1" or "l2" for numbers, "hamming" for bits, or a `Space` with the names of its points
+    outputs      how many numbers or bits the value has
+    bounds       ends that numbers are clamped into
+    step         what numbers are counted in; a thousandth of the sensitivity if left out
+    """
+
+    function: Own
+    table: str
+    columns: tuple[str, ...]
+    sensitivity: Fraction
+    metric: Named | Space
+    points: tuple[Hashable, ...]
+    outputs: int
+    bounds: tuple[Fraction, Fraction] | None
+    step: Fraction | None
+
+    @classmethod
+    def of(
+        cls,
+        function: Own,
+        table: str,
+        columns: Sequence[str],
+        *,
+        sensitivity: Number,
+        metric: Named | Space = "absolute",
+        points: Sequence[Hashable] = (),
+        outputs: int = 1,
+        bounds: tuple[Number, Number] | None = None,
+        step: Number | None = None,
+    ) -> "OwnFunction":
+        """Check what was said."""
+        if not callable(function):
+            raise ParameterError("HB194", "this is not a function.", "Give a function of the rows, or a number.")
+        if isinstance(columns, str) or not columns:
+            raise ParameterError("HB194", "it is not said which columns the function sees.", "Name at least one.")
+        moved = numbers.exact(sensitivity, "sensitivity")
+        if not moved > 0:
+            raise ParameterError("HB194", "a sensitivity is positive.", "Say how far one unit moves the value.")
+        if isinstance(metric, Space):
+            if len(points) != len(metric.distances) or len(set(points)) != len(points):
+                raise ParameterError("HB194", "the points of the space are not named.", "Give points=, each once.")
+        elif metric not in ("absolute", "l1", "l2", "hamming"):
+            raise ParameterError(
+                "HB194", f"{metric!r} is not a metric.", "Say 'absolute', 'l1', 'l2', 'hamming', or give a Space."
+            )
+        many = numbers.integer(outputs, "outputs", 1, 1 if metric == "absolute" else _MOST_OUTPUTS)
+        ends = None if bounds is None else (numbers.exact(bounds[0], "bounds"), numbers.exact(bounds[1], "bounds"))
+        if ends is not None and not ends[0] < ends[1]:
+            raise ParameterError("HB194", "the bounds do not rise.", "Give (low, high), low < high.")
+        grain = None if step is None else numbers.exact(step, "step")
+        return cls(function, table, tuple(columns), moved, metric, tuple(points), many, ends, grain)
+
+    @property
+    def text(self) -> str:
+        """The text of the call, as it stands in the ledger; the function is named, and known by its code's hash."""
+        metric = self.metric
+        space = None if not isinstance(metric, Space) else [str(metric.unit), *map(list, metric.distances)]
+        arguments = {
+            "table": self.table, "columns": list(self.columns), "code": _hash(self.function),
+            "function": getattr(self.function, "__name__", type(self.function).__name__),
+            "sensitivity": str(self.sensitivity), "metric": "space" if isinstance(metric, Space) else metric,
+            "space": None if space is None else sha256(repr((space, self.points)).encode()).hexdigest(),
+            "outputs": self.outputs, "bounds": None if self.bounds is None else [str(end) for end in self.bounds],
+            "step": None if self.step is None else str(self.step),
+        }  # fmt: skip
+        return Call("release", {name: value for name, value in arguments.items() if value is not None}).text()
+
+    def noise(self, epsilon: Fraction, delta: Fraction) -> Noise:
+        """Calibrate the mechanism of the metric."""
+        if isinstance(self.metric, Space):
+            mechanism = Metric.from_epsilon(space=self.metric, sensitivity=self.sensitivity, epsilon=epsilon)
+            return Points(mechanism, self.points)
+        if self.metric == "hamming":
+            apart = numbers.integer(int(self.sensitivity), "sensitivity", 1, self.outputs)
+            return Bits(Flips.from_epsilon(bits=self.outputs, distance=apart, epsilon=epsilon))
+        many = self.outputs
+        fine = _FINENESS * (many if self.metric == "l1" else 1)
+        step = self.sensitivity / fine if self.step is None else self.step
+        if not step > 0:
+            raise ParameterError("HB194", "a step is positive.", "Leave it out, or choose a smaller one.")
+        steps = math.ceil(self.sensitivity / step)
+        if self.metric == "l2":
+            rho = concentrated(epsilon, delta)
+            if not rho > 0:
+                raise ParameterError("HB194", "an L2 sensitivity needs a δ.", "Use metric='l1', or a budget with δ.")
+            squared = (steps + math.isqrt(many - 1) + 1) ** 2
+            return Grid(Gaussian.from_rho(sensitivity_squared=squared, rho=rho), step, many, self.bounds)
+        moved = steps if many == 1 else steps + many
+        return Grid(Laplace.from_epsilon(sensitivity=moved, epsilon=epsilon), step, many, self.bounds)
+
+    def prepare(self, setting: Setting) -> "Released":
+        """Price it."""
+        table = setting.table(self.table)
+        columns = tuple(column(table, name, "columns") for name in self.columns)
+        noise = self.noise(setting.epsilon, setting.delta)
+        used = setting.delta if self.metric == "l2" else Fraction(0)
+        return Released(self, Rows(table, columns, setting.words), setting.epsilon, used, noise)
+
+
+def _hash(function: Own) -> str:
+    """Tell functions apart by their code; what a closure holds is not seen, so a new key asks anew."""
+    code = getattr(function, "__code__", None)
+    return sha256(repr(function).encode() if code is None else marshal.dumps(code)).hexdigest()
+
+
+@dataclass(frozen=True)
+class Released:
+    """A priced release of an owner's own function.
+
+    Theorem (An owner's own function). If one unit moves f by at most S in a metric, then a mechanism that is private
+    for values at a distance of S in that metric makes f's value private, whatever f computes (Dwork, McSherry, Nissim
+    and Smith 2006, section 3.3).
+    Proof    The mechanism sees f(x) and f(x′), which are at most S apart, and nothing else of x and x′.
+    Assumes  S, on the owner's word; where the owner names a finite universe, it is checked on all of it (`promise`).
+             Rows come in the order of their values, so f is a function of the rows and not of how they are stored; a
+             value that is none (an error, NaN) is replaced by a fixed one, so a failure is not seen from outside.
+    Charges  what the mechanism charges.
+    Tested   tests/general/test_function.py::test_each_metric_is_charged_what_it_costs
+             tests/general/test_promise.py::test_a_promise_that_is_kept_is_enumerated_to_the_charged_loss
+    """
+
+    order: OwnFunction
+    rows: Rows
+    epsilon: Fraction
+    delta: Fraction
+    mechanism: Noise
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The table that is read."""
+        return (self.rows.table,)
+
+    @property
+    def event(self) -> Event:
+        """One draw."""
+        return Together(((self.mechanism.event, 1),))
+
+    @property
+    def relation(self) -> Relation:
+        """What neighbours are."""
+        return self.rows.table.relation
+
+    @property
+    def limits(self) -> Limits | None:
+        """The function sees all rows of a unit; the declared sensitivity is for all of them."""
+        return None
+
+    @property
+    def noise(self) -> str:
+        """The kind of noise."""
+        return type(self.mechanism.event).__name__.lower()
+
+    @property
+    def derivation(self) -> tuple[str, ...]:
+        """From the owner's word to the noise."""
+        metric = "a space of points" if isinstance(self.order.metric, Space) else self.order.metric
+        return (
+            "the function is the owner's and sees rows in the curator's memory",
+            f"one unit moves it by at most {numbers.brief(self.order.sensitivity)} in {metric}: the owner's word",
+            f"{self.noise} noise costs ε = {self.epsilon}",
+        )
+
+    @property
+    def expected(self) -> tuple[Expected, ...]:
+        """What the noise does."""
+        return (Expected("value", self.mechanism.plus_minus, None, 0.0),)
+
+    def value(self, columns: Mapping[str, NDArray[Any]]) -> Any:
+        """Apply the function; where it fails, give the default."""
+        try:
+            return self.mechanism.read(self.order.function(columns))
+        except Exception:  # noqa: BLE001 - whatever it is, it must not be seen
+            return self.mechanism.default
+
+    def run(self, run: Run) -> Published:
+        """Read the rows, apply the function, draw."""
+
+        def released(found: Arrays) -> Published:
+            return self.mechanism.release(self.value(self.rows.take(found).ordered().columns), run.source)
+
+        return run.ask(self.rows.sql).through(released)

@@ -1,0 +1,131 @@
+"""A declared sensitivity, checked on every data set of a finite universe; and the loss that follows, enumerated."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations_with_replacement, product
+from math import comb, prod
+from typing import Any
+
+import numpy as np
+
+from hubbub.audit.enumerate import SLACK, Bounds, worst_ratio
+from hubbub.core import numbers
+from hubbub.core.unit import Relation
+from hubbub.errors import ParameterError
+from hubbub.general.function import Bits, Grid, Noise, Own, Points
+from hubbub.mechanisms.laplace import Laplace
+
+MOST_DATA_SETS = 100_000
+Row = tuple[Any, ...]
+Data = tuple[Row, ...]
+
+
+@dataclass(frozen=True)
+class Universe:
+    """All data sets of at most so many rows (under replace: of exactly so many), each column from a list of values."""
+
+    columns: Mapping[str, Sequence[Any]]
+    rows: int
+
+    def __post_init__(self) -> None:
+        numbers.integer(self.rows, "rows", 1, 64)
+        kinds = prod(len(values) for values in self.columns.values())
+        if not kinds or comb(kinds + self.rows, self.rows) > MOST_DATA_SETS:
+            raise ParameterError(
+                "HB195", f"this universe has more than {MOST_DATA_SETS} data sets, or none.", "Name a smaller one."
+            )
+
+    def data_sets(self, relation: Relation) -> Iterator[Data]:
+        """Give every data set, its rows in order."""
+        kinds = sorted(product(*self.columns.values()))
+        sizes = range(self.rows + 1) if relation is Relation.ADD_REMOVE else (self.rows,)
+        for size in sizes:
+            yield from combinations_with_replacement(kinds, size)
+
+    def neighbours(self, data: Data, relation: Relation) -> Iterator[Data]:
+        """Give the neighbours of a data set with a row less, or with another row in the place of one."""
+        kinds = sorted(product(*self.columns.values()))
+        for place in range(len(data)):
+            rest = data[:place] + data[place + 1 :]
+            if relation is Relation.ADD_REMOVE:
+                yield rest
+            else:
+                yield from (tuple(sorted((*rest, row))) for row in kinds if row != data[place])
+
+    def arrays(self, data: Data) -> dict[str, Any]:
+        """Give a data set as a function sees it."""
+        columns = list(zip(*data, strict=True)) or [()] * len(self.columns)
+        return {
+            name: np.array(values, dtype=object if any(isinstance(v, str) for v in values) else np.float64)
+            for name, values in zip(self.columns, columns, strict=True)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What was found: pairs of neighbours, the farthest as a share of what is declared, the loss between them."""
+
+    pairs: int
+    farthest: Fraction
+    loss: Bounds
+    at: tuple[Data, Data] | None
+
+    @property
+    def kept(self) -> bool:
+        """Whether no pair was farther apart than declared."""
+        return self.farthest <= 1
+
+
+def examine(function: Own, noise: Noise, universe: Universe, relation: Relation) -> Promise:
+    """Apply a function to every data set of a universe and compare all neighbours.
+
+    Theorem (The promise of a finite universe). If neighbours of a finite universe are never farther apart than S, the
+    release is private on it: the loss between two neighbours is that of the mechanism between their values.
+    Proof    By enumeration of all pairs; for a finite output space, of all outcomes too.
+    Assumes  the function's values here are its values on such rows in the data.
+    Tested   tests/general/test_promise.py::test_a_promise_that_is_broken_is_found_with_the_pair_that_breaks_it
+             tests/general/test_promise.py::test_a_promise_that_is_kept_is_enumerated_to_the_charged_loss
+    """
+    values = {data: noise.read(function(universe.arrays(data))) for data in universe.data_sets(relation)}
+    farthest, at, pairs = Fraction(0), None, 0
+    losses: dict[tuple[Any, Any], Bounds] = {}
+    for data, value in values.items():
+        for other in universe.neighbours(data, relation):
+            pairs += 1
+            apart = noise.apart(value, values[other])
+            if apart > farthest:
+                farthest, at = apart, (data, other)
+            pair = (_key(value), _key(values[other]))
+            if pair not in losses:
+                losses[pair] = _loss(noise, value, values[other])
+    low = max((low for low, _ in losses.values()), default=Fraction(0))
+    return Promise(pairs, farthest, (low, max((high for _, high in losses.values()), default=Fraction(0))), at)
+
+
+def refuse_broken(promise: Promise, epsilon: Fraction) -> None:
+    """Refuse a sensitivity that some pair of neighbours exceeds."""
+    if not promise.kept:
+        raise ParameterError(
+            "HB598", f"the sensitivity is {numbers.brief(promise.farthest)} times what is declared, between"
+            f" {promise.at}. Nothing was run or charged.", "Declare what the function does, or change it.",
+        )  # fmt: skip
+    if not promise.loss[1] <= epsilon + SLACK:
+        raise ParameterError("HB598", "the enumerated loss is larger than ε.", "This is an error of hubbub: report it.")
+
+
+def _key(value: Any) -> Any:
+    return tuple(value.tolist()) if isinstance(value, np.ndarray) else value
+
+
+def _loss(noise: Noise, one: Any, other: Any) -> Bounds:
+    """Enclose the loss between two values: outcome by outcome where there are finitely many, else by a formula."""
+    if isinstance(noise, Points):
+        return worst_ratio(noise.mechanism.law(one), noise.mechanism.law(other))
+    if isinstance(noise, Bits):
+        return worst_ratio(noise.mechanism.law(_key(one)), noise.mechanism.law(_key(other)))
+    if isinstance(noise, Grid) and isinstance(noise.mechanism, Laplace):
+        # on the integers the largest log-ratio of two such laws is their distance over the scale, and it is attained
+        exact = noise.apart(one, other) * noise.mechanism.sensitivity / noise.mechanism.scale
+        return exact, exact
+    return Fraction(0), Fraction(0)
