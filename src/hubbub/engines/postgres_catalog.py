@@ -31,7 +31,8 @@ _OLDEST = 140_000
 _SETTINGS = (
     "SET default_transaction_read_only = on; SET search_path = pg_catalog; SET TimeZone = 'UTC'; "
     "SET DateStyle = 'ISO, YMD'; SET extra_float_digits = 1; SET row_security = off; "
-    "SET standard_conforming_strings = on; SET lock_timeout = '10s'; SET idle_in_transaction_session_timeout = '60s'; "
+    "SET standard_conforming_strings = on; SET jit = off; SET lock_timeout = '10s'; "
+    "SET idle_in_transaction_session_timeout = '60s'; "
     "SET statement_timeout = {milliseconds}; SET work_mem = '{memory}MB'"
 )
 

@@ -14,7 +14,7 @@ from hubbub.sql import render
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
-from hubbub.sql.keys import Groups
+from hubbub.sql.keys import Cells, Groups
 from hubbub.sql.measures import Additive, Distinct, Rows, Units
 from hubbub.sql.relations import UNIT, Rel, owner_kind
 
@@ -44,7 +44,7 @@ class Words:
     def hash(self, *columns: tuple[str, Kind]) -> str:
         """Write a hash; ties do not matter, as whoever orders by it goes on with the columns themselves."""
         if self.hashing == "engine":
-            return self.dialect.fast_hash(self.salt, [name for name, _ in columns])
+            return self.dialect.own_hash(self.salt, columns)
         return self.dialect.portable_hash(self.salt, columns)
 
 
@@ -72,9 +72,8 @@ class _Task:
 
     def order(self, *values: tuple[str, Kind]) -> str:
         """The hash of a unit, a cell and values of its own."""
-        cell = (
-            self.cells.hashed(self.dialect) if self.words.hashing == "portable" else [(c, Kind.TEXT) for c in self.cell]
-        )
+        known = self.words.hashing == "portable" or isinstance(self.cells, Cells)
+        cell = self.cells.hashed(self.dialect) if known else [(name, Kind.TEXT) for name in self.cell]
         return self.words.hash(("u", owner_kind(self.relation)), *cell, *values)
 
 
@@ -95,7 +94,7 @@ def _by_row(task: _Task, measures: Sequence[Additive]) -> str:
     outputs = [f"{text} AS k{j}" for j, text in enumerate(_keys(task))]
     outputs += [f"{_row_total(measures[i], value, dialect)} AS s{i}" for i, value in enumerate(values)]
     grouping = f" GROUP BY {', '.join(str(j + 1) for j in range(len(cells.keys)))}" if cells.keys else ""
-    inner = f"SELECT {', '.join(outputs)} FROM {rows}{grouping}"
+    inner = f"SELECT {', '.join(outputs)} FROM {rows}{grouping}{dialect.fence}"
     columns = tuple(f"g.k{j}" for j in range(len(cells.keys)))
     results = ", ".join(_saturated(f"g.s{i}", i, dialect) for i in range(len(measures)))
     placed = cells.placed(columns, dialect, grouped=True)
@@ -270,7 +269,7 @@ def _grouped(task: _Task, item: Item, result: str) -> str:
     outputs = ", ".join(f"{text} AS k{j}" for j, text in enumerate(texts))
     grouping = ", ".join(str(j + 1) for j in range(len(texts)))
     last = f"g.k{len(cells.keys)}"
-    inner = f"SELECT {outputs}, count(*) AS n FROM {rows} GROUP BY {grouping}"
+    inner = f"SELECT {outputs}, count(*) AS n FROM {rows} GROUP BY {grouping}{dialect.fence}"
     columns = tuple(f"g.k{j}" for j in range(len(cells.keys)))
     placed = cells.placed(columns, dialect, grouped=False)
     found = f"SELECT {placed.cell}, {last} AS v0, g.n FROM ({inner}) AS g{placed.joins}"

@@ -71,12 +71,12 @@ class Entry:
             dialect=self.options.get("dialect", "duckdb"),
         )
 
-    def planned(self, epsilon: Fraction = Fraction(1)) -> Plan:
-        """Plan it with its options."""
+    def planned(self, epsilon: Fraction = Fraction(1), **words: Any) -> Plan:
+        """Plan it with its options, in DuckDB's words unless others are given (hashing, dialect)."""
         limits: dict[str, Any] = {name: int(self.options[name]) for name in ("groups", "rows") if name in self.options}
         delta = Fraction(self.options.get("delta", "0"))
         noise: Any = self.options.get("noise")
-        return plan(self.bound(), epsilon=epsilon, delta=delta, salt=SALT, noise=noise, **limits)
+        return plan(self.bound(), epsilon=epsilon, delta=delta, salt=SALT, noise=noise, **limits, **words)
 
 
 def entries(world: str | None = None) -> list[Entry]:

@@ -32,6 +32,8 @@ class Dialect:
     #: What says that a WITH is computed once, and that it is not.
     materialized: ClassVar[str] = "MATERIALIZED "
     inlined: ClassVar[str] = "NOT MATERIALIZED "
+    #: What keeps an engine from moving conditions on the groups of a sub-query to each of its rows.
+    fence: ClassVar[str] = ""
     #: A name for a sub-query in FROM that needs none elsewhere.
     unnamed: ClassVar[str] = ""
     #: What a window says whose rows are numbered in any order.
@@ -210,6 +212,10 @@ class Dialect:
         return f"any_value({text})"
 
     # --- hashes ------------------------------------------------------------------------------------------------------
+
+    def own_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
+        """Write the engine's own hash of columns whose kinds are known: an integer is an engine's integer."""
+        return self.fast_hash(salt, [name for name, _ in columns])
 
     def fast_hash(self, salt: str, columns: Sequence[str]) -> str:
         """Write the engine's own hash of columns under a salt."""

@@ -37,6 +37,7 @@ class Postgres(Dialect):
     }  # fmt: skip
     integers: ClassVar[Mapping[int, str]] = {8: "smallint", 16: "smallint", 32: "integer", 64: "bigint", 128: "numeric"}
     unnamed: ClassVar[str] = ' AS "$s"'
+    fence: ClassVar[str] = " OFFSET 0"
 
     def number(self, value: int | Fraction) -> str:
         """Write the digits that are read back as the nearest double."""
@@ -51,8 +52,19 @@ class Postgres(Dialect):
         return f"({text}) = 'NaN'::float8"
 
     def between(self, text: str, first: str, last: str) -> str:
-        """Look at the value twice, not four times: sub-queries are merged, and it is computed as often as it stands."""
-        return f"CASE WHEN {text} IS NOT NULL THEN least(greatest({text}, {first}), {last}) END"
+        """Look at the value once: sub-queries are merged, and it is computed as often as it stands.
+
+        What MAX and MIN of doubles are made from is strict, unlike greatest and least, and takes NaN for the largest.
+        """
+        return f"float8smaller(float8larger({text}, {first}), {last})"
+
+    def clamped(self, text: str, kind: Kind, column: Column | None) -> str:
+        """Clamp dates by functions of their own."""
+        found = super().clamped(text, kind, column)
+        if kind in (Kind.DATE, Kind.TIMESTAMP):
+            name = "date_" if kind is Kind.DATE else "timestamp_"
+            return found.replace("float8smaller(float8larger(", f"{name}smaller({name}larger(", 1)
+        return found
 
     def scanned(self, column: Column) -> str:
         """Clamp a column that the engine serves in the type of its kind."""
@@ -68,8 +80,7 @@ class Postgres(Dialect):
                 return self.clamped(f"CAST({name} AS float8)", column.kind, column)
         if column.bounds is None:
             return f"nullif({name}, 'NaN'::float8)"
-        low, high = self.number(column.bounds.low), self.number(column.bounds.high)
-        return f"CASE WHEN {name} <> 'NaN'::float8 THEN least(greatest({name}, {low}), {high}) END"
+        return self.clamped(f"nullif({name}, 'NaN'::float8)", column.kind, column)
 
     def owner(self, column: str, kind: Kind | None) -> str:
         """Tell texts apart byte by byte; the two zeros are one."""
@@ -92,13 +103,12 @@ class Postgres(Dialect):
     def away(self, text: str, low: int, high: int) -> str:
         """Add what is just below a half, away from zero, and cut: right for every double, past 2⁵² too."""
         up, down = f"floor({text} + {_HALF})", f"ceil({text} - {_HALF})"
-        return up if low >= 0 else down if high <= 0 else f"CASE WHEN {text} >= 0 THEN {up} ELSE {down} END"
+        return up if low >= 0 else down if high <= 0 else f"trunc({text} + sign({text}) * {_HALF})"
 
     def steps(self, text: str, low: int, high: int, kind: str) -> str:
         """Round first and clamp then, which is the same between whole numbers and looks at the value less often."""
-        rounded = self.away(text, low, high)
-        inside = f"least(greatest({rounded}, {self.number(low)}), {self.number(high)})"
-        return f"CASE WHEN {text} IS NOT NULL THEN CAST({inside} AS {kind}) END"
+        inside = self.between(self.away(text, low, high), self.number(low), self.number(high))
+        return f"CAST({inside} AS {kind})"
 
     def product(self, factors: Sequence[str]) -> str:
         """Leave out what would be below 2⁻⁵⁰⁰ times a bound."""
@@ -141,12 +151,15 @@ class Postgres(Dialect):
         """Take the largest of equal values."""
         return f"max({text})"
 
-    def fast_hash(self, salt: str, columns: Sequence[str]) -> str:
-        """Chain 64-bit hashes of the columns' texts, each seeded with the one before; the first with the salt's."""
+    def own_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
+        """Chain 64-bit hashes of integers or texts, each seeded with the one before; the first with the salt's."""
         seed = int.from_bytes(hashlib.sha256(salt.encode()).digest()[:8], "big", signed=True)
         found = f"'{seed}'::bigint"
-        for column in columns:
-            found = f"""hashtextextended(coalesce(CAST({column} AS text), '') COLLATE "C", {found})"""
+        for column, kind in columns:
+            if kind is Kind.INTEGER:
+                found = f"hashint8extended(coalesce(CAST({column} AS bigint), 0), {found})"
+            else:
+                found = f"""hashtextextended(coalesce(CAST({column} AS text), '') COLLATE "C", {found})"""
         return found
 
     def portable_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
@@ -334,9 +347,10 @@ def _round(call: Call, a: list[str]) -> str:
     low, high = (-1, 1) if bounds is None else (0, 1) if bounds.low >= 0 else (-1, 0) if bounds.high <= 0 else (-1, 1)
     if places == 0:
         return _let(value, a[:1], POSTGRES.away("{x}", low, high))
-    _bounded(value, "a rounding")
-    _kept(value, "a rounding")
+    (size,) = _bounded(value, "a rounding")
     scale = 10 ** abs(places)
+    if size * scale > _MOST:
+        raise POSTGRES.refusal("a rounding of so large numbers is not answered")
     if places > 0:
         return _let(value, a[:1], f"({POSTGRES.away(f'({{x}} * {POSTGRES.number(scale)})', low, high)} / "
                                   f"{POSTGRES.number(scale)})")  # fmt: skip
@@ -399,7 +413,8 @@ def _double(name: str) -> Spelling:
 
 
 def _ends_with(call: Call, a: list[str]) -> str:
-    return f"(right({a[0]}, {len(word(call.args[1]))}) = {a[1]})" if word(call.args[1]) else f"({a[0]} IS NOT NULL)"
+    last = word(call.args[1])
+    return f"(right({a[0]}, {len(last)}) = {a[1]})" if last else f"starts_with({a[0]}, {a[1]})"
 
 
 def _part_of_date(name: str) -> Spelling:

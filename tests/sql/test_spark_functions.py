@@ -1,0 +1,183 @@
+"""Every function on a real Spark, over the table of nasty values: it never raises, and gives what DuckDB gives."""
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from fractions import Fraction
+
+import duckdb
+import numpy as np
+import pytest
+from tests.campaigns.rig import spark
+from tests.campaigns.rig.worlds import arrays
+from tests.sql.nasty import COLS, TABLE, applied, fill, grown
+
+from hubbub.core.schema import Column, Kind
+from hubbub.engines.base import Arrays
+from hubbub.engines.spark import Spark
+from hubbub.errors import QueryError, RunError
+from hubbub.sql import render
+from hubbub.sql.dialects.base import Dialect
+from hubbub.sql.dialects.duckdb import DUCKDB
+from hubbub.sql.dialects.spark import SPARK
+from hubbub.sql.expressions import Call, Col, Expr
+from hubbub.sql.functions import FUNCTIONS
+from hubbub.sql.relations import Scan
+
+#: What is refused on Spark, in some or all of its ways.
+REFUSED = {"to_date", "to_timestamp", "to_integer", "to_float", "to_text"}
+#: Java's library and C's differ in the last bits of these.
+OTHER_BITS = {"ln", "log10", "log2", "exp", "power"}
+NUMBERED = replace(TABLE, columns=(*TABLE.columns, Column("row", Kind.INTEGER)))
+SCAN = Scan(NUMBERED, (*COLS.values(), Col("row", Kind.INTEGER)), (*COLS, "row"))
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        fill(connection)
+        connection.execute("CREATE TABLE kept AS SELECT *, row_number() OVER () AS row FROM nasty")
+        connection.execute("CREATE OR REPLACE TABLE nasty AS FROM kept")
+        yield connection
+
+
+@pytest.fixture(scope="module")
+def remote(
+    local: duckdb.DuckDBPyConnection, spark_address: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Spark]:
+    files = spark.copied(local, ["nasty"], tmp_path_factory.mktemp("nasty"))
+    opened = spark.engine({"nasty": NUMBERED}, files, spark_address)
+    yield opened
+    opened.close()
+
+
+def text(exprs: list[Expr], dialect: Dialect) -> str:
+    shown = ", ".join(f"{render.expression(expr, dialect)} AS e{i}" for i, expr in enumerate(exprs))
+    return f"SELECT {shown} FROM ({render.relation(SCAN, dialect)}) AS n ORDER BY {dialect.identifier('row')}"
+
+
+def listed(table: Arrays, exprs: list[Expr]) -> list[list[object]]:
+    """Give plain values column by column; of a date without a time its midnight."""
+    found = []
+    for i in range(len(exprs)):
+        plain = np.ma.getdata(table[f"e{i}"])
+        plain = plain.astype("datetime64[us]") if plain.dtype.kind == "M" else plain
+        mask = np.ma.getmaskarray(table[f"e{i}"])
+        found.append([None if hidden else value for value, hidden in zip(plain.tolist(), mask.tolist(), strict=True)])
+    return found
+
+
+def accepted(exprs: list[Expr]) -> list[Expr]:
+    """Leave out what Spark refuses."""
+    kept = []
+    for expr in exprs:
+        try:
+            render.expression(expr, SPARK)
+        except QueryError as refused:
+            if refused.code != "HB574" or not refused.remedy:
+                raise
+        else:
+            kept.append(expr)
+    return kept
+
+
+def same(mine: object, theirs: object, *, exact: bool) -> bool:
+    if not exact and isinstance(mine, float) and isinstance(theirs, float) and np.isfinite(mine):
+        return abs(mine - theirs) <= 2.0**-40 * abs(mine)
+    return mine == theirs and type(mine) is type(theirs)
+
+
+def differences(local: duckdb.DuckDBPyConnection, remote: Spark, exprs: list[Expr], *, exact: bool = True) -> list[str]:
+    """Say where an expression raises on Spark, or gives something else than on DuckDB."""
+    here = listed(arrays(local, text(exprs, DUCKDB)), exprs)
+    try:
+        there = remote.run(text(exprs, SPARK)).through(lambda table: listed(table, exprs))
+    except RunError:
+        if len(exprs) == 1:
+            return [f"raises: {render.expression(exprs[0], SPARK)}"]
+        half = len(exprs) // 2
+        return [each for some in (exprs[:half], exprs[half:]) for each in differences(local, remote, some, exact=exact)]
+    found = []
+    for expr, mine, theirs in zip(exprs, here, there, strict=True):
+        pairs = enumerate(zip(mine, theirs, strict=True))
+        wrong = next(((i, a, b) for i, (a, b) in pairs if not same(a, b, exact=exact)), None)
+        if wrong is not None:
+            found.append(f"row {wrong[0] + 1}: {wrong[1]!r} is {wrong[2]!r}: {render.expression(expr, DUCKDB)[:300]}")
+    return found
+
+
+def functions(expr: Expr) -> set[str]:
+    if not isinstance(expr, Call):
+        return set()
+    return {expr.function}.union(*(functions(arg) for arg in expr.args))
+
+
+@pytest.mark.parametrize("start", range(0, len(FUNCTIONS), 12))
+def test_functions_raise_nothing_on_spark_and_give_what_duckdb_gives(
+    local: duckdb.DuckDBPyConnection, remote: Spark, start: int
+) -> None:
+    for name in sorted(FUNCTIONS)[start : start + 12]:
+        every = applied(name)
+        kept = accepted(every)
+        assert name in REFUSED or len(kept) == len(every), f"{name} is refused"
+        assert kept
+        some = random.Random(name).sample(kept, min(len(kept), 12))
+        assert differences(local, remote, some, exact=name not in OTHER_BITS) == []
+
+
+def test_random_expressions_raise_nothing_on_spark(local: duckdb.DuckDBPyConnection, remote: Spark) -> None:
+    chance = random.Random(7)
+    made = [expr for expr in (grown(chance, 2) for _ in range(60)) if not functions(expr) & OTHER_BITS]
+    assert differences(local, remote, accepted(made)) == []
+
+
+def test_a_difference_is_noticed(
+    local: duckdb.DuckDBPyConnection, remote: Spark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: rounding half to even, as Spark's rint does."""
+    monkeypatch.setitem(SPARK.spellings, "round", lambda _, a: f"rint({a[0]})")
+    assert differences(local, remote, accepted(applied("round"))[:12]) != []
+
+
+def test_sums_are_exact_at_the_edges_of_their_parts(remote: Spark) -> None:
+    """Sums of the largest and smallest numbers of each way to add up, many of them, as Python adds them."""
+    for most in (2**22 - 1, 2**22, 2**44 - 1, 2**44, 2**62, 2**85):
+        values = [most, -most, most, most - 1, -most + 1, -most, -most, 0, 1, -1, 4_194_303, -4_194_304]
+        values = [value for value in values if abs(value) <= most]
+        kind = SPARK.narrow(most)
+        rows = ", ".join(f"({value}{'BD' if most > 2**62 else ''})" for value in values)
+        total = f"CAST({SPARK.total('v', most)} AS STRING) AS total"
+        sql = f"SELECT {total} FROM (SELECT CAST(v AS {kind}) AS v FROM VALUES {rows} AS t(v)) CROSS JOIN range(1000)"
+        assert remote.run(sql).through(lambda found: found["total"].tolist()) == [str(1000 * sum(values))]
+
+
+def test_steps_round_half_away_from_zero_for_every_double(remote: Spark) -> None:
+    edges = [0.5, 1.5, 2.5, 0.49999999999999994, 0.5000000000000001, 4503599627370495.5, 4503599627370497.0, 1e300, 0.0]
+    both = [*edges, *(-edge for edge in edges)]
+    rows = ", ".join(f"({SPARK.number(Fraction(value))})" for value in both)
+    for low in (0, -(2**53) + 1):
+        high = 2**53 - 1
+        sql = f"SELECT x, {SPARK.steps('x', low, high, 'BIGINT')} AS k FROM VALUES {rows} AS t(x)"
+        found = remote.run(sql).through(lambda table: list(zip(table["x"].tolist(), table["k"].tolist(), strict=True)))
+        for x, k in found:
+            inside = Fraction(min(max(x, low), high))
+            away = int(abs(inside) + Fraction(1, 2)) * (1 if inside >= 0 else -1)
+            assert k == away, x
+
+
+@pytest.mark.parametrize("value", ["a\\", "\\'", "it's", "%_\\n", "\u2028", "`", '"', "é\x00b"])
+def test_a_constant_text_means_itself(remote: Spark, value: str) -> None:
+    sql = f"SELECT {SPARK.text(value)} AS v"
+    assert remote.run(sql).through(lambda found: found["v"].tolist()) == [value]
+
+
+def test_dates_are_in_utc_whatever_the_server_says(remote: Spark) -> None:
+    sql = f"SELECT CAST({SPARK.literal(datetime(1, 1, 1), Kind.TIMESTAMP)} AS STRING) AS v"
+    assert remote.run(sql).through(lambda found: found["v"].tolist()) == ["0001-01-01 00:00:00"]
+
+
+def test_what_is_refused_is_refused_with_a_remedy() -> None:
+    for name in REFUSED:
+        refused = [expr for expr in applied(name) if expr not in accepted([expr])]
+        assert refused, name
