@@ -145,6 +145,7 @@ def _parser() -> argparse.ArgumentParser:
 
     streams = commands.add_parser("stream", help="count arrivals as they come, in a state that is itself private")
     collecting.streams(streams, _command, _config)
+    collecting.surveys(commands.add_parser("survey", help="randomised answers to a questionnaire"), _command)
 
     _analysts(commands.add_parser("analyst", help="say who may use the service: analysts and tokens"))
 

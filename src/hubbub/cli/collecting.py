@@ -50,3 +50,29 @@ def streams(parser: argparse.ArgumentParser, command: Command, config: AddConfig
     audit = parts.add_parser("audit", help="what a look into the state reveals, exactly: ours beside two sketches")
     audit.add_argument("--epsilon", default="1", metavar="ε", help="of the density (default 1)")
     audit.set_defaults(run=command("hubbub.cli.streaming", "stream"))
+
+
+def surveys(parser: argparse.ArgumentParser, command: Command) -> None:
+    """Add the words of `hubbub survey`."""
+    parts = parser.add_subparsers(dest="what", required=True, metavar="what")
+    init = parts.add_parser("init", help="write a questionnaire to begin with")
+    check = parts.add_parser("check", help="what it costs to answer, and how exact the estimates will be")
+    check.add_argument("--people", type=int, default=1000, metavar="N", help="how many will answer (default 1000)")
+    page = parts.add_parser("page", help="write a static page that randomises in the browser before it sends")
+    page.add_argument("--output", default="survey.html", metavar="PATH", help="default survey.html")
+    page.add_argument("--to", metavar="URL", help="where it sends responses (without: they are shown to be copied)")
+    answer = parts.add_parser("answer", help="randomise answers here, and print what may be sent")
+    answer.add_argument("--set", action="append", default=[], metavar="NAME=ANSWER", help="boxes: NAME=one,two")
+    gather = parts.add_parser("collect", help="serve the page, and keep the responses")
+    gather.add_argument("--into", default="responses.jsonl", metavar="FILE")
+    gather.add_argument("--host", default="127.0.0.1", metavar="ADDRESS")
+    gather.add_argument("--port", type=int, default=8322, metavar="N")
+    estimate = parts.add_parser("estimate", help="how many people truly have which answer, with intervals")
+    for part in (init, check, page, answer, gather, estimate):
+        part.add_argument("file", nargs="?", default="survey.yaml", metavar="FILE", help="default survey.yaml")
+        part.set_defaults(run=command("hubbub.cli.surveying", "survey"))
+    estimate.add_argument("responses", nargs="?", default="responses.jsonl", metavar="RESPONSES")
+    estimate.add_argument("--joint", metavar="NAME,NAME", help="a table of several questions at once")
+    estimate.add_argument("--csv", action="store_true")
+    for part in (init, page):
+        part.add_argument("--force", action="store_true", help="replace a file that is there")
