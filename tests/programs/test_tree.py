@@ -1,6 +1,7 @@
 """Decision trees: splits by the exponential mechanism, leaves by noisy counts."""
 
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
 
@@ -122,7 +123,7 @@ def test_levels_and_leaves_are_charged_once_each(
 def test_a_unit_reaches_no_more_rows_than_its_selection_allows(world: World) -> None:
     """A unit with six rows in six cells keeps two cells: the exact counts of a level move by two rows."""
     shapes = [*SHAPES, *SHAPES, *(["flat"] * 10)]
-    made: dict[str, list[object]] = {
+    made: dict[str, Sequence[object]] = {
         "who": [7] * 6 + list(range(10)), "shape": shapes, "fine": ["good"] * 3 + ["bad"] * 3 + ["bad"] * 10
     }  # fmt: skip
     lists = {"shape": SHAPES, "fine": ("bad", "good")}

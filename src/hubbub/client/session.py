@@ -20,6 +20,7 @@ from hubbub.core.overview import Overview, Past
 from hubbub.core.publishing import Publishes
 from hubbub.core.release import Release
 from hubbub.core.schema import Table
+from hubbub.core.scope import Scope
 
 T = TypeVar("T")
 
@@ -67,6 +68,13 @@ class ServedSession(Analyses[Release], Publishes):
     def estimates(self) -> Estimates[Estimate]:
         """The analyses once more, each saying what it would cost instead of asking: h.estimates.kmeans(…). Free."""
         return Estimates(self.estimate)
+
+    def scope(self, *, epsilon: Number, delta: Number = 0) -> Scope:
+        """Give a loop of queries and analyses so much to spend, and no way to more: `with h.scope(epsilon=1) as s:`.
+
+        See `hubbub.core.scope.Scope`.
+        """
+        return Scope(self, epsilon=epsilon, delta=delta)
 
     def _called(self, text: str, key: str | None, options: Options) -> Release:
         return self.query(text, key=key, **options)

@@ -121,6 +121,77 @@ class Analyses(Generic[R]):
         }  # fmt: skip
         return self.call("stream", arguments, **price)
 
+    def kmeans(
+        self, table: str, columns: Sequence[str], k: int, *, rounds: int | None = None, method: str | None = None,
+        **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for k centres; method='classic' is that of the papers, with rounds=None for unknown rounds by halving."""
+        arguments: dict[str, object] = {
+            "table": table, "columns": list(columns), "k": k, "rounds": rounds, "method": method
+        }  # fmt: skip
+        return self.call("kmeans", arguments, **price)
+
+    def moments(self, table: str, columns: Sequence[str], **price: Unpack[Price]) -> R:
+        """Ask for the mean vector and the covariance matrix of some columns."""
+        return self.call("moments", {"table": table, "columns": list(columns)}, **price)
+
+    def pca(
+        self, table: str, columns: Sequence[str], *, components: int | None = None, scaled: bool | None = None,
+        **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for principal components; scaled=True in units of each column's declared range."""
+        arguments: dict[str, object] = {
+            "table": table, "columns": list(columns), "components": components, "scaled": scaled
+        }  # fmt: skip
+        return self.call("pca", arguments, **price)
+
+    def linear_regression(self, table: str, columns: Sequence[str], target: str, **price: Unpack[Price]) -> R:
+        """Ask for a linear regression of a target on some columns."""
+        arguments: dict[str, object] = {"table": table, "columns": list(columns), "target": target}
+        return self.call("linear_regression", arguments, **price)
+
+    def logistic_regression(
+        self, table: str, columns: Sequence[str], target: str, *, positive: object = None, rounds: int | None = None,
+        **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for a logistic regression of a target of two values, or of one value against all others."""
+        arguments: dict[str, object] = {
+            "table": table, "columns": list(columns), "target": target, "positive": positive, "rounds": rounds
+        }  # fmt: skip
+        return self.call("logistic_regression", arguments, **price)
+
+    def decision_tree(
+        self, table: str, columns: Sequence[str], target: str, *, depth: int | None = None, bins: int | None = None,
+        score: str | None = None, **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for a decision tree over declared columns; score is 'gini' or 'max'."""
+        arguments: dict[str, object] = {
+            "table": table, "columns": list(columns), "target": target, "depth": depth, "bins": bins, "score": score
+        }  # fmt: skip
+        return self.call("decision_tree", arguments, **price)
+
+    def frequent_itemsets(
+        self, table: str, columns: Sequence[str] | None = None, *, item: str | None = None,
+        support: Number | None = None, size: int | None = None, candidates: int | None = None, **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for sets of items that many baskets hold: of columns of a row, or of one column's values of a unit."""
+        arguments: dict[str, object] = {
+            "table": table, "columns": None if columns is None else list(columns), "item": item, "support": support,
+            "size": size, "candidates": candidates,
+        }  # fmt: skip
+        return self.call("frequent_itemsets", arguments, **price)
+
+    def hyperplane(
+        self, table: str, columns: Sequence[str], target: str, *, positive: object = None, bins: int | None = None,
+        slopes: int | None = None, **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for a hyperplane that tells two classes apart, of a finite grid of them."""
+        arguments: dict[str, object] = {
+            "table": table, "columns": list(columns), "target": target, "positive": positive, "bins": bins,
+            "slopes": slopes,
+        }  # fmt: skip
+        return self.call("hyperplane", arguments, **price)
+
 
 class Estimates(Analyses[R]):
     """What each analysis would cost: `h.estimates.kmeans(…)`."""
