@@ -23,6 +23,14 @@ from hubbub.sql.bounding import Limits
 
 #: Where each analysis is prepared: module and function. Modules are imported when they are called for.
 ANALYSES: Mapping[str, str] = {
+    "decision_tree": "hubbub.programs.tree:decision_tree",
+    "frequent_itemsets": "hubbub.programs.itemsets:frequent_itemsets",
+    "hyperplane": "hubbub.programs.hyperplane:hyperplane",
+    "kmeans": "hubbub.programs.kmeans:kmeans",
+    "linear_regression": "hubbub.programs.regression:linear_regression",
+    "logistic_regression": "hubbub.programs.regression:logistic_regression",
+    "moments": "hubbub.programs.moments:moments",
+    "pca": "hubbub.programs.moments:pca",
     "geography": "hubbub.releases.geography:geography",
     "ranges": "hubbub.releases.ranges:ranges",
     "tabulate": "hubbub.releases.tables:tabulate",
@@ -36,6 +44,14 @@ ANALYSES: Mapping[str, str] = {
 
 #: The class of each analysis whose release makes a model, with a class method `of(release)`.
 MODELS: Mapping[str, str] = {
+    "decision_tree": "hubbub.programs.tree:DecisionTree",
+    "frequent_itemsets": "hubbub.programs.itemsets:Itemsets",
+    "hyperplane": "hubbub.programs.hyperplane:Hyperplane",
+    "kmeans": "hubbub.programs.kmeans:KMeans",
+    "linear_regression": "hubbub.programs.regression:LinearRegression",
+    "logistic_regression": "hubbub.programs.regression:LogisticRegression",
+    "moments": "hubbub.programs.moments:Covariance",
+    "pca": "hubbub.programs.moments:PCA",
     "geography": "hubbub.releases.geography:Geography",
     "ranges": "hubbub.releases.ranges:Ranges",
     "tabulate": "hubbub.releases.tables:Table",
