@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 #: Numbers that are looked at in all rounds together, and rounds at most and at least.
-_EFFORT, _MOST_ROUNDS, _FEWEST_ROUNDS = 400_000_000, 2_000, 100
+_EFFORT, _MOST_ROUNDS, _FEWEST_ROUNDS = 50_000_000, 2_000, 50
 _ENOUGH = 1e-4
 
 
