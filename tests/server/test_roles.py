@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 
 from hubbub.errors import AccessError
 from hubbub.server.accounts import Principal
-from hubbub.server.api import asking, governing
+from hubbub.server.api import asking, governing, streams
 from hubbub.server.roles import ROLES
 from hubbub.server.service import Service
 
@@ -80,6 +80,22 @@ def the_config(world: Any) -> tuple[str, Any, dict[str, str]]:
     return "/config", {"text": found["text"] + "# once more\n"}, {"If-Match": f'"{found["hash"]}"'}
 
 
+def a_charged_stream(world: Any) -> tuple[str, Any, dict[str, str]]:
+    world.keys += 1
+    call = f"CALL stream(table => 'health', name => 's{world.keys}', kind => 'density', universe => [0, 99])"
+    sequence = world.ask(sql=call, epsilon="0.001").json()["receipt"]["ledger"][0]["sequence"]
+    return "/streams", {"release": sequence}, {}
+
+
+def a_stream(rest: str, body: Any = None) -> Callable[[Any], tuple[str, Any, dict[str, str]]]:
+    def make(world: Any) -> tuple[str, Any, dict[str, str]]:
+        path, begin, _ = a_charged_stream(world)
+        made = world.client("ana").post(f"/api/v1{path}", json=begin)
+        return f"/streams/{made.json()['name']}{rest}", body, {}
+
+    return make
+
+
 CELLS: dict[str, Cell] = {
     "me": Cell("GET", "/me", plain("/me")),
     "datasets": Cell("GET", "/datasets", plain("/datasets")),
@@ -116,11 +132,16 @@ CELLS: dict[str, Cell] = {
     "apply": Cell("PUT", "/config", the_config),
     "history": Cell("GET", "/ledger", plain("/ledger")),
     "verify": Cell("POST", "/ledger/verify", plain("/ledger/verify")),
+    "streams": Cell("GET", "/streams", plain("/streams")),
+    "begin_stream": Cell("POST", "/streams", a_charged_stream, 201),
+    "stream": Cell("GET", "/streams/{name}", a_stream("")),
+    "feed_stream": Cell("POST", "/streams/{name}/arrivals", a_stream("/arrivals", {"lines": ["7"]})),
+    "answer_stream": Cell("POST", "/streams/{name}/answer", a_stream("/answer")),
 }
 
 
 def routes() -> dict[str, tuple[str, str]]:
-    found = [route for part in (asking, governing) for route in part.router.routes]
+    found = [route for part in (asking, governing, streams) for route in part.router.routes]
     assert all(isinstance(route, APIRoute) and len(route.methods or ()) == 1 for route in found)
     mine = [route for route in found if isinstance(route, APIRoute)]
     return {r.operation_id or "": (min(r.methods or {""}), r.path.removeprefix("/api/v1")) for r in mine}

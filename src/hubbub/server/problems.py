@@ -30,11 +30,11 @@ _CODES: Mapping[str, int] = {
     "HB120": 404, "HB121": 403, "HB122": 403, "HB140": 404, "HB141": 409, "HB142": 409, "HB143": 404,
     "HB146": 404,
     "HB160": 400, "HB161": 400, "HB162": 413, "HB163": 415, "HB164": 404, "HB165": 405, "HB166": 428,
-    "HB170": 422, "HB426": 412, "HB428": 409, "HB705": 403, "HB999": 500,
+    "HB170": 422, "HB532": 503, "HB426": 412, "HB428": 409, "HB705": 403, "HB999": 500,
 }  # fmt: skip
 _TENS: Mapping[str, int] = {"HB70": 401, "HB72": 429}
 #: Errors of the service itself: they say nothing of where things are.
-_FRANK = frozenset({"HB318", "HB319", "HB320", "HB324"})
+_FRANK = frozenset({"HB532", "HB318", "HB319", "HB320", "HB324"})
 _LATER = (
     "Send the same request with the same Idempotency-Key in a minute: it is charged once. If it goes on, tell the "
     "operator the number of the request."

@@ -26,6 +26,9 @@ ROLES: Mapping[str, frozenset[Role]] = {
     "estimate": _ASKING, "explain": _ASKING, "ask": _ASKING, "enqueue": _ASKING, "job": _ASKING, "wait": _ASKING,
     "progress": _ASKING,
     "cancel": _ASKING, "request": _ASKING,
+    # streams: what an analyst paid for, and the owner feeds
+    "streams": _EVERYBODY, "stream": _EVERYBODY, "begin_stream": _ASKING, "answer_stream": _ASKING,
+    "feed_stream": _GOVERNING,
     # watching
     "history": _WATCHING, "verify": _WATCHING, "figures": _WATCHING, "analysts": _WATCHING, "groups": _WATCHING,
     # governing; hubbub.yaml may hold the address of a database with its password
