@@ -45,6 +45,9 @@ analysts:
 EXAMPLES: dict[str, str] = {
     "geography": "CALL geography(table => 'people', column => 'town', places => [1], columns => ['sick'])",
     "ranges": "CALL ranges(table => 'people', column => 'age')",
+    "mwem": "CALL mwem(table => 'people', columns => ['sick', 'region', 'town'], rounds => 2)",
+    "small_database": "CALL small_database(table => 'visits', columns => ['region'], size => 4)",
+    "synthetic": "CALL synthetic(table => 'people', columns => ['sick', 'z'], pairs => 1, rounds => 1)",
     "tabulate": "CALL tabulate(table => 'visits', columns => ['region', 'item'])",
     "stream": "CALL stream(kind => 'density', name => 'seen', table => 'visits', universe => [0, 149])",
 }

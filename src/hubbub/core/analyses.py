@@ -77,6 +77,38 @@ class Analyses(Generic[R]):
         }  # fmt: skip
         return self.call("geography", arguments, **price)
 
+    def synthetic(
+        self, table: str, columns: Sequence[str | Mapping[str, object]], *, size: int | None = None,
+        pairs: int | None = None, rounds: int | None = None, noise: str | None = None, where: str | None = None,
+        **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for synthetic rows: pairs of columns are selected and measured, rows drawn from what was measured."""
+        arguments: dict[str, object] = {
+            "table": table, "columns": list(columns), "size": size, "pairs": pairs, "rounds": rounds, "noise": noise,
+            "where": where,
+        }  # fmt: skip
+        return self.call("synthetic", arguments, **price)
+
+    def mwem(
+        self, table: str, columns: Sequence[str | Mapping[str, object]], *, ways: int | None = None,
+        rounds: int | None = None, size: int | None = None, where: str | None = None, **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for synthetic rows over few cells by multiplicative weights, with a pure ε."""
+        arguments: dict[str, object] = {
+            "table": table, "columns": list(columns), "ways": ways, "rounds": rounds, "size": size, "where": where,
+        }  # fmt: skip
+        return self.call("mwem", arguments, **price)
+
+    def small_database(
+        self, table: str, columns: Sequence[str | Mapping[str, object]], *, size: int | None = None,
+        ways: int | None = None, total: int | None = None, where: str | None = None, **price: Unpack[Price],
+    ) -> R:  # fmt: skip
+        """Ask for a database of a few rows that answers all conjunctions nearly as the data does."""
+        arguments: dict[str, object] = {
+            "table": table, "columns": list(columns), "size": size, "ways": ways, "total": total, "where": where,
+        }  # fmt: skip
+        return self.call("small_database", arguments, **price)
+
     def min_cut(
         self, table: str, ends: Sequence[str], *, weight: str | None = None, step: Number | None = None,
         **price: Unpack[Price],

@@ -30,6 +30,15 @@ METHODS: Mapping[str, str] = {
     "geography": "The smallest places were counted exactly over the bounded contributions of each unit and added up"
     " level by level. Random noise was added at every level. The counts were then estimated by least squares over all"
     " levels, and made whole and not negative from the total down, so that the places inside a place add up to it.",
+    "synthetic": "The categories of every column were counted exactly over the bounded contributions of each unit, and"
+    " random noise was added. Pairs of columns were selected by the exponential mechanism, each for how wrong a model"
+    " was about it, and counted with noise. The rows were drawn from a graphical model (Private-PGM) that was estimated"
+    " from these noisy counts alone; they are nobody's. The report on their quality was itself measured with noise.",
+    "mwem": "Tables of a few columns were selected by the exponential mechanism, each for how wrong a distribution over"
+    " all cells was about it, and counted with Laplace noise; the distribution was mended by multiplicative weights."
+    " The rows were drawn from the mean of the distributions; they are nobody's.",
+    "small_database": "Of all databases of so many rows one was chosen by the exponential mechanism, by its largest"
+    " error over all conjunctions of values (Blum, Ligett and Roth). Its rows are nobody's.",
 }
 _OTHER = (
     "Only sums over the bounded contributions of each unit were used, each with random noise of a known law; everything"

@@ -33,6 +33,9 @@ ANALYSES: Mapping[str, str] = {
     "pca": "hubbub.programs.moments:pca",
     "geography": "hubbub.releases.geography:geography",
     "ranges": "hubbub.releases.ranges:ranges",
+    "mwem": "hubbub.releases.mwem:mwem",
+    "small_database": "hubbub.releases.blr:small_database",
+    "synthetic": "hubbub.releases.synthetic:synthetic",
     "tabulate": "hubbub.releases.tables:tabulate",
     "min_cut": "hubbub.graphs.answers:min_cut",
     "spanning_tree": "hubbub.graphs.answers:spanning_tree",
@@ -54,6 +57,7 @@ MODELS: Mapping[str, str] = {
     "pca": "hubbub.programs.moments:PCA",
     "geography": "hubbub.releases.geography:Geography",
     "ranges": "hubbub.releases.ranges:Ranges",
+    "synthetic": "hubbub.releases.utility:Synthetic",
     "tabulate": "hubbub.releases.tables:Table",
 }
 
