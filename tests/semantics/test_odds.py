@@ -156,7 +156,7 @@ def test_every_sentence_says_its_formula(epsilon: Fraction, delta: Fraction, pri
     e, p, d = e_to(epsilon), mpmath.mpf(prior.numerator) / prior.denominator, mpmath.mpf(float(delta))
 
     def at_least(text: str, formula: object, step: Fraction) -> None:
-        if "almost 100 %" in text or "more than 1,000,000" in text:
+        if "almost 100" in text or "more than 1,000,000" in text:
             assert true(formula) > (Fraction(999, 10) if "almost" in text else 10**6)
         else:
             above = shown(text)[-1] - true(formula)
@@ -170,9 +170,16 @@ def test_every_sentence_says_its_formula(epsilon: Fraction, delta: Fraction, pri
     at_least(found.odds.partition(", but for")[0], e, max(Fraction(1), true(e) / 100))
     at_least(found.guesses.partition(" are right")[0], 100 * (e + d) / (e + 1), Fraction(1))
     at_least(found.test, 100 * min(1, e / 20 + d, 1 - (mpmath.mpf(19) / 20 - d) / e), tenth)
-    assert ("but for a chance of" in found.odds) is ("but for a chance of" in found.family) is bool(delta)
-    if delta and 4 * epsilon < 40:
-        together = min(1, d * (e**4 - 1) / (e - 1))
+    assert ("but for a chance of" in found.odds) is ("but for a chance of" in found.rare) is bool(delta)
+    assert found.rare.startswith("If she thought 1 in 100, at most ")
+    rare = mpmath.mpf(1) / 100
+    at_least(found.rare.partition(" in 100 afterwards")[0], 100 * rare * e / (rare * e + 1 - rare), tenth)
+    together = d * (e**4 - 1) / (e - 1)
+    assert ("nothing is promised" in found.family) is (together >= 1)
+    if together >= 1:
+        assert found.family == "To a family of 4 together nothing is promised: δ grows to 1 for them."
+        return
+    if delta:
         at_least(
             found.family.partition(", but for")[2].partition(", as if")[0],
             together,
@@ -180,7 +187,8 @@ def test_every_sentence_says_its_formula(epsilon: Fraction, delta: Fraction, pri
         )
     at_least(re.split(", but for|, as if", found.family)[0], e**4, max(Fraction(1), true(e**4) / 100))
     assert found.family.endswith(f"as if ε were {float(4 * epsilon):g}.")
-    assert found.sentences == (found.belief, found.odds, found.guesses, found.test, found.family)
+    assert found.sentences == (found.belief, found.rare, found.odds, found.guesses, found.test, found.family)
+    assert found.family_of(2).endswith(f"as if ε were {float(2 * epsilon):g}.")
 
 
 def test_the_form_is_rounded_outwards() -> None:
@@ -206,3 +214,19 @@ def test_huge_epsilons_are_answered_at_once() -> None:
     assert odds.posterior(Fraction(1, 10**30), epsilon=Fraction(41)) == (NONE, Fraction(1))
     assert odds.posterior(Fraction(0), epsilon=Fraction(41)) == (NONE, NONE)
     assert odds.power(epsilon=Fraction(41), delta=NONE) == odds.guess(epsilon=Fraction(41), delta=NONE) == 1
+
+
+def test_one_in_a_hundred_becomes_at_most_two_point_seven() -> None:
+    assert meaning(epsilon=Fraction(1), delta=NONE).rare == "If she thought 1 in 100, at most 2.7 in 100 afterwards."
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "vacuous"),
+    [("6.9", "0", False), ("6.91", "0", True), ("40", "0", True), ("0.1", "0.99", False), ("1", "0.999", True)],
+)
+def test_a_guarantee_is_called_vacuous_where_guesses_are_right(epsilon: str, delta: str, vacuous: bool) -> None:  # noqa: FBT001
+    """(e^ε + δ)/(e^ε + 1) above .999: from ε = 6.907 on without a δ."""
+    e, d = mpmath.exp(mpmath.mpf(epsilon)), mpmath.mpf(delta)
+    assert ((e + d) / (e + 1) > 0.999) is vacuous
+    said = odds.warnings(epsilon=Fraction(epsilon), delta=Fraction(delta))
+    assert any(text.startswith("This guarantee is vacuous") and "999 of 1,000" in text for text in said) is vacuous

@@ -9,7 +9,7 @@ from importlib import import_module
 from rich.console import Console
 
 from hubbub import show
-from hubbub.cli import collecting
+from hubbub.cli import collecting, explaining
 from hubbub.errors import HubbubError
 
 _DESCRIPTION = """\
@@ -136,6 +136,8 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--json", action="store_true")
     audit.add_argument("--csv", action="store_true")
     audit.set_defaults(run=_command("hubbub.cli.operator", "audit"))
+
+    explaining.arguments(commands.add_parser("explain", help="what ε means, in words and examples"), _command, _config)
 
     serve = commands.add_parser("serve", help="serve many analysts over HTTP, with pages")
     _config(serve)

@@ -20,6 +20,11 @@ LARGE = 40
 #: The ε that papers use (Dwork 2011): .01, .1, ln 2 and ln 3, the latter two cut to what can be added up exactly.
 PRESETS = tuple(map(Fraction, ("0.01", "0.1", "0.693", "1.098")))
 
+#: A belief about something rare.
+RARE = Fraction(1, 100)
+#: Where more guesses than this are right, nothing that matters is promised.
+VACUOUS = Fraction(999, 1000)
+
 _ONE = Fraction(1)
 _THREE = Context(prec=3, rounding=ROUND_CEILING)
 
@@ -107,8 +112,8 @@ def semantic(*, epsilon: Fraction, delta: Fraction, people: int) -> tuple[Fracti
 def warnings(*, epsilon: Fraction, delta: Fraction, people: int | None = None) -> tuple[str, ...]:
     """Say what somebody who leans on this promise should know."""
     found = []
-    if epsilon >= 10:
-        found.append(f"ε = {numbers.brief(epsilon)} promises little: by the bound alone, one person could be found.")
+    if guess(epsilon=epsilon, delta=delta) > VACUOUS:
+        found.append("This guarantee is vacuous: by the bound alone, more than 999 of 1,000 guesses could be right.")
     if people is not None and delta * people >= 1:
         found.append(
             f"δ = {numbers.brief(delta)} is at least 1 in {people:,}: publishing somebody's row would be allowed."
@@ -134,6 +139,15 @@ def percent(probability: Fraction) -> str:
     """
     tenths = -((-1000 * probability.numerator) // probability.denominator)
     return f"{tenths / 10:g} %" if tenths < 1000 else "almost 100 %"
+
+
+def in_a_hundred(probability: Fraction) -> str:
+    """Show a probability as so many in a hundred, rounded up to a tenth; below 100 unless it is 1.
+
+    >>> in_a_hundred(Fraction(267, 10000)), in_a_hundred(Fraction(1, 3)), in_a_hundred(Fraction(999999, 10**6))
+    ('2.7', '33.4', 'almost 100')
+    """
+    return percent(probability).removesuffix(" %")
 
 
 def but_for(delta: Fraction) -> str:
@@ -193,6 +207,13 @@ class Meaning:
         return f"{text} {percent(self.high)} sure{but_for(self.delta)}."
 
     @property
+    def rare(self) -> str:
+        """What a belief in something rare can become."""
+        most = posterior(RARE, epsilon=self.epsilon)[1]
+        text = f"If she thought 1 in 100, at most {in_a_hundred(most)} in 100 afterwards"
+        return f"{text}{but_for(self.delta)}."
+
+    @property
     def guesses(self) -> str:
         """How often a guess is right."""
         right = self.of_a_hundred
@@ -212,14 +233,20 @@ class Meaning:
     @property
     def family(self) -> str:
         """What holds for several people together."""
-        size, epsilon, delta = self.families[-1]
+        return self.family_of(self.families[-1][0])
+
+    def family_of(self, size: int) -> str:
+        """What holds for so many people together."""
+        epsilon, delta = group(size, epsilon=self.epsilon, delta=self.delta)
+        if delta >= 1:
+            return f"To a family of {size} together nothing is promised: δ grows to 1 for them."
         moved = f"Of a family of {size} the odds can move {_by(epsilon)}{but_for(delta)}"
         return f"{moved}, as if ε were {numbers.brief(epsilon)}."
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """Everything in words, the most important first."""
-        return self.belief, self.odds, self.guesses, self.test, self.family
+        return self.belief, self.rare, self.odds, self.guesses, self.test, self.family
 
     def form(self) -> dict[str, object]:
         """Give it for JSON; probabilities as rounded-up decimals, in words beside."""

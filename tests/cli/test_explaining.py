@@ -1,0 +1,88 @@
+"""`hubbub explain`, as an officer types it."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hubbub.cli import main
+from hubbub.semantics.explained import explain
+
+Run = Callable[..., tuple[int, str, str]]
+YAML = """
+version: 1
+datasets:
+  visits:
+    source: visits.csv
+    unit: row
+    columns: {region: {values: [North, South]}}
+    budget: {epsilon: 3}
+analysts:
+  ana: {visits: {epsilon: 3}}
+groups:
+  interns: {members: [ana], visits: {epsilon: 3}}
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    (tmp_path / "visits.csv").write_text("region\n" + "North\nSouth\n" * 9)
+    (tmp_path / "hubbub.yaml").write_text(YAML)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def runner(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return runner
+
+
+def test_an_epsilon_is_explained_in_sentences_icons_and_comparisons(run: Run) -> None:
+    code, out, _ = run("explain", "--epsilon", "1", "--delta", "1e-6", "--n", "50000", "--family", "2")
+    assert code == 0
+    found = explain(epsilon="1", delta="1e-6", people=50000, size=2)
+    text = " ".join(out.split())
+    for sentence in (*found.sentences, *found.warnings, found.heading):
+        assert sentence in text
+    assert "at most 2.7 in 100" in text
+    assert sum(map(out.count, "●◉○")) == 103  # a hundred guesses and the legend
+    assert "2020 census" in text
+
+
+def test_what_is_explained_can_be_had_as_json(run: Run) -> None:
+    _, out, _ = run("explain", "--epsilon", "0.5", "--belief", "25", "--json")
+    form = json.loads(out)
+    assert form == json.loads(json.dumps(explain(epsilon="0.5", prior="0.25").form()))
+    _, out, _ = run("explain", "height", "--json")
+    assert json.loads(out)["title"] == "Was Turing's privacy breached?"
+
+
+@pytest.mark.row(23)
+@pytest.mark.parametrize("name", ["smoking", "dalenius", "height"])
+def test_the_worked_examples_run(run: Run, name: str) -> None:
+    code, out, _ = run("explain", name)
+    assert code == 0
+    assert out.count("·") == 4
+
+
+def test_everything_asked_so_far_is_explained_from_the_ledger(run: Run) -> None:
+    assert run("query", "SELECT COUNT(*) AS n FROM visits", "--epsilon", "0.5")[0] == 0
+    for words, who in ((["--analyst", "ana"], "ana"), (["--group", "interns"], "the group interns"), ([], "everybody")):
+        code, out, _ = run("explain", "--dataset", "visits", *words)
+        assert code == 0
+        text = " ".join(out.split())
+        assert f"Everything asked so far by {who} on visits: 1 charge." in text
+        assert "together they cost ε = 0.5." in text
+    assert json.loads(run("explain", "--dataset", "visits", "--json")[1])["epsilon"] == "1/2"
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["smoking", "--epsilon", "1"], ["--epsilon", "1", "--analyst", "ana"], ["--epsilon", "0"]]
+)
+def test_what_is_not_clear_is_refused_with_the_remedy(run: Run, words: list[str]) -> None:
+    code, out, err = run("explain", *words)
+    assert (code, out) == (1, "")
+    assert "HB193" in err or "HB103" in err

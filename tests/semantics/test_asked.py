@@ -1,0 +1,157 @@
+"""Everything asked so far: from real charges of a real ledger, and every sentence against its formula."""
+
+import re
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+
+import mpmath
+import pytest
+
+import hubbub
+from hubbub.accounting.chain import facts_text
+from hubbub.accounting.sqlite import SqliteStore
+from hubbub.config import load
+from hubbub.core.events import Gaussian, Laplace, Threshold
+from hubbub.errors import ParameterError
+from hubbub.semantics import tradeoff
+from hubbub.semantics.asked import Asked, asked
+
+YAML = """
+version: 1
+datasets:
+  visits:
+    source: visits.csv
+    unit: row
+    columns: {region: {values: [North, South]}}
+    budget: {epsilon: 4, delta: 1e-6}
+analysts:
+  ana: {visits: {epsilon: 2}}
+  ben: {visits: {epsilon: 1}}
+  eve: {visits: {epsilon: 1}}
+groups:
+  interns: {members: [ana, ben], visits: {epsilon: 3}}
+"""
+COUNT = "SELECT COUNT(*) AS n FROM visits"
+
+
+def figures(text: str) -> list[float]:
+    return [float(each.replace(",", "")) for each in re.findall(r"\d[\d,]*(?:\.\d+)?(?:e-\d+)?", text)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "visits.csv").write_text("region\n" + "North\nSouth\n" * 20)
+    (tmp_path / "hubbub.yaml").write_text(YAML)
+    for analyst, epsilons in {"ana": ("0.5", "0.25"), "ben": ("0.5",), "eve": ("1",)}.items():
+        with hubbub.open(tmp_path / "hubbub.yaml", analyst=analyst) as session:
+            for epsilon in epsilons:
+                session.query(COUNT, epsilon=epsilon, delta=0)
+    return tmp_path
+
+
+def read(folder: Path, analyst: str | None = None, group: str | None = None, dataset: str = "visits") -> Asked:
+    config = load(folder / "hubbub.yaml")
+    store = SqliteStore(config.database, read_only=True)
+    try:
+        with store.snapshot() as snapshot:
+            return asked(snapshot, config.policy, dataset, analyst=analyst, group=group)
+    finally:
+        store.close()
+
+
+def test_what_was_asked_is_summed_by_analyst_group_and_everybody(folder: Path) -> None:
+    ana, interns, everybody = read(folder, analyst="ana"), read(folder, group="interns"), read(folder)
+    assert [found.count for found in (ana, interns, everybody)] == [2, 3, 4]
+    assert [found.total.pure for found in (ana, interns, everybody)] == [
+        Fraction(3, 4), Fraction(5, 4), Fraction(9, 4),
+    ]  # fmt: skip
+    assert ana.heading == "Everything asked so far by ana on visits: 2 charges."
+    assert interns.heading == "Everything asked so far by the group interns on visits: 3 charges."
+    assert everybody.heading == "Everything asked so far by everybody on visits: 4 charges."
+    assert [found.cap_epsilon for found in (ana, interns, everybody)] == [2, 3, 4]
+
+
+def test_every_sentence_about_what_was_asked_says_its_formula(folder: Path) -> None:
+    found = read(folder, group="interns")
+    _, cost, guesses, listed, cap = found.sentences
+    assert cost == "However the questions were chosen, together they cost ε = 1.25."
+    e = mpmath.exp(1.25)
+    _, right, _ = figures(guesses)
+    assert 0 <= right - 100 * e / (e + 1) < 1
+    # as a list: three noisy counts, each a bit in randomized response; the eight outcomes enumerated
+    laws = [(1.0, 1.0)]
+    for epsilon in (0.5, 0.25, 0.5):
+        p = float(1 / (1 + mpmath.exp(-epsilon)))
+        laws = [(a * x, b * y) for a, b in laws for x, y in ((p, 1 - p), (1 - p, p))]
+    best = 50 * sum(max(pair) for pair in laws)
+    shown, of, level, power = figures(listed)
+    assert (of, level) == (100, 5)
+    assert -0.05 <= shown - best < 0.2
+    left, most = 0.05, 0.0
+    for a, b in sorted(laws, key=lambda pair: -pair[0] / pair[1]):
+        share = min(1.0, left / b)
+        most, left = most + share * a, left - share * b
+    assert -0.05 <= power - 100 * most < 0.2
+    assert "at most about" in listed  # loss distributions are floating point
+    assert cap == "Whatever else is asked, and however it is chosen, the cap holds: ε = 3 and δ = 1e-06."
+
+
+def test_without_loss_distributions_the_curves_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = read(folder)
+    monkeypatch.setitem(__import__("sys").modules, "dp_accounting.pld", None)
+    curve = found.tradeoff()
+    assert curve.certain
+    assert curve == tradeoff.composed(found.total)
+    assert "at most about" not in found.sentences[3]
+    (shown, *_) = figures(found.sentences[3])
+    assert 0 <= shown - 100 * float(curve.guess()) < 0.1 + 1e-9
+
+
+def made(facts: Counter[str]) -> Asked:
+    return Asked("ana", "visits", facts, written_off=False, cap_epsilon=Fraction(2), cap_delta=Fraction(0))
+
+
+def test_nothing_asked_is_said_so() -> None:
+    found = made(Counter())
+    assert found.sentences == (
+        "Everything asked so far by ana on visits: 0 charges.",
+        "Nothing was asked, so nobody can have learned anything from it.",
+        "Whatever else is asked, and however it is chosen, the cap holds: ε = 2.",
+    )
+    assert found.form()["guess"] == 0.5
+
+
+def test_gaussian_noise_and_failures_are_told_as_they_are() -> None:
+    noisy = made(Counter({facts_text(Gaussian(4, Fraction(100))): 1}))
+    assert noisy.sentences[0].endswith("1 charge.")
+    assert noisy.sentences[1] == "Gaussian noise has no sum of ε; its questions are priced by curves."
+    assert noisy.plain() is None
+    assert noisy.tradeoff().certain  # a vector has no loss distribution here, so the curves stand
+    keys = made(Counter({facts_text(Threshold(Laplace(1, Fraction(2)), keys=1, above=20)): 2}))
+    plain = keys.plain()
+    assert plain is not None
+    assert plain.epsilon == 1
+    assert plain.delta == keys.total.delta > 0
+    assert " and δ = " in keys.sentences[1]
+
+
+def test_a_loss_that_was_written_off_is_not_hidden() -> None:
+    lost = Asked("everybody", "visits", Counter(), written_off=True, cap_epsilon=Fraction(1), cap_delta=Fraction(0))
+    assert lost.sentences[-1].startswith("A part of the ledger was lost and written off")
+
+
+def test_strangers_and_unknown_data_are_refused(folder: Path) -> None:
+    for wrong in ({"analyst": "nobody"}, {"group": "nobody"}, {"dataset": "nothing"}):
+        with pytest.raises(ParameterError, match="HB12"):
+            read(folder, **wrong)
+
+
+def test_it_can_be_had_as_json(folder: Path) -> None:
+    form = read(folder, analyst="ana").form()
+    assert form["epsilon"] == "3/4"
+    assert form["charges"] == 2
+    curve = form["tradeoff"]
+    assert isinstance(curve, list)
+    assert curve[0] == [0.0, pytest.approx(0.0, abs=1e-6)]
+    assert curve[-1][1] == 1.0

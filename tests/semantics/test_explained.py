@@ -1,0 +1,107 @@
+"""Everything that `hubbub explain` and the page say about an ε, against formulas computed in another way."""
+
+import re
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from hubbub.errors import ParameterError
+from hubbub.semantics.explained import Explanation, explain
+from hubbub.semantics.odds import meaning
+
+EPSILONS = ("0.01", "0.1", "0.5", "1", "3", "10")
+
+
+def figures(text: str) -> list[float]:
+    return [float(each.replace(",", "")) for each in re.findall(r"\d[\d,]*(?:\.\d+)?(?:e-\d+)?", text)]
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_sentence_on_beliefs_is_tanh(epsilon: str) -> None:
+    said = explain(epsilon=epsilon).beliefs
+    formula = 100 * mpmath.tanh(mpmath.mpf(epsilon) / 2)
+    if "almost 100" in said:
+        assert formula > 99.9
+    else:
+        (shown,) = figures(said)
+        assert -1e-12 <= shown - formula < 0.1
+    assert said.startswith("Whatever anybody believes, one person's data moves a belief by at most ")
+
+
+@pytest.mark.parametrize("epsilon", ["0.01", "0.1", "0.5"])
+@pytest.mark.parametrize(("delta", "people"), [("1e-12", 10**6), ("1e-9", 1000)])
+def test_the_sentence_on_beliefs_under_delta_is_its_formula(epsilon: str, delta: str, people: int) -> None:
+    """(e^{3ε} − 1 + 2√(nδ))/(e^{3ε} + 1), but for 2√(nδ) + nδ(1 + e^{−2ε})/(1 − e^{−ε}); rounded up in three digits."""
+    e, d = mpmath.exp(mpmath.mpf(epsilon)), mpmath.mpf(delta)
+    root = mpmath.sqrt(people * d)
+    moved = 100 * (e**3 - 1 + 2 * root) / (e**3 + 1)
+    chance = 2 * root + people * d * (1 + e**-2) / (1 - 1 / e)
+    shown, failing = figures(explain(epsilon=epsilon, delta=delta, people=people).beliefs)
+    assert 0 <= shown - moved < 0.1 + 1e-9
+    assert -1e-12 <= failing - chance <= 0.01 * chance
+
+
+def test_beliefs_are_not_spoken_of_where_nothing_is_known() -> None:
+    assert "say how many" in explain(epsilon=1, delta="1e-9").beliefs
+    said = explain(epsilon=1, delta="0.01", people=10**6).beliefs
+    assert said == "Under this δ and n, nothing is known about how far one person's data moves a belief."
+    # 2√(nδ) is 200: the chance that is left is no chance
+    assert 2 * (10**6 * 0.01) ** 0.5 > 1
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_the_icons_are_a_hundred_and_as_many_as_the_sentence_says(epsilon: str) -> None:
+    found = explain(epsilon=epsilon)
+    marks = "".join(found.icons()).replace(" ", "")
+    assert len(marks) == 100
+    assert marks.count("●") == 50
+    (_, right, coin) = figures(found.meaning.guesses)
+    assert 50 + marks.count("◉") == right
+    assert coin == 50
+    e = mpmath.exp(mpmath.mpf(epsilon))
+    assert 0 <= right - 100 * e / (e + 1) < 1
+
+
+@pytest.mark.parametrize("size", [1, 2, 10, 1000])
+def test_a_group_of_any_size_is_explained(size: int) -> None:
+    said = explain(epsilon="0.01", size=size).sentences[5]
+    assert said.startswith(f"Of a family of {size} ")
+    assert figures(said)[-1] == size / 100
+    factor = mpmath.exp(mpmath.mpf(size) / 100)
+    shown = figures(said)[1]
+    assert 0 <= shown - factor <= max(0.01, 0.01 * factor)
+
+
+def test_sentences_are_those_of_their_meaning() -> None:
+    found = explain(epsilon=1, delta="1e-6", people=50_000, prior=Fraction(1, 4), size=3)
+    plain = meaning(epsilon=Fraction(1), delta=Fraction(1, 10**6), prior=Fraction(1, 4), people=50_000)
+    assert found.meaning == plain
+    assert found.sentences == (
+        plain.belief, plain.rare, plain.odds, plain.guesses, plain.test, plain.family_of(3), found.beliefs,
+        found.compared,
+    )  # fmt: skip
+    assert found.warnings == plain.warnings
+    assert found.heading == "ε = 1, δ = 1e-06, 50,000 people"
+    form = found.form()
+    assert form["sentences"] == list(found.sentences)
+    curve = dict(form["tradeoff"])  # type: ignore[call-overload]
+    assert curve[0.05] == pytest.approx(float(mpmath.e) * 0.05 + 1e-6, abs=1e-12)
+    assert isinstance(found, Explanation)
+
+
+@pytest.mark.row(13)
+def test_a_delta_that_is_too_large_for_the_people_is_warned_of() -> None:
+    """δ ≥ ε²/n, from the very number on."""
+    assert any("ε²/n" in text for text in explain(epsilon="0.1", delta="1e-5", people=1000).warnings)
+    assert not any("ε²/n" in text for text in explain(epsilon="0.1", delta="9.9e-6", people=1000).warnings)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"epsilon": "0"}, {"epsilon": "1", "delta": "2"}, {"epsilon": "1", "people": 0}, {"epsilon": "1", "size": 0},
+     {"epsilon": "1", "prior": "1.5"}, {"epsilon": "nan"}],
+)  # fmt: skip
+def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ParameterError, match="HB10"):
+        explain(**wrong)  # type: ignore[arg-type]

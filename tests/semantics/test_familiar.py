@@ -1,0 +1,55 @@
+"""The ε of others: in order, with sources, and the sentence that compares."""
+
+from fractions import Fraction
+
+import mpmath
+import pytest
+
+from hubbub.semantics.familiar import FAMILIAR, compared
+
+
+@pytest.mark.row(4)
+def test_the_usual_choices_are_among_the_familiar() -> None:
+    """.01, .1, ln 2 and ln 3 (Dwork 2011), the last two rounded up, as odds of 1.01, 1.1, 2 and 3."""
+    usual = [each.epsilon for each in FAMILIAR if "Dwork 2011" in each.source]
+    assert [round(float(mpmath.exp(float(epsilon))), 2) for epsilon in usual] == [1.01, 1.11, 2.0, 3.0]
+    assert usual[2] >= Fraction(str(mpmath.log(2)))
+    assert usual[3] >= Fraction(str(mpmath.log(3)))
+
+
+def test_the_familiar_are_in_order_and_have_sources() -> None:
+    assert [each.epsilon for each in FAMILIAR] == sorted(each.epsilon for each in FAMILIAR)
+    assert all(each.source and each.unit for each in FAMILIAR)
+    for each in FAMILIAR:
+        e = mpmath.exp(float(each.epsilon))
+        exact = 100 * e / (e + 1)
+        if each.guesses == "almost 100":
+            assert exact > 99.9
+        else:
+            assert 0 <= float(each.guesses) - exact < 0.1
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "low", "high"),
+    [
+        ("0.001", None, "0.01"),
+        ("0.05", "0.01", "0.1"),
+        ("1", "0.6932", "1.0987"),
+        ("3", "2.64", "4"),
+        ("30", "19.61", None),
+    ],
+)
+def test_an_epsilon_is_placed_between_its_neighbours(epsilon: str, low: str | None, high: str | None) -> None:
+    said = compared(Fraction(epsilon))
+    known = [each.epsilon for each in FAMILIAR]
+    below = max((each for each in known if each < Fraction(epsilon)), default=None)
+    above = min((each for each in known if each > Fraction(epsilon)), default=None)
+    assert below == (None if low is None else Fraction(low))
+    assert above == (None if high is None else Fraction(high))
+    assert said.startswith(f"ε = {epsilon} ")
+    assert all(f" {end}, " in said for end in (low, high) if end is not None)
+    assert ("lies between" in said) is (low is not None and high is not None)
+
+
+def test_a_familiar_epsilon_is_named() -> None:
+    assert compared(Fraction(4)) == "ε = 4 is that of emoji, on iPhones."
