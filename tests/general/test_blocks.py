@@ -174,11 +174,11 @@ def test_defaults_stand_for_answers_that_are_none(clinic: Opener) -> None:
 def test_an_estimate_is_free_and_starts_nothing(clinic: Opener) -> None:
     h = clinic()
     order = Order.of(MEAN, "visits", ["cost"], bounds=(0, 100))
-    estimate = h.estimate(order, epsilon=1)
+    estimate = h.estimate_own(order, epsilon=1)
     assert estimate.expected[0].unit == "rank"
     assert h.releases() == ()
     wider = Order.of(MEAN, "visits", ["cost"], bounds=(0, 100), how="mean")
-    assert h.estimate(wider, epsilon=1).expected[0].plus_minus == pytest.approx(100 / 64 * 3, rel=0.01)
+    assert h.estimate_own(wider, epsilon=1).expected[0].plus_minus == pytest.approx(100 / 64 * 3, rel=0.01)
 
 
 def test_progress_tells_blocks_and_nothing_else(clinic: Opener) -> None:

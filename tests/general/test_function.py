@@ -31,20 +31,22 @@ def test_exact_values_come_out_where_the_noise_is_nothing(clinic: Opener) -> Non
     """Noise of scale s/ε, with ε = 700: other than 0 with probability below e⁻³⁴⁰ for every metric here."""
     h = clinic()
     true = sum(30 + (i * 7 + j) % 41 for i in range(200) for j in range(3))
-    assert h.release(total, "visits", COLUMNS, sensitivity=100, step=100, epsilon=700).rows == [(true // 100 * 100,)]
+    assert h.release(total, table="visits", columns=COLUMNS, sensitivity=100, step=100, epsilon=700).rows == [
+        (true // 100 * 100,)
+    ]
     decile = h.release(
-        lambda rows: int(np.nanmedian(rows["cost"]) // 10), "visits", COLUMNS, sensitivity=1, metric=LINE,
+        lambda rows: int(np.nanmedian(rows["cost"]) // 10), table="visits", columns=COLUMNS, sensitivity=1, metric=LINE,
         points=range(11), epsilon=700,
     )  # fmt: skip
     assert decile.rows == [(5,)]
     words = h.release(
-        lambda rows: [(rows["word"] == name).any() for name in ("w0", "w9")], "visits", COLUMNS, sensitivity=1,
-        metric="hamming", outputs=2, epsilon=700,
+        lambda rows: [(rows["word"] == name).any() for name in ("w0", "w9")], table="visits", columns=COLUMNS,
+        sensitivity=1, metric="hamming", outputs=2, epsilon=700,
     )  # fmt: skip
     assert words.rows == [(0, True), (1, False)]
     both = h.release(
-        lambda rows: [len(rows["cost"]), (rows["word"] == "w1").sum()], "visits", COLUMNS, sensitivity=2, metric="l1",
-        outputs=2, step=1, epsilon=2000,
+        lambda rows: [len(rows["cost"]), (rows["word"] == "w1").sum()], table="visits", columns=COLUMNS, sensitivity=2,
+        metric="l1", outputs=2, step=1, epsilon=2000,
     )  # fmt: skip
     assert both.rows == [(0, 602.0), (1, 200.0)]
 
@@ -59,7 +61,7 @@ def test_each_metric_is_charged_what_it_costs(clinic: Opener) -> None:
         (lambda _: 3, {"sensitivity": 1, "metric": LINE, "points": range(11)}, Metric),
     ]
     for place, (function, said, kind) in enumerate(cases):
-        found = h.release(function, "visits", COLUMNS, epsilon="0.5", key=str(place), **said)
+        found = h.release(function, table="visits", columns=COLUMNS, epsilon="0.5", key=str(place), **said)
         assert found.epsilon == Fraction(1, 2)
         event = from_facts(found.receipt["event"])
         assert isinstance(event.parts[0][0], kind)  # type: ignore[union-attr]
@@ -70,7 +72,7 @@ def test_each_metric_is_charged_what_it_costs(clinic: Opener) -> None:
             assert found.delta == 0
         finding = check(found.document())
         assert finding.sound, finding.problems
-        estimate = h.estimate(OwnFunction.of(function, "visits", COLUMNS, **said), epsilon="0.5")
+        estimate = h.estimate_own(OwnFunction.of(function, "visits", COLUMNS, **said), epsilon="0.5")
         assert estimate.epsilon == Fraction(1, 2)
         assert estimate.expected[0].plus_minus > 0
 
@@ -112,7 +114,7 @@ def test_a_planted_rounding_to_the_nearest_breaks_it() -> None:
 def test_a_value_that_is_none_is_replaced_and_nobody_sees_a_failure(
     clinic: Opener, function: Callable[[Rows], Any]
 ) -> None:
-    found = clinic().release(function, "visits", COLUMNS, sensitivity=1, epsilon=1, bounds=(5, 9))
+    found = clinic().release(function, table="visits", columns=COLUMNS, sensitivity=1, epsilon=1, bounds=(5, 9))
     assert found.epsilon == 1
     assert 5 <= found.rows[0][0] <= 9  # type: ignore[operator]
 
@@ -124,15 +126,15 @@ def test_rows_come_in_the_order_of_their_values(clinic: Opener) -> None:
         first = cost[rows["word"][~np.isnan(rows["cost"])] == "w0"]
         return int(words == sorted(words) and bool((np.diff(first) >= 0).all()))
 
-    found = clinic().release(sorted_rows, "visits", COLUMNS, sensitivity=1, step=1, epsilon=700)
+    found = clinic().release(sorted_rows, table="visits", columns=COLUMNS, sensitivity=1, step=1, epsilon=700)
     assert found.rows == [(1.0,)]
 
 
 def test_the_same_function_is_answered_from_the_ledger_and_another_is_not(clinic: Opener) -> None:
     h = clinic()
-    first = h.release(total, "visits", COLUMNS, sensitivity=100, epsilon=1)
-    again = h.release(total, "visits", COLUMNS, sensitivity=100, epsilon=1)
-    other = h.release(lambda rows: total(rows) / 2, "visits", COLUMNS, sensitivity=100, epsilon=1)
+    first = h.release(total, table="visits", columns=COLUMNS, sensitivity=100, epsilon=1)
+    again = h.release(total, table="visits", columns=COLUMNS, sensitivity=100, epsilon=1)
+    other = h.release(lambda rows: total(rows) / 2, table="visits", columns=COLUMNS, sensitivity=100, epsilon=1)
     assert (first.replayed, again.replayed, other.replayed) == (False, True, False)
     assert again.rows == first.rows
     assert h.release(h.releases()[-1].id).rows == first.rows, "a number still asks for an earlier answer"
@@ -144,14 +146,14 @@ def test_a_distance_from_an_owners_property_is_such_a_function(clinic: Opener) -
     def distance(rows: Rows) -> int:
         return nearest(pairs_of(5, rows["cost"] - 30, rows["cost"] - 29))
 
-    found = clinic().release(distance, "visits", ["cost"], sensitivity=1, step=1, epsilon=700)
+    found = clinic().release(distance, table="visits", columns=["cost"], sensitivity=1, step=1, epsilon=700)
     assert found.rows == [(0.0,)], "costs from 30 to 70 make a path of four edges"
 
 
 def test_a_text_cannot_bring_code(clinic: Opener) -> None:
     """What stands in the ledger can be read by an analyst, and asked again only by who has the function."""
     h = clinic()
-    first = h.release(total, "visits", COLUMNS, sensitivity=100, epsilon=1)
+    first = h.release(total, table="visits", columns=COLUMNS, sensitivity=100, epsilon=1)
     text = first.receipt["query"]
     assert text.startswith("CALL release(")
     with pytest.raises(QueryError, match="HB597"):
@@ -179,7 +181,7 @@ def test_a_text_cannot_bring_code(clinic: Opener) -> None:
 def test_what_makes_no_sense_is_refused_before_a_charge(clinic: Opener, said: dict[str, Any]) -> None:
     h = clinic()
     with pytest.raises(ParameterError):
-        h.release(total, "visits", COLUMNS, epsilon=1, **said)
+        h.release(total, table="visits", columns=COLUMNS, epsilon=1, **said)
     with pytest.raises((ParameterError, QueryError)):
-        h.release(total, "visits", ["nothing"], sensitivity=1, epsilon=1)
+        h.release(total, table="visits", columns=["nothing"], sensitivity=1, epsilon=1)
     assert h.releases() == ()

@@ -10,7 +10,7 @@ import pytest
 from hubbub.audit.enumerate import SLACK
 from hubbub.core.unit import Relation
 from hubbub.curator.session import Session
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, QueryError
 from hubbub.general.function import OwnFunction
 from hubbub.general.promise import Promise, Universe, examine, refuse_broken
 from hubbub.mechanisms.metric import Space
@@ -81,7 +81,7 @@ def test_a_promise_that_is_broken_is_found_with_the_pair_that_breaks_it(
     found = examined(function, Relation.ADD_REMOVE, **said)
     assert not found.kept
     assert found.at is not None
-    with pytest.raises(ParameterError, match="HB598"):
+    with pytest.raises(QueryError, match="HB598"):
         refuse_broken(found, Fraction(1))
 
 
@@ -95,14 +95,14 @@ def test_a_vector_is_measured_in_l2() -> None:
 
 def test_a_broken_promise_is_refused_before_a_charge(clinic: Opener) -> None:
     h = clinic()
-    with pytest.raises(ParameterError, match="HB598"):
+    with pytest.raises(QueryError, match="HB598"):
         h.release(
-            lambda rows: rows["cost"].sum(), "visits", ["cost"], sensitivity=1, epsilon=1,
+            lambda rows: rows["cost"].sum(), table="visits", columns=["cost"], sensitivity=1, epsilon=1,
             check=Universe({"cost": [0.0, 100.0]}, 3),
         )  # fmt: skip
     assert h.releases() == ()
     kept = h.release(
-        lambda rows: rows["cost"].sum(), "visits", ["cost"], sensitivity=100, epsilon=1,
+        lambda rows: rows["cost"].sum(), table="visits", columns=["cost"], sensitivity=100, epsilon=1,
         check=Universe({"cost": [0.0, 100.0]}, 3),
     )  # fmt: skip
     assert kept.epsilon == 1

@@ -40,7 +40,7 @@ def test_printed_lemma_fails_at_the_bound_itself(alpha: Fraction) -> None:
     assert found.reads == alpha
     assert found.succeeds == (1 + alpha) / 2
     assert found.sensitivity == 1000 > 2 * 0
-    with pytest.raises(ParameterError, match="HB599"):
+    with pytest.raises(ParameterError, match="HB195"):
         from_samples(reads=alpha, succeeds=found.succeeds, within=0)
 
 
@@ -131,7 +131,7 @@ def test_what_is_no_code_or_no_run_is_refused() -> None:
     for bad in ({"field": 4, "length": 3, "dimension": 1}, {"field": 5, "length": 6, "dimension": 1}):
         with pytest.raises(ParameterError):
             ReedSolomon(**bad)
-    with pytest.raises(ParameterError, match="HB599"):
+    with pytest.raises(ParameterError, match="HB195"):
         distances(np.zeros((2, 2), dtype=np.bool_))
-    with pytest.raises(ParameterError, match="HB599"):
+    with pytest.raises(ParameterError, match="HB195"):
         examine(lambda _: [(HALF, frozenset(), HALF)], far, values=(0, 1), size=1, within=HALF)

@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from hubbub.errors import ParameterError
+from hubbub.errors import QueryError
 from hubbub.graphs.edges import Graph, graph
 from hubbub.graphs.properties import PROPERTIES, Checker, DistanceFrom, Pair, pairs_of
 
@@ -90,7 +90,7 @@ def test_a_distance_is_cut_off_where_it_is_no_longer_searched() -> None:
 
 
 def test_a_search_that_would_never_end_is_refused() -> None:
-    with pytest.raises(ParameterError, match="HB596"):
+    with pytest.raises(QueryError, match="HB596"):
         DistanceFrom(checker=bool, nodes=30, most=6)
 
 

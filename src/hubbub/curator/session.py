@@ -1,13 +1,10 @@
 """What an analyst holds: the same methods whether the curator is in this process or on a server."""
 
-from collections.abc import Callable, Hashable, Sequence
-from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
-from hubbub.analysis.base import Setting
 from hubbub.config import load
 from hubbub.core.analyses import Analyses, Estimates
 from hubbub.core.combine import again, refined
@@ -21,15 +18,13 @@ from hubbub.core.schema import Table, unknown
 from hubbub.core.scope import Scope
 from hubbub.curator import Curator
 from hubbub.curator.opening import open_curator
+from hubbub.curator.own import Handed, OwnCode
 from hubbub.curator.question import Question
 from hubbub.errors import ParameterError
-from hubbub.general.blocks import Order, Said
-from hubbub.general.function import Named, Own, OwnFunction, Released
-from hubbub.general.promise import Universe, examine, refuse_broken
-from hubbub.mechanisms.metric import Space
+from hubbub.general.function import Own
 
 
-class Session(Analyses[Release], Publishes):
+class Session(Analyses[Release], Publishes, OwnCode):
     """One analyst's view of a curator. Close it, or use it in a `with` block."""
 
     def __init__(self, curator: Curator, analyst: str) -> None:
@@ -51,12 +46,9 @@ class Session(Analyses[Release], Publishes):
         """Say what is spent and what is left, for each data set."""
         return self._curator.budget(self.analyst)
 
-    def estimate(self, sql: str | OwnFunction | Order, **options: Unpack[Options]) -> Estimate:
+    def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
         """Say what a question would cost and how exact its answer would be. Free: nothing is run or charged."""
-        if isinstance(sql, str):
-            return self._curator.estimate(self.analyst, Question(sql, **options))
-        own = sql.prepare if isinstance(sql, OwnFunction) else partial(sql.prepare, box=None)
-        return self._curator.estimate(self.analyst, Question(sql.text, own=own, **options))
+        return self._curator.estimate(self.analyst, Question(sql, **options))
 
     def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
         """Ask, for a price: `epsilon`, or `within` for the ± that is wanted. See `Question` for the other options.
@@ -94,50 +86,17 @@ class Session(Analyses[Release], Publishes):
         return self._curator.releases(self.analyst, limit=limit, before=before)
 
     @overload
-    def release(self, what: int) -> Release: ...
+    def release(self, number: int) -> Release: ...
     @overload
-    def release(
-        self, what: Own, table: str, columns: Sequence[str], *, sensitivity: Number, metric: Named | Space = "absolute",
-        points: Sequence[Hashable] = (), outputs: int = 1, bounds: tuple[Number, Number] | None = None,
-        step: Number | None = None, check: Universe | None = None, epsilon: Number, delta: Number | None = None,
-        key: str | None = None,
-    ) -> Release: ...  # fmt: skip
-    def release(
-        self, what: int | Own, table: str = "", columns: Sequence[str] = (), *, check: Universe | None = None,
-        epsilon: Number | None = None, delta: Number | None = None, key: str | None = None, **said: Any,
-    ) -> Release:  # fmt: skip
+    def release(self, number: Own, **said: Unpack[Handed]) -> Release: ...
+    def release(self, number: int | Own, **said: Any) -> Release:
         """Give an earlier answer once more, by the number of its charge, free; or release a function of your own.
 
-        The function runs in this process on the rows, so it is for who holds the data. How far one unit moves it is
-        your word; with `check`, a finite universe, it is tried on all data sets there before anything is charged. See
-        `hubbub.general.function.OwnFunction` for what may be said.
+        A function is for who holds the data: see `OwnCode.release_function` for what is said with it.
         """
-        if isinstance(what, int):
-            return self._curator.release(what, analyst=self.analyst)
-        order = OwnFunction.of(what, table, columns, **said)
-
-        def prepare(setting: Setting) -> Released:
-            made = order.prepare(setting)
-            if check is not None:
-                refuse_broken(examine(order.function, made.mechanism, check, made.relation), setting.epsilon)
-            return made
-
-        question = Question(order.text, epsilon=epsilon, delta=delta, own=prepare)
-        return self._curator.query(self.analyst, question, key=key)
-
-    def sample_and_aggregate(
-        self, function: Callable[..., Any] | str, table: str, columns: Sequence[str], *, bounds: Sequence[Any],
-        epsilon: Number, key: str | None = None, **said: Unpack[Said],
-    ) -> Release:  # fmt: skip
-        """Run anybody's function on blocks of rows that share no unit, shut in, and release the median or mean.
-
-        See `hubbub.general.blocks.Order` for what may be said. It takes as long as its blocks take, one after the
-        other, whatever the function does.
-        """
-        order = Order.of(function, table, columns, bounds=bounds, **said)
-        with order.box() as box:
-            question = Question(order.text, epsilon=epsilon, own=lambda setting: order.prepare(setting, box))
-            return self._curator.query(self.analyst, question, key=key)
+        if isinstance(number, int):
+            return self._curator.release(number, analyst=self.analyst)
+        return self.release_function(number, **said)
 
     def close(self) -> None:
         """Let go of data and ledger."""

@@ -12,7 +12,7 @@ import numpy as np
 from hubbub.audit.enumerate import SLACK, Bounds, worst_ratio
 from hubbub.core import numbers
 from hubbub.core.unit import Relation
-from hubbub.errors import ParameterError
+from hubbub.errors import ParameterError, QueryError
 from hubbub.general.function import Bits, Grid, Noise, Own, Points
 from hubbub.mechanisms.laplace import Laplace
 
@@ -106,12 +106,12 @@ def examine(function: Own, noise: Noise, universe: Universe, relation: Relation)
 def refuse_broken(promise: Promise, epsilon: Fraction) -> None:
     """Refuse a sensitivity that some pair of neighbours exceeds."""
     if not promise.kept:
-        raise ParameterError(
+        raise QueryError(
             "HB598", f"the sensitivity is {numbers.brief(promise.farthest)} times what is declared, between"
-            f" {promise.at}. Nothing was run or charged.", "Declare what the function does, or change it.",
+            f" {promise.at}.", "Declare what the function does, or change it.",
         )  # fmt: skip
     if not promise.loss[1] <= epsilon + SLACK:
-        raise ParameterError("HB598", "the enumerated loss is larger than ε.", "This is an error of hubbub: report it.")
+        raise QueryError("HB598", "the enumerated loss is larger than ε.", "This is an error of hubbub: report it.")
 
 
 def _key(value: Any) -> Any:

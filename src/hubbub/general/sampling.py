@@ -45,7 +45,7 @@ def from_samples(*, reads: Number, succeeds: Number, within: Number) -> Fraction
     sigma = numbers.exact(within, "within")
     if not beta > (1 + alpha) / 2 or not sigma >= 0:
         raise ParameterError(
-            "HB599", f"success with probability {numbers.brief(beta)} says nothing about the sensitivity.",
+            "HB195", f"success with probability {numbers.brief(beta)} says nothing about the sensitivity.",
             f"It must be more than (1 + reads)/2 = {numbers.brief((1 + alpha) / 2)}; equal to it is not enough.",
         )  # fmt: skip
     return 2 * sigma
@@ -73,7 +73,7 @@ def examine(
     for data in product(values, repeat=size):
         true, outcomes = function(data), list(algorithm(data))
         if sum((chance for chance, _, _ in outcomes), Fraction(0)) != 1:
-            raise ParameterError("HB599", "the probabilities of a run do not add up to 1.", "List every way it may go.")
+            raise ParameterError("HB195", "the probabilities of a run do not add up to 1.", "List every way it may go.")
         for i in range(size):
             reads = max(reads, sum((chance for chance, read, _ in outcomes if i in read), Fraction(0)))
             others = (function((*data[:i], value, *data[i + 1 :])) for value in values)
@@ -92,7 +92,7 @@ def distances(member: NDArray[np.bool_]) -> NDArray[np.int64]:
     [[0, 1], [1, 2]]
     """
     if not member.any():
-        raise ParameterError("HB599", "the set is empty, and nothing is near to it.", "Give a set with a member.")
+        raise ParameterError("HB195", "the set is empty, and nothing is near to it.", "Give a set with a member.")
     found = np.where(member, 0, member.ndim + 1).astype(np.int64)
     for axis in range(member.ndim):
         found = np.minimum(found, found.min(axis=axis, keepdims=True) + 1)
@@ -119,7 +119,7 @@ class ReedSolomon:
     def __post_init__(self) -> None:
         prime = numbers.integer(self.field, "field", 2, 13)
         if any(prime % divisor == 0 for divisor in range(2, prime)):
-            raise ParameterError("HB599", "the field has no prime number of elements.", "Choose 2, 3, 5, 7, 11 or 13.")
+            raise ParameterError("HB195", "the field has no prime number of elements.", "Choose 2, 3, 5, 7, 11 or 13.")
         numbers.integer(self.length, "length", 2, self.field)
         numbers.integer(self.dimension, "dimension", 1, self.length - 1)
         numbers.integer(self.field**self.length, "words", 1, 1_000_000)

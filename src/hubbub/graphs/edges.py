@@ -17,7 +17,7 @@ from hubbub.analysis.rows import Rows, Taken, column, first_of_each, mixed
 from hubbub.core import numbers
 from hubbub.core.schema import Column, Kind, Table
 from hubbub.core.unit import Relation
-from hubbub.errors import ParameterError, QueryError
+from hubbub.errors import QueryError
 
 MOST_NODES = 100_000
 _MOST_STEPS = 1 << 28
@@ -192,7 +192,7 @@ def _steps(weight: Column | None, step: Any) -> tuple[Fraction, int]:
     chosen = weight.step if step is None else numbers.exact(step, "step")
     unit = bounds.high / 1024 if chosen is None else chosen
     if not 0 < unit <= bounds.high or not -(-bounds.high // unit) <= _MOST_STEPS:
-        raise ParameterError("HB596", "this step does not fit the weights.", "Choose a smaller one, or leave it out.")
+        raise QueryError("HB596", "this step does not fit the weights.", "Choose a smaller one, or leave it out.")
     return unit, int(-(-bounds.high // unit))
 
 

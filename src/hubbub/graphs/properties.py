@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 
 from hubbub.core import numbers
-from hubbub.errors import ParameterError
+from hubbub.errors import QueryError
 from hubbub.graphs.cuts import minimum_cut
 from hubbub.graphs.edges import Graph, graph
 from hubbub.graphs.trees import forest
@@ -83,7 +83,7 @@ class DistanceFrom:
         numbers.integer(self.most, "most", 1, comb(self.nodes, 2))
         checks = sum(comb(comb(self.nodes, 2), changes) for changes in range(self.most))
         if checks > MOST_CHECKS:
-            raise ParameterError(
+            raise QueryError(
                 "HB596", f"up to {checks} graphs would have to be checked.",
                 f"Choose a smaller `most`: at most {MOST_CHECKS} are tried.",
             )  # fmt: skip
