@@ -8,60 +8,67 @@ import numpy as np
 
 from hubbub.config import Dataset
 from hubbub.core.schema import Bounds, Column, Kind, Table, Value
-from hubbub.engines.base import identifier
-from hubbub.engines.duckdb import DuckDB, Limits
+from hubbub.engines.base import Engine
+from hubbub.engines.duckdb import Limits
+from hubbub.engines.several import open_engine
 from hubbub.errors import ConfigError, RunError
+from hubbub.sql.dialects.named import named
 
 #: A column with more values than this is no key.
 MOST_VALUES = 10_000
-#: How each kind is counted where it has bounds: dates in days, timestamps in microseconds, since 1970.
-_NUMBERS = {
-    Kind.INTEGER: "{}", Kind.REAL: "{}", Kind.DATE: "({} - DATE '1970-01-01')", Kind.TIMESTAMP: "epoch_us({})",
+#: Where ends are looked for: infinities and dates of other ages are no bounds.
+_SENSIBLE = {
+    Kind.INTEGER: ("-1.0e300", "1.0e300"), Kind.REAL: ("-1.0e300", "1.0e300"),
+    Kind.DATE: ("DATE '0001-01-01'", "DATE '9999-12-31'"),
+    Kind.TIMESTAMP: ("TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59'"),
 }  # fmt: skip
 
 
 def public(dataset: Dataset, limits: Limits) -> Table:
     """Complete a public table: values and bounds of its columns, and columns that no two rows share."""
-    engine = DuckDB([dataset.view], limits=limits)
+    engine = open_engine([dataset.view], frozenset(), limits=limits)
     try:
         reader = _Reader(engine, dataset.table.name)
         columns = tuple(reader.facts(column) for column in dataset.table.columns)
         return replace(dataset.table, columns=columns, unique=reader.unique(dataset.table))
     except RunError:
         raise ConfigError(
-            "HB411", f"the public table {dataset.table.name} cannot be read.", "Check its file."
+            "HB411", f"the public table {dataset.table.name} cannot be read.", "Check its source."
         ) from None
     finally:
         engine.close()
 
 
 class _Reader:
-    def __init__(self, engine: DuckDB, name: str) -> None:
+    """Asks in words that every engine has."""
+
+    def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
-        self._table = identifier(name)
+        self._quoted = named(engine.dialect).identifier
+        self._table = self._quoted(name)
 
     def facts(self, column: Column) -> Column:
-        quoted = identifier(column.name)
+        quoted = self._quoted(column.name)
         values, bounds = column.values, column.bounds
         if values is None:
             order = f"WHERE {quoted} IS NOT NULL ORDER BY 1 LIMIT {MOST_VALUES + 1}"
             found = _values(self._one(f"DISTINCT {quoted}", order), column.kind)
             values = tuple(found) if 0 < len(found) <= MOST_VALUES else None
-        number = _NUMBERS.get(column.kind)
-        if bounds is None and number is not None:
-            number = number.format(quoted)
-            finite = f"FILTER (WHERE isfinite({'CAST(' + quoted + ' AS DOUBLE)' if column.kind.numeric else quoted}))"
-            low, high = (self._one(f"CAST({end}({number}) {finite} AS DOUBLE)") for end in ("min", "max"))
+        sensible = _SENSIBLE.get(column.kind)
+        if bounds is None and sensible is not None:
+            where = f"WHERE {quoted} BETWEEN {sensible[0]} AND {sensible[1]}"
+            low, high = (self._one(f"{end}({quoted})", where) for end in ("min", "max"))
             if not np.ma.is_masked(low):
-                bounds = Bounds(Fraction(float(low[0])), Fraction(float(high[0])))
+                bounds = Bounds(_number(low, column.kind), _number(high, column.kind))
         return replace(column, values=values, bounds=bounds)
 
     def unique(self, table: Table) -> tuple[str, ...] | None:
         size = self._count("*")
         if table.unique is None:
             alone = (column.name for column in table.columns)
-            return next(((name,) for name in alone if self._count(f"DISTINCT {identifier(name)}") == size), None)
-        distinct = self._count(f"DISTINCT ({', '.join(map(identifier, table.unique))},)")
+            return next(((name,) for name in alone if self._count(f"DISTINCT {self._quoted(name)}") == size), None)
+        keys = ", ".join(map(self._quoted, table.unique))
+        distinct = int(self._one("count(*)", table=f"(SELECT DISTINCT {keys} FROM {self._table}) AS d")[0])  # noqa: S608
         if distinct != size:
             raise ConfigError(
                 "HB414", f"datasets.{table.name}.unique is not true: {size - distinct} rows repeat another's.",
@@ -72,9 +79,19 @@ class _Reader:
     def _count(self, what: str) -> int:
         return int(self._one(f"count({what})")[0])
 
-    def _one(self, what: str, rest: str = "") -> Any:
+    def _one(self, what: str, rest: str = "", table: str = "") -> Any:
         """Read one column."""
-        return self._engine.run(f"SELECT {what} AS v FROM {self._table} {rest}").through(lambda arrays: arrays["v"])  # noqa: S608
+        text = f"SELECT {what} AS v FROM {table or self._table} {rest}"  # noqa: S608
+        return self._engine.run(text).through(lambda arrays: arrays["v"])
+
+
+def _number(end: Any, kind: Kind) -> Fraction:
+    """Give a number as it is, a date in days and a timestamp in microseconds since 1970."""
+    if kind is Kind.DATE:
+        return Fraction(int(end.astype("datetime64[D]").astype(np.int64)[0]))
+    if kind is Kind.TIMESTAMP:
+        return Fraction(int(end.astype("datetime64[us]").astype(np.int64)[0]))
+    return Fraction(float(end[0]))
 
 
 def _values(array: Any, kind: Kind) -> list[Value]:
@@ -82,4 +99,5 @@ def _values(array: Any, kind: Kind) -> list[Value]:
         return [Fraction(value) for value in array[np.isfinite(array)].tolist()]
     if kind is Kind.DATE:
         return list(array.astype("datetime64[D]").tolist())
-    return list(array.tolist())
+    # the order of a text's bytes, whatever collation the engine sorts by
+    return sorted(array.tolist())

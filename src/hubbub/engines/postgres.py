@@ -26,8 +26,6 @@ _log = logging.getLogger("hubbub.engine")
 
 #: Sessions that are kept open while nobody uses them.
 _IDLE = 8
-#: Rows of a public table that may travel with each query.
-MOST_UPLOADED = 100_000
 
 _NUMPY = {"bool": "bool", "int2": "int64", "int4": "int64", "int8": "int64", "float8": "float64",
           "date": "datetime64[us]", "timestamp": "datetime64[us]"}  # fmt: skip
@@ -74,7 +72,7 @@ class Postgres:
             raise KeyError(name)  # its own engine knows
         view = self._views[name]
         try:
-            with self._session() as session:
+            with self._session() as session, session.transaction():
                 found = self._described(session, view)
                 return Secret(catalog.fingerprint(session, view, found))
         except RefusedError as refused:
@@ -125,7 +123,8 @@ class Postgres:
                 return catalog.connect(self._address, self._limits)
             try:
                 # a server that went away is noticed here, and not by the query
-                session.execute("SELECT 1")
+                with session.transaction():
+                    session.execute("SELECT 1")
             except psycopg.Error:
                 session.close()
             else:
@@ -134,7 +133,7 @@ class Postgres:
     # --- queries -----------------------------------------------------------------------------------------------------
 
     def _run(self, sql: str) -> Arrays:
-        with self._session() as session:
+        with self._session() as session, session.transaction():
             ctes: list[str] = []
             values: list[Any] = []
             for name, view in self._views.items():
@@ -145,7 +144,8 @@ class Postgres:
             for name in self._uploads:
                 if identifier(name) in sql:
                     ctes.append(f"{identifier(name)} AS MATERIALIZED ({self._uploaded(name, values)})")
-            text = f"WITH {', '.join(ctes)} SELECT * FROM ({sql}) AS {identifier('$result')}"  # noqa: S608
+            named = f"WITH {', '.join(ctes)} " if ctes else ""
+            text = f"{named}SELECT * FROM ({sql}) AS {identifier('$result')}"  # noqa: S608
             # with binary results the statement goes by the extended protocol, which takes one statement and no more;
             # a % of the text is none of a parameter where parameters are numbered by libpq itself
             cursor = psycopg.RawCursor(session)
@@ -174,8 +174,6 @@ class Postgres:
         columns = self._uploads[name].view.columns
         if name not in self._sent:
             found = self._uploads[name].read()
-            if len(next(iter(found.values()))) > MOST_UPLOADED:
-                raise ValueError("too many rows to travel with a query")
             self._sent[name] = [_listed(found[column], kind) for column, kind in columns]
         first = len(values) + 1
         values += self._sent[name]

@@ -123,6 +123,8 @@ def connect(address: str, limits: Limits) -> Connection:
     try:
         memory = max(4, limits.memory // 4)
         session.execute(_SETTINGS.format(milliseconds=limits.seconds * 1000, memory=memory).encode())
+        # every transaction says so too: a setting of the session could be changed by a statement
+        session.read_only = True
         version = session.info.server_version
         encoding = session.execute("SELECT current_setting('server_encoding')").fetchone()
         if version < _OLDEST:

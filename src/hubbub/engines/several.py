@@ -10,6 +10,9 @@ from hubbub.engines.duckdb import DuckDB, Limits
 from hubbub.engines.duckdb import schema as schema_of_file
 from hubbub.errors import QueryError, RunError
 
+#: Rows of a public file that may travel to a server with a query.
+MOST_UPLOADED = 100_000
+
 
 def schema(place: Place) -> tuple[Field, ...]:
     """Read the names and types of a table's columns, wherever it is; never a value."""
@@ -38,7 +41,8 @@ class Several:
         if len(own) > 1:
             raise QueryError(
                 "HB575", f"{', '.join(sorted(wanted))} are in different places, and no engine sees all of them.",
-                "Ask about one place at a time, or copy one table beside the other; public files travel by themselves.",
+                "Ask about one place at a time, or copy one table beside the other. Public files of up to "
+                f"{MOST_UPLOADED:,} rows travel by themselves.",
             )  # fmt: skip
         return next(iter(own.values()))
 
@@ -83,7 +87,8 @@ def open_engine(views: Sequence[View], public: frozenset[str], *, limits: Limits
             local = DuckDB(files, limits=limits)
             opened.callback(local.close)
             engines |= {view.name: local for view in files}
-        uploads = [Upload(view, _reader(local, view)) for view in files if view.name in public]
+        shared = [view for view in files if view.name in public and places and _is_small(local, view)]
+        uploads = [Upload(view, _reader(local, view)) for view in shared]
         for (form, _), own in places.items():
             engine = _server(form)(own, limits=limits, uploads=uploads)
             opened.callback(engine.close)
@@ -92,6 +97,12 @@ def open_engine(views: Sequence[View], public: frozenset[str], *, limits: Limits
     if len({id(engine) for engine in engines.values()}) == 1:
         return next(iter(engines.values()))
     return Several(engines, frozenset(upload.view.name for upload in uploads)) if engines else local
+
+
+def _is_small(engine: DuckDB, view: View) -> bool:
+    """Say whether a public table may travel; of one that may not, a question beside a server's table is refused."""
+    text = f"SELECT count(*) AS n FROM {identifier(view.name)}"  # noqa: S608
+    return engine.run(text).through(lambda arrays: int(arrays["n"][0])) <= MOST_UPLOADED
 
 
 def _server(form: str) -> Callable[..., Engine]:
