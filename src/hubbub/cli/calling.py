@@ -77,4 +77,6 @@ def _describe(name: str, console: Console) -> None:
 
 
 def _doc(name: str) -> list[str]:
-    return (inspect.getdoc(function(name)) or "").splitlines() or [""]
+    """Give what the function that prepares an analysis says of itself: what it prepares is what people ask for."""
+    text = (inspect.getdoc(function(name)) or "").removeprefix("Prepare ")
+    return (text[:1].upper() + text[1:]).splitlines() or [""]
