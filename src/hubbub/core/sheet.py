@@ -36,7 +36,7 @@ METHODS: Mapping[str, str] = {
     " from these noisy counts alone; they are nobody's. The report on their quality was itself measured with noise.",
     "mwem": "Tables of a few columns were selected by the exponential mechanism, each for how wrong a distribution over"
     " all cells was about it, and counted with Laplace noise; the distribution was mended by multiplicative weights."
-    " The rows were drawn from the mean of the distributions; they are nobody's.",
+    " The rows were drawn from it; they are nobody's.",
     "small_database": "Of all databases of so many rows one was chosen by the exponential mechanism, by its largest"
     " error over all conjunctions of values (Blum, Ligett and Roth). Its rows are nobody's.",
 }

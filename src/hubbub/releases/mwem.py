@@ -38,7 +38,7 @@ MOST_ROWS = 1_000_000
 #: Shares of ε: the number of rows; the rest is halved between selections and measurements.
 TOTAL_SHARE = 0.05
 #: How often all that was measured is gone through again after each round.
-PASSES = 20
+PASSES = 100
 
 
 def mwem(
@@ -187,7 +187,6 @@ class Mwem:
         truth = counts(run, [self.asked])
         total = max(1, truth.through(lambda found: self.counted.sample(int(found[0].sum()), run.source)))
         weights = np.full(self.asked.shape, total / self.asked.size)
-        average = np.zeros_like(weights)
         known: list[tuple[Clique, Floats]] = []
         for turn in range(self.rounds):
             run.progress(0.1 + 0.8 * turn / self.rounds, f"round {turn + 1} of {self.rounds}")
@@ -201,10 +200,9 @@ class Mwem:
             )
             known.append((each, noisy.astype(np.float64)))
             weights = mended(weights, known, float(total))
-            average += weights / self.rounds
         run.progress(0.9, "drawing rows")
         some = np.random.default_rng(run.source.words(4).tolist())  # rows are free to be drawn by any randomness
-        rows = spread(average.reshape(1, -1), np.zeros(self.size or total, dtype=np.int64), some)
+        rows = spread(weights.reshape(1, -1), np.zeros(self.size or total, dtype=np.int64), some)
         at = np.unravel_index(rows, self.asked.shape)
         outputs = tuple(
             Output(axis.name, axis.kind.value, list(np.array([*axis.labels, None], dtype=object)[codes]))
@@ -253,7 +251,7 @@ def mended(weights: Floats, known: Sequence[tuple[Clique, Floats]], total: float
     for _ in range(PASSES):
         for each, noisy in known:
             shape = [n if c in each else 1 for c, n in enumerate(weights.shape)]
-            step = (noisy - summed(weights, each)) / (2 * total)
+            step = (noisy - summed(weights, each)) / total
             weights = weights * np.exp(np.clip(step, -1, 1)).reshape(shape)
             weights = weights * (total / weights.sum())
     return weights

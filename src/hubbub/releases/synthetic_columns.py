@@ -7,7 +7,6 @@ Many categories (256 thin bins of an income, every day of ten years) become a fe
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from hubbub.core.release import Cell
 from hubbub.core.schema import Column, Kind, Table
 from hubbub.errors import QueryError
 from hubbub.releases.consistent import onto_total
-from hubbub.releases.domains import MOST_CATEGORIES, Axis, axis, listed
+from hubbub.releases.domains import Axis, axis, listed
 from hubbub.releases.synthetic_model import Floats, Whole, spread
 
 #: Most columns, and most levels that the model knows of one.
@@ -132,7 +131,9 @@ def _one(table: Table, wanted: object) -> Asked:
     most = MOST_LEVELS
     if "quantiles" in given or (many and "bins" not in given and "edges" not in given):
         most = numbers.integer(given.pop("quantiles", QUANTILES), f"the quantiles of {name}", 2, MOST_LEVELS)
-        if column is not None and column.bounds is not None and "bins" not in given:
+        if column is not None and column.kind in (Kind.TEXT, Kind.BOOLEAN):
+            raise QueryError("HB592", f"{name} has no quantiles: it has no order.", "Name the column alone.")
+        if column is not None and column.kind.numeric and "bins" not in given and "edges" not in given:
             given["bins"] = _thin(column)
     on = axis(table, given)
     if column is None:
@@ -142,10 +143,9 @@ def _one(table: Table, wanted: object) -> Asked:
 
 def _thin(column: Column) -> int:
     """Choose how many thin bins a column's quantiles are made of: no more than it has whole numbers."""
-    if column.bounds is None:
-        raise AssertionError("only a column with bounds has bins")
-    span: Fraction = column.bounds.high - column.bounds.low
-    return max(1, min(THIN, math.floor(span) + 1)) if column.kind is Kind.INTEGER else min(THIN, MOST_CATEGORIES)
+    if column.bounds is None or column.kind is Kind.REAL:
+        return THIN
+    return min(THIN, math.floor(column.bounds.high - column.bounds.low) + 1)
 
 
 def levels(each: Asked, noisy: Whole, total: float) -> Levels:
