@@ -156,7 +156,7 @@ class Postgres:
         """Look a table up; what it was when it was first seen must still be true."""
         found = catalog.described(session, view.place)
         known = self._selections.get(view.name)
-        if known is not None and known[0].oid == found.oid and known[0].types == found.types:
+        if known is not None and known[0] == found:
             return found
         text = catalog.selection(view, found)
         if known is not None and known[0].types != found.types:
