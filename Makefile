@@ -37,12 +37,13 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.lock
 	@$(PIP) install -q --require-hashes -r requirements/dev.lock
 	@touch $@
 
-# The tests start a real PostgreSQL server and a real browser; Debian keeps the server's programs in /usr/lib/postgresql.
+# The tests start a real PostgreSQL server, a real Spark (on Java) and a real browser; Debian keeps the server's programs in /usr/lib/postgresql.
 $(VENV)/.system: $(VENV)/.run Makefile
 	@ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 && command -v strace >/dev/null && command -v chromium >/dev/null \
+		&& command -v java >/dev/null \
 		&& $(SUDO) ldconfig -p | grep -q libatomic.so.1 || { \
-		echo "setup: installing postgresql, strace and chromium (with what its driver needs), which the tests start"; \
-		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y postgresql strace chromium libatomic1 >/dev/null; }
+		echo "setup: installing postgresql, java, strace and chromium (with what its driver needs), which the tests start"; \
+		$(SUDO) apt-get -qq update && $(SUDO) env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y postgresql openjdk-17-jre-headless strace chromium libatomic1 >/dev/null; }
 	@touch $@
 
 lint: $(VENV)/.dev

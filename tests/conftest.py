@@ -1,7 +1,19 @@
-"""Settings that hold for all tests."""
+"""Settings that hold for all tests, and a Spark that all of them share."""
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import HealthCheck, settings
+from tests.campaigns.rig import spark
 
 # on a busy machine an example may be slow without being wrong
 settings.register_profile("hubbub", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("hubbub")
+
+
+@pytest.fixture(scope="session")
+def spark_address(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Iterator[str]:
+    """The address of one Spark for all workers: the first that needs it starts it."""
+    base = tmp_path_factory.getbasetemp()
+    with spark.shared(base if worker_id == "master" else base.parent) as address:
+        yield address

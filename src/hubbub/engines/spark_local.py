@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from secrets import token_hex
 
@@ -34,14 +35,14 @@ class NoServerError(Exception):
 class Local:
     """A running server. Its log goes nowhere (it may hold cells), what it spills into a private folder."""
 
-    def __init__(self, master: str, limits: Limits) -> None:
+    def __init__(self, master: str, limits: Limits, settings: Mapping[str, str] | None = None) -> None:
         if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
             raise NoServerError("Spark needs Java, which is not installed here", "Install Java 17 or newer.")
         self._folder = tempfile.TemporaryDirectory(prefix="hubbub-spark-", ignore_cleanup_errors=True)
         try:
             for _ in range(_TRIES):
                 self._port, self._token = _free_port(), token_hex(16)
-                self._process = self._started(master, limits)
+                self._process = self._started(master, limits, settings or {})
                 if self._reachable():
                     return
                 self._end()
@@ -72,11 +73,11 @@ class Local:
         self._end()
         self._folder.cleanup()
 
-    def _started(self, master: str, limits: Limits) -> "subprocess.Popen[bytes]":
+    def _started(self, master: str, limits: Limits, more: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         import pyspark
 
         home, folder = Path(pyspark.__file__).parent, self._folder.name
-        settings = {
+        settings: dict[str, str] = {
             "spark.connect.grpc.binding.address": "127.0.0.1",
             "spark.connect.grpc.binding.port": str(self._port),
             "spark.driver.bindAddress": "127.0.0.1",
@@ -86,6 +87,7 @@ class Local:
             "spark.sql.warehouse.dir": f"{folder}/warehouse",
             "spark.sql.shuffle.partitions": "16",
             "spark.sql.artifact.isolation.enabled": "true",
+            **more,
         }
         command = [
             "sh", "-c", _WATCHED, "sh", str(home / "bin" / "spark-submit"), "--master", master,

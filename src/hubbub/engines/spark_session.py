@@ -34,6 +34,9 @@ _SETTINGS: Mapping[str, str] = {
     # with the default, a date before 1900 in a file without a mark would be an error: one row could make it
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    # rows that were gathered by their owner need not move again to meet by owner and group
+    "spark.sql.requireAllClusterKeysForDistribution": "false",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.sql.files.ignoreMissingFiles": "false",
 }

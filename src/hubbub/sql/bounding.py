@@ -217,7 +217,7 @@ def _base(task: _Task, items: Sequence[Item], *, every: bool) -> str:
     columns = ", ".join(f"{value} AS v{i}" for i, value in enumerate(values))
     present = placed.where + ("" if every else f" AND ({values[0]}) IS NOT NULL")
     return (
-        f"{base} AS {dialect.inlined}(SELECT {unit} AS u, {placed.cell}, {columns} "
+        f"{base} AS {dialect.inlined}(SELECT {dialect.gathered}{unit} AS u, {placed.cell}, {columns} "
         f"FROM {rows}{placed.joins} WHERE {unit} IS NOT NULL AND {present})"
     )
 

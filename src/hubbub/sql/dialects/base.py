@@ -38,6 +38,8 @@ class Dialect:
     unnamed: ClassVar[str] = ""
     #: What a window says whose rows are numbered in any order.
     unordered: ClassVar[str] = ""
+    #: What a SELECT says whose rows shall meet by their owner, u, before anything else is done with them.
+    gathered: ClassVar[str] = ""
 
     # --- words -------------------------------------------------------------------------------------------------------
 

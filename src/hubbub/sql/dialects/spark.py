@@ -61,6 +61,8 @@ class Spark(Dialect):
     materialized: ClassVar[str] = ""
     inlined: ClassVar[str] = ""
     unordered: ClassVar[str] = " ORDER BY NULL"
+    #: One exchange by owner serves every grouping and ranking that follows, and whoever reads the rows once more.
+    gathered: ClassVar[str] = "/*+ REPARTITION(u) */ "
 
     def identifier(self, name: str) -> str:
         """Quote a name."""

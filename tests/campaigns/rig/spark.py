@@ -1,0 +1,74 @@
+"""A real Spark for tests and campaigns, tables of DuckDB copied to it as Parquet files, and an engine over them."""
+
+import fcntl
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from hubbub.core.schema import Table
+from hubbub.engines.base import View, identifier, locate
+from hubbub.engines.duckdb import Limits
+from hubbub.engines.spark import Spark
+from hubbub.engines.spark_local import Local
+
+#: For small tables: one part, and no programs compiled for each query.
+SMALL = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.default.parallelism": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+LIMITS = Limits(memory=1000, seconds=120)
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def shared(folder: Path) -> Iterator[str]:
+    """Give the address of one Spark for all processes that share a folder: who comes first starts it, and stops it.
+
+    Everybody holds the lock `used` in common while they use it; who started it waits until nobody does.
+    """
+    with (folder / "spark-turn").open("a") as turn, (folder / "spark-used").open("a") as used:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        known, mine = folder / "spark-address", None
+        if not known.exists():
+            mine = Local("local[2]", LIMITS, SMALL)
+            known.write_text(mine.address)
+        address = known.read_text()
+        fcntl.flock(used, fcntl.LOCK_SH)
+        fcntl.flock(turn, fcntl.LOCK_UN)
+        try:
+            yield address
+        finally:
+            if mine is None:
+                fcntl.flock(used, fcntl.LOCK_UN)
+            else:
+                fcntl.flock(turn, fcntl.LOCK_EX)
+                known.unlink()
+                fcntl.flock(used, fcntl.LOCK_EX)
+                mine.close()
+
+
+def copied(source: duckdb.DuckDBPyConnection, names: Iterable[str], folder: Path) -> dict[str, Path]:
+    """Copy tables to files of their own."""
+    made = {}
+    for name in names:
+        made[name] = folder / f"{name}-{next(_numbers)}.parquet"
+        source.execute(f"COPY (FROM {identifier(name)}) TO '{made[name]}'")
+    return made
+
+
+def engine(tables: Mapping[str, Table], files: Mapping[str, Path], address: str, limits: Limits = LIMITS) -> Spark:
+    """Open the engine over files."""
+    views = []
+    for name, table in tables.items():
+        unit = table.unit.column if table.unit else None
+        shown = tuple((c.name, c.kind) for c in table.columns if not c.hidden or c.name == unit)
+        place = locate(f"spark:{address}/{files[name]}", "source", base=Path(), name=name)
+        views.append(View(name, place, shown))
+    return Spark(views, limits=limits)

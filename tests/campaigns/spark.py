@@ -1,0 +1,232 @@
+"""Spark beside DuckDB: equal integers before noise, neighbours no further apart than stated, errors that tell nothing.
+
+One Spark is started and serves all three. The parity is that of `parity`, the neighbours are those of `neighbours`,
+the hostile queries those of `error_oracle`. Queries with logarithms, exp or powers are left out of the parity: Java's
+library and C's differ in the last bit.
+"""
+
+import random
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+from tests.campaigns import error_oracle, parity
+from tests.campaigns.frame import Report, run
+from tests.campaigns.neighbours import PUBLIC, World, a_world, show
+from tests.campaigns.rig import spark
+from tests.campaigns.rig.asking import a_query
+from tests.campaigns.rig.worlds import apart
+from tests.sql.corpus.queries import Entry, entries
+from tests.sql.corpus.worlds import WORLDS
+
+from hubbub.curator.session import open_session
+from hubbub.engines.base import Engine
+from hubbub.errors import QueryError, RunError
+from hubbub.sql.bind import bind
+from hubbub.sql.dialects.spark import SPARK
+from hubbub.sql.plan import Plan, plan
+
+#: What a careless author might write: a question, what for what.
+PLANTED = {
+    "rounding down": ("SELECT sum(x) FROM t", "2e0 * ", "1.9999e0 * "),
+    "another order of a unit's groups": ("SELECT count(*) FROM t GROUP BY k, b", "concat_ws('|'", "concat_ws('/'"),
+    "no clamp on the scan": (
+        "SELECT count(*) FROM t WHERE x < 2000", "WHEN CAST(`x` AS DOUBLE) > ", "WHEN FALSE AND `x` > ",
+    ),
+}  # fmt: skip
+
+
+_OTHER_BITS = re.compile(r"function='(ln|log10|log2|exp|power)'")
+
+
+@contextmanager
+def side(address: str, folder: Path) -> Iterator[parity.Side]:
+    """Give Spark as the campaign of parity wants an engine."""
+
+    @contextmanager
+    def filled(connection: duckdb.DuckDBPyConnection, tables: parity.Tables) -> Iterator[Engine]:
+        found = spark.engine(tables, spark.copied(connection, tables, folder), address)
+        try:
+            yield found
+        finally:
+            found.close()
+
+    yield parity.Side("spark", SPARK, filled, PLANTED)
+
+
+def corpus(report: Report, there: parity.Side, tally: parity.Tally) -> Iterator[str]:
+    """Ask the queries of the corpus, a sample of each world at the small scale."""
+    rng = random.Random(3)
+    for world, make in WORLDS.items():
+        made = make()
+        local = made.connect()
+        asked: Sequence[Entry] = [entry for entry in entries() if entry.world == world]
+        if not report.full:
+            asked = rng.sample(asked, 2)
+            if world == "flights":
+                local.execute("DELETE FROM flights WHERE day > 2")
+        with there.filled(local, made.tables) as engine:
+            for entry in report.progress(asked, f"corpus: {world}"):
+                if _OTHER_BITS.search(repr(entry.planned().query)):
+                    continue
+                found = parity.differing(entry.planned, local, engine, there, tally)
+                if found:
+                    yield f"{entry.id}: {found}"
+
+
+def fuzz(report: Report, there: parity.Side, tally: parity.Tally, goal: int) -> Iterator[str]:
+    """Ask random queries over random tables, until enough were answered alike."""
+    rng = random.Random(20261116)
+    local = _local()
+    for _ in report.progress(range(goal), "random queries"):
+        world = a_world(rng, local)
+        show(local, world, rows="rows0", gone=frozenset())
+        tables = {"t": world.table, "areas": PUBLIC}
+        with there.filled(local, tables) as engine:
+            for _ in range(40):
+                if tally.same >= goal:
+                    return
+                text = a_query(rng, by_row=world.by_row)
+                try:
+                    query = bind(text, tables=tables)
+                    planner = parity.a_planner(rng, query)
+                    planner()
+                except QueryError:
+                    continue
+                if _OTHER_BITS.search(repr(query)):
+                    continue
+                found = parity.differing(planner, local, engine, there, tally)
+                if found:
+                    yield f"{text}: {found}"
+
+
+def noticed(there: parity.Side, name: str) -> bool:
+    """Say whether a planted error shows within a few worlds."""
+    text, old, new = PLANTED[name]
+    rng, local = random.Random(5), _local()
+    for _ in range(40):
+        world = a_world(rng, local)
+        if world.units < 4 or world.by_row == (" GROUP " in text):
+            continue
+        show(local, world, rows="rows0", gone=frozenset())
+        planner = parity.a_planner(rng, bind(text, tables={"t": world.table}))
+
+        def spoilt(made: parity.Planner = planner, **words: Any) -> Plan:
+            found = made(**words)
+            if "dialect" not in words:
+                return found
+            return replace(
+                found, statements=tuple(replace(each, sql=each.sql.replace(old, new)) for each in found.statements)
+            )
+
+        with there.filled(local, {"t": world.table}) as engine:
+            if parity.differing(spoilt, local, engine, there, parity.Tally()).startswith("sums"):
+                return True
+    return False
+
+
+def _local() -> duckdb.DuckDBPyConnection:
+    local = duckdb.connect(":memory:", config={"threads": 1})
+    local.execute("CREATE TABLE areas (area VARCHAR, zone VARCHAR)")
+    local.execute("INSERT INTO areas VALUES ('North', 'a'), ('Ça', 'b'), ('🙂', 'a'), (NULL, 'b')")
+    return local
+
+
+def neighbours(report: Report, there: parity.Side, goal: int) -> Iterator[str]:
+    """Take units away (or replace them) in every combination, and compare what differs in one; give complaints."""
+    rng, local, pairs = random.Random(20240611), _local(), 0
+    for _ in report.progress(range(goal), "neighbours"):
+        world = a_world(rng, local)
+        text = a_query(rng, by_row=world.by_row)
+        if pairs >= goal or not world.units:
+            continue
+        tables = {"t": world.table, "areas": PUBLIC}
+        try:
+            query = bind(text, tables=tables)
+            delta = Fraction(1, 10**6) if rng.random() < 0.5 else Fraction(0)
+            made = plan(query, epsilon=Fraction(1), delta=delta, salt=str(rng.random()), dialect=SPARK)
+        except QueryError:
+            continue
+        results: dict[frozenset[int], dict[str, Any]] = {}
+        gone_sets = [frozenset[int]()]
+        for unit in rng.sample(range(world.units), min(world.units, 2)):
+            gone_sets += [each | {unit} for each in gone_sets]
+        for gone in gone_sets:
+            try:
+                results[gone] = _seen(rng, local, world, made, there, gone)
+            except RunError:
+                yield f"{text}: the engine raised"
+                break
+        for gone, fewer in results.items():
+            for unit in gone:
+                if gone - {unit} in results:
+                    pairs += 1
+                    yield from (f"{text}: {found}" for found in apart(made, results[gone - {unit}], fewer))
+    report.target("spark: pairs of neighbours", pairs, at_least=goal)
+
+
+def _seen(
+    rng: random.Random, local: duckdb.DuckDBPyConnection, world: World, made: Plan, there: parity.Side,
+    gone: frozenset[int],
+) -> dict[str, Any]:  # fmt: skip
+    show(local, world, rows=rng.choice(("rows0", "rows1")), gone=gone)
+    with there.filled(local, {"t": world.table, "areas": PUBLIC}) as engine:
+        return {each.name: engine.run(each.sql).through(dict) for each in made.statements}
+
+
+def oracle(report: Report, address: str, folder: Path) -> None:
+    """Send hostile queries to two neighbours and compare all that is heard."""
+    texts = [text for text in error_oracle.queries() if " c" not in text or " t" in text]
+    chosen = random.Random(1).sample(texts, report.scale(ci=8, full=400))
+    sessions = []
+    for name, patient in (("with", True), ("without", False)):
+        error_oracle.clinic(folder / name, patient=patient)
+        source = f"spark:{address}/{folder / name}/t.parquet"
+        yaml = error_oracle.YAML.replace("source: t.parquet", f'source: "{source}"')
+        (folder / name / "hubbub.yaml").write_text(yaml)
+        sessions.append(open_session(folder / name / "hubbub.yaml"))
+    told, failed, answered = 0, 0, 0
+    with sessions[0] as one, sessions[1] as other:
+        for number, sql in enumerate(report.progress(chosen, "hostile queries")):
+            first, second = (error_oracle.ask(session, sql, str(number)) for session in (one, other))
+            answered += first.what == "answered"
+            failed += first.what in ("failed", "crashed")
+            told += first != second or any(
+                canary in first.words + second.words for canary in error_oracle.CANARIES if canary not in sql
+            )
+            if first != second or first.what in ("failed", "crashed"):
+                report.say(f"{sql}\n  {first}\n  {second}")
+    report.figure("spark: hostile queries", len(chosen))
+    report.target("spark: hostile queries answered", answered, at_least=report.scale(ci=1, full=40))
+    report.target("spark: hostile queries told apart", told, at_most=0)
+    report.target("spark: failed after the charge", failed, at_most=0)
+
+
+def body(report: Report) -> None:
+    with TemporaryDirectory(prefix="hubbub-spark-") as name, spark.shared(Path(name)) as address:
+        folder = Path(name)
+        with side(address, folder) as there:
+            fixed, free = parity.Tally(), parity.Tally()
+            complaints = [*corpus(report, there, fixed), *fuzz(report, there, free, report.scale(ci=12, full=5000))]
+            report.figure("spark: queries of the corpus alike", fixed.same)
+            report.figure("spark: queries of the corpus refused", fixed.refused)
+            report.figure("spark: random queries alike", free.same)
+            report.figure("spark: random queries refused", free.refused)
+            report.target("spark: queries that differ", len(complaints), at_most=0)
+            far = list(neighbours(report, there, report.scale(ci=6, full=2000)))
+            report.target("spark: pairs too far apart", len(far), at_most=0)
+            for complaint in [*complaints, *far][:20]:
+                report.say(complaint)
+            for planted in PLANTED:
+                report.target(f"spark: planted: {planted}", noticed(there, planted), at_least=1)
+        oracle(report, address, folder)
+
+
+if __name__ == "__main__":
+    run(body)
