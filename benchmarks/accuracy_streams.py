@@ -34,7 +34,7 @@ def measure(report: Report) -> None:
 def _density(report: Report) -> None:
     """A universe of 100,000 of which 30 % arrive: the printed coin with the corrected noise, and our own."""
     some, source = np.random.default_rng(1), system()
-    runs = report.scale(ci=600, full=2000)
+    runs = report.scale(ci=600, full=1000)
     for name, table, most in (
         ("printed", Density.printed(size=100_000, epsilon=1), 0.0070),
         ("ours", Density.from_epsilon(size=100_000, epsilon=2, outputs=1), 0.0042),
