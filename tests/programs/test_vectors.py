@@ -13,7 +13,7 @@ from hubbub.programs.kmeans import nearest
 from hubbub.programs.vectors import (
     STEPS,
     box,
-    centred,
+    boxed,
     clipped,
     of_box,
     of_products,
@@ -54,8 +54,8 @@ def test_integers_of_any_row_are_within_the_stated_norm(world: World, size: int,
     place = ground(world.setting(), "t", [*names, "row"])
     reach = place.reach(1)
     units = [Fraction(radius)] * size
-    vectors = centred(place, box(place, names))
-    near, pulled = clipped(place.rows, vectors, origin=[Fraction(1, 10)] * size, units=units, kept=[f"x{size}"])
+    inside, vectors = boxed(place, box(place, names), [place.column("row")])
+    near, pulled = clipped(inside, vectors, origin=[Fraction(1, 10)] * size, units=units, kept=[f"x{size}"])
     asked: list[Additive] = [*totals(pulled), *products(pulled)]
     cells = numbered(place.column("row"), rows)
     found = place.integers(world, near, cells, asked).through(lambda exact: exact)
@@ -121,9 +121,7 @@ def test_a_planted_wider_clip_is_noticed(world: World) -> None:
     place = ground(world.setting(), "t", names)
     limit = of_sums(2, place.reach(1), Relation.ADD_REMOVE)
     shape = box(place, names)
-    rows, columns = clipped(
-        place.rows, [*centred(place, shape)], origin=[Fraction(0)] * 2, units=[Fraction(1, 1000)] * 2
-    )
+    rows, columns = clipped(*boxed(place, shape), origin=[Fraction(0)] * 2, units=[Fraction(1, 1000)] * 2)
     wider = totals(columns, STEPS + STEPS // 100)
     found = place.integers(world, rows, one_cell(), wider).through(lambda exact: exact[:, 0])
     one = np.sqrt((found.astype(float) ** 2).sum())

@@ -30,7 +30,7 @@ from hubbub.programs.model import model_of
 from hubbub.programs.moments import HALF, find, finding, measure, measuring, with_half
 from hubbub.programs.program import Program
 from hubbub.programs.purse import Additive, Need, Purse, deviation, purse, said
-from hubbub.programs.vectors import STEPS, Box, Floats, box, centred, clipped, of_box, of_sums, on_grid, totals
+from hubbub.programs.vectors import STEPS, Box, Floats, box, boxed, clipped, of_box, of_sums, on_grid, totals
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS
 from hubbub.sql.expressions import Col, Expr
 from hubbub.sql.measures import Rows, sensitivity
@@ -223,10 +223,7 @@ def nearest(place: Ground, shape: Box, centres: Floats) -> tuple[Rel, tuple[Col,
 
     The nearest centre is that with the largest c·z − ‖c‖²/2.
     """
-    exprs = centred(place, shape)
-    names = [f"z{j}" for j in range(len(exprs))]
-    rows: Rel = Project(place.rows, tuple(zip(names, exprs, strict=True)))
-    zs = tuple(Col(name, Kind.REAL, each.facts) for name, each in zip(names, exprs, strict=True))
+    rows, zs = boxed(place, shape)
     kept = tuple((z.name, z) for z in zs)
     scores = []
     for i, centre in enumerate(centres):

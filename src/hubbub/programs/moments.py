@@ -26,7 +26,7 @@ from hubbub.programs.vectors import (
     Box,
     Floats,
     box,
-    centred,
+    boxed,
     clipped,
     of_products,
     of_sums,
@@ -108,7 +108,8 @@ def find(run: Run, place: Ground, shape: Box, noises: Sequence[Additive]) -> Fou
     """Ask where the rows lie: one query."""
     size = len(shape.names)
     wide = on_grid(sqrt(size) + 1e-6)
-    rows, columns = clipped(place.rows, centred(place, shape), origin=[Fraction(0)] * size, units=[wide] * size)
+    inside, coordinates = boxed(place, shape)
+    rows, columns = clipped(inside, coordinates, origin=[Fraction(0)] * size, units=[wide] * size)
     squares = [each for each in products(columns) if each.terms[0] == each.terms[1]]
     exact = place.integers(run, rows, one_cell(), [Rows(), *totals(columns), *squares])
     count, sums, square = exact.through(
@@ -131,7 +132,8 @@ def measure(
     """Ask for the moments of vectors taken from an origin, in units, clipped to norm 1: one query."""
     size = len(shape.names)
     at, steps = [on_grid(each) for each in origin], [max(on_grid(each), Fraction(1, 1 << 20)) for each in units]
-    rows, columns = clipped(place.rows, centred(place, shape), origin=at, units=steps)
+    inside, coordinates = boxed(place, shape)
+    rows, columns = clipped(inside, coordinates, origin=at, units=steps)
     exact = place.integers(run, rows, one_cell(), [Rows(), *totals(columns), *products(columns)])
     count, sums, upper = exact.through(
         lambda found: (

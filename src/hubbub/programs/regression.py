@@ -36,7 +36,7 @@ from hubbub.programs.moments import (
 )  # fmt: skip
 from hubbub.programs.program import Program
 from hubbub.programs.purse import Need, Purse, deviation, purse, said
-from hubbub.programs.vectors import STEPS, Box, Floats, box, centred, clipped, of_sums, on_grid, totals
+from hubbub.programs.vectors import STEPS, Box, Floats, box, boxed, clipped, of_sums, on_grid, totals
 from hubbub.sql.expressions import Call, Col
 from hubbub.sql.relations import Project
 
@@ -177,8 +177,8 @@ class Logistic(Program):
         """Ask for the noisy sum of (label − probability)·(1, y) over all rows: one query."""
         size = len(self.box.names)
         at, units = ([on_grid(each) for each in these] for these in (moments.origin, moments.units))
-        vectors = centred(self.ground, self.box)
-        rows, ys = clipped(self.ground.rows, vectors, origin=at, units=units, kept=[self.target.name])
+        inside, coordinates = boxed(self.ground, self.box, [self.target])
+        rows, ys = clipped(inside, coordinates, origin=at, units=units, kept=[self.target.name])
         terms = [call("mul", y, real(on_grid(w))) for y, w in zip(ys, weights[1:], strict=True)]
         margin = call("add", added(terms), real(on_grid(weights[0])))
         chance = call("div", real(1), call("add", real(1), call("exp", call("neg", margin))))

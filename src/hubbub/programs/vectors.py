@@ -12,7 +12,7 @@ from hubbub.core.schema import Bounds, Kind
 from hubbub.core.unit import Relation
 from hubbub.programs.ground import Ground, added, bounded, call, real
 from hubbub.sql import relations
-from hubbub.sql.expressions import Call, Col, Expr, Facts
+from hubbub.sql.expressions import Col, Facts
 from hubbub.sql.measures import Reach, Sensitivity, Term, Total
 from hubbub.sql.relations import Project, Rel
 
@@ -68,17 +68,20 @@ def on_grid(value: float) -> Fraction:
     return Fraction(round(float(value) * _FINE), _FINE)
 
 
-def centred(ground: Ground, shape: Box) -> list[Call]:
-    """Write z = (x − centre)/half for each column, in [−1, 1] up to the last bit."""
-    return [
+def boxed(ground: Ground, shape: Box, kept: Sequence[Col] = ()) -> tuple[Rel, tuple[Col, ...]]:
+    """Write rows as z = (x − centre)/half for each column, in [−1, 1] up to the last bit; and what else is kept."""
+    written = [
         call("mul", call("sub", ground.column(name), real(centre)), real(1 / half))
         for name, centre, half in zip(shape.names, shape.centre, shape.half, strict=True)
     ]
+    columns = tuple(Col(f"z{j}", Kind.REAL, each.facts) for j, each in enumerate(written))
+    outputs = tuple((col.name, each) for col, each in zip(columns, written, strict=True))
+    return Project(ground.rows, outputs + tuple((each.name, each) for each in kept)), columns
 
 
 def clipped(
     rows: Rel,
-    vector: Sequence[Expr],
+    vector: Sequence[Col],
     *,
     origin: Sequence[Fraction],
     units: Sequence[Fraction],
