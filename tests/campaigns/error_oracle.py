@@ -2,7 +2,8 @@
 
 Two clinics differ in one patient, whose rows hold every value that makes databases stumble, and canaries. Each hostile
 query is sent to both. Accepted or refused, message, columns, charge: all must be equal, nothing may fail after the
-charge, and no canary may be in a message or in the log. The same texts sent to plain DuckDB show that they bite.
+charge, and no canary may be in a message or in the log. The same texts sent to plain DuckDB show that they bite. The
+table is there as Parquet, as CSV and in a real PostgreSQL.
 """
 
 import logging
@@ -15,12 +16,15 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import duckdb
+from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
+from tests.campaigns.rig import postgres
 from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS, WHOLE
 
 from hubbub.core.secret import Secret
 from hubbub.curator.session import Session, open_session
 from hubbub.engines.base import Arrays, Engine
+from hubbub.engines.several import serving
 from hubbub.errors import HubbubError
 
 CANARIES = ("CANARY7431", "8123456789012345", "31415926.53", "5867-04-03")
@@ -49,8 +53,13 @@ datasets:
     unit: {column: patient, groups: 2, rows: 2}
     columns: *columns
     budget: {epsilon: 1000000, delta: 0.001}
+  p:
+    source: SOURCE
+    unit: {column: patient, groups: 2, rows: 2}
+    columns: *columns
+    budget: {epsilon: 1000000, delta: 0.001}
 analysts:
-  eve: {t: {epsilon: 1000000}, c: {epsilon: 1000000}}
+  eve: {t: {epsilon: 1000000}, c: {epsilon: 1000000}, p: {epsilon: 1000000}}
 """
 
 #: One patient's rows: the values that databases raise on, wrap at, or treat as special.
@@ -86,14 +95,16 @@ class Listener(logging.Handler):
 
 
 def queries() -> Iterator[str]:
-    """Every expression in every context, over the Parquet and the CSV table, and whole statements."""
+    """Every expression in every context, over the table in every place, and whole statements."""
     yield from WHOLE
-    for table, context, expression in product(("t", "c"), CONTEXTS, EXPRESSIONS):
+    for table, context, expression in product(("t", "c", "p"), CONTEXTS, EXPRESSIONS):
         yield context.format(t=table, e=expression)
 
 
-def clinic(folder: Path, *, patient: bool) -> None:
+def clinic(folder: Path, server: Server, *, patient: bool) -> None:
     """Write one of the two neighbours."""
+    database = f"clinic_{folder.name}"
+    server.run(f"CREATE DATABASE {database}")
     folder.mkdir()
     columns = (
         "patient BIGINT, x DOUBLE, free DOUBLE, i BIGINT, k BIGINT, word VARCHAR, key VARCHAR, day DATE,"
@@ -110,10 +121,11 @@ def clinic(folder: Path, *, patient: bool) -> None:
             made.execute(f"INSERT INTO t VALUES {', '.join(NASTY)}")
         made.execute(f"COPY t TO '{folder}/t.parquet'")
         made.execute(f"COPY t TO '{folder}/c.csv' (HEADER)")
+        postgres.copied(made, ["t"], server, database)
     if patient:
         with (folder / "c.csv").open("a") as file:
             file.write('8123456789012345,CANARY7431,0x1F,1e3,"","unclosed,,,,\n8123456789012345,1,2\n')
-    (folder / "hubbub.yaml").write_text(YAML)
+    (folder / "hubbub.yaml").write_text(YAML.replace("SOURCE", postgres.address(server, database, "public.t")))
 
 
 def ask(session: Session, sql: str, key: str) -> Heard:
@@ -151,28 +163,39 @@ def bites(folder: Path, other: Path, sql: str) -> bool:
     return heard[0] != heard[1] or any(canary in words for canary in CANARIES for words in heard)
 
 
-class Careless:
-    """The engine with an error planted: every cast that cannot fail is one that can."""
+#: What a careless author would have written: casts that can fail, and values that are not clamped.
+CARELESS = {"duckdb": ("TRY_CAST(", "CAST("), "postgres": ("float8larger(", "float8pl(")}
 
-    dialect = "duckdb"
+
+class Careless:
+    """An engine with an error planted."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self.dialect = engine.dialect
         self.fingerprint = engine.fingerprint
         self.interrupt = engine.interrupt
         self.close = engine.close
 
     def run(self, sql: str) -> Secret[Arrays]:
-        """Run it, but with plain casts."""
-        return self._engine.run(sql.replace("TRY_CAST(", "CAST("))
+        """Run it, but without care."""
+        return self._engine.run(sql.replace(*CARELESS[self.dialect]))
 
 
 def planted(one: Session, other: Session) -> int:
-    """Count what is told apart when the careless engine runs."""
-    sql = "SELECT COUNT(*) AS n FROM t WHERE TRY_CAST(word AS DATE) IS NOT NULL AND word LIKE '2%'"
-    for session in (one, other):
-        session._curator.engine = Careless(session._curator.engine)
-    return int(ask(one, sql, "planted") != ask(other, sql, "planted"))
+    """Count what is told apart when the careless engines run."""
+    found = 0
+    for table, sql in (
+        ("t", "SELECT COUNT(*) AS n FROM t WHERE TRY_CAST(word AS DATE) IS NOT NULL AND word LIKE '2%'"),
+        ("p", "SELECT SUM(x) AS s FROM p"),
+    ):
+        engines = [session._curator.engine for session in (one, other)]
+        for session in (one, other):
+            session._curator.engine = Careless(serving(session._curator.engine, [table]))
+        found += ask(one, sql, f"planted {table}") != ask(other, sql, f"planted {table}")
+        for session, engine in zip((one, other), engines, strict=True):
+            session._curator.engine = engine
+    return found
 
 
 def campaign(report: Report) -> None:
@@ -188,10 +211,10 @@ def campaign(report: Report) -> None:
     loud: list[str] = []
     counts = {"answered": 0, "refused": 0, "failed": 0, "crashed": 0}
     biting = 0
-    with TemporaryDirectory(prefix="hubbub-oracle-") as folder:
+    with TemporaryDirectory(prefix="hubbub-oracle-") as folder, Server(fsync="off") as server:
         here, there = Path(folder) / "with", Path(folder) / "without"
-        clinic(here, patient=True)
-        clinic(there, patient=False)
+        clinic(here, server, patient=True)
+        clinic(there, server, patient=False)
         with open_session(here / "hubbub.yaml") as one, open_session(there / "hubbub.yaml") as other:
             for number, sql in enumerate(report.progress(chosen, "hostile queries")):
                 first, second = ask(one, sql, str(number)), ask(other, sql, str(number))
@@ -209,7 +232,7 @@ def campaign(report: Report) -> None:
                 if number % 4 == 0:
                     with suppress(duckdb.Error):
                         biting += bites(here, there, sql)
-            report.target("planted_error_told_apart", planted(one, other), at_least=1)
+            report.target("planted_errors_told_apart", planted(one, other), at_least=2)
     root.removeHandler(listener)
     report.figure("queries", len(chosen))
     for what, count in counts.items():

@@ -3,27 +3,37 @@
 Random tables (NULL, NaN, ±inf, 2⁵³ edges, int64 limits, empty, a unit with very many rows, odd Unicode), random queries
 that binding accepts, one unit removed or replaced, rows in another order, one to eight threads. A few units are removed
 (or replaced) in every combination, and all combinations that differ in one unit are compared: twelve pairs of
-neighbours from eight runs. Planted errors must be caught by the same comparison.
+neighbours from eight runs. Planted errors must be caught by the same comparison. DuckDB first, then a real PostgreSQL,
+whose plans are changed from time to time instead of its threads.
 """
 
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import duckdb
+import psycopg
+from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
+from tests.campaigns.rig import postgres
 from tests.campaigns.rig.asking import a_query
 from tests.campaigns.rig.worlds import apart
 
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
-from hubbub.errors import QueryError
+from hubbub.engines.postgres import Postgres
+from hubbub.errors import QueryError, RunError
 from hubbub.sql.allot import reach
 from hubbub.sql.bind import bind
+from hubbub.sql.dialects.base import Dialect
+from hubbub.sql.dialects.duckdb import DUCKDB
+from hubbub.sql.dialects.postgres import POSTGRES
 from hubbub.sql.measures import sensitivity
+from hubbub.sql.noised import Noise
 from hubbub.sql.plan import Plan, plan
 
 WORDS = ("North", "Ça", "Ca\u0327", "", "\u200b", "🙂", "O'Brien")
@@ -100,20 +110,25 @@ def a_world(
 
 def show(connection: duckdb.DuckDBPyConnection, world: World, *, rows: str, gone: frozenset[int]) -> None:
     """Let the table be the world itself, without (or with others in the place of) the units that are gone."""
+    connection.execute(f"CREATE OR REPLACE VIEW t AS {shown(world, rows=rows, gone=gone)}")
+
+
+def shown(world: World, *, rows: str, gone: frozenset[int]) -> str:
+    """Write such a selection of the rows."""
     kept = "alternative = 0"
     if gone:
         listed = ", ".join(map(str, sorted(gone)))
         swapped = f"owner IN ({listed}) AND alternative = 1" if world.table.relation is Relation.REPLACE else "FALSE"
         kept = f"(alternative = 0 AND owner NOT IN ({listed})) OR ({swapped})"
     unit = "CAST(u AS BIGINT) AS u" if world.table.columns[0].kind is Kind.INTEGER else "u"
-    connection.execute(f"CREATE OR REPLACE VIEW t AS SELECT {unit}, k, w, b, x, y FROM {rows} WHERE {kept}")
+    return f"SELECT {unit}, k, w, b, x, y FROM {rows} WHERE {kept}"
 
 
-def planned(rng: random.Random, world: World, text: str) -> Plan:
+def planned(rng: random.Random, world: World, text: str, dialect: Dialect) -> Plan:
     query = bind(text, tables={"t": world.table, "areas": PUBLIC})
     delta = Fraction(1, 10**6) if rng.random() < 0.5 else Fraction(0)
-    noise = rng.choice(("laplace", "gaussian")) if delta and not query.top else None
-    return plan(query, epsilon=Fraction(1), delta=delta, salt=str(rng.random()), noise=noise)  # type: ignore[arg-type]
+    noise: Noise | None = rng.choice(("laplace", "gaussian")) if delta and not query.top else None
+    return plan(query, epsilon=Fraction(1), delta=delta, salt=str(rng.random()), noise=noise, dialect=dialect)
 
 
 Tables = dict[str, dict[str, Any]]
@@ -123,11 +138,92 @@ class Raised(Exception):  # noqa: N818 - what the engine must never do
     """The engine raised, which neighbours could tell apart."""
 
 
-def tables(connection: duckdb.DuckDBPyConnection, made: Plan) -> Tables:
-    try:
-        return {each.name: connection.execute(each.sql).fetchnumpy() for each in made.statements}
-    except duckdb.Error as error:
-        raise Raised(str(error)) from error
+class Local:
+    """DuckDB, by one to eight threads."""
+
+    name, dialect = "duckdb", DUCKDB
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
+        self.connection = connection
+
+    def settle(self, world: World) -> None:
+        """Have the rows of a new world: they are there."""
+
+    def vary(self, rng: random.Random) -> None:
+        """Let rows be found in another order."""
+        self.connection.execute(f"SET threads = {rng.choice((1, 2, 3, 8))}")
+
+    def seen(self, world: World, made: Plan, rows: str, gone: frozenset[int]) -> Tables:
+        """Run a plan on one of the neighbours."""
+        show(self.connection, world, rows=rows, gone=gone)
+        try:
+            return {each.name: self.connection.execute(each.sql).fetchnumpy() for each in made.statements}
+        except duckdb.Error as error:
+            raise Raised(str(error)) from error
+
+
+class Remote:
+    """A real PostgreSQL with the same rows; its planner is told to do without hashing, sorting or parallel workers."""
+
+    name, dialect = "postgres", POSTGRES
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, server: Server) -> None:
+        self.connection = connection
+        self._server = server
+        self._owner = psycopg.connect(server.dsn("neighbours"), autocommit=True)
+        postgres.copied(connection, ["areas"], server, "neighbours")
+        self._engine: Postgres | None = None
+        self._tables: Mapping[str, Table] = {}
+
+    def settle(self, world: World) -> None:
+        """Copy the rows of a new world."""
+        self._owner.execute("DROP VIEW IF EXISTS t")
+        postgres.copied(self.connection, ["rows0", "rows1"], self._server, "neighbours")
+        self._tables = {"t": world.table, "areas": PUBLIC}
+        self._owner.execute(f"CREATE VIEW t AS {shown(world, rows='rows0', gone=frozenset())}".encode())
+        self._open()
+
+    def vary(self, rng: random.Random) -> None:
+        """Let the planner do it in another way."""
+        if rng.random() < 0.3:
+            for setting in ("enable_hashagg", "enable_sort", "enable_hashjoin", "enable_seqscan", "enable_mergejoin"):
+                value = rng.choice(("on", "off"))
+                self._owner.execute(f"ALTER DATABASE neighbours SET {setting} = {value}".encode())
+            self._open()
+
+    def seen(self, world: World, made: Plan, rows: str, gone: frozenset[int]) -> Tables:
+        """Run a plan on one of the neighbours."""
+        self._owner.execute(f"CREATE OR REPLACE VIEW t AS {shown(world, rows=rows, gone=gone)}".encode())
+        try:
+            return {each.name: self._engine.run(each.sql).through(dict) for each in made.statements}  # type: ignore[union-attr]
+        except RunError as error:
+            raise Raised("it fails there") from error
+
+    def close(self) -> None:
+        """Let go of the server."""
+        self._owner.close()
+        if self._engine is not None:
+            self._engine.close()
+
+    def _open(self) -> None:
+        if self._engine is not None:
+            self._engine.close()
+        self._engine = postgres.engine(self._tables, self._server, "neighbours")
+
+
+Ground = Local | Remote
+
+
+@contextmanager
+def on_postgres(connection: duckdb.DuckDBPyConnection) -> Iterator[Remote]:
+    """Start a PostgreSQL server for the time of the campaign."""
+    with Server(fsync="off", full_page_writes="off") as server:
+        server.run("CREATE DATABASE neighbours")
+        ground = Remote(connection, server)
+        try:
+            yield ground
+        finally:
+            ground.close()
 
 
 @dataclass
@@ -140,49 +236,43 @@ class Tally:
     orders: int = 0
 
 
-def fuzz(rng: random.Random, connection: duckdb.DuckDBPyConnection, tally: Tally, *, crowd: int) -> Iterator[str]:
+def fuzz(rng: random.Random, ground: Ground, tally: Tally, *, crowd: int) -> Iterator[str]:
     """One world, a few queries, several neighbours; tell where neighbours are too far apart."""
-    world = a_world(rng, connection, crowd=crowd)
+    world = a_world(rng, ground.connection, crowd=crowd)
+    ground.settle(world)
     for _ in range(6):
         text = a_query(rng, by_row=world.by_row)
         try:
-            made = planned(rng, world, text)
+            made = planned(rng, world, text, ground.dialect)
         except QueryError:
             tally.refused += 1
             continue
         tally.accepted += 1
         try:
-            for complaint in _compared(rng, connection, world, made, tally):
+            for complaint in _compared(rng, ground, world, made, tally):
                 yield f"{text}: {complaint}"
         except Raised as error:
             yield f"{text}: {error}"
 
 
-def _compared(
-    rng: random.Random, connection: duckdb.DuckDBPyConnection, world: World, made: Plan, tally: Tally
-) -> Iterator[str]:
-    connection.execute(f"SET threads = {rng.choice((1, 2, 3, 8))}")
-    whole = _seen(connection, world, made, "rows0", frozenset())
+def _compared(rng: random.Random, ground: Ground, world: World, made: Plan, tally: Tally) -> Iterator[str]:
+    ground.vary(rng)
+    whole = ground.seen(world, made, "rows0", frozenset())
     if rng.random() < 0.3:
-        connection.execute(f"SET threads = {rng.choice((1, 2, 3, 8))}")
+        ground.vary(rng)
         tally.orders += 1
-        if apart(made, whole, _seen(connection, world, made, "rows1", frozenset()), nothing=True):
+        if apart(made, whole, ground.seen(world, made, "rows1", frozenset()), nothing=True):
             yield "the order of rows changes the integers"
     # unit 0 is the one with very many rows, where there is one
     movable = [0, *rng.sample(range(1, world.units), min(world.units - 1, rng.choice((2, 3))))] if world.units else []
     results = {frozenset[int](): whole}
     for unit in movable:
         for gone in [each | {unit} for each in results]:
-            results[gone] = _seen(connection, world, made, rng.choice(("rows0", "rows1")), gone)
+            results[gone] = ground.seen(world, made, rng.choice(("rows0", "rows1")), gone)
     for gone, fewer in results.items():
         for unit in gone:
             tally.pairs += 1
             yield from apart(made, results[gone - {unit}], fewer)
-
-
-def _seen(connection: duckdb.DuckDBPyConnection, world: World, made: Plan, rows: str, gone: frozenset[int]) -> Tables:
-    show(connection, world, rows=rows, gone=gone)
-    return tables(connection, made)
 
 
 # --- planted errors ----------------------------------------------------------------------------------------------
@@ -245,47 +335,65 @@ PLANTED = {
 }  # fmt: skip
 
 
-def caught(rng: random.Random, connection: duckdb.DuckDBPyConnection, planted: Planted) -> bool:
+def _no_clamp_there(made: Plan) -> Plan:
+    return _rewrite(made, r"float8smaller\(float8larger\(", "coalesce(nullif(")
+
+
+#: The same errors, as far as they are spelled otherwise there.
+ON_POSTGRES = {
+    name: PLANTED[name] for name in ("rows not bounded", "groups not bounded", "sensitivity of adding under replace")
+} | {"missing clamp": replace(PLANTED["missing clamp"], spoil=_no_clamp_there)}
+
+
+def caught(rng: random.Random, ground: Ground, planted: Planted) -> bool:
     """Say whether a planted error shows within a few worlds."""
     for _ in range(40):
-        world = a_world(rng, connection, unit=planted.unit)
+        world = a_world(rng, ground.connection, unit=planted.unit)
+        ground.settle(world)
         made = plan(
             bind(planted.text, tables={"t": world.table}),
             epsilon=Fraction(1),
             delta=Fraction(0),
             salt=str(rng.random()),
+            dialect=ground.dialect,
         )
         if len(made.groups[0].keys) and planted.unit == ONE and made.size <= 1:
             continue  # one group for all: nothing to bound
         try:
-            if any(True for _ in _compared(rng, connection, world, planted.spoil(made), Tally())):
+            if any(True for _ in _compared(rng, ground, world, planted.spoil(made), Tally())):
                 return True
         except Raised:
             return True
     return False
 
 
-def body(report: Report) -> None:
-    rng = random.Random(20240611)
-    connection = duckdb.connect(":memory:")
-    connection.execute("CREATE TABLE areas (area VARCHAR, zone VARCHAR)")
-    connection.execute("INSERT INTO areas VALUES ('North', 'a'), ('Ça', 'b'), ('🙂', 'a'), (NULL, 'b')")
-    tally, complaints = Tally(), list[str]()
-    goal = report.scale(ci=2000, full=100_000)
-    for number in report.progress(range(report.scale(ci=60, full=3000)), "neighbours"):
+def searched(report: Report, ground: Ground, goal: int, worlds: int) -> None:
+    """Fuzz until enough pairs were compared, and report."""
+    rng, tally, complaints = random.Random(20240611), Tally(), list[str]()
+    prefix = "" if ground.name == "duckdb" else f"{ground.name}: "
+    for number in report.progress(range(worlds), f"{prefix}neighbours"):
         if tally.pairs >= goal:
             break
         crowd = report.scale(ci=20_000, full=100_000) if number % report.scale(ci=60, full=100) == 0 else 0
-        complaints += fuzz(rng, connection, tally, crowd=crowd)
+        complaints += fuzz(rng, ground, tally, crowd=crowd)
     for complaint in complaints[:20]:
         report.say(complaint)
-    report.figure("accepted queries", tally.accepted)
-    report.figure("refused queries", tally.refused)
-    report.figure("orders and threads", tally.orders)
-    report.target("pairs", tally.pairs, at_least=goal)
-    report.target("pairs too far apart", len(complaints), at_most=0)
-    for name, planted in PLANTED.items():
-        report.target(f"planted: {name}", caught(rng, connection, planted), at_least=1)
+    report.figure(f"{prefix}accepted queries", tally.accepted)
+    report.figure(f"{prefix}refused queries", tally.refused)
+    report.figure(f"{prefix}orders and threads", tally.orders)
+    report.target(f"{prefix}pairs", tally.pairs, at_least=goal)
+    report.target(f"{prefix}pairs too far apart", len(complaints), at_most=0)
+    for name, planted in (PLANTED if ground.name == "duckdb" else ON_POSTGRES).items():
+        report.target(f"{prefix}planted: {name}", caught(rng, ground, planted), at_least=1)
+
+
+def body(report: Report) -> None:
+    connection = duckdb.connect(":memory:")
+    connection.execute("CREATE TABLE areas (area VARCHAR, zone VARCHAR)")
+    connection.execute("INSERT INTO areas VALUES ('North', 'a'), ('Ça', 'b'), ('🙂', 'a'), (NULL, 'b')")
+    searched(report, Local(connection), report.scale(ci=2000, full=100_000), report.scale(ci=60, full=3000))
+    with on_postgres(connection) as ground:
+        searched(report, ground, report.scale(ci=300, full=20_000), report.scale(ci=30, full=2000))
 
 
 if __name__ == "__main__":
