@@ -91,7 +91,8 @@ def relation(rel: Rel, dialect: Dialect = DUCKDB) -> str:
         case Project():
             owner = [dialect.identifier(UNIT)] if owned(rel) else []
             outputs = [f"{expression(expr, dialect)} AS {dialect.identifier(name)}" for name, expr in rel.outputs]
-            return f"SELECT {_list(dialect, *owner, *outputs)} FROM ({relation(rel.input, dialect)}) AS p"
+            fence = dialect.computed_once if any(isinstance(expr, Call) for _, expr in rel.outputs) else ""
+            return f"SELECT {_list(dialect, *owner, *outputs)} FROM ({relation(rel.input, dialect)}) AS p{fence}"
         case Join():
             return _join(rel, dialect)
         case Union():

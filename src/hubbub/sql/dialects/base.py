@@ -36,6 +36,8 @@ class Dialect:
     fence: ClassVar[str] = ""
     #: A name for a sub-query in FROM that needs none elsewhere.
     unnamed: ClassVar[str] = ""
+    #: What keeps an engine from writing out a computed column once more wherever it is mentioned.
+    computed_once: ClassVar[str] = ""
     #: What a window says whose rows are numbered in any order.
     unordered: ClassVar[str] = ""
     #: What a SELECT says whose rows shall meet by their owner, u, before anything else is done with them.

@@ -37,6 +37,7 @@ class Postgres(Dialect):
     }  # fmt: skip
     integers: ClassVar[Mapping[int, str]] = {8: "smallint", 16: "smallint", 32: "integer", 64: "bigint", 128: "numeric"}
     unnamed: ClassVar[str] = ' AS "$s"'
+    computed_once: ClassVar[str] = " OFFSET 0"
     fence: ClassVar[str] = " OFFSET 0"
 
     def number(self, value: int | Fraction) -> str:
