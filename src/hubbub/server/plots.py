@@ -84,6 +84,24 @@ def icons(marked: int) -> str:
     return f'<svg class="icons" {_XMLNS} role="img" aria-label="{words}" viewBox="0 0 100 25">{"".join(cells)}</svg>'
 
 
+def tradeoff(curves: Mapping[str, Sequence[tuple[Fraction, Fraction]]]) -> str:
+    """Draw how many of those in the data a test finds at most, against how many others it accuses; chance is dashed."""
+    lines = []
+    for number, points in enumerate(curves.values()):
+        path = "L".join(f"{round(float(100 * level), 2)} {_down(float(power), 1.0)}" for level, power in points)
+        lines.append(f'<path class="line tone-{number % 6}" vector-effect="non-scaling-stroke" d="M{path}"/>')
+    words = f"The best test against {html.escape(', '.join(curves))}: found, at most, against wrongly accused"
+    return (
+        f'<svg class="over-time" {_XMLNS} role="img" aria-label="{words}" width="100%" height="220">'
+        '<svg viewBox="0 0 100 100" preserveAspectRatio="none" width="100%" height="190">'
+        '<line class="cap" vector-effect="non-scaling-stroke" x1="0" x2="100" y1="100" y2="0"/>'
+        '<line class="axis" vector-effect="non-scaling-stroke" x1="0" x2="100" y1="100" y2="100"/>'
+        f'{"".join(lines)}</svg><text class="note" x="0" y="12">found: 100 %</text>'
+        '<text class="note" x="0" y="210">wrongly accused: 0 %</text>'
+        '<text class="note" x="100%" y="210" text-anchor="end">100 %</text></svg>'
+    )
+
+
 def over_time(
     series: Mapping[str, Sequence[tuple[datetime, float]]], *, cap: float, start: datetime, end: datetime
 ) -> str:

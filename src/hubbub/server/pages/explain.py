@@ -10,7 +10,11 @@ from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.core.overview import CapState
 from hubbub.errors import HubbubError, ParameterError
-from hubbub.semantics.odds import PRESETS, factor, guess, percent, times
+from hubbub.semantics.examples import STORIES, Story, tell
+from hubbub.semantics.explained import FAMILY_MAX, Explanation
+from hubbub.semantics.familiar import FAMILIAR
+from hubbub.semantics.odds import PRESETS, but_for, factor, guess, percent, times
+from hubbub.semantics.tradeoff import approximate
 from hubbub.server import plots
 from hubbub.server.pages.frame import Visit, drawing
 from hubbub.server.problems import status_of
@@ -38,25 +42,55 @@ def report(visit: Visit) -> Response:
 def _page(visit: Visit, verified: dict[str, Any] | None = None) -> Response:
     query = visit.request.query_params
     form = {"epsilon": query.get("epsilon", "1"), "delta": query.get("delta", ""), "prior": query.get("prior", "50")}
-    form["people"] = query.get("people", "")
+    form |= {"people": query.get("people", ""), "family": query.get("family", "4")}
     found, problem = None, None
     try:
-        people = form["people"].strip()
-        if people and not (people.isascii() and people.isdecimal() and int(people[:12]) > 0 and len(people) <= 12):
-            raise ParameterError("HB103", "the number of people is not a whole number.", "Write one such as 5000.")
-        found = visit.service.meaning(
+        meaning = visit.service.meaning(
             visit.principal, epsilon=form["epsilon"].strip(), delta=form["delta"].strip() or 0,
             prior=numbers.exact(form["prior"].strip() or "50", "the belief") / 100,
-            people=int(people) if people else None,
+            people=_whole(form["people"], "the number of people", 10**12),
         )  # fmt: skip
+        found = Explanation(meaning, _whole(form["family"], "the family", FAMILY_MAX) or 4)
     except HubbubError as error:
         problem = error
+    promised = promises(visit)
+    curves = _curves(found, promised)
     return visit.render(
-        "explain.html", status=status_of(problem) if problem else 200, form=form, problem=problem, meaning=found,
-        icons=drawing(plots.icons(found.of_a_hundred)) if found else "",
+        "explain.html", status=status_of(problem) if problem else 200, form=form, problem=problem, explained=found,
+        icons=drawing(plots.icons(found.meaning.of_a_hundred)) if found else "",
+        curves=curves, drawn=drawing(plots.tradeoff(curves)),
         presets=[{"epsilon": brief(each), "factor": times(factor(each))} for each in PRESETS],
-        promises=promises(visit), verified=verified,
+        familiar=FAMILIAR, stories=tuple(STORIES), story=_story(query.get("example", "")),
+        promises=promised, verified=verified,
     )  # fmt: skip
+
+
+def _whole(text: str, what: str, most: int) -> int | None:
+    """Read a whole number from 1 on; None where nothing was written."""
+    text = text.strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and 0 < int(text) <= most):
+        raise ParameterError("HB103", f"{what} is not a whole number.", "Write one such as 4 or 5000.")
+    return int(text)
+
+
+def _story(name: str) -> Story | None:
+    return tell(name) if name in STORIES else None
+
+
+def _curves(
+    found: Explanation | None, promised: list[dict[str, Any]]
+) -> dict[str, tuple[tuple[Fraction, Fraction], ...]]:
+    """Bound the best test against the promise, and against what everybody has asked so far of each data set."""
+    curves = {}
+    if found is not None:
+        curves[found.heading] = approximate(epsilon=found.meaning.epsilon, delta=found.meaning.delta).curve()
+    for each in promised:
+        for state in each["states"]:
+            if state.scope == "dataset" and state.per is None and state.spent:
+                curves[f"{each['dataset']} so far"] = approximate(epsilon=state.spent, delta=state.delta).curve()
+    return curves
 
 
 def promises(visit: Visit) -> list[dict[str, Any]]:
@@ -77,6 +111,7 @@ def promises(visit: Visit) -> list[dict[str, Any]]:
             "dataset": name,
             "protected": described["protected"],
             "hidden": described["neighbours"],
+            "states": tuple(caps.values()),
             "caps": [_cap(who, state) for who, state in sorted(caps.items(), key=lambda item: _ORDER[item[1].scope])],
         })  # fmt: skip
     return found
@@ -86,11 +121,18 @@ _ORDER = {"dataset": 0, "group": 1, "analyst": 2, "query": 3}
 
 
 def _cap(who: str, state: CapState) -> dict[str, str]:
-    at_most = percent(guess(epsilon=state.epsilon, delta=Fraction(0)))
     spent = "?" if state.spent is None else brief(state.spent)
+    so_far = "?" if state.spent is None else _surest(state.spent, state.delta if state.spent else Fraction(0))
+    asked = state.scope != "query"
     return {
         "who": who,
         "epsilon": brief(state.epsilon),
-        "spent": "–" if state.scope == "query" else spent,
-        "at_most": at_most + (f", but for a chance of {brief(state.delta)}" if state.delta else ""),
+        "spent": spent if asked else "–",
+        "so_far": so_far if asked else "–",
+        "at_most": _surest(state.epsilon, state.delta),
     }
+
+
+def _surest(epsilon: Fraction, delta: Fraction) -> str:
+    """Say how sure somebody gets from 50/50 at most."""
+    return percent(guess(epsilon=epsilon, delta=Fraction(0))) + but_for(delta)
