@@ -71,6 +71,11 @@ HOSTILE: dict[str, tuple[str, tuple[float, ...] | None]] = {
     ),
     "is no text of Python that runs": ("1 / 0\ndef f(rows): return 1", None),
     "is honest": (MEAN, (2.0,)),
+    "uses what libraries load late": (
+        "def f(rows):\n    x = rows['x']\n    np.random.normal(size=3); np.fft.fft(x); np.polyfit(x, x, 1)\n"
+        "    np.linalg.svd(x[:, None]); np.percentile(x, 10); np.histogram(x); np.random.default_rng().normal()\n"
+        "    return np.nanmedian(x)", (2.0,),
+    ),
 }  # fmt: skip
 
 
@@ -198,6 +203,16 @@ def f(rows):
     with Box(Code.of(text), outputs=1, seconds=PLENTY) as box:
         assert box.run(given()) == (0.0,)
         assert box.run(given()) == (0.0,)
+
+
+def test_each_block_draws_random_numbers_of_its_own() -> None:
+    text = "import random\ndef f(rows): return [random.random(), np.random.random()]"
+    with Box(Code.of(text), outputs=2, seconds=PLENTY) as box:
+        first, second = box.run(given()), box.run(given())
+    assert first is not None
+    assert second is not None
+    assert first[0] != second[0]
+    assert first[1] != second[1]
 
 
 def test_a_run_takes_the_same_time_whatever_the_function_does() -> None:

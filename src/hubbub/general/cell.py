@@ -16,6 +16,7 @@ import math
 import os
 import pickle
 import platform
+import random
 import resource
 import signal
 import socket
@@ -50,7 +51,8 @@ _NAMESPACES = 0x10000000 | 0x40000000 | 0x00020000 | 0x04000000 | 0x08000000
 #: Loaded beforehand, since nothing can be opened later.
 _LIBRARIES = (
     "bisect", "collections", "datetime", "decimal", "fractions", "functools", "heapq", "itertools", "json", "math",
-    "numpy", "numpy.linalg", "operator", "random", "re", "statistics",
+    "numpy", "numpy.fft", "numpy.linalg", "numpy.ma", "numpy.polynomial", "numpy.random", "operator", "random", "re",
+    "statistics",
 )  # fmt: skip
 
 
@@ -92,6 +94,8 @@ def _block(order: dict[str, object], libc: ctypes.CDLL, rows_file: int, answer: 
                 os.close(number)
             except OSError:
                 continue
+    random.seed()  # all children come with their parent's state
+    np.random.seed()
     _limit(int(str(order["memory"])), float(str(order["seconds"])))
     _lock(libc)
     scope: dict[str, object] = {"__name__": "__cell__", "np": np, "math": math}
