@@ -85,4 +85,4 @@ def test_everything_asked_so_far_is_explained_from_the_ledger(run: Run) -> None:
 def test_what_is_not_clear_is_refused_with_the_remedy(run: Run, words: list[str]) -> None:
     code, out, err = run("explain", *words)
     assert (code, out) == (1, "")
-    assert "HB193" in err or "HB103" in err
+    assert "HB174" in err or "HB103" in err

@@ -106,8 +106,8 @@ def approximate_beliefs(*, epsilon: Fraction, delta: Fraction, people: int) -> t
     s = (e^{3ε} − 1 + 2√(nδ))/(e^{3ε} + 1) and δ′ = 2√(nδ) + nδ(1 + e^{−2ε})/(1 − e^{−ε}).
     Proof    (x, A(x)) and (x, A(x₋ᵢ)) are (ε, δ)-indistinguishable, x drawn by the belief. Condition on the answer with
     d = √(nδ), add up the chances over the n persons, and take `difference` at (3ε, d). Compare `odds.semantic`, Theorem
-    2.4(1) as printed, which follows where δ < ε²/n but says nothing from ε = 0.231 on; this one never says nothing
-    while √(nδ) < ½.
+    2.4(1) as printed, which follows where δ < ε²/n but says nothing from ε = 0.231 on; this one says something
+    wherever δ′ < 1.
     Tested   tests/semantics/test_bounds.py::test_the_bound_under_delta_holds_on_random_games
 
     >>> found = approximate_beliefs(epsilon=Fraction(1, 10), delta=Fraction(1, 10**12), people=10**6)

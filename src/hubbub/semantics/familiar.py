@@ -36,20 +36,20 @@ FAMILIAR = (
         "one answer, ¾ of them true, no curator", "Warner 1965; Dwork 2011",
     ),
     Familiar(
-        "health types that are looked at, on iPhones", Fraction(2), "one person and day, no curator",
-        "Apple, Differential Privacy Overview, 2017",
+        "Google's trends of searches for symptoms, 2020", Fraction("1.68"), "one person and day",
+        "Bavadekar and others 2020 (arXiv 2009.01265)",
     ),
     Familiar(
-        "Google's mobility reports of 2020", Fraction("2.64"), "one person and day",
-        "Aktay and others, COVID-19 Community Mobility Reports, 2020",
+        "health types that are looked at, on iPhones", Fraction(2), "one person and day, no curator",
+        "Apple, Differential Privacy Overview, 2017",
     ),
     Familiar(
         "emoji, on iPhones", Fraction(4), "one person and day, no curator",
         "Apple, Differential Privacy Overview, 2017",
     ),
     Familiar(
-        "the redistricting file of the 2020 census of the United States (δ = 10⁻¹⁰)", Fraction("19.61"), "one person",
-        "US Census Bureau, 9 June 2021; Abowd and others 2022",
+        "demonstration files for the 2020 census of the United States, April 2021", Fraction("12.2"), "one person",
+        "US Census Bureau 2021, as told by the California Department of Finance",
     ),
 )  # fmt: skip
 
