@@ -85,6 +85,18 @@ def test_a_kill_while_a_stream_is_made_leaves_none_or_one(tmp_path: Path) -> Non
         assert (folder / "s.stream").exists() is (step in ("renamed", "durable"))
 
 
+def test_a_pipe_that_begins_anew_is_taken_once(tmp_path: Path) -> None:
+    """Without --resume the same lines would be new ones; with it only those that an earlier run did not take are."""
+    with made(tmp_path, KINDS["root"], system()):
+        pass
+    command = [sys.executable, "-m", "hubbub", "stream", "feed", "s", "--folder", str(tmp_path)]
+    for words, taken in ((["--resume"], b"3 arrivals"), (["--resume"], b"1 arrivals taken, 3"), ([], b"4 arrivals")):
+        lines = b"1\n0\n1\n" if taken == b"3 arrivals" else b"1\n0\n1\n1\n"
+        done = subprocess.run([*command, *words], input=lines, check=True, capture_output=True)
+        assert taken in done.stdout
+    assert published(tmp_path)["arrived"] == [1, 0, 1, 1, 1, 0, 1, 1]
+
+
 @pytest.mark.parametrize("kind", ["root", "look"])
 def test_a_feeder_that_is_killed_again_and_again_comes_to_the_same_count(kind: str, tmp_path: Path) -> None:
     """A real process tails a file that grows, and is killed at random moments; all lines are taken, each once."""

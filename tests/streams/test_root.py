@@ -71,6 +71,8 @@ def test_measurements_are_exact_sums_and_noise(batches: tuple[int, ...]) -> None
         wanted = [sum(column[k] * int(values[i - k, bin_]) for k in range(i + 1)) for i in range(50)]
         assert [int(each) for each in state["measured"][:, bin_]] == wanted
     assert root.estimates(state) == pytest.approx(np.cumsum(values, axis=0), abs=1e-9)
+    assert root.latest(state) == pytest.approx(values.sum(axis=0), abs=1e-9)
+    assert root.latest(root.start(NOTHING)).tolist() == [0, 0]
 
 
 @pytest.mark.row(62)

@@ -47,6 +47,8 @@ def test_answers_are_sums_of_the_blocks_of_the_binary_digits(horizon: int, bins:
         state = tree.take(state, values[done : done + batch], NOTHING)
         done += batch
     assert (tree.estimates(state) == np.cumsum(values, axis=0)).all()
+    assert (tree.latest(state) == values.sum(axis=0)).all()
+    assert (tree.latest(tree.start(NOTHING)) == 0).all()
 
 
 class Spy(Laplace):

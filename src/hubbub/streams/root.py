@@ -117,6 +117,12 @@ class Root:
         weights = inverse(self.horizon)[: len(measured)]
         return np.stack([_product(weights, column, len(measured)) for column in measured.T], axis=1)
 
+    def latest(self, state: Arrays) -> Doubles:
+        """Give the newest count, 0 before the first arrival: one sum instead of all of them."""
+        measured = state["measured"].astype(np.float64)
+        found: Doubles = inverse(self.horizon)[: len(measured)][::-1] @ measured
+        return found
+
     def deviation(self, start: int, end: int) -> float:
         """Give the standard deviation of the estimate at `end` less that at `start` (0: of the one at `end`)."""
         weights = inverse(self.horizon)[:end].copy()

@@ -206,9 +206,7 @@ class Stream:
     def _newest(self) -> tuple[NDArray[np.float64], float]:
         """Give the newest running counts and their deviation; over a window, from the block before and this one."""
         counter, arrays = self.terms.counter, self._stored.arrays
-        running = counter.estimates(_counting(arrays))
-        place = len(running)
-        now = running[-1] if place else np.zeros(counter.bins)
+        now, place = counter.latest(_counting(arrays)), _time(arrays)
         deviation = counter.deviation(0, place)
         if "previous" not in arrays:
             return now, deviation

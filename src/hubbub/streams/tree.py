@@ -113,6 +113,11 @@ class Tree:
         """Give the count after each arrival."""
         return state["answers"].astype(np.float64)
 
+    def latest(self, state: Arrays) -> NDArray[np.float64]:
+        """Give the newest count, 0 before the first arrival."""
+        answers = state["answers"].astype(np.float64)
+        return answers[-1] if len(answers) else np.zeros(self.bins)
+
     def deviation(self, start: int, end: int) -> float:
         """Give the standard deviation of the estimate at `end` less that at `start` (0: of the one at `end`)."""
         shared = sum(1 for i in range(self.depth) if end >> i & 1 and start >> i & 1 and start >> i == end >> i)
