@@ -123,6 +123,9 @@ def test_texts_are_told_apart_by_their_bytes_whatever_the_collation(postgres_ser
         ("CREATE FUNCTION s.f(int) RETURNS int LANGUAGE sql AS 'SELECT $1';"
          "CREATE VIEW s.x AS SELECT s.f(id) AS id FROM s.base", "f()"),
         ("CREATE SEQUENCE s.x", "not a table or a view"),
+        ("CREATE EXTENSION postgres_fdw; CREATE SERVER away FOREIGN DATA WRAPPER postgres_fdw;"
+         "CREATE TABLE s.x (id int) PARTITION BY LIST (id);"
+         "CREATE FOREIGN TABLE s.part PARTITION OF s.x DEFAULT SERVER away", "foreign table"),
         ("SELECT 1", "no such table"),
         ("CREATE TABLE s.x (id int); REVOKE USAGE ON SCHEMA s FROM reader", "may not use its schema"),
     ],

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import duckdb
+import psycopg
 import pytest
 from tests.accounting.postgres_server import Server
 from tests.campaigns.parity import Planner, Side, Tally, differing, rows
@@ -12,10 +13,12 @@ from tests.campaigns.rig import postgres
 from tests.campaigns.rig.worlds import arrays
 
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.unit import Relation
 from hubbub.engines.postgres import Postgres
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.postgres import POSTGRES
 from hubbub.sql.plan import plan
+from hubbub.sql.vectors import Norm, plan_vectors
 
 WORDS = ("a", "b", "é", "")
 COLUMNS = (
@@ -78,3 +81,27 @@ def test_each_engines_own_hash_may_keep_others(local: duckdb.DuckDBPyConnection,
     mine, theirs = made(), made(dialect=POSTGRES)
     here = [rows(arrays(local, each.sql)) for each in mine.statements]
     assert here != [remote.run(each.sql).through(rows) for each in theirs.statements]
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_sums_of_vectors_are_the_same_on_postgres(
+    local: duckdb.DuckDBPyConnection, postgres_server: Server, norm: Norm
+) -> None:
+    columns = (
+        Column("x", Kind.REAL, bounds=Bounds(Fraction(-5), Fraction(20))),
+        Column("y", Kind.REAL, bounds=Bounds(Fraction(-(10**6)), Fraction(10**6))),
+        Column("z", Kind.INTEGER, bounds=Bounds(Fraction(0), Fraction(9))),
+    )
+    table = Table("rowed", columns, Unit(None), Relation.REPLACE)
+    y = "CASE WHEN x > 3 THEN 5e-324 WHEN x > 1 THEN 'nan'::DOUBLE ELSE x * 1e5 END"
+    local.execute(f"CREATE OR REPLACE TABLE rowed AS SELECT x, {y} AS y, CAST(x AS BIGINT) AS z FROM t")
+    with postgres_server.database() as dsn:
+        database = str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
+        postgres.copied(local, ["rowed"], postgres_server, database)
+        engine = postgres.engine({"rowed": table}, postgres_server, database)
+        asked = {"size": 300, "gamma": Fraction(7), "norm": norm, "covariance": norm == "l1", "epsilon": Fraction(1),
+                 "delta": Fraction(1, 10**6)}  # fmt: skip
+        mine = plan_vectors(table, ["x", "y", "z"], **asked)  # type: ignore[arg-type]
+        theirs = plan_vectors(table, ["x", "y", "z"], **asked, dialect=POSTGRES)  # type: ignore[arg-type]
+        assert rows(arrays(local, mine.sql)) == engine.run(theirs.sql).through(rows)
+        engine.close()

@@ -172,6 +172,9 @@ def test_what_postgres_refuses_is_refused_by_name_and_with_a_remedy() -> None:
             render.expression(expr, POSTGRES)
         assert caught.value.code == "HB574"
         assert caught.value.remedy
+    for text in ("a\0b", "\ud800"):
+        with pytest.raises(QueryError, match="HB574"):
+            POSTGRES.text(text)
     assert set(POSTGRES.spellings) == set(FUNCTIONS) - {"log2"}
 
 

@@ -84,8 +84,8 @@ LEFT JOIN pg_rewrite AS r ON r.ev_class = c.oid AND r.rulename = '_RETURN'
 WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') ORDER BY c.oid
 """
 _PARTS = """
-SELECT c.oid, c.relfilenode, pg_stat_get_tuples_inserted(c.oid), pg_stat_get_tuples_updated(c.oid),
-       pg_stat_get_tuples_deleted(c.oid), pg_relation_size(c.oid)
+SELECT c.oid, c.relkind::text, c.relfilenode, '', pg_stat_get_tuples_inserted(c.oid),
+       pg_stat_get_tuples_updated(c.oid), pg_stat_get_tuples_deleted(c.oid), pg_relation_size(c.oid)
 FROM pg_class AS c WHERE c.oid IN (
     WITH RECURSIVE parts AS (
         SELECT i.inhrelid FROM pg_inherits AS i WHERE i.inhparent = ANY(%(oids)s::oid[])
@@ -175,8 +175,7 @@ def described(session: Connection, place: Place) -> Described:
             shown, kind_of = f"{shown}, generated when read", None
         types[name] = base
         fields.append(Field(name, shown, kind_of, _unfit(base, deterministic=deterministic)))
-    if kind in ("v", "m"):
-        _steady(session, oid)
+    _steady(session, oid)
     return Described(oid, kind, types, tuple(fields))
 
 
@@ -190,7 +189,9 @@ def _unfit(base: str, *, deterministic: bool) -> str:
 def _steady(session: Connection, oid: int) -> None:
     """Refuse a view that calls a volatile function, or reads what is no table here: it would not be the same twice."""
     called: set[int] = set()
-    for _, kind, _, tree, *_ in session.execute(_UNDER, {"oid": oid}).fetchall():
+    under = session.execute(_UNDER, {"oid": oid}).fetchall()
+    parts = session.execute(_PARTS, {"oids": [row[0] for row in under]}).fetchall()
+    for _, kind, _, tree, *_ in (*under, *parts):
         if kind == "f":
             raise RefusedError("it reads a foreign table", "Copy that table here: a materialized view will do.")
         if kind == "v":

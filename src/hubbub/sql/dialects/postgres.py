@@ -46,6 +46,8 @@ class Postgres(Dialect):
 
     def text(self, value: str) -> str:
         """Write a text whose order is that of its bytes; no backslash is special (standard_conforming_strings)."""
+        if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+            raise self.refusal("a text with a zero, or with half a character, is not answered", "Leave it out.")
         return f"""('{value.replace("'", "''")}'::text COLLATE "C")"""
 
     def is_nan(self, text: str) -> str:
