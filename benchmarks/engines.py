@@ -216,7 +216,7 @@ def _resident(pid: int) -> float:
 
 def scale(report: Report, folder: Path) -> None:
     """Ask the same two questions of 1 M to 200 M rows, on DuckDB and on Spark, each in a process of its own."""
-    sizes = [1_000_000, 10_000_000, 50_000_000, 200_000_000] if report.full else [50_000, 100_000]
+    sizes = [1_000_000, 10_000_000, 50_000_000, 200_000_000] if report.full else [50_000]
     ways = {"DuckDB": ("duckdb_scale", _duckdb_scale), "Spark": ("spark_scale", _spark_scale)}
     curves: dict[str, dict[str, dict[str, float]]] = {}
     path = folder / "scale.parquet"

@@ -101,24 +101,29 @@ def queries() -> Iterator[str]:
         yield context.format(t=table, e=expression)
 
 
+def fill(made: duckdb.DuckDBPyConnection, *, patient: bool) -> None:
+    """Make the table of one of the two neighbours."""
+    columns = (
+        "patient BIGINT, x DOUBLE, free DOUBLE, i BIGINT, k BIGINT, word VARCHAR, key VARCHAR, day DATE,"
+        " moment TIMESTAMP, flag BOOLEAN"
+    )
+    made.execute(f"CREATE TABLE t ({columns})")
+    made.execute(
+        "INSERT INTO t SELECT n % 40, n % 90 - 45, n / 7.0, n % 900, n, 'w' || n % 5, ['a', 'b', 'z'][1 + n % 3],"
+        " DATE '2020-01-01' + CAST(n % 400 AS INTEGER), TIMESTAMP '2020-01-01' + to_hours(n), n % 2 = 0"
+        " FROM range(200) r(n)"
+    )
+    if patient:
+        made.execute(f"INSERT INTO t VALUES {', '.join(NASTY)}")
+
+
 def clinic(folder: Path, server: Server, *, patient: bool) -> None:
     """Write one of the two neighbours."""
     database = f"clinic_{folder.name}"
     server.run(f"CREATE DATABASE {database}")
     folder.mkdir()
-    columns = (
-        "patient BIGINT, x DOUBLE, free DOUBLE, i BIGINT, k BIGINT, word VARCHAR, key VARCHAR, day DATE,"
-        " moment TIMESTAMP, flag BOOLEAN"
-    )
     with duckdb.connect() as made:
-        made.execute(f"CREATE TABLE t ({columns})")
-        made.execute(
-            "INSERT INTO t SELECT n % 40, n % 90 - 45, n / 7.0, n % 900, n, 'w' || n % 5, ['a', 'b', 'z'][1 + n % 3],"
-            " DATE '2020-01-01' + CAST(n % 400 AS INTEGER), TIMESTAMP '2020-01-01' + to_hours(n), n % 2 = 0"
-            " FROM range(200) r(n)"
-        )
-        if patient:
-            made.execute(f"INSERT INTO t VALUES {', '.join(NASTY)}")
+        fill(made, patient=patient)
         made.execute(f"COPY t TO '{folder}/t.parquet'")
         made.execute(f"COPY t TO '{folder}/c.csv' (HEADER)")
         postgres.copied(made, ["t"], server, database)

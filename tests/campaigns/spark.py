@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,10 +22,12 @@ from tests.campaigns.frame import Report, run
 from tests.campaigns.neighbours import PUBLIC, World, a_world, show
 from tests.campaigns.rig import spark
 from tests.campaigns.rig.asking import a_query
+from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS
 from tests.campaigns.rig.worlds import apart
 from tests.sql.corpus.queries import Entry, entries
 from tests.sql.corpus.worlds import WORLDS
 
+from hubbub.core.schema import Unit
 from hubbub.curator.session import open_session
 from hubbub.engines.base import Engine
 from hubbub.errors import QueryError, RunError
@@ -35,7 +38,7 @@ from hubbub.sql.plan import Plan, plan
 #: What a careless author might write: a question, what for what.
 PLANTED = {
     "rounding down": ("SELECT sum(x) FROM t", "2e0 * ", "1.9999e0 * "),
-    "another order of a unit's groups": ("SELECT count(*) FROM t GROUP BY k, b", "concat_ws('|'", "concat_ws('/'"),
+    "another order of a unit's groups": ("SELECT sum(y) FROM t GROUP BY k, b", "concat_ws('|'", "concat_ws('/'"),
     "no clamp on the scan": (
         "SELECT count(*) FROM t WHERE x < 2000", "WHEN CAST(`x` AS DOUBLE) > ", "WHEN FALSE AND `x` > ",
     ),
@@ -111,8 +114,8 @@ def noticed(there: parity.Side, name: str) -> bool:
     text, old, new = PLANTED[name]
     rng, local = random.Random(5), _local()
     for _ in range(40):
-        world = a_world(rng, local)
-        if world.units < 4 or world.by_row == (" GROUP " in text):
+        world = a_world(rng, local, unit=Unit("u", groups=1, rows=1) if " GROUP " in text else Unit(None))
+        if world.units < 4:
             continue
         show(local, world, rows="rows0", gone=frozenset())
         planner = parity.a_planner(rng, bind(text, tables={"t": world.table}))
@@ -182,14 +185,18 @@ def _seen(
 
 def oracle(report: Report, address: str, folder: Path) -> None:
     """Send hostile queries to two neighbours and compare all that is heard."""
-    texts = [text for text in error_oracle.queries() if " c" not in text or " t" in text]
+    texts = [context.format(t="t", e=expression) for context, expression in product(CONTEXTS, EXPRESSIONS)]
     chosen = random.Random(1).sample(texts, report.scale(ci=8, full=400))
     sessions = []
     for name, patient in (("with", True), ("without", False)):
-        error_oracle.clinic(folder / name, patient=patient)
+        (folder / name).mkdir()
+        with duckdb.connect() as made:
+            error_oracle.fill(made, patient=patient)
+            made.execute(f"COPY t TO '{folder / name}/t.parquet'")
         source = f"spark:{address}/{folder / name}/t.parquet"
-        yaml = error_oracle.YAML.replace("source: t.parquet", f'source: "{source}"')
-        (folder / name / "hubbub.yaml").write_text(yaml)
+        yaml = error_oracle.YAML.replace("source: t.parquet", f'source: "{source}"').partition("  c:\n")[0]
+        yaml = yaml.replace("seconds: 30", "seconds: 600")  # a busy machine is no failure
+        (folder / name / "hubbub.yaml").write_text(f"{yaml}analysts:\n  eve: {{t: {{epsilon: 1000000}}}}\n")
         sessions.append(open_session(folder / name / "hubbub.yaml"))
     told, failed, answered = 0, 0, 0
     with sessions[0] as one, sessions[1] as other:

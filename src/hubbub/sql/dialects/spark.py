@@ -172,7 +172,7 @@ def _round(call: Call, a: list[str]) -> str:
     scale = SPARK.number(10 ** abs(places))
     there, back = ("*", "/") if places > 0 else ("/", "*")
     scaled = f"({a[0]} {there} {scale})"
-    most = SPARK.number(Fraction(ranges.LARGEST))
+    most = SPARK.number(ranges.LARGEST)
     # beyond the largest double the number stays as it is; NaN compares as larger
     return f"CASE WHEN abs({scaled}) <= {most} THEN {_away(scaled)} {back} {scale} ELSE {a[0]} END"
 
@@ -184,7 +184,9 @@ def _several(name: str) -> Spelling:
 def _power(_: Call, a: list[str]) -> str:
     x, y = a
     defined = f"{x} > 0 OR ({x} = 0 AND {y} >= 0) OR ({x} < 0 AND {y} = rint({y}))"
-    return f"power(CASE WHEN {defined} THEN {x} END, {y})"
+    # Java has no number for ±1 to the power of infinity, C has 1
+    endless = f"abs({x}) = 1 AND abs({y}) > {SPARK.number(ranges.LARGEST)}"
+    return f"CASE WHEN {endless} THEN 1e0 ELSE power(CASE WHEN {defined} THEN {x} END, {y}) END"
 
 
 def _width_bucket(call: Call, a: list[str]) -> str:
@@ -265,7 +267,7 @@ def _to_real(call: Call, a: list[str]) -> str:
 def _to_float(call: Call, a: list[str]) -> str:
     _no_text(call, "a FLOAT")
     x = f"CAST({a[0]} AS DOUBLE)"
-    fits = f"abs({x}) < {SPARK.number(_FLOATS)} OR abs({x}) > {SPARK.number(Fraction(ranges.LARGEST))}"
+    fits = f"abs({x}) < {SPARK.number(_FLOATS)} OR abs({x}) > {SPARK.number(ranges.LARGEST)}"
     return f"CAST(CAST(CASE WHEN {fits} THEN {x} END AS FLOAT) AS DOUBLE)"
 
 
