@@ -253,9 +253,9 @@ out['pca'] = mean([
     np.trace(axes @ covariance @ axes.T) / best for axes in (
         models.PCA(4, epsilon=1, data_norm=60, bounds=(low, high)).fit(letter).components_ for _ in range(seeds))])
 x, y = letter[:, given['slopes']], letter[:, given['line']]
-out['linear'] = mean([
+out['linear'] = float(np.median([
     models.LinearRegression(epsilon=1, bounds_X=(np.zeros(4), np.full(4, 15.0)), bounds_y=(0, 15)).fit(x, y).score(x, y)
-    for _ in range(seeds)])
+    for _ in range(seeds)]))
 n = np.stack([data[name] for name in given['numbers']], axis=1).astype(float); n = n / n.max(axis=0)
 out['logistic'] = mean([
     models.LogisticRegression(epsilon=1, data_norm=5 ** 0.5, max_iter=1000).fit(n, rich).score(n, rich)

@@ -128,9 +128,9 @@ def frequent_itemsets(
     """Prepare frequent itemsets, from which association rules follow.
 
     Theorem (Itemsets from noisy counts). A basket changes each count by 0 or 1. So a level of m candidates moves by at
-    most m·r in L1, and √m·r in L2, where a unit has r baskets at most; single items of c columns, and the number of
-    baskets, by (c + 1)·r where a basket has one item of each column. With noises for these, and at most so many
-    candidates a level, all levels together cost what the noises cost.
+    most m·r in L1, and √m·r in L2, where a unit has r baskets at most. A basket with one item of each of c columns
+    holds at most c single items and C(c, k) sets of k, so m may be that if it is less. With noises for these (the first
+    level has the number of baskets beside), all levels together cost what the noises cost.
     Proof    The sensitivities are those of 0/1 vectors. Candidates follow from noisy counts (Apriori), and fixed noises
              add up under adaptive choice. Rules are made of published counts.
     Charges  Together of one noise a level.
@@ -154,7 +154,9 @@ def frequent_itemsets(
         raise QueryError("HB545", f"there are {len(items)} items, not 2 to {MOST_ITEMS}.", "Choose other columns.")
     reach = place.reach(1)
     first = len(place.names) + 1 if columns is not None else len(items) + 1
-    counts = [first, *([min(candidates, _most(len(items), level)) for level in range(2, size + 1)])]
+    # of a row's columns each has one value, so a row holds one set of k items for each k columns
+    held = len(place.names) if columns is not None else len(items)
+    counts = [first, *(min(candidates, max(1, comb(held, level))) for level in range(2, size + 1))]
     needs = [Need(over_cells(most, most, reach, place.relation), 1 / size) for most in counts]
     bought = purse(setting, needs)
     lines = [
@@ -171,10 +173,6 @@ def frequent_itemsets(
         derivation=tuple(lines), expected=expected, items=items, exclusive=columns is not None, support=support,
         candidates=candidates, purse=bought,
     )  # fmt: skip
-
-
-def _most(items: int, level: int) -> int:
-    return max(1, comb(items, level))
 
 
 def _of_rows(setting: Setting, table: str, columns: Sequence[str]) -> tuple[Ground, tuple[Item, ...]]:
