@@ -39,7 +39,8 @@ MADE = (
     "CREATE TABLE visits AS SELECT CAST(i * i % 37 AS BIGINT) AS who, CAST(i % 31 AS BIGINT) AS a,"
     " CAST(i * 7 % 40 AS BIGINT) AS b, CASE WHEN i % 7 > 0 THEN i % 23 / 2.0 END AS pay,"
     " CASE WHEN i % 5 > 0 THEN 'w' || (i % 11) END AS word,"
-    " CASE WHEN i % 6 > 0 THEN DATE '2020-01-01' + CAST(i AS INT) END AS day, CASE WHEN i % 4 > 0 THEN i % 3 = 0 END AS good FROM range(200) AS t(i)"
+    " CASE WHEN i % 6 > 0 THEN DATE '2020-01-01' + CAST(i AS INT) END AS day,"
+    " CASE WHEN i % 4 > 0 THEN i % 3 = 0 END AS good FROM range(200) AS t(i)"
 )
 COLUMNS = tuple(each for each in TABLE.columns if each.name != "who")
 
