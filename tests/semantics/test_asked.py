@@ -155,3 +155,9 @@ def test_it_can_be_had_as_json(folder: Path) -> None:
     assert isinstance(curve, list)
     assert curve[0] == [0.0, pytest.approx(0.0, abs=1e-6)]
     assert curve[-1][1] == 1.0
+
+
+def test_one_charge_between_two_points_of_the_grid_is_told_exactly() -> None:
+    found = made(Counter({facts_text(Laplace(1, 1 / Fraction("0.51"))): 1}))
+    power = found.tradeoff().power(Fraction(1, 20))
+    assert float(power) == pytest.approx(float(mpmath.exp(0.51)) / 20, abs=1e-12)

@@ -91,6 +91,7 @@ def test_a_whole_list_of_charges_has_a_trade_off() -> None:
         truth = _laplace_power(level)
         assert truth <= float(pld.power(level)) + 1e-6 <= float(curves.power(level)) + 2e-6
         assert curves.power(level) <= plain.power(level)
+        assert float(curves.power(level)) <= 1.6 * truth  # one ε would not do: at 1 % the plain sum says 40 times
     assert curves.guess() < plain.guess()
     assert float(pld.guess()) == pytest.approx(_guess(), abs=1e-3)
 

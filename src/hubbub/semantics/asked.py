@@ -53,11 +53,15 @@ class Asked:
 
     def tradeoff(self) -> TradeOff:
         """Give what the best test could do with all of it as one list; by loss distributions where these can be had."""
-        curves = tradeoff.composed(self.total)
+        total = self.total
         try:
-            return tradeoff.tight(self.events)
+            found = tradeoff.tight(self.events)
         except MechanismError:  # no such package here, or Gaussian noise on vectors
-            return curves
+            return tradeoff.composed(total)
+        if total.pure is None:
+            return found
+        # the pure sum lies between two points of the grid
+        return TradeOff((*found.points, (total.pure, min(Fraction(1), total.delta))), certain=False)
 
     def plain(self) -> Meaning | None:
         """Say what the sum means, however the questions were chosen; None for Gaussian noise, which has no such sum."""
