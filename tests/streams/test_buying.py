@@ -107,6 +107,12 @@ def test_a_count_with_delta_takes_the_square_root_and_passes_its_own_cap(ana: Se
         ("kind => 'count', horizon => 'x', table => 'clicks'", "HB101"),
         ("kind => 'count', horizon => 10, name => 7, table => 'clicks'", "given twice|text"),
         ("kind => 5, table => 'clicks'", "kind 5"),
+        ("kind => 'count', horizon => 10, bins => [], table => 'clicks'", "bin has a name"),
+        ("kind => 'count', horizon => 10, method => ['tree'], table => 'clicks'", "no method"),
+        ("kind => 'count', window => 0, table => 'clicks'", "HB103"),
+        ("kind => 'count', horizon => 10, bound => 0.5, table => 'clicks'", "HB101"),
+        ("kind => 'density', universe => [0, 9], outputs => 0, table => 'visitors'", "HB103"),
+        ("kind => ['density'], table => 'visitors'", "no streams of the kind"),
         ("kind => 'count', horizon => 10, table => 'nowhere'", "nowhere"),
     ],
 )

@@ -28,6 +28,8 @@ analyst:   hubbub plan  "SELECT region, COUNT(*) FROM visits GROUP BY region" --
 officer:   hubbub audit ledger             who asked what, when, at which price
            hubbub verify ledger            derive everything in it again
            hubbub verify receipt.json      derive the loss of one answer, from its receipt alone
+no table:  hubbub stream make seen --kind density --universe 0:99999 --epsilon 2 --dataset visits
+           hubbub survey init              answers that are randomised by who gives them
 
 Start here: hubbub demo
 """

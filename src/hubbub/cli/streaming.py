@@ -16,7 +16,7 @@ from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.curator.opening import folder_of
 from hubbub.curator.session import open_session
-from hubbub.errors import ParameterError
+from hubbub.errors import QueryError
 from hubbub.noise.source import system
 from hubbub.streams import feeding
 from hubbub.streams.audit import snapshots
@@ -75,7 +75,7 @@ def _universe(text: str) -> tuple[int, int]:
     try:
         return int(low), int(high)
     except ValueError:
-        raise ParameterError("HB139", f"{text!r} is not a universe.", "Write --universe 0:99999.") from None
+        raise QueryError("HB530", f"{text!r} is not a universe.", "Write --universe 0:99999.") from None
 
 
 def _feed(options: Namespace, console: Console) -> int:

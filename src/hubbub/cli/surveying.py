@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from hubbub import show
 from hubbub.core.numbers import brief
-from hubbub.errors import ParameterError, QueryError
+from hubbub.errors import ConfigError, QueryError
 from hubbub.local import collect
 from hubbub.local.estimate import Estimated, deviation, joint, single
 from hubbub.local.page import page, promise
@@ -37,7 +37,7 @@ def _read(options: Namespace) -> Survey:
 
 def _write(path: Path, text: str, *, force: bool) -> None:
     if path.exists() and not force:
-        raise ParameterError("HB138", f"{path} exists.", "Name another file, or replace it (--force).")
+        raise ConfigError("HB419", f"{path} exists.", "Name another file, or replace it (--force).")
     path.write_text(text, encoding="utf-8")
 
 

@@ -92,6 +92,8 @@ class Terms:
                 f"a count has at most {MOST_BINS} different bins, and {MOST_CELLS} times × bins.",
                 "Take fewer bins, or a shorter horizon or window.",
             )
+        if self.bins is not None and not (self.bins and all(each and each == each.strip() for each in self.bins)):
+            _refuse("a bin has a name, without space around it: an empty line is no arrival.", "Name the bins.")
         if self.bins and self.bound != 1:
             _refuse("an arrival in a bin counts 1.", "Leave out bins or bound.")
         if self.method not in ("tree", "root"):
