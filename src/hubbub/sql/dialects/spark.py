@@ -47,7 +47,7 @@ class Spark(Dialect):
     m < 2²² it is below 2⁶²; for m < 2⁴⁴ each v is 2²²·⌊v/2²²⌋ + (v mod 2²²), parts below 2²² + 1 either way, and both
     sums are below 2⁶³; for m < 2⁸⁵ it is below 2¹²⁵ < 10³⁸, which DECIMAL(38, 0) holds.
     Assumes  a table of fewer than 2⁴⁰ rows (10¹²), and limits of 2³⁰ rows a unit at most, so m < 2⁵³⁺³⁰.
-    Tested   tests/engines/test_spark_dialect.py::test_sums_are_exact_at_the_edges_of_their_parts
+    Tested   tests/sql/test_spark_functions.py::test_sums_are_exact_at_the_edges_of_their_parts
     """
 
     name: ClassVar[str] = "spark"
