@@ -50,6 +50,19 @@ def test_the_line_is_found(world: World, delta: str) -> None:
     assert model.predict(values[:3]).shape == (3,)
 
 
+def test_intervals_hold_the_truth_about_as_often_as_they_say(world: World) -> None:
+    """95 % each of 36 coefficients; below 22 is a false alarm of less than 1e-8."""
+    values, target, _ = people(world)
+    exact = np.linalg.lstsq(np.column_stack([np.ones(len(values)), values]), target, rcond=None)[0][1:]
+    held = 0
+    for _ in range(12):
+        prepared = linear_regression(world.setting(1), table="people", columns=NAMES, target="y")
+        found = world.run(prepared, "linear_regression")[0].outputs[1]
+        ends = zip((found.low or ())[1:], exact, (found.high or ())[1:], strict=True)
+        held += sum(low is not None and high is not None and low <= at <= high for low, at, high in ends)
+    assert held >= 22
+
+
 def test_the_ridge_lifts_what_noise_would_drown() -> None:
     still = Moments(
         10.0, np.zeros(2), np.ones(2), np.array([0.0, 1.0]), np.array([[-50.0, 3.0], [3.0, 5.0]]), (5, 5, 5)

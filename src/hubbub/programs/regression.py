@@ -81,8 +81,8 @@ def _open_first(output: Output) -> Output:
 def solved(moments: Moments) -> tuple[Floats, Floats, float]:
     """Give weights (the constant first), their errors from the noise, and the ridge, all in the moments' units.
 
-    The noise on the Gram matrix has a norm of about 2σ√d; the ridge lifts its least eigenvalue above that, which
-    costs nothing: it is a function of what is already noisy.
+    The noise on the Gram matrix has a norm of about 2σ√d; the ridge lifts its least eigenvalue to half of that, which
+    costs nothing: it is a function of what is already noisy. (Lifted to all of it, intervals hold the truth less.)
     """
     size = len(moments.sums)
     gram = np.empty((size, size))
@@ -91,7 +91,7 @@ def solved(moments: Moments) -> tuple[Floats, Floats, float]:
     gram[1:, 1:] = moments.squares[:-1, :-1]
     right = np.array([moments.sums[-1], *moments.squares[:-1, -1]])
     noise = max(moments.noises)
-    floor = 2 * noise * sqrt(size)
+    floor = noise * sqrt(size)
     ridge = max(0.0, floor - float(np.linalg.eigvalsh(gram)[0]))
     inverse = np.linalg.inv(gram + ridge * np.eye(size))
     weights = inverse @ right
