@@ -98,7 +98,8 @@ def test_triangles_move_by_what_is_declared_on_a_graph_that_attains_it() -> None
     joined = graph(6, ends[:, 0], ends[:, 1], np.ones(7, dtype=np.int64))
     apart = joined.only(joined.codes != 3)
     moved = [triangles(truncated(apart, 2, f"{i}")) - triangles(truncated(joined, 2, f"{i}")) for i in range(60)]
-    assert max(moved) == 2 == 2 * (2 - 1)
+    asked = answers.triangle_count(setting(Relation.ADD_REMOVE), table="links", ends=["a", "b"], most=2)
+    assert max(moved) == 2 == asked.mechanism.sensitivity
 
 
 def test_a_planted_error_is_found_by_the_brute_force() -> None:
@@ -161,8 +162,12 @@ def test_changing_all_edges_of_a_node_stays_within_the_bounds(most: int) -> None
             for size in range(4):
                 for chosen in combinations(own, size):
                     other_ones = max(other_ones, int(np.abs(values[edges] - values[rest | set(chosen)]).sum()))
-    assert 0 < gone <= 2 * most
-    assert 0 < other_ones <= 3 * most
+    declared = [
+        answers.degree_histogram(setting(each), table="links", ends=["a", "b"], most=most, protects="node")
+        for each in (Relation.ADD_REMOVE, Relation.REPLACE)
+    ]
+    assert gone == 2 * most == declared[0].mechanism.sensitivity, "it is attained"
+    assert gone <= other_ones <= 3 * most == declared[1].mechanism.sensitivity
 
 
 def test_without_the_projection_a_node_moves_the_counts_by_more() -> None:
