@@ -7,11 +7,11 @@ bounds allow, and rounded. Everything after that is exact.
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hubbub.core.schema import Bounds
+from hubbub.core.schema import Bounds, Kind
 from hubbub.core.unit import Relation
 from hubbub.sql import render
 from hubbub.sql.dialects.base import Dialect
-from hubbub.sql.expressions import Expr
+from hubbub.sql.expressions import Col, Expr
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +135,13 @@ class Total:
     low: int
     high: int
 
+    @property
+    def _whole(self) -> bool:
+        """Say whether what a row would add is whole before it is rounded: an integer column in whole bounds."""
+        numbers = [self.step, self.offset, *(n for t in self.terms for n in (t.centre, t.bounds.low, t.bounds.high))]
+        columns = all(isinstance(term.expr, Col) and term.expr.kind is Kind.INTEGER for term in self.terms)
+        return columns and self.step == 1 and all(number.denominator == 1 for number in numbers)
+
     def raw(self, dialect: Dialect) -> str:
         """Write what a row would add as a DOUBLE, not yet clamped."""
         product = dialect.product([term.text(dialect) for term in self.terms])
@@ -144,7 +151,8 @@ class Total:
 
     def value(self, raw: str, dialect: Dialect) -> str:
         """Write what a row adds as an integer, NULL where nothing, from the column that holds the raw number."""
-        whole = clamped(raw, self.low, self.high, dialect.narrow(max(-self.low, self.high)), dialect)
+        kind = dialect.narrow(max(-self.low, self.high))
+        whole = clamped(raw, self.low, self.high, kind, dialect, whole=self._whole)
         own = {term.expr for term in self.terms}
         others = _tests(tuple(expr for expr in self.present if expr not in own), self.where, dialect)
         return f"CASE WHEN {others} THEN {whole} END" if others else whole
@@ -213,11 +221,11 @@ def _tests(present: tuple[Expr, ...], where: Expr | None, dialect: Dialect) -> s
     return " AND ".join(tests)
 
 
-def clamped(steps: str, low: int, high: int, kind: str, dialect: Dialect) -> str:
+def clamped(steps: str, low: int, high: int, kind: str, dialect: Dialect, *, whole: bool = False) -> str:
     """Write a DOUBLE as a whole number between two others; NULL stays NULL, NaN counts as larger than any number."""
     if not max(abs(low), abs(high)) < 1 << 53:
         raise AssertionError("a row adds fewer steps than a double can count")
-    return dialect.steps(steps, low, high, kind)
+    return (dialect.whole_steps if whole else dialect.steps)(steps, low, high, kind)
 
 
 def _scaled(text: str, step: Fraction, dialect: Dialect) -> str:

@@ -175,6 +175,10 @@ class Dialect:
         least, most = self.number(low), self.number(high)
         return f"CAST({self.away(self.between(text, least, most), low, high)} AS {kind})"
 
+    def whole_steps(self, text: str, low: int, high: int, kind: str) -> str:
+        """Write the same of a double that is a whole number, where it is not NULL."""
+        return self.steps(text, low, high, kind)
+
     def product(self, factors: Sequence[str]) -> str:
         """Multiply doubles whose product is bounded by 2⁵⁰⁰, on its way to whole steps: what is tiny may become 0."""
         return " * ".join(factors)

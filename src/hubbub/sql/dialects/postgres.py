@@ -113,6 +113,10 @@ class Postgres(Dialect):
         inside = self.between(self.away(text, low, high), self.number(low), self.number(high))
         return f"CAST({inside} AS {kind})"
 
+    def whole_steps(self, text: str, low: int, high: int, kind: str) -> str:
+        """Leave out the rounding: a cast of a whole number is exact."""
+        return f"CAST({self.between(text, self.number(low), self.number(high))} AS {kind})"
+
     def product(self, factors: Sequence[str]) -> str:
         """Leave out what would be below 2⁻⁵⁰⁰ times a bound."""
         if len(factors) == 1:
