@@ -60,6 +60,27 @@ def test_minimum_cut_is_that_of_stoer_and_wagner(random_graph: Made, nodes: int,
     assert connected > 0
 
 
+def test_minimum_cut_between_clusters_is_that_of_stoer_and_wagner() -> None:
+    """Two clusters and some nodes between, so that no node's own edges are the cut; a contraction too many shows."""
+    random = np.random.default_rng(3)
+    for _ in range(60):
+        size = int(random.integers(3, 6))
+        nodes = 2 * size + int(random.integers(0, 3))
+        inside = [(i + base, j + base) for base in (0, size) for i in range(size) for j in range(i)]
+        pairs = [pair for pair in inside if random.random() < 0.95]
+        pairs += [
+            (int(random.integers(0, size)), int(random.integers(size, 2 * size)))
+            for _ in range(int(random.integers(1, size + 1)))
+        ]
+        pairs += [(node, int(random.integers(0, 2 * size))) for node in range(2 * size, nodes) for _ in range(size)]
+        ends = random.permutation(nodes)[np.array(pairs)]
+        made = graph(nodes, ends[:, 0], ends[:, 1], random.integers(1, 3, len(ends)))
+        other: nx.Graph[int] = nx.Graph()
+        other.add_nodes_from(range(nodes))
+        other.add_weighted_edges_from(zip(made.a.tolist(), made.b.tolist(), made.weight.tolist(), strict=True))
+        assert minimum_cut(made) == (nx.stoer_wagner(other)[0] if nx.is_connected(other) else 0)
+
+
 def test_minimum_cut_between_two_cliques_is_the_bridge() -> None:
     clique = [(i, j) for i in range(12) for j in range(i)]
     edges = np.array(clique + [(i + 12, j + 12) for i, j in clique] + [(0, 12), (1, 13)])
