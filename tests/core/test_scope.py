@@ -1,5 +1,6 @@
 """A budget scope: never more than it was given, by any loop, from any number of threads, through any failure."""
 
+import asyncio
 import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,7 @@ import pytest
 from hubbub.core.estimate import Estimate
 from hubbub.core.options import Options
 from hubbub.core.release import Release
-from hubbub.core.scope import Scope
+from hubbub.core.scope import Scope, ScopeLater
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import BudgetError, HubbubError, LedgerError, ParameterError, QueryError, RunError, ServerError
 
@@ -184,3 +185,31 @@ def test_analyses_and_a_wanted_exactness_spend_from_the_scope_too(session: Sessi
         assert scope.left == 1 - told.epsilon
         with pytest.raises(BudgetError, match="HB202"):
             scope.pca("people", ["x", "y"], epsilon=1)
+
+
+def test_a_scope_that_is_awaited_holds_as_well() -> None:
+    asked: list[Fraction] = []
+
+    class Later:
+        async def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
+            raise NotImplementedError
+
+        async def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
+            assert (sql, key) == ("SELECT …", None)
+            asked.append(Fraction(str(options["epsilon"])))
+            mine = len(asked)
+            await asyncio.sleep(0)
+            if mine == 2:
+                raise QueryError("HB500", "x")
+            return answer()
+
+    async def loop() -> Fraction:
+        with ScopeLater(Later(), epsilon=1) as scope:
+            tries = [scope.query("SELECT …", epsilon="0.3") for _ in range(6)]
+            found = await asyncio.gather(*tries, return_exceptions=True)
+            assert sum(isinstance(each, BudgetError) for each in found) == 3
+            assert sum(isinstance(each, QueryError) for each in found) == 1
+            return scope.left
+
+    assert asyncio.run(loop()) == Fraction(2, 5)
+    assert len(asked) == 3

@@ -22,6 +22,7 @@ from hubbub.core.overview import Overview, Past
 from hubbub.core.publishing import PublishesLater
 from hubbub.core.release import Release
 from hubbub.core.schema import Table
+from hubbub.core.scope import ScopeLater
 
 T = TypeVar("T")
 
@@ -62,6 +63,10 @@ class AsyncSession(Analyses[Awaitable[Release]], PublishesLater):
     def estimates(self) -> Estimates[Awaitable[Estimate]]:
         """The analyses once more, each saying what it would cost instead of asking: h.estimates.kmeans(…). Free."""
         return Estimates(self.estimate)
+
+    def scope(self, *, epsilon: Number, delta: Number = 0) -> ScopeLater:
+        """Give a loop of queries and analyses so much to spend, and no way to more: see `hubbub.core.scope.Scope`."""
+        return ScopeLater(self, epsilon=epsilon, delta=delta)
 
     def _called(self, text: str, key: str | None, options: Options) -> Awaitable[Release]:
         return self.query(text, key=key, **options)
