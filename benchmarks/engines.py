@@ -170,8 +170,7 @@ def beside_tumult(report: Report, asked: Session, path: Path) -> None:
     )
     if found.returncode:
         report.figure("Tumult", f"failed: {found.stderr[-300:]}")
-        return
-    theirs = float(json.loads(found.stdout.splitlines()[-1])["seconds"])
+    theirs = float("nan") if found.returncode else float(json.loads(found.stdout.splitlines()[-1])["seconds"])
     report.figure("unit: bounded count by 50, s", {"hubbub on Spark": round(ours, 3), "Tumult": round(theirs, 3)})
     name = "unit: bounded count by 50, Tumult / hubbub on Spark"
     if report.full:

@@ -1,11 +1,13 @@
 """Tumult's side of benchmarks/engines.py, run in Tumult's own environment: JSON in, seconds out."""
 
 import json
+import os
 import sys
 import time
 import warnings
 
 warnings.simplefilter("ignore")
+os.environ["PYSPARK_PYTHON"] = sys.executable  # or Spark's own workers would not find Tumult
 
 from pyspark.sql import SparkSession  # noqa: E402
 from tmlt.analytics import (  # type: ignore[import-not-found]  # noqa: E402
