@@ -43,6 +43,19 @@ analysts:
 
 #: One call for each analysis, small enough for a second. An analysis without one fails the tests.
 EXAMPLES: dict[str, str] = {
+    "decision_tree": "CALL decision_tree(table => 'people', columns => ['x', 'y'], target => 'sick', depth => 2)",
+    "degree_histogram": "CALL degree_histogram(table => 'edges', ends => ['a', 'b'], most => 6)",
+    "frequent_itemsets": "CALL frequent_itemsets(table => 'people', columns => ['sick', 'region'], size => 2)",
+    "graph_distance": "CALL graph_distance(table => 'edges', ends => ['a', 'b'], property => 'connected')",
+    "hyperplane": "CALL hyperplane(table => 'people', columns => ['x', 'y'], target => 'sick')",
+    "kmeans": "CALL kmeans(table => 'people', columns => ['x', 'y'], k => 3)",
+    "linear_regression": "CALL linear_regression(table => 'people', columns => ['x'], target => 'y')",
+    "logistic_regression": "CALL logistic_regression(table => 'people', columns => ['x'], target => 'sick', rounds=>2)",
+    "min_cut": "CALL min_cut(table => 'edges', ends => ['a', 'b'], weight => 'weight')",
+    "moments": "CALL moments(table => 'visits', columns => ['x'])",
+    "pca": "CALL pca(table => 'people', columns => ['x', 'y'])",
+    "spanning_tree": "CALL spanning_tree(table => 'edges', ends => ['a', 'b'], weight => 'weight')",
+    "triangle_count": "CALL triangle_count(table => 'edges', ends => ['a', 'b'], most => 5)",
     "geography": "CALL geography(table => 'people', column => 'town', places => [1], columns => ['sick'])",
     "ranges": "CALL ranges(table => 'people', column => 'age')",
     "mwem": "CALL mwem(table => 'people', columns => ['sick', 'region', 'town'], rounds => 2)",

@@ -12,7 +12,7 @@ import pytest
 
 from hubbub.accounting.price import price
 from hubbub.audit.receipt import check
-from hubbub.core.events import Event, Together, from_facts
+from hubbub.core.events import Event, Selection, Together, from_facts
 from hubbub.curator.analyses import ANALYSES
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import QueryError, RunError
@@ -23,6 +23,9 @@ from hubbub.mechanisms.noisy_max import NoisyMax
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 
 PRICE: dict[str, Any] = {"epsilon": 1}
+
+#: Selections that are made once in each of several cells that share no row: together they cost one (see its theorem).
+BY_CELL = {"decision_tree"}
 #: Paid for before there is any data: these draw later (a stream, at each arrival), and ask the engine nothing.
 IN_ADVANCE = {"stream"}
 
@@ -69,7 +72,11 @@ def test_an_analysis_draws_what_its_event_says(ana: Session, example: tuple[str,
     """No draw is left out of the charge, none is made more often than it was paid for, and nothing is paid in vain."""
     release = ana.query(example[1], **PRICE)
     charged = parts(from_facts(json.loads(json.dumps(release.receipt["event"]))))
-    assert drawn == (Counter() if example[0] in IN_ADVANCE else charged)
+    if example[0] in BY_CELL:
+        assert drawn.keys() == charged.keys()
+        assert all(isinstance(each, Selection) for each in drawn if drawn[each] != charged[each])
+    else:
+        assert drawn == (Counter() if example[0] in IN_ADVANCE else charged)
 
 
 def test_the_price_of_an_analysis_is_what_was_offered_at_most(ana: Session, example: tuple[str, str]) -> None:
