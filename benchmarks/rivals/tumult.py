@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import tempfile
 import time
 import warnings
 
@@ -25,6 +26,7 @@ spark = (
     SparkSession.builder.master(given["master"])
     .config("spark.driver.memory", f"{given['memory']}m")
     .config("spark.ui.enabled", "false")
+    .config("spark.sql.warehouse.dir", tempfile.mkdtemp(prefix="hubbub-tumult-"))
     .config("spark.sql.shuffle.partitions", "16")
     .getOrCreate()
 )

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 from hubbub.core.schema import Kind, Value
 from hubbub.sql import dates, ranges
+from hubbub.sql.dialects.case import BLANKS
 from hubbub.sql.expressions import Call, Col, Expr, Literal
 
 Scalar = bool | float | str | date | None
@@ -171,8 +172,8 @@ TWINS: dict[str, Callable[..., Scalar]] = {
     "le": lambda a, b: a <= b, "gt": lambda a, b: a > b,
     "ge": lambda a, b: a >= b,
     "in": lambda a, *rest: a in rest, "not": lambda a: not a,
-    "lower": lambda a: _ascii(a).lower(), "upper": lambda a: _ascii(a).upper(), "trim": lambda a: a.strip(" "),
-    "ltrim": lambda a: a.lstrip(" "), "rtrim": lambda a: a.rstrip(" "), "length": lambda a: float(len(a)),
+    "lower": lambda a: _ascii(a).lower(), "upper": lambda a: _ascii(a).upper(), "trim": lambda a: a.strip(BLANKS),
+    "ltrim": lambda a: a.lstrip(BLANKS), "rtrim": lambda a: a.rstrip(BLANKS), "length": lambda a: float(len(a)),
     "concat": lambda *parts: "".join(parts),
     "substr": lambda a, start, length=1e6: a[int(start) - 1 : int(start) - 1 + int(length)],
     "left": lambda a, n: a[: int(n)], "right": lambda a, n: a[-int(n) :] if n else "",
