@@ -1,5 +1,6 @@
 """What holds of every analysis, whoever wrote it."""
 
+import inspect
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,10 +13,11 @@ import pytest
 
 from hubbub.accounting.price import price
 from hubbub.audit.receipt import check
+from hubbub.core.call import Call, read
 from hubbub.core.events import Event, Selection, Together, from_facts
-from hubbub.curator.analyses import ANALYSES
+from hubbub.curator.analyses import ANALYSES, function
 from hubbub.curator.session import Session, open_session
-from hubbub.errors import QueryError, RunError
+from hubbub.errors import HubbubError, QueryError, RunError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
@@ -131,8 +133,6 @@ def test_an_analysis_that_fails_says_one_constant_and_its_charge_stays(
 def test_a_price_that_is_none_is_refused_before_anything(
     ana: Session, example: tuple[str, str], epsilon: Any, drawn: Counter[Event]
 ) -> None:
-    from hubbub.errors import HubbubError
-
     with pytest.raises(HubbubError) as refusal:
         ana.query(example[1], epsilon=epsilon)
     assert not isinstance(refusal.value, RunError)
@@ -169,3 +169,32 @@ def test_all_analyses_run_in_one_process(town: Path, examples: dict[str, str]) -
         session = stack.enter_context(open_session(town / "hubbub.yaml", analyst="ana"))
         for text in examples.values():
             assert session.query(text, epsilon=Fraction(1, 2)).receipt["analysis"] == text.split("(")[0].split()[1]
+
+
+WRONG: tuple[object, ...] = (
+    None, True, False, -1, 0, 10**30, Fraction(1, 4), -Fraction(1, 8), "", "x", "x'; DROP TABLE people; --", "\u202e",
+    [], [[]], [None], [1, "x"], ["x", "x"], ["x"] * 300, {}, {"x": 1}, {"name": "x"}, [{"name": "x", "bins": "many"}],
+    [{"column": "x", "bins": -1}], [["x", "y"]], "people", "nobody", 10**400,
+)  # fmt: skip
+
+
+def test_hostile_arguments_are_refused_frankly_or_answered(ana: Session, example: tuple[str, str]) -> None:
+    """Whatever stands in the place of an argument: an estimate, or an error of ours with a remedy."""
+    call = read(example[1])
+    known = [
+        each.name
+        for each in inspect.signature(function(example[0])).parameters.values()
+        if each.kind is each.KEYWORD_ONLY
+    ]
+    others = []
+    for name in known:
+        for value in WRONG:
+            text = Call(call.name, {**call.arguments, name: value}).text()
+            try:
+                ana.estimate(text, **PRICE)
+            except HubbubError as refusal:
+                if not refusal.remedy:
+                    others.append(f"{text}: no remedy")
+            except Exception as error:  # noqa: BLE001
+                others.append(f"{text[:160]}: {type(error).__name__}: {str(error)[:80]}")
+    assert others == []

@@ -16,6 +16,7 @@ from hubbub.core.release import Release
 from hubbub.core.schema import Table
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
+from hubbub.curator.arguments import fitted
 from hubbub.engines.base import Arrays
 from hubbub.errors import ParameterError, QueryError
 from hubbub.noise.source import Source
@@ -142,7 +143,7 @@ def prepare(call: Call, setting: Setting, own: Callable[[Setting], Prepared] | N
     if unknown or missing:
         what = f"has no argument called {unknown[0]}" if unknown else f"needs the argument {missing[0]}"
         raise QueryError("HB582", f"{call.name} {what}.", f"Its arguments are: {', '.join(sorted(known))}.")
-    return Called(call, make(setting, **call.arguments))
+    return Called(call, make(setting, **fitted(call.name, make, call.arguments)))
 
 
 def function(name: str) -> Callable[..., Prepared]:

@@ -20,7 +20,7 @@ def estimate(found: Estimate, console: Console, *, sql: bool = False) -> None:
     rows = [
         ("Cost", f"[bold]{price}[/] on {escape(', '.join(found.datasets))}; nothing is charged for this plan"),
         ("Means", f"by this answer alone, somebody 50/50 about one person gets to at most {sureness(found.epsilon)}"),
-        ("Answer", f"{found.cells:,} cell{'s' if found.cells != 1 else ''}, {found.noise.capitalize()} noise"),
+        ("Answer", f"{_cells(found.cells)}{found.noise.capitalize()} noise"),
     ]
     if found.admitted:
         rows.append(("Admitted", f"yes; the most for one query now is ε = {down(found.largest)}"))
@@ -102,3 +102,8 @@ def budget(found: Overview, console: Console) -> None:
 
 
 __all__ = ["budget", "estimate", "margin", "release", "rows"]
+
+
+def _cells(count: int) -> str:
+    """Say how many cells are answered, where that is known before an analysis runs."""
+    return f"{count:,} cell{'s' if count != 1 else ''}, " if count else ""

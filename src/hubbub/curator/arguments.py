@@ -1,0 +1,62 @@
+"""Arguments of a call against what the analysis says that it takes, before it looks at them."""
+
+import types
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from hubbub.errors import QueryError
+
+_WORDS: Mapping[Any, str] = {
+    str: "a text in quotes", int: "a whole number", bool: "TRUE or FALSE", Fraction: "a number", dict: "a map",
+    Decimal: "a number", float: "a number", type(None): "NULL",
+}  # fmt: skip
+
+
+def fitted(name: str, function: Callable[..., Any], given: Mapping[str, object]) -> dict[str, object]:
+    """Give the arguments as the function takes them, or refuse: one text stands for a list of one."""
+    hints, found = get_type_hints(function), dict[str, object]()
+    for argument, value in given.items():
+        hint = hints[argument]
+        listed = [value] if isinstance(value, str) and not fits(value, hint) else value
+        if not fits(listed, hint):
+            raise QueryError("HB583", f"{argument} of {name} is not what it can be.", f"Write {_shown(hint)}.")
+        found[argument] = listed
+    return found
+
+
+def fits(value: object, hint: Any) -> bool:
+    """Say whether a value of a call is of a kind.
+
+    >>> fits(["a"], list[str]), fits("a", list[str]), fits(True, int), fits(None, int | None), fits(3, Fraction)
+    (True, False, False, True, True)
+    """
+    origin, inner = get_origin(hint), get_args(hint)
+    if hint is Any or hint is object:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(fits(value, each) for each in inner)
+    if origin is Literal:
+        return any(type(value) is type(each) and value == each for each in inner)
+    if origin is list:
+        return isinstance(value, list) and all(fits(each, inner[0]) for each in value)
+    if origin is dict:
+        return isinstance(value, dict) and all(fits(each, inner[1]) for each in value.values())
+    if hint in (int, Fraction, float, Decimal):
+        return isinstance(value, int if hint is int else int | Fraction) and not isinstance(value, bool)
+    return isinstance(value, hint)
+
+
+def _shown(hint: Any) -> str:
+    """Say to a person what can be written."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_shown(each) for each in inner))
+    if origin is Literal:
+        return " or ".join(f"'{each}'" for each in inner)
+    if origin is list:
+        return "a list: ['a', 'b']"
+    if origin is dict:
+        return "a map: {'a': 1}"
+    return _WORDS.get(hint, getattr(hint, "__name__", "another value"))
