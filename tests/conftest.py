@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import mpmath
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.campaigns.rig import spark
@@ -9,6 +10,12 @@ from tests.campaigns.rig import spark
 # on a busy machine an example may be slow without being wrong
 settings.register_profile("hubbub", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("hubbub")
+
+
+@pytest.fixture(autouse=True)
+def _many_digits() -> None:
+    """References are computed to 90 digits in every test, whatever ran before it."""
+    mpmath.mp.dps = 90
 
 
 @pytest.fixture(scope="session")

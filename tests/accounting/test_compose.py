@@ -23,7 +23,6 @@ from hubbub.core.unit import Relation
 from hubbub.errors import MechanismError, ParameterError
 from hubbub.mechanisms.laplace import Laplace as LaplaceMechanism
 
-mpmath.mp.dps = 90
 TENTH, MILLIONTH = Fraction(1, 10), Fraction(1, 10**6)
 GRAIN = Fraction(1, 10**25)
 

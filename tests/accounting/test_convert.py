@@ -19,7 +19,6 @@ from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Pure, Renyi, Zcd
 from hubbub.errors import MechanismError, ParameterError
 from hubbub.mechanisms.laplace import Laplace as LaplaceMechanism
 
-mpmath.mp.dps = 90
 Number = Any  # mpmath has no types
 GRAIN = Fraction(1, 10**30)
 TINY = mpmath.mpf(10) ** -29

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hubbub.accounting import curves
 from hubbub.core.loss import ORDERS
 
-mpmath.mp.dps = 90
 Number = Any  # mpmath has no types
 HOSTILE = [Fraction(text) for text in ("1e-9", "1e-6", "0.001", "0.1", "1", "10", "200", "1000000")]
 TINY, LITTLE = mpmath.mpf(10) ** -60, mpmath.mpf(10) ** -6

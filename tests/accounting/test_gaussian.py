@@ -16,7 +16,6 @@ from hubbub.accounting.convert import zcdp_delta
 from hubbub.core.interval import Interval
 from hubbub.errors import ParameterError
 
-mpmath.mp.dps = 90
 ONE, SMALL = Fraction(1), Fraction(1, 10**5)
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hubbub.core import reals
 from hubbub.core.interval import DIGITS, ONE, PI, ZERO, Interval, exp, log, sqrt, total
 
-mpmath.mp.dps = 90
 fractions = st.fractions(-(10**9), 10**9, max_denominator=10**9)
 numbers = st.fractions(min_value=0, max_value=10**6, max_denominator=10**9)
 positive = st.fractions(min_value=Fraction(1, 10**6), max_value=10**6, max_denominator=10**9)

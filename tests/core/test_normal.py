@@ -8,8 +8,6 @@ import pytest
 from hubbub.core import normal
 from hubbub.core.interval import Interval
 
-mpmath.mp.dps = 90
-
 
 def encloses(interval: Interval, value: "mpmath.mpf") -> bool:
     return bool(mpmath.mpf(str(interval.low)) <= value <= mpmath.mpf(str(interval.high)))

@@ -30,7 +30,6 @@ def real(x: Fraction) -> "mpmath.mpf":
 
 def above(found: Fraction, formula: object, slack: float = 1e-15) -> bool:
     """Whether a bound is the formula rounded up."""
-    mpmath.mp.dps = 50
     gap = real(found) - formula
     return bool(-mpmath.mpf("1e-40") <= gap <= slack)
 
@@ -39,7 +38,6 @@ def above(found: Fraction, formula: object, slack: float = 1e-15) -> bool:
 @given(epsilons)
 def test_both_printed_forms_of_the_first_theorem_hold_and_are_loose(epsilon: Fraction) -> None:
     """tanh(ε/2), below e^ε − 1 (as stated) and, for ε/2-privacy, tanh(ε/4) below e^ε − 1 (as restated)."""
-    mpmath.mp.dps = 50
     assert above(bounds.beliefs(epsilon=epsilon), mpmath.tanh(real(epsilon) / 2))
     printed = mpmath.expm1(real(epsilon))
     assert mpmath.tanh(real(epsilon) / 4) < mpmath.tanh(real(epsilon) / 2) < printed

@@ -52,7 +52,6 @@ def test_the_point_wise_form_holds_on_random_pairs(random_law: RandomLaw) -> Non
 def test_three_answers_attain_the_point_wise_form() -> None:
     """ε = .5, δ = .01: a bad mass of .0348, where 2δ/(εe^ε) says .0243 and 2δ/e^ε .0121: both printed ones fail."""
     epsilon, delta = Fraction(1, 2), Fraction(1, 100)
-    mpmath.mp.dps = 40
     fall = exp(-epsilon)[1]
     edge = 1 - Fraction(1, 10**9)  # just beyond e^{2ε}, so that the outcomes are far
     heavy = delta / (1 - fall * edge) * edge
@@ -113,7 +112,6 @@ def test_statistical_difference_has_an_exact_bound(random_law: RandomLaw) -> Non
     p, q = exactly(dict(enumerate(masses))), exactly(dict(enumerate(reversed(masses))))
     exact = bounds.difference(epsilon=Fraction(1), delta=slip)
     assert abs(total_variation(p, q)[0] - exact) < TINY
-    mpmath.mp.dps = 30
     assert float(exact) == pytest.approx(float((mpmath.e - 1 + 0.04) / (mpmath.e + 1)), abs=1e-12)
 
 

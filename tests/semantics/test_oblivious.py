@@ -17,7 +17,6 @@ Rows = tuple[int, ...]
 
 def printed(epsilon: str, delta: str) -> Fraction:
     """ln(1/δ)/ε², the variance of the paper's appendix."""
-    mpmath.mp.dps = 30
     return Fraction(str(mpmath.log(1 / mpmath.mpf(delta)) / mpmath.mpf(epsilon) ** 2))
 
 

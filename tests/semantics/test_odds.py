@@ -27,7 +27,6 @@ def true(value: object) -> Fraction:
 
 
 def e_to(epsilon: Fraction) -> "mpmath.mpf":
-    mpmath.mp.dps = 90
     return mpmath.e ** (mpmath.mpf(epsilon.numerator) / epsilon.denominator)
 
 
