@@ -262,7 +262,7 @@ def private_pgm() -> Iterator[Any]:
             import mbi
     except ImportError:
         raise ParameterError(
-            "HB179", "synthetic data of several columns needs Private-PGM.", 'pip install "hubbub[synth]"'
+            "HB173", "synthetic data of several columns needs Private-PGM.", 'pip install "hubbub[synth]"'
         ) from None
     with warnings.catch_warnings(), jax.enable_x64(True):  # noqa: FBT003 - as JAX has it
         warnings.simplefilter("ignore")
