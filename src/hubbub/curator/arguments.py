@@ -2,11 +2,13 @@
 
 import types
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from hubbub.errors import QueryError
+from hubbub.core import numbers
+from hubbub.errors import ParameterError, QueryError
 
 _WORDS: Mapping[Any, str] = {
     str: "a text in quotes", int: "a whole number", bool: "TRUE or FALSE", Fraction: "a number", dict: "a map",
@@ -15,15 +17,25 @@ _WORDS: Mapping[Any, str] = {
 
 
 def fitted(name: str, function: Callable[..., Any], given: Mapping[str, object]) -> dict[str, object]:
-    """Give the arguments as the function takes them, or refuse: one text stands for a list of one."""
+    """Give the arguments as the function takes them, or refuse what does not fit."""
     hints, found = get_type_hints(function), dict[str, object]()
     for argument, value in given.items():
         hint = hints[argument]
-        listed = [value] if isinstance(value, str) and not fits(value, hint) else value
-        if not fits(listed, hint):
+        read = value if fits(value, hint) or not isinstance(value, str) else _read(value, hint)
+        if not fits(read, hint):
             raise QueryError("HB583", f"{argument} of {name} is not what it can be.", f"Write {_shown(hint)}.")
-        found[argument] = listed
+        found[argument] = read
     return found
+
+
+def _read(text: str, hint: Any) -> object:
+    """Take a text for what it stands for: a list of one, or the exact number that it shows, as '0.2' does."""
+    if fits([text], hint):
+        return [text]
+    with suppress(ParameterError):
+        if fits(Fraction(1, 2), hint):
+            return numbers.exact(text, "a number")
+    return text
 
 
 def fits(value: object, hint: Any) -> bool:
