@@ -12,7 +12,8 @@ import pytest
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Arrays, Engine
 from hubbub.errors import RunError
-from hubbub.server.work import due
+from hubbub.server import work
+from hubbub.server.work import Job, due
 
 
 class Gate:
@@ -274,3 +275,35 @@ def test_two_tabs_that_spend_at_once_never_overspend(app: Any) -> None:
     assert Fraction(app.spent("ben")["health"]) == Fraction(9, 100) * answers.count(200) <= 1
     assert app.ask("ben", key="the rest", epsilon="0.09").status_code in (200, 409)
     assert Fraction(app.spent("ben")["health"]) <= 1
+
+
+def test_how_far_an_analysis_is_shows_on_the_quantum_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When a round ended may depend on the data; what is said of it changes at multiples of the quantum alone."""
+    now = 100.0
+    monkeypatch.setattr(work, "clock", lambda: now)
+    job = Job("ana", 100.0, 1.0)
+    job.started = 100.1
+    now = 100.2
+    job.advance(0.25, "round 1 of 4")
+    now = 100.9
+    job.advance(0.5, "round 2 of 4")
+    assert job.progress(100.95) is None
+    assert job.progress(101.0) == (0.5, "round 2 of 4")
+    now = 101.05
+    job.advance(0.75, "round 3 of 4")
+    assert job.progress(101.99) == (0.5, "round 2 of 4")
+    assert job.progress(102.0) == (0.75, "round 3 of 4")
+    job.ended = 102.5
+    assert job.progress(102.9) == (0.75, "round 3 of 4")
+    job.future.set_exception(RunError())
+    assert job.progress(103.0) is None
+
+
+def test_an_analysis_over_http_is_a_job_like_any_other(start_app: Any) -> None:
+    world = start_app()
+    text = "CALL tabulate(table => 'health', columns => ['site'])"
+    answer = world.ask(sql=text)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["receipt"]["analysis"] == "tabulate"
+    assert world.ask(sql="CALL tabulate(table => 'health', columns => 7)").status_code == 422
+    assert world.ask(sql="CALL tabulate(table => 'health'").status_code == 422
