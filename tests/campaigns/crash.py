@@ -247,7 +247,7 @@ class Campaign:
 
 
 def body(report: Report) -> None:
-    prepare("tests.campaigns.rig.service")
+    prepare("tests.campaigns.rig.service", "tests.campaigns.crash")  # what a victim runs first is its main module
     with tempfile.TemporaryDirectory(prefix="hubbub-crash-") as base, Server() as server:
         campaign = Campaign(Path(base), server)
         campaign.random_kills(report, report.scale(ci=40, full=10_000), postgres=False)
