@@ -7,6 +7,7 @@ HubbubError
 ├── ConfigError       HB4xx  hubbub.yaml says something that cannot be
 ├── QueryError        HB5xx  a query that cannot be answered privately, refused before anything is charged
 ├── MechanismError    HB6xx  a mechanism is used outside what it promises
+├── AttackError       HB64x  an attack cannot be run on this table or with these settings
 ├── AccessError       HB7xx  who asks is not known (HB70x), may not do this (HB71x), or must wait (HB72x)
 ├── ServerError       HB8xx  a server cannot be reached, or does not answer as one
 └── RunError          HB9xx  the engine failed after the charge: one constant message
@@ -46,6 +47,10 @@ class ConfigError(HubbubError):
 
 class MechanismError(HubbubError):
     """A mechanism is used outside what it promises."""
+
+
+class AttackError(HubbubError):
+    """An attack cannot be run on this table or with these settings."""
 
 
 class AccessError(HubbubError):

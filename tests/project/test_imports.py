@@ -36,8 +36,12 @@ ALLOWED: dict[str, frozenset[str]] = {
     "dbapi": frozenset({"errors", "core", "client", "curator"}),
     "show": frozenset({"errors", "core", "accounting", "config", "curator"}),
     "demo": frozenset({"errors", "core", "config", "curator", "client", "server", "show"}),
+    "attacks": frozenset(
+        {"errors", "core", "noise", "mechanisms", "accounting", "audit", "sql", "engines", "config", "curator"}
+        | {"semantics", "crowd", "releases"}
+    ),
     "server": frozenset(
-        {"errors", "core", "noise", "accounting", "engines", "config", "curator", "semantics", "streams"}
+        {"errors", "core", "noise", "accounting", "engines", "config", "curator", "semantics", "streams", "attacks"}
     ),
     "cli": frozenset(
         {
@@ -56,6 +60,7 @@ ALLOWED: dict[str, frozenset[str]] = {
             "noise",
             "streams",
             "local",
+            "attacks",
         }
     ),
     "__init__": frozenset({"errors", "core", "curator", "client"}),
