@@ -2,14 +2,21 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any, Self
 
 from hubbub.core import binomial
 from hubbub.core.numbers import brief
 
 Fact = float | int | str
+#: Told how far a study is: a share from 0 to 1, and what it does now.
+Progress = Callable[[float, str], None]
+
+
+def unheard(_: float, __: str) -> None:
+    """Tell nobody how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,11 @@ class Score:
             "share": self.share, "low": low, "high": high,
         }  # fmt: skip
 
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> Self:
+        """Read what `form` gives."""
+        return cls(int(form["right"]), int(form["trials"]), float(form["chance"]))
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -93,6 +105,12 @@ class Finding:
             "facts": dict(self.facts),
         }
 
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> Self:
+        """Read what `form` gives."""
+        epsilon = None if form["epsilon"] is None else Fraction(form["epsilon"])
+        return cls(form["target"], epsilon, Score.read(form["score"]), form["ceiling"], dict(form["facts"]))
+
 
 @dataclass(frozen=True, slots=True)
 class Study:
@@ -109,6 +127,12 @@ class Study:
             "attack": self.attack, "title": self.title, "words": list(self.words),
             "findings": [finding.form() for finding in self.findings],
         }  # fmt: skip
+
+    @classmethod
+    def read(cls, form: Mapping[str, Any]) -> Self:
+        """Read what `form` gives."""
+        findings = tuple(map(Finding.read, form["findings"]))
+        return cls(form["attack"], form["title"], tuple(form["words"]), findings)
 
     def json(self) -> str:
         """Write it as JSON."""

@@ -14,21 +14,15 @@ from typing import Literal
 
 import numpy as np
 
-from hubbub.attacks.base import Study
+from hubbub.attacks.base import Progress, Study, unheard
 from hubbub.attacks.table import Table
 from hubbub.core import numbers
 from hubbub.errors import AttackError
 
-#: Told how far a study is: a share from 0 to 1, and what it does now.
-Progress = Callable[[float, str], None]
 Setting = int | float | str | bool | tuple[str, ...]
 
 _GIVEN = ("table", "epsilons", "generator", "progress")
 _LONGEST = 1000
-
-
-def unheard(_: float, __: str) -> None:
-    """Tell nobody how far it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,7 @@ def read(path: str | Path) -> Table:
         raise AttackError("HB641", f"{path} has no column that can be used.", "It needs numbers, text or dates.")
     columns = _loaded(str(path), place, shown)
     if place.form == "csv":
-        columns = {name: _guessed(values) for name, values in columns.items()}
+        columns = {name: typed(values) for name, values in columns.items()}
     return Table(file.stem, columns)
 
 
@@ -128,7 +128,7 @@ def _plain(values: NDArray[Any], kind: Kind) -> NDArray[Any]:
     return np.where(missing, "", text.astype(object))
 
 
-def _guessed(values: NDArray[Any]) -> NDArray[Any]:
+def typed(values: NDArray[Any]) -> NDArray[Any]:
     """Take text for numbers where it reads as numbers, and stays apart as such: 02138 and 2138 are two codes."""
     missing = np.isin(values, _MISSING)
     known = values[~missing]
