@@ -1,0 +1,194 @@
+"""A study as a PDF on A4 pages: words, the plot, the figures, how to read them; its text can be searched and copied.
+
+It is drawn by matplotlib (the extra `plot`), by its objects alone: no window, no state of pyplot. What a study says
+may come from a stranger's table: no text is taken for mathematics, and letters that the font lacks become "?".
+"""
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache
+from io import BytesIO
+from math import exp, log
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+from hubbub.attacks.base import Study
+from hubbub.attacks.report import ALARM, COLUMNS, READING, Made, broken, facts, row
+from hubbub.attacks.report_plot import TONES, series
+from hubbub.errors import AttackError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_WIDE, _HIGH = 8.27, 11.69  # inches: A4
+_LEFT, _TOP, _BOTTOM = 0.09, 0.93, 0.07  # shares of the page
+_LETTERS = 96  # of the smallest text, on one line
+_MARKS = ("o", "s", "D", "^")
+#: Where the columns of the figures begin, as shares of the page, and how many letters each has.
+_PLACES = ((0.09, 22), (0.29, 6), (0.35, 16), (0.50, 17), (0.65, 8), (0.73, 8), (0.81, 17))
+#: matplotlib keeps fonts and settings for the whole process.
+_one_at_a_time = threading.Lock()
+
+
+def pdf(study: Study, made: Made) -> bytes:
+    """Write a report as PDF."""
+    try:
+        import matplotlib as mpl
+        from matplotlib.backends.backend_pdf import PdfPages
+    except ModuleNotFoundError:
+        raise AttackError(
+            "HB647", "a PDF needs matplotlib, which is not installed.",
+            'Install it: pip install "hubbub[plot]"; or take the report as HTML.',
+        ) from None  # fmt: skip
+    written = BytesIO()
+    about = {"Title": _plain(study.title), "Creator": "hubbub", "CreationDate": made.at}
+    with (
+        _one_at_a_time,
+        # fonts as they are, so that text stays text; nothing between two $ is a formula
+        mpl.rc_context({"pdf.fonttype": 42, "font.family": ["DejaVu Sans"], "font.size": 9, "text.parse_math": False}),
+        PdfPages(written, metadata=about) as pages,
+    ):
+        _Paper(pages.savefig).write(study, made)
+    return written.getvalue()
+
+
+@cache
+def _font() -> Any:
+    from matplotlib.font_manager import FontProperties, findfont, get_font
+
+    return get_font(findfont(FontProperties(family=["DejaVu Sans"])))
+
+
+def _plain(text: str) -> str:
+    """Keep what the font can draw."""
+    return "".join(each if each == " " or _font().get_char_index(ord(each)) else "?" for each in text)
+
+
+class _Paper:
+    """Pages, filled from the top; a new one is begun where something does not fit."""
+
+    def __init__(self, keep: Callable[..., None]) -> None:
+        self._keep = keep
+        self._number = 0
+        self._begin()
+
+    def write(self, study: Study, made: Made) -> None:
+        """Write a whole report."""
+        self._text(study.title, size=16, bold=True)
+        if broken(study):
+            self._text(ALARM, bold=True, colour="#a3262a")
+        for each in study.words:
+            self._text(each)
+        self._plot(study)
+        self._heading("Figures")
+        self._cells(COLUMNS, bold=True)
+        for finding in study.findings:
+            self._cells(row(finding))
+        if any(finding.facts for finding in study.findings):
+            self._heading("Further figures")
+            for finding in study.findings:
+                if finding.facts:
+                    self._text(f"{finding.label} – {facts(finding)}")
+        self._heading("How to read this")
+        for each in READING:
+            self._text(f"• {each}")
+        self._heading("What was run")
+        for name, value in made.facts(study).items():
+            self._text(f"{name}: {value}")
+        self._end()
+
+    def _begin(self) -> None:
+        from matplotlib.figure import Figure
+
+        self._figure = Figure(figsize=(_WIDE, _HIGH))
+        self._y = _TOP
+        self._number += 1
+
+    def _end(self) -> None:
+        self._figure.text(0.5, 0.03, f"hubbub · page {self._number}", ha="center", fontsize=8, color="#5f6d72")
+        self._keep(self._figure)
+
+    def _room(self, height: float) -> None:
+        if self._y - height < _BOTTOM:
+            self._end()
+            self._begin()
+
+    def _heading(self, words: str) -> None:
+        self._room(0.08)  # never alone at the foot of a page
+        self._y -= 0.012
+        self._text(words, size=12, bold=True)
+
+    def _text(self, words: str, *, size: float = 9.5, bold: bool = False, colour: str = "#1b2529") -> None:
+        step = size * 1.45 / 72 / _HIGH
+        for line in wrap(_plain(words), int(_LETTERS * 9 / size * (0.92 if bold else 1))) or [""]:
+            self._room(step)
+            self._put(_LEFT, line, size=size, bold=bold, colour=colour)
+            self._y -= step
+        self._y -= 0.45 * step
+
+    def _put(self, x: float, line: str, *, size: float, bold: bool, colour: str) -> None:
+        weight = "bold" if bold else "normal"
+        self._figure.text(x, self._y, line, fontsize=size, weight=weight, color=colour, va="top")
+
+    def _cells(self, cells: Sequence[str], *, bold: bool = False) -> None:
+        parts = [wrap(_plain(cell), wide) for cell, (_, wide) in zip(cells, _PLACES, strict=True)]
+        step = 8 * 1.4 / 72 / _HIGH
+        self._room(step * max(map(len, parts)))
+        top = self._y
+        for lines, (x, _) in zip(parts, _PLACES, strict=True):
+            for place, line in enumerate(lines):
+                self._y = top - place * step
+                self._put(x, line, size=8, bold=bold, colour="#1b2529")
+        self._y = top - step * max(map(len, parts)) - 0.3 * step
+
+    def _plot(self, study: Study) -> None:
+        height = 0.36
+        self._room(height)
+        axes = self._figure.add_axes((_LEFT + 0.05, self._y - height + 0.07, 0.76, height - 0.09))
+        _draw(axes, study)
+        self._y -= height + 0.01 * len(series(study))
+
+
+def _draw(axes: "Axes", study: Study) -> None:
+    """Draw what `report_plot` draws, with matplotlib."""
+    drawn = series(study)
+    epsilons = sorted({float(each.epsilon) for each in study.findings if each.epsilon is not None}) or [1.0]
+    bare = [each for each in drawn if not each.promises]
+    wide = max(log(epsilons[-1] / epsilons[0]), 1.0)
+    column = max(wide * 0.1, 0.25)
+    places = {each.number: exp(log(epsilons[-1]) + (n + 1.5) * column) for n, each in enumerate(bare)}
+    for each in drawn:
+        tone = TONES[each.number % len(TONES)]
+        xs = [places[each.number] if f.epsilon is None else float(f.epsilon) for f in each.findings]
+        shares = [f.score.share for f in each.findings]
+        ends = (
+            [max(0.0, f.score.share - f.score.low) for f in each.findings],
+            [max(0.0, f.score.high - f.score.share) for f in each.findings],
+        )
+        axes.errorbar(
+            xs, shares, yerr=ends, fmt=_MARKS[each.number % len(_MARKS)], color=tone, capsize=3, markersize=5,
+            label=_plain(f"{each.target[:60]} (95 % interval)"),
+        )  # fmt: skip
+    _curves(axes, study)
+    axes.set_xscale("log")
+    axes.set_ylim(-0.02, 1.05)
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+    named = [*dict.fromkeys([*epsilons])] if any(each.promises for each in drawn) else []
+    axes.set_xticks([*named, *places.values()], [*(f"{each:g}" for each in named), *("none" for _ in places)])
+    axes.minorticks_off()
+    axes.set_xlabel("ε promised")
+    axes.set_ylabel("right guesses")
+    axes.grid(visible=True, color="#d9dfdf", linewidth=0.6)
+    axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)
+
+
+def _curves(axes: "Axes", study: Study) -> None:
+    bounds = [points for each in series(study) if (points := each.ceiling)]
+    for place, points in enumerate(bounds):
+        label = "ceiling: the most that the promise allows" if place == 0 else None
+        mark = "_" if len(points) == 1 else None
+        xs, ys = zip(*points, strict=True)
+        axes.plot(xs, ys, color="#a3262a", linewidth=1.5, marker=mark, markersize=20, label=label)
+    for place, share in enumerate(sorted({each.score.chance for each in study.findings})[:3]):
+        label = "chance: what blind guessing gets" if place == 0 else None
+        axes.axhline(share, color="#5f6d72", linewidth=1, linestyle=":", label=label)
