@@ -106,7 +106,13 @@ def _read(value: object, default: Setting) -> Setting | None:
     return number if np.isfinite(number) and (isinstance(number, float) or not isinstance(value, float)) else None
 
 
-_ATTACKS: tuple[Attack, ...] = ()
+_ATTACKS: tuple[Attack, ...] = (
+    Attack("exhaustive", "hubbub.attacks.exhaustive:study", "try every database until one fits all subset sums"),
+    Attack(
+        "reconstruction", "hubbub.attacks.reconstruction:study",
+        "solve for everybody's bit from a few random sums a person",
+    ),
+)  # fmt: skip
 
 #: Every attack by its name.
 ATTACKS: Mapping[str, Attack] = MappingProxyType({attack.name: attack for attack in _ATTACKS})

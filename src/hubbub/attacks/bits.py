@@ -1,0 +1,67 @@
+"""People with one secret bit each, what hubbub answers about subsets of them, and how many bits a guess has right."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.attacks.base import Finding, Score, ceiling
+from hubbub.attacks.decoding import Bits, Dense, Floats
+from hubbub.attacks.table import Table
+from hubbub.attacks.target import TABLE
+from hubbub.curator.session import Session
+
+#: Words and columns of one question at most; the front end reads up to 10,000 words.
+_MOST_WORDS = 8000
+_MOST_COLUMNS = 100
+
+
+def people(count: int, generator: np.random.Generator) -> tuple[Table, Bits]:
+    """Make up so many people, numbered from 0, whose secret bits are fair coins: blind guesses get half right."""
+    bits = generator.integers(0, 2, count)
+    return Table("people", {"person": np.arange(count), "secret": bits}), bits
+
+
+def asked(session: Session, questions: Dense, *, epsilon: Fraction) -> Floats:
+    """Ask hubbub how many people with the secret bit are in each subset, all for so much in all; many in one query."""
+    members = [np.flatnonzero(row) for row in questions.matrix]
+    real = [place for place, each in enumerate(members) if len(each)]
+    answers = np.zeros(len(members))
+    # rounded down: prices have at most 30 decimal places
+    share = Fraction(int(epsilon * 10**15) // max(1, len(real)), 10**15)
+    size = min(_MOST_COLUMNS, max(1, _MOST_WORDS // (2 * questions.people + 16)))
+    for start in range(0, len(real), size):
+        batch = real[start : start + size]
+        release = session.query(_text([members[place] for place in batch]), epsilon=share * len(batch), raw=True)
+        answers[batch] = np.array(release.rows[0], dtype=np.float64)
+    return answers
+
+
+def _text(subsets: Sequence[NDArray[np.int64]]) -> str:
+    counts = ", ".join(
+        f"count(*) FILTER (WHERE secret = 1 AND person IN ({', '.join(map(str, each.tolist()))})) AS n{number}"
+        for number, each in enumerate(subsets)
+    )
+    return f"SELECT {counts} FROM {TABLE}"  # noqa: S608 - numbers made here
+
+
+def scored(secret: Bits, guess: Bits) -> Score:
+    """Count the right bits.
+
+    Theorem (Many fair bits under one promise). Let x be uniform on {0,1}ⁿ and M be ε-private between any two x that
+    differ in one bit. Whatever guess is made from M(x), the number of right bits is stochastically at most binomial
+    with chance e^ε/(1+e^ε): an interval for independent trials that lies above this refutes the promise, though the
+    bits are not independent given the answers (Steinke, Nasr and Jagielski 2023).
+    Proof    Given M(x) = y and x₁…xᵢ₋₁, the odds of xᵢ are Σ Pr[M(x) = y | x₁…xᵢ₋₁, xᵢ, rest] over all rests for one
+             value against the other; term by term these are within e^ε, so each guess is right with probability at
+             most e^ε/(1+e^ε), whatever came before. Coupling each with an independent coin of this chance gives it.
+    Assumes  the bits are fair and independent before; M covers everything that the guesser saw.
+    Tested   tests/attacks/test_reconstruction.py::test_right_bits_are_dominated_by_coins_of_the_ceiling
+    """
+    return Score(int((secret == guess).sum()), len(secret), 0.5)
+
+
+def held(secret: Bits, guess: Bits, epsilon: Fraction, target: str, **facts: float | int | str) -> Finding:
+    """Report a guess against hubbub."""
+    return Finding(target, epsilon, scored(secret, guess), ceiling(epsilon), facts)

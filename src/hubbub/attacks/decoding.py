@@ -1,0 +1,237 @@
+"""From many noisy sums back to the bits they are sums of: least squares, linear programming, least absolute errors.
+
+    secret bits x → questions A → noisy answers y ≈ A·x → decoded reals → guessed bits (more than ½)
+
+Everything here is a function of questions and answers alone: what an analyst can do at home.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.errors import AttackError
+
+Floats = NDArray[np.float64]
+Bits = NDArray[np.int64]
+
+#: Rows of packed questions that are unpacked at a time.
+_BLOCK = 1 << 10
+
+
+class Questions(Protocol):
+    """Linear questions about some people, each with one answer."""
+
+    @property
+    def people(self) -> int:
+        """How many there are whose bits are asked about."""
+        ...
+
+    def ask(self, values: Floats) -> Floats:
+        """Give the exact answers: A·x."""
+        ...
+
+    def back(self, answers: Floats) -> Floats:
+        """Give each person the sum of the answers that the person is in: Aᵀ·y."""
+        ...
+
+    def there_and_back(self, values: Floats) -> Floats:
+        """Give Aᵀ·A·x."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """Any questions, as a matrix with a row each: subsets (0 and 1) or Gaussian weights."""
+
+    matrix: Floats
+
+    @property
+    def people(self) -> int:
+        """How many there are."""
+        return int(self.matrix.shape[1])
+
+    def ask(self, values: Floats) -> Floats:
+        """A·x."""
+        answers: Floats = self.matrix @ values
+        return answers
+
+    def back(self, answers: Floats) -> Floats:
+        """Aᵀ·y."""
+        sums: Floats = self.matrix.T @ answers
+        return sums
+
+    def there_and_back(self, values: Floats) -> Floats:
+        """Aᵀ·A·x."""
+        return self.back(self.ask(values))
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Subsets of very many people, a bit each: 80,000 questions about 10,000 people are 100 MB instead of 6.4 GB."""
+
+    bits: NDArray[np.uint8]
+    people: int
+
+    def ask(self, values: Floats) -> Floats:
+        """A·x."""
+        narrow = values.astype(np.float32)
+        return np.concatenate([(block @ narrow).astype(np.float64) for block in self._blocks()])
+
+    def back(self, answers: Floats) -> Floats:
+        """Aᵀ·y."""
+        narrow = answers.astype(np.float32)
+        sums = np.zeros(self.people)
+        for place, block in enumerate(self._blocks()):
+            sums += narrow[place * _BLOCK : (place + 1) * _BLOCK] @ block
+        return sums
+
+    def there_and_back(self, values: Floats) -> Floats:
+        """Aᵀ·A·x, in one pass: unpacking is what costs."""
+        narrow = values.astype(np.float32)
+        sums = np.zeros(self.people)
+        for block in self._blocks():
+            sums += (block @ narrow) @ block
+        return sums
+
+    def _blocks(self) -> Iterator[NDArray[np.float32]]:
+        """Unpack one block after the other into one piece of memory."""
+        room = np.empty((min(_BLOCK, len(self.bits)), self.people), dtype=np.float32)
+        for start in range(0, len(self.bits), _BLOCK):
+            part = self.bits[start : start + _BLOCK]
+            np.copyto(room[: len(part)], np.unpackbits(part, axis=1, count=self.people))
+            yield room[: len(part)]
+
+
+@dataclass(frozen=True, eq=False)
+class Few:
+    """Questions about a few people each (as many in every question), by their places: a sparse matrix of ones."""
+
+    places: NDArray[np.int64]
+    people: int
+
+    def ask(self, values: Floats) -> Floats:
+        """A·x."""
+        answers: Floats = values[self.places].sum(axis=1)
+        return answers
+
+    def back(self, answers: Floats) -> Floats:
+        """Aᵀ·y."""
+        repeated = np.repeat(answers, self.places.shape[1])
+        return np.bincount(self.places.ravel(), weights=repeated, minlength=self.people).astype(np.float64)
+
+    def there_and_back(self, values: Floats) -> Floats:
+        """Aᵀ·A·x."""
+        return self.back(self.ask(values))
+
+
+def subsets(people: int, count: int, generator: np.random.Generator) -> Dense:
+    """Ask about random subsets, each person in each with probability ½."""
+    return Dense(generator.integers(0, 2, (count, people)).astype(np.float64))
+
+
+def gaussian(people: int, count: int, generator: np.random.Generator) -> Dense:
+    """Ask for sums with standard normal weights."""
+    return Dense(generator.standard_normal((count, people)))
+
+
+def packed(people: int, count: int, generator: np.random.Generator) -> Packed:
+    """Ask about random subsets of very many people."""
+    width = -(-people // 8)
+    return Packed(np.frombuffer(generator.bytes(count * width), dtype=np.uint8).reshape(count, width), people)
+
+
+def few(people: int, count: int, size: int, generator: np.random.Generator) -> Few:
+    """Ask about random lists of so many people; one who is listed twice counts twice."""
+    return Few(generator.integers(0, people, (count, size)), people)
+
+
+def least_squares(questions: Questions, answers: Floats, *, rounds: int = 60, tolerance: float = 1e-4) -> Floats:
+    """Solve min ‖A·x − y‖₂ by conjugate gradients on Aᵀ·A·x = Aᵀ·y, from ½ everywhere.
+
+    With 8 random questions a person, all eigenvalues of Aᵀ·A but one lie within a factor ((1+√⅛)/(1−√⅛))² ≈ 4.4 of
+    each other, so that each round mends the error by about (√4.4+1)/(√4.4−1) ≈ 2.8: ten rounds do, whatever the size.
+    """
+    found = np.full(questions.people, 0.5)
+    residual = questions.back(answers - questions.ask(found))
+    direction, old = residual.copy(), float(residual @ residual)
+    first = old
+    for _ in range(rounds):
+        if old <= tolerance**2 * first or old == 0:
+            break
+        image = questions.there_and_back(direction)
+        step = old / float(direction @ image)
+        found += step * direction
+        residual -= step * image
+        new = float(residual @ residual)
+        direction = residual + (new / old) * direction
+        old = new
+    return found
+
+
+def least_absolute(questions: Dense, answers: Floats, *, rounds: int = 400) -> Floats:
+    """Solve min ‖A·x − y‖₁ over 0 ≤ x ≤ 1 by alternating directions (ADMM): wild answers weigh no more than near ones.
+
+    This is the decoding of Dwork, McSherry and Talwar (2007), whose linear program survives any 23.9 % of wild answers
+    to Gaussian questions where these are many; the sum of absolute values is split from A·x = z + y, the box from x.
+    """
+    matrix = questions.matrix
+    people = questions.people
+    size = float(np.abs(matrix).mean()) * np.sqrt(people)
+    scaled, wanted = matrix / size, answers / size
+    inverse = np.linalg.inv(scaled.T @ scaled + np.eye(people))
+    inside, apart = np.full(people, 0.5), np.zeros(len(answers))
+    off, out = np.zeros(len(answers)), np.zeros(people)
+    step = 10.0
+    for _ in range(rounds):
+        found = inverse @ (scaled.T @ (wanted + apart - off) + inside - out)
+        ahead = scaled @ found - wanted
+        apart = _shrunk(ahead + off, 1 / step)
+        inside = np.clip(found + out, 0.0, 1.0)
+        off += ahead - apart
+        out += found - inside
+    return inside
+
+
+def _shrunk(values: Floats, by: float) -> Floats:
+    kept: Floats = np.sign(values) * np.maximum(np.abs(values) - by, 0.0)
+    return kept
+
+
+def least_worst(questions: Dense, answers: Floats) -> Floats:
+    """Solve min ‖A·x − y‖∞ over 0 ≤ x ≤ 1, the linear program of Dinur and Nissim (2003), by the simplex method.
+
+    It finds a point within the noise of all answers wherever there is one; a single wild answer spoils it.
+    """
+    try:
+        from scipy.optimize import linprog
+    except ModuleNotFoundError:
+        raise AttackError(
+            "HB650", "decoding by linear programming needs scipy.", 'pip install "hubbub[attack]"'
+        ) from None
+    matrix, people = questions.matrix, questions.people
+    edge = np.ones((len(answers), 1))
+    found = linprog(
+        np.r_[np.zeros(people), 1.0],
+        A_ub=np.block([[matrix, -edge], [-matrix, -edge]]), b_ub=np.r_[answers, -answers],
+        bounds=[(0, 1)] * people + [(0, None)], method="highs",
+    )  # fmt: skip
+    if found.x is None:
+        raise AttackError("HB650", "the linear program was not solved.", "Ask fewer questions, or decode otherwise.")
+    decoded: Floats = found.x[:people]
+    return decoded
+
+
+def rounded(decoded: Floats) -> Bits:
+    """Guess a bit for each person: 1 from ½ on."""
+    return (decoded >= 0.5).astype(np.int64)
+
+
+#: Every decoder by the name that a user says.
+DECODERS: dict[str, Callable[[Dense, Floats], Floats]] = {
+    "least squares": least_squares,
+    "linear program": least_worst,
+    "least absolute": least_absolute,
+}

@@ -1,0 +1,113 @@
+"""Reconstruction: it wins where sums are nearly exact, and stays under the ceiling against hubbub."""
+
+from fractions import Fraction
+from itertools import product
+from math import comb, exp
+
+import numpy as np
+import pytest
+
+from hubbub.attacks import bits, exhaustive, reconstruction
+from hubbub.attacks.base import ceiling
+from hubbub.attacks.decoding import subsets
+from hubbub.attacks.exhaustive import every_subset, reconstruct, worst_errors
+from hubbub.attacks.target import protected
+from hubbub.errors import AttackError, ParameterError
+
+F = Fraction
+
+
+@pytest.mark.row(66)
+@pytest.mark.parametrize("seed", range(3))
+def test_exhaustive_search_is_wrong_in_at_most_four_times_the_noise(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    secret = generator.integers(0, 2, 10)
+    answers = every_subset(10).ask(secret.astype(np.float64)) + generator.uniform(-1, 1, 1024)
+    assert (reconstruct(answers, 10) != secret).sum() == 0
+    # not the nearest only: every database within the noise of all the answers
+    for fitting in np.flatnonzero(worst_errors(answers, 10) <= 1):
+        assert ((fitting >> np.arange(10) & 1) != secret).sum() <= 4
+
+
+@pytest.mark.row(66)
+def test_four_times_the_noise_is_attained() -> None:
+    secret, other = (np.array([1] * 2 + [0] * 2 + [1] * 6), np.array([0] * 2 + [1] * 2 + [1] * 6))
+    sums = every_subset(10)
+    answers = (sums.ask(secret.astype(np.float64)) + sums.ask(other.astype(np.float64))) / 2
+    worst = worst_errors(answers, 10)
+    names = [int(each @ (1 << np.arange(10))) for each in (secret, other)]
+    assert [worst[name] for name in names] == [1, 1]
+    assert (secret != other).sum() == 4 * 1
+
+
+@pytest.mark.row(66)
+def test_noise_of_a_401st_part_leaves_less_than_a_hundredth_unknown() -> None:
+    assert F(4, 401) < F(1, 100)
+    generator = np.random.default_rng(3)
+    secret = generator.integers(0, 2, 12)
+    answers = every_subset(12).ask(secret.astype(np.float64)) + generator.uniform(-12 / 401, 12 / 401, 4096)
+    assert (reconstruct(answers, 12) == secret).all()
+
+
+def test_right_bits_are_dominated_by_coins_of_the_ceiling() -> None:
+    """Exactly: three bits, each through randomized response, guessed best; and a mechanism that tells the parity."""
+    for epsilon in (0.1, 1.0, 3.0):
+        told = 1 / (1 + exp(-epsilon))
+        coins = [sum(comb(3, k) * told**k * (1 - told) ** (3 - k) for k in range(least, 4)) for least in range(4)]
+        apart = np.array([[told if y == sum(x) % 2 else 1 - told for y in (0, 1)] for x in product((0, 1), repeat=3)])
+        truth = np.array(list(product((0, 1), repeat=3)))
+        alone = np.where(truth[:, None] == truth[None], told, 1 - told).prod(axis=2)
+        for law in (apart, alone):
+            for least in range(4):
+                # the best guesser for "at least so many right": for each output the best of all eight guesses
+                hits = np.array([((truth == guess).sum(axis=1) >= least) for guess in truth])
+                assert (hits @ law / 8).max(axis=0).sum() <= coins[least] + 1e-12
+
+
+def test_subsets_asked_of_hubbub_cost_the_whole_price_and_no_more() -> None:
+    generator = np.random.default_rng(1)
+    made, _ = bits.people(40, generator)
+    asked = subsets(40, 130, generator)
+    with protected(made, epsilon=F(2)) as session:
+        answers = bits.asked(session, asked, epsilon=F(2))
+        assert session.budget()[0].largest < F(1, 1000)
+        spread = answers - asked.ask(made.column("secret").astype(np.float64))
+    # Laplace noise of scale 130/2: mean |noise| is 65, its deviation over 130 draws 5.7
+    assert 65 - 6 * 5.7 < np.abs(spread).mean() < 65 + 6 * 5.7
+
+
+@pytest.mark.row(67)
+@pytest.mark.parametrize("decoder", ["least squares", "linear program", "least absolute"])
+def test_reconstruction_wins_on_sums_and_stays_under_the_ceiling_on_hubbub(decoder: str) -> None:
+    """The interval of hubbub's bits is taken at 1 − 1e-7, so that all findings together alarm falsely below 1e-6."""
+    found = reconstruction.study(
+        None, epsilons=[F(1, 10), F(4)], generator=np.random.default_rng(5), people=32, decoder=decoder
+    )
+    exact, near, *rest = found.findings
+    assert exact.score.share == 1
+    assert near.score.share >= 0.9
+    ours = [each for each in rest if each.epsilon is not None]
+    assert [each.epsilon for each in ours] == [F(1, 10), F(1, 10), F(4), F(4)]
+    for each in ours:
+        assert each.ceiling == ceiling(each.epsilon or F(0))
+        assert each.score.interval(1 - 1e-7)[0] <= each.ceiling
+    assert f"{exact.score.trials} bits right" in found.words[0]
+
+
+@pytest.mark.row(66)
+def test_exhaustive_study_wins_on_sums_and_stays_under_the_ceiling_on_hubbub() -> None:
+    found = exhaustive.study(None, epsilons=[F(1, 10), F(1)], generator=np.random.default_rng(5), people=7)
+    exact, near, *ours = found.findings
+    assert exact.score.share == 1
+    assert near.facts["wrong"] in range(5)
+    for each in ours:
+        assert each.score.interval(1 - 1e-7)[0] <= (each.ceiling or 0)
+        assert float(each.facts["noise"]) > 20
+
+
+def test_settings_that_cannot_be_are_refused_with_a_remedy() -> None:
+    generator = np.random.default_rng(5)
+    for wrong in ({"people": 1000}, {"kind": "odd"}, {"decoder": "magic"}, {"noise": -1.0}, {"questions": 0}):
+        with pytest.raises((AttackError, ParameterError)) as refusal:
+            reconstruction.study(None, epsilons=[F(1)], generator=generator, **wrong)
+        assert refusal.value.remedy
