@@ -32,10 +32,26 @@ ALLOWED: dict[str, frozenset[str]] = {
         {"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config", "analysis", "general"}
     ),
     "audit": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql"}),
+    "selfaudit": frozenset(
+        {
+            "errors",
+            "core",
+            "noise",
+            "mechanisms",
+            "accounting",
+            "sql",
+            "engines",
+            "config",
+            "analysis",
+            "audit",
+            "curator",
+        }
+    ),
     "client": frozenset({"errors", "core"}),
     "dbapi": frozenset({"errors", "core", "client", "curator"}),
     "show": frozenset({"errors", "core", "accounting", "config", "curator"}),
     "demo": frozenset({"errors", "core", "config", "curator", "client", "server", "show"}),
+    "crowd": frozenset({"errors", "core"}),
     "attacks": frozenset(
         {"errors", "core", "noise", "mechanisms", "accounting", "audit", "sql", "engines", "config", "curator"}
         | {"semantics", "crowd", "releases"}
@@ -54,6 +70,7 @@ ALLOWED: dict[str, frozenset[str]] = {
             "show",
             "demo",
             "audit",
+            "selfaudit",
             "server",
             "client",
             "semantics",

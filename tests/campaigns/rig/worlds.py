@@ -1,12 +1,12 @@
 """A small private table, bound queries over it written by hand, and the exact integers that neighbours have."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
 import duckdb
-import numpy as np
 
+from hubbub.audit.apart import apart, excess
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.sql.expressions import Col, Expr, Facts
@@ -16,6 +16,8 @@ from hubbub.sql.query import Aggregate, Key, Order, Query
 from hubbub.sql.relations import Rel, Scan
 
 REGIONS = ("North", "South", "Ça\u0301 va", "")
+
+__all__ = ["apart", "excess"]  #: what neighbours are compared by is the product's own
 
 Row = tuple[object, ...]  #: patient, region, cost, age, flag
 
@@ -98,70 +100,3 @@ def run(connection: duckdb.DuckDBPyConnection, plan: Plan) -> Tables:
 def integers(connection: duckdb.DuckDBPyConnection, plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The exact integers before noise: measures and histograms."""
     return exact(plan, run(connection, plan))
-
-
-def apart(plan: Plan, one: Tables, two: Tables, *, nothing: bool = False) -> list[str]:
-    """Say where two neighbours are further apart than is stated or, with `nothing`, where they differ at all."""
-    if plan.threshold is not None:
-        return _found_apart(plan, one, two, nothing=nothing)
-    a, b = exact(plan, one), exact(plan, two)
-    if nothing:
-        pairs = zip((*a[0], *a[1]), (*b[0], *b[1]), strict=True)
-        return [f"place {i} differs" for i, (x, y) in enumerate(pairs) if not np.array_equal(x, y)]
-    if plan.top is not None:
-        moved = np.abs(a[0][0] - b[0][0]).max(initial=0)
-        one_way = (a[0][0] >= b[0][0]).all() or not plan.top.one.monotone
-        return [] if moved <= plan.top.one.sensitivity and one_way else [f"counts moved by {moved}"]
-    return excess(plan, a, b)
-
-
-def _found_apart(plan: Plan, one: Tables, two: Tables, *, nothing: bool) -> list[str]:
-    """Compare groups by their keys, all that occur on either side; one that is missing counts as zeros."""
-    keys = [f"k{j}" for j in range(len(plan.groups[0].keys))]
-
-    def names(table: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        return list(zip(*(np.ma.getdata(table[key]).tolist() for key in keys), strict=True))
-
-    every = {name for side in (one, two) for each in plan.statements for name in names(side[each.name])}
-    cells = {name: i for i, name in enumerate(sorted(every, key=repr))}
-
-    def dense(tables: Tables) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        measures = [np.zeros(len(cells), dtype=np.int64) for _ in plan.measures]
-        histograms = [np.zeros((len(cells), each.count), dtype=np.int64) for each in plan.histograms]
-        for statement in plan.statements:
-            table = tables[statement.name]
-            at = np.array([cells[name] for name in names(table)], dtype=np.int64)
-            for column, target in enumerate(statement.targets):
-                found = np.asarray(table[f"m{column}"], dtype=np.int64)
-                if statement.fills == "measures":
-                    np.add.at(measures[target], at, found)
-                else:
-                    np.add.at(histograms[target], (at, np.asarray(table["bucket"], dtype=np.int64)), found)
-        return tuple(measures), tuple(histograms)
-
-    a, b = dense(one), dense(two)
-    if nothing:
-        pairs = zip((*a[0], *a[1]), (*b[0], *b[1]), strict=True)
-        return [f"place {i} differs" for i, (x, y) in enumerate(pairs) if not np.array_equal(x, y)]
-    return excess(plan, a, b)
-
-
-def excess(
-    plan: Plan, one: tuple[tuple[Any, ...], tuple[Any, ...]], two: tuple[tuple[Any, ...], tuple[Any, ...]]
-) -> list[str]:
-    """Say where two neighbours are further apart than the plan states."""
-    found = []
-    for noised, a, b in zip(plan.measures, one[0], two[0], strict=True):
-        moved = [abs(int(x) - int(y)) for x, y in zip(a[a != b], b[a != b], strict=True)]
-        if sum(moved) > noised.sensitivity.l1 or sum(m * m for m in moved) > noised.sensitivity.l2_squared:
-            found.append(f"{noised.measure}: moved {moved}, stated {noised.sensitivity}")
-    for each in plan.choices:
-        a, b = one[1][each.histogram], two[1][each.histogram]
-        for pick in each.picks:
-            apart = np.abs(pick.aim.scores(a) - pick.aim.scores(b)).max(axis=1)
-            # a cell may move by more than one unit's part under replace only where fewer cells move
-            allowed = pick.mechanism.sensitivity
-            cost = apart.sum() / allowed
-            if apart.max(initial=0) > allowed or cost > each.times:
-                found.append(f"{each.choice.name}: scores moved {apart}, stated {allowed} in {each.times} cells")
-    return found

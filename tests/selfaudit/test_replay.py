@@ -1,0 +1,99 @@
+"""A plan on made-up neighbours: an honest one is covered, and a spoiled one is found."""
+
+import random
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import pytest
+
+from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.unit import Relation
+from hubbub.curator.question import Question
+from hubbub.errors import ParameterError
+from hubbub.selfaudit.asked import planned
+from hubbub.selfaudit.made_up import MadeUp
+from hubbub.selfaudit.replay import Replayed, replay
+from hubbub.sql.plan import Plan
+
+COLUMNS = (
+    Column("patient", Kind.INTEGER),
+    Column("region", Kind.TEXT, values=("North", "South", "East")),
+    Column("age", Kind.INTEGER, bounds=Bounds(Fraction(0), Fraction(110))),
+    Column("x", Kind.REAL, bounds=Bounds(Fraction(-1), Fraction(1))),
+    Column("day", Kind.DATE, bounds=Bounds(Fraction(18000), Fraction(18100))),
+    Column("word", Kind.TEXT),
+    Column("flag", Kind.BOOLEAN),
+)
+ZONES = (Column("area", Kind.TEXT, values=("North", "South")), Column("zone", Kind.TEXT, values=("a", "b")))
+AREAS = Table("areas", ZONES, unit=None, unique=("area",))
+TEXTS = (
+    "SELECT region, COUNT(*) AS n, SUM(x) AS s, AVG(age) AS a FROM visits GROUP BY region",
+    "SELECT COUNT(DISTINCT patient) AS n, COUNT(DISTINCT word) AS w FROM visits",
+    "SELECT word, COUNT(*) AS n FROM visits GROUP BY word",
+    "SELECT region, MEDIAN(age) AS m, MODE(region) AS r FROM visits GROUP BY region",
+    "SELECT region FROM visits GROUP BY region ORDER BY COUNT(*) DESC LIMIT 2",
+    "SELECT zone, COUNT(*) AS n FROM visits JOIN areas ON region = area GROUP BY zone",
+    "CALL tabulate(table => 'visits', columns => ['region'])",
+    "CALL moments(table => 'visits', columns => ['x'])",
+)
+
+
+def tables(unit: Unit, relation: Relation) -> dict[str, Table]:
+    return {"visits": Table("visits", COLUMNS, unit, relation), "areas": AREAS}
+
+
+def replayed(text: str, known: dict[str, Table], spoil: Any = None) -> Replayed:
+    made = planned(Question(text, epsilon=1, delta="1e-6"), known, salt="s", hashing="engine")
+    return replay(made if spoil is None else spoil(made), known, worlds=6, chance=random.Random(3))
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("unit", [Unit(None), Unit("patient", groups=2, rows=2)], ids=["row", "patient"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_an_honest_plan_covers_made_up_neighbours_of_both_relations(text: str, unit: Unit, relation: Relation) -> None:
+    if unit.column is None and "patient" in text:
+        return  # a row has no owner to be counted
+    found = replayed(text, tables(unit, relation))
+    assert found.problems == []
+    assert found.pairs[Relation.REPLACE] >= 5
+    assert found.pairs[Relation.ADD_REMOVE] >= 5 or text.startswith("CALL")
+    assert str(found.pairs[Relation.REPLACE]) in found.say()
+
+
+def test_a_plan_without_a_bound_on_rows_is_found() -> None:
+    def spoil(made: Plan) -> Plan:
+        texts = [replace(each, sql=each.sql.replace("<= 2", "<= 9000")) for each in made.statements]
+        assert texts[0] != made.statements[0]
+        return replace(made, statements=tuple(texts))
+
+    known = tables(Unit("patient", groups=2, rows=2), Relation.ADD_REMOVE)
+    assert replayed("SELECT region, SUM(x) AS s FROM visits GROUP BY region", known, spoil).problems
+
+
+def test_a_plan_that_depends_on_the_order_of_rows_is_found() -> None:
+    def spoil(made: Plan) -> Plan:
+        (one,) = made.statements
+        text = "SELECT 0 AS cell, CAST(coalesce(first(age), 0) AS BIGINT) AS m0 FROM visits"
+        return replace(made, statements=(replace(one, sql=text),))
+
+    known = tables(Unit(None), Relation.ADD_REMOVE)
+    found = replayed("SELECT COUNT(*) AS n FROM visits", known, spoil)
+    assert found.problems == ["the order of rows changes what is counted"]
+
+
+def test_an_analysis_that_does_not_cover_what_moved_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    known, shown = tables(Unit("patient", groups=2, rows=2), Relation.ADD_REMOVE), MadeUp.show
+
+    def without_anybody(self: MadeUp, *, gone: Any = (), swapped: Any = ()) -> None:
+        shown(self, gone=range(self.units) if gone or swapped else ())
+
+    text = "CALL moments(table => 'visits', columns => ['x'])"
+    assert replayed(text, known).problems == []
+    monkeypatch.setattr(MadeUp, "show", without_anybody)
+    assert "is covered" in replayed(text, known).problems[0]
+
+
+def test_code_that_was_handed_in_cannot_be_replayed() -> None:
+    with pytest.raises(ParameterError, match="HB634"):
+        planned(Question("CALL release(code => 'ab')", epsilon=1), {}, salt="s", hashing="engine")
