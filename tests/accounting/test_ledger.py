@@ -3,7 +3,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,7 +109,7 @@ def test_text_that_cannot_be_kept_is_refused(desk: "Desk", wrong: dict[str, str]
 
 def test_an_empty_key_is_refused(desk: "Desk") -> None:
     with pytest.raises(ParameterError, match="HB123"):
-        desk.open().charge(replace(desk.request(), key=""))
+        desk.open().charge(desk.request()._replace(key=""))
 
 
 # --- keys and releases
@@ -246,7 +245,7 @@ def test_several_under_known_keys_are_replayed_and_the_rest_is_charged_whole_or_
         (half.sequence, True), (half.sequence + 1, False)
     ]  # fmt: skip
     with pytest.raises(ParameterError) as reused:
-        ledger.charge_all([both(desk, "0.125", "new")[0], replace(wards, query="another")])
+        ledger.charge_all([both(desk, "0.125", "new")[0], wards._replace(query="another")])
     assert reused.value.code == "HB124"
     assert ledger.verify().charges == 4
     assert spent(desk)["dataset/wards"] == Fraction("0.5")

@@ -17,9 +17,11 @@ import pytest
 
 from hubbub.accounting import sqlite_schema
 from hubbub.accounting.anchor import FileAnchor, beside
+from hubbub.accounting.calls import Charge
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
-from hubbub.errors import LedgerError
+from hubbub.accounting.traces import Traces
+from hubbub.errors import LedgerError, ParameterError
 
 if TYPE_CHECKING:
     from tests.accounting.conftest import Desk
@@ -255,8 +257,10 @@ from pathlib import Path
 from hubbub.accounting.anchor import FileAnchor, beside
 from hubbub.accounting.calls import Request
 from hubbub.accounting.contract import parse
+from hubbub.accounting.calls import Charge
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
+from hubbub.accounting.traces import Traces
 from hubbub.core.events import Laplace
 from hubbub.errors import BudgetError
 
@@ -474,3 +478,40 @@ def test_opening_a_second_time_in_one_process_takes_turns(desk: "Desk") -> None:
     assert desk.exhaust(other, "0.1", dataset="wards")[0] == 0
     other.close()
     assert one.verify().charges == 10
+
+
+def alone(desk: "Desk") -> Ledger:
+    return Ledger.open(desk.store(exclusive=True), policy=desk.policy, anchor=FileAnchor(desk.anchor))
+
+
+@pytest.mark.parametrize("full", [False, True], ids=["new keys are known to be new", "every key must be looked up"])
+def test_a_server_alone_on_its_file_charges_each_key_once(
+    desk: "Desk", monkeypatch: pytest.MonkeyPatch, *, full: bool
+) -> None:
+    if full:
+        monkeypatch.setattr(Traces, "__contains__", lambda *_: True)
+    requests = [desk.request("0.001", key=f"k{number}") for number in range(150)]  # keys are stored at 64 and at 128
+    charges: list[Charge] = []
+    for part in (requests[:70], requests[70:]):
+        with closing(alone(desk)) as ledger:
+            assert [ledger.charge(request).sequence for request in requests[: len(charges)]] == [
+                charge.sequence for charge in charges
+            ]
+            charges += [ledger.charge(request) for request in part]
+            assert not any(charge.replayed for charge in charges)
+            again = [ledger.charge(request) for request in requests[: len(charges)]]
+            assert all(charge.replayed for charge in again)
+            assert [charge.entry for charge in again] == [charge.entry for charge in charges]
+            with pytest.raises(ParameterError):
+                ledger.charge(requests[3]._replace(query="another"))
+            assert ledger.verify().charges == len(charges)
+
+
+def test_a_trace_that_is_lost_would_charge_twice(desk: "Desk", monkeypatch: pytest.MonkeyPatch) -> None:
+    with closing(alone(desk)) as ledger:
+        requests = [desk.request("0.001", key=f"k{number}") for number in range(70)]
+        for request in requests:
+            ledger.charge(request)
+        monkeypatch.setattr(Traces, "__contains__", lambda *_: False)
+        assert not ledger.charge(requests[0]).replayed
+        assert not ledger.verify().sound

@@ -15,7 +15,6 @@ import threading
 import time
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def spend(ledger: Ledger, pool: list[Fraction], count: int, seed: int) -> Counte
         chance = random.Random(f"{seed} {number}")
         for each in range(number, count, THREADS):
             one = chance.choice(pool)
-            ledger.charge(replace(request(f"{seed}.{each}"), event=Laplace(1, 1 / one)))
+            ledger.charge(request(f"{seed}.{each}")._replace(event=Laplace(1, 1 / one)))
             counts[number][one] += 1
 
     team = [threading.Thread(target=some, args=(number,)) for number in range(THREADS)]

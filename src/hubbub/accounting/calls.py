@@ -1,7 +1,6 @@
 """What the ledger is asked to do: charge a request, keep a release, note a policy or a forfeit."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,8 +16,7 @@ _KEY_LENGTH = 200
 _QUERY_LENGTH = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """What an analyst asks to spend on: the mechanism's facts and the question in canonical text, under a key.
 
     A key belongs to one analyst: the same key of another analyst is another key. `version` names the state of the data.
@@ -32,8 +30,7 @@ class Request:
     key: str
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(NamedTuple):
     """A durable charge; `release` is what it paid for, where that is already recorded."""
 
     entry: Entry

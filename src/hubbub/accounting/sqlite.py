@@ -19,9 +19,11 @@ from hubbub.accounting import sqlite_schema
 from hubbub.accounting.chain import NO_HASH, Entry, genesis
 from hubbub.accounting.sqlite_snapshot import FIELDS, HEAD, SqliteSnapshot
 from hubbub.accounting.store import Begun, Found, Head, OnStep, Total, stored_until
+from hubbub.accounting.traces import Traces
 from hubbub.errors import LedgerError
 
 _CHARGE = "SELECT charge FROM keys WHERE key = ? AND analyst = ?"
+_KEYS = "SELECT analyst, key FROM keys"
 _ENTRY = f"SELECT {FIELDS} FROM entries WHERE sequence = ?"  # noqa: S608
 _RELEASE = "SELECT body FROM releases WHERE charge = ?"
 _TOTAL = "SELECT spent, sequence FROM totals WHERE cap = ?"
@@ -52,6 +54,7 @@ class SqliteStore:
         self._recent: dict[tuple[str, str], Entry] = {}  # charges whose keys may not be stored yet
         self._seen = -1  # the newest entry that is in there
         self._head: Head | None = None
+        self._used: Traces | None = None  # of the keys that are stored, where nobody else can store one
         self._idle: list[sqlite3.Connection] = []
         if not path.parent.is_dir():
             self._fail("HB302", f"the folder {path.parent} does not exist", "Make it, or name another place.")
@@ -62,6 +65,8 @@ class SqliteStore:
             self._writer = self._connect()
             self._do = self._writer.cursor().execute  # a new cursor for each statement of a charge would cost more
             self._identity = self._prepare()
+            if exclusive:
+                self._used = Traces(self._writer.execute(_KEYS))
         except sqlite3.Error as error:
             self.close()
             self._translate(error)
@@ -86,9 +91,11 @@ class SqliteStore:
 
     def begin(self, keys: Sequence[tuple[str, str]], after: int) -> Begun:
         """Take the database's write lock, by turns with other threads' and processes' stores, and look."""
+        head = self._head  # known only where nobody else writes
+        if head is not None and head.sequence == after == self._seen and self._unused(keys):
+            return Begun(head, {}, [])  # one statement of its own will do, if that is all there is to write
         try:
             self._patiently("BEGIN IMMEDIATE")
-            head = self._head  # nobody else writes
             if head is None:
                 row = self._do(HEAD).fetchone()
                 head = Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row)
@@ -96,6 +103,15 @@ class SqliteStore:
             return Begun(head, self._recall(keys), news)
         except sqlite3.Error as error:
             self._translate(error)
+
+    def _unused(self, keys: Sequence[tuple[str, str]]) -> bool:
+        """Say whether none of these keys was ever charged; no where that is not certain without a look."""
+        if self._used is None:
+            return False
+        for pair in keys:  # noqa: SIM110 — a generator costs more than the rest of this
+            if pair in self._recent or pair in self._used:
+                return False
+        return True
 
     def _news(self, newest: int, after: int) -> list[Entry]:
         """Read what others wrote; whoever passed a multiple of LAG stored the keys up to there."""
@@ -154,8 +170,10 @@ class SqliteStore:
         last = entries[-1]
         carries = bool(totals) or stored_until(last.sequence) >= entries[0].sequence
         try:
+            if not writer.in_transaction and (carries or releases or len(entries) > 1):
+                self._patiently("BEGIN IMMEDIATE")
             if len(entries) == 1:
-                self._do(_ADD_ENTRY, last)
+                self._patiently(_ADD_ENTRY, last)
             else:
                 writer.executemany(_ADD_ENTRY, entries)
             on_step("entries")
@@ -169,12 +187,15 @@ class SqliteStore:
                 writer.executemany(_SET_TOTAL, [(cap, *total) for cap, total in totals.items()])
             on_step("totals")
             on_step("committing")
-            self._do("COMMIT")
+            if writer.in_transaction:
+                self._do("COMMIT")
         except sqlite3.Error as error:
             self._translate(error)
         self._seen = last.sequence
         self._head = Head(last.sequence, last.hash, last.time, last.config) if self._alone and not carries else None
         if carries:
+            if self._used is not None:
+                self._used.add(self._recent)
             self._recent.clear()
 
     def rollback(self) -> None:
@@ -249,7 +270,7 @@ class SqliteStore:
             raise
         return connection
 
-    def _patiently(self, statement: str) -> sqlite3.Cursor:
+    def _patiently(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
         """Execute what needs a lock, asking again after short random pauses.
 
         SQLite's own waiting grows to a tenth of a second between tries, which leaves the lock idle and starves some;
@@ -258,7 +279,7 @@ class SqliteStore:
         deadline = 0.0
         while True:
             try:
-                return self._do(statement)
+                return self._do(statement, values)
             except sqlite3.OperationalError as error:
                 now = time.monotonic()
                 deadline = deadline or now + self._patience
