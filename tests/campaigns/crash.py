@@ -247,7 +247,13 @@ class Campaign:
 
 
 def body(report: Report) -> None:
-    prepare("tests.campaigns.rig.service", "tests.campaigns.crash")  # what a victim runs first is its main module
+    # whatever this module imports: a victim runs it first
+    prepare(
+        "tests.campaigns.rig.service",
+        "tests.campaigns.rig.victim",
+        "tests.campaigns.frame",
+        "tests.accounting.postgres_server",
+    )
     with tempfile.TemporaryDirectory(prefix="hubbub-crash-") as base, Server() as server:
         campaign = Campaign(Path(base), server)
         campaign.random_kills(report, report.scale(ci=40, full=10_000), postgres=False)
