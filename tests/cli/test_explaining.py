@@ -86,3 +86,14 @@ def test_what_is_not_clear_is_refused_with_the_remedy(run: Run, words: list[str]
     code, out, err = run("explain", *words)
     assert (code, out) == (1, "")
     assert "HB174" in err or "HB103" in err
+
+
+def test_the_separation_is_a_table_over_bits_and_people(run: Run) -> None:
+    code, out, _ = run("explain", "separation", "--json")
+    assert code == 0
+    found = {(row["bits"], row["people"]): row for row in json.loads(out)["rows"]}
+    assert round(found[6, 1]["response"], 4) == 0.0261
+    assert f"{found[20, 1]['response']:.1e}" == "1.6e-06"
+    _, out, _ = run("explain", "separation", "--epsilon", "0.5", "--n", "7")
+    assert "One private answer" in out
+    assert "printed" in out

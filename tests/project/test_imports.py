@@ -52,9 +52,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "show": frozenset({"errors", "core", "accounting", "config", "curator"}),
     "demo": frozenset({"errors", "core", "config", "curator", "client", "server", "show"}),
     "crowd": frozenset({"errors", "core"}),
+    "separations": frozenset({"errors", "core"}),
     "attacks": frozenset(
         {"errors", "core", "noise", "mechanisms", "accounting", "audit", "sql", "engines", "config", "curator"}
-        | {"semantics", "crowd", "releases"}
+        | {"semantics", "crowd", "releases", "streams", "separations"}
     ),
     "server": frozenset(
         {"errors", "core", "noise", "accounting", "engines", "config", "curator", "semantics", "streams", "attacks"}
@@ -78,6 +79,7 @@ ALLOWED: dict[str, frozenset[str]] = {
             "streams",
             "local",
             "attacks",
+            "separations",
         }
     ),
     "__init__": frozenset({"errors", "core", "curator", "client"}),

@@ -209,7 +209,7 @@ def least_worst(questions: Dense, answers: Floats) -> Floats:
         from scipy.optimize import linprog
     except ModuleNotFoundError:
         raise AttackError(
-            "HB650", "decoding by linear programming needs scipy.", 'pip install "hubbub[attack]"'
+            "HB659", "decoding by linear programming needs scipy.", 'pip install "hubbub[attack]"'
         ) from None
     matrix, people = questions.matrix, questions.people
     edge = np.ones((len(answers), 1))
@@ -219,7 +219,7 @@ def least_worst(questions: Dense, answers: Floats) -> Floats:
         bounds=[(0, 1)] * people + [(0, None)], method="highs",
     )  # fmt: skip
     if found.x is None:
-        raise AttackError("HB650", "the linear program was not solved.", "Ask fewer questions, or decode otherwise.")
+        raise AttackError("HB659", "the linear program was not solved.", "Ask fewer questions, or decode otherwise.")
     decoded: Floats = found.x[:people]
     return decoded
 

@@ -8,6 +8,7 @@ _GUIDE = """\
 hubbub explain --epsilon 1                    what ε = 1 lets anybody learn about one person
 hubbub explain --epsilon 1 --delta 1e-6 --n 50000
 hubbub explain smoking                        a worked example that runs: smoking, dalenius or height
+hubbub explain separation --epsilon 1         publishing once against asking: what each tells of a parity
 hubbub explain --dataset visits               everything asked so far by everybody, from the ledger
 hubbub explain --dataset visits --analyst ana (or --group interns)
 """
@@ -20,7 +21,9 @@ def arguments(
 ) -> None:
     """Add the words."""
     parser.formatter_class, parser.epilog = argparse.RawDescriptionHelpFormatter, _GUIDE
-    parser.add_argument("example", nargs="?", choices=["smoking", "dalenius", "height"], help="tell a worked example")
+    parser.add_argument(
+        "example", nargs="?", choices=["smoking", "dalenius", "height", "separation"], help="tell a worked example"
+    )
     parser.add_argument("-e", "--epsilon", metavar="ε", help="the promise to explain")
     parser.add_argument("--delta", metavar="δ", default="0", help="its δ (default none)")
     parser.add_argument("--n", type=int, metavar="N", help="how many people are in the data")

@@ -20,16 +20,20 @@ from hubbub.semantics.examples import tell
 from hubbub.semantics.explained import Explanation
 from hubbub.semantics.explained import explain as explained
 from hubbub.semantics.familiar import FAMILIAR
+from hubbub.separations import table as separation
 
 
 def explain(options: Namespace, console: Console) -> int:
     """Say what was asked for."""
+    if options.example == "separation" and options.dataset is None:
+        _separation(options, console)
+        return 0
     wanted = [name for name in ("example", "epsilon", "dataset") if getattr(options, name) is not None]
     if len(wanted) != 1 or ((options.analyst or options.group) and wanted != ["dataset"]):
         raise ParameterError(
             "HB174", "it is not clear what to explain.",
-            "Give one of --epsilon ε, a worked example (smoking, dalenius, height), or --dataset NAME, to which"
-            " --analyst or --group can be added.",
+            "Give one of --epsilon ε, a worked example (smoking, dalenius, height, separation), or --dataset NAME, to"
+            " which --analyst or --group can be added.",
         )  # fmt: skip
     match wanted[0]:
         case "example":
@@ -62,6 +66,33 @@ def _story(options: Namespace, console: Console) -> None:
         return
     console.print(f"[bold]{escape(story.title)}[/]")
     _lines(story.lines, console)
+
+
+def _separation(options: Namespace, console: Console) -> None:
+    epsilon = "1" if options.epsilon is None else options.epsilon
+    people = (1, 100, 10_000) if options.n is None else (options.n,)
+    found = separation.rows(epsilon=epsilon, people=people)
+    if options.json:
+        _form({"epsilon": str(numbers.epsilon(epsilon)), "rows": [each.form() for each in found]})
+        return
+    console.print("[bold]Publishing once against asking: who can tell whether everybody satisfies a parity?[/]")
+    _lines(separation.sentences(epsilon=epsilon), console)
+    console.print()
+    names = ("bits", "people", "response", "subset", "histogram", "bound", "corrected", "printed", "asked")
+    rows = [tuple(_brief(getattr(each, name)) for name in names) for each in found]
+    heads = ("d", "n", "resp.", "subset", "hist.", "bound", "2006", "printed", "asked")
+    console.print(show.table(heads, rows, right=tuple(range(len(names)))))
+    console.print(
+        "[dim]Statistical differences with d bits and n people: 0 tells nothing, 1 everything. Published: randomized"
+        " response, its best form, a noisy histogram; what no view exceeds for 2/3 of all questions: bound, that of"
+        " 2006 set right, as printed. Asked: one private answer.[/]"
+    )
+
+
+def _brief(figure: float | None) -> str:
+    if figure is None or isinstance(figure, int):
+        return "" if figure is None else f"{figure:,}"
+    return f"{figure:.2g}" if figure >= 0.001 else f"{figure:.1e}".replace("e-0", "e-")
 
 
 def _explanation(found: Explanation, console: Console) -> None:
