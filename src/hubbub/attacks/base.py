@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Self
@@ -11,6 +11,8 @@ from hubbub.core import binomial
 from hubbub.core.numbers import brief
 
 Fact = float | int | str
+#: A score that luck gives less often than this is taken for a broken promise.
+ALARM = 1e-6
 #: Told how far a study is: a share from 0 to 1, and what it does now.
 Progress = Callable[[float, str], None]
 
@@ -87,8 +89,11 @@ class Finding:
 
     @property
     def held(self) -> bool:
-        """Whether the score speaks for the promise: its interval does not lie above the ceiling."""
-        return self.ceiling is None or self.score.low <= self.ceiling
+        """Whether luck explains the score: at the ceiling, as many right guesses come with at least this probability.
+
+        Some attacks attain the ceiling, so an interval of 95 % would cry wolf in one of forty studies.
+        """
+        return self.ceiling is None or binomial.tail(self.score.right, self.score.trials, self.ceiling) >= ALARM
 
     @property
     def label(self) -> str:
@@ -150,6 +155,41 @@ class Study:
                 f"  {finding.label:<{wide}}  {shown}  chance {percent(finding.score.chance)}  {ceiling}{facts}"
             )
         return "\n".join(lines) + "\n"
+
+
+def compared(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Say in plain sentences what the figures show: one for each target, and one more where a ceiling is passed.
+
+    >>> compared([Finding("unprotected", None, Score(99, 100, 0.5), None)])
+    ('unprotected: right in 99.0 % of 100 guesses, where blind guessing gets 50.0 %.',)
+    >>> compared([Finding("hubbub", Fraction(1), Score(70, 100, 0.5), ceiling(Fraction(1)))])
+    ('hubbub: right in 70.0 % (ε = 1) of 100 guesses; the promise allows 73.1 % at most.',)
+    """
+    said = []
+    for target in dict.fromkeys(finding.target for finding in findings):
+        own = [finding for finding in findings if finding.target == target]
+        shares = listed([percent(f.score.share) + (f" (ε = {brief(f.epsilon)})" if f.epsilon else "") for f in own])
+        trials = listed([*dict.fromkeys(f"{each.score.trials:,}" for each in own)])
+        allowed = listed([percent(each.ceiling) for each in own if each.ceiling is not None])
+        chance = listed([*dict.fromkeys(percent(each.score.chance) for each in own)])
+        end = f"; the promise allows {allowed} at most." if allowed else f", where blind guessing gets {chance}."
+        said.append(f"{target}: right in {shares} of {trials} guesses{end}")
+    said += [
+        f"{each.label}: {each.score.right:,} of {each.score.trials:,} right guesses are more than the promise allows; "
+        "luck does as well in fewer than one of a million studies."
+        for each in findings
+        if not each.held
+    ]
+    return tuple(said)
+
+
+def listed(parts: Sequence[str]) -> str:
+    """Write a list as people do.
+
+    >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
+    ('a', 'a and b', 'a, b and c')
+    """
+    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
 
 def ceiling(epsilon: Fraction) -> float:

@@ -107,6 +107,18 @@ def _read(value: object, default: Setting) -> Setting | None:
 
 
 _ATTACKS: tuple[Attack, ...] = (
+    Attack("differencing", "hubbub.attacks.differencing:study", "two large counts, with and without Mr X", table="may"),
+    Attack("averaging", "hubbub.attacks.averaging:study", "ask the same again and again, until the noise is gone"),
+    Attack("subsampling", "hubbub.attacks.subsampling:study", "other words for the same, where words choose a sample"),
+    Attack("refusal", "hubbub.attacks.refusal:study", "learn from what an auditor refuses to answer"),
+    Attack("linkage", "hubbub.attacks.linkage:study", "name the rows of a table that has no names", table="may"),
+    Attack(
+        "homogeneity", "hubbub.attacks.homogeneity:study", "read secrets off k-anonymous groups and hidden counts",
+        table="may",
+    ),
+    Attack("tokens", "hubbub.attacks.tokens:study", "read words again that were replaced by hashes", table="may"),
+    Attack("floats", "hubbub.attacks.floats:study", "read the last bits of noise that was made in floating point"),
+    Attack("timing", "hubbub.attacks.timing:study", "time the noise as it is drawn"),
     Attack("exhaustive", "hubbub.attacks.exhaustive:study", "try every database until one fits all subset sums"),
     Attack(
         "reconstruction", "hubbub.attacks.reconstruction:study",

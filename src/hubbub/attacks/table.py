@@ -63,6 +63,10 @@ class Table:
         """Give some rows, by place or by mask."""
         return Table(self.name, {name: values[rows] for name, values in self.columns.items()})
 
+    def keep(self, names: Sequence[str]) -> "Table":
+        """Give the same rows with these columns alone."""
+        return Table(self.name, {name: self.column(name) for name in names})
+
     def where(self, **changed: NDArray[Any]) -> "Table":
         """Give the same table with these columns instead of, or beside, its own."""
         return Table(self.name, {**self.columns, **changed})

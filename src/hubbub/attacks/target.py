@@ -78,6 +78,36 @@ def _declaration(values: NDArray[Any]) -> dict[str, object]:
     return {"type": "text", "values": listed} if len(listed) <= _MOST_VALUES else {"type": "text"}
 
 
+def condition(column: str, value: object) -> str:
+    """Write in SQL that a column has a value; a missing one included."""
+    quoted = '"' + column.replace('"', '""') + '"'
+    plain = value.item() if isinstance(value, np.generic) else value
+    if plain == "" or plain != plain:  # NaN alone differs from itself
+        return f"{quoted} IS NULL"
+    if isinstance(plain, str):
+        return f"{quoted} = '" + plain.replace("'", "''") + "'"
+    return f"{quoted} = {str(plain).upper() if isinstance(plain, bool) else repr(plain)}"
+
+
+def count(session: Session, where: str, *, epsilon: Fraction, key: str | None = None) -> Release:
+    """Ask how many rows meet a condition."""
+    return session.query(f"SELECT COUNT(*) AS n FROM {TABLE} WHERE {where}", epsilon=epsilon, key=key)  # noqa: S608
+
+
+def counting(table: Table, where: str, *, epsilon: Fraction, declared: Declared | None = None) -> Laplace:
+    """Ask hubbub for one count at the whole of ε, and give the noise that it came with, to draw from again."""
+    with protected(table, epsilon=epsilon, declared=declared) as session:
+        return laplace(count(session, where, epsilon=epsilon))
+
+
+def laplace(release: Release) -> Laplace:
+    """Make the mechanism of a release whose noise is Laplace noise: that of any count, where there is no δ."""
+    found = mechanism(release)
+    if not isinstance(found, Laplace):
+        raise TypeError("this release has another noise")
+    return found
+
+
 def mechanism(release: Release) -> Laplace | Gaussian:
     """Make the mechanism that a release was drawn from, by its receipt: for attacks that need thousands of draws."""
     event = from_facts(release.receipt["event"])

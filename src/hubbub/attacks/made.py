@@ -1,0 +1,21 @@
+"""Tables that ship with the attacks: made up anew for each study, of nobody."""
+
+import numpy as np
+
+from hubbub.attacks.table import Table
+
+_DIAGNOSES = np.array(["asthma", "diabetes", "fracture", "none", "sickle cell trait"], dtype=object)
+
+
+def clinic(people: int, generator: np.random.Generator) -> Table:
+    """Make up patients: what anybody may know of them (birth year, sex, area), and what nobody should."""
+    areas = np.array([f"area {number:02d}" for number in range(40)], dtype=object)
+    return Table(
+        "clinic",
+        {
+            "birth": generator.integers(1930, 2020, people),
+            "sex": np.array(["female", "male"], dtype=object)[generator.integers(0, 2, people)],
+            "area": areas[generator.integers(0, len(areas), people)],
+            "diagnosis": generator.choice(_DIAGNOSES, people, p=(0.2, 0.15, 0.1, 0.45, 0.1)),
+        },
+    )

@@ -1,0 +1,123 @@
+"""Query-keyed subsamples: an answer from a random sample that the query's text fixes, and how rewording undoes it.
+
+The same text always has the same sample, so asking again is no use; another text of the same meaning has another
+sample, and the average over texts is the truth (Dwork 2011).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.attacks.base import Fact, Finding, Progress, Study, ceiling, compared, unheard
+from hubbub.attacks.game import Bits, flip, scored, settled
+from hubbub.attacks.made import clinic
+from hubbub.attacks.table import Table
+from hubbub.attacks.target import count, laplace, protected
+from hubbub.core import numbers
+from hubbub.core.numbers import brief
+from hubbub.noise.source import system
+
+WHERE = "diagnosis = 'asthma'"
+_REAL = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Subsampled:
+    """The toy: counts a sample of the rows, drawn by a keyed hash of the query's text, and scales up.
+
+    Nothing here is private: which rows are in a sample is fixed for each text, and anybody may write many texts.
+    """
+
+    key: bytes
+    rate: float
+
+    def count(self, rows: NDArray[np.uint64], texts: Sequence[str]) -> NDArray[np.float64]:
+        """Answer each text with the scaled count of those of these rows that its sample holds."""
+        seeds = b"".join(blake2b(text.encode(), key=self.key, digest_size=8).digest() for text in texts)
+        words = _mixed(np.frombuffer(seeds, dtype=np.uint64)[:, None] ^ _mixed(rows)[None, :])
+        kept = np.count_nonzero(words < np.uint64(int(self.rate * 2**64)), axis=1)
+        return np.asarray(kept / self.rate)
+
+
+def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Scatter words (the finaliser of splitmix64): a sample that looks random, one row as good as another."""
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))
+
+
+def reworded(where: str, times: int) -> list[str]:
+    """Write a condition in so many ways that all mean the same.
+
+    >>> reworded("age > 17", 2)
+    ['age > 17 AND 0 = 0', 'age > 17 AND 1 = 1']
+    """
+    return [f"{where} AND {number} = {number}" for number in range(times)]
+
+
+def redrawn(
+    everybody: NDArray[np.float64], without: NDArray[np.float64], generator: np.random.Generator
+) -> Bits:  # fmt: skip
+    """Guess each person's bit from the answers to many wordings (a row each) of a count with and one without."""
+    return settled(everybody.mean(axis=1) - without.mean(axis=1) - 0.5, generator)
+
+
+def study(
+    table: Table | None = None, *,  # noqa: ARG001 - all studies are called alike
+    epsilons: Sequence[Fraction], generator: np.random.Generator, progress: Progress = unheard,
+    wordings: int = 1000, people: int = 12, trials: int = 200,
+) -> Study:  # fmt: skip
+    """Ask one count in many words that mean the same, where each wording is answered from another sample.
+
+    The toy answers from half of the rows, chosen by a keyed hash of the query's text. Each trial counts a group of
+    `people` with Mr X and without him, in as many `wordings`, and subtracts the averages. hubbub charges every wording
+    that it does not know for one it has answered, so all of them share one ε.
+    """
+    wordings, trials = numbers.integer(wordings, "wordings", 1, 10**5), numbers.integer(trials, "trials", 1, 10**4)
+    people = numbers.integer(people, "people", 2, 10**4)
+    coins = flip(trials, generator)
+    toy = Subsampled(generator.bytes(16), 0.5)
+    texts = [reworded(f"{WHERE} AND {part}", wordings) for part in ("TRUE", "name <> 'Mr X'")]
+    with_him, without = np.empty((trials, wordings)), np.empty((trials, wordings))
+    for trial, coin in enumerate(coins.tolist()):
+        others = generator.integers(0, 2**63, people - 1).astype(np.uint64)
+        him = generator.integers(0, 2**63, int(coin)).astype(np.uint64)
+        with_him[trial] = toy.count(np.concatenate([others, him]), texts[0])
+        without[trial] = toy.count(others, texts[1])
+        if trial % 20 == 0:
+            progress(trial / trials / 2, "the toy")
+    once = settled(with_him[:, 0] - without[:, 0] - 0.5, generator)
+    findings = [
+        Finding("query-keyed sample of half, one wording", None, scored(once, coins), None, {"wordings": 1}),
+        Finding("query-keyed sample of half, many wordings", None, scored(redrawn(with_him, without, generator), coins),
+                None, {"wordings": wordings}),
+    ]  # fmt: skip
+    made = clinic(500, generator)
+    for place, epsilon in enumerate(epsilons):
+        progress(0.5 + place / len(epsilons) / 2, f"hubbub at ε = {brief(epsilon)}")
+        answers, facts = _hubbub(made, epsilon, coins, people - 1, wordings)
+        score = scored(redrawn(*answers, generator), coins)
+        findings.append(Finding("hubbub, many wordings", epsilon, score, ceiling(epsilon), facts))
+    progress(1.0, "done")
+    return Study("subsampling", "The same question in other words", compared(findings), tuple(findings))
+
+
+def _hubbub(
+    made: Table, epsilon: Fraction, coins: Bits, others: int, wordings: int
+) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], dict[str, Fact]]:
+    """Ask hubbub in some wordings, and draw as many answers more as an ε shared by all wordings pays for."""
+    share = Fraction(int(epsilon / (2 * wordings) * 10**12), 10**12)
+    charged = 0
+    with protected(made, epsilon=_REAL * share) as session:
+        for text in (WHERE, *reworded(WHERE, _REAL - 1)):
+            release = count(session, text, epsilon=share)
+            charged += not release.replayed
+    counts = (others + coins.astype(np.int64), np.full(len(coins), others))
+    noise = laplace(release)
+    drawn = [noise.sample(np.repeat(each[:, None], wordings, axis=1), system()).astype(np.float64) for each in counts]
+    facts: dict[str, Fact] = {"wordings": wordings, "ε of each": float(share), f"charged of {_REAL} asked": charged}
+    return (drawn[0], drawn[1]), facts

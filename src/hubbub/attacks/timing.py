@@ -1,0 +1,170 @@
+"""Timing: a sampler that works longer for larger noise tells how large it was, and the answer does the rest.
+
+An answer of 103 that took as long as noise of ±3 takes comes from 100 or 106. Against a sampler whose work does not
+depend on what it draws, a clock is no use (Jin, McMurtry, Rubinstein and Ohrimenko 2022 timed deployed samplers).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import exp
+from random import SystemRandom
+from time import perf_counter_ns
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.attacks.base import Fact, Finding, Progress, Study, ceiling, compared, unheard
+from hubbub.attacks.game import Bits, flip, scored, settled
+from hubbub.attacks.made import clinic
+from hubbub.attacks.table import Table
+from hubbub.attacks.target import counting
+from hubbub.core import numbers
+from hubbub.core.numbers import brief
+from hubbub.errors import AttackError
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.noise.source import Source, Words, system
+
+_UNITS = {"seconds": "ns", "steps": "steps"}
+_TRUE, _ROUNDS = 100, 8
+_LEAST = 1e-9  # of a step: so that a clock without error divides by something
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+
+class Sampler(Protocol):
+    """Adds noise to a number, and counts its steps as it goes."""
+
+    @property
+    def steps(self) -> int:
+        """The steps so far."""
+        ...
+
+    def sample(self, value: int) -> int:
+        """Add noise."""
+        ...
+
+
+class Stepwise:
+    """Two-sided geometric noise as one would first write it: a coin of chance q is flipped until it fails.
+
+    The law is right, the time is not: it grows with the size of the noise.
+    """
+
+    def __init__(self, epsilon: Fraction) -> None:
+        self.steps = 0
+        self._q = exp(-epsilon)
+        self._chance = SystemRandom()
+
+    def sample(self, value: int) -> int:
+        """Add noise; a step is a flip."""
+        self.steps += 1
+        if self._chance.random() * (1 + self._q) < 1 - self._q:
+            return value
+        size = 1
+        while self._chance.random() < self._q:
+            size += 1
+        self.steps += size
+        return value - size if self._chance.random() < 0.5 else value + size
+
+
+class Exact:
+    """hubbub's own noise; a step is a word of randomness."""
+
+    def __init__(self, mechanism: Laplace, source: Source) -> None:
+        self.steps = 0
+        self._mechanism = mechanism
+        self._source = source
+
+    def sample(self, value: int) -> int:
+        """Add noise."""
+        return self._mechanism.sample(value, self)
+
+    def words(self, count: int) -> Words:
+        """Hand on words of the source, counted."""
+        self.steps += count
+        return self._source.words(count)
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What the attacker learned of a sampler from draws of their own: work = base + rate·|noise|, give or take."""
+
+    base: float
+    rate: float
+    spread: float
+
+    def residual(self, noise: Integers, work: Floats) -> Floats:
+        """Say how far from its law some work is, were this the noise."""
+        return np.asarray(np.abs(work - self.base - self.rate * np.abs(noise)))
+
+
+def learned(noise: Integers, work: Floats) -> Law:
+    """Fit a line through work against |noise|, again and again without what lies far from it: interruptions."""
+    size = np.abs(noise).astype(np.float64)
+    kept = work <= np.quantile(work, 0.95)
+    law = Law(0.0, 0.0, _LEAST)
+    for _ in range(_ROUNDS):
+        across, up = size[kept], work[kept]
+        rate = 0.0 if np.ptp(across) == 0 else float(np.cov(across, up)[0, 1] / np.var(across, ddof=1))
+        law = Law(float(np.mean(up) - rate * np.mean(across)), rate, _LEAST)
+        apart = law.residual(noise, work)
+        law = replace(law, spread=max(float(np.median(apart)), _LEAST))
+        kept = apart <= 3 * law.spread
+    return law
+
+
+def timed(
+    answers: Integers, work: Floats, law: Law, *, others: int, epsilon: float, generator: np.random.Generator
+) -> Bits:
+    """Guess the bit behind each answer from the answer and from how long it took."""
+    zero, one = (answers - others - bit for bit in (0, 1))
+    by_answer = epsilon * (np.abs(zero) - np.abs(one))
+    by_clock = (law.residual(zero, work) - law.residual(one, work)) / law.spread
+    return settled(np.round(by_answer + by_clock, 9), generator)
+
+
+def study(
+    table: Table | None = None, *,  # noqa: ARG001 - all studies are called alike
+    epsilons: Sequence[Fraction], generator: np.random.Generator, progress: Progress = unheard,
+    clock: str = "seconds", trials: int = 2000,
+) -> Study:  # fmt: skip
+    """Time how long noise takes to be drawn, and take from the answer what the time says of it.
+
+    The attacker first times as many draws of their own, of the same sampler. The `clock` measures seconds, as they are
+    on this machine now, or counts steps: flips of the naive sampler's coin, words that hubbub draws. It times the
+    sampler itself; a server's answers moreover leave on a time quantum.
+    """
+    trials = numbers.integer(trials, "trials", 10, 10**5)
+    if clock not in _UNITS:
+        raise AttackError("HB643", f"there is no clock {clock[:20]!r}.", f"Choose one of: {', '.join(_UNITS)}.")
+    coins = flip(trials, generator)
+    made = clinic(200, generator)
+    findings = []
+    for place, epsilon in enumerate(epsilons):
+        progress(place / len(epsilons), f"ε = {brief(epsilon)}")
+        naive, exact = Stepwise(epsilon), Exact(counting(made, "sex = 'male'", epsilon=epsilon), system())
+        for name, sampler, most in (
+            ("noise drawn step by step", naive, None), ("hubbub, all others known", exact, ceiling(epsilon)),
+        ):  # fmt: skip
+            law = learned(*_measured(sampler, np.full(trials, _TRUE), clock))
+            noise, work = _measured(sampler, _TRUE + coins.astype(np.int64), clock)
+            answers = noise + _TRUE + coins
+            guesses = timed(answers, work, law, others=_TRUE, epsilon=float(epsilon), generator=generator)
+            facts: dict[str, Fact] = {f"{_UNITS[clock]} more per step of noise": law.rate, "give or take": law.spread}
+            findings.append(Finding(name, epsilon, scored(guesses, coins), most, facts))
+    progress(1.0, "done")
+    return Study("timing", "What the clock tells", compared(findings), tuple(findings))
+
+
+def _measured(sampler: Sampler, values: Integers, clock: str) -> tuple[Integers, Floats]:
+    """Draw noise for each value, one by one as answers are made; give the noise, and the work of each draw."""
+    drawn, work = np.empty(len(values), dtype=np.int64), np.empty(len(values))
+    for place, value in enumerate(values.tolist()):
+        steps, start = sampler.steps, perf_counter_ns()
+        drawn[place] = sampler.sample(value)
+        end = perf_counter_ns()
+        work[place] = end - start if clock == "seconds" else sampler.steps - steps
+    return drawn - values, work

@@ -1,0 +1,168 @@
+"""Hashed tokens: words replaced by keyed hashes keep their frequencies and their neighbours, and so are read again.
+
+A log in which every word is replaced by its hash looks opaque. But common words are as common in it as anywhere, and
+stand beside the same words: with any text of the same kind, ranks give the first few and neighbours the rest (Kumar,
+Novak, Pang and Tomkins 2007; Dwork 2011).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.attacks.base import Finding, Progress, Score, Study, ceiling, compared, percent, unheard
+from hubbub.attacks.game import flip, informed, scored
+from hubbub.attacks.table import Table
+from hubbub.attacks.target import condition, counting
+from hubbub.core import numbers
+from hubbub.core.numbers import brief
+from hubbub.errors import AttackError
+from hubbub.noise.source import system
+
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_SEEDS = 10
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """The commonest tokens of a log, the commonest first, with their shares and those of their pairs of neighbours."""
+
+    tokens: tuple[str, ...]
+    shares: Floats
+    pairs: Floats
+
+
+def statistics(lines: Sequence[Sequence[str]], most: int) -> Statistics:
+    """Count tokens and pairs of neighbours."""
+    flat = np.array([token for line in lines for token in line], dtype=object)
+    ends = np.cumsum([len(line) for line in lines])
+    names, codes, counts = np.unique(flat, return_inverse=True, return_counts=True)
+    top = np.argsort(-counts, kind="stable")[:most]
+    place = np.full(len(names), -1)
+    place[top] = np.arange(len(top))
+    ranks = place[codes]
+    joined = np.ones(len(flat), dtype=bool)
+    joined[ends[:-1]] = False  # the first token of a line follows no other
+    left, right = ranks[:-1][joined[1:]], ranks[1:][joined[1:]]
+    kept = (left >= 0) & (right >= 0)
+    pairs = np.zeros((len(top), len(top)))
+    np.add.at(pairs, (left[kept], right[kept]), 1)
+    return Statistics(tuple(names[top].tolist()), counts[top] / len(flat), pairs / len(flat))
+
+
+def hashed(lines: Sequence[Sequence[str]], key: bytes) -> list[list[str]]:
+    """Replace every token by a keyed hash of it, as logs are 'anonymised'."""
+    known = {token: blake2b(token.encode(), key=key, digest_size=8).hexdigest() for line in lines for token in line}
+    return [[known[token] for token in line] for line in lines]
+
+
+def by_rank(log: Statistics, reference: Statistics) -> dict[str, str]:
+    """Take the commonest hash for the commonest word, and so on."""
+    return dict(zip(log.tokens, reference.tokens, strict=False))
+
+
+def by_neighbours(log: Statistics, reference: Statistics, *, rounds: int = 15) -> dict[str, str]:
+    """Match hashes to words by how often they stand beside those matched before, starting from ranks.
+
+    Each round compares the square roots of the shares (whose differences have like errors), of the token and of its
+    pairs with the matched ones, gives each hash its nearest word greedily, and lets ten more tokens vote in the next.
+    """
+    size = min(len(log.tokens), len(reference.tokens))
+    match = np.arange(size)
+    own, others = (np.sqrt(each.shares[:size]) for each in (log, reference))
+    for turn in range(rounds):
+        voters = np.arange(min(size, _SEEDS * (turn + 1)))
+        mine, theirs = _beside(log.pairs, voters, size), _beside(reference.pairs, match[voters], size)
+        apart = (own[:, None] - others[None, :]) ** 2
+        apart += (mine**2).sum(1)[:, None] + (theirs**2).sum(1)[None, :] - 2 * mine @ theirs.T
+        match = _greedy(apart)
+    return {log.tokens[place]: reference.tokens[int(found)] for place, found in enumerate(match)}
+
+
+def _beside(pairs: Floats, voters: NDArray[np.int64], size: int) -> Floats:
+    return np.sqrt(np.hstack([pairs[:size][:, voters], pairs[voters][:, :size].T]))
+
+
+def _greedy(apart: Floats) -> NDArray[np.int64]:
+    """Give each row a column of its own, nearest first."""
+    left = apart.copy()
+    match = np.zeros(len(left), dtype=np.int64)
+    for _ in range(len(left)):
+        row, column = divmod(int(left.argmin()), left.shape[1])
+        match[row] = column
+        left[row], left[:, column] = np.inf, np.inf
+    return match
+
+
+def study(
+    table: Table | None = None, *, epsilons: Sequence[Fraction], generator: np.random.Generator,
+    progress: Progress = unheard, column: str = "", most: int = 100, trials: int = 2000,
+) -> Study:  # fmt: skip
+    """Read a log again in which every word was replaced by a keyed hash.
+
+    The text is a table's `column` of text, or the help pages of Python. Half of its lines are the hashed log, and the
+    other half is what the attacker has of the same kind. The `most` common hashes are guessed, by rank and by
+    neighbours. Against hubbub: whether somebody wrote the rarest word of the log, by who knows all others.
+    """
+    most, trials = numbers.integer(most, "most", 2, 2000), numbers.integer(trials, "trials", 1, 10**6)
+    lines = _lines(table, column)
+    if len(lines) < 2 or len({token for line in lines for token in line}) < most:
+        raise AttackError("HB651", f"the text has fewer than {most} different words.", "Ask for fewer: --set most=20")
+    order = generator.permutation(len(lines))
+    secret, public = ([lines[place] for place in order[start::2]] for start in (0, 1))
+    key = generator.bytes(16)
+    progress(0.1, "matching")
+    log, reference = statistics(hashed(secret, key), most), statistics(public, most)
+    truth = dict(zip((token for line in hashed(secret, key) for token in line),
+                     (token for line in secret for token in line), strict=True))  # fmt: skip
+    findings = []
+    for name, guesses in (
+        ("hashed words, by rank", by_rank(log, reference)),
+        ("hashed words, by neighbours", by_neighbours(log, reference)),
+    ):
+        right = [guesses.get(token) == truth[token] for token in log.tokens]
+        read = float(log.shares[right].sum() / log.shares.sum())
+        score = Score(sum(right), len(right), 1 / most)
+        findings.append(Finding(name, None, score, None, {"share of the text": read, "words in the log": len(truth)}))
+    writers, rare = _writers(secret)
+    coins, others = flip(trials, generator), np.full(trials, 1)
+    for place, epsilon in enumerate(epsilons):
+        progress(0.5 + place / len(epsilons) / 2, f"hubbub at ε = {brief(epsilon)}")
+        noise = counting(writers, condition("word", rare), epsilon=epsilon, declared={"word": {"type": "text"}})
+        score = scored(informed(noise, others, coins, system()), coins)
+        findings.append(Finding("hubbub, all others known", epsilon, score, ceiling(epsilon)))
+    progress(1.0, "done")
+    words = (
+        f"Of the {len(log.tokens)} commonest hashes, neighbours gave back {findings[1].score.right} words, which make "
+        f"{percent(float(findings[1].facts['share of the text']))} of what these hide; ranks alone gave back "
+        f"{findings[0].score.right}.",
+        *compared(findings),
+    )
+    return Study("tokens", "Words behind hashes", words, tuple(findings))
+
+
+def _lines(table: Table | None, column: str) -> list[list[str]]:
+    if table is None:
+        from pydoc_data.topics import topics  # real text that every Python brings along
+
+        texts = [part for name in sorted(topics) for part in topics[name].split("\n\n")]
+    else:
+        text = [name for name, values in table.columns.items() if values.dtype.kind == "O"]
+        if not column and not text:
+            raise AttackError("HB651", f"{table.name} has no column of text.", "Name one with --set column=…")
+        texts = [str(value) for value in table.column(column or text[-1])]
+    found = [_WORD.findall(text.lower()) for text in texts]
+    return [line for line in found if line]
+
+
+def _writers(lines: Sequence[Sequence[str]]) -> tuple[Table, str]:
+    """Make a table of who wrote what, one word a row; and the rarest word."""
+    flat = np.array([token for line in lines for token in line], dtype=object)
+    names, counts = np.unique(flat, return_counts=True)
+    return Table("log", {"word": flat}), str(names[counts.argmin()])
