@@ -7,6 +7,7 @@ HubbubError
 ├── ConfigError       HB4xx  hubbub.yaml says something that cannot be
 ├── QueryError        HB5xx  a query that cannot be answered privately, refused before anything is charged
 ├── MechanismError    HB6xx  a mechanism is used outside what it promises
+├── CrowdError        HB62x  a crowd sanitizer cannot be used on these points or with these settings
 ├── AttackError       HB64x  an attack cannot be run on this table or with these settings
 ├── AccessError       HB7xx  who asks is not known (HB70x), may not do this (HB71x), or must wait (HB72x)
 ├── ServerError       HB8xx  a server cannot be reached, or does not answer as one
@@ -47,6 +48,10 @@ class ConfigError(HubbubError):
 
 class MechanismError(HubbubError):
     """A mechanism is used outside what it promises."""
+
+
+class CrowdError(HubbubError):
+    """A crowd sanitizer cannot be used on these points or with these settings."""
 
 
 class AttackError(HubbubError):
