@@ -46,7 +46,7 @@ class Uniqueness:
     def facts(self) -> dict[str, Fact]:
         """Give the figures by name."""
         return {
-            "alone": self.share, "in groups of 2 to 4": self.few / self.rows, "groups": self.groups,
+            "rows": self.rows, "alone": self.alone, "among 2 to 4": self.few, "groups": self.groups,
             "largest group": self.largest,
         }  # fmt: skip
 

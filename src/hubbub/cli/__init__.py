@@ -9,7 +9,7 @@ from importlib import import_module
 from rich.console import Console
 
 from hubbub import show
-from hubbub.cli import collecting, explaining
+from hubbub.cli import attacks, collecting, explaining
 from hubbub.errors import HubbubError
 
 _DESCRIPTION = """\
@@ -28,6 +28,7 @@ analyst:   hubbub plan  "SELECT region, COUNT(*) FROM visits GROUP BY region" --
 officer:   hubbub audit ledger             who asked what, when, at which price
            hubbub verify ledger            derive everything in it again
            hubbub verify receipt.json      derive the loss of one answer, from its receipt alone
+           hubbub attack linkage visits.csv --quasi zip,age    what a hostile analyst gets out of a table
 no table:  hubbub stream make seen --kind density --universe 0:99999 --epsilon 2 --dataset visits
            hubbub survey init              answers that are randomised by who gives them
 
@@ -140,6 +141,10 @@ def _parser() -> argparse.ArgumentParser:
     audit.set_defaults(run=_command("hubbub.cli.operator", "audit"))
 
     explaining.arguments(commands.add_parser("explain", help="what ε means, in words and examples"), _command, _config)
+
+    attacks.arguments(
+        commands.add_parser("attack", help="what a hostile analyst gets, and what hubbub allows"), _command
+    )
 
     serve = commands.add_parser("serve", help="serve many analysts over HTTP, with pages")
     _config(serve)
