@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import hubbub
-from hubbub.server.api import asking, governing, streams
+from hubbub.server.api import asking, attacks, governing, streams
 from hubbub.server.limits import Limit
 
 SOURCE = Path(hubbub.__file__).parent
@@ -182,7 +182,8 @@ def test_api9_every_route_is_in_the_inventory(shared: Any) -> None:
         {operation["operationId"] for item in document["paths"].values() for operation in item.values()}
     )
 
-    served = {(m, r.path) for part in (asking, governing, streams) for r in part.router.routes for m in r.methods}
+    parts = (asking, attacks, governing, streams)
+    served = {(m, r.path) for part in parts for r in part.router.routes for m in r.methods}
     assert served == listed
     assert json.dumps(document).count('"examples"') > 20
     assert "cdn" not in json.dumps(document).lower()

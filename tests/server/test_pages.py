@@ -26,7 +26,8 @@ from hubbub.server.service import Service
 from hubbub.server.settings import Settings
 
 COUNT = "SELECT COUNT(DISTINCT person) AS n FROM health"
-PAGES = ("/", "/ask", "/datasets/health", "/releases", "/curate", "/explain", "/explain/report", "/sign-in", "/nowhere")
+PAGES = ("/", "/ask", "/datasets/health", "/releases", "/curate", "/explain", "/explain/report", "/explain/lab",
+         "/sign-in", "/nowhere")  # fmt: skip
 
 
 class Outline(HTMLParser):
@@ -120,7 +121,7 @@ def test_pages_are_for_their_roles(visitor: Callable[[str], httpx.Client]) -> No
     expected = {
         "/": (200, 200, 200), "/ask": (403, 403, 200), "/datasets/health": (200, 200, 200),
         "/releases": (200, 200, 200), "/curate": (200, 200, 403), "/explain": (200, 200, 200),
-        "/explain/report": (200, 200, 403), "/nowhere": (404, 404, 404),
+        "/explain/report": (200, 200, 403), "/explain/lab": (200, 200, 200), "/nowhere": (404, 404, 404),
     }  # fmt: skip
     clients = [visitor(who) for who in ("owner", "auditor", "ana")]
     for path, statuses in expected.items():
@@ -130,7 +131,7 @@ def test_pages_are_for_their_roles(visitor: Callable[[str], httpx.Client]) -> No
 FORMS = (
     "/sign-out", "/theme", "/requests", "/ask/estimate", "/ask/spend", "/ask/refine", "/curate/requests/1",
     "/curate/analysts", "/curate/analysts/remove", "/curate/tokens", "/curate/tokens/revoke", "/curate/config/check",
-    "/curate/config/apply", "/explain/verify",
+    "/curate/config/apply", "/explain/verify", "/explain/lab", f"/explain/lab/{'0' * 32}/cancel",
 )  # fmt: skip
 
 
@@ -148,7 +149,7 @@ def test_no_form_is_forgotten() -> None:
     app = FastAPI()
     mount(app, Service.__new__(_Settled))
     posts = {route.path for route in app.routes if isinstance(route, Route) and "POST" in (route.methods or ())}
-    assert posts - {"/sign-in"} == {path.replace("/1", "/{number:int}") for path in FORMS}
+    assert posts - {"/sign-in"} == {path.replace("/1", "/{number:int}").replace("0" * 32, "{number}") for path in FORMS}
 
 
 class _Settled(Service):

@@ -10,7 +10,7 @@ from fastapi.routing import APIRoute
 
 from hubbub.errors import AccessError
 from hubbub.server.accounts import Principal
-from hubbub.server.api import asking, governing, streams
+from hubbub.server.api import asking, attacks, governing, streams
 from hubbub.server.roles import ROLES
 from hubbub.server.service import Service
 
@@ -96,6 +96,22 @@ def a_stream(rest: str, body: Any = None) -> Callable[[Any], tuple[str, Any, dic
     return make
 
 
+STUDY = {"attack": "exhaustive", "epsilons": ["1"]}
+
+
+def a_study(world: Any) -> tuple[str, Any, dict[str, str]]:
+    for run in world.service.lab._runs.values():
+        world.service.lab.cancel(run)
+    return "/attacks/runs", STUDY, {}
+
+
+def a_run(world: Any) -> tuple[str, Any, dict[str, str]]:
+    """A study of whoever asks: nobody sees another's."""
+    path, body, _ = a_study(world)
+    made = world.client(world.asking).post(f"/api/v1{path}", json=body)
+    return f"{path}/{made.json()['id']}", None, {}
+
+
 CELLS: dict[str, Cell] = {
     "me": Cell("GET", "/me", plain("/me")),
     "datasets": Cell("GET", "/datasets", plain("/datasets")),
@@ -137,11 +153,16 @@ CELLS: dict[str, Cell] = {
     "stream": Cell("GET", "/streams/{name}", a_stream("")),
     "feed_stream": Cell("POST", "/streams/{name}/arrivals", a_stream("/arrivals", {"lines": ["7"]})),
     "answer_stream": Cell("POST", "/streams/{name}/answer", a_stream("/answer")),
+    "attacks": Cell("GET", "/attacks", plain("/attacks")),
+    "attack_runs": Cell("GET", "/attacks/runs", plain("/attacks/runs")),
+    "begin_attack": Cell("POST", "/attacks/runs", a_study, 202),
+    "attack_run": Cell("GET", "/attacks/runs/{number}", a_run),
+    "cancel_attack": Cell("DELETE", "/attacks/runs/{number}", a_run),
 }
 
 
 def routes() -> dict[str, tuple[str, str]]:
-    found = [route for part in (asking, governing, streams) for route in part.router.routes]
+    found = [route for part in (asking, governing, streams, attacks) for route in part.router.routes]
     assert all(isinstance(route, APIRoute) and len(route.methods or ()) == 1 for route in found)
     mine = [route for route in found if isinstance(route, APIRoute)]
     return {r.operation_id or "": (min(r.methods or {""}), r.path.removeprefix("/api/v1")) for r in mine}
@@ -155,6 +176,7 @@ def test_every_route_has_its_cells() -> None:
 @pytest.mark.parametrize("operation", CELLS)
 def test_an_endpoint_is_open_to_its_roles_and_to_no_other(shared: Any, operation: str, role: str) -> None:
     cell = CELLS[operation]
+    shared.asking = NAMES.get(role, "ana")
     path, body, headers = cell.make(shared)
     client = shared.client(NAMES.get(role))
     answer = client.request(cell.method, f"/api/v1{path}", json=body, headers=headers)

@@ -80,7 +80,7 @@ def verdict(finding: Finding) -> str:
     score = finding.score
     if finding.ceiling is None:
         return "wins: better than chance" if score.low > score.chance else "no better than chance can be shown"
-    return "promise kept" if finding.held else "PROMISE BROKEN: above the ceiling"
+    return "within the promise" if finding.held else "PROMISE BROKEN: above the ceiling"
 
 
 def broken(study: Study) -> tuple[Finding, ...]:

@@ -25,7 +25,7 @@ _LEFT, _TOP, _BOTTOM = 0.09, 0.93, 0.07  # shares of the page
 _LETTERS = 96  # of the smallest text, on one line
 _MARKS = ("o", "s", "D", "^")
 #: Where the columns of the figures begin, as shares of the page, and how many letters each has.
-_PLACES = ((0.09, 22), (0.29, 6), (0.35, 16), (0.50, 17), (0.65, 8), (0.73, 8), (0.81, 17))
+_PLACES = ((0.09, 22), (0.29, 6), (0.35, 16), (0.50, 17), (0.65, 8), (0.73, 8), (0.80, 20))
 #: matplotlib keeps fonts and settings for the whole process.
 _one_at_a_time = threading.Lock()
 

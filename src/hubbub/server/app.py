@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.server import pages
-from hubbub.server.api import asking, governing, streams
+from hubbub.server.api import asking, attacks, governing, streams
 from hubbub.server.api.routing import no_key
 from hubbub.server.border import Border, JsonLines, too_large
 from hubbub.server.health import Readiness
@@ -48,7 +48,7 @@ def create_app(service: Service) -> FastAPI:
     )
     app.state.service = service
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    for part in (asking, governing, streams):
+    for part in (asking, governing, streams, attacks):
         app.include_router(part.router)
     _watch(app, service)
     pages.mount(app, service)

@@ -22,6 +22,7 @@ from hubbub.server.accounts import Accounts, Principal, Provider
 from hubbub.server.board import Board
 from hubbub.server.current import Current
 from hubbub.server.editing import Draft
+from hubbub.server.lab import Lab
 from hubbub.server.limits import Limit
 from hubbub.server.metrics import Metrics
 from hubbub.server.problems import missing, problem
@@ -52,6 +53,7 @@ class Governing:
         self.attempts_limit = Limit(_ATTEMPTS)
         self.metrics = Metrics()
         self.work = Work(workers=settings.workers, queue=settings.queue, quantum=settings.quantum)
+        self.lab = Lab(running=max(1, settings.workers // 2))
         self.board = Board(self.state, self.accounts.clock) if is_postgres(self.current.config) else None
         self._verifying = threading.Lock()
         self._closing = threading.Lock()

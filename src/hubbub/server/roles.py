@@ -29,6 +29,9 @@ ROLES: Mapping[str, frozenset[Role]] = {
     # streams: what an analyst paid for, and the owner feeds
     "streams": _EVERYBODY, "stream": _EVERYBODY, "begin_stream": _ASKING, "answer_stream": _ASKING,
     "feed_stream": _GOVERNING,
+    # attacks: on tables that are made up or sent along, never on a data set
+    "attacks": _EVERYBODY, "begin_attack": _EVERYBODY, "attack_runs": _EVERYBODY, "attack_run": _EVERYBODY,
+    "cancel_attack": _EVERYBODY,
     # watching
     "history": _WATCHING, "verify": _WATCHING, "figures": _WATCHING, "analysts": _WATCHING, "groups": _WATCHING,
     # governing; hubbub.yaml may hold the address of a database with its password

@@ -26,9 +26,9 @@ from hubbub.curator.question import Question
 from hubbub.errors import AccessError, ConfigError, HubbubError, LedgerError, ParameterError
 from hubbub.semantics.odds import EVEN, Meaning, meaning
 from hubbub.server.accounts import Principal
+from hubbub.server.attacking import Attacking
 from hubbub.server.problems import missing
 from hubbub.server.roles import allowed
-from hubbub.server.streaming import Streaming
 from hubbub.server.work import Job, cancelled, clock
 
 #: Seconds that running queries have to end when the server stops.
@@ -37,7 +37,7 @@ PATIENCE = 20.0
 PAGE = 500
 
 
-class Service(Streaming):
+class Service(Attacking):
     """Answers for one hubbub.yaml. Safe to use from many threads; close it once."""
 
     # --- who and what -------------------------------------------------------------------------------------------------
@@ -321,6 +321,7 @@ class Service(Streaming):
         with self._closing:
             if not self._closed:
                 self._closed = True
+                self.lab.close()
                 self.work.close(patience=PATIENCE)
                 if self.board is not None:
                     self.board.close()

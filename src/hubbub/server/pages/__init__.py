@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from hubbub.server.pages import ask, curate, dataset, explain, home, releases, signing
+from hubbub.server.pages import ask, curate, dataset, explain, home, lab, releases, signing
 from hubbub.server.pages.frame import HERE, Frame, Visit
 from hubbub.server.problems import missing
 from hubbub.server.service import Service
@@ -43,6 +43,12 @@ def mount(app: FastAPI, service: Service) -> None:
         page("/explain", explain.show),
         page("/explain/verify", explain.verify, method="POST"),
         page("/explain/report", explain.report),
+        page("/explain/lab", lab.show),
+        page("/explain/lab", lab.begin, method="POST", files=1),
+        page("/explain/lab/{number}.{form:str}", lab.export),
+        page("/explain/lab/{number}/state", lab.state),
+        page("/explain/lab/{number}/cancel", lab.cancel, method="POST"),
+        page("/explain/lab/{number}", lab.run),
         Mount("/static", _Assets(directory=HERE / "static")),
     ]
 

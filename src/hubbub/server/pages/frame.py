@@ -18,6 +18,7 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -66,6 +67,7 @@ class Visit:
         self.sessions = frame.sessions
         self.cookie = cookie
         self.form: Mapping[str, str] = {}
+        self.files: Mapping[str, bytes] = {}
         self._principal = principal
         self._environment = frame.environment
 
@@ -127,8 +129,10 @@ class Frame:
         self.sessions = Sessions(settings.secret, service.accounts, secure=settings.secure)
         self.environment = _environment()
 
-    def route(self, path: str, handler: Handler, *, method: str = "GET", signed_in: bool = True) -> Route:
-        """Make the route of one page."""
+    def route(
+        self, path: str, handler: Handler, *, method: str = "GET", signed_in: bool = True, files: int = 0
+    ) -> Route:
+        """Make the route of one page; a form may bring so many files."""
 
         async def endpoint(request: Request) -> Response:
             request.scope["route"] = route  # for the log and the metrics
@@ -137,7 +141,7 @@ class Frame:
                 visit = await run_in_threadpool(self._enter, request, signed_in=signed_in)
                 request.state.principal = visit._principal  # noqa: SLF001 - for the log
                 if method == "POST":
-                    visit.form = await _fields(request)
+                    visit.form, visit.files = await _fields(request, files)
                     self.sessions.check(visit.cookie, visit.form.get("csrf"))
                 if inspect.iscoroutinefunction(handler):
                     found: Response = await handler(visit)
@@ -185,13 +189,17 @@ class Frame:
         return response
 
 
-async def _fields(request: Request) -> dict[str, str]:
-    """Read a form; what is no form of ours is refused."""
+async def _fields(request: Request, files: int) -> tuple[dict[str, str], dict[str, bytes]]:
+    """Read a form; what is no form of ours is refused.
+
+    A file that comes with it stays in memory: the border lets no body through that is long enough to be laid on a disk.
+    """
     try:
-        given = await request.form(max_files=0, max_fields=50)
+        async with request.form(max_files=files, max_fields=50) as given:
+            sent = {name: await value.read() for name, value in given.items() if isinstance(value, UploadFile)}
+            return {name: value for name, value in given.items() if isinstance(value, str)}, sent
     except (HTTPException, ClientDisconnect):
         raise ParameterError("HB160", "this form cannot be read.", "Load the page again, then send it.") from None
-    return {name: value for name, value in given.items() if isinstance(value, str)}
 
 
 def _environment() -> Environment:

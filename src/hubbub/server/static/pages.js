@@ -118,4 +118,34 @@ function printing() {
   }
 }
 
-ready(() => { examples(); slider(); copies(); once(); keys(); printing(); });
+// A study under way is looked at every second; when it has ended, its page is loaded once more.
+function watching() {
+  const place = document.querySelector("[data-watch]");
+  if (!place) return;
+  const bar = place.querySelector("progress"), words = place.querySelector("[data-what]");
+  async function look() {
+    try {
+      const answer = await fetch(place.dataset.watch, { credentials: "same-origin" });
+      const seen = await answer.json();
+      if (seen.state !== "queued" && seen.state !== "running") { window.location.reload(); return; }
+      bar.value = seen.done;
+      if (seen.what && words.textContent !== seen.what) words.textContent = seen.what;
+    } catch { /* the server is busy or gone: look again */ }
+    setTimeout(look, 1000);
+  }
+  setTimeout(look, 500);
+}
+
+// The file is asked for where a table of one's own is chosen.
+function uploading() {
+  const field = document.querySelector("[data-upload]"), table = document.getElementById("table");
+  if (!field || !table) return;
+  function show() {
+    field.hidden = table.value !== "upload";
+    document.getElementById("file").required = !field.hidden;
+  }
+  table.addEventListener("change", show);
+  show();
+}
+
+ready(() => { examples(); slider(); copies(); once(); keys(); printing(); watching(); uploading(); });
