@@ -1,6 +1,6 @@
 """People with one secret bit each, what hubbub answers about subsets of them, and how many bits a guess has right."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -9,31 +9,61 @@ from numpy.typing import NDArray
 from hubbub.attacks.base import Finding, Score, ceiling
 from hubbub.attacks.decoding import Bits, Dense, Floats
 from hubbub.attacks.table import Table
-from hubbub.attacks.target import TABLE
+from hubbub.attacks.target import TABLE, counting, protected
 from hubbub.curator.session import Session
+from hubbub.noise.source import system
 
 #: Words and columns of one question at most; the front end reads up to 10,000 words.
 _MOST_WORDS = 8000
 _MOST_COLUMNS = 100
 
 
-def people(count: int, generator: np.random.Generator) -> tuple[Table, Bits]:
-    """Make up so many people, numbered from 0, whose secret bits are fair coins: blind guesses get half right."""
-    bits = generator.integers(0, 2, count)
-    return Table("people", {"person": np.arange(count), "secret": bits}), bits
+def people(count: int, databases: int, generator: np.random.Generator) -> list[Bits]:
+    """Make up databases of so many people whose secret bits are fair coins: blind guesses get half right."""
+    return list(generator.integers(0, 2, (databases, count)))
 
 
-def asked(session: Session, questions: Dense, *, epsilon: Fraction) -> Floats:
+def answered(
+    questions: Dense, secrets: Sequence[Bits], *, epsilon: Fraction, progress: Callable[[float], None] = lambda _: None
+) -> list[Floats]:
+    """Give hubbub's answers about some databases of people, at so much for all questions about each.
+
+    The first database is asked about through the product, question by question. For the others its own noise is drawn
+    again, which one more count at the same price shows: thousands of repetitions need no thousands of queries.
+    """
+    first, *others = secrets
+    made = Table("people", {"person": np.arange(len(first)), "secret": first})
+    with protected(made, epsilon=epsilon) as session:
+        answers = [asked(session, questions, epsilon=epsilon, progress=progress)]
+    if others:
+        noise = counting(made, "secret = 1", epsilon=share(epsilon, _real(questions)))
+        exact = [np.rint(questions.ask(each.astype(np.float64))).astype(np.int64) for each in others]
+        answers += [noise.sample(each, system()).astype(np.float64) for each in exact]
+    return answers
+
+
+def share(epsilon: Fraction, parts: int) -> Fraction:
+    """Give each of so many questions its part of ε, rounded down: prices have at most 30 decimal places."""
+    return Fraction(int(epsilon * 10**15) // max(1, parts), 10**15)
+
+
+def _real(questions: Dense) -> int:
+    return int(np.count_nonzero(questions.matrix.any(axis=1)))
+
+
+def asked(
+    session: Session, questions: Dense, *, epsilon: Fraction, progress: Callable[[float], None] = lambda _: None
+) -> Floats:
     """Ask hubbub how many people with the secret bit are in each subset, all for so much in all; many in one query."""
     members = [np.flatnonzero(row) for row in questions.matrix]
     real = [place for place, each in enumerate(members) if len(each)]
     answers = np.zeros(len(members))
-    # rounded down: prices have at most 30 decimal places
-    share = Fraction(int(epsilon * 10**15) // max(1, len(real)), 10**15)
+    each = share(epsilon, len(real))
     size = min(_MOST_COLUMNS, max(1, _MOST_WORDS // (2 * questions.people + 16)))
     for start in range(0, len(real), size):
+        progress(start / len(real))
         batch = real[start : start + size]
-        release = session.query(_text([members[place] for place in batch]), epsilon=share * len(batch), raw=True)
+        release = session.query(_text([members[place] for place in batch]), epsilon=each * len(batch), raw=True)
         answers[batch] = np.array(release.rows[0], dtype=np.float64)
     return answers
 
@@ -46,7 +76,7 @@ def _text(subsets: Sequence[NDArray[np.int64]]) -> str:
     return f"SELECT {counts} FROM {TABLE}"  # noqa: S608 - numbers made here
 
 
-def scored(secret: Bits, guess: Bits) -> Score:
+def scored(secrets: Sequence[Bits], guesses: Sequence[Bits]) -> Score:
     """Count the right bits.
 
     Theorem (Many fair bits under one promise). Let x be uniform on {0,1}ⁿ and M be ε-private between any two x that
@@ -59,9 +89,12 @@ def scored(secret: Bits, guess: Bits) -> Score:
     Assumes  the bits are fair and independent before; M covers everything that the guesser saw.
     Tested   tests/attacks/test_reconstruction.py::test_right_bits_are_dominated_by_coins_of_the_ceiling
     """
-    return Score(int((secret == guess).sum()), len(secret), 0.5)
+    right = sum(int((secret == guess).sum()) for secret, guess in zip(secrets, guesses, strict=True))
+    return Score(right, sum(map(len, secrets)), 0.5)
 
 
-def held(secret: Bits, guess: Bits, epsilon: Fraction, target: str, **facts: float | int | str) -> Finding:
-    """Report a guess against hubbub."""
-    return Finding(target, epsilon, scored(secret, guess), ceiling(epsilon), facts)
+def held(
+    secrets: Sequence[Bits], guesses: Sequence[Bits], epsilon: Fraction, target: str, **facts: float | int | str
+) -> Finding:
+    """Report guesses against hubbub."""
+    return Finding(target, epsilon, scored(secrets, guesses), ceiling(epsilon), facts)

@@ -124,6 +124,7 @@ _ATTACKS: tuple[Attack, ...] = (
         "reconstruction", "hubbub.attacks.reconstruction:study",
         "solve for everybody's bit from a few random sums a person",
     ),
+    Attack("synthetic", "hubbub.attacks.synthetic_table:study", "ask a synthetic table sums, and solve for real people"),
 )  # fmt: skip
 
 #: Every attack by its name.

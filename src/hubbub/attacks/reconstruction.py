@@ -13,7 +13,7 @@ from math import sqrt
 import numpy as np
 
 from hubbub.attacks import bits
-from hubbub.attacks.base import Finding, Progress, Study, percent, unheard
+from hubbub.attacks.base import Finding, Progress, Study, ceiling, compared, percent, unheard
 from hubbub.attacks.decoding import DECODERS, Bits, Dense, Floats, gaussian, rounded, subsets
 from hubbub.attacks.table import Table
 from hubbub.attacks.target import TABLE, protected
@@ -43,6 +43,7 @@ def study(
     kind: str = "subsets",
     decoder: str = "least squares",
     noise: float = 0.25,
+    databases: int = 4,
 ) -> Study:
     """Ask random sums over some people and solve for everybody's bit.
 
@@ -51,6 +52,7 @@ def study(
     kind        subsets, or gaussian (weights; hubbub is asked about subsets in any case)
     decoder     least squares, linear program, or least absolute
     noise       the naive noise: its standard deviation in units of √people
+    databases   how often all is done again, with fresh secrets
     """
     count = numbers.integer(people, "people", 8, 256)
     each = numbers.integer(questions, "questions", 2, 32)
@@ -61,67 +63,69 @@ def study(
         )  # fmt: skip
     if not 0 <= noise <= 1000:
         raise AttackError("HB643", "the noise is not between 0 and 1000.", "The default is 0.25.")
-    made, truth = bits.people(count, generator)
+    secrets = bits.people(count, numbers.integer(databases, "databases", 1, 100), generator)
     sums = _KINDS[kind](count, each * count, generator)
-    exact = sums.ask(truth.astype(np.float64))
-    near = exact + generator.normal(0, noise * sqrt(count), len(exact))
+    exact = [sums.ask(secret.astype(np.float64)) for secret in secrets]
+    near = [true + generator.normal(0, noise * sqrt(count), len(true)) for true in exact]
+    broken = [wild(answers, 0.2, generator) for answers in near]
     findings = [
-        _naive("exact sums", sums, exact, truth, decoder, exact),
-        _naive(f"noise of sd {noise * sqrt(count):.3g}", sums, near, truth, decoder, exact),
+        _finding("exact sums", None, sums, exact, secrets, decoder),
+        _finding(f"noise of sd {noise * sqrt(count):.3g}", None, sums, near, secrets, decoder),
         *(
-            _naive("the same, a fifth wild", sums, wild(near, 0.2, generator), truth, how, exact)
+            _finding(f"a fifth wild, {how}", None, sums, broken, secrets, how)
             for how in dict.fromkeys([decoder, "least absolute"])
         ),
     ]
     plain = sums if kind == "subsets" else subsets(count, each * count, generator)
     for step, epsilon in enumerate(epsilons):
-        progress(step / len(epsilons), f"asking hubbub {each * count} questions at ε = {float(epsilon):g} in all")
-        with protected(made, epsilon=epsilon) as session:
-            answers = bits.asked(session, plain, epsilon=epsilon)
-        findings.append(_ours(plain, answers, truth, decoder, epsilon))
-        with protected(made, epsilon=epsilon) as session:
-            told = session.query(
-                f"SELECT person, count(*) FILTER (WHERE secret = 1) AS n FROM {TABLE} GROUP BY person",  # noqa: S608
-                epsilon=epsilon, raw=True,
-            )  # fmt: skip
-        person, number = np.array(told.rows, dtype=np.float64).T
-        singles = np.zeros(count)
-        singles[person.astype(np.int64)] = number
-        findings.append(bits.held(truth, rounded(singles), epsilon, "hubbub, one count a person", questions=count))
+        answers = bits.answered(
+            plain, secrets, epsilon=epsilon,
+            progress=lambda done, step=step, epsilon=epsilon: progress(  # type: ignore[misc]
+                (step + done) / len(epsilons), f"asking hubbub {each * count} sums at ε = {float(epsilon):g} in all"
+            ),
+        )  # fmt: skip
+        findings.append(_finding("hubbub", epsilon, plain, answers, secrets, decoder))
+        guesses = [_one_by_one(secret, epsilon) for secret in secrets]
+        findings.append(bits.held(secrets, guesses, epsilon, "hubbub, one count a person", questions=count))
     title = f"Reconstruction by {decoder if decoder != 'linear program' else 'linear programming'}"
     return Study("reconstruction", title, tuple(_words(findings, count, each)), tuple(findings))
 
 
-def _naive(target: str, sums: Dense, answers: Floats, truth: Bits, decoder: str, exact: Floats) -> Finding:
+def _one_by_one(secret: Bits, epsilon: Fraction) -> Bits:
+    """Spend all on one question: a count for each person."""
+    made = Table("people", {"person": np.arange(len(secret)), "secret": secret})
+    with protected(made, epsilon=epsilon) as session:
+        told = session.query(
+            f"SELECT person, count(*) FILTER (WHERE secret = 1) AS n FROM {TABLE} GROUP BY person",  # noqa: S608
+            epsilon=epsilon, raw=True,
+        )  # fmt: skip
+    person, number = np.array(told.rows, dtype=np.float64).T
+    found = np.zeros(len(secret))
+    found[person.astype(np.int64)] = number
+    return rounded(found)
+
+
+def _finding(
+    target: str, epsilon: Fraction | None, sums: Dense, answers: Sequence[Floats], secrets: Sequence[Bits], decoder: str
+) -> Finding:
     start = time.perf_counter()
-    guess = rounded(DECODERS[decoder](sums, answers))
-    facts: dict[str, float | int | str] = {
-        "decoder": decoder, "questions": len(answers), "wrong": int((guess != truth).sum()),
-        "error": float(np.abs(answers - exact).mean()), "seconds": round(time.perf_counter() - start, 3),
-    }  # fmt: skip
-    return Finding(target, None, bits.scored(truth, guess), None, facts)
-
-
-def _ours(sums: Dense, answers: Floats, truth: Bits, decoder: str, epsilon: Fraction) -> Finding:
-    guess = rounded(DECODERS[decoder](sums, answers))
-    error = float(np.abs(answers - sums.ask(truth.astype(np.float64))).mean())
-    return bits.held(truth, guess, epsilon, "hubbub", decoder=decoder, questions=len(answers), error=error)
+    guesses = [rounded(DECODERS[decoder](sums, each)) for each in answers]
+    took = (time.perf_counter() - start) / len(secrets)
+    errors = [np.abs(told - sums.ask(bit.astype(np.float64))) for told, bit in zip(answers, secrets, strict=True)]
+    return Finding(
+        target, epsilon, bits.scored(secrets, guesses), None if epsilon is None else ceiling(epsilon),
+        {"decoder": decoder, "questions": len(errors[0]), "error": float(np.mean(errors)), "seconds": round(took, 3)},
+    )  # fmt: skip
 
 
 def _words(findings: Sequence[Finding], count: int, each: int) -> list[str]:
-    said = []
-    for finding in findings:
-        if finding.epsilon is None:
-            said.append(
-                f"{finding.target[0].upper()}{finding.target[1:]}: from {each} sums a person,"
-                f" {finding.facts['decoder']} has {percent(finding.score.share)} of {count} bits right."
-            )
-    ours = [finding for finding in findings if finding.epsilon is not None]
+    naive = [finding for finding in findings if finding.epsilon is None]
+    said = [
+        f"{finding.target[0].upper()}{finding.target[1:]}: from {each} sums a person over {count} people,"
+        f" {finding.facts['decoder']} has {percent(finding.score.share)} of the bits right."
+        for finding in naive
+    ]
+    ours = findings[len(naive) :]
     if ours:
-        best = max(ours, key=lambda finding: finding.score.share - (finding.ceiling or 1))
-        said.append(
-            "hubbub shares one ε among all the questions, so that more of them make each less exact. The attack came"
-            f" nearest to its ceiling at ε = {float(best.epsilon or 0):g} ({best.target}):"
-            f" {percent(best.score.share)} right, where {percent(best.ceiling or 1)} may be on average."
-        )
-    return said
+        said.append("hubbub shares one ε among all the questions, so that more of them make each less exact.")
+    return [*said, *compared(ours)]

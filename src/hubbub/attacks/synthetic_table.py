@@ -1,0 +1,151 @@
+"""Reconstruction of a synthetic table: one that answers too many sums well gives the bits away (Dwork 2011).
+
+A synthetic table answers every question, so the attack asks it the random sums that it would ask a server, and solves
+for everybody's bit. Whoever publishes rows made from the data in some careless way has published those answers.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.attacks import bits
+from hubbub.attacks.base import Finding, Progress, Study, ceiling, compared, percent, unheard
+from hubbub.attacks.decoding import Bits, Dense, Floats, least_squares, subsets
+from hubbub.attacks.table import Table
+from hubbub.attacks.target import TABLE, protected
+from hubbub.core import numbers
+from hubbub.core.release import Release
+from hubbub.curator.session import Session
+from hubbub.errors import AttackError
+
+_RELEASES = ("mwem", "synthetic", "small_database")
+#: Share of the secrets that a careless publisher changes.
+_CHANGED = 0.02
+_QUESTIONS = 8
+
+
+#: Whom each synthetic row is about (the one with these known columns), and the secret that it shows.
+Rows = tuple[NDArray[np.int64], Bits]
+
+
+def known(count: int) -> dict[str, NDArray[np.bool_]]:
+    """Give everybody columns that all the world knows, which single each person out: the digits of a number."""
+    width = max(1, (count - 1).bit_length())
+    return {f"known_{place}": (np.arange(count) >> place & 1).astype(np.bool_) for place in range(width)}
+
+
+def decoded(rows: Rows, questions: Dense) -> Floats:
+    """Ask a table of people's rows the questions, and solve for how much more often each has the secret than not."""
+    person, secret = rows
+    sided = np.bincount(person, weights=2.0 * secret - 1, minlength=questions.people)
+    return least_squares(questions, questions.ask(sided.astype(np.float64)), tolerance=1e-9)
+
+
+def resampled(secret: Bits, generator: np.random.Generator) -> Rows:
+    """Draw as many rows as there are from the rows themselves: what a model that fits perfectly does."""
+    person = generator.integers(0, len(secret), len(secret))
+    return person, secret[person]
+
+
+def swapped(secret: Bits, generator: np.random.Generator) -> Rows:
+    """Publish the rows with one in fifty of the secrets turned."""
+    turned = generator.random(len(secret)) < _CHANGED
+    return np.arange(len(secret)), np.where(turned, 1 - secret, secret)
+
+
+def study(
+    table: Table | None = None,  # noqa: ARG001 - people are made up
+    *,
+    epsilons: Sequence[Fraction],
+    generator: np.random.Generator,
+    progress: Progress = unheard,
+    people: int = 64,
+    release: str = "mwem",
+    databases: int = 4,
+) -> Study:
+    """Ask a synthetic table random sums about real people, and solve for their bits.
+
+    people      how many, each singled out by what everybody knows
+    release     which of hubbub's synthetic tables is attacked: mwem, synthetic (slow) or small_database
+    databases   how often all is done again, with fresh secrets
+    """
+    count = numbers.integer(people, "people", 4, 512)
+    if release not in _RELEASES:
+        raise AttackError("HB643", "there is no such release of synthetic rows.", f"There are: {', '.join(_RELEASES)}.")
+    secrets = bits.people(count, numbers.integer(databases, "databases", 1, 100), generator)
+    public = known(count)
+    asked = subsets(count, _QUESTIONS * count, generator)
+    findings = [
+        _finding(name, [make(secret, generator) for secret in secrets], secrets, asked, generator)
+        for name, make in (("resampled rows", resampled), ("one in fifty secrets changed", swapped))
+    ]
+    for step, epsilon in enumerate(epsilons):
+        rows = []
+        for place, secret in enumerate(secrets):
+            progress((step + place / len(secrets)) / len(epsilons), f"hubbub's {release} at ε = {float(epsilon):g}")
+            made = Table("people", {**public, "secret": secret.astype(np.bool_)})
+            with protected(made, epsilon=epsilon) as session:
+                told = _published(session, release, [*public, "secret"], epsilon)
+            rows.append(_rows(told, len(public), count))
+        found = _finding(f"hubbub's {release}", rows, secrets, asked, generator)
+        findings.append(replace(found, epsilon=epsilon, ceiling=ceiling(epsilon)))
+    return Study("synthetic", "Reconstruction of a synthetic table", tuple(_words(findings, count)), tuple(findings))
+
+
+def _published(session: Session, release: str, columns: Sequence[str], epsilon: Fraction) -> Release:
+    if release == "mwem":
+        return session.mwem(TABLE, list(columns), rounds=8, epsilon=epsilon)
+    if release == "synthetic":
+        return session.synthetic(TABLE, list(columns), epsilon=epsilon)
+    return session.small_database(TABLE, list(columns), size=2, ways=2, epsilon=epsilon)
+
+
+def _rows(told: Release, width: int, count: int) -> Rows:
+    """Read synthetic rows; those about nobody real (no person has these columns, or a value is missing) are dropped."""
+    rows = np.array([[-1 if cell is None else cell for cell in row[: width + 1]] for row in told.rows])
+    rows = rows.astype(np.int64)
+    person = (rows[:, :width] << np.arange(width)).sum(axis=1)
+    real = (rows >= 0).all(axis=1) & (person < count)
+    return person[real], rows[real, width]
+
+
+def _finding(
+    target: str, rows: Sequence[Rows], secrets: Sequence[Bits], asked: Dense, generator: np.random.Generator
+) -> Finding:
+    guesses, errors, nothing = [], [], []
+    for (person, told), secret in zip(rows, secrets, strict=True):
+        found = decoded((person, told), asked)
+        blind = generator.integers(0, 2, len(secret))
+        guesses.append(np.where(np.abs(found) < 0.5, blind, found > 0).astype(np.int64))
+        # how many people there are is public: a table of another size is scaled
+        ones = np.bincount(person[told == 1], minlength=len(secret)) * (len(secret) / max(1, len(person)))
+        truth = asked.ask(secret.astype(np.float64))
+        errors.append(np.abs(asked.ask(ones.astype(np.float64)) - truth))
+        nothing.append(np.abs(asked.ask(np.full(len(secret), 0.5)) - truth))
+    return Finding(
+        target, None, bits.scored(secrets, guesses), None,
+        {"questions": len(errors[0]), "mean error of a sum": float(np.mean(errors)),
+         "knowing nothing": float(np.mean(nothing))},
+    )  # fmt: skip
+
+
+def _words(findings: Sequence[Finding], count: int) -> list[str]:
+    nothing = float(findings[0].facts["knowing nothing"])
+    said = [
+        f"A table that says ½ of everybody tells nothing, and is off by {nothing:.2g} on average for random sums over"
+        f" {count} people. One that is off by much less gives the bits away, for then the sums can be solved.",
+        *(
+            f"{finding.target[0].upper()}{finding.target[1:]}: off by"
+            f" {float(finding.facts['mean error of a sum']):.2g}; {percent(finding.score.share)} of the bits come back."
+            for finding in findings
+            if finding.epsilon is None
+        ),
+    ]
+    ours = [finding for finding in findings if finding.epsilon is not None]
+    if ours:
+        least = min(float(each.facts["mean error of a sum"]) for each in ours)
+        said.append(f"{ours[0].target[0].upper()}{ours[0].target[1:]}: off by {least:.2g} or more.")
+    return [*said, *compared(ours)]
