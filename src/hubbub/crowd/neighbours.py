@@ -15,6 +15,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 _BLOCK = 1024
+_SLACK = 2.0**-22  # single precision, with room
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def _candidates(queries: Floats, points: Floats, worst: Floats, k: int) -> tuple
     Each of the d + 2 products and sums errs by at most 2⁻²³ of (|q| + |p|)², and the inputs by as much again.
     """
     lengths, reach = np.linalg.norm(queries, axis=1), np.linalg.norm(points, axis=1)
-    margin = (queries.shape[1] + 8) * 2.0**-22 * np.square(lengths + reach.max())
+    margin = (queries.shape[1] + 8) * _SLACK * np.square(lengths + reach.max())
     ones = np.ones((1, 1), dtype=np.float32)
     left = np.hstack(
         [-2 * queries.astype(np.float32), np.square(lengths)[:, None].astype(np.float32),
