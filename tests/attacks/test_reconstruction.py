@@ -89,7 +89,7 @@ def test_reconstruction_wins_on_sums_and_stays_under_the_ceiling_on_hubbub(decod
         None,
         epsilons=[F(1, 10), F(4)],
         generator=np.random.default_rng(5),
-        people=32,
+        people=16,
         decoder=decoder,
         databases=4,
     )

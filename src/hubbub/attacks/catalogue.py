@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from fractions import Fraction
 from importlib import import_module
+from math import isfinite
 from types import MappingProxyType
 from typing import Literal
 
@@ -100,10 +101,12 @@ def _read(value: object, default: Setting) -> Setting | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
-        number = int(value) if isinstance(default, int) else float(value)
+        if isinstance(default, int):
+            return None if isinstance(value, float) else int(value)
+        number = float(value)
     except (ValueError, OverflowError):
         return None
-    return number if np.isfinite(number) and (isinstance(number, float) or not isinstance(value, float)) else None
+    return number if isfinite(number) else None
 
 
 _ATTACKS: tuple[Attack, ...] = (
@@ -124,7 +127,7 @@ _ATTACKS: tuple[Attack, ...] = (
         "reconstruction", "hubbub.attacks.reconstruction:study",
         "solve for everybody's bit from a few random sums a person",
     ),
-    Attack("synthetic", "hubbub.attacks.synthetic_table:study", "ask a synthetic table sums, and solve for real people"),
+    Attack("synthetic", "hubbub.attacks.synthetic_table:study", "ask a synthetic table sums and solve for real people"),
 )  # fmt: skip
 
 #: Every attack by its name.
