@@ -128,6 +128,7 @@ _ATTACKS: tuple[Attack, ...] = (
         "solve for everybody's bit from a few random sums a person",
     ),
     Attack("synthetic", "hubbub.attacks.synthetic_table:study", "ask a synthetic table sums and solve for real people"),
+    Attack("spectral", "hubbub.attacks.spectral:study", "filter independent noise off correlated columns", table="may"),
 )  # fmt: skip
 
 #: Every attack by its name.
