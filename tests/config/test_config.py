@@ -5,6 +5,7 @@ from datetime import date, datetime
 from fractions import Fraction
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from hubbub.config import Config, examine, load
@@ -179,3 +180,14 @@ def test_real_keys_are_exact() -> None:
     keys = resolve({"values": [0.1, 2]}, Field("x", "DOUBLE", Kind.REAL), "x")
     assert keys is not None
     assert keys.values == (Fraction(1, 10), Fraction(2))
+
+
+def test_a_unit_whose_column_is_rounded_is_refused(folder: Path, examined: Examine, good: str) -> None:
+    with duckdb.connect() as made:
+        made.execute(
+            f"COPY (SELECT * REPLACE (patient::VARCHAR::DECIMAL(18, 0) AS patient) FROM '{folder}/visits.parquet')"
+            f" TO '{folder}/wide.parquet'"
+        )
+    _, problems = examined(good.replace("source: visits.parquet", "source: wide.parquet"))
+    assert [problem.code for problem in problems] == ["HB413"]
+    assert "rounded" in problems[0].message

@@ -55,6 +55,22 @@ def test_schema_of_a_parquet_file_does_not_read_its_pages(folder: Path) -> None:
     assert [field.name for field in schema(Place("parquet", folder / "spoilt.parquet"))] == ["id", "amount", "word"]
 
 
+def test_a_column_whose_values_are_rounded_cannot_be_the_unit(folder: Path) -> None:
+    """Two persons with one number would be bounded together, and one of them could change twice what is stated."""
+    file = folder / "people.parquet"
+    with duckdb.connect() as made:
+        made.execute(
+            "COPY (SELECT 9007199254740993::DECIMAL(18, 0) AS a, 1.5::DECIMAL(15, 2) AS b, 1::HUGEINT AS c,"
+            f" 1::BIGINT AS d, TIMESTAMP_NS '2020-01-01 00:00:00.000000001' AS e, 1.5 AS f) TO '{file}'"
+        )
+    unfit = {field.name: bool(field.unfit) for field in schema(Place("parquet", file))}
+    assert unfit == {"a": True, "b": False, "c": False, "d": False, "e": True, "f": False}
+    with sqlite3.connect(folder / "people.sqlite") as lite:
+        lite.execute("CREATE TABLE p (a NUMERIC, b DECIMAL(10, 2), c REAL, d INTEGER, e TEXT)")
+    found = schema(Place("sqlite", folder / "people.sqlite", "p"))
+    assert [field.name for field in found if field.unfit] == ["a", "b"]
+
+
 def test_types_that_cannot_be_used_have_no_kind(folder: Path) -> None:
     with duckdb.connect() as made:
         made.execute(

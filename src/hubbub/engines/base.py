@@ -82,6 +82,22 @@ class Field:
     unfit: str = ""  #: why it cannot say whose a row is, where it cannot
 
 
+_DECIMAL = re.compile(r"decimal\((\d+)", re.IGNORECASE)
+
+
+def rounding(found: str) -> str:
+    """Say why a column of this type cannot say whose a row is, where two of its values may be one when they are read.
+
+    A decimal is read as a double, which tells all decimals of at most 15 digits apart.
+
+    >>> rounding("DECIMAL(15,2)"), rounding("DECIMAL(18,0)")
+    ('', 'a DECIMAL(18,0) is rounded when it is read')
+    """
+    digits = _DECIMAL.match(found)
+    rounded = found == "TIMESTAMP_NS" or (digits is not None and int(digits[1]) > 15)
+    return f"a {found} is rounded when it is read" if rounded else ""
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """A table as the engine shall serve it: under this name, from that place, these columns with these kinds.

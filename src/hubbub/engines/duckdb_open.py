@@ -11,7 +11,7 @@ import duckdb
 
 from hubbub.core.schema import Kind
 from hubbub.engines import files
-from hubbub.engines.base import Field, Place, View, identifier
+from hubbub.engines.base import Field, Place, View, identifier, rounding
 from hubbub.errors import ConfigError
 
 _KINDS: dict[str, Kind] = {
@@ -78,7 +78,7 @@ def _described(connection: duckdb.DuckDBPyConnection, place: Place) -> tuple[Fie
             "HB411", f"{place.path} is not a {place.form} file that can be read.",
             "Check the path; a file of a newer version must be written again by an older one.",
         ) from None  # fmt: skip
-    return tuple(Field(name, kind, _kind(kind)) for name, kind, *_ in found)
+    return tuple(Field(name, kind, _kind(kind), rounding(kind)) for name, kind, *_ in found)
 
 
 def locked(views: tuple[View, ...], limits: Limits, spill: Path) -> duckdb.DuckDBPyConnection:

@@ -73,7 +73,7 @@ def sqlite_fields(place: Place) -> tuple[Field, ...]:
             raise ConfigError("HB411", f"{place.path} is not a SQLite database.", "Check the path.") from None
     if not declared:
         raise no_such_table(place, tables)
-    return tuple(Field(name, kind or "no type", _sqlite_kind(kind)) for name, kind in declared)
+    return tuple(Field(name, kind or "no type", _sqlite_kind(kind), _sqlite_unfit(kind)) for name, kind in declared)
 
 
 def sqlite_batches(place: Place, columns: tuple[str, ...]) -> Iterator[dict[str, NDArray[np.object_]]]:
@@ -143,6 +143,13 @@ class _sqlite:  # noqa: N801 - a context manager that closes, which sqlite3's ow
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
+
+
+def _sqlite_unfit(declared: str) -> str:
+    """Say why a column cannot tell units apart: whole numbers that SQLite keeps as such would be read as doubles."""
+    text = declared.upper()
+    numeric = _sqlite_kind(declared) is Kind.REAL and not any(part in text for part in ("REAL", "FLOA", "DOUB"))
+    return f"a {declared} is rounded when it is read" if numeric else ""
 
 
 def _sqlite_kind(declared: str) -> Kind | None:

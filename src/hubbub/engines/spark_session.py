@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from hubbub.core.schema import Kind
 from hubbub.engines import spark_local
-from hubbub.engines.base import Field, Place, UnreachableError, View
+from hubbub.engines.base import Field, Place, UnreachableError, View, rounding
 from hubbub.engines.duckdb_open import Limits
 from hubbub.errors import ConfigError
 
@@ -107,7 +107,7 @@ def fields(session: Session, place: Place) -> tuple[Field, ...]:
     """Ask for the columns of a table, or of the files of a path."""
     with _meaning():
         found = session.sql(f"SELECT * FROM {relation(place)}").dtypes  # noqa: S608
-    return tuple(Field(name, kind, _kind(kind)) for name, kind in found)
+    return tuple(Field(name, kind, _kind(kind), rounding(kind)) for name, kind in found)
 
 
 def relation(place: Place) -> str:
