@@ -130,12 +130,16 @@ def _asked(values: Values, epsilon: Fraction) -> tuple[NDArray[np.float64], NDAr
 def heard(values: Values, epsilon: Fraction) -> list[str]:
     """Give all that hubbub says of some questions, past the end of the budget too, but for the noisy numbers."""
     with protected(_company(values), epsilon=epsilon, declared=_declared(values)) as session:
-        return [_reply(session, text, epsilon, key) for key in range(3) for text in PROBES]
+        return [
+            _reply(session, text, epsilon / 2, f"{turn} {place}")
+            for turn in range(3)
+            for place, text in enumerate(PROBES)
+        ]
 
 
-def _reply(session: Session, text: str, epsilon: Fraction, key: int) -> str:
+def _reply(session: Session, text: str, epsilon: Fraction, key: str) -> str:
     try:
-        release = session.query(text, epsilon=epsilon / 2, key=str(key))
+        release = session.query(text, epsilon=epsilon, key=key)
     except HubbubError as refusal:
         return str(refusal)
     return f"{len(release.rows)} rows, ε = {release.epsilon}"

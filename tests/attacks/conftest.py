@@ -1,0 +1,33 @@
+"""Running a study as a test does: few trials, prices that are wide apart, coins that fall the same again."""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hubbub.attacks.base import Study
+from hubbub.attacks.catalogue import find
+from hubbub.attacks.table import Table
+
+Run = Callable[..., Study]
+
+
+@pytest.fixture
+def generator() -> np.random.Generator:
+    """The attacker's coins. Noise is never seeded."""
+    return np.random.default_rng(20260116)
+
+
+@pytest.fixture
+def run(generator: np.random.Generator) -> Run:
+    """Run an attack by its name."""
+
+    def runner(
+        name: str, table: Table | None = None, *, epsilons: tuple[str, ...] = ("0.1", "1", "3"), **settings: object
+    ) -> Study:
+        return find(name).run(
+            table, epsilons=list(map(Fraction, epsilons)), generator=generator, settings=settings
+        )  # fmt: skip
+
+    return runner

@@ -1,0 +1,66 @@
+"""Words behind hashes."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from hubbub.attacks.base import Study
+from hubbub.attacks.table import Table
+from hubbub.attacks.tokens import by_neighbours, by_rank, hashed, statistics
+
+Run = Callable[..., Study]
+
+LINES = [["a", "b", "a"], ["a", "c"], ["b"]]
+
+
+def test_tokens_and_neighbours_are_counted_within_lines() -> None:
+    found = statistics(LINES, 3)
+    assert found.tokens == ("a", "b", "c")
+    assert found.shares.tolist() == [3 / 6, 2 / 6, 1 / 6]
+    pairs = {(found.tokens[i], found.tokens[j]): found.pairs[i, j] * 6 for i in range(3) for j in range(3)}
+    assert {pair: count for pair, count in pairs.items() if count} == {("a", "b"): 1, ("b", "a"): 1, ("a", "c"): 1}
+
+
+def test_a_hash_hides_nothing_of_the_counts() -> None:
+    hidden = statistics(hashed(LINES, b"key"), 3)
+    assert hidden.shares.tolist() == statistics(LINES, 3).shares.tolist()
+    assert set(hidden.tokens).isdisjoint({"a", "b", "c"})
+    assert hashed(LINES, b"key") != hashed(LINES, b"another key")
+
+
+def test_a_log_that_the_attacker_has_a_copy_of_is_read_whole(generator: np.random.Generator) -> None:
+    """Words of equal rank are told apart by their neighbours; of an equal share, for certain."""
+    words = [f"w{n}" for n in range(30)]
+    lines = [[words[n] for n in (start, *generator.integers(0, 30, 8), (start * 7) % 30)] for start in [*range(30)] * 9]
+    hidden = hashed(lines, b"key")
+    log, reference = statistics(hidden, 30), statistics(lines, 30)
+    truth = {
+        secret: word for own, line in zip(hidden, lines, strict=True) for secret, word in zip(own, line, strict=True)
+    }
+    guesses = by_neighbours(log, reference)
+    assert all(guesses[token] == truth[token] for token in log.tokens)
+
+
+@pytest.mark.row(74)
+def test_real_words_are_read_again_by_rank_and_most_by_their_neighbours(run: Run) -> None:
+    """Half of Python's help pages, hashed, against the other half; the split is seeded, the text is Python's own."""
+    study = run("tokens", epsilons=("1",))
+    rank, neighbours, hubbub = study.findings
+    assert rank.score.right >= 4  # blind guessing: 1 of 100
+    assert neighbours.score.right >= 60
+    assert float(neighbours.facts["share of the text"]) > 0.7
+    assert hubbub.held
+    assert f"neighbours gave back {neighbours.score.right} words" in study.words[0]
+    assert study.words[0].endswith(f"ranks alone gave back {rank.score.right}.")
+
+
+@pytest.mark.row(74)
+def test_a_column_of_a_table_is_a_log_too(run: Run, generator: np.random.Generator) -> None:
+    vocabulary = np.array([f"{a}{b}x" for a in "abcdefgh" for b in "abcdefgh"], dtype=object)
+    weights = 1 / np.arange(1, 65) ** 1.3
+    chosen = generator.choice(vocabulary, 20_000, p=weights / weights.sum())
+    table = Table("log", {"id": np.arange(20_000), "words": chosen})
+    study = run("tokens", table, most="20", epsilons=("1",), trials="200")
+    assert study.findings[0].score.right >= 8
+    assert by_rank(statistics([["a"]], 1), statistics([["b"]], 1)) == {"a": "b"}
