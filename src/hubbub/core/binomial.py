@@ -33,6 +33,21 @@ def interval(right: int, trials: int, confidence: float = 0.95) -> tuple[float, 
     return low, high
 
 
+def at_least(right: int, trials: int, alarm: float) -> float:
+    """Give a lower bound of a chance that is wrong with probability at most `alarm` (Clopper and Pearson, one side).
+
+    >>> round(at_least(8, 10, 0.025), 4), at_least(0, 10, 0.025), round(1 - at_least(2, 10, 0.025), 4)
+    (0.4439, 0.0, 0.9748)
+    """
+    if right == 0:
+        return 0.0
+    low, high = 0.0, right / trials
+    while high - low > 1e-9 * high:  # `low` is on the safe side all the time
+        middle = (low + high) / 2
+        low, high = (middle, high) if tail(right, trials, middle) < alarm else (low, middle)
+    return low
+
+
 def _solve(rising: Callable[[float], float], level: float) -> float:
     low, high = 0.0, 1.0
     for _ in range(60):

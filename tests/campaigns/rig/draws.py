@@ -1,0 +1,289 @@
+"""Every draw of a run: which mechanism, on what exact value, what it gave; and many more draws of the very same.
+
+A run goes through the product's own path. While it is taped, `sample` of each mechanism is the product's, with a note
+of what went in and out; on a second run what comes out can be dictated, so that two neighbours get one noisy answer.
+Then everything that is not a draw must be the same on both, and a program that chooses its next question by its last
+answer asks both the same questions. `many` calls `sample` of the noted mechanism again, on the noted value.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core.events import Event, Selection, Threshold, Together
+from hubbub.core.events import Gaussian as GaussianEvent
+from hubbub.core.events import Laplace as LaplaceEvent
+from hubbub.mechanisms.exponential import Exponential
+from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.noisy_max import NoisyMax
+from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
+from hubbub.mechanisms.threshold import Threshold as Thresholded
+from hubbub.mechanisms.top_k import TopK
+from hubbub.noise.source import Source, Words
+from hubbub.sql import discover
+
+TAPED = (Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip, TopK, Thresholded)
+SELECTIONS = (Exponential, NoisyMax, PermuteAndFlip)
+
+#: So many coordinates of a vector are sampled at most: those that neighbours differ in, and a few others.
+WIDTH = 24
+_OTHERS = 2
+_CHUNK = 1 << 20
+
+
+class Seeded:
+    """Words of a seeded generator, counted: the same in every run, as good as any for a test, useless for privacy."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.Generator(np.random.PCG64(seed))
+        self.used = 0
+
+    def words(self, count: int) -> Words:
+        self.used += count
+        return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The groups of a discovery before it: their keys, and how many units each has."""
+
+    keys: tuple[tuple[Any, ...], ...]
+    counts: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Draw:
+    """One draw: its mechanism, the exact value, what it gave itself and what was dictated, and which words it took."""
+
+    mechanism: Any
+    value: Any
+    own: Any
+    given: Any
+    at: int
+    words: int
+
+
+@contextmanager
+def taped(source: Seeded, given: Sequence[Draw] | None = None) -> Iterator[list[Draw]]:
+    """Note every draw; with `given`, let each give what it gave there (its own sample is made all the same)."""
+    tape: list[Draw] = []
+    inside = False
+
+    def noted(mechanism: Any, value: Any, draw: Callable[[], Any]) -> Any:
+        nonlocal inside
+        if inside:  # a mechanism that is made of another: the outer one is the draw
+            return draw()
+        inside, before = True, source.used
+        try:
+            own = draw()
+        finally:
+            inside = False
+        dictated = given is not None and len(tape) < len(given)
+        found = _dictated(given[len(tape)], value, own) if given is not None and dictated else own
+        tape.append(Draw(mechanism, value, own, found, before, source.used - before))
+        return found
+
+    def watched(sample: Callable[..., Any]) -> Callable[..., Any]:
+        def draw(self: Any, value: Any, source: Any) -> Any:
+            return noted(self, value, lambda: sample(self, value, source))
+
+        return draw
+
+    def discovered(found: Any, rule: Any, table: Any, units: str, source: Any) -> Any:
+        columns = [discover._plain(table[f"k{j}"], key.expr.kind).tolist() for j, key in enumerate(found.keys)]
+        value = Found(tuple(zip(*columns, strict=True)), np.asarray(table[units], dtype=np.int64))
+        return noted(rule, value, lambda: finding(found, rule, table, units, source))
+
+    finding = discover.sample
+    before = [(kind, kind.sample) for kind in TAPED]
+    try:
+        for kind, sample in before:
+            kind.sample = watched(sample)  # type: ignore[method-assign]
+        discover.sample = discovered
+        yield tape
+    finally:
+        discover.sample = finding
+        for kind, sample in before:
+            kind.sample = sample  # type: ignore[method-assign]
+
+
+def _dictated(past: Draw, value: Any, own: Any) -> Any:
+    """Give what was given before; of found groups, those of the same keys, where they are here too."""
+    if not isinstance(past.given, discover.Shown):
+        return past.given.copy() if isinstance(past.given, np.ndarray) else past.given
+    if not isinstance(own, discover.Shown) or not isinstance(past.value, Found):
+        return own
+    here = {key: place for place, key in enumerate(value.keys)}
+    shown = [past.value.keys[place] for place in past.given.positions.tolist()]
+    if not all(key in here for key in shown):
+        return own
+    places = np.array([here[key] for key in shown], dtype=np.int64)
+    return discover.Shown(past.given.columns, places, past.given.units)
+
+
+def vector(value: Any) -> NDArray[np.int64]:
+    """Take the value of a noise as a flat vector."""
+    return np.asarray(value if isinstance(value, np.ndarray) else [value]).astype(np.int64).ravel()
+
+
+def aligned(one: Found, other: Found) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Give the counts of all keys that occur on either side; 0 where one does not."""
+    keys = list(dict.fromkeys((*one.keys, *other.keys)))
+    sides = [dict(zip(side.keys, side.counts.tolist(), strict=True)) for side in (one, other)]
+    first, second = (np.array([side.get(key, 0) for key in keys], dtype=np.int64) for side in sides)
+    return first, second
+
+
+def differ(one: Draw, other: Draw) -> NDArray[np.int64]:
+    """Say by how much the exact values of two draws differ, coordinate by coordinate."""
+    if isinstance(one.value, Found):
+        first, second = aligned(one.value, other.value)
+        return second - first
+    return vector(other.value) - vector(one.value)
+
+
+# --- what a pair of draws loses, exactly --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Bounds of what two values lose: pure (None: there is none) and ρ; `within` says whether as stated."""
+
+    pure: Fraction | None
+    rho: Fraction
+    within: bool
+
+    def __add__(self, other: "Lost") -> "Lost":
+        pure = None if self.pure is None or other.pure is None else self.pure + other.pure
+        return Lost(pure, self.rho + other.rho, self.within and other.within)
+
+
+NOTHING = Lost(Fraction(0), Fraction(0), within=True)
+
+
+def lost(one: Draw, other: Draw) -> Lost:
+    """Work out the loss of a draw between the values of two neighbours, and compare with what the mechanism states."""
+    mechanism, moved = one.mechanism, differ(one, other)
+    if isinstance(mechanism, Thresholded):
+        # a key that one side lacks is what δ pays for: noise hides the others
+        both = np.array([a > 0 and b > 0 for a, b in zip(*aligned(one.value, other.value), strict=True)], dtype=bool)
+        own = np.count_nonzero(~both & (moved != 0)) <= mechanism.keys * mechanism.relation.units_changed
+        inner = _noise_lost(mechanism.noise, moved[both])
+        return Lost(
+            inner.pure, inner.rho, inner.within and bool(own) and int(np.abs(moved).max(initial=0)) <= most(mechanism)
+        )
+    if isinstance(mechanism, Laplace | Gaussian):
+        return _noise_lost(mechanism, moved)
+    rule = mechanism.one if isinstance(mechanism, TopK) else mechanism
+    turns = mechanism.k if isinstance(mechanism, TopK) else 1
+    spread = int(moved.max(initial=0)) - int(moved.min(initial=0)) if len(moved) else 0
+    one_way = bool((moved >= 0).all() or (moved <= 0).all())
+    within = int(np.abs(moved).max(initial=0)) <= rule.sensitivity and (one_way or not rule.monotone)
+    each = rule.rate * spread
+    return Lost(
+        turns * each, turns * each * each / 8 if rule.rule == "exponential" else turns * each * each / 2, within
+    )
+
+
+def most(rule: Thresholded) -> int:
+    """Say by how much one count may move."""
+    return rule.contribution * rule.relation.units_changed
+
+
+def _noise_lost(mechanism: Laplace | Gaussian, moved: NDArray[np.int64]) -> Lost:
+    apart = [abs(int(each)) for each in moved[moved != 0]]
+    if isinstance(mechanism, Laplace):
+        pure = sum(apart) / mechanism.scale
+        return Lost(pure, pure * pure / 2, sum(apart) <= mechanism.sensitivity)
+    squared = sum(each * each for each in apart)
+    return Lost(
+        None if squared else Fraction(0), squared / (2 * mechanism.variance), squared <= mechanism.sensitivity_squared
+    )
+
+
+def charged(event: Event) -> Lost:
+    """Give what an event costs, as pure loss and as ρ."""
+    match event:
+        case LaplaceEvent(sensitivity, scale):
+            return Lost(sensitivity / scale, (sensitivity / scale) ** 2 / 2, within=True)
+        case GaussianEvent(squared, variance):
+            return Lost(None, squared / (2 * variance), within=True)
+        case Selection(rule, sensitivity, monotone, rate):
+            each = rate * sensitivity * (1 if monotone else 2)
+            return Lost(each, each * each / (8 if rule == "exponential" else 2), within=True)
+        case Threshold(noise, _, _):
+            return charged(noise)
+        case Together(parts):
+            total = NOTHING
+            for part, count in parts:
+                each_part = charged(part)
+                pure = None if each_part.pure is None else each_part.pure * count
+                total += Lost(pure, each_part.rho * count, within=True)
+            return total
+        case _:
+            raise TypeError(type(event).__name__)
+
+
+def repeats(draw: Draw, seed: int) -> bool:
+    """Say whether the mechanism's `sample`, called by itself with the same words, gives what it gave in the run."""
+    words = Seeded(seed)
+    words.words(draw.at)
+    if isinstance(draw.value, Found):
+        positions, counts = draw.mechanism.sample(draw.value.counts, words)
+        return sorted(zip(positions.tolist(), counts.tolist(), strict=True)) == sorted(
+            zip(draw.own.positions.tolist(), draw.own.units.tolist(), strict=True)
+        )
+    return bool(np.array_equal(draw.mechanism.sample(draw.value, words), draw.own))
+
+
+# --- many draws of the same ---------------------------------------------------------------------------------------
+
+
+def scalar(mechanism: Any) -> bool:
+    """Say whether a mechanism draws one answer at a time."""
+    return isinstance(mechanism, (TopK, *SELECTIONS))
+
+
+def many(pairs: Sequence[tuple[Draw, Draw]], side: int, count: int, source: Source) -> NDArray[np.float64]:
+    """Draw `count` times from all mechanisms at once, on the values of one side: a row each, a column a coordinate."""
+    columns = [_many(one, other, side, count, source) for one, other in pairs if differ(one, other).any()]
+    return np.hstack(columns) if columns else np.zeros((count, 1))
+
+
+def _many(one: Draw, other: Draw, side: int, count: int, source: Source) -> NDArray[np.float64]:
+    mechanism = one.mechanism
+    if isinstance(mechanism, Thresholded):
+        counts = aligned(one.value, other.value)[side]
+        keys = _chosen(differ(one, other))
+        return _in_parts(count, len(keys), lambda n: _shown(mechanism, counts[keys], n, source))
+    if isinstance(mechanism, Laplace | Gaussian):
+        value = vector((one, other)[side].value)[_chosen(differ(one, other))]
+        return _in_parts(count, len(value), lambda n: mechanism.sample(np.tile(value, (n, 1)), source))
+    scores = (one, other)[side].value
+    return np.array([np.atleast_1d(mechanism.sample(scores, source)) for _ in range(count)], dtype=np.float64)
+
+
+def _in_parts(count: int, width: int, draw: Callable[[int], NDArray[Any]]) -> NDArray[np.float64]:
+    found = np.empty((count, width))
+    step = max(1, _CHUNK // max(1, width))
+    for start in range(0, count, step):
+        found[start : start + step] = draw(min(step, count - start))
+    return found
+
+
+def _shown(rule: Thresholded, counts: NDArray[np.int64], count: int, source: Source) -> NDArray[np.float64]:
+    found = np.full(count * len(counts), -1.0)
+    positions, noisy = rule.sample(np.tile(counts, count), source)
+    found[positions] = noisy
+    return found.reshape(count, len(counts))
+
+
+def _chosen(moved: NDArray[np.int64]) -> NDArray[np.int64]:
+    changed, same = np.flatnonzero(moved), np.flatnonzero(moved == 0)
+    return np.sort(np.concatenate([changed[:WIDTH], same[:_OTHERS]]))

@@ -1,0 +1,194 @@
+"""Mechanisms, streams and surveys on neighbouring values, to be sampled as often as wanted."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.mechanisms.conftest import CASES
+
+from hubbub.accounting.price import Price, price
+from hubbub.core.unit import Relation
+from hubbub.local.respond import respond
+from hubbub.local.survey import Question as Asked
+from hubbub.local.survey import Survey
+from hubbub.mechanisms.exponential import Exponential
+from hubbub.mechanisms.flips import Flips
+from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.noisy_max import NoisyMax
+from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
+from hubbub.mechanisms.response import Response
+from hubbub.mechanisms.threshold import Threshold
+from hubbub.mechanisms.top_k import TopK
+from hubbub.noise.source import Source
+from hubbub.streams.terms import Terms
+from hubbub.streams.tree import Tree
+
+Table = NDArray[np.float64]
+#: Stands in the columns that a shorter answer does not have.
+SHORT = -7.0
+#: Give so many samples of one side (0 or 1).
+Sampler = Callable[[int, int, Source], Table]
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """Something that can be sampled on two neighbouring inputs, and its promise.
+
+    worst    these inputs lose all that is promised, or so nearly (in closed form) that most of it can be seen
+    slow     one answer at a time
+    """
+
+    name: str
+    promise: Price
+    draw: Sampler
+    worst: bool
+    slow: bool
+
+
+def mechanisms() -> Iterator[Sampled]:
+    """Every mechanism of the contract tests, at each of its parameters, on each of its pairs of neighbours."""
+    for case in CASES:
+        for parameter in case.parameters:
+            made = case.build(parameter)
+            for place, pair in enumerate(case.pairs(made)):
+                values = tuple(case.to_sample(value) for value in pair)
+                name = f"{case.name} at {parameter}, pair {place}"
+                yield Sampled(name, price(made.event), *_sampler(made, values), worst=False, slow=_slow(made))
+    yield from _worst_pairs()
+
+
+def _slow(mechanism: Any) -> bool:
+    return not isinstance(mechanism, Laplace | Gaussian | Response | Flips | Threshold)
+
+
+def _sampler(mechanism: Any, values: tuple[Any, Any]) -> tuple[Sampler]:
+    def draw(side: int, count: int, source: Source) -> Table:
+        value = values[side]
+        if isinstance(mechanism, Laplace | Gaussian | Response | Flips):
+            row = np.atleast_1d(np.asarray(value))
+            found: Any = mechanism.sample(np.tile(row, (count, 1)), source)
+        elif isinstance(mechanism, Threshold):
+            positions, counts = mechanism.sample(np.tile(value, count), source)
+            found = np.full(count * len(value), -1.0)
+            found[positions] = counts
+            found = found.reshape(count, len(value))
+        else:
+            rows = [_flat(mechanism.sample(value, source)) for _ in range(count)]
+            width = max(map(len, rows))
+            found = [row + [SHORT] * (width - len(row)) for row in rows]
+        return np.asarray(found, dtype=np.float64)
+
+    return (draw,)
+
+
+def _flat(outcome: Any) -> list[float]:
+    if isinstance(outcome, np.ndarray):
+        outcome = outcome.ravel().tolist()
+    return [float(each) for each in outcome] if isinstance(outcome, tuple | list) else [float(outcome)]
+
+
+def _worst_pairs() -> Iterator[Sampled]:
+    """Pairs at which each mechanism loses (nearly) all that it states, at outcomes that are not rare.
+
+    Noise: values as far apart as stated. Flips, responses: the same. Of selections, one candidate of m falls while all
+    others rise: from equal scores the ratio of its chances is exactly e^ε for permute-and-flip with two candidates, and
+    e^ε·m/(m − 1 + e^−ε) for the exponential mechanism; noisy max is within a few hundredths of e^ε with ten.
+    """
+    both = Relation.ADD_REMOVE
+    for epsilon in (Fraction(1), Fraction(3)):
+        made: list[tuple[str, Any, tuple[Any, Any]]] = [
+            ("laplace", Laplace.from_epsilon(sensitivity=5, epsilon=epsilon), (0, 5)),
+            ("laplace vector", Laplace.from_epsilon(sensitivity=3, epsilon=epsilon), (_at(0, 0, 0), _at(1, -1, 1))),
+            ("gaussian", Gaussian.from_rho(sensitivity_squared=16, rho=epsilon / 4), (0, 4)),
+            ("gaussian vector", Gaussian.from_rho(sensitivity_squared=16, rho=epsilon / 4), (_at(0, 0), _at(0, 4))),
+            ("response", Response(answers=2, epsilon=epsilon), (0, 1)),
+            ("response of 4", Response(answers=4, epsilon=epsilon), (0, 3)),
+            ("flips", Flips.from_epsilon(bits=3, distance=2, epsilon=epsilon), (_bits(0, 0, 1), _bits(1, 1, 1))),
+        ]
+        for kind, size in ((PermuteAndFlip, 2), (Exponential, 40), (NoisyMax, 10)):
+            rule = kind.from_epsilon(candidates=size, sensitivity=1, monotone=False, relation=both, epsilon=epsilon)
+            up = 1 if kind is PermuteAndFlip else math.ceil(Fraction(1, 2) / rule.rate)
+            scores = _at(0, *[up - 1] * (size - 1)), _at(-1, *[up] * (size - 1))
+            made.append((f"{kind.rule} of {size}", rule, scores))
+        top = TopK.from_epsilon(k=1, candidates=40, sensitivity=1, monotone=True, relation=both, epsilon=epsilon)
+        made.append(("top 1 of 40", top, (_at(*[0] * 40), _at(0, *[1] * 39))))
+        for name, mechanism, pair in made:
+            yield Sampled(
+                f"worst {name} at {epsilon}", price(mechanism.event), *_sampler(mechanism, pair),
+                worst=True, slow=_slow(mechanism),
+            )  # fmt: skip
+
+
+def _at(*values: int) -> NDArray[np.int64]:
+    return np.array(values, dtype=np.int64)
+
+
+def _bits(*values: int) -> NDArray[np.bool_]:
+    return np.array(values, dtype=np.bool_)
+
+
+def streams() -> Iterator[Sampled]:
+    """Streams with one arrival more or another element, and a survey with another truth."""
+    for epsilon in (Fraction(1), Fraction(3)):
+        for private in (False, True):
+            terms = Terms(name="n", kind="count", epsilon=epsilon, horizon=7, private_state=private)
+            yield Sampled(
+                f"running count at {epsilon}, state {'private' if private else 'secret'}", price(terms.event),
+                _counted(terms.counter), worst=False, slow=False,
+            )  # fmt: skip
+        rough = Terms(name="n", kind="count", epsilon=epsilon, delta=Fraction(1, 10**5), horizon=7)
+        yield Sampled(
+            f"running count at {epsilon}, Gaussian",
+            price(rough.event),
+            _counted(rough.counter),
+            worst=False,
+            slow=False,
+        )
+        dense = Terms(name="d", kind="density", epsilon=epsilon, universe=(0, 2))
+        yield Sampled(f"density at {epsilon}", price(dense.event), _dense(dense), worst=False, slow=True)
+        survey = Survey(
+            "habits",
+            (
+                Asked(name="a", text="a", answers=("no", "yes"), epsilon=epsilon / 2),
+                Asked(name="b", text="b", answers=("x", "y", "z"), epsilon=epsilon / 2, boxes=True, most=2),
+            ),
+        )
+        yield Sampled(f"survey at {epsilon}", price(survey.event), _surveyed(survey), worst=False, slow=True)
+
+
+def _counted(counter: Any) -> Sampler:
+    def draw(side: int, count: int, source: Source) -> Table:
+        # each bin is a counter of its own: so many runs at once
+        many = Tree(horizon=counter.horizon, bins=count, noise=counter.noise, private_state=counter.private_state)
+        arrived = np.array([1, 0, 1, side, 0, 1, 1], dtype=np.int64)
+        state = many.take(many.start(source), np.tile(arrived[:5, None], (1, count)), source)
+        look = state["open"].astype(np.float64) if counter.private_state else np.zeros((0, count))
+        state = many.take(state, np.tile(arrived[5:, None], (1, count)), source)
+        return np.concatenate([state["answers"].astype(np.float64), look]).T
+
+    return draw
+
+
+def _dense(terms: Terms) -> Sampler:
+    made = terms.density
+
+    def once(side: int, source: Source) -> list[float]:
+        bits = made.take(made.start(source), np.array([0, 1 if side else -1, 0], dtype=np.int64), source)
+        return [*bits.astype(np.float64).tolist(), float(made.tell(bits, source))]
+
+    return lambda side, count, source: np.array([once(side, source) for _ in range(count)])
+
+
+def _surveyed(survey: Survey) -> Sampler:
+    truths: tuple[Any, Any] = ({"a": "no", "b": ["x"]}, {"a": "yes", "b": ["y", "z"]})
+
+    def once(side: int, source: Source) -> list[float]:
+        answers = respond(survey, truths[side], source)["answers"]
+        return [float(answers["a"]), float(sum(2**place for place in answers["b"]))]
+
+    return lambda side, count, source: np.array([once(side, source) for _ in range(count)])
