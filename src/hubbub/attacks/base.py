@@ -1,7 +1,6 @@
 """What an attack reports: how often it guessed right, on which target, and how often the promise lets it."""
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -9,6 +8,7 @@ from typing import Any, Self
 
 from hubbub.core import binomial
 from hubbub.core.numbers import brief
+from hubbub.semantics import odds
 
 Fact = float | int | str
 #: A score that luck gives less often than this is taken for a broken promise.
@@ -192,13 +192,13 @@ def listed(parts: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
 
-def ceiling(epsilon: Fraction) -> float:
-    """Give the share of right guesses of one balanced bit that ε-differential privacy allows at most: e^ε/(1+e^ε).
+def ceiling(epsilon: Fraction, delta: Fraction = Fraction(0)) -> float:
+    """Give the share of right guesses of one fair secret that a promise allows at most, by the theorem of `odds.guess`.
 
     >>> ceiling(Fraction(0)), round(ceiling(Fraction(1)), 4), ceiling(Fraction(10**6))
     (0.5, 0.7311, 1.0)
     """
-    return 1 / (1 + math.exp(-float(epsilon)))
+    return float(odds.guess(epsilon=epsilon, delta=delta))
 
 
 def percent(share: float) -> str:
