@@ -20,7 +20,7 @@ def test_bounds_become_the_cube_and_what_lies_outside_its_border(rng: np.random.
     assert (made.kept.tolist(), made.left_out) == ([0, 1, 3], 1)
     back = made.columns(made.values)
     assert (back["age"].tolist(), back["cost"].tolist()) == ([20.0, 40.0, 80.0], [0.0, 50.0, 100.0])
-    assert made.unscaled(0.5, 0) == 60.0
+    assert made.unscaled(np.array([0.5]), 0).tolist() == [60.0]
 
 
 def test_bounds_that_nobody_declared_come_from_the_data_and_are_marked(rng: np.random.Generator) -> None:

@@ -32,7 +32,7 @@ def attack(options: Namespace, console: Console) -> int:
     _writable(options.report)
     table = None if options.table is None else read(options.table)
     seed = secrets.randbits(63) if options.seed is None else abs(options.seed)
-    with _progress(found.name) as told:
+    with progress(found.name) as told:
         study = found.run(
             table, epsilons=options.epsilon.split(","), generator=np.random.default_rng(seed), settings=settings,
             progress=told,
@@ -104,7 +104,7 @@ def _writable(report: str | None) -> None:
 
 
 @contextmanager
-def _progress(name: str) -> Iterator[Told]:
+def progress(name: str) -> Iterator[Told]:
     """Show on standard error how far an attack is: a bar to people, a line for each step to a file."""
     if not sys.stderr.isatty():
         heard: list[str] = []

@@ -6,6 +6,7 @@ others the squared distances are one product of matrices in single precision, an
 computed again in double precision. So the answer is exact to the last bits whatever the first step rounds.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,7 +51,7 @@ class Crowd:
     def __len__(self) -> int:
         return len(self.points)
 
-    def reach(self, queries: Floats, *, t: int) -> Reach:
+    def reach(self, queries: Floats, *, t: int, progress: Callable[[float], None] | None = None) -> Reach:
         """Find, for each query, the nearest point and the least radius of a closed ball that holds t points.
 
         The radius is infinite where there are fewer than t points. A query that is itself a point counts itself.
@@ -58,6 +59,7 @@ class Crowd:
         queries = np.ascontiguousarray(queries, dtype=np.float64)
         nearest, radius = np.empty(len(queries)), np.empty(len(queries))
         which = np.empty(len(queries), dtype=np.int64)
+        done = 0
         for block in _blocks(queries):
             squares, found = self._few(queries[block], min(t, len(self._distinct)))
             order = np.argsort(squares, axis=1, kind="stable")
@@ -67,6 +69,9 @@ class Crowd:
             held = np.take_along_axis(np.where(enough, squares, np.inf), at, 1)[:, 0]
             nearest[block], radius[block] = np.sqrt(squares[:, 0]), np.sqrt(held)
             which[block] = self._first[found[:, 0]]
+            done += len(block)
+            if progress is not None:
+                progress(done / len(queries))
         return Reach(nearest, which, radius)
 
     def _few(self, queries: Floats, k: int) -> tuple[Floats, Indices]:

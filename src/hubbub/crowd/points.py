@@ -57,18 +57,16 @@ class Points:
         """Give points of the cube (these, or sanitized ones) in the units of their columns; steps are rounded to."""
         given = {}
         for place, axis in enumerate(self.axes):
-            low, high = axis.low - axis.half, axis.high + axis.half
-            found = low + (values[:, place] + 1) / 2 * (high - low)
-            given[axis.name] = (
-                found if axis.step is None else axis.low + np.rint((found - axis.low) / axis.step) * axis.step
-            )
+            found = self.unscaled(values[:, place], place)
+            whole = found if axis.step is None else np.rint((found - axis.low) / axis.step) * axis.step + axis.low
+            given[axis.name] = whole
         return given
 
-    def unscaled(self, value: float, place: int) -> float:
-        """Give one coordinate, such as the edge of a cell, in the units of its column."""
+    def unscaled(self, values: Floats, place: int) -> Floats:
+        """Give coordinates, such as the edges of cells, in the units of their column."""
         axis = self.axes[place]
         low, high = axis.low - axis.half, axis.high + axis.half
-        return low + (value + 1) / 2 * (high - low)
+        return low + (values + 1) / 2 * (high - low)
 
 
 def points(
