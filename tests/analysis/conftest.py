@@ -68,6 +68,11 @@ EXAMPLES: dict[str, str] = {
 
 @pytest.fixture
 def town(tmp_path: Path) -> Path:
+    """Give a folder with the data."""
+    return settle(tmp_path)
+
+
+def settle(tmp_path: Path) -> Path:
     """Write the data, the same each time."""
     some = np.random.default_rng(7)
     n = 600

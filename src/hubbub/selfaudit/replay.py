@@ -5,7 +5,7 @@ The plan is the very one that would be charged, written in DuckDB's words whatev
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hubbub.audit.apart import apart
@@ -49,6 +49,8 @@ def replay(
     """
     found = Replayed()
     own = [tables[each.name] for each in planned.tables]
+    if planned.relation is not _declared(own):
+        found.problems.append("the plan is for another relation between neighbours than was declared")
     for number in range(worlds):
         if found.problems or (until is not None and time.monotonic() > until):
             break
@@ -56,6 +58,12 @@ def replay(
             look = _query if isinstance(planned, Plan) else _analysis
             found.problems += _first(look(planned, made, found, chance))  # type: ignore[arg-type]
     return found
+
+
+def _declared(tables: Iterable[Table]) -> Relation:
+    """Give the relation of several tables: the strictest."""
+    replaced = any(table.relation is Relation.REPLACE for table in tables if table.unit is not None)
+    return Relation.REPLACE if replaced else Relation.ADD_REMOVE
 
 
 def _first(problems: Iterator[str]) -> list[str]:

@@ -1,0 +1,152 @@
+"""Plant errors, one at a time, and see who notices: every deliberate error is caught, and right code raises no alarm.
+
+Each error is a patch in the memory of a child process of its own; nothing on the disk is touched. At full scale every
+detector looks at every error, and the table of errors × detectors is written to docs/planted.md; at small scale some of
+the errors are planted, others each day, and the detector that is sure to see each one looks at it.
+
+    HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.planted
+"""
+
+import json
+import os
+import select
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.campaigns.frame import Report, run
+from tests.campaigns.rig import detect_ledger, detect_noise, detect_plans
+from tests.campaigns.rig.bugs import Bug
+from tests.campaigns.rig.bugs_noise import NOISE
+from tests.campaigns.rig.bugs_path import PATH
+from tests.campaigns.rig.bugs_sql import SQL
+
+TABLE = Path(__file__).parents[2] / "docs" / "planted.md"
+BUGS: tuple[Bug, ...] = (*NOISE.bugs, *SQL.bugs, *PATH.bugs)
+PATIENCE = 900.0  # seconds for one child
+AT_ONCE = 10  # errors that are planted at small scale
+GOAL = 0.98
+
+Check = Callable[[], list[str]]
+
+
+def detectors() -> dict[str, Check]:
+    """Give every detector by its name; imported before any fork, and run in children alone."""
+    found: dict[str, Check] = {**detect_noise.CHECKS, **detect_plans.CHECKS, **detect_ledger.CHECKS}
+    for name, module in (("audit", "tests.campaigns.audit"), ("grey box", "tests.campaigns.grey_box")):
+        if find_spec(module) is not None:
+            found[name] = import_module(module).detect
+    return found
+
+
+def examine(bug: Bug | None, checks: Mapping[str, Check]) -> dict[str, list[str]]:
+    """Plant an error (or none) in a child, and give what each detector complains of there."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        with suppress(BaseException), os.fdopen(writer, "w") as out:
+            json.dump(_looked(bug, checks), out)
+        os._exit(0)
+    os.close(writer)
+    said = _read(reader, child)
+    os.waitpid(child, 0)
+    found: dict[str, list[str]] = json.loads(said) if said else {name: ["the child died"] for name in checks}
+    return found
+
+
+def _looked(bug: Bug | None, checks: Mapping[str, Check]) -> dict[str, list[str]]:
+    if bug is not None:
+        bug.plant()
+    found = {}
+    for name, check in checks.items():
+        try:
+            found[name] = check()
+        except Exception as error:  # noqa: BLE001 - where a detector breaks, that is an alarm
+            found[name] = [f"breaks: {type(error).__name__}"]
+    return found
+
+
+def _read(reader: int, child: int) -> str:
+    """Read what the child says, and end it where it takes too long."""
+    said, until = b"", time.monotonic() + PATIENCE
+    with os.fdopen(reader, "rb", buffering=0) as stream:
+        while True:
+            if not select.select([stream], [], [], max(0.0, until - time.monotonic()))[0]:
+                os.kill(child, signal.SIGKILL)
+                break
+            part = stream.read(1 << 16)
+            if not part:
+                break
+            said += part
+    return said.decode()
+
+
+def chosen(full: bool, turn: int) -> list[tuple[Bug, tuple[str, ...]]]:  # noqa: FBT001
+    """Choose the errors, each with who looks at it; at small scale, others from one turn to the next."""
+    if full:
+        return [(bug, tuple(detectors())) for bug in BUGS]
+    steps = -(-len(BUGS) // AT_ONCE)
+    return [(bug, bug.seen_by[:1]) for bug in BUGS[turn % steps :: steps]]
+
+
+def table(rows: Iterable[tuple[Bug, Mapping[str, list[str]]]], names: Iterable[str], when: str) -> str:
+    """Write the errors × detectors, for the documents."""
+    rows, names = list(rows), list(names)
+    caught = sum(any(found.values()) for _, found in rows)
+    lines = [
+        "# Planted errors", "",
+        "What a careless author could write, and who notices. Each error is a small patch, applied in the memory of a "
+        "process of its own; each detector then looks at the patched product. A dot: it complained. On the code as it "
+        "is, none of them does.", "",
+        f"{len(rows)} errors, {caught} caught ({100 * caught / len(rows):.1f} %), {when}: "
+        "`HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.planted`.", "",
+        "| detector | what it does |", "|---|---|",
+        *(f"| {name} | {_about(check)} |" for name, check in detectors().items() if name in names),
+    ]  # fmt: skip
+    for room in dict.fromkeys(bug.room for bug, _ in rows):
+        lines += ["", f"## Errors in {room}", "", f"| error | {' | '.join(names)} |", f"|---|{':-:|' * len(names)}"]
+        for bug, found in rows:
+            if bug.room == room:
+                lines.append(f"| {bug.name} | {' | '.join('●' if found.get(name) else '' for name in names)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _about(check: Check) -> str:
+    return (check.__doc__ or "").strip().split("\n")[0].rstrip(".").replace("|", "/")
+
+
+def body(report: Report) -> None:
+    known = detectors()
+    turn = int(os.environ.get("HUBBUB_TURN") or datetime.now(UTC).toordinal())
+    plan = chosen(report.full, turn)
+    looking = [name for name in known if any(name in names for _, names in plan)]
+    clean = examine(None, {name: known[name] for name in looking})
+    for name, complaints in clean.items():
+        for complaint in complaints:
+            report.say(f"alarm on right code: {name}: {complaint}")
+    rows = []
+    for bug, names in report.progress(plan, "planted errors"):
+        found = examine(bug, {name: known[name] for name in names})
+        rows.append((bug, found))
+        if not any(found.values()):
+            report.say(f"not caught: {bug.name}")
+        elif report.full and not any(found[name] for name in bug.seen_by if name in found):
+            report.say(f"caught by others than said: {bug.name}: {[n for n, c in found.items() if c]}")
+    caught = sum(any(found.values()) for _, found in rows)
+    report.figure("errors", len(rows))
+    report.figure("caught", caught)
+    report.target("share_caught", caught / len(rows), at_least=GOAL)
+    report.target("alarms_on_right_code", sum(map(bool, clean.values())), at_most=0)
+    report.target("known_errors", len(BUGS), at_least=50)
+    if report.full:
+        TABLE.write_text(table(rows, looking, f"{datetime.now(UTC):%d %B %Y}"))
+
+
+if __name__ == "__main__":
+    run(body)

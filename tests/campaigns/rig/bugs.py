@@ -1,0 +1,67 @@
+"""Errors to plant: each a small patch in the memory of a child process, as a careless author might have written it."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Bug:
+    """One error: what it is, how it is planted, and who surely sees it (the first, at small scale)."""
+
+    name: str
+    room: str
+    plant: Callable[[], None]
+    seen_by: tuple[str, ...]
+
+
+@dataclass
+class Garden:
+    """The errors of one room, in the order in which they are written down."""
+
+    room: str
+    bugs: list[Bug] = field(default_factory=list)
+
+    def bug(self, name: str, *seen_by: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
+        """Enter an error under its name; the decorated function plants it."""
+
+        def enter(plant: Callable[[], None]) -> Callable[[], None]:
+            self.bugs.append(Bug(name, self.room, plant, seen_by))
+            return plant
+
+        return enter
+
+
+def swap(original: Any, new: Any) -> None:
+    """Put another function (or class) wherever a module of the product or its rig has this one."""
+    found = 0
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] in ("hubbub", "tests"):
+            for attribute, value in list(vars(module).items()):
+                if value is original:
+                    setattr(module, attribute, new)
+                    found += 1
+    if not found:
+        raise AssertionError(f"nothing to plant: {original}")
+
+
+def wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
+    """Put a function around a method: it is given the old one, then what the method is given."""
+    old = vars(owner)[name]
+    plain = old.fget if isinstance(old, property) else getattr(old, "__func__", old)
+
+    def new(*arguments: Any, **named: Any) -> Any:
+        return around(plain, *arguments, **named)
+
+    kinds = {classmethod: classmethod, staticmethod: staticmethod, property: property}
+    setattr(owner, name, kinds.get(type(old), lambda f: f)(new))
+
+
+def wrap_function(original: Callable[..., Any], around: Callable[..., Any]) -> None:
+    """Put a function around a function, wherever it is used."""
+
+    def new(*arguments: Any, **named: Any) -> Any:
+        return around(original, *arguments, **named)
+
+    swap(original, new)

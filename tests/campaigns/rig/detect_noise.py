@@ -1,0 +1,299 @@
+"""What notices an error in mechanisms, samplers, randomness or prices: each gives its complaints, none on right code.
+
+Checks that sample alarm on right code with a probability below 1e-9 for each comparison.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from fractions import Fraction
+from itertools import chain, islice, product
+
+import numpy as np
+from tests.mechanisms.conftest import CASES, Case
+from tests.mechanisms.test_contract import p_value
+
+from hubbub.accounting import compose, convert
+from hubbub.accounting.filters import Budget, admits, limits
+from hubbub.accounting.price import RENYI_UNIT, ZERO, price
+from hubbub.audit.enumerate import SLACK, delta_at, keeps, renyi, worst_ratio
+from hubbub.core import events
+from hubbub.core.events import Event, Together
+from hubbub.core.finite import Finite, exactly
+from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Zcdp
+from hubbub.core.unit import Relation
+from hubbub.errors import HubbubError
+from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.histogram import Histogram
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.response import Response
+from hubbub.mechanisms.threshold import Threshold
+from hubbub.noise.source import Keystream, Replay, system
+
+#: A comparison of samples with a law alarms by mistake this often.
+ALARM = 1e-9
+
+
+#: Cases whose laws take long to write out, and that others stand for.
+_LONG = {
+    "mean", "mean, gaussian", "histogram, add_remove", "cents, gaussian", "cents, laplace", "noisy max",
+    "sparse vector, 2 hits, monotone", "threshold, gaussian",
+}  # fmt: skip
+
+
+def enumeration() -> list[str]:
+    """Write out the laws of mechanisms for their worst neighbours: within the stated loss, which is what was asked."""
+    return _first(found for case in CASES if case.name not in _LONG for found in _enumerated(case))
+
+
+def _enumerated(case: Case) -> Iterator[str]:
+    parameter = case.parameters[-1]
+    mechanism = case.build(parameter)
+    if not _within(mechanism.loss, parameter):
+        yield f"{case.name}: costs more than it was made for"
+    for one, two in case.pairs(mechanism):
+        p, q = case.law(mechanism, one), case.law(mechanism, two)
+        if not keeps(mechanism.loss, p, q):
+            yield f"{case.name}: loses more than it states"
+            return
+
+
+def _within(loss: Loss, asked: Fraction) -> bool:
+    match loss:
+        case Pure(size) | BoundedRange(size) | Zcdp(size):
+            return size <= asked + SLACK
+        case Approximate(rest, delta):
+            return delta <= Fraction(1, 1000) + SLACK and _within(rest, asked)
+    return False
+
+
+def sampling() -> list[str]:
+    """Draw from every mechanism and compare with its law; values at the ends of 64 bits stay on their side."""
+    again = (found for case in _reversed() for found in _sampled(case, draws=9000))
+    return _first(chain(_ends(), (found for case in CASES for found in _sampled(case)), again))
+
+
+def _reversed() -> Iterator[Case]:
+    """The selections once more with their scores from last to first: equals stand otherwise then."""
+    for case in CASES:
+        if case.name in ("permute and flip", "noisy max"):
+            yield replace(case, name=f"{case.name}, reversed", value=case.value[::-1])
+
+
+def _sampled(case: Case, draws: int = 1500) -> Iterator[str]:
+    # a small ε where answers are few, so that lies are not rare; a large one where they are many
+    mechanism = case.build(case.parameters[0 if case.kind is Response else -1])
+    value, source = case.to_sample(case.value), system()
+    try:
+        drawn: list[Hashable] = [case.to_outcome(mechanism.sample(value, source)) for _ in range(draws)]
+    except Exception as error:  # noqa: BLE001 - a sampler that fails is an alarm, too
+        yield f"{case.name}: fails ({type(error).__name__})"
+        return
+    law = {y: float(low + high) / 2 for y, (low, high) in mechanism.law(case.value).mass.items()}
+    outside = [y for y in drawn if y not in law]
+    if outside:
+        yield f"{case.name}: gives what its law does not have"
+    elif not p_value(drawn, law) > ALARM:
+        yield f"{case.name}: draws by another law"
+
+
+def _ends() -> Iterator[str]:
+    noise = Laplace(sensitivity=1, scale=Fraction(1000))
+    for end in (2**63 - 1, -(2**63)):
+        drawn = noise.sample(np.full(500, end, dtype=np.int64), system())
+        if np.abs(drawn.astype(np.float64) - end).max() > 1e6:
+            yield "laplace: a sum wraps around at the end of 64 bits"
+
+
+def words() -> list[str]:
+    """Draw with chosen words: the same words give the same answer, others another; how many does not tell the value."""
+    return _first(found for case in CASES for found in _from_words(case))
+
+
+def _from_words(case: Case) -> Iterator[str]:
+    mechanism = case.build(case.parameters[0])
+    value = case.to_sample(case.value)
+    generator = np.random.Generator(np.random.PCG64(11))
+    tapes = [generator.integers(0, 2**64, size=4000, dtype=np.uint64).tolist() for _ in range(40)]
+    answers = []
+    for tape in tapes:
+        pair = []
+        for _ in range(2):
+            source = Replay(tape)
+            try:
+                pair.append((case.to_outcome(mechanism.sample(value, source)), source.left))
+            except Exception:  # noqa: BLE001
+                yield f"{case.name}: fails on words"
+                return
+        if pair[0] != pair[1]:
+            yield f"{case.name}: the same words give another answer"
+            return
+        if pair[0][1] == 4000:
+            yield f"{case.name}: uses no words"
+            return
+        answers.append(pair[0][0])
+    if len(set(answers)) == 1:
+        yield f"{case.name}: all words give one answer"
+
+
+def randomness() -> list[str]:
+    """Look at the source itself: forks, threads, fresh streams and one long one never repeat a word."""
+    return _first(_repeats())
+
+
+def _repeats() -> Iterator[str]:
+    stream = system()
+    if len(np.unique(stream.words(100_000))) < 100_000 or len({int(stream.words(1)[0]) for _ in range(3000)}) < 3000:
+        yield "one stream repeats itself"
+    bits = np.unpackbits(stream.words(50_000).view(np.uint8)).mean()
+    if abs(bits - 0.5) > 8 * 0.5 / (50_000 * 64) ** 0.5:
+        yield "bits are not even"
+    fresh = [tuple(Keystream().words(2).tolist()) for _ in range(3000)]
+    if len(set(fresh)) < len(fresh):
+        yield "two fresh streams are one"
+    found: list[int] = []
+    team = [threading.Thread(target=lambda: found.extend(stream.words(64).tolist())) for _ in range(8)]
+    for thread in team:
+        thread.start()
+    for thread in team:
+        thread.join()
+    if len(set(found)) < len(found):
+        yield "two threads share words"
+    stream.words(3)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with suppress(BaseException):
+            os.write(writer, stream.words(40).tobytes())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    theirs = set(np.frombuffer(os.read(reader, 320), dtype=np.uint64).tolist())
+    os.close(reader)
+    if not theirs or theirs & set(stream.words(40).tolist()):
+        yield "a forked child repeats its parent"
+
+
+def _first(complaints: Iterable[str]) -> list[str]:
+    """One is enough."""
+    return list(islice(complaints, 1))
+
+
+EVENTS: tuple[Event, ...] = (
+    events.Laplace(2, Fraction(10)), events.Gaussian(4, Fraction(100)),
+    events.Selection("exponential", 1, monotone=True, rate=Fraction(1, 10)),
+    events.Selection("noisy_max", 1, monotone=False, rate=Fraction(1, 10)),
+    events.Response(3, Fraction(1, 2)), events.Flips(2, Fraction(1, 10)),
+    events.Metric(Fraction(2), Fraction(1, 10), constant_normaliser=False),
+    events.SparseVector(1, monotone=False, threshold_scale=Fraction(10), query_scale=Fraction(20), hits=3),
+    events.Threshold(events.Laplace(1, Fraction(5)), 2, 9),
+)  # fmt: skip
+
+
+def prices() -> list[str]:
+    """Hold prices against enumerated losses, k events against k times one, conversions and groups against laws."""
+    checks: tuple[Callable[[], Iterator[str]], ...] = (_times, _covers, _converts, _groups, _caps)
+    found = []
+    for check in checks:
+        try:
+            found += _first(check())
+        except (HubbubError, ArithmeticError, ValueError, AttributeError) as error:
+            found.append(f"{check.__name__}: {type(error).__name__}")
+    return found
+
+
+def _times() -> Iterator[str]:
+    for event in EVENTS:
+        one = price(event)
+        summed = ZERO
+        for _ in range(5):
+            summed += one
+        if not one.times(5) == summed == price(Together(((event, 5),))) == price(Together(((event, 2), (event, 3)))):
+            yield f"five times {type(event).__name__} is not the sum of five"
+    if compose.basic([Pure(Fraction(1, 10))] * 7) != Pure(Fraction(7, 10)):
+        yield "seven tenths do not add up"
+
+
+def _covers() -> Iterator[str]:
+    for case in CASES:
+        if case.name in _LONG | {"metric, star", "laplace vector", "histogram, replace"}:
+            continue
+        mechanism = case.build(case.parameters[-1])
+        charged = price(mechanism.event)
+        for one, two in case.pairs(mechanism):
+            p, q = case.law(mechanism, one), case.law(mechanism, two)
+            if isinstance(mechanism, Threshold):
+                if delta_at(p, q, Fraction(30))[0] > charged.delta + SLACK:
+                    yield f"{case.name}: slips more often than is charged"
+                continue
+            if charged.pure is not None and worst_ratio(p, q)[0] > charged.pure + SLACK:
+                yield f"{case.name}: loses more than is charged"
+            two_place = ORDERS.index(Fraction(2))
+            if renyi(p, q, Fraction(2))[0] > charged.renyi[two_place] * RENYI_UNIT + Fraction(1, 10**15):
+                yield f"{case.name}: diverges more than is charged"
+
+
+def _converts() -> Iterator[str]:
+    noise, delta = Gaussian.from_rho(sensitivity_squared=4, rho=Fraction(1, 2)), Fraction(1, 100)
+    p, q = noise.law(0, (-40, 40)), noise.law(2, (-40, 40))
+    epsilon = convert.epsilon_at(Zcdp(Fraction(1, 2)), delta=delta)
+    if delta_at(p, q, epsilon)[0] > delta:
+        yield "concentrated loss converts to too small an ε"
+    answer = (
+        exactly({True: Fraction(3, 4), False: Fraction(1, 4)}),
+        exactly({True: Fraction(1, 4), False: Fraction(3, 4)}),
+    )
+    three = [_product(side, 3) for side in answer]
+    loss = Pure(worst_ratio(*answer)[1])  # type: ignore[arg-type]
+    found = compose.optimal(loss, count=3, delta=Fraction(1, 20))
+    if delta_at(three[0], three[1], found)[0] > Fraction(1, 20):
+        yield "optimal composition of three is too small"
+
+
+def _product(law: Finite[bool], count: int) -> Finite[tuple[bool, ...]]:
+    mass = {}
+    for outcome in product(law.mass, repeat=count):
+        chance = Fraction(1)
+        for each in outcome:
+            chance *= law.mass[each][0]
+        mass[outcome] = chance
+    return exactly(mass)
+
+
+def _groups() -> Iterator[str]:
+    noise = Laplace(sensitivity=1, scale=Fraction(2))
+    of_three = convert.group(Pure(Fraction(1, 2)), units=3)
+    if (
+        not isinstance(of_three, Pure)
+        or worst_ratio(noise.law(0, (-9, 9)), noise.law(3, (-9, 9)))[0] > of_three.epsilon
+    ):
+        yield "a group of three is protected less than is said"
+    wide = Gaussian.from_rho(sensitivity_squared=1, rho=Fraction(1, 8))
+    many = convert.group(Zcdp(Fraction(1, 8)), units=3)
+    far = renyi(wide.law(0, (-40, 40)), wide.law(3, (-40, 40)), Fraction(2))[0]
+    if not isinstance(many, Zcdp) or far > 2 * many.rho:
+        yield "a group of three is protected less than is said, in concentrated terms"
+    if Histogram.from_epsilon(shape=(2,), rows=1, relation=Relation.REPLACE, epsilon=1).loss.epsilon > 1:
+        yield "a histogram costs more than it was made for"
+
+
+def _caps() -> Iterator[str]:
+    for budget in (Budget(Fraction(1), Fraction(1, 10**6)), Budget(Fraction(3), Fraction(1, 100))):
+        held = limits(budget)
+        if held.delta + sum(held.shares) > budget.delta:
+            yield "the shares of a cap are more than its δ"
+        noisy = price(events.Gaussian(1, Fraction(10**9)))
+        if not admits(budget, ZERO, noisy):
+            yield "a cap refuses what costs nothing to speak of"
+    whole, bit = price(events.Laplace(1, Fraction(1))), price(events.Laplace(1, Fraction(10**15)))
+    if not admits(Budget(Fraction(1), Fraction(0)), ZERO, whole):
+        yield "a cap refuses its own size"
+    if admits(Budget(Fraction(1), Fraction(0)), whole, bit):
+        yield "a cap that is spent admits a little more"
+
+
+CHECKS: dict[str, Callable[[], list[str]]] = {
+    "enumeration": enumeration, "sampling": sampling, "words": words, "randomness": randomness, "prices": prices,
+}  # fmt: skip

@@ -1,0 +1,357 @@
+"""What notices an error between a question and its answer: each gives its complaints, none on right code.
+
+Checks that sample alarm on right code with a probability below 1e-9 for each comparison.
+"""
+
+import json
+import logging
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from fractions import Fraction
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+import numpy as np
+from tests.analysis.conftest import EXAMPLES, settle
+from tests.analysis.test_analysis import BY_CELL, parts
+from tests.campaigns import error_oracle
+from tests.campaigns.neighbours import Local, Tally, fuzz
+from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS, WHOLE
+from tests.mechanisms.test_contract import p_value
+
+from hubbub.audit.receipt import check
+from hubbub.audit.watch import WATCHED
+from hubbub.config import load
+from hubbub.core.events import Event, Threshold, from_facts
+from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.unit import Relation
+from hubbub.curator.question import Question
+from hubbub.curator.session import Session, open_session
+from hubbub.errors import HubbubError
+from hubbub.noise.source import system
+from hubbub.selfaudit.asked import planned
+from hubbub.selfaudit.replay import replay
+from hubbub.sql.finish import exact, finish
+from hubbub.sql.plan import Plan
+
+ALARM = 1e-9
+COLUMNS = (
+    Column("patient", Kind.INTEGER),
+    Column("region", Kind.TEXT, values=("North", "South", "East")),
+    Column("age", Kind.INTEGER, bounds=Bounds(Fraction(0), Fraction(20))),
+    Column("x", Kind.REAL, bounds=Bounds(Fraction(-100), Fraction(50))),
+    Column("word", Kind.TEXT),
+)
+TEXTS = (
+    "SELECT region, COUNT(*) AS n, SUM(x) AS s, AVG(age) AS a FROM visits GROUP BY region",
+    "SELECT SUM(x * 2 + age) AS s, SUM(ABS(x) * 3) AS d FROM visits",
+    "SELECT COUNT(DISTINCT word) AS w, SUM(x) AS s, VAR_SAMP(x) AS v FROM visits",
+    "SELECT word, COUNT(*) AS n FROM visits GROUP BY word",
+    "SELECT region, MEDIAN(age) AS m, MODE(region) AS r, MAX(age) AS x FROM visits GROUP BY region",
+    "SELECT region FROM visits GROUP BY region ORDER BY COUNT(*) DESC LIMIT 2",
+    "SELECT region, COUNT(*) AS n FROM visits GROUP BY ROLLUP (region)",
+)
+OF_UNITS = "SELECT region, COUNT(DISTINCT patient) AS n FROM visits GROUP BY region"
+#: Analyses that are quick, one of each kind of mechanism and composition.
+CALLS = ("decision_tree", "kmeans", "moments", "mwem", "tabulate", "spanning_tree")
+
+
+def tables() -> Iterator[dict[str, Table]]:
+    """The same columns, with every unit and relation."""
+    for unit in (Unit(None), Unit("patient", groups=2, rows=2)):
+        for relation in Relation:
+            yield {"visits": Table("visits", COLUMNS, unit, relation)}
+
+
+def neighbours() -> list[str]:
+    """Random tables and queries: neighbours are no further apart than is stated, and orders of rows change nothing."""
+    rng = random.Random(42)
+    with duckdb.connect(":memory:") as connection:
+        connection.execute("CREATE TABLE areas (area VARCHAR, zone VARCHAR)")
+        connection.execute("INSERT INTO areas VALUES ('North', 'a'), ('Ça', 'b'), ('🙂', 'a'), (NULL, 'b')")
+        ground = Local(connection)
+        return _heard(lambda: (found for _ in range(3) for found in fuzz(rng, ground, Tally(), crowd=0)))
+
+
+def replays() -> list[str]:
+    """Every kind of query and analysis on made-up neighbours of both relations."""
+    return _heard(_replayed)
+
+
+def _replayed() -> Iterator[str]:
+    for known in tables():
+        texts = TEXTS if known["visits"].unit == Unit(None) else (*TEXTS, OF_UNITS)
+        for text in texts:
+            made = planned(Question(text, epsilon=1, delta="1e-6"), known, salt="s", hashing="engine")
+            yield from replay(made, known, worlds=1, chance=random.Random(5)).problems
+    of_town = _town_tables()
+    for name in CALLS:
+        made = planned(Question(EXAMPLES[name], epsilon=1, delta="1e-6"), of_town, salt="s", hashing="engine")
+        yield from replay(made, of_town, worlds=1, chance=random.Random(5)).problems
+
+
+def _town_tables() -> dict[str, Table]:
+    with TemporaryDirectory(prefix="hubbub-town-") as folder:
+        return {name: each.table for name, each in load(settle(Path(folder)) / "hubbub.yaml").datasets.items()}
+
+
+def receipts() -> list[str]:
+    """Derive every receipt again, and hold it against what was declared and offered."""
+    return _heard(_received)
+
+
+def _received() -> Iterator[str]:
+    for known in tables():
+        table = known["visits"]
+        with _clinic(table) as session:
+            for text in (*TEXTS, *([] if table.unit == Unit(None) else [OF_UNITS])):
+                for delta in ("0", "1e-6"):
+                    if "word," in text and delta == "0":
+                        continue
+                    paper = session.query(text, epsilon=1, delta=delta, key=f"{text} {delta}").document()
+                    found = check(paper)
+                    yield from found.problems
+                    receipt = paper["receipt"]
+                    if receipt["relation"] != table.relation.value or Fraction(receipt["charge"]["epsilon"]) > 1:
+                        yield f"{text}: the receipt says something else than was declared"
+
+
+@contextmanager
+def _clinic(table: Table) -> Iterator[Session]:
+    """A small clinic under a declared unit and relation."""
+    unit = "row" if table.unit is None or table.unit.column is None else "{column: patient, groups: 2, rows: 2}"
+    with TemporaryDirectory(prefix="hubbub-clinic-") as folder:
+        place = Path(folder)
+        with duckdb.connect() as made:
+            made.execute(
+                "COPY (SELECT i % 40 AS patient, ['North', 'South', 'East'][1 + i % 3] AS region, i % 21 AS age,"
+                f" i % 150 - 100.0 AS x, 'w' || i % 4 AS word FROM range(300) t(i)) TO '{place}/visits.parquet'"
+            )
+        (place / "hubbub.yaml").write_text(
+            "version: 1\ndatasets:\n  visits:\n    source: visits.parquet\n"
+            f"    unit: {unit}\n    relation: {table.relation.value}\n"
+            "    columns: {patient: {}, region: {values: [North, South, East]}, age: {bounds: [0, 20]},"
+            " x: {bounds: [-100, 50]}, word: {}}\n    budget: {epsilon: 1000, delta: 1e-3}\n"
+            "analysts: {ana: {visits: {epsilon: 1000, delta: 1e-3}}}\n"
+        )
+        with open_session(place / "hubbub.yaml") as session:
+            yield session
+
+
+def draws() -> list[str]:
+    """Count what is drawn: what was charged, and nothing else."""
+    drawn: Counter[Event] = Counter()
+    kept = {kind: kind.sample for kind in WATCHED}
+
+    def watched(sample: Callable[..., Any]) -> Callable[..., Any]:
+        def draw(self: Any, value: Any, source: Any) -> Any:
+            drawn[self.event] += 1
+            return sample(self, value, source)
+
+        return draw
+
+    try:
+        for kind, sample in kept.items():
+            kind.sample = watched(sample)
+        return _heard(lambda: _drawn(drawn))
+    finally:
+        for kind, sample in kept.items():
+            kind.sample = sample
+
+
+def _drawn(drawn: Counter[Event]) -> Iterator[str]:
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="hubbub-town-")))
+        session = stack.enter_context(open_session(settle(folder) / "hubbub.yaml"))
+        for name in CALLS:
+            drawn.clear()
+            release = session.query(EXAMPLES[name], epsilon=1)
+            charged = parts(from_facts(json.loads(json.dumps(release.receipt["event"]))))
+            same = drawn.keys() == charged.keys() if name in BY_CELL else drawn == charged
+            if not same:
+                yield f"{name}: draws something else than was charged"
+    for known in tables():
+        with _clinic(known["visits"]) as session:
+            for text in TEXTS[:5]:
+                drawn.clear()
+                release = session.query(text, epsilon=1)
+                charged = parts(from_facts(json.loads(json.dumps(release.receipt["event"]))))
+                # a selection is made in every cell, and paid for in those that one unit reaches
+                pairs = ((e.noise if isinstance(e, Threshold) else e, n) for e, n in charged.items())
+                noises: Counter[Event] = Counter(dict(pairs))
+                fewer = any(drawn[each] < 1 for each in noises)
+                sums = {e: n for e, n in drawn.items() if not hasattr(e, "rate")}
+                if fewer or drawn.keys() - noises.keys() or any(n > noises[e] for e, n in sums.items()):
+                    yield f"{text}: draws something else than was charged"
+
+
+def released() -> list[str]:
+    """Finish one plan many times: what is added has the law that was charged, in each cell by itself."""
+    return _heard(_finished)
+
+
+def _finished(times: int = 800) -> Iterator[str]:
+    known = {"visits": Table("visits", COLUMNS, Unit(None), Relation.ADD_REMOVE)}
+    made = planned(
+        Question("SELECT region, COUNT(*) AS n FROM visits GROUP BY region", epsilon=1),
+        known,
+        salt="s",
+        hashing="engine",
+    )
+    if not isinstance(made, Plan):
+        raise TypeError
+    found = {each.name: {"cell": np.array([0, 2]), "m0": np.array([40, 7])} for each in made.statements}
+    truth, noise = np.array([40, 0, 7]), made.measures[0].mechanism
+    answers = [finish(made, found, system(), raw=True) for _ in range(times)]
+    if any(each.values[0].tolist() != ["North", "South", "East"] for each in answers):
+        yield "rows are missing or in another order"
+        return
+    added = np.array([each.values[1] - truth for each in answers]).astype(np.int64)
+    law: Any = {y: float(low + high) / 2 for y, (low, high) in noise.law(0).mass.items()}
+    for cell in range(3):
+        seen: Any = added[:, cell].tolist()
+        if not set(seen) <= law.keys() or not p_value(seen, law) > ALARM:
+            yield f"cell {cell}: what is added has not the law that was charged"
+    alike = float((added[:, 0] == added[:, 2]).mean())
+    chance = sum(p * p for p in law.values())
+    if abs(alike - chance) > 7 * (chance * (1 - chance) / times) ** 0.5:
+        yield "two cells share their noise"
+    widths = np.array([each.high[1][0] - each.values[1][0] for each in answers])
+    if not np.allclose(widths, widths[0], atol=1e-6):
+        yield "an interval tells how far the noise was"
+    yield from _together(known, times)
+    yield from _picked(known, times)
+    yield from _slipped(times)
+
+
+def _together(known: dict[str, Table], times: int) -> Iterator[str]:
+    """Noises of two aggregates have nothing to do with each other."""
+    made = _planned("SELECT COUNT(*) AS n, SUM(age) AS s FROM visits", 1, known)
+    rows = {"cell": np.array([0]), **{f"m{i}": np.array([100]) for i in range(len(made.measures))}}
+    found = dict.fromkeys((each.name for each in made.statements), rows)
+    answers = np.array([[v[0] for v in finish(made, found, system(), raw=True).values] for _ in range(times)])
+    if not abs(np.corrcoef(answers.astype(float).T)[0, 1]) < 8 / times**0.5:
+        yield "two aggregates share their noise"
+
+
+def _planned(text: str, epsilon: int, known: dict[str, Table], delta: str = "0") -> Plan:
+    made = planned(Question(text, epsilon=epsilon, delta=delta), known, salt="s", hashing="engine")
+    if not isinstance(made, Plan):
+        raise TypeError
+    return made
+
+
+def _picked(known: dict[str, Table], times: int) -> Iterator[str]:
+    """A median of two rows falls where its scores say, also where there is no row."""
+    made = _planned("SELECT MEDIAN(age) AS m FROM visits", 4, known)
+    found = {
+        each.name: {"cell": np.array([0, 0]), "bucket": np.array([2, 17]), "m0": np.array([1, 1])}
+        for each in made.statements
+    }
+    chosen = made.choices[0]
+    pick = chosen.picks[0]
+    scores = pick.aim.scores(exact(made, found)[1][0])[0]
+    law: Any = {y: float(low + high) / 2 for y, (low, high) in pick.mechanism.law(scores.tolist()).mass.items()}
+    shown = {value: place for place, value in enumerate(made.histograms[0].shown().tolist())}
+    seen: Any = [shown[float(finish(made, found, system(), raw=True).values[0][0])] for _ in range(times)]
+    if not p_value(seen, law) > ALARM:
+        yield "a median is chosen by another law than was charged"
+
+
+def _slipped(times: int) -> Iterator[str]:
+    """The group of one unit shows as seldom as δ says."""
+    known = {"visits": Table("visits", COLUMNS, Unit("patient"), Relation.ADD_REMOVE)}
+    made = _planned("SELECT word, COUNT(*) AS n FROM visits GROUP BY word", 2, known, delta="0.4")
+    found = {
+        each.name: {
+            "k0": np.array(["alone"], dtype=object),
+            **{f"m{i}": np.array([1]) for i in range(len(each.targets))},
+        }
+        for each in made.statements
+    }
+    shown = sum(len(finish(made, found, system(), raw=True).values[0]) for _ in range(times))
+    most = 0.2  # half of δ is for the keys
+    if shown / times > most + 7 * (most * (1 - most) / times) ** 0.5:
+        yield "the key of one unit shows more often than δ says"
+
+
+def oracle() -> list[str]:
+    """Hostile queries on two clinics that differ in one patient: all but the noisy numbers is equal."""
+    listener = error_oracle.Listener()
+    root = logging.getLogger()
+    level = root.level
+    root.addHandler(listener)
+    root.setLevel(logging.DEBUG)
+    try:
+        return _heard(lambda: _told_apart(listener))
+    finally:
+        root.removeHandler(listener)
+        root.setLevel(level)
+
+
+#: Texts in which casts fail, numbers overflow and keys are few.
+SHARP = (
+    "SELECT COUNT(*) AS n FROM {t} WHERE TRY_CAST(word AS DATE) IS NOT NULL AND word LIKE '2%'",
+    "SELECT SUM(x) AS s, AVG(i) AS a, MAX(i) AS m FROM {t}",
+    "SELECT key, COUNT(*) AS n FROM {t} GROUP BY key",
+    "SELECT k % 7 AS r, COUNT(*) AS n FROM {t} GROUP BY k % 7",
+    "SELECT SUM(1 / x) AS s FROM {t}",
+    "SELECT word, COUNT(*) AS n FROM {t} GROUP BY word",
+    "SELECT COUNT(*) AS n FROM {t} WHERE 1000 / i > 2",
+    "SELECT SUM(CAST(word AS INTEGER)) FROM {t}",
+)
+
+
+def _told_apart(listener: error_oracle.Listener) -> Iterator[str]:
+    rng = random.Random(3)
+    hostile = [context.format(t=rng.choice("tc"), e=expression) for context in CONTEXTS for expression in EXPRESSIONS]
+    texts = [
+        *rng.sample(list(WHOLE), 10),
+        *(text.format(t=t) for text in SHARP for t in "tc"),
+        *rng.sample(hostile, 20),
+    ]
+    texts = [text for text in texts if "{" not in text]
+    # without the part that is in PostgreSQL
+    yaml = error_oracle.YAML.split("  p:\n")[0] + "analysts:\n  eve: {t: {epsilon: 1000000}, c: {epsilon: 1000000}}\n"
+    with TemporaryDirectory(prefix="hubbub-oracle-") as folder, ExitStack() as stack:
+        sessions = []
+        for name, patient in (("with", True), ("without", False)):
+            place = Path(folder) / name
+            place.mkdir()
+            with duckdb.connect() as made:
+                error_oracle.fill(made, patient=patient)
+                made.execute(f"COPY t TO '{place}/t.parquet'")
+                made.execute(f"COPY t TO '{place}/c.csv' (HEADER)")
+            (place / "hubbub.yaml").write_text(yaml)
+            sessions.append(stack.enter_context(open_session(place / "hubbub.yaml")))
+        for number, text in enumerate(texts):
+            listener.lines.clear()
+            first, second = (error_oracle.ask(session, text, str(number)) for session in sessions)
+            if first != second:
+                yield f"told apart: {text}"
+            if "crashed" in (first.what, second.what) or "failed" in (first.what, second.what):
+                yield f"failed: {text}"
+            said = first.words + second.words + " ".join(listener.lines)
+            if any(canary in said for canary in error_oracle.CANARIES if canary not in text):
+                yield f"a value was heard: {text}"
+
+
+def _heard(complaints: Callable[[], Iterator[str]]) -> list[str]:
+    """Hear the first complaint; where something breaks, that is one."""
+    found: list[str] = []
+    try:
+        found += islice(complaints(), 1)
+    except (Exception, HubbubError) as error:  # noqa: BLE001
+        found.append(f"breaks: {type(error).__name__}: {error}")
+    return found
+
+
+CHECKS: dict[str, Callable[[], list[str]]] = {
+    "neighbours": neighbours, "replay": replays, "receipt": receipts, "draws": draws, "released": released,
+    "oracle": oracle,
+}  # fmt: skip
