@@ -42,10 +42,9 @@ def test_a_refusal_that_depends_on_the_data_tells_it(run: Run) -> None:
     assert naive.facts["salaries known exactly"] == round(float(naive.facts["refused"]) * 200)
     assert foretold.facts["refused"] == 1.0
     assert foretold.facts["salaries known exactly"] == 0
-    assert foretold.score.low < 0.5 < foretold.score.high or abs(foretold.score.share - 0.5) < 0.17
-    for finding in ours:
-        assert finding.held
-        assert finding.facts["refusals alike in two worlds"] == "yes"
+    assert abs(foretold.score.share - 0.5) < 0.21  # it says nothing: six deviations of 200 coins
+    assert all(finding.held for finding in ours)
+    assert [finding.facts for finding in ours[::2]] == [{"refusals alike in two worlds": "yes"}] * 2
 
 
 @pytest.mark.row(69)

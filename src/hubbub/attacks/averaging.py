@@ -35,7 +35,7 @@ def piece(epsilon: Fraction, times: int) -> Fraction:
 def study(
     table: Table | None = None, *,  # noqa: ARG001 - all studies are called alike
     epsilons: Sequence[Fraction], generator: np.random.Generator, progress: Progress = unheard,
-    times: int = 5000, trials: int = 200,
+    times: int = 2000, trials: int = 500,
 ) -> Study:  # fmt: skip
     """Ask the same count again and again, and average the answers.
 

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.attacks.base import Fact, Finding, Progress, Study, ceiling, compared, unheard
-from hubbub.attacks.game import Bits, flip, scored, settled
+from hubbub.attacks.game import Bits, flip, informed, scored, settled
 from hubbub.attacks.table import Table
-from hubbub.attacks.target import TABLE, protected
+from hubbub.attacks.target import TABLE, counting, protected
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.curator.session import Session
 from hubbub.errors import HubbubError
+from hubbub.noise.source import system
 
 MOST = 100
 #: Questions that hubbub refuses, or answers, without a look at the data: both worlds hear the same.
@@ -26,6 +27,8 @@ PROBES = (
     "SELECT MAX(salary) FROM people WHERE team = 0 AND place < 3 GROUP BY salary",
     "SELECT MAX(salary) AS most FROM people WHERE team = 0",
 )
+
+_HIGH = f"team = 0 AND place = 3 AND salary > {MOST // 2}"
 
 Values = NDArray[np.int64]
 
@@ -45,15 +48,16 @@ def simulatable_auditor(values: Values) -> tuple[Values, Bits]:
 
 
 def teams(trials: int, generator: np.random.Generator) -> tuple[Values, Bits]:
-    """Make up triples with different salaries; a coin says whether the third earns more than both others, or less.
+    """Make up triples with different salaries; a coin says whether the third earns far more than both others, or less.
 
     The others are in the middle half whatever the coin says: their salaries tell nothing of it, so that the coin is
     one person's secret, and fair.
     """
-    band = np.argsort(generator.random((trials, MOST // 2)), axis=1)[:, :2] + MOST // 4
+    others = np.argsort(generator.random((trials, MOST // 2)), axis=1)[:, :2] + MOST // 4
     coins = flip(trials, generator)
-    third = np.where(coins, generator.integers(band.max(axis=1) + 1, MOST + 1), generator.integers(0, band.min(axis=1)))
-    return np.column_stack([band, third]).astype(np.int64), coins
+    top = MOST - MOST // 4
+    third = np.where(coins, generator.integers(top, MOST + 1, trials), generator.integers(0, MOST // 4, trials))
+    return np.column_stack([others, third]).astype(np.int64), coins
 
 
 def study(
@@ -64,7 +68,8 @@ def study(
 
     A refusal says that the third person has the highest, which the first answer gave. An auditor whose refusals can be
     foretold from the questions alone says nothing by them, and little else. hubbub refuses by the question, the
-    declarations and the ledger alone; what it answers has noise, and both answers cost ε together.
+    declarations and the ledger alone; what it answers has noise, and both answers cost ε together. The best that can be
+    asked of it instead is whether the third salary is high, as a count at the whole of ε.
     """
     trials = numbers.integer(trials, "trials", 1, 5000)
     values, coins = teams(trials, generator)
@@ -83,7 +88,12 @@ def study(
         alike = heard(values, epsilon) == heard(np.roll(values, 1, axis=1), epsilon)
         score = scored(settled(three - two, generator), coins)
         facts = {"refusals alike in two worlds": "yes" if alike else "no"}
-        findings.append(Finding("hubbub", epsilon, score, ceiling(epsilon), facts))
+        count = counting(_company(values), _HIGH, epsilon=epsilon, declared=_declared(values))
+        told = informed(count, np.zeros(trials, dtype=np.int64), coins, system())
+        findings += [
+            Finding("hubbub, the same two questions", epsilon, score, ceiling(epsilon), facts),
+            Finding("hubbub, one count instead", epsilon, scored(told, coins), ceiling(epsilon)),
+        ]
     progress(1.0, "done")
     return Study("refusal", "What a refusal tells", compared(findings), tuple(findings))
 

@@ -149,9 +149,11 @@ def study(
         for name, sampler, most in (
             ("noise drawn step by step", naive, None), ("hubbub, all others known", exact, ceiling(epsilon)),
         ):  # fmt: skip
-            law = learned(*_measured(sampler, np.full(trials, _TRUE), clock))
-            noise, work = _measured(sampler, _TRUE + coins.astype(np.int64), clock)
-            answers = noise + _TRUE + coins
+            # own draws and answers by turns, so that both meet the machine in the same mood
+            values = _TRUE + np.column_stack([np.zeros(trials, dtype=np.int64), coins]).ravel()
+            noise, work = _measured(sampler, values, clock)
+            law = learned(noise[::2], work[::2])
+            answers, work = (values + noise)[1::2], work[1::2]
             guesses = timed(answers, work, law, others=_TRUE, epsilon=float(epsilon), generator=generator)
             facts: dict[str, Fact] = {f"{_UNITS[clock]} more per step of noise": law.rate, "give or take": law.spread}
             findings.append(Finding(name, epsilon, scored(guesses, coins), most, facts))
