@@ -129,6 +129,8 @@ _ATTACKS: tuple[Attack, ...] = (
     ),
     Attack("synthetic", "hubbub.attacks.synthetic_table:study", "ask a synthetic table sums and solve for real people"),
     Attack("spectral", "hubbub.attacks.spectral:study", "filter independent noise off correlated columns", table="may"),
+    Attack("membership", "hubbub.attacks.membership:study", "tell who is in a group from its sums", table="may"),
+    Attack("shadow", "hubbub.attacks.shadow:study", "tell who is in synthetic data, by making such data", table="may"),
     Attack(
         "isolation", "hubbub.attacks.isolation:study", "find a person in data that was blended in with the crowd",
         table="may",

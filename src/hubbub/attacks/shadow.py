@@ -1,0 +1,188 @@
+"""Membership in synthetic data by shadow models (Shokri et al. 2017; Stadler, Oprisanu and Troncoso 2022).
+
+The attack makes synthetic data itself, from data with and without one person, learns to tell the two apart, and then
+names which of the two a published table was made from. It knows everybody else, and the person is the one who stands
+out most: the worst case, which is what a promise is about.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.attacks.base import Finding, Progress, Study, ceiling, compared, unheard
+from hubbub.attacks.game import flip, scored
+from hubbub.attacks.table import Table
+from hubbub.attacks.target import TABLE, protected
+from hubbub.core import numbers
+from hubbub.core.release import Release
+from hubbub.curator.session import Session
+from hubbub.errors import AttackError
+
+Codes = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+_RELEASES = ("mwem", "small_database", "counts")
+#: Values that a column of a given table is cut to: its commonest ones, and all others.
+_LEVELS = 4
+
+
+def standing_out(rows: Codes) -> int:
+    """Find who stands out most: the one whose values are the rarest, taken together."""
+    rare = [-np.log(np.bincount(column)[column] / len(rows)) for column in rows.T]
+    return int(np.argmax(np.sum(rare, axis=0)))
+
+
+def features(rows: Codes, target: Codes) -> Floats:
+    """Count the rows that are like the target in one, two, … all columns; the last is how many rows there are."""
+    like = rows == target
+    width = len(target)
+    return np.array(
+        [
+            like[:, list(some)].all(axis=1).sum()
+            for size in range(1, width + 1)
+            for some in itertools.combinations(range(width), size)
+        ]
+        + [len(rows)],
+        dtype=np.float64,
+    )
+
+
+def learned(shadows: Floats, inside: NDArray[np.bool_]) -> Callable[[Floats], NDArray[np.bool_]]:
+    """Learn to tell features of data with the person from those without: a linear discriminant, with a little ridge."""
+    middle, spread = shadows.mean(axis=0), shadows.std(axis=0) + 1e-9
+    scaled = (shadows - middle) / spread
+    within = sum(np.cov(scaled[inside == side].T, bias=True) for side in (False, True)) / 2
+    apart = scaled[inside].mean(axis=0) - scaled[~inside].mean(axis=0)
+    direction = np.linalg.solve(within + 0.1 * np.eye(len(apart)), apart)
+    threshold = (scaled[inside].mean(axis=0) + scaled[~inside].mean(axis=0)) @ direction / 2
+
+    def tell(found: Floats) -> NDArray[np.bool_]:
+        return np.asarray((found - middle) / spread @ direction > threshold)
+
+    return tell
+
+
+def study(
+    table: Table | None = None,
+    *,
+    epsilons: Sequence[Fraction],
+    generator: np.random.Generator,
+    progress: Progress = unheard,
+    people: int = 60,
+    columns: int = 3,
+    release: str = "mwem",
+    shadows: int = 40,
+    trials: int = 60,
+) -> Study:
+    """Guess from a synthetic table whether the one person who stands out most was in the data it was made from.
+
+    people    how many others there are (of a table that is given: rows drawn at random)
+    columns   how many columns (of a table: its first ones)
+    release   which of hubbub's releases is attacked: mwem, small_database, or counts of all cells
+    shadows   how many tables the attack makes itself, to learn from
+    trials    how many published tables it is tried on
+    """
+    count = numbers.integer(people, "people", 10, 10_000)
+    width = numbers.integer(columns, "columns", 2, 4)
+    numbers.integer(shadows, "shadows", 10, 10_000)
+    numbers.integer(trials, "trials", 1, 10_000)
+    if release not in _RELEASES:
+        raise AttackError("HB643", "there is no such release.", f"There are: {', '.join(_RELEASES)}.")
+    rows = _made_up(count + 1, width, generator) if table is None else _coded(table, count + 1, width, generator)
+    place = standing_out(rows)
+    target, others = rows[place], np.delete(rows, place, axis=0)
+    sides = np.arange(shadows) % 2 == 1, flip(trials, generator)
+
+    def attacked(publish: Callable[[bool], Codes], target_name: str, epsilon: Fraction | None) -> Finding:
+        learning, trying = (np.array([features(publish(bool(side)), target) for side in each]) for each in sides)
+        score = scored(learned(learning, sides[0])(trying), sides[1])
+        return Finding(
+            target_name, epsilon, score, None if epsilon is None else ceiling(epsilon),
+            {"people": count, "shadow tables": shadows, "like the target": int((others == target).all(axis=1).sum())},
+        )  # fmt: skip
+
+    both = [others, np.concatenate([others, target[None]])]
+    findings = [
+        attacked(lambda side: both[side], "the rows themselves", None),
+        # as many in any case, or their number would tell
+        attacked(lambda side: generator.choice(both[side], count), "resampled rows", None),
+    ]
+    names = [f"c{place}" for place in range(rows.shape[1])]
+    most = {name: max(1, int(column.max())) for name, column in zip(names, rows.T, strict=True)}
+    declared = {name: {"type": "integer", "bounds": [0, high]} for name, high in most.items()}
+    without, within = (Table("people", dict(zip(names, each.T, strict=True))) for each in both)
+    total = shadows + trials
+    for step, epsilon in enumerate(epsilons):
+        heard = _heard(progress, step, len(epsilons), total, f"{release} at ε = {float(epsilon):g}")
+        purse = epsilon * total
+        with (
+            protected(without, epsilon=purse, declared=declared, relation="add_remove") as first,
+            protected(within, epsilon=purse, declared=declared, relation="add_remove") as second,
+        ):
+            publish = _publisher((first, second), release, names, epsilon, heard)
+            findings.append(attacked(publish, f"hubbub's {release}", epsilon))
+    said = (
+        f"The attack knows all {count} others, and the person's row; nobody stands out more. It is tried on {trials}"
+        f" tables after learning from {shadows} of its own."
+    )
+    return Study("shadow", "Who is in synthetic data", (said, *compared(findings)), tuple(findings))
+
+
+def _heard(progress: Progress, step: int, steps: int, total: int, words: str) -> Callable[[int], None]:
+    return lambda number: progress((step + number / total) / steps, words)
+
+
+def _publisher(
+    sessions: tuple[Session, Session], release: str, columns: list[str], epsilon: Fraction, heard: Callable[[int], None]
+) -> Callable[[bool], Codes]:
+    """Publish from the data without or with the person, drawn (and charged) anew each time."""
+    drawn = itertools.count()
+
+    def publish(side: bool) -> Codes:  # noqa: FBT001
+        number = next(drawn)
+        heard(number)
+        return _published(sessions[side], release, columns, epsilon, f"draw {number}")
+
+    return publish
+
+
+def _published(session: Session, release: str, columns: list[str], epsilon: Fraction, key: str) -> Codes:
+    if release == "mwem":
+        return _rows(session.mwem(TABLE, columns, rounds=2, epsilon=epsilon, key=key), len(columns))
+    if release == "small_database":
+        return _rows(session.small_database(TABLE, columns, size=2, epsilon=epsilon, key=key), len(columns))
+    by = ", ".join(columns)
+    text = f"SELECT {by}, count(*) AS n FROM {TABLE} GROUP BY {by}"  # noqa: S608
+    counted = _rows(session.query(text, epsilon=epsilon, key=key), len(columns) + 1)
+    return np.repeat(counted[:, :-1], np.maximum(counted[:, -1], 0), axis=0)
+
+
+def _rows(told: Release, width: int) -> Codes:
+    found = np.array([[-1 if cell is None else cell for cell in row[:width]] for row in told.rows], dtype=np.float64)
+    return found.astype(np.int64).reshape(-1, width)
+
+
+def _made_up(count: int, width: int, generator: np.random.Generator) -> Codes:
+    """Make up people with common values, and one who has the rarest in every column."""
+    rows = np.asarray(generator.choice(3, (count, width), p=[0.5, 0.3, 0.2]))
+    rows[0] = 3
+    return rows.astype(np.int64)
+
+
+def _coded(table: Table, count: int, width: int, generator: np.random.Generator) -> Codes:
+    """Code the first columns of some rows: the commonest values as 0, 1, …, all others as one more."""
+    names = list(table.columns)[:width]
+    if len(names) < 2 or table.rows < count:
+        raise AttackError("HB651", f"{table.name} has fewer than {count} rows, or one column.", "Set people to fewer.")
+    rows = generator.permutation(table.rows)[:count]
+    found = []
+    for name in names:
+        codes = np.unique(table.column(name)[rows], return_inverse=True)[1]
+        order = np.argsort(-np.bincount(codes), kind="stable")
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        found.append(np.minimum(rank[codes], _LEVELS - 1))
+    return np.stack(found, axis=1)

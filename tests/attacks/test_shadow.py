@@ -1,0 +1,71 @@
+"""Membership in synthetic data by shadow models."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hubbub.attacks import shadow
+from hubbub.attacks.base import Finding, ceiling
+from hubbub.attacks.game import scored
+from hubbub.attacks.shadow import features, learned, standing_out
+from hubbub.attacks.table import Table
+from hubbub.errors import AttackError
+
+F = Fraction
+
+
+def test_who_stands_out_is_the_one_with_the_rarest_values() -> None:
+    rows = np.zeros((50, 3), dtype=np.int64)
+    rows[17] = [1, 1, 0]
+    rows[3, 0] = 1
+    assert standing_out(rows) == 17
+
+
+def test_features_count_who_is_like_the_target() -> None:
+    rows = np.array([[1, 1], [1, 0], [0, 1], [1, 1]])
+    assert features(rows, np.array([1, 1])).tolist() == [3, 3, 2, 4]
+
+
+def test_two_kinds_of_tables_are_learned_apart() -> None:
+    generator = np.random.default_rng(1)
+    inside = np.arange(200) % 2 == 1
+    shadows, fresh = generator.normal(size=(2, 200, 5))
+    for each in (shadows, fresh):
+        each[:, 0] += 3.0 * inside
+    assert (learned(shadows, inside)(fresh) == inside).mean() > 0.88
+
+
+@pytest.mark.parametrize("release", ["mwem", "counts"])
+def test_a_person_is_seen_in_naive_synthetic_rows_and_not_in_ours(release: str) -> None:
+    """Naive targets are seeded; `held` alarms falsely once in a million."""
+    found = shadow.study(
+        None, epsilons=[F(1, 2)], generator=np.random.default_rng(2), release=release, shadows=20, trials=30, people=30
+    )
+    open_rows, drawn, ours = found.findings
+    assert open_rows.score.share == 1
+    assert drawn.score.share > 0.7
+    assert ours.held
+    assert ours.epsilon == F(1, 2)
+    assert "30" in found.words[0]
+
+
+def test_noise_that_is_too_small_is_caught() -> None:
+    """The planted error: cells counted with ε = 8 while ε = 1/2 is promised."""
+    generator = np.random.default_rng(3)
+    sides = generator.random(400) < 0.5
+    counts = np.rint(sides + generator.laplace(0, 1 / 8, 400))
+    found = np.stack([counts, generator.normal(size=400)], axis=1)
+    guess = learned(found[:100], sides[:100])(found[100:])
+    assert not Finding("planted", F(1, 2), scored(guess, sides[100:]), ceiling(F(1, 2))).held
+
+
+def test_a_table_of_ones_own_is_coded() -> None:
+    generator = np.random.default_rng(4)
+    mine = Table("mine", {"a": generator.integers(0, 20, 90), "b": generator.choice(["x", "y"], 90).astype(object)})
+    found = shadow.study(mine, epsilons=[F(1)], generator=generator, people=40, release="counts", shadows=10, trials=4)
+    assert found.findings[-1].score.trials == 4
+    with pytest.raises(AttackError, match="fewer than"):
+        shadow.study(mine, epsilons=[F(1)], generator=generator, people=100)
+    with pytest.raises(AttackError, match="no such release"):
+        shadow.study(None, epsilons=[F(1)], generator=generator, release="magic")
