@@ -1,4 +1,7 @@
-"""A service over the demo's data: in this process (`app`), or behind a real port on this machine (`served`)."""
+"""A service over the demo's data: in this process (`app`), or behind a real port on this machine (`served`).
+
+`desk` opens a real browser on the latter.
+"""
 
 import asyncio
 import shutil
@@ -14,6 +17,7 @@ import httpx
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, expect, sync_playwright
 
 from hubbub.demo import HERE
 from hubbub.server.app import create_app, uvicorn_config
@@ -53,6 +57,13 @@ groups:
 """
 
 COUNT = "SELECT COUNT(*) AS n FROM health"
+
+ARGUMENTS = (
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+)  # fmt: skip
+# a machine that does other work too is no reason to fail; nothing here waits longer than it must
+expect.set_options(timeout=30_000)
 
 
 class Clock:
@@ -237,3 +248,61 @@ def _running(app: FastAPI, service: Service) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join()
+
+
+@pytest.fixture(scope="module")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    launched = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(ARGUMENTS))
+    yield launched
+    launched.close()
+
+
+class Desk:
+    """Somebody's browser, and everything that it complained about."""
+
+    def __init__(self, browser: Browser, world: Any, **options: Any) -> None:
+        self.world = world
+        self.context: BrowserContext = browser.new_context(base_url=world.url, **options)
+        self.context.set_default_timeout(30_000)
+        self.complaints: list[str] = []
+        self.page = self.tab()
+
+    def tab(self) -> Page:
+        page = self.context.new_page()
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", self._heard)
+        return page
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        # a page that says no has a status of 4xx, and Chromium notes that; everything else is ours to answer for
+        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
+            self.complaints.append(message.text)
+
+    def sign_in(self, who: str) -> Page:
+        self.page.goto("/")
+        self.page.get_by_label("Your token").fill(self.world.tokens[who])
+        self.page.get_by_role("button", name="Sign in").click()
+        expect(self.page.get_by_role("heading", level=1)).to_have_text("Data sets")
+        return self.page
+
+
+@pytest.fixture
+def desk(browser: Browser, served: Any) -> Iterator[Callable[..., Desk]]:
+    """Open browsers, and fail the test where one of them complained."""
+    desks: list[Desk] = []
+
+    def open_one(**options: Any) -> Desk:
+        desks.append(Desk(browser, served, **options))
+        return desks[-1]
+
+    yield open_one
+    complaints = [text for each in desks for text in each.complaints]
+    for each in desks:
+        each.context.close()
+    assert complaints == []

@@ -1,80 +1,14 @@
 """The pages in a real browser: headless Chromium, driven by Playwright, against a real server on this machine."""
 
 import re
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, expect, sync_playwright
-
-ARGUMENTS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
-# a machine that does other work too is no reason to fail; nothing here waits longer than it must
-expect.set_options(timeout=30_000)
+from playwright.sync_api import Page, expect
 
 COUNT = "SELECT COUNT(DISTINCT person) AS n FROM health"
 GROUPED = "SELECT health, COUNT(DISTINCT person) AS n FROM health GROUP BY health"
-
-
-@pytest.fixture(scope="module")
-def playwright() -> Iterator[Playwright]:
-    with sync_playwright() as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def browser(playwright: Playwright) -> Iterator[Browser]:
-    launched = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(ARGUMENTS))
-    yield launched
-    launched.close()
-
-
-class Desk:
-    """Somebody's browser, and everything that it complained about."""
-
-    def __init__(self, browser: Browser, world: Any, **options: Any) -> None:
-        self.world = world
-        self.context: BrowserContext = browser.new_context(base_url=world.url, **options)
-        self.context.set_default_timeout(30_000)
-        self.complaints: list[str] = []
-        self.page = self.tab()
-
-    def tab(self) -> Page:
-        page = self.context.new_page()
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("console", self._heard)
-        return page
-
-    def _heard(self, message: ConsoleMessage) -> None:
-        # a page that says no has a status of 4xx, and Chromium notes that; everything else is ours to answer for
-        if message.type in ("error", "warning") and "Failed to load resource" not in message.text:
-            self.complaints.append(message.text)
-
-    def sign_in(self, who: str) -> Page:
-        self.page.goto("/")
-        self.page.get_by_label("Your token").fill(self.world.tokens[who])
-        self.page.get_by_role("button", name="Sign in").click()
-        expect(self.page.get_by_role("heading", level=1)).to_have_text("Data sets")
-        return self.page
-
-
-@pytest.fixture
-def desk(browser: Browser, served: Any) -> Iterator[Callable[..., Desk]]:
-    """Open browsers, and fail the test where one of them complained."""
-    desks: list[Desk] = []
-
-    def open_one(**options: Any) -> Desk:
-        desks.append(Desk(browser, served, **options))
-        return desks[-1]
-
-    yield open_one
-    complaints = [text for each in desks for text in each.complaints]
-    for each in desks:
-        each.context.close()
-    assert complaints == []
 
 
 def ask(page: Page, sql: str = COUNT, epsilon: str = "0.5") -> None:
@@ -94,7 +28,7 @@ def spent_bar(page: Page) -> float:
     return float((page.locator("svg.budget .spent").first.get_attribute("width") or "").removesuffix("%"))
 
 
-def test_a_new_analyst_signs_in_estimates_spends_and_sees_the_bar_move(desk: Callable[..., Desk], served: Any) -> None:
+def test_a_new_analyst_signs_in_estimates_spends_and_sees_the_bar_move(desk: Callable[..., Any], served: Any) -> None:
     page = desk().sign_in("ana")
     assert spent_bar(page) == 0
     expect(page.locator(".outlook").first).to_contain_text("more counts at ±")
@@ -116,7 +50,7 @@ def test_a_new_analyst_signs_in_estimates_spends_and_sees_the_bar_move(desk: Cal
     assert served.spent() == {"health": "1/2"}
 
 
-def test_the_slider_moves_price_error_odds_and_likely_answers(desk: Callable[..., Desk]) -> None:
+def test_the_slider_moves_price_error_odds_and_likely_answers(desk: Callable[..., Any]) -> None:
     page = desk().sign_in("ana")
     ask(page)
     page.get_by_role("button", name="Estimate (free)").click()
@@ -135,7 +69,7 @@ def test_the_slider_moves_price_error_odds_and_likely_answers(desk: Callable[...
     assert float((after[2] or "").strip("%")) > float((before[2] or "").strip("%"))
 
 
-def test_a_reload_and_the_back_button_never_charge_again(desk: Callable[..., Desk], served: Any) -> None:
+def test_a_reload_and_the_back_button_never_charge_again(desk: Callable[..., Any], served: Any) -> None:
     page = desk().sign_in("ana")
     ask(page)
     spend(page)
@@ -153,7 +87,7 @@ def test_a_reload_and_the_back_button_never_charge_again(desk: Callable[..., Des
     assert served.spent() == {"health": "1/2"}
 
 
-def test_the_way_back_to_an_estimate_is_open_until_signed_out(desk: Callable[..., Desk], served: Any) -> None:
+def test_the_way_back_to_an_estimate_is_open_until_signed_out(desk: Callable[..., Any], served: Any) -> None:
     opened = desk()
     page = opened.sign_in("ana")
     ask(page)
@@ -171,7 +105,7 @@ def test_the_way_back_to_an_estimate_is_open_until_signed_out(desk: Callable[...
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
 
-def test_a_double_click_is_one_charge(desk: Callable[..., Desk], served: Any) -> None:
+def test_a_double_click_is_one_charge(desk: Callable[..., Any], served: Any) -> None:
     page = desk().sign_in("ana")
     ask(page)
     page.get_by_role("button", name="Spend ε").dblclick(no_wait_after=True)
@@ -179,7 +113,7 @@ def test_a_double_click_is_one_charge(desk: Callable[..., Desk], served: Any) ->
     assert served.spent() == {"health": "1/2"}
 
 
-def test_two_tabs_spending_at_once_stay_within_the_budget(desk: Callable[..., Desk], served: Any) -> None:
+def test_two_tabs_spending_at_once_stay_within_the_budget(desk: Callable[..., Any], served: Any) -> None:
     """ben has ε = 1 on health; each tab wants 0.7 of it for a question of its own."""
     opened = desk()
     opened.sign_in("ben")
@@ -197,7 +131,7 @@ def test_two_tabs_spending_at_once_stay_within_the_budget(desk: Callable[..., De
     assert served.spent("ben")["health"] == "7/10"
 
 
-def test_an_exhausted_budget_is_refused_in_words(desk: Callable[..., Desk], served: Any) -> None:
+def test_an_exhausted_budget_is_refused_in_words(desk: Callable[..., Any], served: Any) -> None:
     page = desk().sign_in("ben")
     ask(page, COUNT, "1")
     spend(page)
@@ -212,7 +146,7 @@ def test_an_exhausted_budget_is_refused_in_words(desk: Callable[..., Desk], serv
     assert served.spent("ben")["health"] == "1"
 
 
-def test_asking_again_with_more_budget_combines(desk: Callable[..., Desk], served: Any) -> None:
+def test_asking_again_with_more_budget_combines(desk: Callable[..., Any], served: Any) -> None:
     page = desk().sign_in("ana")
     ask(page, GROUPED)
     spend(page)
@@ -233,7 +167,7 @@ HOSTILE = (
 )
 
 
-def test_hostile_sql_is_refused_at_no_cost(desk: Callable[..., Desk], served: Any) -> None:
+def test_hostile_sql_is_refused_at_no_cost(desk: Callable[..., Any], served: Any) -> None:
     opened = desk()
     page = opened.sign_in("ana")
     opened.context.on("dialog", lambda dialog: opened.complaints.append(dialog.message))
@@ -246,7 +180,7 @@ def test_hostile_sql_is_refused_at_no_cost(desk: Callable[..., Desk], served: An
     assert served.spent() == {"health": "0"}
 
 
-def test_wrong_and_expired_tokens_do_not_enter(desk: Callable[..., Desk], served: Any) -> None:
+def test_wrong_and_expired_tokens_do_not_enter(desk: Callable[..., Any], served: Any) -> None:
     page = desk().page
     page.goto("/ask")
     for text, words in (("nonsense", "not valid"), ("hub_000000000000_" + "x" * 43, "not valid")):
@@ -266,7 +200,7 @@ def test_wrong_and_expired_tokens_do_not_enter(desk: Callable[..., Desk], served
         served.service.accounts.clock = clock
 
 
-def test_a_session_ends_with_its_token_and_by_signing_out(desk: Callable[..., Desk], served: Any) -> None:
+def test_a_session_ends_with_its_token_and_by_signing_out(desk: Callable[..., Any], served: Any) -> None:
     page = desk().sign_in("ana")
     served.service.accounts.revoke(served.tokens["ana"].split("_")[1])
     page.reload()
@@ -277,7 +211,7 @@ def test_a_session_ends_with_its_token_and_by_signing_out(desk: Callable[..., De
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
 
 
-def test_the_owner_adds_an_analyst_and_grants_a_request(desk: Callable[..., Desk], served: Any) -> None:
+def test_the_owner_adds_an_analyst_and_grants_a_request(desk: Callable[..., Any], served: Any) -> None:
     page = desk().sign_in("ana")
     page.get_by_label("More ε").fill("2")
     page.get_by_label("What it is for").fill("A second study.")
@@ -303,7 +237,7 @@ def test_the_owner_adds_an_analyst_and_grants_a_request(desk: Callable[..., Desk
     expect(newcomer.locator("article").first).to_contain_text("0 of ε = 1.5 spent")
 
 
-def test_the_auditor_verifies_the_ledger_and_prints_the_report(desk: Callable[..., Desk]) -> None:
+def test_the_auditor_verifies_the_ledger_and_prints_the_report(desk: Callable[..., Any]) -> None:
     page = desk().sign_in("ana")
     ask(page)
     spend(page)
@@ -319,7 +253,7 @@ def test_the_auditor_verifies_the_ledger_and_prints_the_report(desk: Callable[..
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_every_page_fits_and_is_quiet(desk: Callable[..., Desk], width: int, scheme: str) -> None:
+def test_every_page_fits_and_is_quiet(desk: Callable[..., Any], width: int, scheme: str) -> None:
     """No script error, no violation of the policy, and nothing wider than the window."""
     options = {"viewport": {"width": width, "height": 800}, "color_scheme": scheme}
     page = desk(**options).sign_in("ana")
@@ -346,7 +280,7 @@ def test_every_page_fits_and_is_quiet(desk: Callable[..., Desk], width: int, sch
     assert max(widths) <= width
 
 
-def test_pages_read_without_a_script(desk: Callable[..., Desk], served: Any) -> None:
+def test_pages_read_without_a_script(desk: Callable[..., Any], served: Any) -> None:
     page = desk(java_script_enabled=False).sign_in("ana")
     ask(page, GROUPED)
     page.get_by_role("button", name="Estimate (free)").click()
@@ -359,7 +293,7 @@ def test_pages_read_without_a_script(desk: Callable[..., Desk], served: Any) -> 
     assert served.spent() == {"health": "1/2"}
 
 
-def test_everything_is_reached_by_the_keyboard(desk: Callable[..., Desk]) -> None:
+def test_everything_is_reached_by_the_keyboard(desk: Callable[..., Any]) -> None:
     page = desk().sign_in("ana")
     page.goto("/ask")
     page.keyboard.press("Tab")
@@ -375,7 +309,7 @@ def test_everything_is_reached_by_the_keyboard(desk: Callable[..., Desk]) -> Non
     expect(page.get_by_role("heading", name="Answer", exact=True)).to_be_visible()
 
 
-def test_light_and_dark_can_be_switched_and_are_remembered(desk: Callable[..., Desk]) -> None:
+def test_light_and_dark_can_be_switched_and_are_remembered(desk: Callable[..., Any]) -> None:
     page = desk(color_scheme="light").sign_in("ana")
     body, light, dark = page.locator("body"), "rgb(247, 248, 247)", "rgb(18, 24, 26)"
     expect(body).to_have_css("background-color", light)
@@ -387,7 +321,7 @@ def test_light_and_dark_can_be_switched_and_are_remembered(desk: Callable[..., D
     expect(body).to_have_css("background-color", light)
 
 
-def test_the_policy_stops_a_planted_inline_script(desk: Callable[..., Desk]) -> None:
+def test_the_policy_stops_a_planted_inline_script(desk: Callable[..., Any]) -> None:
     """The alarm of these tests works: a script that somebody planted is not run, and the browser complains."""
     opened = desk()
     page = opened.sign_in("ana")
