@@ -131,6 +131,8 @@ _ATTACKS: tuple[Attack, ...] = (
     Attack("spectral", "hubbub.attacks.spectral:study", "filter independent noise off correlated columns", table="may"),
     Attack("membership", "hubbub.attacks.membership:study", "tell who is in a group from its sums", table="may"),
     Attack("shadow", "hubbub.attacks.shadow:study", "tell who is in synthetic data, by making such data", table="may"),
+    Attack("rereleases", "hubbub.attacks.rereleases:study", "average what is published again and again"),
+    Attack("separation", "hubbub.attacks.separation:study", "tell a parity from published answers, or from one asked"),
     Attack(
         "isolation", "hubbub.attacks.isolation:study", "find a person in data that was blended in with the crowd",
         table="may",
