@@ -6,8 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hubbub.attacks.averaging import averaged, piece
+from hubbub.attacks.averaging import averaged
 from hubbub.attacks.base import Study
+from hubbub.attacks.bits import share
 from hubbub.core.numbers import epsilon as accepted
 
 Run = Callable[..., Study]
@@ -38,7 +39,7 @@ def test_success_against_fresh_noise_grows_with_the_number_of_answers(run: Run) 
 
 @pytest.mark.parametrize(("epsilon", "times"), [("0.1", 7), ("1", 999), ("1/3", 13), ("5", 10**6)])
 def test_a_piece_of_epsilon_is_one_that_can_be_charged_and_all_pieces_fit(epsilon: str, times: int) -> None:
-    part = piece(Fraction(epsilon), times)
+    part = share(Fraction(epsilon), times)
     assert accepted(part) == part
     assert times * part <= Fraction(epsilon)
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.attacks.base import Fact, Finding, Progress, Score, Study, ceiling, compared, unheard
+from hubbub.attacks.bits import share
 from hubbub.attacks.game import Bits, flip, informed, scored, settled
 from hubbub.attacks.made import clinic
 from hubbub.attacks.table import Table
@@ -25,11 +26,6 @@ _AT_ONCE = 1 << 22  # draws held in memory
 def averaged(answers: NDArray[np.int64], others: int, generator: np.random.Generator) -> Bits:
     """Guess each person's bit from many answers to one question (a row each), by who knows everybody else's part."""
     return settled(answers.mean(axis=1) - others - 0.5, generator)
-
-
-def piece(epsilon: Fraction, times: int) -> Fraction:
-    """Give what one of so many answers may cost, on a grid of decimals where an ε must be."""
-    return Fraction(int(epsilon / times * 10**12), 10**12)
 
 
 def study(
@@ -51,15 +47,15 @@ def study(
         progress(place / len(epsilons), f"ε = {brief(epsilon)}")
         fresh = Laplace.from_epsilon(sensitivity=1, epsilon=epsilon)
         whole, replay = _replayed(made, epsilon)
-        share = piece(epsilon, times)
-        part = counting(made, WHERE, epsilon=share)
+        each = share(epsilon, times)
+        part = counting(made, WHERE, epsilon=each)
         kept = scored(informed(whole, np.full(trials, others), coins, system()), coins)
         findings += [
             Finding("fresh noise for every answer, no accounts", epsilon,
                     _many(fresh, coins, others, times, generator), None, {"answers averaged": times}),
             Finding("hubbub, asked again", epsilon, kept, ceiling(epsilon), replay),
             Finding("hubbub, ε shared by many answers", epsilon, _many(part, coins, others, times, generator),
-                    ceiling(epsilon), {"answers averaged": times, "ε of each": float(share)}),
+                    ceiling(epsilon), {"answers averaged": times, "ε of each": float(each)}),
         ]  # fmt: skip
     progress(1.0, "done")
     return Study("averaging", "Asking the same until the noise is gone", compared(findings), tuple(findings))

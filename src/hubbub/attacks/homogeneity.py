@@ -16,9 +16,8 @@ from hubbub.attacks.game import Bits, flip, informed, scored, settled
 from hubbub.attacks.linkage import COIN
 from hubbub.attacks.made import clinic
 from hubbub.attacks.table import Table
-from hubbub.attacks.target import condition, counting
+from hubbub.attacks.target import condition, countings
 from hubbub.core import numbers
-from hubbub.core.numbers import brief
 from hubbub.errors import AttackError
 from hubbub.noise.source import system
 
@@ -102,10 +101,10 @@ def study(
         Finding(f"{name}: a coin, the others of the group known", None, scored(ones - others > 0, coins), None),
         Finding(f"counts below {k} left out, {k - 1} others known", None, _gaps(k, coins), None),
     ]
-    for place, epsilon in enumerate(epsilons):
-        progress((place + 1) / (len(epsilons) + 1), f"hubbub at ε = {brief(epsilon)}")
-        both = Table(table.name, {GROUP: groups, COIN: coins})
-        noise = counting(both, f"{condition(GROUP, groups[0])} AND {COIN}", epsilon=epsilon)
+    progress(0.5, "hubbub")
+    both = Table(table.name, {GROUP: groups, COIN: coins})
+    noises = countings(both, f"{condition(GROUP, groups[0])} AND {COIN}", epsilons=epsilons)
+    for epsilon, noise in zip(epsilons, noises, strict=True):
         score = scored(informed(noise, others, coins, system()), coins)
         findings.append(Finding("hubbub: a coin, the others of the group known", epsilon, score, ceiling(epsilon)))
     progress(1.0, "done")

@@ -16,8 +16,7 @@ from hubbub.attacks.base import Fact, Finding, Progress, Study, ceiling, compare
 from hubbub.attacks.game import Bits, flip, informed, scored, settled
 from hubbub.attacks.made import clinic
 from hubbub.attacks.table import Table
-from hubbub.attacks.target import condition, counting
-from hubbub.core.numbers import brief
+from hubbub.attacks.target import condition, countings
 from hubbub.errors import AttackError
 from hubbub.noise.source import system
 
@@ -53,10 +52,14 @@ class Uniqueness:
 
 def uniqueness(table: Table, columns: Sequence[str]) -> Uniqueness:
     """Count the rows that are alone with their values of these columns."""
-    sizes = np.bincount(table.codes(columns))
+    return _counted(columns, table.codes(columns))
+
+
+def _counted(columns: Sequence[str], codes: NDArray[np.int64]) -> Uniqueness:
+    sizes = np.bincount(codes)
     few = int(sizes[(sizes > 1) & (sizes < 5)].sum())
     return Uniqueness(
-        tuple(columns), table.rows, int(np.count_nonzero(sizes == 1)), few, len(sizes), int(sizes.max())
+        tuple(columns), len(codes), int(np.count_nonzero(sizes == 1)), few, len(sizes), int(sizes.max())
     )  # fmt: skip
 
 
@@ -83,22 +86,23 @@ def study(
         raise AttackError("HB651", f"{table.name} has a column called {COIN}.", "Rename it.")
     secrets = flip(table.rows, generator)
     findings, reports = [], []
+    codes = np.zeros(table.rows, dtype=np.int64)
     for upto in range(1, len(known) + 1):
         progress(upto / len(known) / 2, f"known: {', '.join(known[:upto])}")
-        reports.append(uniqueness(table, known[:upto]))
-        score = scored(linked(table.codes(known[:upto]), secrets, generator), secrets)
+        codes = table.refined(codes, known[upto - 1])
+        reports.append(_counted(known[:upto], codes))
+        score = scored(linked(codes, secrets, generator), secrets)
         findings.append(Finding(f"no names; known: {_short(known[:upto])}", None, score, None, reports[-1].facts()))
     told = len(findings) - 1
     blurred = _coarse(table.keep(known))
     score = scored(linked(blurred.codes(known), secrets, generator), secrets)
     coarse = uniqueness(blurred, known)
     findings.append(Finding("no names, numbers in tens; all of these known", None, score, None, coarse.facts()))
-    codes = table.codes(known)
     others = np.bincount(codes, weights=secrets).astype(np.int64)[codes] - secrets
     cell = " AND ".join(condition(name, table.column(name)[0]) for name in known)
-    for place, epsilon in enumerate(epsilons):
-        progress(0.5 + place / len(epsilons) / 2, f"hubbub at ε = {brief(epsilon)}")
-        noise = counting(table.keep(known).where(**{COIN: secrets}), f"{cell} AND {COIN}", epsilon=epsilon)
+    progress(0.5, "hubbub")
+    released = table.keep(known).where(**{COIN: secrets})
+    for epsilon, noise in zip(epsilons, countings(released, f"{cell} AND {COIN}", epsilons=epsilons), strict=True):
         score = scored(informed(noise, others, secrets, system()), secrets)
         findings.append(Finding("hubbub, all others known", epsilon, score, ceiling(epsilon)))
     progress(1.0, "done")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.attacks.base import Fact, Finding, Progress, Study, ceiling, compared, unheard
+from hubbub.attacks.bits import share
 from hubbub.attacks.game import Bits, flip, scored, settled
 from hubbub.attacks.made import clinic
 from hubbub.attacks.table import Table
@@ -110,14 +111,14 @@ def _hubbub(
     made: Table, epsilon: Fraction, coins: Bits, others: int, wordings: int
 ) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], dict[str, Fact]]:
     """Ask hubbub in some wordings, and draw as many answers more as an ε shared by all wordings pays for."""
-    share = Fraction(int(epsilon / (2 * wordings) * 10**12), 10**12)
+    each = share(epsilon, 2 * wordings)
     charged = 0
-    with protected(made, epsilon=_REAL * share) as session:
+    with protected(made, epsilon=_REAL * each) as session:
         for text in (WHERE, *reworded(WHERE, _REAL - 1)):
-            release = count(session, text, epsilon=share)
+            release = count(session, text, epsilon=each)
             charged += not release.replayed
     counts = (others + coins.astype(np.int64), np.full(len(coins), others))
     noise = laplace(release)
-    drawn = [noise.sample(np.repeat(each[:, None], wordings, axis=1), system()).astype(np.float64) for each in counts]
-    facts: dict[str, Fact] = {"wordings": wordings, "ε of each": float(share), f"charged of {_REAL} asked": charged}
+    drawn = [noise.sample(np.repeat(true[:, None], wordings, axis=1), system()).astype(np.float64) for true in counts]
+    facts: dict[str, Fact] = {"wordings": wordings, "ε of each": float(each), f"charged of {_REAL} asked": charged}
     return (drawn[0], drawn[1]), facts

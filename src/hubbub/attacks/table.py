@@ -54,10 +54,14 @@ class Table:
         """Number the rows so that two have one number just if they agree in all these columns."""
         found = np.zeros(self.rows, dtype=np.int64)
         for name in names:
-            values, own = np.unique(self.column(name), return_inverse=True)
-            # numbered anew at each step: a product of many columns' sizes would not fit
-            found = np.unique(found * len(values) + own, return_inverse=True)[1].astype(np.int64)
+            found = self.refined(found, name)
         return found
+
+    def refined(self, codes: NDArray[np.int64], name: str) -> NDArray[np.int64]:
+        """Number the rows so that two have one number just if they had one before and agree in this column too."""
+        values, own = np.unique(self.column(name), return_inverse=True)
+        # numbered anew at each step: a product of many columns' sizes would not fit
+        return np.asarray(np.unique(codes * len(values) + own, return_inverse=True)[1], dtype=np.int64)
 
     def take(self, rows: NDArray[Any]) -> "Table":
         """Give some rows, by place or by mask."""

@@ -1,7 +1,7 @@
 """The protected target: the real product, opened on a table to attack, with a ledger that is thrown away."""
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -96,8 +96,15 @@ def count(session: Session, where: str, *, epsilon: Fraction, key: str | None = 
 
 def counting(table: Table, where: str, *, epsilon: Fraction, declared: Declared | None = None) -> Laplace:
     """Ask hubbub for one count at the whole of ε, and give the noise that it came with, to draw from again."""
-    with protected(table, epsilon=epsilon, declared=declared) as session:
-        return laplace(count(session, where, epsilon=epsilon))
+    return countings(table, where, epsilons=[epsilon], declared=declared)[0]
+
+
+def countings(
+    table: Table, where: str, *, epsilons: Sequence[Fraction], declared: Declared | None = None
+) -> list[Laplace]:
+    """Ask for one count at each of several prices, of a hubbub that is opened once; give the noises they came with."""
+    with protected(table, epsilon=sum(epsilons, Fraction(0)), declared=declared) as session:
+        return [laplace(count(session, where, epsilon=epsilon)) for epsilon in epsilons]
 
 
 def laplace(release: Release) -> Laplace:

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from hubbub.attacks.base import Finding, Progress, Score, Study, ceiling, compared, percent, unheard
 from hubbub.attacks.game import flip, informed, scored
 from hubbub.attacks.table import Table
-from hubbub.attacks.target import condition, counting
+from hubbub.attacks.target import condition, countings
 from hubbub.core import numbers
-from hubbub.core.numbers import brief
 from hubbub.errors import AttackError
 from hubbub.noise.source import system
 
@@ -132,9 +131,10 @@ def study(
         findings.append(Finding(name, None, score, None, {"share of the text": read, "words in the log": len(truth)}))
     writers, rare = _writers(secret)
     coins, others = flip(trials, generator), np.full(trials, 1)
-    for place, epsilon in enumerate(epsilons):
-        progress(0.5 + place / len(epsilons) / 2, f"hubbub at ε = {brief(epsilon)}")
-        noise = counting(writers, condition("word", rare), epsilon=epsilon, declared={"word": {"type": "text"}})
+    progress(0.5, "hubbub")
+    plain = {"word": {"type": "text"}}
+    noises = countings(writers, condition("word", rare), epsilons=epsilons, declared=plain)
+    for epsilon, noise in zip(epsilons, noises, strict=True):
         score = scored(informed(noise, others, coins, system()), coins)
         findings.append(Finding("hubbub, all others known", epsilon, score, ceiling(epsilon)))
     progress(1.0, "done")
