@@ -79,6 +79,7 @@ ALLOWED: dict[str, frozenset[str]] = {
             "streams",
             "local",
             "attacks",
+            "crowd",
             "separations",
         }
     ),

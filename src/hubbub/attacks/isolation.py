@@ -6,7 +6,7 @@ answer.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 
@@ -19,6 +19,7 @@ from hubbub.attacks.table import Table
 from hubbub.attacks.target import TABLE, laplace, protected
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
+from hubbub.core.release import Release
 from hubbub.crowd.histogram import Histogram, recursive
 from hubbub.crowd.isolation import Rate, point
 from hubbub.crowd.neighbours import Crowd, Floats
@@ -31,7 +32,7 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import system
 
 #: A contingency table beside a sanitizer has at most so many columns, bins a column and cells.
-MOST_COLUMNS, MOST_BINS, MOST_CELLS = 8, 16, 20_000
+MOST_COLUMNS, MOST_BINS, MOST_CELLS = 8, 10, 20_000
 _MOST_ROWS = 500
 _TARGETS: tuple[tuple[str, Kind], ...] = (
     ("recursive histogram", "histogram"), ("rows moved in their crowd", "ball"), ("the same, shuffled", "ball"),
@@ -40,12 +41,10 @@ _TARGETS: tuple[tuple[str, Kind], ...] = (
 
 @dataclass(frozen=True, eq=False)
 class Tabulated:
-    """A differentially private table of counts over bins of every column, as it was published, and its noise."""
+    """A differentially private table of counts over bins of every column, as it was published."""
 
-    epsilon: Fraction
     bins: int
     cells: NDArray[np.int64]
-    noise: Laplace = field(repr=False)
 
     @property
     def weighted(self) -> tuple[Floats, Floats]:
@@ -66,7 +65,7 @@ class Beside:
     """One way to publish, and what it is worth: how exact, who is singled out, and what it promises.
 
     means   error of the mean of a column, in its standard deviations, on average over the columns
-    shares  rows that a column's histogram of ten bins counts in the wrong bin, on average over the columns
+    shares  share of rows that a column's histogram (`bins_for`) counts in the wrong bin, on average over the columns
     rates   share of guesses of each adversary that single somebody out
     """
 
@@ -77,22 +76,35 @@ class Beside:
     rates: Mapping[str, Rate]
 
 
-def tabulated(made: Points, *, epsilon: Fraction) -> Tabulated:
-    """Publish the same points by hubbub: a contingency table of all columns in equal bins, at the whole of ε."""
+def bins_for(columns: int) -> int:
+    """Give how many bins a column gets in a table of so many columns.
+
+    >>> [bins_for(d) for d in (1, 4, 5, 8)]
+    [10, 10, 7, 3]
+    """
+    return max(2, min(MOST_BINS, int(MOST_CELLS ** (1 / columns))))
+
+
+def tabulated(made: Points, *, epsilon: Fraction, singly: bool) -> tuple[Tabulated, Release]:
+    """Publish the same points by hubbub: a contingency table of all columns in equal bins, at the whole of ε.
+
+    With `singly` each column by itself is measured, too, at a share of ε; without, all cells have one noise.
+    """
     d = len(made.axes)
     if d > MOST_COLUMNS:
         raise AttackError(
             "HB651", f"a table beside a sanitizer has at most {MOST_COLUMNS} columns.", "Compare on fewer of them."
         )
-    bins = max(2, min(MOST_BINS, int(MOST_CELLS ** (1 / d))))
+    bins = bins_for(d)
     names = [f"c{place}" for place in range(d)]
     table = Table("points", {name: made.values[:, place] for place, name in enumerate(names)})
     declared = {name: {"type": "real", "bounds": [-1, 1]} for name in names}
     axes = [{"column": name, "bins": bins} for name in names]
     with protected(table, epsilon=epsilon, declared=declared) as session:
-        release = session.tabulate(TABLE, axes, marginals=[names], epsilon=epsilon)
+        single = [[name] for name in names] if singly and d > 1 else []
+        release = session.tabulate(TABLE, axes, marginals=[*single, names], epsilon=epsilon)
     cells = np.array(release.model["cells"], dtype=np.int64).reshape(release.model["shape"])
-    return Tabulated(epsilon, bins, cells, laplace(release))
+    return Tabulated(bins, cells), release
 
 
 def beside(
@@ -105,7 +117,7 @@ def beside(
     found = [_judged(sanitized.kind, None, made, sanitized.weighted, sanitized.isolated(c=c))]
     for place, epsilon in enumerate(epsilons):
         progress((place + 1) / (len(epsilons) + 1), f"hubbub at ε = {brief(epsilon)}")
-        table = tabulated(made, epsilon=epsilon)
+        table, _ = tabulated(made, epsilon=epsilon, singly=True)
         rate = Rate.of(point(crowd, table.guesses, c=c, t=sanitized.t)) if len(table.guesses) else Rate(0, 0)
         found.append(_judged("hubbub, table of counts", epsilon, made, table.weighted, {"cell centre": rate}))
     return found
@@ -118,7 +130,9 @@ def _judged(
     total = weights.sum()
     if total:
         mean = weights @ places / total
-        wrong = np.abs(binned(places, weights, 10) - binned(made.values, np.ones(len(made.values)), 10)).sum(axis=1) / 2
+        bins = bins_for(len(made.axes))
+        truth = binned(made.values, np.ones(len(made.values)), bins)
+        wrong = np.abs(binned(places, weights, bins) - truth).sum(axis=1) / 2
     else:
         mean, wrong = np.zeros(len(made.axes)), np.ones(len(made.axes))
     off = np.abs(mean - made.values.mean(axis=0)) / made.values.std(axis=0)
@@ -165,12 +179,11 @@ def study(
         findings.append(Finding(name, None, scored(settled(weighed, generator), coins), None, facts | shown))
     for place, epsilon in enumerate(epsilons):
         progress((2 + place / len(epsilons)) / 3, f"hubbub at ε = {brief(epsilon)}")
-        published = tabulated(made, epsilon=epsilon)
+        published, release = tabulated(made, epsilon=epsilon, singly=False)
         rate = Rate.of(point(judge, published.guesses, c=factor, t=crowd))
-        guesses = settled(_by_noise(made.values, pairs, coins, published), generator)
+        guesses = settled(_by_noise(_apart(made.values[pairs], published.bins), coins, laplace(release)), generator)
         shown = {"singled out by cell centre": percent(rate.share)}
-        noise: dict[str, Fact] = {"noise scale": float(published.noise.scale)}
-        findings.append(Finding("hubbub", epsilon, scored(guesses, coins), ceiling(epsilon), facts | shown | noise))
+        findings.append(Finding("hubbub", epsilon, scored(guesses, coins), ceiling(epsilon), facts | shown))
     progress(1.0, "done")
     return Study("isolation", "Blending in with the crowd is no promise", compared(findings), tuple(findings))
 
@@ -238,11 +251,17 @@ def _more(logs: list[float]) -> float:
     return 0.0 if logs[0] == logs[1] else logs[1] - logs[0]
 
 
-def _by_noise(values: Floats, pairs: NDArray[np.int64], coins: Bits, published: Tabulated) -> NDArray[np.int64]:
-    """Weigh, with everybody else subtracted, the noisy counts of the two cells: no other cell tells anything."""
-    at = np.clip(((values[pairs] + 1) / 2 * published.bins).astype(np.int64), 0, published.bins - 1)
-    apart = (at[:, 0] != at[:, 1]).any(axis=1)
+def _apart(pairs: Floats, bins: int) -> Bits:
+    """Say which pairs lie in two cells."""
+    at = np.clip(((pairs + 1) / 2 * bins).astype(np.int64), 0, bins - 1)
+    return np.asarray((at[:, 0] != at[:, 1]).any(axis=1))
+
+
+def _by_noise(apart: Bits, coins: Bits, noise: Laplace) -> NDArray[np.int64]:
+    """Weigh, with everybody else subtracted, the noisy counts of the two cells: no other cell tells anything.
+
+    A count of 1 or more speaks for the row by 1/scale, one of 0 or less against it by as much.
+    """
     truth = np.column_stack([~coins, coins]).astype(np.int64)
-    left = published.noise.sample(truth.ravel(), system()).reshape(truth.shape) >= 1
-    # a count of 1 or more speaks for the row by 1/scale, one of 0 or less against it by as much
+    left = noise.sample(truth.ravel(), system()).reshape(truth.shape) >= 1
     return np.where(apart, left[:, 1].astype(np.int64) - left[:, 0].astype(np.int64), 0)

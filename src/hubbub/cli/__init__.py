@@ -9,7 +9,7 @@ from importlib import import_module
 from rich.console import Console
 
 from hubbub import show
-from hubbub.cli import attacks, collecting, explaining
+from hubbub.cli import attacks, collecting, explaining, sanitizers
 from hubbub.errors import HubbubError
 
 _DESCRIPTION = """\
@@ -144,6 +144,9 @@ def _parser() -> argparse.ArgumentParser:
 
     attacks.arguments(
         commands.add_parser("attack", help="what a hostile analyst gets, and what hubbub allows"), _command
+    )
+    sanitizers.arguments(
+        commands.add_parser("sanitize", help="crowd sanitizers, to compare and attack: NOT private"), _command
     )
 
     serve = commands.add_parser("serve", help="serve many analysts over HTTP, with pages")

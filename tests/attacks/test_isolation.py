@@ -1,0 +1,94 @@
+"""Crowd sanitizers attacked, beside a private table of the same rows."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from hubbub.attacks import isolation
+from hubbub.attacks.catalogue import find
+from hubbub.attacks.isolation import beside, study, tabulated
+from hubbub.attacks.table import Table
+from hubbub.crowd.points import points
+from hubbub.crowd.sanitize import sanitize
+from hubbub.errors import AttackError
+
+EPSILONS = [Fraction(1, 10), Fraction(1)]
+
+
+def test_sanitizers_betray_who_is_in_the_data_and_hubbub_stays_under_its_ceiling() -> None:
+    """120 coins. A blind guesser gets the 85 % asked of exact counts with a chance below 1e-14.
+
+    `held` has a false alarm below 1e-6. The planted error is in the next test.
+    """
+    found = study(None, epsilons=EPSILONS, generator=np.random.default_rng(5), people=200, trials=120)
+    counts, ordered, shuffled, *private = found.findings
+    assert counts.score.share > 0.85
+    assert ordered.score.share > 0.85
+    assert shuffled.score.share > 0.5
+    assert [each.epsilon for each in private] == EPSILONS
+    assert all(each.held and each.ceiling is not None for each in private)
+    assert all(each.epsilon is None and each.ceiling is None for each in (counts, ordered, shuffled))
+    assert "recursive histogram" in found.words[0]
+
+
+def test_noise_that_is_too_small_passes_the_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted error: a table of counts that was drawn at ε = 20 and is said to cost 0.1."""
+    real = isolation.tabulated
+    monkeypatch.setattr(
+        isolation, "tabulated", lambda made, *, singly, **_: real(made, epsilon=Fraction(20), singly=singly)
+    )
+    found = study(None, epsilons=[Fraction(1, 10)], generator=np.random.default_rng(5), people=200, trials=120)
+    assert not found.findings[-1].held
+
+
+def test_it_runs_on_a_table_of_the_user(capsys: pytest.CaptureFixture[str]) -> None:
+    generator = np.random.default_rng(3)
+    table = Table(
+        "people",
+        {
+            "age": generator.integers(18, 90, 700),
+            "cost": generator.exponential(50, 700),
+            "name": np.array([f"n{place}" for place in range(700)], dtype=object),
+        },
+    )
+    heard: list[float] = []
+    found = find("isolation").run(
+        table, epsilons=["1"], generator=generator, settings={"trials": "10", "columns": "age,cost"},
+        progress=lambda done, _: heard.append(done),
+    )  # fmt: skip
+    assert found.findings[0].score.trials == 10
+    assert heard == sorted(heard)
+    assert heard[-1] == 1.0
+
+
+@pytest.mark.parametrize(
+    ("columns", "more"), [({"name": np.array(["a"] * 50, dtype=object)}, {}), ({"x": np.arange(20)}, {"crowd": 10})]
+)
+def test_tables_that_do_not_do_are_refused(columns: dict[str, np.ndarray], more: dict[str, int]) -> None:
+    with pytest.raises(AttackError, match="HB651"):
+        study(Table("t", columns), epsilons=[Fraction(1)], generator=np.random.default_rng(1), trials=2, **more)  # type: ignore[arg-type]
+
+
+def test_a_private_table_stands_beside_a_sanitizer_with_figures_for_both() -> None:
+    """At ε = 50 the noise is 0 in nearly all of 100 cells, and the table's columns are right within one row in 50."""
+    generator = np.random.default_rng(9)
+    columns = {"a": generator.uniform(0, 1, 1000), "b": generator.uniform(0, 1, 1000)}
+    made = points(columns, ["a", "b"], rng=generator, bounds={"a": (0, 1), "b": (0, 1)})
+    own, exact, noisy = beside(
+        sanitize(made, "ball", t=10, rng=generator), c=4, epsilons=[Fraction(50), Fraction(1, 100)]
+    )
+    assert (own.name, own.epsilon, exact.epsilon) == ("ball", None, Fraction(50))
+    assert exact.shares < 0.02 < noisy.shares
+    assert exact.means < 0.05
+    assert set(own.rates) == {"the point itself", "posterior mean"}
+    table, release = tabulated(made, epsilon=Fraction(50), singly=False)
+    assert abs(int(table.cells.sum()) - 1000) < 20
+    assert release.epsilon == 50
+
+
+def test_more_columns_than_a_table_has_are_refused() -> None:
+    generator = np.random.default_rng(1)
+    columns = {f"x{place}": generator.uniform(0, 1, 50) for place in range(9)}
+    with pytest.raises(AttackError, match="HB651"):
+        tabulated(points(columns, list(columns), rng=generator), epsilon=Fraction(1), singly=True)
