@@ -319,6 +319,8 @@ def test_reports_are_taken_away_as_files(visitor: Callable[[str], httpx.Client],
     assert "<b>title</b>" not in client.get(f"{where}.html").text
     assert Study.read(client.get(f"{where}.json?show=promise").json()).findings == STUDY.findings[1:]
     assert Study.read(client.get(f"{where}.json?show=none").json()).findings == STUDY.findings[:1]
+    assert Study.read(client.get(f"{where}.json?show=%3Dexact").json()).findings == STUDY.findings[:1]
+    assert Study.read(client.get(f"{where}.json?show=%3Cb%3E").json()).findings == STUDY.findings
     assert client.get(f"{where}.exe").status_code == 404
     assert client.get(f"/explain/lab/{'0' * 32}.html").status_code == 404
 

@@ -47,8 +47,12 @@ def test_a_privacy_officer_watches_an_attack_and_files_the_report(
     expect(rows).to_have_count(marks)
     expect(rows.filter(has_text="wins: better than chance").first).to_be_visible()
     expect(page.get_by_text("PROMISE BROKEN")).to_have_count(0)
-    page.get_by_role("link", name="Only with a promise of ε").click()
+    page.get_by_label("Protection").select_option(label="Only with a promise of ε")
+    page.get_by_role("button", name="Show").click()
     expect(page.get_by_text("wins: better than chance")).to_have_count(0)
+    page.get_by_label("Protection").select_option(label="Only: hubbub")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("table tbody tr")).to_have_count(3)
     for form, start in (("HTML", b"<!doctype html>"), ("PDF", b"%PDF-")):
         with page.expect_download() as download:
             page.get_by_role("link", name=f"Report as {form}").click()

@@ -7,7 +7,7 @@ and that the ceiling does.
 
 import html
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -23,8 +23,10 @@ READING = (
     "Right guesses are counted over independent trials; the interval holds what the attack achieves in the long run "
     "in 95 of 100 such experiments (Clopper and Pearson).",
     "Chance is what somebody gets who guesses without looking at any answer.",
-    "The ceiling is proved, not measured: whoever is promised an ε guesses one fair coin-flip of a secret right with "
-    "probability at most e^ε/(1 + e^ε), by this attack or any other, whatever else they know.",
+    "The ceiling is proved, not measured: against a promise of ε, nobody guesses one fair coin-flip of a secret right "
+    "with a probability above e^ε/(1 + e^ε), by this attack or any other, whatever else they know.",
+    "An attack that does as well as is allowed lies above the ceiling half of the time, by luck. A promise is called "
+    "broken only where luck explains it less than once in a million.",
     "An attack that fails proves nothing: a better one may come. Where no ceiling is drawn, nothing is promised.",
 )
 _STYLE = """
@@ -72,20 +74,38 @@ def row(finding: Finding) -> tuple[str, ...]:
 
 
 def verdict(finding: Finding) -> str:
-    """Say what a finding means for its promise, as far as the interval lets it.
-
-    Success above the ceiling is a broken promise only where the whole interval is: an attack that does as well as is
-    allowed lies above it half of the time by luck.
-    """
+    """Say what a finding means for its promise, as far as luck lets it."""
     score = finding.score
     if finding.ceiling is None:
         return "wins: better than chance" if score.low > score.chance else "no better than chance can be shown"
-    return "within the promise" if finding.held else "PROMISE BROKEN: above the ceiling"
+    if not finding.held:
+        return "PROMISE BROKEN: above the ceiling"
+    return "within the promise" if score.low <= finding.ceiling else "above by luck? run it again"
 
 
 def broken(study: Study) -> tuple[Finding, ...]:
     """Give the findings that contradict a promise."""
     return tuple(each for each in study.findings if not each.held)
+
+
+def gist(study: Study) -> str:
+    """Say in one sentence what a reader in a hurry must know."""
+    bare = [each.score.share for each in study.findings if each.ceiling is None]
+    kept = [(each.epsilon, each.score.share) for each in study.findings if each.epsilon is not None and each.ceiling]
+    said = [f"Without a promise the attack is right in {_up_to(bare)} of its guesses"] if bare else []
+    if kept:
+        best = {e: max(share for other, share in kept if other == e) for e in (min(kept)[0], max(kept)[0])}
+        found = " and ".join(f"in {percent(share)} at ε = {brief(e)}" for e, share in best.items())
+        held = "MORE THAN THE PROMISE ALLOWS" if broken(study) else "no more than the promise allows, luck aside"
+        said.append(f"{'with one' if said else 'With a promise the attack is right'}, at best, {found}: {held}")
+    chances = sorted({each.score.chance for each in study.findings})
+    blind = [f"blind guessing gets {percent(chances[0])}"] if len(chances) == 1 else []
+    return "; ".join([*said, *blind]) + "."
+
+
+def _up_to(shares: Sequence[float]) -> str:
+    low, high = percent(min(shares)), percent(max(shares))
+    return high if low == high else f"{low} to {high}"
 
 
 ALARM = (
@@ -116,7 +136,7 @@ def page(study: Study, made: Made | None = None) -> str:
         # in the file too: it will be opened from disks, without our headers
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{text(study.title)} · hubbub</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{text(study.title)}</h1>{alarm}"
+        f"<h1>{text(study.title)}</h1>{alarm}<p><strong>{text(gist(study))}</strong></p>"
         f"<section>{''.join(f'<p>{text(each)}</p>' for each in study.words)}</section>"
         f"<section><h2>Success against ε</h2>{plot(study)}</section>"
         f'<section><h2>Figures</h2><div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'

@@ -13,7 +13,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from hubbub.attacks.base import Study
-from hubbub.attacks.report import ALARM, COLUMNS, READING, Made, broken, facts, row
+from hubbub.attacks.report import ALARM, COLUMNS, READING, Made, broken, facts, gist, row
 from hubbub.attacks.report_plot import TONES, series
 from hubbub.errors import AttackError
 
@@ -77,6 +77,7 @@ class _Paper:
         self._text(study.title, size=16, bold=True)
         if broken(study):
             self._text(ALARM, bold=True, colour="#a3262a")
+        self._text(gist(study), bold=True)
         for each in study.words:
             self._text(each)
         self._plot(study)

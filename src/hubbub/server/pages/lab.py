@@ -56,14 +56,17 @@ def begin(visit: Visit) -> Response:
 def run(visit: Visit) -> Response:
     """Show a study: how far it is, or what came of it."""
     found = _run(visit)
-    chosen = _shown(visit.request.query_params)
+    every = () if found.study is None else found.study.findings
+    shown = {**SHOWN, **{f"={each.target}": f"Only: {each.target}" for each in every}}
+    chosen = _shown(visit.request.query_params, shown)
     study = _filtered(found.study, chosen) if found.state == "done" and found.study is not None else None
     findings = () if study is None else study.findings
     again = {"attack": found.attack.name, "epsilons": found.prices, "show": chosen}
     again |= {f"{_SET}{name}": str(value) for name, value in found.settings.items()}
     return visit.render(
-        "lab_run.html", run=found, study=study, shown=SHOWN, chosen=chosen, problem=found.problem,
+        "lab_run.html", run=found, study=study, shown=shown, chosen=chosen, problem=found.problem,
         heading=found.study.title if found.study is not None else f"Attack: {found.attack.name}",
+        gist="" if study is None else report.gist(study),
         plot="" if study is None else drawing(plot(study)), columns=report.COLUMNS, rows=[*map(report.row, findings)],
         facts=[(each.label, report.facts(each)) for each in findings if each.facts],
         broken=study is not None and bool(report.broken(study)), alarm=report.ALARM, reading=report.READING,
@@ -90,7 +93,7 @@ def export(visit: Visit) -> Response:
     found, form = _run(visit), visit.request.path_params["form"]
     if form not in _FORMS or found.state != "done" or found.study is None:
         raise missing("such report")
-    study = _filtered(found.study, _shown(visit.request.query_params))
+    study = _filtered(found.study, visit.request.query_params.get("show", "all"))
     kind, write = report.FORMS[form]
     name = f'attachment; filename="hubbub-{found.attack.name}.{form}"'
     content = write(study, report.Made(terms=found.terms()))
@@ -101,13 +104,17 @@ def _run(visit: Visit) -> Run:
     return visit.service.attack_run(visit.principal, visit.request.path_params["number"])
 
 
-def _shown(given: Mapping[str, str]) -> str:
-    return given["show"] if given.get("show") in SHOWN else "all"
+def _shown(given: Mapping[str, str], known: Mapping[str, str] = SHOWN) -> str:
+    return given["show"] if given.get("show") in known else "all"
 
 
 def _filtered(study: Study, chosen: str) -> Study:
     """Keep the findings that were asked for; its sentences stay, since they speak of all."""
-    kept = [each for each in study.findings if chosen == "all" or (each.epsilon is not None) == (chosen == "promise")]
+    kept = {
+        "all": study.findings,
+        "promise": [each for each in study.findings if each.ceiling is not None],
+        "none": [each for each in study.findings if each.ceiling is None],
+    }.get(chosen, [each for each in study.findings if f"={each.target}" == chosen])
     return replace(study, findings=tuple(kept or study.findings))
 
 
