@@ -57,9 +57,9 @@ def study(
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
     progress: Progress = unheard,
-    people: int = 8,
+    people: int = 7,
     error: int = 1,
-    databases: int = 32,
+    databases: int = 40,
 ) -> Study:
     """Ask about every subset of a few people, then try every database until one fits all answers.
 

@@ -84,9 +84,9 @@ def study(
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
     progress: Progress = unheard,
-    people: int = 32,
-    traits: int = 300,
-    groups: int = 8,
+    people: int = 24,
+    traits: int = 200,
+    groups: int = 12,
 ) -> Study:
     """Publish sums over about half of some people, chosen by coins, and guess of each whether he is in it.
 

@@ -16,9 +16,10 @@ from hubbub.attacks import bits
 from hubbub.attacks.base import Finding, Progress, Study, ceiling, compared, percent, unheard
 from hubbub.attacks.decoding import DECODERS, Bits, Dense, Floats, gaussian, rounded, subsets
 from hubbub.attacks.table import Table
-from hubbub.attacks.target import TABLE, protected
+from hubbub.attacks.target import TABLE, laplace, protected
 from hubbub.core import numbers
 from hubbub.errors import AttackError
+from hubbub.noise.source import system
 
 _KINDS = {"subsets": subsets, "gaussian": gaussian}
 
@@ -38,12 +39,12 @@ def study(
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
     progress: Progress = unheard,
-    people: int = 64,
+    people: int = 48,
     questions: int = 8,
     kind: str = "subsets",
     decoder: str = "least squares",
     noise: float = 0.25,
-    databases: int = 4,
+    databases: int = 6,
 ) -> Study:
     """Ask random sums over some people and solve for everybody's bit.
 
@@ -85,24 +86,26 @@ def study(
             ),
         )  # fmt: skip
         findings.append(_finding("hubbub", epsilon, plain, answers, secrets, decoder))
-        guesses = [_one_by_one(secret, epsilon) for secret in secrets]
+        guesses = _one_by_one(secrets, epsilon)
         findings.append(bits.held(secrets, guesses, epsilon, "hubbub, one count a person", questions=count))
     title = f"Reconstruction by {decoder if decoder != 'linear program' else 'linear programming'}"
     return Study("reconstruction", title, tuple(_words(findings, count, each)), tuple(findings))
 
 
-def _one_by_one(secret: Bits, epsilon: Fraction) -> Bits:
-    """Spend all on one question: a count for each person."""
-    made = Table("people", {"person": np.arange(len(secret)), "secret": secret})
+def _one_by_one(secrets: Sequence[Bits], epsilon: Fraction) -> list[Bits]:
+    """Spend all on one question: a count for each person. Further databases get the same noise, drawn again."""
+    first, *others = secrets
+    made = Table("people", {"person": np.arange(len(first)), "secret": first})
     with protected(made, epsilon=epsilon) as session:
         told = session.query(
             f"SELECT person, count(*) FILTER (WHERE secret = 1) AS n FROM {TABLE} GROUP BY person",  # noqa: S608
             epsilon=epsilon, raw=True,
         )  # fmt: skip
     person, number = np.array(told.rows, dtype=np.float64).T
-    found = np.zeros(len(secret))
+    found = np.zeros(len(first))
     found[person.astype(np.int64)] = number
-    return rounded(found)
+    noise = laplace(told)
+    return [rounded(each) for each in (found, *(noise.sample(each, system()).astype(np.float64) for each in others))]
 
 
 def _finding(
