@@ -4,7 +4,7 @@
 
 Reconstruction by least squares from 8 random sums a person, each off by noise of half of √n: the matrix of the sums is
 never written out. Dense sums (each person in half of them) are kept as bits and unpacked a block at a time; short ones
-(64 people each) as lists.
+(64 people each) as lists. Isolation: the crowd of every one of 100,000 points in 16 dimensions, and of every moved one.
 """
 
 import time
@@ -13,6 +13,9 @@ import numpy as np
 from tests.campaigns.frame import Report, run
 
 from hubbub.attacks.decoding import Questions, few, least_squares, packed, rounded
+from hubbub.crowd.isolation import Rate, point
+from hubbub.crowd.neighbours import Crowd
+from hubbub.crowd.perturb import perturbed
 
 _SEED = 2006
 _EACH = 8
@@ -40,8 +43,25 @@ def reconstruction(report: Report) -> None:
         report.target(f"{name}_right", float((guess == secret).mean()), at_least=least)
 
 
+def isolation(report: Report) -> None:
+    """Move points within their crowds, and judge every moved point: two searches for all neighbours in d = 16."""
+    points = np.random.default_rng(_SEED).uniform(-1, 1, (report.scale(ci=10_000, full=100_000), 16))
+    report.figure("points", len(points))
+    start, busy = time.perf_counter(), time.process_time()
+    moved = perturbed(points, "ball", t=10, rng=np.random.default_rng(_SEED))
+    report.figure("crowds_seconds", round(time.perf_counter() - start, 2))
+    report.figure("crowds_processor_seconds", round(time.process_time() - busy, 2))
+    start, busy = time.perf_counter(), time.process_time()
+    found = Rate.of(point(Crowd(points), moved, c=4, t=10))
+    report.figure("isolation_seconds", round(time.perf_counter() - start, 2))
+    # of the processor, since a busy machine shares it out; with nothing else to do it is at most the time itself
+    report.target("isolation_processor_seconds", round(time.process_time() - busy, 2), at_most=60)
+    report.target("isolated", found.share, at_most=0.001)
+
+
 def body(report: Report) -> None:
     reconstruction(report)
+    isolation(report)
 
 
 if __name__ == "__main__":

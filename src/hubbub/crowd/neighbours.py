@@ -1,9 +1,10 @@
 """Exact neighbours of many points at once: blocks of a k-d tree, each pair of blocks one product of matrices.
 
 In sixteen dimensions a tree visits most of its leaves, one query at a time, and a table of all distances takes 80 GB.
-Here both sides are cut into compact blocks. A pair of blocks that lies too far apart is passed over whole; of the
-others the squared distances are one product of matrices in single precision, and what is not clearly too far is
-computed again in double precision. So the answer is exact to the last bits whatever the first step rounds.
+Here points are cut into compact leaves. A query first looks into its nearest leaf, which bounds how far it must look,
+and then into those whose box is not farther; all queries that look into a leaf do so in one product of matrices, in single
+precision. What is not clearly too far is computed again in double precision, so the answer is exact to the last bits
+whatever the first step rounds.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-_BLOCK = 1024
+_LEAF, _QUERIES = 1024, 2048
 _SLACK = 2.0**-22  # single precision, with room
 
 
@@ -41,12 +42,9 @@ class Crowd:
 
     def __init__(self, points: Floats) -> None:
         self.points = np.ascontiguousarray(points, dtype=np.float64)
-        first, self._times = _distinct(self.points)
-        self._distinct = self.points[first]
-        self._first = first
-        self._blocks = _blocks(self._distinct)
-        self._low = np.array([self._distinct[block].min(axis=0) for block in self._blocks])
-        self._high = np.array([self._distinct[block].max(axis=0) for block in self._blocks])
+        self._first, self._times = _distinct(self.points)
+        self._distinct = self.points[self._first]
+        self._leaves = [_Leaf(self._distinct, rows) for rows in _blocks(self._distinct, _LEAF)]
 
     def __len__(self) -> int:
         return len(self.points)
@@ -60,7 +58,7 @@ class Crowd:
         nearest, radius = np.empty(len(queries)), np.empty(len(queries))
         which = np.empty(len(queries), dtype=np.int64)
         done = 0
-        for block in _blocks(queries):
+        for block in _blocks(queries, _QUERIES):
             squares, found = self._few(queries[block], min(t, len(self._distinct)))
             order = np.argsort(squares, axis=1, kind="stable")
             squares, found = np.take_along_axis(squares, order, 1), np.take_along_axis(found, order, 1)
@@ -76,47 +74,63 @@ class Crowd:
 
     def _few(self, queries: Floats, k: int) -> tuple[Floats, Indices]:
         """Find the k nearest distinct points of each query of one compact block, in no order."""
-        low, high = queries.min(axis=0), queries.max(axis=0)
-        gap = np.maximum(0, np.maximum(self._low - high, low - self._high))
-        bounds = np.square(gap).sum(axis=1) * (1 - 1e-12)
-        best = np.full((len(queries), k), np.inf)
-        found = np.zeros((len(queries), k), dtype=np.int64)
-        centre = (low + high) / 2
-        for number in np.argsort(bounds, kind="stable"):
-            worst = best.max(axis=1)
-            if bounds[number] > worst.max():
-                break
-            block = self._blocks[number]
-            rows, columns = _candidates(queries - centre, self._distinct[block] - centre, worst, k)
-            if not len(rows):
-                continue
-            exact = np.square(queries[rows] - self._distinct[block[columns]]).sum(axis=1)
-            _merge(best, found, rows, exact, block[columns])
+        gaps = np.column_stack([leaf.gaps(queries) for leaf in self._leaves])
+        home = gaps.argmin(axis=1)
+        best, found = np.full((len(queries), k), np.inf), np.zeros((len(queries), k), dtype=np.int64)
+        worst = np.full(len(queries), np.inf)
+
+        def look(leaf: _Leaf, rows: Indices) -> None:
+            lines, points = leaf.candidates(queries[rows], worst[rows], k)
+            if not len(lines):
+                return
+            exact = np.square(queries[rows[lines]] - self._distinct[points]).sum(axis=1)
+            _merge(best, found, rows[lines], exact, points)
+            worst[rows] = best[rows].max(axis=1)
+
+        for number in np.unique(home):
+            look(self._leaves[number], np.flatnonzero(home == number))
+        for number, leaf in enumerate(self._leaves):
+            rows = np.flatnonzero((gaps[:, number] <= worst) & (home != number))
+            if len(rows):
+                look(leaf, rows)
         return best, found
 
 
-def _candidates(queries: Floats, points: Floats, worst: Floats, k: int) -> tuple[Indices, Indices]:
-    """Find the pairs that may lie within the given squared distances, by arithmetic in single precision.
+class _Leaf:
+    """Some of the points, close together, with their box; in single precision around its middle."""
 
-    Each of the d + 2 products and sums errs by at most 2⁻²³ of (|q| + |p|)², and the inputs by as much again.
-    """
-    lengths, reach = np.linalg.norm(queries, axis=1), np.linalg.norm(points, axis=1)
-    margin = (queries.shape[1] + 8) * _SLACK * np.square(lengths + reach.max())
-    ones = np.ones((1, 1), dtype=np.float32)
-    left = np.hstack(
-        [-2 * queries.astype(np.float32), np.square(lengths)[:, None].astype(np.float32),
-         np.broadcast_to(ones, (len(queries), 1))]
-    )  # fmt: skip
-    right = np.hstack(
-        [points.astype(np.float32), np.broadcast_to(ones, (len(points), 1)),
-         np.square(reach)[:, None].astype(np.float32)]
-    )  # fmt: skip
-    squares = left @ right.T
-    if np.isinf(worst).any() and k <= len(points):  # the first block: its own k-th nearest are bounds already
-        worst = np.minimum(worst, np.partition(squares, k - 1, axis=1)[:, k - 1] + margin)
-    within = squares <= (worst + margin).astype(np.float32)[:, None]
-    places = np.flatnonzero(within)
-    return np.divmod(places, len(points))
+    def __init__(self, points: Floats, rows: Indices) -> None:
+        own = points[rows]
+        self._rows = rows
+        self._low, self._high = own.min(axis=0), own.max(axis=0)
+        self._middle = (self._low + self._high) / 2
+        around = own - self._middle
+        squares = np.square(around).sum(axis=1)
+        self._reach = float(np.sqrt(squares.max()))
+        # [−2q, |q|², 1]·[p, 1, |p|²] = |q − p|²
+        self._right = np.column_stack([around, np.ones(len(own)), squares]).astype(np.float32).T
+
+    def gaps(self, queries: Floats) -> Floats:
+        """Bound from below how far the queries are from every point here, squared."""
+        away = np.maximum(self._low - queries, queries - self._high)
+        np.maximum(away, 0, out=away)
+        bound: Floats = np.einsum("ij,ij->i", away, away) * (1 - 1e-12)
+        return bound
+
+    def candidates(self, queries: Floats, worst: Floats, k: int) -> tuple[Indices, Indices]:
+        """Find the pairs that may lie within the given squared distances, by arithmetic in single precision.
+
+        Each of the d + 2 products and sums errs by at most 2⁻²³ of (|q| + |p|)², and the inputs by as much again.
+        """
+        around = queries - self._middle
+        squares = np.square(around).sum(axis=1)
+        margin = (queries.shape[1] + 8) * _SLACK * np.square(np.sqrt(squares) + self._reach)
+        left = np.column_stack([-2 * around, squares, np.ones(len(queries))]).astype(np.float32)
+        away = left @ self._right
+        if np.isinf(worst).any() and k <= len(self._rows):  # its own k-th nearest are bounds already
+            worst = np.minimum(worst, np.partition(away, k - 1, axis=1)[:, k - 1] + margin)
+        lines, places = np.divmod(np.flatnonzero(away <= (worst + margin).astype(np.float32)[:, None]), len(self._rows))
+        return lines, self._rows[places]
 
 
 def _merge(best: Floats, found: Indices, rows: Indices, squares: Floats, points: Indices) -> None:
@@ -141,7 +155,7 @@ def _distinct(points: Floats) -> tuple[Indices, Indices]:
     return first.astype(np.int64), counts.astype(np.int64)
 
 
-def _blocks(points: Floats, size: int = _BLOCK) -> list[Indices]:
+def _blocks(points: Floats, size: int) -> list[Indices]:
     """Cut points into compact blocks, at the median of the widest coordinate, again and again."""
     waiting, done = [np.arange(len(points))], []
     while waiting:
