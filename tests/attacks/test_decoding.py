@@ -1,5 +1,6 @@
 """Decoding: from noisy sums back to bits."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from hubbub.attacks.decoding import (
     subsets,
 )
 from hubbub.attacks.reconstruction import wild
+from hubbub.errors import AttackError
 
 
 def drawn(people: int, seed: int = 7) -> tuple[np.random.Generator, Any]:
@@ -111,3 +113,27 @@ def test_every_decoder_finds_all_bits_from_exact_answers(name: str) -> None:
     generator, secret = drawn(32)
     asked = subsets(32, 256, generator)
     assert (rounded(DECODERS[name](asked, asked.ask(secret))) == secret).all()
+
+
+@pytest.mark.row(67)
+def test_noise_well_below_the_root_of_n_hides_little_from_n_log_squared_n_questions() -> None:
+    """Seeded: 128 people, 49 questions each, noise of half and of twice √n."""
+    generator, secret = drawn(128)
+    asked = subsets(128, 128 * 49, generator)
+    right = [
+        float(
+            (rounded(least_squares(asked, asked.ask(secret) + generator.normal(0, noise, 128 * 49))) == secret).mean()
+        )
+        for noise in (0.5 * 128**0.5, 2 * 128**0.5)
+    ]
+    assert right[0] > 0.995
+    assert 0.6 < right[1] < 0.95
+
+
+def test_linear_programming_without_scipy_is_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    generator, secret = drawn(8)
+    asked = subsets(8, 32, generator)
+    with pytest.raises(AttackError, match="scipy") as refusal:
+        least_worst(asked, asked.ask(secret))
+    assert "hubbub[attack]" in refusal.value.remedy
