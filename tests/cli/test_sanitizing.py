@@ -148,11 +148,12 @@ def test_a_file_that_is_there_is_replaced_only_by_force(run: Run, tmp_path: Path
 def test_curves_over_dimension_crowd_and_distance_are_written(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sanitizing, "CURVES", {"d": (2,), "t": (5,), "c": (3,)})
+    curves = {"isolation-t": ("t", (5,)), "known-c": ("c", (4,)), "again": ("T", (1, 4))}
+    monkeypatch.setattr(sanitizing, "CURVES", curves)
     assert run("--curves", ".")[0] == 0
-    for over in "dtc":
-        root = ElementTree.fromstring((tmp_path / f"isolation-{over}.svg").read_text())
-        assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == 5
+    for name, points in (("isolation-t", 5), ("known-c", 2), ("again", 4)):
+        root = ElementTree.fromstring((tmp_path / f"{name}.svg").read_text())
+        assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == points
 
 
 def test_a_disk_that_does_not_take_it_is_said_in_plain_words(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

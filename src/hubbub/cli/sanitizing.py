@@ -20,7 +20,7 @@ from hubbub.attacks.table import Table, read
 from hubbub.cli.attacking import progress
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
-from hubbub.crowd.experiments import drawing, sweep
+from hubbub.crowd.experiments import drawing, informed, re_released, sweep, uniform
 from hubbub.crowd.isolation import demanded
 from hubbub.crowd.points import Points, points
 from hubbub.crowd.promises import KINDS, NOT_PRIVATE, PROMISES, Kind
@@ -28,8 +28,12 @@ from hubbub.crowd.sanitize import Columns, Sanitized, sanitize
 from hubbub.errors import CrowdError
 from hubbub.noise.source import system
 
-#: What curves are over.
-CURVES = {"d": (1, 2, 3, 5, 8, 12, 16), "t": (2, 5, 10, 20, 50), "c": (1.5, 2, 3, 4, 6, 10)}
+#: The plots: what each is over, and where.
+CURVES: dict[str, tuple[str, tuple[float, ...]]] = {
+    "isolation-d": ("d", (1, 2, 3, 5, 8, 12, 16)), "isolation-t": ("t", (2, 5, 10, 20, 50)),
+    "isolation-c": ("c", (1.5, 2, 3, 4, 6, 10)), "known-d": ("d", (2, 3, 4, 5, 7, 9)),
+    "known-c": ("c", (1.5, 2, 3, 4, 6)), "again": ("T", (1, 2, 4, 8, 16, 32, 64)),
+}  # fmt: skip
 _BATCH = 10_000
 
 
@@ -240,14 +244,30 @@ def _curves(options: Namespace, rng: np.random.Generator, console: Console) -> i
     if options.table is not None:
         raise CrowdError("HB626", "curves are drawn on made-up points.", "Leave the table out.")
     folder = Path(options.curves)
-    paths = {over: folder / f"isolation-{over}.svg" for over in CURVES}
+    paths = {name: folder / f"{name}.svg" for name in CURVES}
     _writable(list(paths.values()), force=options.force)
-    fixed = {"d": 5, "t": 10, "c": 3.0}
     with progress("curves") as told:
-        for place, (over, values) in enumerate(CURVES.items()):
-            told(place / len(CURVES), f"over {over}")
-            found = sweep(over, values, rng=rng)
-            note = "n = 1000, " + ", ".join(f"{name} = {value:g}" for name, value in fixed.items() if name != over)
-            paths[over].write_text(drawing(over, found, note=note), encoding="utf-8")
+        for place, (name, (over, values)) in enumerate(CURVES.items()):
+            told(place / len(CURVES), name)
+            paths[name].write_text(_drawn(name, over, values, rng), encoding="utf-8")
+        told(1.0, "done")
     console.print("Wrote " + ", ".join(escape(str(path)) for path in paths.values()))
     return 0
+
+
+def _drawn(name: str, over: str, values: Sequence[float], rng: np.random.Generator) -> str:
+    """Draw one plot: who knows nothing, who knows nearly all, or who waits for the next release."""
+    if name == "again":
+        made = uniform(300, 8, rng)
+        curves = {
+            words: re_released(made, "sphere", map(int, values), t=10, c=4, rng=rng, keep=keep)
+            for words, keep in (("noise drawn anew", False), ("places kept", True))
+        }
+        return drawing(over, curves, note="n = 300, d = 8, t = 10, c = 4")
+    if name.startswith("known"):
+        fixed = {"d": "d = 3", "c": "c = 4"}
+        curves = informed(over, values, rng=rng)
+        return drawing(over, curves, note=f"t = 2, {', '.join(text for key, text in fixed.items() if key != over)}")
+    fixed = {"d": "d = 5", "t": "t = 10", "c": "c = 3"}
+    note = ", ".join(["n = 1000", *(text for key, text in fixed.items() if key != over)])
+    return drawing(over, sweep(over, values, rng=rng), note=note)

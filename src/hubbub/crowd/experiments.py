@@ -102,8 +102,9 @@ def sweep(
 
 def drawing(over: str, curves: Mapping[str, Sequence[Point]], *, note: str) -> str:
     """Draw a sweep."""
-    words = {"d": "dimension d", "t": "crowd t", "c": "distance factor c"}[over]
-    return lines(curves, title=f"Who isolates somebody ({note})", across=words, up="share of guesses", most=1.0)
+    words = {"d": "dimension d", "t": "crowd t", "c": "distance factor c", "T": "releases averaged"}[over]
+    title = f"Who isolates somebody ({note})"
+    return lines(curves, title=title, across=words, up="share of guesses", most=1.0, logarithmic=over == "T")
 
 
 def two_points(d: int, *, c: float, trials: int, rng: np.random.Generator) -> Rate:
@@ -128,6 +129,24 @@ def all_but_one(d: int, *, n: int, c: float, trials: int, rng: np.random.Generat
         guess = adversaries.knowing_all_but_one(points[1:], moved, c=c, rng=rng)
         hits.append(bool(c * np.linalg.norm(guess - points[0]) < np.linalg.norm(points[1:] - guess, axis=1).min()))
     return Rate(sum(hits), trials)
+
+
+def informed(
+    over: str, values: Sequence[float], *, rng: np.random.Generator, d: int = 3, c: float = 4.0, n: int = 50,
+    trials: int = 400,
+) -> dict[str, list[Point]]:  # fmt: skip
+    """Measure those who know nearly everything, t = 2, while d or c changes."""
+    curves: dict[str, list[Point]] = {"two points, distance known": [], f"all but one of {n} known": []}
+    for value in values:
+        where = {"d": d, "c": c, over: value}
+        at = int(where["d"])
+        found = (
+            two_points(at, c=where["c"], trials=trials, rng=rng),
+            all_but_one(at, n=n, c=where["c"], trials=trials, rng=rng),
+        )
+        for curve, rate_found in zip(curves.values(), found, strict=True):
+            curve.append((float(value), rate_found.share, *rate_found.interval()))
+    return curves
 
 
 def _isolates(pair: Floats, guess: Floats, c: float) -> bool:

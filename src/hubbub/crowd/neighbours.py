@@ -2,9 +2,9 @@
 
 In sixteen dimensions a tree visits most of its leaves, one query at a time, and a table of all distances takes 80 GB.
 Here points are cut into compact leaves. A query first looks into its nearest leaf, which bounds how far it must look,
-and then into those whose box is not farther; all queries that look into a leaf do so in one product of matrices, in single
-precision. What is not clearly too far is computed again in double precision, so the answer is exact to the last bits
-whatever the first step rounds.
+and then into those whose box is not farther; all queries that look into a leaf do so in one product of matrices, in
+single precision. What is not clearly too far is computed again in double precision, so the answer is exact to the last
+bits whatever the first step rounds.
 """
 
 from collections.abc import Callable
