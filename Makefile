@@ -82,7 +82,7 @@ wheels: setup ## the whole package and the light client, in dist/
 	@$(PIP) wheel -q --no-deps --no-build-isolation -w dist . ./packaging/client && ls dist
 
 lock: ## pin anew what pyproject.toml asks for (needs uv)
-	uv pip compile pyproject.toml requirements/build.in --extra server --extra postgres --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/run.lock
+	uv pip compile pyproject.toml requirements/build.in --extra server --extra postgres --extra plot --extra attack --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/run.lock
 	uv pip compile pyproject.toml --group dev -c requirements/run.lock --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/dev.lock
 	for peer in requirements/peers/*.in; do uv pip compile $$peer --python-version 3.11 --generate-hashes --no-header -q -o $${peer%.in}.lock; done
 
