@@ -1,8 +1,9 @@
 """Plant errors, one at a time, and see who notices: every deliberate error is caught, and right code raises no alarm.
 
-Each error is a patch in the memory of a child process of its own; nothing on the disk is touched. At full scale every
-detector looks at every error, and the table of errors × detectors is written to docs/planted.md; at small scale some of
-the errors are planted, others each day, and the detector that is sure to see each one looks at it.
+Each error is a patch in the memory of a child process of its own; nothing on the disk is touched. At full scale
+every error is looked at by the detectors of its room, and the table of errors × detectors is written to
+docs/planted.md; at small scale some of the errors are planted, others each day, and the detector that is sure to see
+each one looks at it.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.planted
 """
@@ -90,7 +91,7 @@ def _read(reader: int, child: int) -> str:
 def chosen(full: bool, turn: int) -> list[tuple[Bug, tuple[str, ...]]]:  # noqa: FBT001
     """Choose the errors, each with who looks at it; at small scale, others from one turn to the next."""
     if full:
-        return [(bug, tuple(detectors())) for bug in BUGS]
+        return [(bug, bug.looks) for bug in BUGS]
     steps = -(-len(BUGS) // AT_ONCE)
     return [(bug, bug.seen_by[:1]) for bug in BUGS[turn % steps :: steps]]
 
@@ -102,19 +103,23 @@ def table(rows: Iterable[tuple[Bug, Mapping[str, list[str]]]], names: Iterable[s
     lines = [
         "# Planted errors", "",
         "What a careless author could write, and who notices. Each error is a small patch, applied in the memory of a "
-        "process of its own; each detector then looks at the patched product. A dot: it complained. On the code as it "
-        "is, none of them does.", "",
+        "process of its own; detectors then look at the patched product. A dot: it complained; a dash: it did not "
+        "look. On the code as it is, none of them complains.", "",
         f"{len(rows)} errors, {caught} caught ({100 * caught / len(rows):.1f} %), {when}: "
         "`HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.planted`.", "",
         "| detector | what it does |", "|---|---|",
         *(f"| {name} | {_about(check)} |" for name, check in detectors().items() if name in names),
     ]  # fmt: skip
     for room in dict.fromkeys(bug.room for bug, _ in rows):
-        lines += ["", f"## Errors in {room}", "", f"| error | {' | '.join(names)} |", f"|---|{':-:|' * len(names)}"]
-        for bug, found in rows:
-            if bug.room == room:
-                lines.append(f"| {bug.name} | {' | '.join('●' if found.get(name) else '' for name in names)} |")
+        own = [(bug, found) for bug, found in rows if bug.room == room]
+        looking = [name for name in names if any(name in found for _, found in own)]
+        lines += ["", f"## Errors in {room}", "", f"| error | {' | '.join(looking)} |", f"|---|{':-:|' * len(looking)}"]
+        lines += [f"| {bug.name} | {' | '.join(_mark(found, name) for name in looking)} |" for bug, found in own]
     return "\n".join(lines) + "\n"
+
+
+def _mark(found: Mapping[str, list[str]], name: str) -> str:
+    return "–" if name not in found else "●" if found[name] else ""
 
 
 def _about(check: Check) -> str:

@@ -9,7 +9,7 @@ from importlib import import_module
 from rich.console import Console
 
 from hubbub import show
-from hubbub.cli import attacks, collecting, explaining, sanitizers
+from hubbub.cli import attacks, audits, collecting, explaining, sanitizers
 from hubbub.errors import HubbubError
 
 _DESCRIPTION = """\
@@ -28,6 +28,8 @@ analyst:   hubbub plan  "SELECT region, COUNT(*) FROM visits GROUP BY region" --
 officer:   hubbub audit ledger             who asked what, when, at which price
            hubbub verify ledger            derive everything in it again
            hubbub verify receipt.json      derive the loss of one answer, from its receipt alone
+           hubbub audit release 12         the same from the ledger, and its plan on made-up neighbours
+           hubbub audit self --out r.json  audit hubbub on made-up data, and sign a report
            hubbub attack linkage visits.csv --quasi zip,age    what a hostile analyst gets out of a table
 no table:  hubbub stream make seen --kind density --universe 0:99999 --epsilon 2 --dataset visits
            hubbub survey init              answers that are randomised by who gives them
@@ -125,20 +127,11 @@ def _parser() -> argparse.ArgumentParser:
     _config(verify)
     verify.set_defaults(run=_command("hubbub.cli.operator", "verify"))
 
-    audit = commands.add_parser("audit", help="read the ledger's history")
-    audit.add_argument("what", choices=["ledger"])
-    _config(audit)
-    audit.add_argument("--analyst", help="only this one's entries")
-    audit.add_argument("--dataset", help="only entries on this data set")
-    audit.add_argument("--kind", choices=["policy", "charge", "release", "forfeit"])
-    audit.add_argument("--since", metavar="TIME", help="such as 2026-01-31 (UTC)")
-    audit.add_argument("--until", metavar="TIME", help="up to before this time")
-    audit.add_argument("--unreleased", action="store_true", help="only charges that never got an answer")
-    audit.add_argument("--newest", action="store_true", help="newest first")
-    audit.add_argument("--limit", type=int, metavar="N", help="at most so many")
-    audit.add_argument("--json", action="store_true")
-    audit.add_argument("--csv", action="store_true")
-    audit.set_defaults(run=_command("hubbub.cli.operator", "audit"))
+    audits.arguments(
+        commands.add_parser("audit", help="read the ledger's history; audit a release, or hubbub itself"),
+        _command,
+        _config,
+    )
 
     explaining.arguments(commands.add_parser("explain", help="what ε means, in words and examples"), _command, _config)
 

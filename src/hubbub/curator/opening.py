@@ -52,7 +52,7 @@ def folder_of(config: Config) -> Path:
 
 def open_curator(config: Config, *, exclusive: bool = False) -> Curator:
     """Open ledger and engine. Private data is not touched: that waits for the first charge."""
-    tables, folder = _tables(config), folder_of(config)
+    tables, folder = tables_of(config), folder_of(config)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     store = store_of(config, exclusive=exclusive)
     try:
@@ -68,12 +68,13 @@ def open_curator(config: Config, *, exclusive: bool = False) -> Curator:
 
 def renewed(curator: Curator, config: Config) -> Curator:
     """Go on with the same ledger under another hubbub.yaml; the old curator's engine stays open for its queries."""
-    tables = _tables(config)
+    tables = tables_of(config)
     curator.ledger.govern(config.policy)
     return curator.under(config, tables, _engine(config))
 
 
-def _tables(config: Config) -> dict[str, Table]:
+def tables_of(config: Config) -> dict[str, Table]:
+    """Give every table as it is planned with: public ones with the facts of their values."""
     return {
         name: public(each, config.limits) if each.table.public else each.table for name, each in config.datasets.items()
     }

@@ -24,7 +24,7 @@ _DATES = {"date": datetime.date, "datetime": datetime.datetime}
 
 
 def question(paper: Mapping[str, Any]) -> Question:
-    """Read a question from its receipt, at the price that was paid; HB633 where the receipt does not hold all of it.
+    """Read a question from its receipt, at the price that was paid.
 
     >>> asked = question({"query": "SELECT COUNT(*) FROM t WHERE a = $1 -- $1 = 'x, y', rows = 2", "bounds": None,
     ...                   "charge": {"epsilon": "1/10", "delta": "0"}})

@@ -14,6 +14,7 @@ class Bug:
     room: str
     plant: Callable[[], None]
     seen_by: tuple[str, ...]
+    looks: tuple[str, ...]  #: who looks at it at full scale
 
 
 @dataclass
@@ -21,13 +22,14 @@ class Garden:
     """The errors of one room, in the order in which they are written down."""
 
     room: str
+    looks: tuple[str, ...]
     bugs: list[Bug] = field(default_factory=list)
 
     def bug(self, name: str, *seen_by: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
         """Enter an error under its name; the decorated function plants it."""
 
         def enter(plant: Callable[[], None]) -> Callable[[], None]:
-            self.bugs.append(Bug(name, self.room, plant, seen_by))
+            self.bugs.append(Bug(name, self.room, plant, seen_by, tuple(dict.fromkeys((*seen_by, *self.looks)))))
             return plant
 
         return enter

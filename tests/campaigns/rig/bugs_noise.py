@@ -30,7 +30,7 @@ from hubbub.mechanisms import (
 from hubbub.noise import bernoulli, choice, geometric, source, uniform
 from hubbub.noise import gaussian as gaussian_noise
 
-NOISE = Garden("noise and mechanisms")
+NOISE = Garden("noise and mechanisms", ("sampling", "words", "randomness", "released"))
 bug = NOISE.bug
 
 
@@ -91,7 +91,7 @@ def global_generator() -> None:
     swap(geometric.discrete_laplace, drawn)
 
 
-@bug("one draw serves all coordinates", "released", "sampling")
+@bug("one draw serves all coordinates", "released", "sampling", "audit")
 def shared_draw() -> None:
     def around(draw: Any, *, scale: Fraction, count: int, source: Any) -> Any:
         return np.repeat(draw(scale=scale, count=1, source=source), count)
@@ -111,7 +111,7 @@ def float_noise() -> None:
     swap(geometric.discrete_laplace, drawn)
 
 
-@bug("a sign on a geometric draw: zero comes twice as often", "sampling")
+@bug("a sign on a geometric draw: zero comes twice as often", "sampling", "audit")
 def two_zeros() -> None:
     def drawn(*, scale: Fraction, count: int, source: Any) -> Any:
         sign = np.where(source.words(count) & np.uint64(1) > 0, 1, -1)
@@ -120,12 +120,12 @@ def two_zeros() -> None:
     swap(geometric.discrete_laplace, drawn)
 
 
-@bug("one-sided noise", "sampling")
+@bug("one-sided noise", "sampling", "audit")
 def one_sided() -> None:
     swap(geometric.discrete_laplace, geometric.geometric)
 
 
-@bug("half of the scale is used in drawing", "sampling", "released")
+@bug("half of the scale is used in drawing", "sampling", "released", "audit")
 def half_scale() -> None:
     def around(draw: Any, *, scale: Fraction, count: int, source: Any) -> Any:
         return draw(scale=scale / 2, count=count, source=source)
@@ -151,7 +151,7 @@ def cut_off() -> None:
     wrap_function(gaussian_noise.discrete_gaussian, around)
 
 
-@bug("empty cells get no noise", "sampling", "released")
+@bug("empty cells get no noise", "sampling", "released", "audit")
 def sparse_noise() -> None:
     def around(add: Any, value: Any, draw: Any) -> Any:
         noisy = add(value, draw)

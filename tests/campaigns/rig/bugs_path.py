@@ -22,7 +22,7 @@ from hubbub.core.loss import ORDERS, Zcdp
 from hubbub.curator import Curator
 from hubbub.curator.question import Question
 
-PATH = Garden("charging and accounting")
+PATH = Garden("charging and accounting", ("path", "caps", "race", "tamper"))
 bug = PATH.bug
 
 

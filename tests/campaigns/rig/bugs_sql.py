@@ -26,7 +26,7 @@ from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.expressions import Literal, facts
 from hubbub.sql.measures import Sensitivity
 
-SQL = Garden("queries")
+SQL = Garden("queries and analyses", ("replay", "receipt", "released", "oracle", "path"))
 bug = SQL.bug
 
 
@@ -174,7 +174,7 @@ def _loosened(which: str) -> Any:
     return around
 
 
-@bug("the rows that are kept depend on the order they are found in", "replay", "neighbours")
+@bug("the rows that are kept depend on the order they are found in", "replay", "neighbours", "grey box")
 def order_of_rows() -> None:
     def around(of: Any, *given: Any, **named: Any) -> str:
         order = r"rank\(\) OVER \(PARTITION BY (u[^)]*?) ORDER BY .*?\) AS place"
@@ -202,7 +202,7 @@ def rows_after_join() -> None:
 # --- noise and answers -----------------------------------------------------------------------------------------------
 
 
-@bug("bounds are taken from the data", "draws")
+@bug("bounds are taken from the data", "draws", "grey box")
 def bounds_from_data() -> None:
     def around(of: Any, made: Any, tables: Any, source: Any, **named: Any) -> Any:
         if made.measures and made.threshold is None:
@@ -290,7 +290,7 @@ def one_noise_for_two() -> None:
             first.append((noisy - value) / float(self.scale))
             return value + np.round(first[0] * float(self.scale)).astype(np.int64)
 
-        Laplace.sample = sample  # type: ignore[method-assign, assignment]
+        Laplace.sample = sample  # type: ignore[method-assign]
         try:
             return of(*given, **named)
         finally:

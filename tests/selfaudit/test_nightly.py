@@ -1,0 +1,80 @@
+"""The bounded audit on made-up data: sound on right code, and each part notices an error of its kind."""
+
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+
+from hubbub.config import load
+from hubbub.curator.opening import tables_of
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.noise.source import Keystream
+from hubbub.selfaudit import nightly
+from hubbub.selfaudit.nightly import audit, questions
+from hubbub.sql.dialects.base import Dialect
+
+Numbers = tuple[Path, dict[str, int]]
+
+
+def found(folder: Path, seconds: float = 1) -> dict[str, list[str]]:
+    facts = audit(load(folder / "hubbub.yaml"), seconds=seconds)
+    assert facts["sound"] is not any(part["problems"] for part in facts["parts"])
+    assert all(part["cases"] >= 1 for part in facts["parts"])
+    return {part["name"]: part["problems"] for part in facts["parts"]}
+
+
+def test_right_code_is_sound_and_the_time_is_kept(numbers: Numbers) -> None:
+    began = time.monotonic()
+    assert not any(found(numbers[0], seconds=6).values())
+    # every part looks at least once, and no look is long; a busy machine may take several times as long
+    assert time.monotonic() - began < 60
+
+
+def test_the_questions_of_declared_columns_cover_every_kind(numbers: Numbers) -> None:
+    config = load(numbers[0] / "hubbub.yaml")
+    texts = [text for _, text in questions({name: each.table for name, each in config.datasets.items()})]
+    for word in ("COUNT(*)", "SUM(", "AVG(", "MEDIAN(", "MAX(", "GROUP BY", "LIMIT 1", "COUNT(DISTINCT"):
+        assert any(word in text for text in texts), word
+
+
+def test_nothing_of_the_installation_is_charged(numbers: Numbers) -> None:
+    ledger = numbers[0] / "hubbub-ledger" / "ledger.db"
+    before = ledger.read_bytes()
+    found(numbers[0])
+    assert ledger.read_bytes() == before
+
+
+def test_words_that_repeat_are_noticed(numbers: Numbers, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Keystream, "words", lambda _, count: np.arange(count, dtype=np.uint64))
+    assert nightly._randomness()
+
+
+def test_noise_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = Laplace.sample
+
+    def small(self: Any, value: Any, source: Any) -> Any:
+        return value + (true(self, value, source) - value) // 2
+
+    monkeypatch.setattr(Laplace, "sample", small)
+    assert any(nightly._samplers(random.Random(seed)) for seed in range(6))
+
+
+def test_a_loss_that_is_stated_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    true = Laplace.loss.fget  # type: ignore[attr-defined]
+    monkeypatch.setattr(Laplace, "loss", property(lambda self: type(true(self))(true(self).epsilon * 9 / 10)))
+    assert any(nightly._laws(random.Random(seed)) for seed in range(12))
+
+
+def test_values_that_are_not_clamped_are_noticed(numbers: Numbers, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = load(numbers[0] / "hubbub.yaml")
+    look = nightly._neighbours(config, tables_of(config), [("visits", "SELECT SUM(cost) AS s FROM visits")])
+    assert not any(look(random.Random(seed)) for seed in range(3))
+    monkeypatch.setattr(Dialect, "between", lambda _, text, *__: f"CASE WHEN TRUE THEN {text} END")
+    with pytest.raises(duckdb.ConversionException):  # far beyond the bounds: it does not even fit
+        look(random.Random(1))
+    part = nightly._looked("neighbours", "", look, random.Random(1), seconds=1)
+    assert part.problems == ["breaks: ConversionException"]
