@@ -168,7 +168,7 @@ PUBLIC = (
     Question("pure", "add_remove", "SELECT count(*), sum(x) FROM visits", {"epsilon": 2, "raw": True}),
     Question("pure", "replace", "SELECT b, count(*) FROM people GROUP BY b", {"epsilon": 2}),
     Question(
-        "small", "add_remove", "SELECT w, count(*) FROM people GROUP BY w", {"epsilon": 2, "delta": Fraction(1, 100)}
+        "small", "add_remove", "SELECT w, count(*) FROM people GROUP BY w", {"epsilon": 2, "delta": Fraction(1, 10**4)}
     ),
     *(Question("pure", "replace", text.format(t="visits"), {"epsilon": 2}) for text in ASKED[21:]),
     *(

@@ -80,9 +80,10 @@ class Verdict:
 
     @property
     def share(self) -> float:
-        """How much of a promised ε, or of a promised divergence, is surely used: 1 where all of it is."""
-        told = [each for each in self.bounds if not each.measure.startswith("δ") and each.promised > 0]
-        return max((each.least / each.promised for each in told), default=0.0)
+        """How much of the promised ε is surely used (1: all of it); of the divergences, where no ε was promised."""
+        epsilons = [each for each in self.bounds if each.measure.startswith("ε")]
+        told = epsilons or [each for each in self.bounds if each.tester == "Rényi"]
+        return max((each.least / each.promised for each in told if each.promised > 0), default=0.0)
 
 
 def audit(one: Samples, other: Samples, *, promise: Price, alarm: float, generator: np.random.Generator) -> Verdict:
@@ -190,20 +191,36 @@ def _mixed(scored: Scored, generator: np.random.Generator) -> Scored | None:
 
 
 def _best_event(held: Scored, seen: Scored, promised: float, generator: np.random.Generator, alarm: float) -> Bound:
-    cautious = _caution(alarm)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        cut = _chosen(
-            seen,
-            lambda p, q, s, t: np.nan_to_num(
-                np.log((p + 1e-12) / (q + 1e-12)) - cautious * np.hypot(s / (p + 1e-12), t / (q + 1e-12)), nan=-9.0
-            ),
-        )
+    later = len(held[0]) / len(seen[0])
+
+    def value(p: Floats, q: Floats, _s: Floats, _t: Floats) -> Floats:
+        first, second = p * len(seen[0]), q * len(seen[1])
+        # four standard errors are put down to luck: the best of many cuts is looked for
+        first, second = first - 4 * np.sqrt(first + 1), second + 4 * np.sqrt(second + 1)
+        return _foreseen(later * np.maximum(first, 0), later * second, alarm)
+
+    cut = _chosen(seen, value)
     mixed = _mixed(held, generator)
     if mixed is None:
         return Bound("best event", "ε", 0.0, promised, "too few draws")
     first, second = (int(np.count_nonzero(scores >= cut)) for scores in mixed)
     least = max(0.0, ratio_at_least(first, second, alarm))
     return Bound("best event", "ε", least, promised, f"log-ratio ≥ {cut:.4g}: {first} and {second} times")
+
+
+def _foreseen(first: Floats, second: Floats, alarm: float) -> Floats:
+    """Foresee what `ratio_at_least` will say of such counts, by Chernoff's bound in the place of the exact one."""
+    trials = first + second
+    share = first / trials
+    low, high = np.zeros_like(share), share
+    for _ in range(40):
+        middle = (low + high) / 2
+        with np.errstate(divide="ignore", invalid="ignore"):
+            apart = np.where(share > 0, share * np.log(share / middle), 0)
+            apart += np.where(share < 1, (1 - share) * np.log((1 - share) / (1 - middle)), 0)
+        sure = trials * apart > math.log(1 / alarm)
+        low, high = np.where(sure, middle, low), np.where(sure, high, middle)
+    return np.log(np.maximum(low, 1e-12) / (1 - low))
 
 
 def _histogram(held: Scored, seen: Scored, promised: float, generator: np.random.Generator, alarm: float) -> Bound:
@@ -214,9 +231,7 @@ def _histogram(held: Scored, seen: Scored, promised: float, generator: np.random
         return Bound("histogram", "ε", 0.0, promised, "too few draws")
     one, other = (np.bincount(np.searchsorted(edges, s, side="right"), minlength=len(edges) + 1) for s in mixed)
     # all bins are bounded, and only those that could be the largest are worked out
-    rough = np.log((one + 0.5) / (other + 0.5)) - _quantile(alarm / _BINS) * np.sqrt(
-        1 / (one + 0.5) + 1 / (other + 0.5)
-    )
+    rough = _foreseen(one.astype(np.float64) + 1e-9, other.astype(np.float64) + 1e-9, alarm / _BINS)
     least, event = 0.0, "nothing"
     for place in np.argsort(rough)[-2:].tolist():
         bound = ratio_at_least(int(one[place]), int(other[place]), alarm / (len(edges) + 1))

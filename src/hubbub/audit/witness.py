@@ -66,8 +66,8 @@ def fitted(one: Floats, other: Floats) -> Witness:
 
 def _fits(name: str, seen: Floats) -> bool:
     if name == "rows":
-        return len(np.unique(seen[: 4 * _ROWS])) <= _ROWS
-    return seen.shape[1] > 0
+        return bool(len(np.unique(seen[: 4 * _ROWS])) <= _ROWS)
+    return bool(seen.shape[1])
 
 
 def table(samples: NDArray[Any]) -> Floats:
@@ -112,8 +112,8 @@ def _apart(one: Floats, other: Floats) -> float:
     for sign, first, second in ((1.0, one, other), (-1.0, other, one)):
         p = np.array([np.mean(sign * first >= sign * cut) for cut in cuts])
         q = np.array([np.mean(sign * second >= sign * cut) for cut in cuts])
-        doubt = standard_error(p, len(first)) / np.maximum(p, 1e-9) + standard_error(q, len(second)) / (q + 1e-9)
-        found = max(found, float(np.max(np.log((p + 1e-9) / (q + 1e-9)) - 3 * doubt)))
+        low, high = p - 3 * standard_error(p, len(first)), q + 3 * standard_error(q, len(second))
+        found = max(found, float(np.max(np.log(np.maximum(low, 1e-12) / high))))
     return found
 
 
