@@ -11,7 +11,7 @@ Point = tuple[float, float, float, float]
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
 _DASHES = ("", "7 4", "2 3", "9 3 2 3", "1 5", "12 4")
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 640, 360, 64, 40, 52
-_LEGEND = 190
+_LEGEND = 240
 
 
 def lines(
