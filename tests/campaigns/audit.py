@@ -181,7 +181,8 @@ PUBLIC = (
 
 def searched(size: Size, *, full: bool, tally: Tally, steps: Any = iter) -> None:
     """Audit everything."""
-    for case in steps([*mechanisms(), *streams()]):
+    cases = [*mechanisms(), *streams()]
+    for case in steps([each for i, each in enumerate(cases) if full or each.worst or i % 3]):
         of_sampled(case, size, tally)
     with towns() as made:
         for question in steps(list(asked(dear=full))):
