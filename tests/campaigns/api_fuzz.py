@@ -71,6 +71,10 @@ _KNOWN: dict[str, tuple[Any, ...]] = {
     "caps": tuple({"health": {"epsilon": number}} for number in range(1, 9)),
     "members": (["ben"], ["ana", "ben"], ["nobody"]),
     "name": ("tom", "zoe"),
+    "attack": ("differencing", "exhaustive", "nothing"),
+    "table": ("made up", "upload", "health"),
+    "settings": ({}, {"trials": 20}, {"nothing": 1}),
+    "csv": ("a,b\n1,2\n", "a\n", "\0", None),
 }  # fmt: skip
 
 
@@ -164,6 +168,8 @@ class World:
     def _number(self, path: str) -> str | int:
         if path.startswith("/api/v1/jobs"):
             return self.chance.choice([*self.service.work._jobs, "0" * 32])
+        if path.startswith("/api/v1/attacks"):
+            return self.chance.choice([*self.service.lab._runs, "0" * 32])
         if path.startswith("/api/v1/tokens"):
             return self.chance.choice([t.id for t in self.service.state.tokens.list("zoe")] or ["0" * 12])
         return self.chance.randint(1, 60)

@@ -1,4 +1,4 @@
-"""The pictures of docs/pages.md: six pages of a server over the demo's data, in a real browser (`make screenshots`).
+"""The pictures of docs/pages.md: the pages of a server over the demo's data, in a real browser (`make screenshots`).
 
 The noise is drawn anew each time, so the pictures differ a little from run to run.
 """
@@ -78,10 +78,17 @@ def ask(page: Page, sql: str, epsilon: str, groups: str, button: str) -> None:
     page.wait_for_selector("#answer, #estimated")
 
 
+def attack(page: Page) -> None:
+    """Run an attack in the lab, on data that is everybody's."""
+    page.goto("/explain/lab?attack=differencing&table=health&epsilons=0.1,0.5,1,2,5")
+    page.get_by_role("button", name="Run the attack").click()
+    page.wait_for_selector("#plot", timeout=180_000)
+
+
 def keep(page: Page, name: str) -> None:
     """Take a picture of the whole page, with as many colours as it needs and no more."""
     picture = Image.open(BytesIO(page.screenshot(full_page=True))).convert("RGB")
-    small = picture.quantize(colors=192, dither=Image.Dither.NONE)
+    small = picture.quantize(colors=96, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     path = PLACE / f"{name}-{page.viewport_size['width'] if page.viewport_size else 0}.png"
     small.save(path, optimize=True)
     size = path.stat().st_size
@@ -129,6 +136,10 @@ def main() -> None:
             office.get_by_role("button", name="Verify the ledger now").click()
             office.wait_for_selector("#audit .notice")
             keep(office, "explain")
+            office.goto("/explain/lab?attack=linkage")
+            keep(office, "lab")
+            attack(office)
+            keep(office, "attack")
         browser.close()
 
 

@@ -47,7 +47,9 @@ def confine(*, memory: int, seconds: int) -> None:
         (resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_FSIZE, _FILE),
         (resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 256),
     ):  # fmt: skip
-        resource.setrlimit(kind, (most, most))
+        hard = resource.getrlimit(kind)[1]
+        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (bound, bound))
     with suppress(OSError):
         os.nice(10)  # queries come first
     with suppress(OSError):

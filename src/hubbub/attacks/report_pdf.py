@@ -168,7 +168,7 @@ def _draw(axes: "Axes", study: Study) -> None:
         )
         axes.errorbar(
             xs, shares, yerr=ends, fmt=_MARKS[each.number % len(_MARKS)], color=tone, capsize=3, markersize=5,
-            label=_plain(f"{each.target[:60]} (95 % interval)"),
+            label=_plain(each.target[:60]),
         )  # fmt: skip
     _curves(axes, study)
     axes.set_xscale("log")
@@ -178,7 +178,7 @@ def _draw(axes: "Axes", study: Study) -> None:
     axes.set_xticks([*named, *places.values()], [*(f"{each:g}" for each in named), *("none" for _ in places)])
     axes.minorticks_off()
     axes.set_xlabel("ε promised")
-    axes.set_ylabel("right guesses")
+    axes.set_ylabel("right guesses, with 95 % intervals")
     axes.grid(visible=True, color="#d9dfdf", linewidth=0.6)
     axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)
 

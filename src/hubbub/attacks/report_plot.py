@@ -134,7 +134,7 @@ def _frame(across: _Across) -> Iterator[str]:
         y = _down(share)
         yield f'<line class="grid" x1="{_LEFT}%" x2="{_RIGHT}%" y1="{y}" y2="{y}" stroke="#d9dfdf"/>'
         yield _text("0", y + 4, f"{share:.0%}", "start")
-    yield _text("0", 13, "right guesses", "start")
+    yield _text("0", 13, "right guesses, with 95 % intervals", "start")
     under, last = _TOP + _DEEP + 18, -_NEAR
     for epsilon in across.epsilons:
         x = round(across.epsilon(float(epsilon)), 2)
@@ -201,7 +201,7 @@ def _legend(entries: Sequence[Series | str]) -> Iterator[str]:
                 f'<svg x="14" y="{y - 4}" overflow="visible" class="{name}" fill="{tone}" stroke="none">'
                 f'<path d="{_SHAPES[entry.number % len(_SHAPES)]}"/></svg>'
             )
-            words = f"{_short(entry.target)}, with its 95 % interval"
+            words = _short(entry.target)
         elif entry == "ceiling":
             mark = f'<line class="ceiling" x1="2" x2="26" y1="{y - 4}" y2="{y - 4}" stroke="{_BAD}" stroke-width="2"/>'
             words = "ceiling: the most that the promise allows"
@@ -212,5 +212,5 @@ def _legend(entries: Sequence[Series | str]) -> Iterator[str]:
         yield f'{mark}<text x="34" y="{y}">{html.escape(words)}</text>'
 
 
-def _short(words: str, most: int = 48) -> str:
+def _short(words: str, most: int = 42) -> str:
     return words if len(words) <= most else f"{words[: most - 1]}…"
