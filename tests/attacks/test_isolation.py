@@ -1,17 +1,20 @@
 """Crowd sanitizers attacked, beside a private table of the same rows."""
 
 from fractions import Fraction
+from math import exp, sqrt
 
 import numpy as np
 import pytest
 
 from hubbub.attacks import isolation
 from hubbub.attacks.catalogue import find
+from hubbub.attacks.game import flip, scored, settled
 from hubbub.attacks.isolation import beside, study, tabulated
 from hubbub.attacks.table import Table
 from hubbub.crowd.points import points
 from hubbub.crowd.sanitize import sanitize
 from hubbub.errors import AttackError
+from hubbub.mechanisms.laplace import Laplace
 
 EPSILONS = [Fraction(1, 10), Fraction(1)]
 
@@ -42,7 +45,22 @@ def test_noise_that_is_too_small_passes_the_ceiling(monkeypatch: pytest.MonkeyPa
     assert not found.findings[-1].held
 
 
-def test_it_runs_on_a_table_of_the_user(capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_noisy_counts_tell_as_much_as_their_noise_lets_them() -> None:
+    """Right with probability 1/(1 + e^(−1/scale)): 20,000 coins, six deviations, false alarm below 1e-8.
+
+    A row that counted three times, or noise of half the scale, would be off by more than 0.1.
+    """
+    generator = np.random.default_rng(11)
+    coins = flip(20_000, generator)
+    noise = Laplace(sensitivity=2, scale=Fraction(2))
+    evidence = isolation._by_noise(np.ones(20_000, dtype=np.bool_), coins, noise)
+    share = scored(settled(evidence, generator), coins).share
+    assert abs(share - 1 / (1 + exp(-0.5))) < 6 * sqrt(0.25 / 20_000)
+    # where both people are in one cell, nothing is told
+    assert not isolation._by_noise(np.zeros(5, dtype=np.bool_), coins[:5], noise).any()
+
+
+def test_it_runs_on_a_table_of_the_user() -> None:
     generator = np.random.default_rng(3)
     table = Table(
         "people",

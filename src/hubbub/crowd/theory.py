@@ -29,6 +29,15 @@ def uniform_chance(*, c: float, t: int, d: int) -> float:
     return -math.expm1((t - 1) * math.log1p(-(float(c) ** -d))) if c > 1 else 1.0
 
 
+def ball_floor(*, n: int, t: int, d: int) -> float:
+    """Give e^{−d}/ln(n/t), below which the success of an adversary of the ball sanitizer cannot be pressed.
+
+    The paper says that some adversary isolates with a chance of Ω(e^{−d}/log(n/t)), whatever the distribution, and not
+    with which constant: this is a yardstick for what is seen. To take the published point itself is far above it.
+    """
+    return math.exp(-d) / math.log(n / t)
+
+
 @dataclass(frozen=True, slots=True)
 class Masses:
     """What a ball adversary needs (lemma 1): at least so much mass of the histogram inside r, at most so much in c·r.
