@@ -31,6 +31,7 @@ officer:   hubbub audit ledger             who asked what, when, at which price
            hubbub audit release 12         the same from the ledger, and its plan on made-up neighbours
            hubbub audit self --out r.json  audit hubbub on made-up data, and sign a report
            hubbub attack linkage visits.csv --quasi zip,age    what a hostile analyst gets out of a table
+           hubbub sanitize visits.csv --columns age,cost --with ball --compare 1   the crowd, beside a promise
 no table:  hubbub stream make seen --kind density --universe 0:99999 --epsilon 2 --dataset visits
            hubbub survey init              answers that are randomised by who gives them
 
