@@ -65,7 +65,7 @@ def people_needed(one: float, wanted: float = 0.5) -> int:
 
     Beyond, the two binomials are as good as normal, and their difference is that of a normal law within ±one·√n.
 
-    >>> people_needed(0.0261462), people_needed(0.5)
+    >>> people_needed(0.0261462), people_needed(0.4)
     (665, 3)
     """
     about = ceil((NormalDist().inv_cdf((1 + wanted) / 2) / one) ** 2)
