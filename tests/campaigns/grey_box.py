@@ -30,6 +30,7 @@ from tests.campaigns import neighbours
 from tests.campaigns.frame import Report, run
 from tests.campaigns.neighbours import PUBLIC, World, a_world, show
 from tests.campaigns.rig.asking import a_query
+from tests.campaigns.rig.draws import Seeded
 from tests.campaigns.rig.pairs import RELATIONS, Towns, towns
 from tests.campaigns.rig.watching import Lent, Seen, compared, stepped, watch
 
@@ -226,6 +227,11 @@ def _elsewhere(made: Any, tables: Any, source: Any, *, raw: bool) -> Any:
     return finish(made, tables, source, raw=raw)
 
 
+def _seeded(made: Any, tables: Any, _: Any, *, raw: bool = False) -> Any:
+    """Take the same words each time."""
+    return finish(made, tables, Seeded(0), raw=raw)
+
+
 class _Hinted:
     """An engine whose text is tuned to the size of the table."""
 
@@ -252,6 +258,7 @@ LEAKS: dict[str, tuple[Any, str, Any, Unit, str]] = {
     "a failure that depends on the data": (curating, "finish", _fails_for_some, _BY_ROW, _ALL),
     "another way for an empty table": (curating, "finish", _looks_first, _BY_ROW, f"{_ALL} WHERE y > 3"),
     "the engine's text by the data": (curating, "serving", lambda *a: _Hinted(serving(*a)), _BY_ROW, _COUNT),
+    "noise of a seed": (curating, "finish", _seeded, _BY_ROW, _ALL),
     "half the sensitivity": (allot, "mechanism", _halved, _BY_ROW, "SELECT sum(y) FROM t"),
     **{
         name: (curating, "plan", lambda *a, spoil=each.spoil, **k: spoil(plan(*a, **k)), each.unit, each.text)

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 import duckdb
 import numpy as np
-from tests.campaigns.rig.draws import NOTHING, Draw, Found, Seeded, charged, lost, taped
+from tests.campaigns.rig.draws import NOTHING, Draw, Found, Seeded, charged, lost, scalar, taped
 
 import hubbub
 from hubbub.core.events import Event
@@ -194,6 +194,8 @@ def _draws(one: Seen, other: Seen) -> Iterator[str]:
     for place, (first, second) in enumerate(zip(one.draws, other.draws, strict=True)):
         if first.mechanism != second.mechanism:
             yield f"draw {place} has another mechanism"
+        elif _silent(first):
+            yield f"draw {place} takes no words of the source that it was handed"
         elif not isinstance(first.value, Found) and np.shape(first.value) != np.shape(second.value):
             yield f"draw {place} has another shape"
         else:
@@ -205,6 +207,12 @@ def _draws(one: Seen, other: Seen) -> Iterator[str]:
     pure = whole.pure is not None and total.pure is not None and total.pure > whole.pure
     if pure or (whole.pure is None and total.rho > whole.rho):
         yield "all draws together lose more than is charged"
+
+
+def _silent(draw: Draw) -> bool:
+    """Say whether a draw used no randomness, though there was something to draw."""
+    values = draw.value.counts if isinstance(draw.value, Found) else np.atleast_1d(draw.value)
+    return not draw.words and len(values) > (1 if scalar(draw.mechanism) else 0)
 
 
 def stepped(one: Seen, other: Seen) -> str:
