@@ -103,7 +103,7 @@ def _worst_pairs() -> Iterator[Sampled]:
     for epsilon in (Fraction(1), Fraction(3)):
         made: list[tuple[str, Any, tuple[Any, Any]]] = [
             ("laplace", Laplace.from_epsilon(sensitivity=5, epsilon=epsilon), (0, 5)),
-            ("laplace vector", Laplace.from_epsilon(sensitivity=3, epsilon=epsilon), (_at(0, 0, 0), _at(1, -1, 1))),
+            ("laplace vector", Laplace.from_epsilon(sensitivity=2, epsilon=epsilon), (_at(0, 0, 0), _at(1, -1, 0))),
             ("gaussian", Gaussian.from_rho(sensitivity_squared=16, rho=epsilon / 4), (0, 4)),
             ("gaussian vector", Gaussian.from_rho(sensitivity_squared=16, rho=epsilon / 4), (_at(0, 0), _at(0, 4))),
             ("response", Response(answers=2, epsilon=epsilon), (0, 1)),
