@@ -24,7 +24,7 @@ _SHAPES = (
 _BAD, _SOFT = "#a3262a", "#5f6d72"
 _TOP, _DEEP = 26, 210  # pixels: where 100 % is, and how far below it 0 % is
 _LEFT, _RIGHT, _LINE = 11.0, 97.0, 20
-_NEAR = 7.0  # percent across within which two labels would touch
+_NEAR = 5.0  # percent across within which two labels would touch
 _SAMPLES = 40
 
 
@@ -213,4 +213,10 @@ def _legend(entries: Sequence[Series | str]) -> Iterator[str]:
 
 
 def _short(words: str, most: int = 42) -> str:
-    return words if len(words) <= most else f"{words[: most - 1]}…"
+    """Leave out the middle: those that differ do so at their ends.
+
+    >>> _short("a" * 30 + "b" * 30, 10)
+    'aaaa…bbbbb'
+    """
+    kept = most - 1
+    return words if len(words) <= most else f"{words[: kept // 2]}…{words[-(kept - kept // 2) :]}"
