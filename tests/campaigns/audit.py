@@ -21,23 +21,25 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
 from tests.analysis.conftest import EXAMPLES
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.draws import differ, many, repeats, scalar
-from tests.campaigns.rig.pairs import ASKED, Pair, Question, Towns, asked, towns
+from tests.campaigns.rig.pairs import ASKED, RELATIONS, Pair, Question, Towns, asked, towns
 from tests.campaigns.rig.sampled import SHORT, Sampled, Table, mechanisms, streams
 
 import hubbub.curator as curator_module
-from hubbub.accounting.price import Price
+from hubbub.accounting.price import Price, price
 from hubbub.audit.empirical import FEWEST, Verdict, audit
+from hubbub.core.events import from_facts
 from hubbub.core.release import Release
 from hubbub.curator.question import Question as Asked
 from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.metric import Space
 from hubbub.noise.source import system
 
 ALARM = 1e-6
@@ -149,6 +151,35 @@ def of_public(towns_: Towns, question: Question, count: int, tally: Tally) -> No
     tally.kinds["public path"] += 1
 
 
+#: Functions that who holds the data hands in, with what is said of each: a metric and how far one row moves it.
+OWN: tuple[tuple[Callable[[Any], Any], dict[str, Any]], ...] = (
+    (lambda rows: float(np.sum(rows["y"])), {"sensitivity": 6, "step": 1}),
+    (lambda rows: [np.sum(rows["y"] > 5), np.sum(rows["x"] > 3)], {"sensitivity": 2, "metric": "l1", "outputs": 2}),
+    (lambda rows: [np.sum(rows["y"] > 5) % 2, False], {"sensitivity": 2, "metric": "hamming", "outputs": 2}),
+    (
+        lambda rows: int(np.sum(rows["y"] > 5) % 5),
+        {"sensitivity": 4, "metric": Space.of([[abs(i - j) for j in range(5)] for i in range(5)]), "points": range(5)},
+    ),
+)
+
+
+def of_own(towns_: Towns, relation: str, place: int, count: int, tally: Tally) -> None:
+    """Audit a function of an owner's own, through the public path."""
+    function, said = OWN[place]
+    sides = []
+    for session in towns_.sessions("pure", relation):
+        session._curator._source = system()
+        found = [
+            session.release(function, table="people", columns=["x", "y"], epsilon=2, key=f"own {place} {i}", **said)
+            for i in range(count)
+        ]
+        sides.append([numbers(each) for each in found])
+    promise = price(from_facts(dict(found[0].receipt["event"])))
+    name = f"own function {place}: {relation}"
+    tally.add(name, examined(name, promise, lambda side: table(sides[side])))
+    tally.kinds["own function"] += 1
+
+
 def of_finish(towns_: Towns, question: Question, count: int, tally: Tally) -> None:
     """Audit what makes an answer of the engine's integers: the curator's own finishing step, again and again."""
     sides, promise = [], towns_.ask(question, key="promise", seed=SEED).promise
@@ -194,6 +225,8 @@ def searched(size: Size, *, full: bool, tally: Tally, steps: Any = iter) -> None
             of_pair(pair, size, tally)
         for question in steps(list(PUBLIC if full else PUBLIC[:1])):
             of_public(made, question, size.public, tally)
+        for relation, place in product(RELATIONS, range(len(OWN))) if full else [("add_remove", 0)]:
+            of_own(made, relation, place, size.public, tally)
 
 
 def planted(count: int) -> Iterator[tuple[str, bool]]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -26,7 +26,6 @@ from hubbub.mechanisms.threshold import Threshold
 from hubbub.mechanisms.top_k import TopK
 from hubbub.noise.source import Source
 from hubbub.streams.terms import Terms
-from hubbub.streams.tree import Tree
 
 Table = NDArray[np.float64]
 #: Stands in the columns that a shorter answer does not have.
@@ -139,16 +138,14 @@ def streams() -> Iterator[Sampled]:
             terms = Terms(name="n", kind="count", epsilon=epsilon, horizon=7, private_state=private)
             yield Sampled(
                 f"running count at {epsilon}, state {'private' if private else 'secret'}", price(terms.event),
-                _counted(terms.counter), worst=False, slow=False,
+                _counted(terms.counter, seen=private), worst=False, slow=False,
             )  # fmt: skip
-        rough = Terms(name="n", kind="count", epsilon=epsilon, delta=Fraction(1, 10**5), horizon=7)
-        yield Sampled(
-            f"running count at {epsilon}, Gaussian",
-            price(rough.event),
-            _counted(rough.counter),
-            worst=False,
-            slow=False,
-        )
+        for method in ("tree", "root"):
+            rough = Terms(name="n", kind="count", epsilon=epsilon, delta=Fraction(1, 10**5), horizon=7, method=method)
+            yield Sampled(
+                f"running count at {epsilon}, Gaussian, {method}", price(rough.event),
+                _counted(rough.counter, seen=False), worst=False, slow=method == "root",
+            )  # fmt: skip
         dense = Terms(name="d", kind="density", epsilon=epsilon, universe=(0, 2))
         yield Sampled(f"density at {epsilon}", price(dense.event), _dense(dense), worst=False, slow=True)
         survey = Survey(
@@ -161,15 +158,17 @@ def streams() -> Iterator[Sampled]:
         yield Sampled(f"survey at {epsilon}", price(survey.event), _surveyed(survey), worst=False, slow=True)
 
 
-def _counted(counter: Any) -> Sampler:
+def _counted(counter: Any, *, seen: bool) -> Sampler:
+    """Give all answers of a counter and, where it is to survive a look, its state after five arrivals."""
+
     def draw(side: int, count: int, source: Source) -> Table:
         # each bin is a counter of its own: so many runs at once
-        many = Tree(horizon=counter.horizon, bins=count, noise=counter.noise, private_state=counter.private_state)
+        many = replace(counter, bins=count)
         arrived = np.array([1, 0, 1, side, 0, 1, 1], dtype=np.int64)
         state = many.take(many.start(source), np.tile(arrived[:5, None], (1, count)), source)
-        look = state["open"].astype(np.float64) if counter.private_state else np.zeros((0, count))
+        look = state["open"].astype(np.float64) if seen else np.zeros((0, count))
         state = many.take(state, np.tile(arrived[5:, None], (1, count)), source)
-        return np.concatenate([state["answers"].astype(np.float64), look]).T
+        return np.concatenate([many.estimates(state), look]).T
 
     return draw
 
