@@ -2,10 +2,12 @@
 
 import logging
 import os
+import re
 import signal
 import threading
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 
 import duckdb
@@ -16,13 +18,16 @@ from pyarrow import parquet
 from tests.campaigns.rig import spark
 
 import hubbub
-from hubbub.core.schema import Kind
+from hubbub.core.schema import Column, Kind, Table, Unit
 from hubbub.curator.session import Session
-from hubbub.engines import spark_local
+from hubbub.engines import spark_local, spark_session
 from hubbub.engines.base import Arrays, Place, UnreachableError, View, locate
 from hubbub.engines.duckdb import Limits
 from hubbub.engines.spark import Spark, schema
 from hubbub.errors import ConfigError, RunError
+from hubbub.sql.bind import bind
+from hubbub.sql.dialects.spark import SPARK
+from hubbub.sql.plan import plan
 
 COLUMNS = (("id", Kind.INTEGER), ("amount", Kind.REAL), ("word", Kind.TEXT))
 ROWS = "(VALUES (1, 1.5, 'CANARY-7431'), (2, NULL, 'b'), (3, -2.0, NULL)) AS v(id, amount, word)"
@@ -84,6 +89,25 @@ def test_a_failure_has_no_words_of_its_own(
     assert "CANARY" not in said
     assert raised.value.__cause__ is None
     assert raised.value.__context__ is None
+
+
+def test_a_declared_value_is_looked_up_once_a_group_and_not_once_a_row(file: Path, spark_address: str) -> None:
+    """Spark moves conditions on keys below a grouping; fifty texts looked through for each row took most of a query."""
+    columns = (Column("id", Kind.INTEGER), Column("word", Kind.TEXT, values=("a", "b", "c")))
+    question = bind("SELECT word, count(*) FROM t GROUP BY word", tables={"t": Table("t", columns, Unit(None))})
+    (asked,) = plan(question, epsilon=Fraction(1), delta=Fraction(0), salt="s", dialect=SPARK).statements
+    session = spark_session.connect(spark_address, spark.LIMITS)
+    try:
+        for sql, below in (
+            (asked.sql, False),
+            (re.sub(r"CASE WHEN coalesce.*? END$", "g.c IS NOT NULL", asked.sql), True),
+        ):
+            text = f"EXPLAIN EXTENDED WITH `t` AS (SELECT * FROM parquet.`{file}`) SELECT * FROM ({sql}) AS r"
+            found = session.sql(text).toArrow().to_pylist()[0]["plan"].partition("== Physical Plan ==")[2]
+            assert "array_position" in found
+            assert ("array_position" in found.partition("Exchange")[2]) == below
+    finally:
+        session.stop()
 
 
 def test_the_schema_is_read_without_a_value(file: Path, spark_address: str) -> None:

@@ -110,7 +110,11 @@ def _by_row(task: _Task, measures: Sequence[Additive]) -> str:
     results = ", ".join(_saturated(f"g.s{i}", i, dialect) for i in range(len(measures)))
     placed = cells.placed(columns, dialect, grouped=True)
     found = f"SELECT {placed.cell}, g.* FROM ({inner}) AS g{placed.joins} WHERE {placed.where}"
-    there = " AND ".join(f"g.{name} IS NOT NULL" for name in task.cell)
+    there = (
+        dialect.numbered("g.s0")
+        if isinstance(cells, Cells)
+        else " AND ".join(f"g.{name} IS NOT NULL" for name in task.cell)
+    )
     return f"SELECT {cells.shown('g.', dialect)}, {results} FROM ({found}) AS g WHERE {there}"
 
 

@@ -152,6 +152,10 @@ class Dialect:
         """Write the number, from 0, of a column's value in a list; NULL where it is not there; of equals, the first."""
         raise NotImplementedError
 
+    def numbered(self, total: str) -> str:  # noqa: ARG002 - of use where conditions move below a grouping
+        """Write that a group's cell, g.c, has a number; `total` is one of the group's sums."""
+        return "g.c IS NOT NULL"
+
     def cell_names(self, keys: int) -> tuple[str, ...]:
         """Name the columns that a discovered cell with so many keys is carried in; declared cells are a number, c."""
         return tuple(f"c{j}" for j in range(keys))
