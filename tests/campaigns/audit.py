@@ -32,9 +32,10 @@ from tests.campaigns.rig.pairs import ASKED, RELATIONS, Pair, Question, Towns, a
 from tests.campaigns.rig.sampled import SHORT, Sampled, Table, mechanisms, streams
 
 import hubbub.curator as curator_module
-from hubbub.accounting.price import Price, price
+from hubbub.accounting.price import RENYI_UNIT, Price, price
 from hubbub.audit.empirical import FEWEST, Verdict, audit
 from hubbub.core.events import from_facts
+from hubbub.core.loss import ORDERS
 from hubbub.core.release import Release
 from hubbub.curator.question import Question as Asked
 from hubbub.errors import QueryError
@@ -46,7 +47,7 @@ ALARM = 1e-6
 #: More bounds than a run makes: each case gets this part of the alarm.
 MOST_CASES = 2000
 SEED = 1
-#: Coordinates that may move for a worst case to be seen: each takes a part of ε, and all must go one way at once.
+#: So many coordinates may move at the small scale for a worst case to be seen.
 FEW = 2
 
 
@@ -99,12 +100,25 @@ def of_sampled(case: Sampled, size: Size, tally: Tally) -> None:
         tally.shares[case.name] = verdict.share
 
 
+def visible(promise: Price, size: Size) -> int:
+    """Say how many coordinates may move for most of a loss to be seen in so many samples.
+
+    Each takes a part of ε, and all must go one way at once. A share of a small divergence (Gaussian noise) takes more
+    samples than there are.
+    """
+    if size.worst < 10**6:
+        return FEW if promise.pure is not None and promise.pure >= 1 else 0
+    if promise.pure is None:
+        return 6 if promise.renyi[ORDERS.index(Fraction(2))] * RENYI_UNIT >= Fraction(1, 5) else 0
+    return 6 if promise.pure >= 1 else 3
+
+
 def of_pair(pair: Pair, size: Size, tally: Tally) -> None:
     """Audit a question from the draws of its two runs."""
     name = pair.question.name
     moved = [each for each in pair.draws if differ(*each).any()]
     one_by_one = sum(scalar(one.mechanism) for one, _ in moved)
-    worst = pair.worst and pair.moved <= (6 if size.worst >= 10**6 else FEW) and not one_by_one
+    worst = pair.worst and not one_by_one and pair.moved <= visible(pair.promise, size)
     # a choice in each of many groups is many draws: as many in all
     slow = max(FEWEST, min(size.slow, 4 * size.slow // max(1, one_by_one)))
     count = slow if one_by_one else size.worst if worst else size.fast
@@ -114,8 +128,7 @@ def of_pair(pair: Pair, size: Size, tally: Tally) -> None:
     tally.kinds.update({type(one.mechanism).__name__ for one, _ in pair.draws})
     if float(pair.promise.pure or 0) > float(pair.releases[0].epsilon) + 1e-12:
         tally.excess.append(f"{name}: the draws cost more than the release says")
-    # where noise is Gaussian a share of the divergence takes a million samples to be seen
-    if worst and (pair.promise.pure is not None or size.worst >= 10**6):
+    if worst:
         tally.shares[name] = verdict.share
 
 
@@ -144,7 +157,14 @@ def of_public(towns_: Towns, question: Question, count: int, tally: Tally) -> No
     for session in towns_.sessions(question.town, question.relation):
         session._curator._source = system()
         sides.append(
-            [numbers(session.query(question.text, key=f"public {i}", **question.options)) for i in range(count)]
+            [
+                numbers(
+                    session.query(
+                        question.text, key=f"public {zlib.crc32(question.name.encode())} {i}", **question.options
+                    )
+                )
+                for i in range(count)
+            ]
         )
     name = f"public path: {question.name}"
     tally.add(name, examined(name, promise, lambda side: table(sides[side])))
