@@ -12,6 +12,7 @@ import json
 import os
 import select
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -88,7 +89,7 @@ def _read(reader: int, child: int) -> str:
     return said.decode()
 
 
-def chosen(full: bool, turn: int) -> list[tuple[Bug, tuple[str, ...]]]:  # noqa: FBT001
+def chosen(*, full: bool, turn: int) -> list[tuple[Bug, tuple[str, ...]]]:
     """Choose the errors, each with who looks at it; at small scale, others from one turn to the next."""
     if full:
         return [(bug, bug.looks) for bug in BUGS]
@@ -123,13 +124,15 @@ def _mark(found: Mapping[str, list[str]], name: str) -> str:
 
 
 def _about(check: Check) -> str:
-    return (check.__doc__ or "").strip().split("\n")[0].rstrip(".").replace("|", "/")
+    # a campaign of its own is described by its module
+    about = sys.modules[check.__module__].__doc__ if check.__name__ == "detect" else check.__doc__
+    return (about or "").strip().split("\n")[0].rstrip(".").replace("|", "/")
 
 
 def body(report: Report) -> None:
     known = detectors()
     turn = int(os.environ.get("HUBBUB_TURN") or datetime.now(UTC).toordinal())
-    plan = chosen(report.full, turn)
+    plan = chosen(full=report.full, turn=turn)
     looking = [name for name in known if any(name in names for _, names in plan)]
     clean = examine(None, {name: known[name] for name in looking})
     for name, complaints in clean.items():
