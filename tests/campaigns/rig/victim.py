@@ -6,6 +6,7 @@ cheap. A kill before a call is done by strace: the call has begun and has had no
 
 import multiprocessing
 import os
+import re
 import select
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from typing import Concatenate, ParamSpec
 
 P = ParamSpec("P")
 _context = multiprocessing.get_context("forkserver")
+_FAILED = re.compile(rb"(\d+\.\d+) [^\n]*\(INJECTED\)")
 
 
 class Say:
@@ -53,20 +55,20 @@ class Victim:
         lines.close()
         self._strace: subprocess.Popen[bytes] | None = None
         self.killed = False
-        self.failed = False
+        self.failed_at: float | None = None
 
     def kill_before(self, call: str, *, when: int, path: Path | None = None) -> None:
         """Arrange its death just before the n-th such call (on that file)."""
         self._inject(call, "signal=KILL", when, path)
 
     def fail(self, call: str, error: str, *, when: int, path: Path) -> None:
-        """Arrange that the n-th such call on that file fails; `failed` says afterwards whether it came to that."""
+        """Arrange that the n-th such call on that file fails; `failed_at` says afterwards when it came to that."""
         self._inject(call, f"error={error}", when, path)
 
     def _inject(self, call: str, what: str, when: int, path: Path | None) -> None:
         where = [] if path is None else ["-P", str(path)]
         self._strace = subprocess.Popen(
-            ["strace", "-f", "-p", str(self._process.pid), *where, "-e", "signal=none", "-e", f"trace={call}",
+            ["strace", "-f", "-ttt", "-p", str(self._process.pid), *where, "-e", "signal=none", "-e", f"trace={call}",
              "-e", f"inject={call}:{what}:when={when}"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
@@ -94,7 +96,8 @@ class Victim:
                 raise TimeoutError(f"a victim did not finish in {within} s; it said {bytes(heard[-300:])!r}")
         self._process.join()
         if self._strace is not None:
-            self.failed = b"(INJECTED)" in self._strace.communicate()[1]
+            made = _FAILED.search(self._strace.communicate()[1])
+            self.failed_at = float(made[1]) if made else None
         self._lines.close()
         self._gate.close()
         self.killed = self._process.exitcode == -signal.SIGKILL
