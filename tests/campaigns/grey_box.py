@@ -8,7 +8,7 @@ that is shown. What differs is what goes into the draws, and that by no more tha
 together are charged for, which is worked out exactly. The programs and releases are compared in the same way.
 
 Not compared: time; the steps inside libraries, and of exact cuts and trees; of groups that nobody declared, how many
-words are drawn (one key that occurs is one draw).
+words are drawn and what the samplers do (one key that occurs is one draw, no key is none).
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.grey_box
 """

@@ -35,6 +35,8 @@ _APART = tuple(
     )
 )  # fmt: skip
 
+_NOISE = str(Path(hubbub.__file__).parent / "noise")
+
 Step = tuple[CodeType, int]
 
 
@@ -180,9 +182,8 @@ def compared(one: Seen, other: Seen) -> Iterator[str]:
     yield from _draws(one, other)
     if repr(one.shown) != repr(other.shown) or repr(one.paper) != repr(other.paper):
         yield "what is shown differs, though every draw gave the same"
-    found = any(isinstance(draw.value, Found) for draw in one.draws)
     # a key that occurs is a draw: of groups that nobody declared the number of words tells how many there are
-    if one.words != other.words and not found:
+    if one.words != other.words and not _finds(one):
         yield f"{one.words} words and {other.words} are drawn"
 
 
@@ -215,9 +216,18 @@ def _silent(draw: Draw) -> bool:
     return not draw.words and len(values) > (1 if scalar(draw.mechanism) else 0)
 
 
+def _finds(seen: Seen) -> bool:
+    return any(isinstance(draw.value, Found) for draw in seen.draws)
+
+
 def stepped(one: Seen, other: Seen) -> str:
-    """Say where two runs take different steps, or nothing."""
-    for mine, theirs in zip_longest(one.steps, other.steps):
+    """Say where two runs take different steps, or nothing; where groups are found, samplers may run or not."""
+    mine_all, theirs_all = one.steps, other.steps
+    if _finds(one):
+        mine_all, theirs_all = (
+            tuple(s for s in x if not s[0].co_filename.startswith(_NOISE)) for x in (mine_all, theirs_all)
+        )
+    for mine, theirs in zip_longest(mine_all, theirs_all):
         if mine != theirs:
             places = [f"{Path(s[0].co_filename).name}:{s[1]}" if s else "the end" for s in (mine, theirs)]
             return f"the steps part at {places[0]} and {places[1]}"
