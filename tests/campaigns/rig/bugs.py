@@ -25,11 +25,13 @@ class Garden:
     looks: tuple[str, ...]
     bugs: list[Bug] = field(default_factory=list)
 
-    def bug(self, name: str, *seen_by: str) -> Callable[[Callable[[], None]], Callable[[], None]]:
-        """Enter an error under its name; the decorated function plants it."""
+    def bug(
+        self, name: str, *seen_by: str, also: tuple[str, ...] = ()
+    ) -> Callable[[Callable[[], None]], Callable[[], None]]:
+        """Enter an error under its name; the decorated function plants it, and others may look at it also."""
 
         def enter(plant: Callable[[], None]) -> Callable[[], None]:
-            self.bugs.append(Bug(name, self.room, plant, seen_by, tuple(dict.fromkeys((*seen_by, *self.looks)))))
+            self.bugs.append(Bug(name, self.room, plant, seen_by, tuple(dict.fromkeys((*seen_by, *self.looks, *also)))))
             return plant
 
         return enter

@@ -202,7 +202,7 @@ def monotone_replaced() -> None:
     wrap(selection.Selection, "from_epsilon", around)
 
 
-@bug("noisy max with two outputs: the runner-up from the same noise", "sampling")
+@bug("noisy max with two outputs: the runner-up from the same noise", "sampling", also=("audit",))
 def two_outputs() -> None:
     def sample(self: Any, value: Any, source: Any) -> Any:
         noise = geometric.discrete_laplace(scale=1 / self.one.rate, count=self.one.candidates, source=source)
@@ -248,7 +248,7 @@ def best_of_heads() -> None:
     permute_and_flip.PermuteAndFlip.sample = sample  # type: ignore[method-assign]
 
 
-@bug("sparse vector: one noise for all queries", "sampling")
+@bug("sparse vector: one noise for all queries", "sampling", also=("audit",))
 def sparse_reused() -> None:
     def around(ask: Any, self: Any, query: int) -> Any:
         if not hasattr(self, "_kept"):
@@ -283,7 +283,7 @@ def sparse_does_not_grow() -> None:
     wrap(sparse.SparseVector, "from_epsilon", around)
 
 
-@bug("key threshold off by one", "sampling", "released")
+@bug("key threshold off by one", "sampling", "released", also=("audit",))
 def threshold_off_by_one() -> None:
     def sample(self: Any, value: Any, source: Any) -> Any:
         occurs = np.flatnonzero(value > 0)

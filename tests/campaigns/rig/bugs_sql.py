@@ -37,7 +37,7 @@ def _moved(change: Any) -> None:
     wrap_function(measures.sensitivity, lambda of, measure, reaches, relation: change(of, measure, reaches, relation))
 
 
-@bug("sensitivity is wrong by a factor of two", "replay", "neighbours", "receipt")
+@bug("sensitivity is wrong by a factor of two", "replay", "neighbours", "receipt", also=("grey box",))
 def halved() -> None:
     def change(of: Any, *given: Any) -> Sensitivity:
         found = of(*given)
@@ -106,7 +106,7 @@ def left_out() -> None:
     wrap_function(plan._event, lambda of, *given: Together(of(*given).parts[:1]))
 
 
-@bug("every aggregate gets all of ε", "receipt")
+@bug("every aggregate gets all of ε", "receipt", also=("grey box",))
 def all_of_epsilon() -> None:
     wrap_function(split.portions, lambda of, whole, parts: tuple(whole for _ in parts))
 
@@ -125,7 +125,7 @@ def classic_sigma() -> None:
 # --- bounding in the engine ------------------------------------------------------------------------------------------
 
 
-@bug("values are not clamped", "replay", "neighbours")
+@bug("values are not clamped", "replay", "neighbours", "grey box")
 def no_clamp() -> None:
     Dialect.between = lambda self, text, first, last: f"CASE WHEN TRUE THEN {text} END"  # type: ignore[method-assign]
 
@@ -159,7 +159,7 @@ def rows_unbounded() -> None:
         wrap_function(getattr(bounding, name), _loosened("rows"))
 
 
-@bug("groups of a unit are not bounded", "replay", "neighbours")
+@bug("groups of a unit are not bounded", "replay", "neighbours", also=("grey box",))
 def groups_unbounded() -> None:
     for name in ("sums", "distinct", "buckets"):
         wrap_function(getattr(bounding, name), _loosened("groups"))
@@ -219,7 +219,7 @@ def bounds_from_data() -> None:
     wrap_function(finish.finish, around)
 
 
-@bug("candidates of a quantile are the values that occur", "released")
+@bug("candidates of a quantile are the values that occur", "released", also=("audit",))
 def candidates_from_data() -> None:
     def around(of: Any, each: Any, histogram: Any, source: Any) -> Any:
         occurs = np.flatnonzero(histogram.sum(axis=0))
@@ -257,7 +257,7 @@ def empty_left_out() -> None:
     wrap_function(finish.finish, around)
 
 
-@bug("rows of the answer are in the order of the true counts", "released", "oracle")
+@bug("rows of the answer are in the order of the true counts", "released", "oracle", "grey box")
 def order_of_answer() -> None:
     def around(of: Any, made: Any, tables: Any, source: Any, **named: Any) -> Any:
         answer = of(made, tables, source, **named)
@@ -280,7 +280,7 @@ def noise_from_text() -> None:
     wrap_function(finish.finish, lambda of, made, tables, source, **named: of(made, tables, Seeded(1), **named))
 
 
-@bug("one noise for count and sum", "released")
+@bug("one noise for count and sum", "released", "audit")
 def one_noise_for_two() -> None:
     def around(of: Any, *given: Any, **named: Any) -> Any:
         kept, first = Laplace.sample, list[Any]()
@@ -305,7 +305,7 @@ def twice_delta() -> None:
     wrap_function(discover.threshold, lambda of, *given: of(*given[:3], min(most, 4 * given[3])))
 
 
-@bug("the interval shows how far the noise was", "released")
+@bug("the interval shows how far the noise was", "released", "grey box")
 def interval_tells() -> None:
     def around(of: Any, made: Any, tables: Any, source: Any, **named: Any) -> Any:
         answer = of(made, tables, source, **named)
