@@ -7,8 +7,9 @@ lines of this package that are run, which mechanisms draw, with how many words, 
 that is shown. What differs is what goes into the draws, and that by no more than each mechanism states and all of them
 together are charged for, which is worked out exactly. The programs and releases are compared in the same way.
 
-Not compared: time; the steps inside libraries, and of exact cuts and trees; of groups that nobody declared, how many
-words are drawn and what the samplers do (one key that occurs is one draw, no key is none).
+Not compared: time; the steps inside libraries, of exact cuts and trees, and of the walk down the tree of a choice,
+which follows what is chosen; of groups that nobody declared, how many words are drawn and what the samplers do (one key
+that occurs is one draw, no key is none).
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.grey_box
 """

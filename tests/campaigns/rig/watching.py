@@ -25,16 +25,15 @@ from hubbub.errors import RunError
 
 _ROOT = str(Path(hubbub.__file__).parent)
 #: The ledger writes what is public by then, and its steps depend on how long it is. Cuts and trees of a graph are exact
-#: functions of the data, worked out step by step inside a secret: what they take is time, which is not compared. Exact
-#: arithmetic is a library like others.
+#: functions of the data, worked out step by step inside a secret: what they take is time, which is not compared. The
+#: walk down the tree of a choice follows what is chosen, which is shown. Exact arithmetic is a library like others.
 _APART = tuple(
     str(Path(hubbub.__file__).parent / name)
     for name in (
-        "accounting", "graphs/cuts.py", "graphs/trees.py", "noise/decide.py", "core/reals.py", "core/interval.py",
-        "core/normal.py", "core/laws.py", "core/numbers.py",
+        "accounting", "graphs/cuts.py", "graphs/trees.py", "noise/choice.py", "noise/decide.py", "core/reals.py",
+        "core/interval.py", "core/normal.py", "core/laws.py", "core/numbers.py",
     )
 )  # fmt: skip
-
 _NOISE = str(Path(hubbub.__file__).parent / "noise")
 
 Step = tuple[CodeType, int]
