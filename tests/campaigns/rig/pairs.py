@@ -7,7 +7,7 @@ is there on one side only (add/remove), or is another on the other side (replace
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
@@ -307,8 +307,3 @@ def _town(folder: Path, relation: str, side: int) -> None:
     _rows(folder, "people.csv", "x,y,z,age,sick,region,town", people)
     _rows(folder, "visits.csv", "patient,x,region,item", visits)
     _rows(folder, "edges.csv", "a,b,weight", edges)
-
-
-def again(question: Question, **options: Any) -> Question:
-    """Ask the same with other options."""
-    return replace(question, options={**question.options, **options})  # type: ignore[typeddict-item]
