@@ -8,7 +8,8 @@ HubbubError
 ├── QueryError        HB5xx  a query that cannot be answered privately, refused before anything is charged
 ├── MechanismError    HB6xx  a mechanism is used outside what it promises
 ├── CrowdError        HB62x  a crowd sanitizer cannot be used on these points or with these settings
-├── AttackError       HB64x  an attack cannot be run on this table or with these settings
+├── AuditError        HB63x  an audit cannot be made, signed or read
+├── AttackError       HB64x, HB65x  an attack cannot be run on this table or with these settings
 ├── AccessError       HB7xx  who asks is not known (HB70x), may not do this (HB71x), or must wait (HB72x)
 ├── ServerError       HB8xx  a server cannot be reached, or does not answer as one
 └── RunError          HB9xx  the engine failed after the charge: one constant message
@@ -52,6 +53,10 @@ class MechanismError(HubbubError):
 
 class CrowdError(HubbubError):
     """A crowd sanitizer cannot be used on these points or with these settings."""
+
+
+class AuditError(HubbubError):
+    """An audit cannot be made, signed or read."""
 
 
 class AttackError(HubbubError):

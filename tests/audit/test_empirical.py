@@ -13,7 +13,7 @@ from hubbub.audit.empirical import FEWEST, audit, epsilon_at_least, ratio_at_lea
 from hubbub.audit.witness import fitted
 from hubbub.core.binomial import tail
 from hubbub.core.loss import ORDERS
-from hubbub.errors import ParameterError
+from hubbub.errors import AuditError
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.response import Response
@@ -146,5 +146,5 @@ def test_values_that_are_not_finite_are_values_like_others() -> None:
 
 @pytest.mark.parametrize(("one", "other"), [((FEWEST - 1,), (FEWEST - 1,)), ((100, 2), (100, 3))])
 def test_too_few_samples_or_those_of_something_else_are_refused(one: tuple[int, ...], other: tuple[int, ...]) -> None:
-    with pytest.raises(ParameterError, match="HB630"):
+    with pytest.raises(AuditError, match="HB630"):
         epsilon_at_least(np.zeros(one), np.zeros(other), alarm=0.1, generator=np.random.default_rng())

@@ -10,7 +10,7 @@ import pytest
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.curator.question import Question
-from hubbub.errors import ParameterError
+from hubbub.errors import AuditError
 from hubbub.selfaudit.asked import planned
 from hubbub.selfaudit.made_up import MadeUp
 from hubbub.selfaudit.replay import Replayed, replay
@@ -95,5 +95,5 @@ def test_an_analysis_that_does_not_cover_what_moved_is_found(monkeypatch: pytest
 
 
 def test_code_that_was_handed_in_cannot_be_replayed() -> None:
-    with pytest.raises(ParameterError, match="HB634"):
+    with pytest.raises(AuditError, match="HB634"):
         planned(Question("CALL release(code => 'ab')", epsilon=1), {}, salt="s", hashing="engine")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.errors import ConfigError, ParameterError
+from hubbub.errors import AuditError
 from hubbub.selfaudit.report import checked, private_key, public_half, public_key, signed
 
 FACTS = {"time": "2026-11-16T00:00:00Z", "sound": True, "parts": [{"name": "laws", "problems": []}], "seconds": 1.5}
@@ -35,7 +35,7 @@ def test_any_change_to_a_report_is_found(tmp_path: Path) -> None:
                 same = False
             if same:
                 continue
-            with pytest.raises(ParameterError, match=r"HB63[89]"):
+            with pytest.raises(AuditError, match=r"HB63[89]"):
                 checked(spoiled, public)
             found += 1
     assert found > 1000
@@ -44,7 +44,7 @@ def test_any_change_to_a_report_is_found(tmp_path: Path) -> None:
 def test_another_key_is_not_this_one(tmp_path: Path) -> None:
     text = signed(FACTS, private_key(tmp_path / "one" / "audit.key", make=True))
     private_key(tmp_path / "two" / "audit.key", make=True)
-    with pytest.raises(ParameterError, match="HB639"):
+    with pytest.raises(AuditError, match="HB639"):
         checked(text, public_key(tmp_path / "two" / "audit.pub"))
 
 
@@ -53,23 +53,23 @@ def test_another_key_is_not_this_one(tmp_path: Path) -> None:
 )
 def test_what_is_no_report_is_refused(tmp_path: Path, text: str) -> None:
     private_key(tmp_path / "audit.key", make=True)
-    with pytest.raises(ParameterError, match=r"HB63[89]"):
+    with pytest.raises(AuditError, match=r"HB63[89]"):
         checked(text, public_key(tmp_path / "audit.pub"))
 
 
 def test_keys_that_are_missing_open_to_others_or_damaged_are_told(tmp_path: Path) -> None:
     place = tmp_path / "audit.key"
-    with pytest.raises(ConfigError, match="HB635"):
+    with pytest.raises(AuditError, match="HB635"):
         private_key(place, make=False)
-    with pytest.raises(ConfigError, match="HB637"):
+    with pytest.raises(AuditError, match="HB637"):
         public_key(public_half(place))
     private_key(place, make=True)
     place.chmod(0o644)
-    with pytest.raises(ConfigError, match="HB636"):
+    with pytest.raises(AuditError, match="HB636"):
         private_key(place, make=True)
     place.chmod(0o600)
     place.write_text("not a key")
-    with pytest.raises(ConfigError, match="HB636"):
+    with pytest.raises(AuditError, match="HB636"):
         private_key(place, make=True)
-    with pytest.raises(ConfigError, match="HB635"):
+    with pytest.raises(AuditError, match="HB635"):
         private_key(place / "below", make=True)  # a file is no folder

@@ -304,6 +304,16 @@ def test_a_study_on_the_pages_touches_nothing_of_the_server(app: Any, visitor: C
     assert app.spent() == {"health": "0"}
 
 
+def test_what_is_shown_of_a_study_does_not_change_while_it_is_shown(labs: Callable[..., Lab]) -> None:
+    """A study that ended between two looks of its page was neither under way nor done, and the page was empty."""
+    opened = labs(SLEEPING)
+    run = opened.begin("analyst ana", WANTED)
+    seen = opened.seen("analyst ana", run.id)
+    opened.cancel(run)
+    assert seen.state in ("queued", "running")
+    assert opened.seen("analyst ana", run.id).state == "cancelled"
+
+
 def test_reports_are_taken_away_as_files(visitor: Callable[[str], httpx.Client], app: Any) -> None:
     app.service.lab._child = child(telling("'said'"))
     client = visitor("auditor")

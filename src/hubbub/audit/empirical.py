@@ -22,7 +22,7 @@ from hubbub.accounting.price import RENYI_UNIT, Price
 from hubbub.audit.witness import fitted, standard_error, table
 from hubbub.core.binomial import at_least
 from hubbub.core.loss import ORDERS
-from hubbub.errors import ParameterError
+from hubbub.errors import AuditError
 
 Samples = NDArray[Any]
 Floats = NDArray[np.float64]
@@ -147,7 +147,7 @@ def _scored(one: Samples, other: Samples, generator: np.random.Generator) -> tup
     """Learn a score from a first part of the samples, and score that part and the rest."""
     one, other = table(one), table(other)
     if one.shape[1] != other.shape[1] or min(len(one), len(other)) < FEWEST:
-        raise ParameterError(
+        raise AuditError(
             "HB630", f"these are not samples of one mechanism, at least {FEWEST} from each input.", "Draw more."
         )
     # samples are exchangeable, and a caller's order need not be: chunks of different runs, for example

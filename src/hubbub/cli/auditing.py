@@ -15,7 +15,7 @@ from rich.markup import escape
 from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.curator.opening import folder_of
-from hubbub.errors import ParameterError
+from hubbub.errors import AuditError
 from hubbub.selfaudit import nightly, report
 from hubbub.selfaudit import release as releases
 
@@ -67,9 +67,7 @@ def check_report(options: Namespace, console: Console) -> int:
     try:
         text = Path(options.file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        raise ParameterError(
-            "HB638", f"{options.file} cannot be read.", "Give what `hubbub audit self` wrote."
-        ) from None
+        raise AuditError("HB638", f"{options.file} cannot be read.", "Give what `hubbub audit self` wrote.") from None
     found = report.checked(text, key)
     console.print(f"Signed by the key {found['key'][:16]}… at {escape(str(found['time']))}, hubbub {found['hubbub']}.")
     _tell(found, console)
@@ -97,6 +95,6 @@ def _replace(path: Path, text: str) -> None:
         new.write_text(text, encoding="utf-8")
         new.replace(path)
     except OSError as error:
-        raise ParameterError(
+        raise AuditError(
             "HB633", f"{path} cannot be written ({error.strerror}).", "Name another file: --out FILE."
         ) from None

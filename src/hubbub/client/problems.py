@@ -8,8 +8,11 @@ import httpx
 
 from hubbub.errors import (
     AccessError,
+    AttackError,
+    AuditError,
     BudgetError,
     ConfigError,
+    CrowdError,
     HubbubError,
     LedgerError,
     MechanismError,
@@ -28,9 +31,18 @@ _CLASSES: Mapping[str, type[HubbubError]] = {
 _OPTIONS = frozenset({"HB553", "HB556", "HB558", "HB566", "HB567"})
 
 
+#: Attacks, crowd sanitizers and audits have parts of the six hundreds, by their tens.
+_TENS: Mapping[str, type[HubbubError]] = {
+    "HB62": CrowdError,
+    "HB63": AuditError,
+    "HB64": AttackError,
+    "HB65": AttackError,
+}
+
+
 def class_of(code: str) -> type[HubbubError]:
     """Say which class an error of this code has."""
-    return ParameterError if code in _OPTIONS else _CLASSES.get(code[:3], HubbubError)
+    return ParameterError if code in _OPTIONS else _TENS.get(code[:4]) or _CLASSES.get(code[:3], HubbubError)
 
 
 def error(problem: Mapping[str, Any], *, wait: float = 0) -> HubbubError:

@@ -13,7 +13,7 @@ from hubbub.core.schema import Table, Value
 from hubbub.core.unit import Hash
 from hubbub.curator.analyses import OWN, Called, prepare
 from hubbub.curator.question import Question
-from hubbub.errors import ParameterError
+from hubbub.errors import AuditError
 from hubbub.sql.bind import bind
 from hubbub.sql.bounding import Words
 from hubbub.sql.dialects.duckdb import DUCKDB
@@ -47,7 +47,7 @@ def planned(asked: Question, tables: Mapping[str, Table], *, salt: str, hashing:
     if calls.is_call(asked.sql):
         call = calls.read(asked.sql)
         if call.name in OWN:
-            raise ParameterError(
+            raise AuditError(
                 "HB634", "this release ran code that was handed in, and the ledger does not hold it.",
                 "Its charge can be checked from the receipt, its sensitivity only where the code is.",
             )  # fmt: skip

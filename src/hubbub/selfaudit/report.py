@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from hubbub.accounting.chain import canonical
-from hubbub.errors import ConfigError, ParameterError
+from hubbub.errors import AuditError
 
 FORMAT = 1
 _BYTES = 32  # of either half
@@ -25,17 +25,17 @@ def private_key(path: Path, *, make: bool) -> Ed25519PrivateKey:
     """Read the key, or make one where there is none and that is wanted; its public half is written beside it."""
     if not path.exists():
         if not make:
-            raise ConfigError(
+            raise AuditError(
                 "HB635", f"there is no key at {path} to sign a report with.",
                 "Run `hubbub audit self` once as the service's user: it makes one. Or name another: --key FILE.",
             )  # fmt: skip
         _write(path, os.urandom(_BYTES).hex(), 0o600)
     try:
         if path.stat().st_mode & 0o077:
-            raise ConfigError("HB636", f"others can read the key {path}.", f"chmod 600 {path}")
+            raise AuditError("HB636", f"others can read the key {path}.", f"chmod 600 {path}")
         key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(path.read_text().strip()))
     except (OSError, ValueError):
-        raise ConfigError(
+        raise AuditError(
             "HB636", f"the key {path} cannot be read.", "It is one line of 64 hexadecimal digits."
         ) from None
     public = public_half(path)
@@ -54,7 +54,7 @@ def public_key(path: Path) -> Ed25519PublicKey:
     try:
         return Ed25519PublicKey.from_public_bytes(bytes.fromhex(path.read_text().strip()))
     except (OSError, ValueError):
-        raise ConfigError(
+        raise AuditError(
             "HB637", f"{path} is not the public half of a key.",
             "Give the file audit.pub of the installation that wrote the report: --public FILE.",
         ) from None  # fmt: skip
@@ -82,11 +82,9 @@ def checked(text: str, key: Ed25519PublicKey) -> dict[str, Any]:
             raise ValueError
         key.verify(signature, canonical(report).encode())
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise ParameterError(
-            "HB638", "this is not a report of an audit.", "Give what `hubbub audit self` wrote."
-        ) from None
+        raise AuditError("HB638", "this is not a report of an audit.", "Give what `hubbub audit self` wrote.") from None
     except InvalidSignature:
-        raise ParameterError(
+        raise AuditError(
             "HB639", "the report was changed, or another key signed it.",
             "Compare the key in it with the installation's audit.pub. Do not trust what it says.",
         ) from None  # fmt: skip
@@ -109,6 +107,6 @@ def _write(path: Path, text: str, mode: int) -> None:
     except OSError as error:
         if isinstance(error, FileExistsError) and path.is_file():
             return  # another process made it just now: that one holds
-        raise ConfigError(
+        raise AuditError(
             "HB635", f"{path} cannot be written ({error.strerror}).", "Name another place: --key FILE."
         ) from None

@@ -28,7 +28,7 @@ class Attacking(Streaming):
     @allowed
     def attack_run(self, principal: Principal, number: str) -> Run:
         """Say what became of a study."""
-        return self.lab.find(_whose(principal), number)
+        return self.lab.seen(_whose(principal), number)
 
     @allowed
     def cancel_attack(self, principal: Principal, number: str) -> Run:

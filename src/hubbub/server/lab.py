@@ -10,6 +10,7 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
@@ -119,6 +120,12 @@ class Lab:
         if run is None or run.owner != owner:
             raise missing("such attack, or no longer: studies are kept in memory, the last few of each visitor")
         return run
+
+    def seen(self, owner: str, number: str) -> Run:
+        """Give somebody's own run as it is now: what is shown of it must not change while it is shown."""
+        run = self.find(owner, number)
+        with self._mutex:
+            return copy(run)
 
     def latest(self, owner: str) -> tuple[Run, ...]:
         """Give somebody's runs, the newest first."""

@@ -330,13 +330,18 @@ def _told_apart(listener: error_oracle.Listener) -> Iterator[str]:
             (place / "hubbub.yaml").write_text(yaml)
             sessions.append(stack.enter_context(open_session(place / "hubbub.yaml")))
         for number, text in enumerate(texts):
-            listener.lines.clear()
-            first, second = (error_oracle.ask(session, text, str(number)) for session in sessions)
-            if first != second:
+            logged = []
+            heard = []
+            for session in sessions:
+                listener.lines.clear()
+                heard.append(error_oracle.ask(session, text, str(number)))
+                logged.append(listener.lines[:])
+            first, second = heard
+            if first != second or logged[0] != logged[1]:
                 yield f"told apart: {text}"
             if "crashed" in (first.what, second.what) or "failed" in (first.what, second.what):
                 yield f"failed: {text}"
-            said = first.words + second.words + " ".join(listener.lines)
+            said = first.words + second.words + " ".join(line for lines in logged for line in lines)
             if any(canary in said for canary in error_oracle.CANARIES if canary not in text):
                 yield f"a value was heard: {text}"
 
