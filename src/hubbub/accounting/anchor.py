@@ -143,7 +143,8 @@ class FileAnchor:
 
 
 def _line(mark: Mark) -> bytes:
-    text = f"{_MAGIC} {mark.ledger} {mark.sequence} {mark.hash.hex()}".encode()
+    ledger, sequence, digest = mark
+    text = f"{_MAGIC} {ledger} {sequence} {digest.hex()}".encode()
     return b"%b %08x\n" % (text, crc32(text))
 
 

@@ -131,20 +131,17 @@ def _terms(event: Event) -> tuple[Price, str]:
 
 
 def _asked(request: Request) -> Asked:
-    loss, facts = _terms(request.event)
-    return Asked(request, (request.analyst, request.key), loss, facts, _checked(request, facts))
-
-
-def _checked(request: Request, facts: str) -> bytes:
     """Check what the analyst wrote, and hash what was asked for."""
-    if not 0 < len(request.key) <= _KEY_LENGTH or len(request.query) > _QUERY_LENGTH:
+    analyst, dataset, version, event, query, key = request
+    loss, facts = _terms(event)
+    if not 0 < len(key) <= _KEY_LENGTH or len(query) > _QUERY_LENGTH:
         raise ParameterError(
             "HB123", f"a key has 1 to {_KEY_LENGTH} characters, and a query at most {_QUERY_LENGTH}.", "Shorten it."
         )
-    if "\0" in request.query or "\0" in request.key or "\0" in request.version:
+    if "\0" in query or "\0" in key or "\0" in version:
         raise ParameterError("HB123", "the request contains a NUL character.", "Leave it out.")
     try:
-        (request.version + request.key).encode()
-        return request_hash(request.dataset, facts, request.query)
+        (version + key).encode()
+        return Asked(request, (analyst, key), loss, facts, request_hash(dataset, facts, query))
     except UnicodeEncodeError as error:
         raise ParameterError("HB123", "the request is not text that can be written down.", "Send UTF-8.") from error

@@ -70,10 +70,10 @@ class Turn:
                 return False
         for asked, each in zip(new, caps, strict=True):
             request = asked.request
+            analyst, dataset, version, _, query, key = request
             entry = append(
                 self.hash, self.sequence + 1, "charge", self.time, config=self.config, facts=asked.facts,
-                analyst=request.analyst, dataset=request.dataset, version=request.version, query=request.query,
-                key=request.key, request=asked.digest,
+                analyst=analyst, dataset=dataset, version=version, query=query, key=key, request=asked.digest,
             )  # fmt: skip
             self._add(entry)
             self._fresh[asked.key] = entry

@@ -208,7 +208,7 @@ class Ledger:
 
     def _transact(self, calls: Sequence[AnyCall]) -> None:
         try:
-            keys = [key for call in calls for key in call.keys]
+            keys = calls[0].keys if len(calls) == 1 else [key for call in calls for key in call.keys]
             head, found, news = self._store.begin(keys, self._head.sequence)
         except LedgerError as error:
             if error.code != "HB303":

@@ -23,6 +23,8 @@ from hubbub.accounting.traces import Traces
 from hubbub.errors import LedgerError
 
 _CHARGE = "SELECT charge FROM keys WHERE key = ? AND analyst = ?"
+#: Both in one go: the newest entry, and the charge of a key.
+_HEAD_AND_CHARGE = HEAD.replace(" FROM ", f", ({_CHARGE}) FROM ", 1)
 _KEYS = "SELECT analyst, key FROM keys"
 _ENTRY = f"SELECT {FIELDS} FROM entries WHERE sequence = ?"  # noqa: S608
 _RELEASE = "SELECT body FROM releases WHERE charge = ?"
@@ -96,11 +98,14 @@ class SqliteStore:
             return Begun(head, {}, [])  # one statement of its own will do, if that is all there is to write
         try:
             self._patiently("BEGIN IMMEDIATE")
+            fresh = False
             if head is None:
-                row = self._do(HEAD).fetchone()
-                head = Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row)
+                analyst, key = keys[0] if len(keys) == 1 else ("", "")
+                row = self._do(_HEAD_AND_CHARGE, (key, analyst)).fetchone()
+                head = Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row[:-1])
+                fresh = len(keys) == 1 and row is not None and row[-1] is None  # nobody stored this key
             news = [] if head.sequence == after == self._seen else self._news(head.sequence, after)
-            return Begun(head, self._recall(keys), news)
+            return Begun(head, {} if fresh and keys[0] not in self._recent else self._recall(keys), news)
         except sqlite3.Error as error:
             self._translate(error)
 
