@@ -123,6 +123,22 @@ def test_the_fingerprint_changes_with_the_files_and_only_then(engine: Spark, fil
     assert engine.run("SELECT count(*) AS n FROM `t` AS s").through(lambda found: int(found["n"][0])) == 2
 
 
+def test_files_of_a_spark_of_our_own_are_looked_at_without_it(tmp_path: Path, spark_address: str) -> None:
+    odd = tmp_path / "a b%20ü.parquet"
+    _write(odd, "SELECT 1 AS id")
+    session = spark_session.connect(spark_address, spark.LIMITS)
+    try:
+        files = sorted(session.sql(f"SELECT * FROM parquet.`{odd}`").inputFiles())
+        first = spark_session._listed(session, files, here=True)
+        assert first == spark_session._listed(session, files, here=True)
+        assert len(first) == 1
+        assert f" {odd.stat().st_size} " in first[0]
+        _write(odd, "SELECT 2 AS id")
+        assert spark_session._listed(session, files, here=True) != first
+    finally:
+        session.stop()
+
+
 def test_a_folder_of_files_is_a_table_and_a_new_file_is_noticed(tmp_path: Path, spark_address: str) -> None:
     folder = tmp_path / "many"
     folder.mkdir()

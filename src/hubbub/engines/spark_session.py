@@ -5,7 +5,9 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from hubbub.core.schema import Kind
 from hubbub.engines import spark_local
@@ -144,9 +146,18 @@ def fingerprint(session: Session, view: View, found: tuple[Field, ...]) -> bytes
                 "Spark does not say of which files this table is, so a change would not be noticed",
                 "Name a column that rises with every change: `version: updated_at`.",
             )
-        listed = session.read.format("binaryFile").load(files).select("path", "length", "modificationTime").toArrow()
-    state.update(repr(sorted(map(str, listed.to_pylist()))).encode())
+        listed = _listed(session, files, here=not view.place.address.startswith("sc://"))
+    state.update(repr(sorted(listed)).encode())
     return state.digest()
+
+
+def _listed(session: Session, files: list[str], *, here: bool) -> list[str]:
+    """Say of each file how large it is and when it was written; those of a Spark of our own are on this machine."""
+    if here and all(urlsplit(file).scheme == "file" for file in files):
+        found = [(file, Path(unquote(urlsplit(file).path)).stat()) for file in files]
+        return [f"{file} {about.st_size} {about.st_mtime_ns}" for file, about in found]
+    listed = session.read.format("binaryFile").load(files).select("path", "length", "modificationTime").toArrow()
+    return [str(row) for row in listed.to_pylist()]
 
 
 def _column(name: str, kind: Kind, found: str) -> str:
