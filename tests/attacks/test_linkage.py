@@ -29,7 +29,7 @@ def test_uniqueness_counts_what_a_count_by_hand_counts(rows: list[tuple[int, int
 
 
 @pytest.mark.row(73)
-@pytest.mark.skipif(not ACS.exists(), reason="the ACS excerpt lies beside the project on our machines only")
+@pytest.mark.skipif(not ACS.exists(), reason="needs the ACS excerpt, which is no part of the project")
 def test_half_of_real_people_are_alone_in_six_columns_and_almost_all_in_all() -> None:
     table = read(ACS)
     known = ("PUMA", "AGEP", "SEX", "RAC1P", "MSP", "EDU")

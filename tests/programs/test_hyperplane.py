@@ -49,7 +49,7 @@ def test_one_row_moves_every_score_by_one_in_one_direction() -> None:
 
 
 @pytest.mark.row(45)
-@pytest.mark.skipif(not ADULT.exists(), reason="the adult data lies beside the project on our own machines only")
+@pytest.mark.skipif(not ADULT.exists(), reason="needs the adult data, which is no part of the project")
 def test_real_labels_are_told_apart_nearly_as_well_as_any_hyperplane_of_the_grid_can(world: World) -> None:
     """At ε = 1 the regret of 2,880 hyperplanes is below 40 rows of 48,842 but for 1e-13."""
     data = adult()

@@ -152,7 +152,7 @@ def test_what_cannot_be_is_refused_with_a_remedy(world: World) -> None:
         kmeans(world.setting(), table="wide", columns=list(wide), k=1000)
 
 
-@pytest.mark.skipif(not LETTER.exists(), reason="the letter data lies beside the project on our own machines only")
+@pytest.mark.skipif(not LETTER.exists(), reason="needs the letter data, which is no part of the project")
 def test_letter_with_eight_centres_is_within_its_target(world: World) -> None:
     """Mean squared distance at ε = 1, δ = 1e-6 is 47.9 with a deviation of 0.3; 54 is the target."""
     lines = [line for line in LETTER.read_text().splitlines() if line and line[0] not in "%@"]

@@ -140,7 +140,7 @@ def test_a_unit_reaches_no_more_rows_than_its_selection_allows(world: World) -> 
     assert sum(counts().values()) == 9
 
 
-@pytest.mark.skipif(not ADULT.exists(), reason="the adult data lies beside the project on our own machines only")
+@pytest.mark.skipif(not ADULT.exists(), reason="needs the adult data, which is no part of the project")
 def test_adult_is_told_better_than_by_its_larger_class(world: World) -> None:
     """The larger class has 76.1 %; at ε = 1 trees of depth 4 reach 81 % and more."""
     everything = adult()

@@ -10,7 +10,7 @@ import hubbub
 
 ACS = Path(__file__).parents[3] / "shared" / "data" / "national2019.csv"
 
-pytestmark = pytest.mark.skipif(not ACS.exists(), reason="the ACS excerpt lies beside the project on our machines only")
+pytestmark = pytest.mark.skipif(not ACS.exists(), reason="needs the ACS excerpt, which is no part of the project")
 
 COLUMNS = ("PUMA", "SEX", "EDU")
 

@@ -4,14 +4,16 @@ The coin is put into the table, so that nothing else in the world tells it and b
 time: what an attack gains, it gains from the answers. ε-differential privacy allows e^ε/(1+e^ε), whoever attacks.
 """
 
+from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Score
+from hubbub.attacks.base import Finding, Score, ceiling
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source
+from hubbub.noise.source import Source, system
 
 Bits = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -40,3 +42,13 @@ def informed(mechanism: Laplace, others: Integers, secrets: Bits, source: Source
     """
     answers = mechanism.sample(others + secrets, source)
     return np.asarray(answers - others > 0)
+
+
+def informed_at(
+    target: str, epsilons: Sequence[Fraction], noises: Sequence[Laplace], others: Integers, secrets: Bits
+) -> list[Finding]:
+    """Score that guess against the noise that came at each price."""
+    return [
+        Finding(target, epsilon, scored(informed(noise, others, secrets, system()), secrets), ceiling(epsilon))
+        for epsilon, noise in zip(epsilons, noises, strict=True)
+    ]

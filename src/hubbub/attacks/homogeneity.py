@@ -11,15 +11,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Fact, Finding, Progress, Score, Study, ceiling, compared, percent, unheard
-from hubbub.attacks.game import Bits, flip, informed, scored, settled
+from hubbub.attacks.base import Fact, Finding, Progress, Score, Study, compared, percent, unheard
+from hubbub.attacks.game import Bits, flip, informed_at, scored, settled
 from hubbub.attacks.linkage import COIN
 from hubbub.attacks.made import clinic
 from hubbub.attacks.table import Table
 from hubbub.attacks.target import condition, countings
 from hubbub.core import numbers
 from hubbub.errors import AttackError
-from hubbub.noise.source import system
 
 #: The column that says to which group of the k-anonymous table a row belongs.
 GROUP = "hubbub_group"
@@ -104,9 +103,7 @@ def study(
     progress(0.5, "hubbub")
     both = Table(table.name, {GROUP: groups, COIN: coins})
     noises = countings(both, f"{condition(GROUP, groups[0])} AND {COIN}", epsilons=epsilons)
-    for epsilon, noise in zip(epsilons, noises, strict=True):
-        score = scored(informed(noise, others, coins, system()), coins)
-        findings.append(Finding("hubbub: a coin, the others of the group known", epsilon, score, ceiling(epsilon)))
+    findings += informed_at("hubbub: a coin, the others of the group known", epsilons, noises, others, coins)
     progress(1.0, "done")
     words = (
         f"In a {k}-anonymous release of {table.name}, {told} of {percent(float(np.mean(sure)))} of the rows is told "

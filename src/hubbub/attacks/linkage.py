@@ -12,13 +12,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Fact, Finding, Progress, Study, ceiling, compared, listed, percent, unheard
-from hubbub.attacks.game import Bits, flip, informed, scored, settled
+from hubbub.attacks.base import Fact, Finding, Progress, Study, compared, listed, percent, unheard
+from hubbub.attacks.game import Bits, flip, informed_at, scored, settled
 from hubbub.attacks.made import clinic
 from hubbub.attacks.table import Table
 from hubbub.attacks.target import condition, countings
 from hubbub.errors import AttackError
-from hubbub.noise.source import system
 
 #: The column that holds the coins.
 COIN = "hubbub_coin"
@@ -82,6 +81,7 @@ def study(
     """
     table = clinic(2000, generator) if table is None else table
     known = tuple(dict.fromkeys(quasi)) or tuple(table.columns)
+    table.keep(known)  # a column that is not there is said before the work begins
     if COIN in table.columns:
         raise AttackError("HB651", f"{table.name} has a column called {COIN}.", "Rename it.")
     secrets = flip(table.rows, generator)
@@ -102,9 +102,8 @@ def study(
     cell = " AND ".join(condition(name, table.column(name)[0]) for name in known)
     progress(0.5, "hubbub")
     released = table.keep(known).where(**{COIN: secrets})
-    for epsilon, noise in zip(epsilons, countings(released, f"{cell} AND {COIN}", epsilons=epsilons), strict=True):
-        score = scored(informed(noise, others, secrets, system()), secrets)
-        findings.append(Finding("hubbub, all others known", epsilon, score, ceiling(epsilon)))
+    noises = countings(released, f"{cell} AND {COIN}", epsilons=epsilons)
+    findings += informed_at("hubbub, all others known", epsilons, noises, others, secrets)
     progress(1.0, "done")
     words = (*_words(reports, coarse), *compared(findings[told:]))
     return Study("linkage", f"Who is alone in {table.name}", words, tuple(findings))

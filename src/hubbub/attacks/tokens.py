@@ -14,13 +14,12 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Finding, Progress, Score, Study, ceiling, compared, percent, unheard
-from hubbub.attacks.game import flip, informed, scored
+from hubbub.attacks.base import Finding, Progress, Score, Study, compared, percent, unheard
+from hubbub.attacks.game import flip, informed_at
 from hubbub.attacks.table import Table
 from hubbub.attacks.target import condition, countings
 from hubbub.core import numbers
 from hubbub.errors import AttackError
-from hubbub.noise.source import system
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _SEEDS = 10
@@ -134,9 +133,7 @@ def study(
     progress(0.5, "hubbub")
     plain = {"word": {"type": "text"}}
     noises = countings(writers, condition("word", rare), epsilons=epsilons, declared=plain)
-    for epsilon, noise in zip(epsilons, noises, strict=True):
-        score = scored(informed(noise, others, coins, system()), coins)
-        findings.append(Finding("hubbub, all others known", epsilon, score, ceiling(epsilon)))
+    findings += informed_at("hubbub, all others known", epsilons, noises, others, coins)
     progress(1.0, "done")
     words = (
         f"Of the {len(log.tokens)} commonest hashes, neighbours gave back {findings[1].score.right} words, which make "

@@ -5,6 +5,7 @@ either way before anything is charged. What stands here is common SQL; a dialect
 differently. Every text must be total: whatever the rows hold, the engine raises nothing (guards sit on arguments).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
@@ -19,7 +20,7 @@ from hubbub.sql.expressions import Call, Expr, Literal
 Spelling = Callable[[Call, list[str]], str]
 
 
-class Dialect:
+class Dialect(ABC):
     """The words of one engine."""
 
     name: ClassVar[str]
@@ -125,13 +126,13 @@ class Dialect:
         """Bring a value between two others; NULL stays NULL, and NaN counts as larger than any number."""
         return f"CASE WHEN {text} < {first} THEN {first} WHEN {text} > {last} THEN {last} ELSE {text} END"
 
+    @abstractmethod
     def scanned(self, column: Column) -> str:
         """Write a table's column with what is declared of it made true: its kind, its bounds, and no NaN."""
-        raise NotImplementedError
 
+    @abstractmethod
     def owner(self, column: str, kind: Kind | None) -> str:
         """Write the column that says whose a row is; texts are told apart byte by byte."""
-        raise NotImplementedError
 
     def once(self, relation: str, keys: str) -> str:
         """Write the rows of a relation whose keys no other row has."""
@@ -148,9 +149,9 @@ class Dialect:
 
     # --- cells -------------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def position(self, values: Sequence[str], column: str) -> str:
         """Write the number, from 0, of a column's value in a list; NULL where it is not there; of equals, the first."""
-        raise NotImplementedError
 
     def numbered(self, total: str) -> str:  # noqa: ARG002 - of use where conditions move below a grouping
         """Write that a group's cell, g.c, has a number; `total` is one of the group's sums."""
@@ -195,9 +196,9 @@ class Dialect:
         """Write such a fraction for use inside of others."""
         return f"({self.fraction(text, divisor)})"
 
+    @abstractmethod
     def on_grid(self, text: str, step: Fraction) -> str:
         """Write a bounded double as a whole number of steps, fewer than 2⁶², in a type whose sums are exact."""
-        raise NotImplementedError
 
     def total(self, text: str, most: int) -> str:  # noqa: ARG002 - of use where sums have 64 bits
         """Write the exact sum of integers between −most and most."""
@@ -215,9 +216,9 @@ class Dialect:
         """Write the aggregate min or max over values of a kind."""
         return f"{function}({text})"
 
+    @abstractmethod
     def fitting(self, text: str, most: int) -> str:
         """Write an integer as narrow as −most to most allows, NULL beyond: the engine may look at sums of more rows."""
-        raise NotImplementedError
 
     def any_of(self, text: str) -> str:
         """Write an aggregate that gives one of several equal values."""
@@ -225,13 +226,9 @@ class Dialect:
 
     # --- hashes ------------------------------------------------------------------------------------------------------
 
+    @abstractmethod
     def own_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
-        """Write the engine's own hash of columns whose kinds are known: an integer is an engine's integer."""
-        return self.fast_hash(salt, [name for name, _ in columns])
-
-    def fast_hash(self, salt: str, columns: Sequence[str]) -> str:
-        """Write the engine's own hash of columns under a salt."""
-        raise NotImplementedError
+        """Write the engine's own hash, under a salt, of columns whose kinds are known: an integer is an engine's."""
 
     def portable_text(self, column: str, kind: Kind) -> str:
         """Write a value as the text that every engine has for it; reals that differ little may share one.

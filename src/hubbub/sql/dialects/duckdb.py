@@ -79,9 +79,9 @@ class DuckDB(Dialect):
         """Try the narrowest type."""
         return f"TRY_CAST({text} AS {self.narrow(most)})"
 
-    def fast_hash(self, salt: str, columns: Sequence[str]) -> str:
+    def own_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
         """Hash the columns together."""
-        return f"hash({', '.join([self.text(salt), *columns])})"
+        return f"hash({', '.join([self.text(salt), *(name for name, _ in columns)])})"
 
 
 def _double(name: str) -> Spelling:

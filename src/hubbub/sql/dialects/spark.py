@@ -129,9 +129,9 @@ class Spark(Dialect):
         """Try the narrowest type."""
         return f"try_cast({text} AS {self.narrow(most)})"
 
-    def fast_hash(self, salt: str, columns: Sequence[str]) -> str:
+    def own_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
         """Hash the columns together."""
-        return f"xxhash64({', '.join([self.text(salt), *columns])})"
+        return f"xxhash64({', '.join([self.text(salt), *(name for name, _ in columns)])})"
 
     def portable_text(self, column: str, kind: Kind) -> str:
         """Write the whole part and the millionths of a real."""
