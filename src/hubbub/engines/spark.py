@@ -47,7 +47,8 @@ class _Opened:
         """Write how a table is read, by the types that it had when this session first saw it."""
         with self.mutex:
             if view.name not in self.selections:
-                types = {field.name: field.type for field in server.fields(self.session, view.place)}
+                seen = server.frame(self.session, view.place)
+                types = {field.name: field.type for field in server.fields(seen)}
                 self.selections[view.name] = (types, server.selection(view, types))
             return self.selections[view.name][1]
 
@@ -143,9 +144,9 @@ class Spark:
                 known[1].session.interruptTag(tag)
 
     def _looked(self, opened: _Opened, view: View) -> Secret[bytes]:
-        found = server.fields(opened.session, view.place)
-        self._unchanged(view, {field.name: field.type for field in found})
-        return Secret(server.fingerprint(opened.session, view, found))
+        seen = server.frame(opened.session, view.place, afresh=view.version is None)
+        self._unchanged(view, {field.name: field.type for field in server.fields(seen)})
+        return Secret(server.fingerprint(opened.session, view, seen))
 
     def _unchanged(self, view: View, types: Mapping[str, str]) -> None:
         """Refuse a table whose columns are not what they were when it was first seen."""

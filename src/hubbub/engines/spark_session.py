@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
 from hubbub.core.schema import Kind
@@ -16,11 +16,13 @@ from hubbub.engines.duckdb_open import Limits
 from hubbub.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pyspark.sql.connect.dataframe import DataFrame
     from pyspark.sql.connect.session import SparkSession
 
     Session = SparkSession
+    Frame = DataFrame
 else:
-    Session = Any
+    Session = Frame = Any
 
 #: What a session must be for the dialect's texts to mean what they mean, whatever the server's own settings.
 _SETTINGS: Mapping[str, str] = {
@@ -98,17 +100,28 @@ def schema(place: Place) -> tuple[Field, ...]:
     try:
         session = connect(place.address, Limits())
         try:
-            return fields(session, place)
+            return fields(frame(session, place))
         finally:
             session.stop()
     except UnreachableError as error:
         raise ConfigError("HB411", f"{place.shown}: {error.why}.", error.remedy) from None
 
 
-def fields(session: Session, place: Place) -> tuple[Field, ...]:
-    """Ask for the columns of a table, or of the files of a path."""
+def frame(session: Session, place: Place, *, afresh: bool = False) -> Frame:
+    """Name a table, or the files of a path; what is asked of one frame is looked up once (a table's files: afresh)."""
+    table = place.table or ""
     with _meaning():
-        found = session.sql(f"SELECT * FROM {relation(place)}").dtypes  # noqa: S608
+        if "/" in table:
+            return session.read.parquet(table)
+        if afresh:
+            session.catalog.refreshTable(relation(place))
+        return cast("Frame", session.table(relation(place)))
+
+
+def fields(seen: Frame) -> tuple[Field, ...]:
+    """Ask for the columns of a table."""
+    with _meaning():
+        found = seen.dtypes
     return tuple(Field(name, kind, _kind(kind), rounding(kind)) for name, kind in found)
 
 
@@ -126,21 +139,19 @@ def selection(view: View, types: Mapping[str, str]) -> str:
     return f"SELECT {shown} FROM {relation(view.place)}"  # noqa: S608
 
 
-def fingerprint(session: Session, view: View, found: tuple[Field, ...]) -> bytes:
+def fingerprint(session: Session, view: View, seen: Frame) -> bytes:
     """Hash what changes, as a rule, when a table does: a declared version, or its files with sizes and times.
 
     It tells when a file was added, removed or written anew. It does not tell when one was changed in place and its size
     and time were kept.
     """
-    state = hashlib.blake2b(repr([(field.name, field.type) for field in found]).encode(), digest_size=32)
+    state = hashlib.blake2b(repr([(field.name, field.type) for field in fields(seen)]).encode(), digest_size=32)
     with _meaning():
         if view.version is not None:
             text = f"SELECT CAST(max({_quoted(view.version)}) AS STRING) AS v FROM {relation(view.place)}"  # noqa: S608
             state.update(repr(session.sql(text).toArrow().to_pylist()).encode())
             return state.digest()
-        if "/" not in (view.place.table or ""):
-            session.catalog.refreshTable(relation(view.place))
-        files = sorted(session.sql(f"SELECT * FROM {relation(view.place)}").inputFiles())  # noqa: S608
+        files = sorted(seen.inputFiles())
         if not files:
             raise UnreachableError(
                 "Spark does not say of which files this table is, so a change would not be noticed",
