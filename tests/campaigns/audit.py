@@ -58,6 +58,7 @@ class Size:
     fast: int  #: of what is drawn in arrays
     worst: int  #: of worst cases
     slow: int  #: of what is drawn one by one
+    choice: int  #: of worst cases that are drawn one by one
     public: int  #: of the public path
 
 
@@ -66,14 +67,16 @@ class Tally:
     """What was found."""
 
     cases: int = 0
+    million: int = 0  #: cases with a million samples a side, or more
     samples: int = 0
     excess: list[str] = field(default_factory=list)
     other: list[str] = field(default_factory=list)  #: draws that the mechanism does not repeat
     shares: dict[str, float] = field(default_factory=dict)  #: of worst cases that must be seen
     kinds: Counter[str] = field(default_factory=Counter)
 
-    def add(self, name: str, verdict: Verdict) -> None:
+    def add(self, name: str, verdict: Verdict, drawn: int) -> None:
         self.cases += 1
+        self.million += drawn >= 10**6
         self.samples += sum(verdict.samples)
         self.excess += [
             f"{name}: {b.tester}: {b.measure} ≥ {b.least:.4g} > {b.promised:.4g} ({b.event})" for b in verdict.excess
@@ -92,9 +95,10 @@ def examined(name: str, promise: Price, draw: Callable[[int], Table]) -> Verdict
 
 def of_sampled(case: Sampled, size: Size, tally: Tally) -> None:
     """Audit a mechanism, a stream or a survey."""
-    count = size.slow if case.slow else size.worst if case.worst else size.fast
+    array = size.worst if case.worst else size.fast
+    count = (size.choice if case.worst else size.slow) if case.slow else array
     verdict = examined(case.name, case.promise, lambda side: case.draw(side, count, system()))
-    tally.add(case.name, verdict)
+    tally.add(case.name, verdict, count)
     tally.kinds["mechanism"] += 1
     if case.worst and count >= size.worst and (case.promise.pure is not None or size.worst >= 10**6):
         tally.shares[case.name] = verdict.share
@@ -123,7 +127,7 @@ def of_pair(pair: Pair, size: Size, tally: Tally) -> None:
     slow = max(FEWEST, min(size.slow, 4 * size.slow // max(1, one_by_one)))
     count = slow if one_by_one else size.worst if worst else size.fast
     verdict = examined(name, pair.promise, lambda side: many(pair.draws, side, count, system()))
-    tally.add(name, verdict)
+    tally.add(name, verdict, count)
     tally.other += [f"{name}: draw {i}" for i, (one, _) in enumerate(pair.draws) if not repeats(one, SEED)]
     tally.kinds.update({type(one.mechanism).__name__ for one, _ in pair.draws})
     if float(pair.promise.pure or 0) > float(pair.releases[0].epsilon) + 1e-12:
@@ -167,7 +171,7 @@ def of_public(towns_: Towns, question: Question, count: int, tally: Tally) -> No
             ]
         )
     name = f"public path: {question.name}"
-    tally.add(name, examined(name, promise, lambda side: table(sides[side])))
+    tally.add(name, examined(name, promise, lambda side: table(sides[side])), count)
     tally.kinds["public path"] += 1
 
 
@@ -196,7 +200,7 @@ def of_own(towns_: Towns, relation: str, place: int, count: int, tally: Tally) -
         sides.append([numbers(each) for each in found])
     promise = price(from_facts(dict(found[0].receipt["event"])))
     name = f"own function {place}: {relation}"
-    tally.add(name, examined(name, promise, lambda side: table(sides[side])))
+    tally.add(name, examined(name, promise, lambda side: table(sides[side])), count)
     tally.kinds["own function"] += 1
 
 
@@ -211,7 +215,7 @@ def of_finish(towns_: Towns, question: Question, count: int, tally: Tally) -> No
         answers = [finish(made, tables, system(), raw=True) for _ in range(count)]
         sides.append(table([[*chain.from_iterable(v for v in a.values if v.dtype.kind in "if")] for a in answers]))
     name = f"finishing step: {question.name}"
-    tally.add(name, examined(name, promise, sides.__getitem__))
+    tally.add(name, examined(name, promise, sides.__getitem__), count)
 
 
 #: Asked again and again through the whole path.
@@ -268,7 +272,7 @@ def planted(count: int) -> Iterator[tuple[str, bool]]:
         with towns() as made:
             try:
                 Laplace.sample = wrong  # type: ignore[method-assign]
-                of_pair(made.ask(question, seed=SEED), Size(count, count, count, 0), tally)
+                of_pair(made.ask(question, seed=SEED), Size(count, count, count, count, 0), tally)
             finally:
                 Laplace.sample = true  # type: ignore[method-assign]
         yield name, bool(tally.excess)
@@ -276,7 +280,7 @@ def planted(count: int) -> Iterator[tuple[str, bool]]:
 
 def detect() -> list[str]:
     """Look at the product as it is now, in a few seconds; give what is wrong with it."""
-    size, tally = Size(fast=8_000, worst=16_000, slow=800, public=0), Tally()
+    size, tally = Size(fast=8_000, worst=16_000, slow=800, choice=800, public=0), Tally()
     for number, case in enumerate(mechanisms()):
         if case.worst or number % 7 == 0:
             of_sampled(case, size, tally)
@@ -296,7 +300,8 @@ def detect() -> list[str]:
 def body(report: Report) -> None:
     size = Size(
         fast=report.scale(ci=3_000, full=10**6), worst=report.scale(ci=100_000, full=10**6),
-        slow=report.scale(ci=400, full=10**6), public=report.scale(ci=64, full=2_000),
+        slow=report.scale(ci=400, full=30_000), choice=report.scale(ci=400, full=10**6),
+        public=report.scale(ci=64, full=500),
     )  # fmt: skip
     tally = Tally()
     searched(size, full=report.full, tally=tally, steps=lambda each: report.progress(each, "audit"))
@@ -309,6 +314,7 @@ def body(report: Report) -> None:
     report.figure("alarm of all bounds together", ALARM)
     report.figure("kinds", dict(sorted(tally.kinds.items())))
     report.target("cases", tally.cases, at_least=300)
+    report.target("cases with a million samples a side", tally.million, at_least=report.scale(ci=0, full=300))
     report.target("lower bounds above the charge", len(tally.excess), at_most=0)
     report.target("draws that the sampled code does not repeat", len(tally.other), at_most=0)
     report.target("worst-case pairs", len(tally.shares), at_least=report.scale(ci=40, full=100))

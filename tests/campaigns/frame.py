@@ -14,6 +14,8 @@ from rich.console import Console
 from rich.progress import track
 
 T = TypeVar("T")
+#: Seconds between two lines of a log.
+_MINUTE = 60
 Figure = int | float | str | bool | None | list["Figure"] | dict[str, "Figure"]
 
 
@@ -31,8 +33,17 @@ class Report:
         return full if self.full else ci
 
     def progress(self, steps: Iterable[T], label: str) -> Iterator[T]:
-        """Iterate with a progress bar on standard error."""
-        return iter(track(list(steps), description=label, console=self._console))
+        """Iterate with a progress bar on standard error; in a log, with a line a minute."""
+        every = list(steps)
+        if self._console.is_terminal:
+            yield from track(every, description=label, console=self._console)
+            return
+        said = time.monotonic()
+        for place, step in enumerate(every):
+            if time.monotonic() - said > _MINUTE:
+                said = time.monotonic()
+                self.say(f"{label}: {place:,} of {len(every):,}")
+            yield step
 
     def say(self, text: str) -> None:
         """Tell a person, on standard error."""

@@ -30,6 +30,7 @@ from tests.sql.corpus.worlds import WORLDS
 from hubbub.core.schema import Unit
 from hubbub.curator.session import open_session
 from hubbub.engines.base import Engine
+from hubbub.engines.spark_local import Local
 from hubbub.errors import QueryError, RunError
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.spark import SPARK
@@ -81,6 +82,18 @@ def corpus(report: Report, there: parity.Side, tally: parity.Tally) -> Iterator[
                 found = parity.differing(entry.planned, local, engine, there, tally)
                 if found:
                     yield f"{entry.id}: {found}"
+
+
+def compiled(report: Report, folder: Path) -> list[str]:
+    """Ask the corpus once more of a Spark as it comes, which compiles each query and moves rows between two parts."""
+    started, tally = Local("local[2]", spark.LIMITS), parity.Tally()
+    try:
+        with side(started.address, folder) as there:
+            complaints = list(corpus(report, there, tally))
+    finally:
+        started.close()
+    report.figure("spark as it comes: queries of the corpus alike", tally.same)
+    return complaints
 
 
 def fuzz(report: Report, there: parity.Side, tally: parity.Tally, goal: int) -> Iterator[str]:
@@ -221,6 +234,8 @@ def body(report: Report) -> None:
         with side(address, folder) as there:
             fixed, free = parity.Tally(), parity.Tally()
             complaints = [*corpus(report, there, fixed), *fuzz(report, there, free, report.scale(ci=12, full=5000))]
+            if report.full:
+                complaints += compiled(report, folder)
             report.figure("spark: queries of the corpus alike", fixed.same)
             report.figure("spark: queries of the corpus refused", fixed.refused)
             report.figure("spark: random queries alike", free.same)
