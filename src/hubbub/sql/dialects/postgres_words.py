@@ -1,0 +1,170 @@
+"""What PostgreSQL has other words for than other engines: values, rounding, relations, hashes."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import ClassVar
+
+from hubbub.core.schema import Column, Kind
+from hubbub.sql.dialects.base import Dialect
+
+#: 2⁻⁵⁰⁰: products of smaller numbers may be too small for a double.
+TINY = f"'{2.0**-500!r}'::float8"
+
+
+class Words(Dialect):
+    """How values, hashes and relations are written on PostgreSQL 14 and later, with a database in UTF-8."""
+
+    name: ClassVar[str] = "postgres"
+    types: ClassVar[Mapping[Kind, str]] = {
+        Kind.BOOLEAN: "boolean", Kind.INTEGER: "float8", Kind.REAL: "float8", Kind.TEXT: "text", Kind.DATE: "date",
+        Kind.TIMESTAMP: "timestamp",
+    }  # fmt: skip
+    integers: ClassVar[Mapping[int, str]] = {8: "smallint", 16: "smallint", 32: "integer", 64: "bigint", 128: "numeric"}
+    unnamed: ClassVar[str] = ' AS "$s"'
+    computed_once: ClassVar[str] = " OFFSET 0"
+    fence: ClassVar[str] = " OFFSET 0"
+
+    def number(self, value: int | Fraction) -> str:
+        """Write the digits that are read back as the nearest double."""
+        return f"'{float(value)!r}'::float8"
+
+    def text(self, value: str) -> str:
+        """Write a text whose order is that of its bytes; no backslash is special (standard_conforming_strings)."""
+        if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+            raise self.refusal("a text with a zero, or with half a character, is not answered", "Leave it out.")
+        return f"""('{value.replace("'", "''")}'::text COLLATE "C")"""
+
+    def is_nan(self, text: str) -> str:
+        """Compare: NaN is equal to itself there."""
+        return f"({text}) = 'NaN'::float8"
+
+    def between(self, text: str, first: str, last: str) -> str:
+        """Look at the value once: sub-queries are merged, and it is computed as often as it stands.
+
+        What MAX and MIN of doubles are made from is strict, unlike greatest and least, and takes NaN for the largest.
+        """
+        return f"float8smaller(float8larger({text}, {first}), {last})"
+
+    def clamped(self, text: str, kind: Kind, column: Column | None) -> str:
+        """Clamp dates by functions of their own."""
+        found = super().clamped(text, kind, column)
+        if kind in (Kind.DATE, Kind.TIMESTAMP):
+            name = "date_" if kind is Kind.DATE else "timestamp_"
+            return found.replace("float8smaller(float8larger(", f"{name}smaller({name}larger(", 1)
+        return found
+
+    def scanned(self, column: Column) -> str:
+        """Clamp a column that the engine serves in the type of its kind."""
+        name = self.identifier(column.name)
+        match column.kind:
+            case Kind.BOOLEAN:
+                return name
+            case Kind.TEXT:
+                return f'(CAST({name} AS text) COLLATE "C")'
+            case Kind.DATE | Kind.TIMESTAMP:
+                return self.clamped(name, column.kind, column)
+            case Kind.INTEGER:
+                return self.clamped(f"CAST({name} AS float8)", column.kind, column)
+        if column.bounds is None:
+            return f"nullif({name}, 'NaN'::float8)"
+        return self.clamped(f"nullif({name}, 'NaN'::float8)", column.kind, column)
+
+    def owner(self, column: str, kind: Kind | None) -> str:
+        """Tell texts apart byte by byte; the two zeros are one."""
+        if kind is Kind.TEXT:
+            return f'(CAST({column} AS text) COLLATE "C")'
+        return self.one_zero(column) if kind is Kind.REAL else column
+
+    def with_match(self, relation: str, other: str, columns: Sequence[str]) -> str:
+        """Test with EXISTS."""
+        return f"{relation} AS b WHERE EXISTS ({_match(other, columns)})"
+
+    def without_match(self, relation: str, other: str, columns: Sequence[str]) -> str:
+        """Test with NOT EXISTS."""
+        return f"{relation} AS b WHERE NOT EXISTS ({_match(other, columns)})"
+
+    def position(self, values: Sequence[str], column: str) -> str:
+        """Look through an array."""
+        return f"array_position(ARRAY[{', '.join(values)}], {column}) - 1"
+
+    def away(self, text: str, low: int, high: int) -> str:
+        """Add what is just below a half, away from zero, and cut: right for every double, past 2⁵² too."""
+        up, down = f"floor({text} + {_HALF})", f"ceil({text} - {_HALF})"
+        return up if low >= 0 else down if high <= 0 else f"trunc({text} + sign({text}) * {_HALF})"
+
+    def steps(self, text: str, low: int, high: int, kind: str) -> str:
+        """Round first and clamp then, which is the same between whole numbers and looks at the value less often."""
+        inside = self.between(self.away(text, low, high), self.number(low), self.number(high))
+        return f"CAST({inside} AS {kind})"
+
+    def whole_steps(self, text: str, low: int, high: int, kind: str) -> str:
+        """Leave out the rounding: a cast of a whole number is exact."""
+        return f"CAST({self.between(text, self.number(low), self.number(high))} AS {kind})"
+
+    def product(self, factors: Sequence[str]) -> str:
+        """Leave out what would be below 2⁻⁵⁰⁰ times a bound."""
+        if len(factors) == 1:
+            return factors[0]
+        large = " AND ".join(f"abs({factor}) >= {TINY}" for factor in factors)
+        there = " AND ".join(f"{factor} IS NOT NULL" for factor in factors)
+        return f"(CASE WHEN {large} THEN {' * '.join(factors)} WHEN {there} THEN {self.number(0)} END)"
+
+    def fraction(self, text: str, divisor: Fraction) -> str:
+        """Divide; what is tiny cannot be divided by more than 1."""
+        if divisor <= 1:
+            return f"({text} / {self.number(divisor)})"
+        quotient = f"{text} / {self.number(divisor)}"
+        return f"(CASE WHEN abs({text}) >= {TINY} THEN {quotient} WHEN {text} IS NOT NULL THEN {self.number(0)} END)"
+
+    def quotient(self, text: str, divisor: Fraction) -> str:
+        """Write a fraction, which is in parentheses here already."""
+        return self.fraction(text, divisor)
+
+    def on_grid(self, text: str, step: Fraction) -> str:
+        """Count in 64 bits; their sums are numeric."""
+        return f"CAST({self.away(self.fraction(text, step), -1, 1)} AS bigint)"
+
+    def as_divisor(self, count: str) -> str:
+        """Divide by a double."""
+        return self.as_double(count)
+
+    def extreme(self, function: str, text: str, kind: Kind) -> str:
+        """Take AND for the least of truth values."""
+        if kind is Kind.BOOLEAN:
+            return f"{'bool_and' if function == 'min' else 'bool_or'}({text})"
+        return f"{function}({text})"
+
+    def fitting(self, text: str, most: int) -> str:  # noqa: ARG002 - nothing is gained by a narrower type
+        """Leave sums in the type that the engine gives them, which holds them all."""
+        return text
+
+    def any_of(self, text: str) -> str:
+        """Take the largest of equal values."""
+        return f"max({text})"
+
+    def own_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
+        """Chain 64-bit hashes of integers or texts, each seeded with the one before; the first with the salt's."""
+        seed = int.from_bytes(hashlib.sha256(salt.encode()).digest()[:8], "big", signed=True)
+        found = f"'{seed}'::bigint"
+        for column, kind in columns:
+            if kind is Kind.INTEGER:
+                found = f"hashint8extended(coalesce(CAST({column} AS bigint), 0), {found})"
+            else:
+                found = f"""hashtextextended(coalesce(CAST({column} AS text), '') COLLATE "C", {found})"""
+        return found
+
+    def portable_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
+        """Order by bytes."""
+        return f'({super().portable_hash(salt, columns)} COLLATE "C")'
+
+
+def _match(other: str, columns: Sequence[str]) -> str:
+    same = " AND ".join(f"m.{column} = b.{column}" for column in columns)
+    return f"SELECT 1 FROM {other} AS m WHERE {same}"
+
+
+WORDS = Words()
+_HALF = WORDS.number(Fraction(0.49999999999999994))
+#: 0 as a double.
+ZERO = WORDS.number(0)
