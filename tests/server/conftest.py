@@ -18,6 +18,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Playwright, expect, sync_playwright
+from tests.server.visits import Visitor, token
 
 from hubbub.demo import HERE
 from hubbub.server.app import create_app, uvicorn_config
@@ -261,6 +262,20 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     launched = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=list(ARGUMENTS))
     yield launched
     launched.close()
+
+
+@pytest.fixture
+def visitor(app: Any) -> Visitor:
+    """Browsers without a script: each remembers its cookies, and follows redirects."""
+
+    def make(who: str) -> httpx.Client:
+        client: httpx.Client = app.client(None, follow_redirects=True)
+        page = client.get("/sign-in")
+        entered = client.post("/sign-in", data={"csrf": token(page), "token": app.tokens[who], "next": "/"})
+        assert entered.status_code == 200
+        return client
+
+    return make
 
 
 class Desk:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-import httpx
 import mpmath
 import pytest
+from tests.server.visits import Visitor
 
 from hubbub.semantics.examples import smoking
 from hubbub.semantics.explained import explain
@@ -18,16 +18,11 @@ from hubbub.server import plots
 
 
 @pytest.fixture
-def visit(app: Any) -> Callable[[str, str], str]:
+def visit(visitor: Visitor) -> Callable[[str, str], str]:
     """Go to a page as somebody who signed in; gives what is read there."""
 
     def go(who: str, path: str) -> str:
-        client: httpx.Client = app.client(None, follow_redirects=True)
-        page = client.get("/sign-in")
-        word = re.search(r'name="csrf" value="([^"]+)"', page.text)
-        assert word is not None
-        client.post("/sign-in", data={"csrf": word[1], "token": app.tokens[who], "next": "/"})
-        answer = client.get(path)
+        answer = visitor(who).get(path)
         assert answer.status_code == 200
         return html.unescape(answer.text)
 
@@ -83,11 +78,7 @@ def test_the_curve_of_the_best_test_is_its_formula() -> None:
 
 
 @pytest.mark.parametrize("query", ["family=0", "family=x", "family=99999999", "people=1.5"])
-def test_numbers_that_are_none_are_refused(app: Any, query: str) -> None:
-    client: httpx.Client = app.client(None, follow_redirects=True)
-    word = re.search(r'name="csrf" value="([^"]+)"', client.get("/sign-in").text)
-    assert word is not None
-    client.post("/sign-in", data={"csrf": word[1], "token": app.tokens["ana"], "next": "/"})
-    answer = client.get(f"/explain?epsilon=1&{query}")
+def test_numbers_that_are_none_are_refused(visitor: Visitor, query: str) -> None:
+    answer = visitor("ana").get(f"/explain?epsilon=1&{query}")
     assert answer.status_code == 422
     assert "HB103" in answer.text

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 from starlette.formparsers import MultiPartParser
+from tests.server.visits import Visitor, token
 
 from hubbub.attacks import child as child_
 from hubbub.attacks.base import Finding, Score, Study, ceiling
@@ -253,26 +253,8 @@ def test_a_child_whose_server_is_gone_goes_too_and_cleans_up(tmp_path: Path) -> 
 # --- through the server -----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def visitor(app: Any) -> Callable[[str], httpx.Client]:
-    """Browsers without a script."""
-
-    def make(who: str) -> httpx.Client:
-        client: httpx.Client = app.client(None, follow_redirects=True)
-        client.post("/sign-in", data={"csrf": word(client.get("/sign-in")), "token": app.tokens[who], "next": "/"})
-        return client
-
-    return make
-
-
-def word(page: httpx.Response) -> str:
-    found = re.search(r'name="csrf" value="([^"]+)"', page.text)
-    assert found is not None
-    return found[1]
-
-
 def send(client: httpx.Client, content: bytes = b"", /, **fields: str) -> httpx.Response:
-    data = {"csrf": word(client.get("/explain/lab")), "attack": "exhaustive", "table": "made up", "epsilons": "1"}
+    data = {"csrf": token(client.get("/explain/lab")), "attack": "exhaustive", "table": "made up", "epsilons": "1"}
     files = {"file": ("../../x.csv", content, "text/csv")}
     return client.post("/explain/lab", data=data | fields, files=files)
 
@@ -293,7 +275,7 @@ def state_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_study_on_the_pages_touches_nothing_of_the_server(app: Any, visitor: Callable[[str], httpx.Client]) -> None:
+def test_a_study_on_the_pages_touches_nothing_of_the_server(app: Any, visitor: Visitor) -> None:
     client = visitor("ana")
     before = state_of(app.folder)
     page = shown(client, send(client, epsilons="0.5, 4", **{"set-people": "4"}))
@@ -314,7 +296,7 @@ def test_what_is_shown_of_a_study_does_not_change_while_it_is_shown(labs: Callab
     assert opened.seen("analyst ana", run.id).state == "cancelled"
 
 
-def test_reports_are_taken_away_as_files(visitor: Callable[[str], httpx.Client], app: Any) -> None:
+def test_reports_are_taken_away_as_files(visitor: Visitor, app: Any) -> None:
     app.service.lab._child = child(telling("'said'"))
     client = visitor("auditor")
     page = send(client)
@@ -335,7 +317,7 @@ def test_reports_are_taken_away_as_files(visitor: Callable[[str], httpx.Client],
     assert client.get(f"/explain/lab/{'0' * 32}.html").status_code == 404
 
 
-def test_a_study_is_seen_by_whoever_began_it(visitor: Callable[[str], httpx.Client], app: Any) -> None:
+def test_a_study_is_seen_by_whoever_began_it(visitor: Visitor, app: Any) -> None:
     app.service.lab._child = child(telling("'said'"))
     client = visitor("ana")
     page = send(client)
@@ -344,10 +326,10 @@ def test_a_study_is_seen_by_whoever_began_it(visitor: Callable[[str], httpx.Clie
         other = visitor(who)
         for path in ("", ".html", "/state"):
             assert other.get(f"{page.url.path}{path}").status_code == 404
-        assert other.post(f"{page.url.path}/cancel", data={"csrf": word(other.get("/"))}).status_code == 404
+        assert other.post(f"{page.url.path}/cancel", data={"csrf": token(other.get("/"))}).status_code == 404
 
 
-def test_a_study_can_be_cancelled(visitor: Callable[[str], httpx.Client], app: Any) -> None:
+def test_a_study_can_be_cancelled(visitor: Visitor, app: Any) -> None:
     app.service.lab._child = child(SLEEPING)
     client = visitor("ana")
     page = send(client)
@@ -357,7 +339,7 @@ def test_a_study_can_be_cancelled(visitor: Callable[[str], httpx.Client], app: A
     assert second.status_code == 429
     assert "HB725" in second.text
     assert second.text.count("Run the attack") == 1
-    stopped = client.post(f"{page.url.path}/cancel", data={"csrf": word(page)})
+    stopped = client.post(f"{page.url.path}/cancel", data={"csrf": token(page)})
     assert "was cancelled" in stopped.text
     assert client.get(f"{page.url.path}.html").status_code == 404
 
@@ -374,7 +356,7 @@ def test_a_study_can_be_cancelled(visitor: Callable[[str], httpx.Client], app: A
     ids=["huge", "binary", "NUL", "nothing", "a zip"],
 )
 def test_hostile_files_are_refused_at_the_door(
-    visitor: Callable[[str], httpx.Client], app: Any, content: bytes, status: int, code: str
+    visitor: Visitor, app: Any, content: bytes, status: int, code: str
 ) -> None:
     client = visitor("ana")
     answer = send(client, content, attack=TAKING, table="upload")
@@ -394,14 +376,14 @@ def test_hostile_files_are_refused_at_the_door(
     ],
     ids=["HTML", "ragged", "rows", "commas", "quotes"],
 )
-def test_hostile_tables_are_refused_by_the_child(visitor: Callable[[str], httpx.Client], content: bytes) -> None:
+def test_hostile_tables_are_refused_by_the_child(visitor: Visitor, content: bytes) -> None:
     client = visitor("ana")
     page = shown(client, send(client, content, attack=TAKING, table="upload"))
     assert "HB645" in page
     assert "<script>alert" not in page
 
 
-def test_names_and_values_that_look_like_code_are_shown_as_text(visitor: Callable[[str], httpx.Client]) -> None:
+def test_names_and_values_that_look_like_code_are_shown_as_text(visitor: Visitor) -> None:
     rows = "".join(f"=cmd|' /C calc'!A{n % 7},{n},<img src=x onerror=alert(1)>\n" for n in range(300))
     client = visitor("ana")
     sent = send(client, f"<b>who</b>,n,{{{{ 7 * 7 }}}}\n{rows}".encode(), attack=TAKING, table="upload")
@@ -419,16 +401,14 @@ def test_names_and_values_that_look_like_code_are_shown_as_text(visitor: Callabl
         ({"attack": "nothing"}, "HB640"), ({"table": "upload"}, "HB64"), ({"table": "health"}, "HB642"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_run_is_said_on_the_form(
-    visitor: Callable[[str], httpx.Client], fields: dict[str, str], code: str
-) -> None:
+def test_what_cannot_be_run_is_said_on_the_form(visitor: Visitor, fields: dict[str, str], code: str) -> None:
     answer = send(visitor("ana"), **fields)
     assert answer.status_code == 422
     assert code in answer.text
     assert "Run the attack" in answer.text
 
 
-def test_a_setting_that_cannot_be_is_said_on_the_page_of_the_run(visitor: Callable[[str], httpx.Client]) -> None:
+def test_a_setting_that_cannot_be_is_said_on_the_page_of_the_run(visitor: Visitor) -> None:
     client = visitor("ana")
     page = shown(client, send(client, **{"set-people": "many"}))
     assert "HB643" in page

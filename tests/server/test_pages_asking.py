@@ -1,0 +1,194 @@
+"""Asking on the pages: one charge for each form, estimates, refining, every kind of answer, exports."""
+
+import csv
+import io
+import re
+from fractions import Fraction
+from typing import Any
+
+import nbformat
+import pytest
+from tests.server.visits import COUNT, Outline, Visitor, spend, token
+
+from hubbub.curator.question import Question
+from hubbub.server.pages.ask import scale
+from hubbub.server.pages.dataset import FUNCTIONS
+
+
+def test_the_same_form_is_charged_once_and_another_question_anew(app: Any, visitor: Visitor) -> None:
+    client = visitor("ana")
+    page = client.get("/ask")
+    answers = [spend(client, page=page) for _ in range(3)]
+    assert len({answer.url for answer in answers}) == 1
+    assert app.spent() == {"health": "1/2"}
+    spend(client, f"{COUNT} WHERE age > 40", page=page)
+    assert app.spent() == {"health": "1"}
+
+
+def test_the_same_form_gives_the_old_answer_after_the_data_changed(app: Any, visitor: Visitor) -> None:
+    """Here the same question alone would be a new one: it is the form's key that makes it the same request."""
+    client = visitor("ana")
+    page = client.get("/ask")
+    before = spend(client, page=page)
+    data = app.folder / "health.csv"
+    lines = data.read_text().splitlines()
+    data.write_text("\n".join([*lines, lines[-1]]) + "\n")
+    assert spend(client, page=page).url == before.url
+    assert app.spent() == {"health": "1/2"}
+    assert spend(client).url != before.url
+    assert app.spent() == {"health": "1"}
+
+
+def test_refining_draws_and_charges_once_and_shows_a_narrower_interval(app: Any, visitor: Visitor) -> None:
+    client = visitor("ana")
+    first = spend(client)
+    number = first.url.params["release"]
+    key = re.search(r'name="key" value="([^"]+)"', first.text)
+    assert key is not None
+    data = {"csrf": token(first), "key": key[1], "release": number, "epsilon": "1"}
+    answers = [client.post("/ask/refine", data=data) for _ in range(2)]
+    assert app.spent() == {"health": "3/2"}
+    assert answers[0].url == answers[1].url
+    assert "Combined answer" in answers[0].text
+    assert "cost ε = 1.5" in answers[0].text
+    numbers = answers[0].url.params["release"]
+    combined = client.get(f"/releases/{numbers}.json").json()["answer"]["columns"][0]
+    alone = client.get(f"/releases/{number}.json").json()["answer"]["columns"][0]
+    assert combined["high"][0] - combined["low"][0] < alone["high"][0] - alone["low"][0]
+    assert "Two independent draws were combined by inverse variance" in client.get(f"/releases/{numbers}").text
+    assert "Two independent draws" in client.get(f"/releases/{numbers}.ipynb").text
+    assert client.get(f"/releases/{numbers}.csv").text.startswith("n,n_low,n_high\n")
+
+
+def test_releases_are_private_to_their_analyst(visitor: Visitor) -> None:
+    number = spend(visitor("ana")).url.params["release"]
+    ben = visitor("ben")
+    for path in (f"/releases/{number}", f"/releases/{number}.csv", f"/ask?release={number}"):
+        assert ben.get(path).status_code == 404
+    assert visitor("auditor").get(f"/releases/{number}").status_code == 200
+
+
+def test_exports_hold_the_answer(visitor: Visitor) -> None:
+    client = visitor("ana")
+    sql = "SELECT health, COUNT(DISTINCT person) AS n FROM health GROUP BY health"
+    number = spend(client, sql, groups="1").url.params["release"]
+    rows = list(csv.DictReader(io.StringIO(client.get(f"/releases/{number}.csv").text)))
+    assert [row["health"] for row in rows] == ["excellent", "good", "fair", "poor"]
+    document = client.get(f"/releases/{number}.json").json()
+    assert [int(row["n"]) for row in rows] == document["answer"]["columns"][1]["values"]
+    notebook = nbformat.from_dict(client.get(f"/releases/{number}.ipynb").json())  # type: ignore[no-untyped-call]
+    nbformat.validate(notebook)
+    names: dict[str, Any] = {}
+    exec(notebook.cells[1].source.removesuffix("\nframe"), names)
+    assert list(names["frame"]["n"]) == document["answer"]["columns"][1]["values"]
+    page = client.get(f"/releases/{number}").text
+    assert "under the protection of each person of health (data version 1)" in page
+    assert client.get(f"/releases/{number}.exe").status_code == 404
+
+
+def test_an_estimate_is_free_and_says_what_the_answer_would_be(app: Any, visitor: Visitor) -> None:
+    client = visitor("ana")
+    page = client.get("/ask")
+    data = {"csrf": token(page), "key": "k" * 20, "sql": COUNT, "epsilon": "0.5", "groups": "", "rows": ""}
+    answer = client.post("/ask/estimate", data=data)
+    assert "Before you spend" in answer.text
+    assert "your budget admits it" in answer.text
+    assert app.spent() == {"health": "0"}
+
+
+def test_what_is_said_to_be_askable_can_be_asked(visitor: Visitor) -> None:
+    """Each function on the page of a data set, as an estimate."""
+    client = visitor("ana")
+    asked = (
+        "COUNT(*)", "COUNT(visits)", "COUNT(DISTINCT person)", "SUM(visits)", "AVG(visits)", "VAR_POP(visits)",
+        "STDDEV_POP(visits)", "COVAR_POP(visits, age)", "CORR(visits, age)", "REGR_SLOPE(visits, age)",
+        "MEDIAN(visits)", "QUANTILE_CONT(visits, 0.9)", "MIN(visits)", "MAX(visits)",
+    )  # fmt: skip
+    named = " ".join(name for name, _ in FUNCTIONS)
+    for each in asked:
+        assert each.partition("(")[0] in named
+        page = client.get("/ask")
+        data = {"csrf": token(page), "key": "k" * 20, "sql": f"SELECT {each} AS x FROM health", "epsilon": "1"}
+        assert client.post("/ask/estimate", data=data).status_code == 200, each
+    rest = (
+        "SELECT health, COUNT(*) AS n FROM health WHERE age > 3 GROUP BY health HAVING COUNT(*) > 9 ORDER BY n LIMIT 2",
+        "SELECT word, COUNT(*) AS n FROM health JOIN plans ON CAST(health.coinsurance AS VARCHAR) = plans.coinsurance"
+        " GROUP BY word",
+    )
+    for sql in rest:
+        data = {"csrf": token(client.get("/ask")), "key": "k" * 20, "sql": sql, "epsilon": "1"}
+        assert client.post("/ask/estimate", data=data).status_code == 200, sql
+
+
+def test_every_example_can_be_asked(visitor: Visitor) -> None:
+    client = visitor("ben")
+    buttons = [each for each in Outline(client.get("/ask").text).all("button") if each.get("class") == "example"]
+    assert len(buttons) >= 4
+    for each in buttons:
+        data = {"csrf": token(client.get("/ask")), "key": "k" * 20, "sql": each["data-sql"] or "", "epsilon": "0.5",
+                "groups": each["data-groups"] or "", "rows": each["data-rows"] or ""}  # fmt: skip
+        assert client.post("/ask/estimate", data=data).status_code == 200, each
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        COUNT,
+        "SELECT MEDIAN(age) AS m FROM health",
+        "SELECT coinsurance, COUNT(*) AS n, AVG(visits) AS a, SUM(spending) AS s FROM health GROUP BY coinsurance",
+    ],
+)
+def test_the_error_beside_the_slider_is_near_the_planned_one(app: Any, sql: str) -> None:
+    """Between the prices that were planned, what is read off is within 30 % of what an estimate there says."""
+    ana = app.service.accounts.identify(app.tokens["ana"])
+    middle = app.service.estimate(ana, Question(sql, epsilon="0.5"))
+    for price in map(Fraction, ("0.15", "0.2", "0.3", "0.4", "0.7", "1", "1.5")):
+        there = app.service.estimate(ana, Question(sql, epsilon=price))
+        for place, each in enumerate(there.expected):
+            assert scale(middle, place, price) == pytest.approx(each.plus_minus, rel=0.3)
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT MEDIAN(age) AS m FROM health", "Noise (Laplace and selection)"),
+        ("SELECT age, COUNT(*) AS n FROM health GROUP BY age ORDER BY n DESC LIMIT 3", "Noise ("),
+        ("SELECT AVG(visits) AS a FROM health", "Each contributes at most 5 rows to each of at most 5 groups"),
+        ("SELECT spending, COUNT(*) AS n FROM health GROUP BY spending", "δ = "),
+    ],
+)
+def test_every_kind_of_answer_has_a_page_and_a_methods_paragraph(visitor: Visitor, sql: str, words: str) -> None:
+    client = visitor("ana")
+    page = spend(client, sql, epsilon="2")
+    assert page.status_code == 200, page.text
+    number = page.url.params["release"]
+    assert words in client.get(f"/releases/{number}").text
+    for form in ("csv", "json", "ipynb"):
+        assert client.get(f"/releases/{number}.{form}").status_code == 200
+
+
+def test_data_that_cannot_be_reached_is_said_so_on_the_page(app: Any, visitor: Visitor) -> None:
+    client = visitor("ana")
+    page = client.get("/ask")
+    (app.folder / "health.csv").unlink()
+    answer = spend(client, page=page)
+    assert answer.status_code == 503
+    assert "HB318" in answer.text
+    assert str(app.folder) not in answer.text
+    assert app.spent() == {"health": "0"}
+
+
+def test_a_failure_after_the_charge_is_the_one_constant(
+    app: Any, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = visitor("ana")
+
+    def broken(_: str) -> None:
+        raise RuntimeError("a cell of the data: 4711")
+
+    monkeypatch.setattr(app.service.current.curator.engine, "run", broken)
+    answer = spend(client)
+    assert answer.status_code == 424
+    assert "HB900" in answer.text
+    assert "4711" not in answer.text
+    assert app.spent() == {"health": "1/2"}
