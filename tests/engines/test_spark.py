@@ -4,6 +4,8 @@ import logging
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -319,6 +321,46 @@ def test_a_killed_driver_costs_what_was_charged_and_comes_back(tmp_path: Path) -
         assert _spent(session) == 2
         session.query("SELECT count(*) FROM visits WHERE cost > 3", epsilon=1)
         assert _spent(session) == 3
+
+
+_DENIED = """
+import sys
+from pathlib import Path
+
+import hubbub
+from hubbub.engines import spark_local
+
+folder = Path(sys.argv[1])
+try:
+    with hubbub.open(folder / "hubbub.yaml", analyst="ana") as session:
+        session.query("SELECT count(*) FROM visits", epsilon=1)
+        (folder / "visits.parquet").chmod(0)
+        try:
+            session.query("SELECT count(*) FROM visits WHERE cost > 2", epsilon=1)
+        except hubbub.HubbubError as refused:
+            print(type(refused).__name__, refused, refused.remedy)
+        (folder / "visits.parquet").chmod(0o600)
+        print("spent", 10 - session.budget()[0].largest)
+        session.query("SELECT count(*) FROM visits WHERE cost > 2", epsilon=1)
+        print("spent", 10 - session.budget()[0].largest)
+finally:
+    spark_local.stop()
+"""
+
+
+def test_what_may_not_be_read_is_said_before_the_charge_and_comes_back(tmp_path: Path) -> None:
+    """In a process that obeys the modes of files: root does not, unless it gives up the right to pass over them."""
+    _clinic(tmp_path, "local[1]")
+    above = ("dac_override", "dac_read_search")
+    without = ",".join(f"-{each}" for each in above)
+    meek = ["setpriv", f"--bounding-set={without}", f"--inh-caps={without}"] if os.geteuid() == 0 else []
+    found = subprocess.run(
+        [*meek, sys.executable, "-c", _DENIED, str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
+    )
+    *refused, before, after = found.stdout.splitlines()
+    assert "no table that it can read" in " ".join(refused)
+    assert "may read it" in " ".join(refused)
+    assert (before, after) == ("spent 1", "spent 2")
 
 
 def _kill() -> None:

@@ -220,6 +220,6 @@ def _meant(error: Exception) -> tuple[str, str]:
     if condition.startswith(("UNABLE_TO_INFER", "FAILED_READ_FILE", "CANNOT_READ", "UNRESOLVED", "INVALID_SCHEMA")):
         return (
             "what Spark has there is no table that it can read",
-            "Check the path: a Parquet file or a folder of them.",
+            "Check the path (a Parquet file or a folder of them), and that the user whom Spark runs as may read it.",
         )
     return "Spark does not answer", "Check that the server runs, and the address and token in the source."
