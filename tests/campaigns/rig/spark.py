@@ -21,6 +21,10 @@ SMALL = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    "spark.ui.retainedJobs": "1",
+    "spark.ui.retainedStages": "1",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
 }
 LIMITS = Limits(memory=1000, seconds=120)
 
