@@ -14,7 +14,7 @@ from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.sql import discover
 from hubbub.sql.aggregates import counts
-from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Floats, Formula, Grid, spread
+from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Floats, Formula, Grid, secant, spread
 from hubbub.sql.aggregates.order import Choice, Target
 from hubbub.sql.aggregates.table import choices, formulas
 from hubbub.sql.bounding import Limits
@@ -147,10 +147,11 @@ def _errors(
     noise = [sqrt(2) * s.l1 if kind == "laplace" else sqrt(s.l2_squared / 2) for s in moved]
     errors = np.zeros((len(table) + len(wanted), len(measures) + len(wanted)))
     for j, formula in enumerate(table.values()):
+        sums = typical(formula)
         for i, measure in enumerate(formula.measures):
             place = measures.index(measure)
-            alone = [noise[place] * 1e-4 if k == i else 0.0 for k in range(len(formula.measures))]
-            errors[j, place] = float(spread(formula.value, typical(formula), alone)[0]) * 1e4 / formula.size
+            (moves,) = secant(formula.value, sums, i, noise[place] * 1e-4)
+            errors[j, place] = abs(float(moves)) * 1e4 / formula.size
     for j, choice in enumerate(wanted):
         place = measures.index(counted(choice))
         errors[len(table) + j, place] = _COUNT_OF_A_CHOICE * noise[place] / TYPICAL_ROWS

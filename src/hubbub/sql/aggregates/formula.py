@@ -53,12 +53,17 @@ class Formula:
 def spread(value: Value, sums: Sequence[Floats], deviations: Sequence[float]) -> Floats:
     """Estimate the standard deviation of a value from those of the measures, by secants of their own width."""
     total = np.zeros_like(sums[0])
-    for i, deviation in enumerate(deviations):
-        up, down = list(sums), list(sums)
-        up[i], down[i] = sums[i] + deviation, sums[i] - deviation
-        with np.errstate(all="ignore"):
-            total += ((value(up) - value(down)) / 2) ** 2
+    for place, deviation in enumerate(deviations):
+        total += secant(value, sums, place, deviation) ** 2
     return np.sqrt(total)
+
+
+def secant(value: Value, sums: Sequence[Floats], place: int, deviation: float) -> Floats:
+    """Say by how much a value changes with one measure, over the width of its own deviation to both sides."""
+    up, down = list(sums), list(sums)
+    up[place], down[place] = sums[place] + deviation, sums[place] - deviation
+    with np.errstate(all="ignore"):
+        return (value(up) - value(down)) / 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,32 +137,33 @@ def _formula(
     tx, ty = term(x, function, centred=True), term(y, function, centred=True)
     where = aggregate.where
     count = Rows(present, where)
-    products = [(tx,), (tx, tx)]
+    first, second = (tx, ty) if present[0] == x else (ty, tx)
+    products: list[tuple[Term, ...]] = [(tx,), (tx, tx)]
     if not one:
-        first, second = (tx, ty) if present[0] == x else (ty, tx)
         products += [(ty,), (first, second)]
         if aggregate.function not in ("covar_pop", "covar_samp", "regr_slope", "regr_intercept"):
             products.append((ty, ty))
         if aggregate.function in ("covar_pop", "covar_samp"):
             products.remove((tx, tx))
     totals = [total(each, present, where, grid) for each in products]
-    places = {each: i + 1 for i, each in enumerate(products)}
     cx, cy = float(tx.centre), float(ty.centre)
+
+    def moment(*terms: Term) -> Callable[[Sequence[Floats], Floats], Floats]:
+        """Find a mean among the sums once, so that answers are worked out without looking for it again."""
+        if terms not in products:
+            return lambda _, n: np.zeros_like(n)
+        place = products.index(terms)
+        offset, step = float(totals[place].offset), float(totals[place].step)
+        return lambda sums, n: offset + sums[place + 1] * step / n
+
+    mean_x, mean_y, square_x, square_y = moment(tx), moment(ty), moment(tx, tx), moment(ty, ty)
+    product = moment(first, second)
 
     def pair(sums: Sequence[Floats]) -> Pair:
         n = np.maximum(sums[0], 1.0)
-        nothing = np.zeros_like(n)
-
-        def mean(terms: tuple[Term, ...]) -> Floats:
-            place = places.get(terms)
-            if place is None:
-                return nothing
-            measure = totals[place - 1]
-            return float(measure.offset) + sums[place] * float(measure.step) / n
-
-        mx, my = mean((tx,)), mean((ty,))
-        xy = nothing if one else mean((first, second)) - mx * my
-        return Pair(n, mx, my, mean((tx, tx)) - mx * mx, mean((ty, ty)) - my * my, xy, cx, cy)
+        mx, my = mean_x(sums, n), mean_y(sums, n)
+        xy = np.zeros_like(n) if one else product(sums, n) - mx * my
+        return Pair(n, mx, my, square_x(sums, n) - mx * mx, square_y(sums, n) - my * my, xy, cx, cy)
 
     def of(function: Callable[[Pair], Floats]) -> Value:
         return lambda sums: function(pair(sums))
