@@ -43,6 +43,7 @@ REGIONS = tuple(f"region {number:02}" for number in range(50))
 MEMORY = 6000
 GROUPS, ROWS = 5, 10
 MASTER = f"local[{os.cpu_count() or 1}]"
+PARTS = ("postgres", "spark", "tumult", "duckdb_scale", "spark_scale")
 TUMULT = Path(".peers/tumult/bin/python")
 
 BY_ROW = "SELECT region, count(*), sum(cost), avg(cost) FROM {} GROUP BY region"
@@ -152,7 +153,7 @@ def on_spark(report: Report, folder: Path, path: Path) -> None:
         beside = spark_session.connect(MASTER, Limits(memory=MEMORY))
         try:
             compared(report, "Spark", asked, lambda sql: lambda: beside.sql(sql.format(f"parquet.`{path}`")).toArrow())
-            if "tumult" in _parts():
+            if "tumult" in report.parts(*PARTS):
                 beside_tumult(report, asked, path)
         finally:
             beside.stop()
@@ -225,7 +226,7 @@ def scale(report: Report, folder: Path) -> None:
     for rows in report.progress(sizes, "scale"):
         generate(path, rows)
         for engine, (part, ask) in ways.items():
-            if part in _parts():
+            if part in report.parts(*PARTS):
                 with get_context("spawn").Pool(1) as fresh:
                     found = fresh.apply(ask, (str(folder), str(path)))
                 curves.setdefault(engine, {})[str(rows)] = {key: round(value, 3) for key, value in found.items()}
@@ -259,11 +260,8 @@ def draw(curves: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) ->
     plt.close(figure)
 
 
-def _parts() -> list[str]:
-    return os.environ.get("HUBBUB_PARTS", "postgres,spark,tumult,duckdb_scale,spark_scale").split(",")
-
-
 def body(report: Report) -> None:
+    parts = report.parts(*PARTS)
     rows = report.scale(ci=100_000, full=10_000_000)
     report.figure("rows", rows)
     report.figure("load before", round(os.getloadavg()[0], 2))
@@ -271,12 +269,12 @@ def body(report: Report) -> None:
         folder = Path(name)
         path = folder / "visits.parquet"
         generate(path, rows)
-        if "postgres" in _parts():
+        if "postgres" in parts:
             on_postgres(report, folder, path)
-        if "spark" in _parts():
+        if "spark" in parts:
             on_spark(report, folder, path)
         path.unlink()
-        if {"duckdb_scale", "spark_scale"} & set(_parts()):
+        if {"duckdb_scale", "spark_scale"} & set(parts):
             scale(report, folder)
     report.figure("load after", round(os.getloadavg()[0], 2))
 

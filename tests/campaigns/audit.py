@@ -7,9 +7,11 @@ that is charged (which the exact integers before noise tell), most of it must be
 
 A query takes a hundredth of a second, so a million of them are not asked. The public path is run once on each neighbour
 with every draw noted: the mechanism object and the exact value that it was applied to. Then `sample` of that object is
-called on that value a million times, in one array. That this is the code which made the answer is checked for each draw
-of each case: called with the words of the run it gives bit by bit what the run got. What comes after the draws is
-computed from them alone, which the grey box shows; it can lose nothing more. The public path itself is sampled too.
+called on that value a million times, in one array (thirty thousand times where answers are drawn one by one and the
+pair is not a worst case: a million of all of those would take eight hours). That this is the code which made the answer
+is checked for each draw of each case: called with the words of the run it gives bit by bit what the run got. What comes
+after the draws is computed from them alone, which the grey box shows; it can lose nothing more. The public path itself
+is sampled too.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.audit
 
@@ -301,7 +303,7 @@ def body(report: Report) -> None:
     size = Size(
         fast=report.scale(ci=3_000, full=10**6), worst=report.scale(ci=100_000, full=10**6),
         slow=report.scale(ci=400, full=30_000), choice=report.scale(ci=400, full=10**6),
-        public=report.scale(ci=64, full=500),
+        public=report.scale(ci=64, full=2_000),
     )  # fmt: skip
     tally = Tally()
     searched(size, full=report.full, tally=tally, steps=lambda each: report.progress(each, "audit"))

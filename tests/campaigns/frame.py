@@ -32,6 +32,13 @@ class Report:
         """Choose a size: small in CI, large on demand."""
         return full if self.full else ci
 
+    def parts(self, *known: str) -> tuple[str, ...]:
+        """Choose parts by HUBBUB_PARTS, all of them where it is not set; one that there is not would check nothing."""
+        chosen = tuple(os.environ.get("HUBBUB_PARTS", ",".join(known)).split(","))
+        if not set(chosen) <= set(known):
+            sys.exit(f"HUBBUB_PARTS={','.join(chosen)!r}: say some of {','.join(known)}")
+        return chosen
+
     def progress(self, steps: Iterable[T], label: str) -> Iterator[T]:
         """Iterate with a progress bar on standard error; in a log, with a line a minute."""
         every = list(steps)

@@ -9,13 +9,13 @@ queries; the small tables of the other parts are asked of one that does not, sin
     HUBBUB_PARTS=corpus,random,neighbours,hostile                          or some of it
 """
 
-import os
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -192,7 +192,7 @@ def _seen(
 def oracle(report: Report, address: str, folder: Path) -> None:
     """Send hostile queries to two neighbours and compare all that is heard."""
     texts = [context.format(t="t", e=expression) for context, expression in product(CONTEXTS, EXPRESSIONS)]
-    chosen = random.Random(1).sample(texts, report.scale(ci=8, full=200))
+    chosen = random.Random(1).sample(texts, report.scale(ci=8, full=400))
     sessions = []
     for name, patient in (("with", True), ("without", False)):
         (folder / name).mkdir()
@@ -216,14 +216,17 @@ def oracle(report: Report, address: str, folder: Path) -> None:
             if first != second or first.what in ("failed", "crashed"):
                 report.say(f"{sql}\n  {first}\n  {second}")
     report.figure("spark: hostile queries", len(chosen))
-    report.target("spark: hostile queries answered", answered, at_least=report.scale(ci=1, full=20))
+    report.target("spark: hostile queries answered", answered, at_least=report.scale(ci=1, full=40))
     report.target("spark: hostile queries told apart", told, at_most=0)
     report.target("spark: failed after the charge", failed, at_most=0)
 
 
-def compared(report: Report, there: parity.Side, name: str, found: Iterator[str], tally: parity.Tally) -> None:
+def compared(
+    report: Report, there: parity.Side, name: str, ask: Callable[[Report, parity.Side, parity.Tally], Iterator[str]]
+) -> None:
     """Report how many queries were alike, and which were not."""
-    complaints = list(found)
+    tally = parity.Tally()
+    complaints = list(ask(report, there, tally))
     for complaint in complaints[:20]:
         report.say(complaint)
     report.figure(f"{there.name}: {name} alike", tally.same)
@@ -242,24 +245,21 @@ def as_it_comes() -> Iterator[str]:
 
 
 def body(report: Report) -> None:
-    parts = os.environ.get("HUBBUB_PARTS", "corpus,random,neighbours,hostile").split(",")
+    parts = report.parts("corpus", "random", "neighbours", "hostile")
     with TemporaryDirectory(prefix="hubbub-spark-") as name:
         folder = Path(name)
         if report.full and "corpus" in parts:
             with as_it_comes() as address, side(address, folder) as there:
-                tally = parity.Tally()
-                compared(report, there, "queries of the corpus", corpus(report, there, tally), tally)
+                compared(report, there, "queries of the corpus", corpus)
         with spark.shared(folder) as address, side(address, folder) as there:
             if not report.full and "corpus" in parts:
-                tally = parity.Tally()
-                compared(report, there, "queries of the corpus", corpus(report, there, tally), tally)
+                compared(report, there, "queries of the corpus", corpus)
             if "random" in parts:
-                tally, goal = parity.Tally(), report.scale(ci=12, full=5000)
-                compared(report, there, "random queries", fuzz(report, there, tally, goal), tally)
+                compared(report, there, "random queries", partial(fuzz, goal=report.scale(ci=12, full=5000)))
                 for planted in PLANTED:
                     report.target(f"spark: planted: {planted}", noticed(there, planted), at_least=1)
             if "neighbours" in parts:
-                far = list(neighbours(report, there, report.scale(ci=6, full=1000)))
+                far = list(neighbours(report, there, report.scale(ci=6, full=2000)))
                 for complaint in far[:20]:
                     report.say(complaint)
                 report.target("spark: pairs too far apart", len(far), at_most=0)
