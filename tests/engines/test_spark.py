@@ -155,6 +155,25 @@ def test_a_folder_of_files_is_a_table_and_a_new_file_is_noticed(tmp_path: Path, 
         engine.close()
 
 
+def test_a_table_of_the_catalog_is_seen_as_it_is_now(spark_address: str) -> None:
+    session = spark_session.connect(spark_address, spark.LIMITS)
+    name = f"seen_{os.getpid()}"
+    try:
+        session.sql(f"CREATE TABLE {name} USING parquet AS SELECT 1L AS id")
+        engine = Spark([_view(name, spark_address, (("id", Kind.INTEGER),))], limits=spark.LIMITS)
+        try:
+            first = engine.fingerprint("t").through(bytes.hex)
+            assert engine.fingerprint("t").through(bytes.hex) == first
+            session.sql(f"INSERT INTO {name} SELECT 2L")
+            assert engine.fingerprint("t").through(bytes.hex) != first
+            assert engine.run("SELECT count(*) AS n FROM `t` AS s").through(lambda found: int(found["n"][0])) == 2
+        finally:
+            engine.close()
+    finally:
+        session.sql(f"DROP TABLE IF EXISTS {name}")
+        session.stop()
+
+
 def test_a_declared_version_is_the_fingerprint(file: Path, spark_address: str) -> None:
     place = _view(file, spark_address).place
     engine = Spark([View("t", place, COLUMNS, version="id")], limits=spark.LIMITS)
