@@ -15,6 +15,7 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import Keystream
 from hubbub.selfaudit import nightly
 from hubbub.selfaudit.nightly import audit, questions
+from hubbub.selfaudit.randomness import repeats
 from hubbub.sql.dialects.base import Dialect
 
 Numbers = tuple[Path, dict[str, int]]
@@ -50,7 +51,7 @@ def test_nothing_of_the_installation_is_charged(numbers: Numbers) -> None:
 
 def test_words_that_repeat_are_noticed(numbers: Numbers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Keystream, "words", lambda _, count: np.arange(count, dtype=np.uint64))
-    assert nightly._randomness()
+    assert repeats()
 
 
 def test_noise_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,12 +5,9 @@ private is read, and nothing is charged: whatever has to be charged is charged t
 """
 # ruff: noqa: S608 - questions are made of quoted names alone
 
-import os
 import random
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from hashlib import sha256
@@ -37,9 +34,10 @@ from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.threshold import Threshold
-from hubbub.noise.source import Keystream, system
+from hubbub.noise.source import system
 from hubbub.selfaudit.asked import planned
 from hubbub.selfaudit.made_up import MadeUp
+from hubbub.selfaudit.randomness import repeats
 from hubbub.selfaudit.replay import replay
 
 #: A comparison of samples with a law alarms by mistake this often.
@@ -107,7 +105,7 @@ def _parts(config: Config, folder: Path) -> list[tuple[str, str, Look]]:
     texts = list(questions(tables))
     return [
         ("ledger", "the ledger of this installation verifies against its anchor", _once(lambda _: _ledger(config))),
-        ("randomness", "no word comes twice: in a stream, in threads, after a fork", lambda _: _randomness()),
+        ("randomness", "no word comes twice: in a stream, in threads, after a fork", lambda _: repeats()),
         ("laws", "mechanisms lose no more than they state, by exact enumeration", _laws),
         ("samplers", "draws have the laws that are stated", _samplers),
         ("neighbours", "plans cover made-up neighbours of the declared tables", _neighbours(config, tables, texts)),
@@ -160,32 +158,6 @@ def _ledger(config: Config) -> str | None:
     finally:
         store.close()
     return None if found.sound else "the ledger does not verify: hubbub verify ledger says where"
-
-
-def _randomness() -> str | None:
-    stream = system()
-    words = [stream.words(20_000), *(Keystream().words(64) for _ in range(50))]
-    team = [threading.Thread(target=lambda: words.append(stream.words(64))) for _ in range(4)]
-    for thread in team:
-        thread.start()
-    for thread in team:
-        thread.join()
-    stream.words(3)
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with suppress(BaseException):
-            os.write(writer, stream.words(40).tobytes())
-        os._exit(0)
-    os.close(writer)
-    os.waitpid(child, 0)
-    theirs = np.frombuffer(os.read(reader, 320), dtype=np.uint64)
-    os.close(reader)
-    every = np.concatenate([*words, theirs, stream.words(40)])
-    if len(theirs) != 40 or len(np.unique(every)) < len(every):
-        return "a word of the keystream came twice"
-    even = np.unpackbits(every.view(np.uint8)).mean()
-    return "the bits of the keystream are not even" if abs(even - 0.5) > 8 * 0.5 / (64 * len(every)) ** 0.5 else None
 
 
 def _laws(chance: random.Random) -> str | None:

@@ -3,10 +3,7 @@
 Checks that sample alarm on right code with a probability below 1e-9 for each comparison.
 """
 
-import os
-import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import chain, islice, product
@@ -30,7 +27,8 @@ from hubbub.mechanisms.histogram import Histogram
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.response import Response
 from hubbub.mechanisms.threshold import Threshold
-from hubbub.noise.source import Keystream, Replay, system
+from hubbub.noise.source import Replay, system
+from hubbub.selfaudit.randomness import repeats
 
 #: A comparison of samples with a law alarms by mistake this often.
 ALARM = 1e-9
@@ -140,40 +138,8 @@ def _from_words(case: Case) -> Iterator[str]:
 
 def randomness() -> list[str]:
     """Look at the source itself: forks, threads, fresh streams and one long one never repeat a word."""
-    return _first(_repeats())
-
-
-def _repeats() -> Iterator[str]:
-    stream = system()
-    if len(np.unique(stream.words(100_000))) < 100_000 or len({int(stream.words(1)[0]) for _ in range(3000)}) < 3000:
-        yield "one stream repeats itself"
-    bits = np.unpackbits(stream.words(50_000).view(np.uint8)).mean()
-    if abs(bits - 0.5) > 8 * 0.5 / (50_000 * 64) ** 0.5:
-        yield "bits are not even"
-    fresh = [tuple(Keystream().words(2).tolist()) for _ in range(3000)]
-    if len(set(fresh)) < len(fresh):
-        yield "two fresh streams are one"
-    found: list[int] = []
-    team = [threading.Thread(target=lambda: found.extend(stream.words(64).tolist())) for _ in range(8)]
-    for thread in team:
-        thread.start()
-    for thread in team:
-        thread.join()
-    if len(set(found)) < len(found):
-        yield "two threads share words"
-    stream.words(3)
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        with suppress(BaseException):
-            os.write(writer, stream.words(40).tobytes())
-        os._exit(0)
-    os.close(writer)
-    os.waitpid(child, 0)
-    theirs = set(np.frombuffer(os.read(reader, 320), dtype=np.uint64).tolist())
-    os.close(reader)
-    if not theirs or theirs & set(stream.words(40).tolist()):
-        yield "a forked child repeats its parent"
+    wrong = repeats(length=100_000, singles=3000, streams=3000, threads=8)
+    return [] if wrong is None else [wrong]
 
 
 def _first(complaints: Iterable[str]) -> list[str]:
