@@ -146,7 +146,7 @@ def test_neighbours_move_each_level_by_no_more_than_its_sensitivity() -> None:
     """Units with up to three places and two rows in each: every such unit, at every level."""
     prepared = geography(setting(unit=Unit("who", 3, 2)), table="people", column="place", places=TREE)
     tree = nested(CODES, TREE)
-    moved = [prepared.marginal.part(level.size) for level in tree.levels]
+    moved = [prepared.asked.part(level.size) for level in tree.levels]
     worst = [[0, 0] for _ in moved]
     for rows in np.ndindex(*(3,) * 7):
         if np.count_nonzero(rows) > 3:

@@ -20,15 +20,12 @@ from hubbub.core.estimate import Expected
 from hubbub.core.events import Event, Together
 from hubbub.core.numbers import brief
 from hubbub.core.release import Output
-from hubbub.core.schema import Table
-from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.releases.domains import axes
-from hubbub.releases.marginals import Counts, Marginal, counts, marginal
+from hubbub.releases.marginals import Counts, OfMarginal, counts, marginal
 from hubbub.releases.measured import expected
-from hubbub.sql.bounding import Limits
 from hubbub.sql.split import portions
 
 Whole = NDArray[np.int64]
@@ -72,7 +69,7 @@ def small_database(
 
 
 @dataclass(frozen=True)
-class SmallDatabase:
+class SmallDatabase(OfMarginal):
     """Choose one of all databases of m rows, by how well it answers every conjunction.
 
     Theorem (Small databases by the exponential mechanism). Let u(x, y) = −max_q |m·q(x) − n·q(y)| over counting
@@ -90,36 +87,14 @@ class SmallDatabase:
              tests/releases/test_blr.py::test_the_choice_is_private_by_enumeration
     """
 
-    setting: Setting
-    asked: Marginal
     size: int
     ways: int
     public: int | None
 
     @property
-    def tables(self) -> tuple[Table, ...]:
-        """The table that it reads."""
-        return self.asked.tables
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What it costs."""
-        return self.setting.epsilon
-
-    @property
     def delta(self) -> Fraction:
         """No δ."""
         return Fraction(0)
-
-    @property
-    def relation(self) -> Relation:
-        """What neighbours are."""
-        return self.asked.relation
-
-    @property
-    def limits(self) -> Limits | None:
-        """What one unit may contribute."""
-        return self.asked.limits
 
     @property
     def noise(self) -> str:

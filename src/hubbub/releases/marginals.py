@@ -98,6 +98,34 @@ class Marginal:
         return self.plan.query.tables
 
 
+@dataclass(frozen=True)
+class OfMarginal:
+    """What every release takes from its setting and from the marginal that it asks for (or the first of several)."""
+
+    setting: Setting
+    asked: Marginal
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that it reads."""
+        return self.asked.tables
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What it costs."""
+        return self.setting.epsilon
+
+    @property
+    def relation(self) -> Relation:
+        """What neighbours are."""
+        return self.asked.relation
+
+    @property
+    def limits(self) -> Limits | None:
+        """What one unit may contribute; None where the unit is the row."""
+        return self.asked.limits
+
+
 def marginal(
     setting: Setting, table: str, axes: Sequence[Axis], *, count: Counted = "rows", where: str | None = None
 ) -> Marginal:

@@ -10,15 +10,13 @@ from hubbub.analysis.base import Published, Run, Setting
 from hubbub.core.estimate import Expected
 from hubbub.core.events import Event, Together
 from hubbub.core.numbers import brief
-from hubbub.core.schema import Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.releases.marginals import Marginal
+from hubbub.releases.marginals import Marginal, OfMarginal
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS
 from hubbub.sql.allot import factor
-from hubbub.sql.bounding import Limits
 from hubbub.sql.measures import Sensitivity
 from hubbub.sql.noised import Noise, mechanism
 from hubbub.sql.split import concentrated, portions
@@ -66,29 +64,17 @@ def expected(name: str, half: float) -> Expected:
 
 
 @dataclass(frozen=True)
-class Release:
+class Release(OfMarginal):
     """A prepared release: one marginal is asked of the engine, sums of its cells get noise, the rest is free.
 
     `publish` is given the run, and lets nothing out of the engine's counts but through `mechanisms`, each once.
     """
 
-    setting: Setting
-    marginal: Marginal
     budget: Budget
     mechanisms: tuple[Laplace | Gaussian, ...]
     derivation: tuple[str, ...]
     expected: tuple[Expected, ...]
     publish: Callable[[Run], Published]
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The tables that it reads."""
-        return self.marginal.tables
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What it costs."""
-        return self.setting.epsilon
 
     @property
     def delta(self) -> Fraction:
@@ -99,16 +85,6 @@ class Release:
     def event(self) -> Event:
         """The facts that are charged."""
         return Together(tuple((cast(Event, each.event), 1) for each in self.mechanisms))
-
-    @property
-    def relation(self) -> Relation:
-        """What neighbours are."""
-        return self.marginal.relation
-
-    @property
-    def limits(self) -> Limits | None:
-        """What one unit may contribute."""
-        return self.marginal.limits
 
     @property
     def noise(self) -> str:

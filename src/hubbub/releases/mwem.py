@@ -19,16 +19,13 @@ from hubbub.core.estimate import Expected
 from hubbub.core.events import Event, Together
 from hubbub.core.numbers import brief
 from hubbub.core.release import Output
-from hubbub.core.schema import Table
-from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.releases.domains import axes
-from hubbub.releases.marginals import Counts, Marginal, counts, marginal
+from hubbub.releases.marginals import Counts, OfMarginal, counts, marginal
 from hubbub.releases.measured import expected, half_width
 from hubbub.releases.synthetic_model import Clique, Floats, Whole, spread
-from hubbub.sql.bounding import Limits
 from hubbub.sql.split import portions
 
 #: Most cells of the distribution, most tables that it may be wrong in, most rows that are made.
@@ -71,7 +68,7 @@ def mwem(
 
 
 @dataclass(frozen=True)
-class Mwem:
+class Mwem(OfMarginal):
     """Prepared multiplicative weights.
 
     Theorem (Multiplicative weights with fixed rounds). T tables selected by the exponential mechanism and measured with
@@ -86,36 +83,14 @@ class Mwem:
              tests/releases/test_mwem.py::test_neighbours_move_a_score_by_no_more_than_its_sensitivity
     """
 
-    setting: Setting
-    asked: Marginal
     ways: int
     rounds: int
     size: int | None
 
     @property
-    def tables(self) -> tuple[Table, ...]:
-        """The table that it reads."""
-        return self.asked.tables
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What it costs."""
-        return self.setting.epsilon
-
-    @property
     def delta(self) -> Fraction:
         """No δ."""
         return Fraction(0)
-
-    @property
-    def relation(self) -> Relation:
-        """What neighbours are."""
-        return self.asked.relation
-
-    @property
-    def limits(self) -> Limits | None:
-        """What one unit may contribute."""
-        return self.asked.limits
 
     @property
     def noise(self) -> str:

@@ -18,14 +18,13 @@ from hubbub.core.estimate import Expected
 from hubbub.core.events import Event, Together
 from hubbub.core.numbers import brief
 from hubbub.core.release import Output
-from hubbub.core.schema import Table
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.releases.marginals import Counts, Marginal, counts, marginal
+from hubbub.releases.marginals import Counts, Marginal, OfMarginal, counts, marginal
 from hubbub.releases.measured import Budget, budgets, expected, half_width
 from hubbub.releases.synthetic_columns import Asked, Levels, asked, levels
 from hubbub.releases.synthetic_model import (
@@ -42,7 +41,6 @@ from hubbub.releases.synthetic_model import (
 )
 from hubbub.releases.synthetic_select import Candidate, added, candidates, forest, scores, small_enough
 from hubbub.releases.utility import Fares, compared
-from hubbub.sql.bounding import Limits
 from hubbub.sql.measures import Sensitivity
 from hubbub.sql.noised import mechanism
 from hubbub.sql.split import portions
@@ -91,7 +89,7 @@ def synthetic(
         for other in on[place + 1 :]
     )
     budget = budgets(setting, noise)[-1]
-    return Synthesis(setting, on, size, count, turns, ones, twos, budget, SHARES if wide else _narrow())
+    return Synthesis(setting, ones[0], on, size, count, turns, ones, twos, budget, SHARES if wide else _narrow())
 
 
 def _usual(columns: int) -> int:
@@ -104,7 +102,7 @@ def _narrow() -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Synthesis:
+class Synthesis(OfMarginal):
     """Prepared synthetic rows: select, measure, generate.
 
     Theorem (Select, measure, generate). Let every column's counts, K selected pairs' counts and the sums of the report
@@ -123,7 +121,6 @@ class Synthesis:
              tests/analysis/test_analysis.py::test_an_analysis_draws_what_its_event_says
     """
 
-    setting: Setting
     columns: tuple[Asked, ...]
     size: int | None
     pairs: int
@@ -134,29 +131,9 @@ class Synthesis:
     shares: dict[str, float]
 
     @property
-    def tables(self) -> tuple[Table, ...]:
-        """The table that it reads."""
-        return self.ones[0].tables
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What it costs."""
-        return self.setting.epsilon
-
-    @property
     def delta(self) -> Fraction:
         """The δ of it: none with Laplace noise."""
         return self.setting.delta if self.budget.noise == "gaussian" else Fraction(0)
-
-    @property
-    def relation(self) -> Relation:
-        """What neighbours are."""
-        return self.ones[0].relation
-
-    @property
-    def limits(self) -> Limits | None:
-        """What one unit may contribute."""
-        return self.ones[0].limits
 
     @property
     def noise(self) -> str:
