@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from fractions import Fraction
+from itertools import pairwise
 from random import Random
 from statistics import NormalDist
 
@@ -94,6 +95,26 @@ def test_a_whole_list_of_charges_has_a_trade_off() -> None:
         assert float(curves.power(level)) <= 1.6 * truth  # one ε would not do: at 1 % the plain sum says 40 times
     assert curves.guess() < plain.guess()
     assert float(pld.guess()) == pytest.approx(_guess(), abs=1e-3)
+
+
+def test_straight_lines_between_the_points_of_a_curve_are_the_bound() -> None:
+    """Halfway between two points the bound is halfway, exactly: no bend is left out, so nothing is drawn too low."""
+    random = Random(22)
+    plain = tradeoff.approximate(epsilon=Fraction(1), delta=Fraction(1, 50))
+    promises = [plain, tradeoff.gaussian_noise(sensitivity_squared=1, variance=Fraction(4))]
+    promises += [tradeoff.composed(price(event)) for event in (Laplace(1, Fraction(2)), Gaussian(1, Fraction(9)))]
+    for _ in range(20):
+        pairs = [(Fraction(random.randrange(200), 50), Fraction(random.randrange(90), 100)) for _ in range(6)]
+        promises.append(TradeOff(tuple(pairs)))
+    promises.append(tradeoff.approximate(epsilon=Fraction(50), delta=Fraction(0)))
+    for promise in promises:
+        points = promise.curve()
+        assert [points[0][0], points[-1][0]] == [0, 1]
+        assert {level for level, _ in points} >= set(tradeoff.LEVELS)
+        for (one, low), (other, high) in pairwise(points):
+            assert promise.power((one + other) / 2) == (low + high) / 2
+    bend = 1 / (1 + exp(Fraction(1))[1])
+    assert min(abs(level - bend * (1 - Fraction(1, 50))) for level, _ in plain.curve()) < TINY
 
 
 def _law(sign: int) -> dict[int, float]:

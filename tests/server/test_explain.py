@@ -68,7 +68,8 @@ def test_the_curve_of_the_best_test_is_its_formula() -> None:
     path = re.search(r'd="M([^"]+)"', drawn)
     assert path is not None
     points = [tuple(map(float, pair.split(" "))) for pair in path[1].split("L")]
-    assert len(points) == 41
+    assert len(points) == 42
+    assert any(level == pytest.approx(100 / (1 + float(mpmath.e)), abs=0.01) for level, _ in points)  # the bend
     for level, down in points:
         alpha = level / 100
         power = min(1, mpmath.e * alpha, 1 - (1 - alpha) / mpmath.e)

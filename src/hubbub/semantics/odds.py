@@ -76,10 +76,16 @@ def power(*, epsilon: Fraction, delta: Fraction, level: Fraction = LEVEL) -> Fra
     Tested   tests/semantics/test_odds.py::test_the_best_guess_and_the_best_test_are_attained
              tests/semantics/test_odds.py::test_the_trade_off_of_type_one_and_type_two_errors
     """
+    return min(rise * level + start for rise, start in lines(epsilon=epsilon, delta=delta))
+
+
+def lines(*, epsilon: Fraction, delta: Fraction) -> tuple[tuple[Fraction, Fraction], ...]:
+    """Give the bounds on the power of a test as lines: how steeply each rises with the level, and where it starts."""
+    certain = (Fraction(0), _ONE)
     if epsilon > LARGE:
-        return _ONE
+        return (certain,)
     e = factor(epsilon)
-    return min(_ONE, e * level + delta, 1 - (1 - delta - level) / e)
+    return certain, (e, delta), (1 / e, 1 - (1 - delta) / e)
 
 
 def group(size: int, *, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import TypeVar
 
 from hubbub.accounting import gaussian
@@ -72,9 +73,31 @@ class TradeOff:
         """Bound how often the best guess is right where a fair coin decided who is in the data."""
         return min(odds.guess(epsilon=epsilon, delta=delta) for epsilon, delta in self.points)
 
-    def curve(self, levels: Sequence[Fraction] = LEVELS) -> tuple[tuple[Fraction, Fraction], ...]:
-        """Give the bound at several levels."""
-        return tuple((level, self.power(level)) for level in levels)
+    def curve(self) -> tuple[tuple[Fraction, Fraction], ...]:
+        """Give the bound at `LEVELS` and wherever it bends, so that straight lines between the points are the bound.
+
+        Without the bends they would run below it, as the bound is concave, and a picture would promise too much.
+        """
+        return tuple((level, self.power(level)) for level in sorted({*LEVELS, *self._bends()}))
+
+    def _bends(self) -> tuple[Fraction, ...]:
+        """Give the levels where another line becomes the least: the corners of their lower envelope."""
+        every = {line for epsilon, delta in self.points for line in odds.lines(epsilon=epsilon, delta=delta)}
+        hull: list[tuple[Fraction, Fraction]] = []
+        for rise, start in sorted(every, key=lambda line: (-line[0], line[1])):
+            if hull and hull[-1][0] == rise:
+                continue
+            while hull and (
+                start <= hull[-1][1] or (len(hull) > 1 and _meet((rise, start), hull[-1]) <= _meet(hull[-1], hull[-2]))
+            ):
+                hull.pop()
+            hull.append((rise, start))
+        found = [_meet(one, other) for one, other in pairwise(hull)]
+        return tuple(level for level in found if 0 < level < 1)
+
+
+def _meet(one: tuple[Fraction, Fraction], other: tuple[Fraction, Fraction]) -> Fraction:
+    return (one[1] - other[1]) / (other[0] - one[0])
 
 
 def approximate(*, epsilon: Fraction, delta: Fraction) -> TradeOff:

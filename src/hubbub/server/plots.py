@@ -88,7 +88,7 @@ def tradeoff(curves: Mapping[str, Sequence[tuple[Fraction, Fraction]]]) -> str:
     """Draw how many of those in the data a test finds at most, against how many others it accuses; chance is dashed."""
     lines = []
     for number, points in enumerate(curves.values()):
-        path = "L".join(f"{round(float(100 * level), 2)} {_down(float(power), 1.0)}" for level, power in points)
+        path = "L".join(f"{round(float(100 * level), 4)} {_down(float(power), 1.0)}" for level, power in points)
         lines.append(f'<path class="line tone-{number % 6}" vector-effect="non-scaling-stroke" d="M{path}"/>')
     words = f"The best test against {html.escape(', '.join(curves))}: found, at most, against wrongly accused"
     return (
