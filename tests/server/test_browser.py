@@ -317,8 +317,15 @@ def test_light_and_dark_can_be_switched_and_are_remembered(desk: Callable[..., A
     expect(body).to_have_css("background-color", dark)
     page.goto("/explain")
     expect(body).to_have_css("background-color", dark)
+    printed = "getComputedStyle(document.documentElement).colorScheme"
+    page.emulate_media(media="print")
+    assert page.evaluate(printed) == "light"
+    page.emulate_media(media="screen", color_scheme="dark")
     page.get_by_role("button", name="Light").click()
     expect(body).to_have_css("background-color", light)
+    page.context.clear_cookies(name="hubbub-theme")
+    page.reload()
+    expect(body).to_have_css("background-color", dark)
 
 
 def test_the_policy_stops_a_planted_inline_script(desk: Callable[..., Any]) -> None:
