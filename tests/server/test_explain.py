@@ -10,7 +10,7 @@ import mpmath
 import pytest
 from tests.server.visits import Visitor
 
-from hubbub.semantics.examples import smoking
+from hubbub.semantics.examples import TITLES, smoking
 from hubbub.semantics.explained import explain
 from hubbub.semantics.familiar import FAMILIAR
 from hubbub.semantics.tradeoff import approximate
@@ -44,8 +44,8 @@ def test_the_page_says_every_sentence(visit: Callable[[str, str], str]) -> None:
 def test_a_worked_example_is_told_on_the_page(visit: Callable[[str, str], str]) -> None:
     page = visit("ana", "/explain?example=smoking")
     assert all(line in page for line in smoking().lines)
-    assert "/explain?example=height" in page
-    assert "Does a study" not in visit("ana", "/explain?example=nothing")
+    assert all(f'"/explain?example={name}#examples">{title}<' in page for name, title in TITLES.items())
+    assert smoking().lines[0] not in visit("ana", "/explain?example=nothing")
 
 
 def test_what_was_asked_so_far_stands_beside_what_may_be_asked(app: Any, visit: Callable[[str, str], str]) -> None:

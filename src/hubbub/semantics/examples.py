@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from statistics import NormalDist
 
 from hubbub.core.finite import Finite
@@ -23,6 +23,13 @@ from hubbub.semantics.odds import in_a_hundred
 
 #: What an adversary about a study is unsure of: whether the effect is there, Alice's bit, how many others have it.
 World = tuple[bool, int, int]
+
+#: The examples by name, and what each asks.
+TITLES = {
+    "smoking": "Does a study of smokers breach Alice's privacy?",
+    "dalenius": "Can nothing at all be learned about a respondent?",
+    "height": "Was Turing's privacy breached?",
+}
 
 _REACH = 30
 
@@ -101,7 +108,7 @@ def smoking(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
     """Tell of a study that teaches an insurer something about Alice, whether or not she is in it."""
     study = Study(people, epsilon, Fraction(1, 2), (Fraction(3, 10), Fraction(1, 10)))
     answer = round(people * study.rates[0])
-    return Story("Does a study of smokers breach Alice's privacy?", (
+    return Story(TITLES["smoking"], (
         f"A study counts how many of {people} smokers fall ill, with noise for ε = {brief(epsilon)}. An insurer does"
         f" not know whether smoking harms: 30 % of smokers fall ill, or 10 %; so Alice, a smoker, with"
         f" {shown((study.before, study.before))}.",
@@ -116,7 +123,7 @@ def smoking(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
 def dalenius(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
     """Tell why nobody can promise that nothing is learned about a respondent."""
     study = Study(people, epsilon, Fraction(99, 100), (Fraction(1), Fraction(1, 1000)))
-    return Story("Can nothing at all be learned about a respondent?", (
+    return Story(TITLES["dalenius"], (
         "Dalenius asked in 1977 that nothing be learned about a respondent that could not be learned without the data."
         f" Somebody is 99 % sure that everybody has two left feet, and so gives Alice"
         f" {shown((study.before, study.before))}.",
@@ -167,7 +174,7 @@ def height(source: Source, *, epsilon: Fraction = Fraction(1, 2), people: int = 
     half = -(-(found.half_width + Fraction(1, 2)) // 1)  # the half is for rounding to whole millimetres
     tallest = people - 1
     estimates = [round(found.mean(source, left_out=row)) + found.TALLER for row in (None, tallest)]
-    return Story("Was Turing's privacy breached?", (
+    return Story(TITLES["height"], (
         f"Everybody knows: Turing is {found.TALLER} mm taller than the average Lithuanian woman. Nobody knows that"
         f" average; heights are between {found.LOW} and {found.HIGH} mm.",
         f"A private mean of {people:,} women (made up), with noise for ε = {brief(epsilon)}, gives Turing's height"
@@ -179,14 +186,9 @@ def height(source: Source, *, epsilon: Fraction = Fraction(1, 2), people: int = 
     ))  # fmt: skip
 
 
-#: The examples by name; each takes a source of noise, which only that of the height uses.
-STORIES: dict[str, Callable[[Source], Story]] = {
-    "smoking": lambda _: smoking(),
-    "dalenius": lambda _: dalenius(),
-    "height": height,
-}
-
-
 def tell(name: str) -> Story:
-    """Tell one of the stories, with noise of the system's randomness."""
-    return STORIES[name](system())
+    """Tell one of the stories by its name, with noise of the system's randomness where it draws any."""
+    told: dict[str, Callable[[], Story]] = {
+        "smoking": smoking, "dalenius": dalenius, "height": partial(height, system())
+    }  # fmt: skip
+    return told[name]()

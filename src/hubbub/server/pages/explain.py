@@ -10,7 +10,7 @@ from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.core.overview import CapState
 from hubbub.errors import HubbubError, ParameterError
-from hubbub.semantics.examples import STORIES, Story, tell
+from hubbub.semantics.examples import TITLES, Story, tell
 from hubbub.semantics.explained import FAMILY_MAX, Explanation
 from hubbub.semantics.familiar import FAMILIAR
 from hubbub.semantics.odds import PRESETS, but_for, factor, guess, percent, times
@@ -60,7 +60,7 @@ def _page(visit: Visit, verified: dict[str, Any] | None = None) -> Response:
         icons=drawing(plots.icons(found.meaning.of_a_hundred)) if found else "",
         curves=curves, drawn=drawing(plots.tradeoff(curves)),
         presets=[{"epsilon": brief(each), "factor": times(factor(each))} for each in PRESETS],
-        familiar=FAMILIAR, stories=tuple(STORIES), story=_story(query.get("example", "")),
+        familiar=FAMILIAR, stories=TITLES, story=_story(query.get("example", "")),
         promises=promised, verified=verified,
     )  # fmt: skip
 
@@ -76,7 +76,7 @@ def _whole(text: str, what: str, most: int) -> int | None:
 
 
 def _story(name: str) -> Story | None:
-    return tell(name) if name in STORIES else None
+    return tell(name) if name in TITLES else None
 
 
 def _curves(
