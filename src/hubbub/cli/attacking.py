@@ -127,8 +127,7 @@ def progress(name: str) -> Iterator[Told]:
 
 def _show(study: Study, console: Console) -> None:
     console.print(f"[bold]{escape(study.title)}[/]\n")
-    for sentence in study.words:
-        console.print(f"· {escape(sentence)}")
+    console.print(show.sentences(study.words))
     console.print()
     console.print(show.table(COLUMNS, [row(each) for each in study.findings], right=(1, 2)))
     further = [(each.label, escape(facts(each))) for each in study.findings if each.facts]

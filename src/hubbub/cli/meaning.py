@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.padding import Padding
 
 from hubbub import show
 from hubbub.config import load
@@ -46,17 +45,12 @@ def explain(options: Namespace, console: Console) -> int:
             _form(found.form()) if options.json else _explanation(found, console)
         case _:
             total = _asked(options)
-            _form(total.form()) if options.json else _lines(total.sentences, console)
+            _form(total.form()) if options.json else console.print(show.sentences(total.sentences))
     return 0
 
 
 def _form(form: dict[str, object]) -> None:
     print(json.dumps(form, ensure_ascii=False))  # noqa: T201
-
-
-def _lines(sentences: tuple[str, ...], console: Console) -> None:
-    for sentence in sentences:
-        console.print(Padding(f"· {escape(sentence)}", (0, 0, 0, 1)))
 
 
 def _story(options: Namespace, console: Console) -> None:
@@ -65,7 +59,7 @@ def _story(options: Namespace, console: Console) -> None:
         _form(asdict(story))
         return
     console.print(f"[bold]{escape(story.title)}[/]")
-    _lines(story.lines, console)
+    console.print(show.sentences(story.lines))
 
 
 def _separation(options: Namespace, console: Console) -> None:
@@ -76,7 +70,7 @@ def _separation(options: Namespace, console: Console) -> None:
         _form({"epsilon": str(numbers.epsilon(epsilon)), "rows": [each.form() for each in found]})
         return
     console.print("[bold]Publishing once against asking: who can tell whether everybody satisfies a parity?[/]")
-    _lines(separation.sentences(epsilon=epsilon), console)
+    console.print(show.sentences(separation.sentences(epsilon=epsilon)))
     console.print()
     names = ("bits", "people", "response", "subset", "histogram", "bound", "corrected", "printed", "asked")
     rows = [tuple(_brief(getattr(each, name)) for name in names) for each in found]
@@ -100,7 +94,7 @@ def _explanation(found: Explanation, console: Console) -> None:
     for line in found.icons():
         console.print(f"  {line}")
     console.print("  [dim]of 100 guesses: ● right by chance, ◉ right by the answers at most, ○ wrong[/]\n")
-    _lines(found.sentences, console)
+    console.print(show.sentences(found.sentences))
     for warning in found.warnings:
         console.print(f"[bold yellow]![/] {escape(warning)}")
     console.print()

@@ -11,7 +11,6 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.padding import Padding
 
 from hubbub import show
 from hubbub.attacks.base import percent
@@ -144,8 +143,7 @@ def _warn(kind: Kind, console: Console) -> None:
     """Say what it does not promise, before it does anything."""
     console.print(f"[bold yellow]![/] [bold]{NOT_PRIVATE}[/]")
     console.print(f"  It {escape(PROMISES[kind].does)}.")
-    for warning in PROMISES[kind].warnings[1:]:
-        console.print(Padding(f"· {escape(warning)}", (0, 0, 0, 2)))
+    console.print(show.sentences(PROMISES[kind].warnings[1:]))
 
 
 def _remarks(made: Points, console: Console) -> None:

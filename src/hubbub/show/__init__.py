@@ -30,6 +30,14 @@ def table(headings: Iterable[str], rows: Iterable[Iterable[str]], *, right: Iter
     return shown
 
 
+def sentences(lines: Iterable[str]) -> Table:
+    """Show sentences, each behind a dot; what does not fit on a line goes on below its beginning."""
+    grid = Table.grid(padding=(0, 1))
+    for line in lines:
+        grid.add_row(" ·", escape(line))
+    return grid
+
+
 def problem(found: HubbubError) -> Table:
     """Show what is wrong and what to do about it."""
     grid = Table.grid(padding=(0, 1))
