@@ -12,6 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
+from hubbub import show
 from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.curator.opening import folder_of
@@ -30,8 +31,7 @@ def release(options: Namespace, console: Console) -> int:
     if options.json:
         console.print_json(json.dumps(found.form()))
         return 0 if found.sound else 1
-    for line in found.lines:
-        console.print(f"  {escape(line)}")
+    console.print(show.sentences(found.lines))
     for line in found.left_out:
         console.print(f"[yellow]left out[/] {escape(line)}")
     for problem in found.problems:
@@ -79,11 +79,14 @@ def _key(given: str | None, config: Config) -> Path:
 
 
 def _tell(found: Mapping[str, Any], console: Console) -> None:
+    rows = [
+        ("problem" if part["problems"] else "sound", part["name"], part["what"], f"{part['cases']:,}")
+        for part in found["parts"]
+    ]
+    console.print(show.table(("", "part", "claim", "looks"), rows, right=(3,)))
     for part in found["parts"]:
-        mark = "[bold red]problem[/]" if part["problems"] else "[green]sound[/]"
-        console.print(f"  {mark} {escape(part['name'])}: {escape(part['what'])} ({part['cases']} looks)")
         for problem in part["problems"]:
-            console.print(f"    {escape(problem)}")
+            console.print(f"[bold red]problem[/] {escape(part['name'])}: {escape(problem)}")
     word = "[bold green]sound[/]" if found["sound"] else "[bold red]NOT SOUND[/]"
     console.print(f"{word}, after {found['seconds']} seconds.")
 

@@ -47,8 +47,7 @@ def verify(options: Namespace, console: Console) -> int:
             "Give the file that `hubbub query --receipt FILE` wrote, or the word ledger.",
         ) from None  # fmt: skip
     found = receipts.check(document)
-    for line in found.lines:
-        console.print(f"  {escape(line)}")
+    console.print(show.sentences(found.lines))
     for problem in found.problems:
         console.print(f"[bold red]problem[/] {escape(problem)}")
     if not found.sound:

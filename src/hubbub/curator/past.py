@@ -34,7 +34,10 @@ def found(snapshot: Snapshot, number: int, analyst: str | None, unseen: Unseen =
     stored = None if holder is None else snapshot.body(holder)
     if stored is None:
         # the same words for another's charge, for one without an answer and for none
-        raise ParameterError("HB146", f"there is no release with the number {number}.", "`releases` lists them.")
+        raise ParameterError(
+            "HB146", f"there is no release with the number {number}.",
+            "A release has the number of its charge: `releases`, the page of that name and `hubbub audit ledger` tell.",
+        )  # fmt: skip
     return stored
 
 
