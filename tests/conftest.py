@@ -1,11 +1,12 @@
-"""Settings that hold for all tests, and a Spark that all of them share."""
+"""Settings that hold for all tests, and what many share: words of a seed, and one Spark."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import mpmath
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.campaigns.rig import spark
+from tests.campaigns.rig.words import Seeded
 
 # on a busy machine an example may be slow without being wrong
 settings.register_profile("hubbub", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -16,6 +17,11 @@ settings.load_profile("hubbub")
 def _many_digits() -> None:
     """References are computed to 90 digits in every test, whatever ran before it."""
     mpmath.mp.dps = 90
+
+
+@pytest.fixture
+def seeded() -> Callable[[int], Seeded]:
+    return Seeded
 
 
 @pytest.fixture(scope="session")

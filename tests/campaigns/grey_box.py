@@ -34,9 +34,9 @@ from tests.campaigns import neighbours
 from tests.campaigns.frame import Report, run
 from tests.campaigns.neighbours import PUBLIC, World, a_world, show
 from tests.campaigns.rig.asking import a_query
-from tests.campaigns.rig.draws import Seeded
 from tests.campaigns.rig.pairs import RELATIONS, Towns, towns
 from tests.campaigns.rig.watching import Lent, Seen, compared, stepped, watch
+from tests.campaigns.rig.words import Seeded
 
 import hubbub.curator as curating
 from hubbub.accounting.anchor import FileAnchor

@@ -29,7 +29,6 @@ from hubbub.mechanisms.response import Response
 from hubbub.mechanisms.sparse import SparseVector
 from hubbub.mechanisms.threshold import Threshold
 from hubbub.mechanisms.top_k import TopK
-from hubbub.noise.source import Words
 
 ADD_REMOVE, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
 
@@ -346,18 +345,3 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def cases() -> list[Case]:
     return CASES
-
-
-class Seeded:
-    """Words of a seeded generator: the same in every run, as good as any for a test, and useless for privacy."""
-
-    def __init__(self, seed: int) -> None:
-        self._generator = np.random.Generator(np.random.PCG64(seed))
-
-    def words(self, count: int) -> Words:
-        return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
-
-
-@pytest.fixture
-def seeded() -> Callable[[int], Seeded]:
-    return Seeded

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from tests.campaigns.rig.bugs import Garden, swap, wrap, wrap_function
-from tests.mechanisms.conftest import Seeded
+from tests.campaigns.rig.words import Seeded
 
 from hubbub.core.events import Together
 from hubbub.core.secret import Secret

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.campaigns.rig.words import Seeded
 
 from hubbub.core.events import Event, Selection, Threshold, Together
 from hubbub.core.events import Gaussian as GaussianEvent
@@ -25,7 +26,7 @@ from hubbub.mechanisms.noisy_max import NoisyMax
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 from hubbub.mechanisms.threshold import Threshold as Thresholded
 from hubbub.mechanisms.top_k import TopK
-from hubbub.noise.source import Source, Words
+from hubbub.noise.source import Source
 from hubbub.sql import discover
 
 TAPED = (Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip, TopK, Thresholded)
@@ -35,18 +36,6 @@ SELECTIONS = (Exponential, NoisyMax, PermuteAndFlip)
 WIDTH = 24
 _OTHERS = 2
 _CHUNK = 1 << 20
-
-
-class Seeded:
-    """Words of a seeded generator, counted: the same in every run, as good as any for a test, useless for privacy."""
-
-    def __init__(self, seed: int) -> None:
-        self._generator = np.random.Generator(np.random.PCG64(seed))
-        self.used = 0
-
-    def words(self, count: int) -> Words:
-        self.used += count
-        return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from tests.analysis.conftest import EXAMPLES
 from tests.analysis.conftest import YAML as TOWN
-from tests.campaigns.rig.draws import NOTHING, Draw, Lost, Seeded, charged, differ, lost, taped
+from tests.campaigns.rig.draws import NOTHING, Draw, Lost, charged, differ, lost, taped
+from tests.campaigns.rig.words import Seeded
 
 import hubbub
 from hubbub.accounting.price import Price, price

@@ -11,7 +11,8 @@ from typing import Any, Self
 
 import duckdb
 import numpy as np
-from tests.campaigns.rig.draws import NOTHING, Draw, Found, Seeded, charged, lost, scalar, taped
+from tests.campaigns.rig.draws import NOTHING, Draw, Found, charged, lost, scalar, taped
+from tests.campaigns.rig.words import Seeded
 
 import hubbub
 from hubbub.core.events import Event

@@ -1,23 +1,17 @@
-"""Fixed words for tests of streams, and noise that is none."""
-
-from collections.abc import Callable
+"""Random words that are the same in every run."""
 
 import numpy as np
-import pytest
 
 from hubbub.noise.source import Words
 
 
 class Seeded:
-    """Words of a seeded generator: the same in every run, and useless for privacy."""
+    """Words of a seeded generator, counted: the same in every run, as good as any for a test, useless for privacy."""
 
     def __init__(self, seed: int) -> None:
         self._generator = np.random.Generator(np.random.PCG64(seed))
+        self.used = 0
 
     def words(self, count: int) -> Words:
+        self.used += count
         return self._generator.integers(0, 2**64, size=count, dtype=np.uint64)
-
-
-@pytest.fixture
-def seeded() -> Callable[[int], Seeded]:
-    return Seeded
