@@ -11,15 +11,17 @@ from hubbub.noise.source import Keystream, Source, Words, system
 _FORKED = 40
 
 
-def repeats(*, length: int = 20_000, singles: int = 100, streams: int = 50, threads: int = 4) -> str | None:
-    """Say what is wrong with the process's stream, and with so many fresh ones, if anything is.
+def repeats(
+    *, length: int = 20_000, singles: int = 100, streams: int = 50, each: int = 64, threads: int = 4
+) -> str | None:
+    """Say what is wrong with the process's stream, and with the first words of so many fresh ones, if anything is.
 
     Words of 64 bits that are right repeat within a look of 200,000 with a probability of about 1e-9, and their bits are
     as uneven as is told here with one of about 1e-15.
     """
     stream = system()
     words = [stream.words(length), *(stream.words(1) for _ in range(singles))]
-    words += [Keystream().words(4) for _ in range(streams)]
+    words += [Keystream().words(each) for _ in range(streams)]
     team = [threading.Thread(target=lambda: words.append(stream.words(64))) for _ in range(threads)]
     for thread in team:
         thread.start()

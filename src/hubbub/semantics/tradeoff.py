@@ -7,6 +7,7 @@ Roth and Su 2022.)
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -78,10 +79,14 @@ class TradeOff:
 
         Without the bends they would run below it, as the bound is concave, and a picture would promise too much.
         """
-        return tuple((level, self.power(level)) for level in sorted({*LEVELS, *self._bends()}))
+        least = self._least()
+        bends = [_meet(one, other) for one, other in pairwise(least)]
+        levels = sorted({*LEVELS, *(level for level in bends if level < 1)})
+        found = [(level, *least[bisect_left(bends, level)]) for level in levels]
+        return tuple((level, rise * level + start) for level, rise, start in found)
 
-    def _bends(self) -> tuple[Fraction, ...]:
-        """Give the levels where another line becomes the least: the corners of their lower envelope."""
+    def _least(self) -> list[tuple[Fraction, Fraction]]:
+        """Give the lines that are the bound somewhere at or above level 0, in the order in which they are."""
         every = {line for epsilon, delta in self.points for line in odds.lines(epsilon=epsilon, delta=delta)}
         hull: list[tuple[Fraction, Fraction]] = []
         for rise, start in sorted(every, key=lambda line: (-line[0], line[1])):
@@ -92,8 +97,7 @@ class TradeOff:
             ):
                 hull.pop()
             hull.append((rise, start))
-        found = [_meet(one, other) for one, other in pairwise(hull)]
-        return tuple(level for level in found if 0 < level < 1)
+        return hull
 
 
 def _meet(one: tuple[Fraction, Fraction], other: tuple[Fraction, Fraction]) -> Fraction:

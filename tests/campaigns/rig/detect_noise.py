@@ -138,7 +138,7 @@ def _from_words(case: Case) -> Iterator[str]:
 
 def randomness() -> list[str]:
     """Look at the source itself: forks, threads, fresh streams and one long one never repeat a word."""
-    wrong = repeats(length=100_000, singles=3000, streams=3000, threads=8)
+    wrong = repeats(length=100_000, singles=3000, streams=3000, each=2, threads=8)
     return [] if wrong is None else [wrong]
 
 
