@@ -7,6 +7,7 @@ import pytest
 
 from hubbub.cli import main
 from hubbub.curator.session import open_session
+from hubbub.selfaudit import nightly
 
 YAML = """
 version: 1
@@ -75,3 +76,16 @@ def test_a_key_that_is_named_must_be_there(people: Path, capsys: pytest.CaptureF
     out = str(people / "no folder" / "report.json")
     assert main(["audit", "self", "--seconds", "1", "--out", out, *config]) == 1
     assert "HB633" in capsys.readouterr().err
+
+
+def test_what_does_not_hold_is_told_and_ends_with_a_failure(
+    people: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config, report = ["-c", str(people / "hubbub.yaml")], people / "report.json"
+    monkeypatch.setattr(nightly, "repeats", lambda: "a word came [twice]")
+    assert main(["audit", "self", "--seconds", "1", "--out", str(report), *config]) == 1
+    said = capsys.readouterr().out
+    assert "problem randomness: a word came [twice]" in said
+    assert "NOT SOUND" in said
+    assert main(["audit", "check-report", str(report), *config]) == 1
+    assert "problem randomness: a word came [twice]" in capsys.readouterr().out

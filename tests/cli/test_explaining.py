@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from hubbub import show
 from hubbub.cli import main
 from hubbub.semantics.explained import explain
 
@@ -97,3 +100,12 @@ def test_the_separation_is_a_table_over_bits_and_people(run: Run) -> None:
     _, out, _ = run("explain", "separation", "--epsilon", "0.5", "--n", "7")
     assert "One private answer" in out
     assert "printed" in out
+
+
+def test_a_long_sentence_goes_on_below_its_beginning() -> None:
+    console = Console(width=20, file=StringIO())
+    with console.capture() as said:
+        console.print(show.sentences(["one two three four five", "[bold]six"]))
+    assert [line.rstrip() for line in said.get().splitlines()] == [
+        " · one two three", "   four five", " · [bold]six",
+    ]  # fmt: skip
