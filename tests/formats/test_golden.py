@@ -1,7 +1,7 @@
 """Deployments that an earlier hubbub left behind open, verify and answer again at no cost.
 
-The files in `golden/` were written by version 0.1.0 as it was on 16 November 2026 and are never written again: every kind of
-ledger entry of that time, receipts, releases, data versions and a stream's state, on SQLite and on PostgreSQL.
+The files in `golden/` were written by version 0.1.0 as it was on 16 November 2026 and are never written again: every
+kind of ledger entry of that time, receipts, releases, data versions and a stream's state, on SQLite and on PostgreSQL.
 """
 
 import json
