@@ -10,12 +10,10 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
-from hashlib import sha256
 from types import TracebackType
 from typing import Self
 
 from hubbub.accounting.calls import Charge, Request
-from hubbub.accounting.chain import canonical
 from hubbub.accounting.inspection import Standings, standings
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.price import price
@@ -25,13 +23,12 @@ from hubbub.config import Config
 from hubbub.core import call as calls
 from hubbub.core import numbers
 from hubbub.core.estimate import Estimate
-from hubbub.core.events import to_facts
 from hubbub.core.overview import Overview, Past
 from hubbub.core.release import Release
 from hubbub.core.schema import Table
 from hubbub.core.secret import together
 from hubbub.curator import estimate as estimates
-from hubbub.curator import past
+from hubbub.curator import past, replay
 from hubbub.curator import receipt as receipts
 from hubbub.curator.analyses import Called, Progress, prepare
 from hubbub.curator.question import Question
@@ -77,6 +74,8 @@ class Curator:
         self._versions = versions
         self._source = source
         self._salt = salt
+        with ledger.snapshot() as snapshot:
+            self._first_format = replay.FirstFormat(snapshot)
 
     def query(
         self, analyst: str, question: Question, *, key: str | None = None, claim: Claim | None = None,
@@ -229,13 +228,7 @@ class Curator:
     ) -> tuple[list[Charge], dict[str, str]]:
         """Charge every private data set that the plan reads; returns only when all charges are durable."""
         versions = {table.name: self._version(table.name) for table in planned.tables}
-        if key is None:
-            # what makes two requests the same: the bound plan, the text as it stands in the ledger, the data's state
-            shape = repr(planned.query) if isinstance(planned, Plan) else canonical(to_facts(planned.event))
-            seed = canonical([text, shape, planned.derivation, str(planned.epsilon), versions])
-            key = f"plan {sha256(seed.encode()).hexdigest()}"
-        else:
-            key = f"key {key}"
+        key = self._key(analyst, planned, text, versions) if key is None else f"key {key}"
         tables = _private(planned)
         if claim is not None:
             key = claim(f"{key} {tables[0].name}").removesuffix(f" {tables[0].name}")
@@ -244,6 +237,13 @@ class Curator:
             for table in tables
         ]
         return self.ledger.charge_all(requests), versions
+
+    def _key(self, analyst: str, planned: Plan | Called, text: str, versions: Mapping[str, str]) -> str:
+        """Name the charge of this question on this state of the data."""
+        earlier = self._first_format.key(analyst, text, event=planned.event, tables=planned.tables, versions=versions)
+        return earlier or replay.key(
+            text, event=planned.event, epsilon=planned.epsilon, tables=planned.tables, versions=versions
+        )
 
     def _answer(
         self, planned: Plan | Called, text: str, charges: Sequence[Charge], versions: Mapping[str, str], *, raw: bool,

@@ -1,0 +1,82 @@
+"""The key of a charge: what makes two questions the same, so that the second is answered from the ledger for free.
+
+The key is a stored format (docs/formats.md). It is made of what was asked and of what was declared, never of how this
+program writes a plan or words an explanation, so that a better sentence or a renamed class costs nobody a charge.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from hashlib import sha256
+from typing import Any
+
+from hubbub.accounting.chain import canonical, facts_text, request_hash
+from hubbub.accounting.store import Filter, Snapshot
+from hubbub.core import wire
+from hubbub.core.events import Event, to_facts
+from hubbub.core.schema import Column, Table
+
+#: The format of the keys that are made now. Format 1 hashed the plan as Python writes it, and cannot be made again.
+FORMAT = 2
+
+_FIRST = re.compile(r"plan [0-9a-f]{64}")
+
+
+def key(text: str, *, event: Event, epsilon: Fraction, tables: Iterable[Table], versions: Mapping[str, str]) -> str:
+    """Give the key of a question in canonical text, at a price, on declared tables in a known state."""
+    facts = {
+        "format": FORMAT,
+        "query": text,
+        "event": to_facts(event),
+        "epsilon": str(epsilon),
+        "tables": [_declared(table) for table in sorted(tables, key=lambda table: table.name)],
+        "versions": dict(versions),
+    }
+    return f"replay {FORMAT} {sha256(canonical(facts).encode()).hexdigest()}"
+
+
+def _declared(table: Table) -> dict[str, Any]:
+    """Write what an answer about a table depends on. A field that is added later is left out where it has no effect."""
+    unit = table.unit
+    return {
+        "name": table.name,
+        "unit": None if unit is None else {"column": unit.column, "groups": unit.groups, "rows": unit.rows},
+        "relation": table.relation.value,
+        "columns": [_column(column) for column in sorted(table.columns, key=lambda column: column.name)],
+    }
+
+
+def _column(column: Column) -> dict[str, Any]:
+    facts = {
+        "kind": column.kind.value,
+        "bounds": None if column.bounds is None else [str(column.bounds.low), str(column.bounds.high)],
+        "step": wire.maybe(column.step),
+        "values": None if column.values is None else [wire.value(value) for value in column.values],
+        "other": None if column.other is None else wire.value(column.other),
+    }
+    return {"name": column.name} | {name: fact for name, fact in facts.items() if fact is not None}
+
+
+class FirstFormat:
+    """Charges under keys of format 1, by what was asked: the same request on the same state of the data is the same.
+
+    Their keys cannot be made again, but their requests can: data set, mechanism and question are hashed in each entry.
+    Public tables have no entry, so a charge that read one counts only while that table is as it was first seen.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._keys: dict[tuple[str, str, str, bytes], str] = {}
+        for entry in snapshot.entries(Filter(kind="charge")):
+            base = entry.key.removesuffix(f" {entry.dataset}")
+            if _FIRST.fullmatch(base):
+                self._keys[entry.analyst, entry.dataset, entry.version, entry.request] = base
+
+    def key(
+        self, analyst: str, text: str, *, event: Event, tables: Sequence[Table], versions: Mapping[str, str]
+    ) -> str | None:
+        """Give the key that a question was charged under, where it was."""
+        if not self._keys or any(table.public and versions[table.name] != "1" for table in tables):
+            return None
+        facts, private = facts_text(event), [table.name for table in tables if not table.public]
+        known = {self._keys.get((analyst, name, versions[name], request_hash(name, facts, text))) for name in private}
+        return known.pop() if len(known) == 1 else None
