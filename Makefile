@@ -9,13 +9,16 @@ SHELL := /bin/bash
 # as root nothing is needed; elsewhere sudo is
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test setup checklist theorems screenshots lint types tests bench peers lock clean wheels
+.PHONY: demo test quick setup checklist theorems screenshots lint types tests bench peers lock clean wheels
 
 demo: setup ## a first private answer over the bundled data, then a server until Ctrl-C (ARGS=--once: no waiting)
 	@echo "demo: private answers over the bundled health data"
 	@$(BIN)/hubbub demo $(ARGS)
 
 test: $(VENV)/.dev $(VENV)/.system lint types tests ## lint, types, doctests and tests
+
+quick: $(VENV)/.dev ## unit tests that need no root, PostgreSQL, Spark or browser
+	@$(BIN)/pytest -n auto -m "not postgres and not spark and not browser and not campaign" tests $(ARGS)
 
 setup: $(VENV)/.run ## the virtual environment with what the product needs
 

@@ -1,16 +1,34 @@
-"""Settings that hold for all tests, and what many share: words of a seed, and one Spark."""
+"""Settings that hold for all tests, and what many share: words of a seed, one PostgreSQL, one Spark."""
 
 from collections.abc import Callable, Iterator
 
 import mpmath
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.accounting.postgres_server import postgres_dsn, postgres_server
 from tests.campaigns.rig import spark
 from tests.campaigns.rig.words import Seeded
+
+__all__ = ["postgres_dsn", "postgres_server"]
+
+#: Marks that a test gets by a fixture that it uses; those of tests/campaigns are marked by their folder.
+_MARKS = {"postgres_server": "postgres", "spark_address": "spark", "browser": "browser"}
 
 # on a busy machine an example may be slow without being wrong
 settings.register_profile("hubbub", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("hubbub")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test by what it needs of the machine, so that `make quick` can leave it out."""
+    for item in items:
+        for fixture in set(getattr(item, "fixturenames", ())) & _MARKS.keys():
+            item.add_marker(_MARKS[fixture])
+        parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+        if any(isinstance(value, str) and value == "postgres" for value in parameters):
+            item.add_marker("postgres")
+        if "campaigns" in item.path.parts:
+            item.add_marker("campaign")
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from tests.accounting.postgres_server import postgres_dsn, postgres_server
 
 from hubbub.accounting.anchor import FileAnchor, beside
 from hubbub.accounting.calls import Charge, Request
@@ -28,8 +27,6 @@ from hubbub.accounting.sqlite_schema import set_aside
 from hubbub.accounting.store import OnStep
 from hubbub.accounting.verify import verify
 from hubbub.core.events import Event, Laplace
-
-__all__ = ["postgres_dsn", "postgres_server"]
 
 POLICY = """
 version: 1

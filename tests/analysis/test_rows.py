@@ -6,7 +6,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from tests.accounting.postgres_server import Server, postgres_server
+from tests.accounting.postgres_server import Server
 from tests.campaigns.rig import postgres
 
 from hubbub.analysis import rows as reading
@@ -19,8 +19,6 @@ from hubbub.sql.bounding import Words
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES
-
-__all__ = ["postgres_server"]
 
 TABLE = Table(
     "visits",

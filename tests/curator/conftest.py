@@ -6,11 +6,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.accounting.postgres_server import postgres_server
 
 from hubbub.curator.session import Session, open_session
-
-__all__ = ["postgres_server"]
 
 YAML = """
 version: 1

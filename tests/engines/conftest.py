@@ -6,13 +6,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.accounting.postgres_server import postgres_server
 
 from hubbub.core.schema import Kind
 from hubbub.engines.base import Place, View
 from hubbub.engines.duckdb import DuckDB, Limits
-
-__all__ = ["postgres_server"]
 
 COLUMNS = (("id", Kind.INTEGER), ("amount", Kind.REAL), ("word", Kind.TEXT))
 Open = Callable[..., DuckDB]

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pytest
-from tests.accounting.postgres_server import Server, postgres_server
+from tests.accounting.postgres_server import Server
 from tests.campaigns.rig import postgres, spark
 
 from hubbub.analysis.base import Arrays, Prepared, Setting
@@ -27,8 +27,6 @@ from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES
 from hubbub.sql.dialects.spark import SPARK
-
-__all__ = ["postgres_server"]
 
 PEOPLE = Table(
     "people",

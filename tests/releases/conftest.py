@@ -5,13 +5,10 @@ from typing import cast
 
 import duckdb
 import pytest
-from tests.accounting.postgres_server import postgres_server
 
 from hubbub.analysis.base import Arrays
 from hubbub.core.secret import Secret
 from hubbub.noise.source import Source, system
-
-__all__ = ["postgres_server"]
 
 
 class Bench:

@@ -10,7 +10,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.accounting.postgres_server import postgres_dsn, postgres_server
 from tests.campaigns.rig.served import Caller, Cold, await_ready, free_port
 from tests.campaigns.rig.town import ANALYSTS, PRICE, Town, charge, kept
 
@@ -19,8 +18,6 @@ from hubbub.accounting.store import Filter
 from hubbub.cli import main
 from hubbub.config import load
 from hubbub.curator.opening import anchor_of, store_of
-
-__all__ = ["postgres_dsn", "postgres_server"]
 
 
 @contextmanager

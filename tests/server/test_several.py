@@ -8,11 +8,8 @@ from urllib.parse import quote
 
 import pytest
 from psycopg.conninfo import conninfo_to_dict
-from tests.accounting.postgres_server import postgres_dsn, postgres_server
 
 from hubbub.server.state import Job
-
-__all__ = ["postgres_dsn", "postgres_server"]
 
 COUNT = {"sql": "SELECT COUNT(*) AS n FROM health", "epsilon": "0.1"}
 

@@ -12,14 +12,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.accounting.postgres_server import Server, postgres_dsn, postgres_server
+from tests.accounting.postgres_server import Server
 
 from hubbub.accounting.postgres import PostgresStore
 from hubbub.errors import LedgerError, ParameterError
 from hubbub.server.database import MIGRATIONS, Postgres, Sqlite
 from hubbub.server.state import MOST_OPEN, Claim, Job, State, Token, Verdict
-
-__all__ = ["postgres_dsn", "postgres_server"]
 
 Open = Callable[[], State]
 

@@ -4,15 +4,12 @@ from collections.abc import Callable, Mapping
 
 import duckdb
 import pytest
-from tests.accounting.postgres_server import postgres_server
 from tests.sql.corpus import clinic as made
 
 from hubbub.core.schema import Table
 from hubbub.sql import render
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.query import Aggregate, Query
-
-__all__ = ["postgres_server"]
 
 
 @pytest.fixture(scope="session")
