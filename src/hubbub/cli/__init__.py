@@ -126,6 +126,8 @@ def _parser() -> argparse.ArgumentParser:
     verify = commands.add_parser("verify", help="derive again what a ledger or a receipt claims")
     verify.add_argument("what", metavar="ledger|FILE", help="the word ledger, or a receipt")
     _config(verify)
+    verify.add_argument("--ledger", metavar="FILE", help="compare a receipt with this ledger (default: hubbub.yaml's)")
+    verify.add_argument("--alone", action="store_true", help="check a receipt by itself, whatever ledger is at hand")
     verify.set_defaults(run=_command("hubbub.cli.operator", "verify"))
 
     audits.arguments(
