@@ -59,6 +59,7 @@ def test_groups_that_the_data_names_need_a_threshold() -> None:
         (("charge", "epsilon"), 2),
         (("charge", "epsilon"), "inf"),
         (("charge", "delta"), "3/2"),
+        (("charge", "delta"), "1"),
         (("charge", "epsilon"), "9" * 5000),
         (("receipt",), True),
         (("receipt",), 1.0),

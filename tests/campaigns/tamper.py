@@ -173,7 +173,7 @@ def body(report: Report) -> None:
 
 
 def forge_receipts(report: Report) -> None:
-    forged = report.scale(ci=400, full=100_000)
+    forged = report.scale(ci=1_500, full=100_000)
     with tempfile.TemporaryDirectory(prefix="hubbub-forge-") as base:
         counts, passed = judge(
             Receipts(Path(base)), report.progress(range(forged), "forged receipts"), random.Random(12)

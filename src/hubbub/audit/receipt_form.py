@@ -273,7 +273,7 @@ _COMMON: Mapping[str, Check] = {
     "bounds": _maybe(_record({"groups": _whole(1), "rows": _whole(1)})),
     "derivation": _list(_text),
     "event": _record({"mechanism": _one_of("together"), "parts": _list(_part, least=1)}),
-    "charge": _record({"epsilon": _fraction(), "delta": _fraction(zero=True, most=Fraction(1))}),
+    "charge": _record({"epsilon": _fraction(), "delta": _fraction(zero=True, most=Fraction(1, 2))}),
     "ledger": _list(
         _record(
             {

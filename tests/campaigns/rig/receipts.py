@@ -91,10 +91,10 @@ def verdict(document: Document, snapshot: Snapshot) -> Verdict:
 
 
 def _affordable(paper: Document) -> bool:
-    budget = Budget(Fraction(paper["charge"]["epsilon"]), Fraction(paper["charge"]["delta"]))
     try:
+        budget = Budget(Fraction(paper["charge"]["epsilon"]), Fraction(paper["charge"]["delta"]))
         return admits(budget, ZERO, price(from_facts(paper["event"])))
-    except HubbubError:
+    except (HubbubError, TypeError, ValueError, ArithmeticError):
         return False  # facts that the accountant does not know at all
 
 
