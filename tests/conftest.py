@@ -1,5 +1,9 @@
 """Settings that hold for all tests, and what many share: words of a seed, and one Spark."""
 
+import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 
 import mpmath
@@ -7,6 +11,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from tests.campaigns.rig import spark
 from tests.campaigns.rig.words import Seeded
+
+# anchors of ledgers in temporary folders: away from the user's own, and gone afterwards
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="hubbub-state-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 # on a busy machine an example may be slow without being wrong
 settings.register_profile("hubbub", deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -43,9 +43,7 @@ def receipt(paper: object) -> None:
 
 def answer(value: object) -> None:
     """Check the form of an answer: columns of equal length whose cells have the column's kind."""
-    _record({"columns": _list(_column), "ratio": _list(_maybe(_real))}, optional={"model": _object})(
-        value, "answer"
-    )
+    _record({"columns": _list(_column), "ratio": _list(_maybe(_real))}, optional={"model": _object})(value, "answer")
     assert isinstance(value, dict)  # noqa: S101 - for the types: it has just been checked
     rows = len(value["ratio"])
     for column in value["columns"]:

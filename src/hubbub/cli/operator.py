@@ -13,7 +13,7 @@ from rich.markup import escape
 from hubbub import show
 from hubbub.accounting import sqlite_schema
 from hubbub.accounting.filters import Budget
-from hubbub.accounting.forfeit import forfeit
+from hubbub.accounting.forfeit import adopt, forfeit
 from hubbub.accounting.inspection import history, write_csv, write_json
 from hubbub.accounting.ledger import examine
 from hubbub.accounting.sqlite import SqliteStore
@@ -158,6 +158,22 @@ def admin(options: Namespace, console: Console) -> int:
     if done.set_aside:
         console.print(f"The database that could not be used lies in {escape(done.set_aside)}.")
     console.print(f"Entry {done.sequence} of the ledger says so. It can be used again.")
+    return 0
+
+
+def anchor(options: Namespace, console: Console) -> int:
+    """Give a ledger that was moved a new anchor."""
+    config = load(Path(options.config))
+    place = anchor_of(config)
+    if not options.yes:
+        raise ParameterError(
+            "HB135",
+            f"this makes a new anchor at {place.where}: {options.by!r} vouches that this ledger is the newest. "
+            "Nothing was done.",
+            "Say --yes to go on. If an older copy was restored, charges are missing: hubbub admin forfeit.",
+        )
+    number = adopt(lambda: store_of(config), policy=config.policy, anchor=place, by=options.by, reason=options.reason)
+    console.print(f"The anchor is {escape(place.where)}. Entry {number} of the ledger says who vouched for it.")
     return 0
 
 

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from hubbub.core.private_files import open_private
 from hubbub.errors import QueryError
 from hubbub.local.page import page, policy
 from hubbub.local.respond import check
@@ -37,7 +38,7 @@ def append(survey: Survey, path: Path, response: object) -> None:
     """Keep a response, durably, if it is one."""
     check(survey, response)
     line = json.dumps(response, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         os.write(file, line)
         os.fsync(file)
