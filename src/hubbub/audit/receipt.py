@@ -101,17 +101,14 @@ def parts(document: object) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
 
 def _check(paper: dict[str, Any], found: Finding) -> None:
-    analysis = "analysis" in paper
     units = ", ".join(f"{each['unit']} of {each['dataset']} (version {each['version']})" for each in paper["data"])
     found.lines.append(f"protected: {units}; neighbours by {paper['relation']}")
-    if analysis:
-        _check_analysis(paper, found)
-    else:
-        _check_query(paper, found)
+    derive = _check_analysis if "analysis" in paper else _check_query
+    derive(paper, found)
     for entry in paper["ledger"]:
         found.lines.append(f"charge {entry['sequence']} of the ledger on {entry['dataset']}: {entry['hash'][:16]}…")
     read, charged = ([each["dataset"] for each in paper[name]] for name in ("data", "ledger"))
-    if len(set(charged)) != len(charged) or sorted(set(read)) != sorted(charged) or len(set(read)) != len(read):
+    if sorted(read) != sorted(charged) or len(set(read)) != len(read):
         raise _WrongError("not every data set that was read was charged, once")
     if len({entry["sequence"] for entry in paper["ledger"]}) != len(charged):
         raise _WrongError("two charges have one number")
@@ -243,9 +240,11 @@ def _threshold(draw: dict[str, Any], reaches: list[Reach], relation: str) -> Dra
     above = _positive(draw["threshold"]) - 1
     if _positive(facts["keys"]) < touched or _positive(facts["above"]) > above:
         raise _WrongError(f"{draw['what']}: a key of one person shows more often than the stated facts say")
-    slip = _laplace_tail(above, noise["scale"]) if noise["mechanism"] == "laplace" else _gaussian_tail(above, noise)
+    # by the facts that are stated, which were charged: they may be worse than the truth, and not better
+    least, keys = facts["above"], facts["keys"]
+    slip = _laplace_tail(least, noise["scale"]) if noise["mechanism"] == "laplace" else _gaussian_tail(least, noise)
     # 1 − (1 − p)^k, rounded up: k keys of one person, of which none may show
-    delta = 1 - _exp(touched * _ln(1 - slip, _DOWN), _DOWN)
+    delta = 1 - _exp(keys * _ln(1 - slip, _DOWN), _DOWN)
     return _Loss(loss.pure, loss.rho, delta), [(facts, 1)]
 
 
