@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -64,7 +65,14 @@ class Collector(ThreadingHTTPServer):
                 append(self._survey, self._path, response)
         except (ValueError, RecursionError, QueryError):
             return HTTPStatus.UNPROCESSABLE_ENTITY
+        except OSError as error:
+            # whoever runs this must know; the words are about the disk, not about anybody
+            sys.stderr.write(f"hubbub: responses cannot be kept ({error.strerror})\n")
+            return HTTPStatus.INSUFFICIENT_STORAGE
         return HTTPStatus.NO_CONTENT
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: the words of the library would hold the address of whoever broke a connection off."""
 
 
 class _Handler(BaseHTTPRequestHandler):
