@@ -1,5 +1,9 @@
 """Settings that hold for all tests, and what many share: words of a seed, one PostgreSQL, one Spark."""
 
+import atexit
+import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 
 import mpmath
@@ -13,6 +17,10 @@ __all__ = ["postgres_dsn", "postgres_server"]
 
 #: Marks that a test gets by a fixture that it uses; those of tests/campaigns are marked by their folder.
 _MARKS = {"postgres_server": "postgres", "spark_address": "spark", "browser": "browser"}
+
+# anchors of ledgers in temporary folders: away from the user's own, and gone afterwards
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="hubbub-state-")
+atexit.register(shutil.rmtree, os.environ["XDG_STATE_HOME"], ignore_errors=True)
 
 # on a busy machine an example may be slow without being wrong
 settings.register_profile("hubbub", deadline=None, suppress_health_check=[HealthCheck.too_slow])

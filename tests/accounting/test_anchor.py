@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hubbub.accounting.anchor import FileAnchor, beside
+from hubbub.accounting.anchor import FileAnchor, TwoAnchors, at_home, beside
 from hubbub.accounting.chain import Mark
 from hubbub.errors import LedgerError
 
@@ -238,3 +238,61 @@ def test_the_anchor_follows_every_commit(desk: "Desk") -> None:
 
 def test_the_default_place_is_a_folder_of_its_own() -> None:
     assert beside(Path("/srv/ledger.sqlite")) == Path("/srv/anchor/ledger.sqlite.anchor")
+
+
+# --- where it is
+
+
+@pytest.fixture
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home for anchors."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def test_the_default_place_is_outside_the_folder_of_the_ledger(tmp_path: Path, state: Path) -> None:
+    place = at_home(tmp_path / "project" / "ledger.sqlite")
+    assert place.is_relative_to(state / "hubbub" / "anchors")
+    (tmp_path / "project").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "project")
+    assert at_home(tmp_path / "link" / "ledger.sqlite") == place
+    assert at_home(tmp_path / "other" / "ledger.sqlite") != place
+
+
+@pytest.mark.parametrize("given", ["", "relative/state"])
+def test_without_a_folder_for_state_the_home_has_one(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", given)
+    monkeypatch.setenv("HOME", "/home/somebody")
+    assert at_home(Path("/srv/ledger.sqlite")).is_relative_to("/home/somebody/.local/state/hubbub/anchors")
+
+
+def test_the_first_of_two_anchors_is_believed_and_both_are_written(tmp_path: Path) -> None:
+    first, second = tmp_path / "home" / "x.anchor", tmp_path / "beside" / "x.anchor"
+    FileAnchor(second).reset(mark(5))
+    both = TwoAnchors(FileAnchor(first), FileAnchor(second))
+    assert both.read() == mark(5), "an earlier version's anchor is honoured"
+    both.write(mark(6))
+    both.write(mark(7))
+    both.close()
+    assert (FileAnchor(first).read(), FileAnchor(second).read()) == (mark(7), mark(7))
+    FileAnchor(second).reset(mark(9, ledger="b" * 32))  # as a restored folder may bring it
+    assert TwoAnchors(FileAnchor(first), FileAnchor(second)).read() == mark(7)
+
+
+def test_where_the_home_cannot_be_used_the_earlier_anchor_serves_alone(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("no folder")
+    first, second = tmp_path / "home" / "deep" / "x.anchor", tmp_path / "beside" / "x.anchor"
+    FileAnchor(second).reset(mark(5))
+    both = TwoAnchors(FileAnchor(first), FileAnchor(second))
+    assert both.read() == mark(5)
+    both.write(mark(6))
+    both.close()
+    assert FileAnchor(second).read() == mark(6)
+
+
+def test_a_damaged_anchor_at_home_is_not_passed_over(tmp_path: Path) -> None:
+    first, second = tmp_path / "home" / "x.anchor", tmp_path / "beside" / "x.anchor"
+    FileAnchor(second).reset(mark(5))
+    first.parent.mkdir()
+    first.write_bytes(b"damaged" * 100)
+    refused(TwoAnchors(FileAnchor(first), FileAnchor(second)).read, "HB310")

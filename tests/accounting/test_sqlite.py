@@ -96,11 +96,23 @@ def test_a_database_that_cannot_be_written_is_refused(open_folder: Path) -> None
     assert in_a_child(lambda: SqliteStore(path), nobody=True) == "HB302"
     (open_folder / "ledger.sqlite.lock").chmod(0o666)
     assert in_a_child(lambda: SqliteStore(path), nobody=True) == "HB302"
-    open_folder.chmod(0o777)
+    (open_folder / "ledger.sqlite.lock").chmod(0o444)
+    open_folder.chmod(0o1777)
     assert in_a_child(lambda: SqliteStore(path), nobody=True) == "HB302"
-    for part in open_folder.iterdir():
-        part.chmod(0o666)
-    assert in_a_child(lambda: SqliteStore(path), nobody=True) == "no error"
+
+
+def test_what_others_can_write_is_refused(open_folder: Path) -> None:
+    path = open_folder / "ledger.sqlite"
+    SqliteStore(path).close()
+    open_folder.chmod(0o777)
+    assert in_a_child(lambda: SqliteStore(path), nobody=True) == "HB335", "anybody could put another file there"
+    open_folder.chmod(0o1777)
+    assert in_a_child(lambda: SqliteStore(path)) == "no error", "with the sticky bit only its owner can"
+    path.chmod(0o666)
+    if os.geteuid() == 0:
+        assert in_a_child(lambda: SqliteStore(path), nobody=True) == "HB335", "not ours to tighten"
+    assert in_a_child(lambda: SqliteStore(path)) == "no error"
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:

@@ -1,10 +1,14 @@
-"""Edit a ledger in a thousand ways, and see that each one is refused.
+"""Edit a ledger in a thousand ways and its receipts in a hundred thousand, and see that each one is refused.
 
 Rows are changed, deleted, swapped, cut off and re-hashed past the triggers, on SQLite and PostgreSQL; files have bits
 flipped, pages swapped, blanked and cut off; older copies of the database, of its log, and of both are put back beside
 the newer anchor. Every edit must be refused at the next start, with an error of ours. An edit of bytes that leaves
 every value of the ledger as it was (a flip in an unused part of a page, say) may pass: it is counted apart, and shown
 harmless by reading the whole ledger and comparing it with the original.
+
+Receipts have every number, word and part changed, and the hash of the answer made right again. Beside the ledger none
+may be believed; by itself, the checker of receipts may believe only what costs no more than is stated.
+HUBBUB_PARTS=receipts does this part alone.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.tamper
 """
@@ -21,6 +25,7 @@ from typing import Literal
 import psycopg
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
+from tests.campaigns.rig.receipts import Receipts, judge
 from tests.campaigns.rig.service import Place, request, totals
 from tests.campaigns.rig.tampering import BYTE_EDITS, ROW_EDITS, Rows, cut_short, flip_bits, read, write
 
@@ -160,6 +165,31 @@ class Databases:
 
 
 def body(report: Report) -> None:
+    chosen = report.parts("ledger", "receipts")
+    if "ledger" in chosen:
+        edit_ledgers(report)
+    if "receipts" in chosen:
+        forge_receipts(report)
+
+
+def forge_receipts(report: Report) -> None:
+    forged = report.scale(ci=1_500, full=100_000)
+    with tempfile.TemporaryDirectory(prefix="hubbub-forge-") as base:
+        counts, passed = judge(
+            Receipts(Path(base)), report.progress(range(forged), "forged receipts"), random.Random(12)
+        )
+    for what, document in passed[:5]:
+        report.say(f"{what}: {document}")
+    report.figure("receipts_forged", forged)
+    report.figure("receipts_refused_by_themselves", counts["refused"])
+    report.figure("receipts_refused_by_the_ledger", counts["by the ledger alone"])
+    report.target("forged_receipts_believed", counts["believed"], at_most=0)
+    report.target("forged_receipts_that_cost_more_than_they_say", counts["costs more"], at_most=0)
+    report.target("forged_receipts_without_a_clear_error", counts["untidy"], at_most=0)
+    report.target("forged_receipts_refused_by_themselves_share", counts["refused"] / forged, at_least=0.5)
+
+
+def edit_ledgers(report: Report) -> None:
     edits = report.scale(ci=120, full=1_000)
     chance = random.Random(11)
     counts: Counter[Outcome] = Counter()

@@ -170,7 +170,35 @@ def test_metrics_are_not_for_everybody(shared: Any) -> None:
     assert shared.client(None).get("/metrics").status_code == 401
     assert shared.client("ana").get("/metrics").status_code == 403
     assert shared.client("owner").get("/metrics").status_code == 200
-    assert shared.client(None, client=("127.0.0.1", 1)).get("/metrics").status_code == 200
+    local = shared.client(None, client=("127.0.0.1", 1))
+    assert local.get("/metrics", headers={"Host": "127.0.0.1:8321"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("hosts", "status"),
+    [
+        (["localhost"], 200),
+        (["LOCALHOST:8321"], 200),
+        (["[::1]:8321"], 200),
+        (["127.0.0.1"], 200),
+        (["attacker.example:8321"], 401),
+        (["127.0.0.1.attacker.example"], 401),
+        (["localhost@attacker.example"], 401),
+        (["attacker.example@localhost"], 401),
+        ([""], 401),
+        (["127.0.0.1", "attacker.example"], 401),
+        (["[::1"], 401),
+        (["localhost:8321/x"], 401),
+        (["localhost, attacker.example"], 401),
+        (["0x7f.1"], 401),
+    ],
+)
+def test_a_page_of_somebody_else_that_leads_here_reads_no_metrics(shared: Any, hosts: list[str], status: int) -> None:
+    """A name that its owner lets point to 127.0.0.1 makes a visitor's browser local, under that name."""
+    local = shared.client(None, client=("127.0.0.1", 1))
+    answer = local.get("/metrics", headers=[("Host", host) for host in hosts])
+    assert answer.status_code == status
+    assert ("hubbub_requests_total" in answer.text) == (status == 200)
 
 
 def test_every_answer_carries_the_headers_that_keep_browsers_strict(shared: Any) -> None:

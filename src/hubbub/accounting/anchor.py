@@ -8,11 +8,13 @@ database (which is accepted: the anchored hash stands in the chain) but never ah
 
 import os
 import time
+from hashlib import sha256
 from pathlib import Path
 from typing import NoReturn, Protocol
 from zlib import crc32
 
 from hubbub.accounting.chain import Mark
+from hubbub.core.private_files import make_folder, open_private
 from hubbub.errors import LedgerError
 
 _SLOT = 4096  # one disk block for each slot: writing one cannot tear the other
@@ -46,13 +48,20 @@ class Anchor(Protocol):
 
 
 def beside(database: Path) -> Path:
-    """Give the default place: in a folder of its own beside the database.
-
-    Restoring the database's file does not bring it back; restoring the folder above would, so an owner who backs up
-    whole folders puts the anchor elsewhere. It is not outside that folder by default because an anchor that does not
-    come along to a new machine or container locks an honest owner out.
-    """
+    """Give the place that was the default once: beside the database, so that a copy of the folder takes it along."""
     return database.parent / "anchor" / f"{database.name}.anchor"
+
+
+def at_home(database: Path) -> Path:
+    """Give the default place: in the user's folder for state, under the name and the path of the database.
+
+    A restored folder of the ledger does not bring it back. It goes by the path and not by the identity in the database,
+    so that a new database in the place of an old one is noticed as well.
+    """
+    given = Path(os.environ.get("XDG_STATE_HOME", ""))  # by its specification, a relative one is to be ignored
+    state = given if given.is_absolute() else Path(os.path.expanduser("~")) / ".local" / "state"  # noqa: PTH111
+    path = str(database.resolve())
+    return state / "hubbub" / "anchors" / f"{database.name}-{sha256(path.encode()).hexdigest()[:16]}.anchor"
 
 
 class FileAnchor:
@@ -82,7 +91,8 @@ class FileAnchor:
         except OSError as error:
             raise LedgerError(
                 "HB309", f"the anchor {self._path} cannot be read ({error.strerror}).",
-                "Give this user the right to read and write it. Nothing was charged.",
+                "Give this user the right to read and write it, or name another place: ledger.anchor in hubbub.yaml. "
+                "Nothing was charged.",
             ) from error  # fmt: skip
         if not content.strip(b"\0 "):
             return None  # the file was made, and the power failed before its first mark
@@ -99,7 +109,7 @@ class FileAnchor:
         try:
             period = int(time.monotonic() / _PERIOD)
             if self._file < 0:
-                self._file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+                self._file = open_private(self._path, os.O_RDWR)
             if period != self._period:
                 os.fdatasync(self._file)
                 self._period = period
@@ -110,9 +120,9 @@ class FileAnchor:
     def reset(self, mark: Mark) -> None:
         """Write both slots, each made durable before the other is touched."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self._path.parent)
             if self._file < 0:
-                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                self._file = open_private(self._path, os.O_RDWR | os.O_CREAT)
             for slot in (0, 1):
                 os.pwrite(self._file, _line(mark).ljust(_SLOT), slot * _SLOT)
                 os.fsync(self._file)
@@ -140,6 +150,65 @@ class FileAnchor:
             "HB309", f"the anchor {self._path} cannot be written ({error.strerror}).",
             "Give this user the right to write there, or name another place: ledger.anchor in hubbub.yaml.",
         ) from error  # fmt: skip
+
+
+class TwoAnchors:
+    """The anchor in its default place, and the one beside the database that an earlier version made.
+
+    Only the first is believed once it is there: whoever restores the folder of the ledger restores the second with it.
+    The second is kept up to date all the same, for an installation whose home does not last (a container) and for a
+    return to the earlier version. Where the first cannot be made, the second serves alone, as it did before.
+    """
+
+    def __init__(self, first: FileAnchor, second: FileAnchor) -> None:
+        self._first, self._second = first, second
+        self._made = False
+
+    @property
+    def where(self) -> str:
+        """The path of the first."""
+        return self._first.where
+
+    def read(self) -> Mark | None:
+        """Read the first, or the second where the first was never written."""
+        mark = None
+        try:
+            mark = self._first.read()
+        except LedgerError:
+            # a home that this user cannot enter holds no anchor of this user's; one that is damaged is an error
+            if os.access(Path(self._first.where).parent, os.X_OK):
+                raise
+        self._made = mark is not None
+        return self._second.read() if mark is None else mark
+
+    def write(self, mark: Mark) -> None:
+        """Write both; the first is made at the first write."""
+        if self._made:
+            self._first.write(mark)
+        else:
+            self._make(mark)
+        self._second.write(mark)
+
+    def reset(self, mark: Mark) -> None:
+        """Make this the newest mark in both."""
+        self._make(mark)
+        self._second.reset(mark)
+
+    def close(self) -> None:
+        """Make both durable and let go."""
+        try:
+            self._first.close()
+        finally:
+            self._second.close()
+
+    def _make(self, mark: Mark) -> None:
+        """Make the first; one that is there and cannot be written is an error, one that cannot be made is not."""
+        try:
+            self._first.reset(mark)
+            self._made = True
+        except LedgerError:
+            if self._made or Path(self._first.where).exists():
+                raise
 
 
 def _line(mark: Mark) -> bytes:

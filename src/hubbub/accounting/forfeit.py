@@ -62,10 +62,7 @@ def forfeit(
     A database that is right in itself is kept and added to. One that is not is set aside and a new one begins with the
     forfeit; since what it showed as spent cannot be believed either, no amount below the whole caps is accepted then.
     """
-    if not by.strip() or not reason.strip() or "\0" in by + reason:
-        raise ParameterError(
-            "HB125", "a forfeit needs a name and a reason.", "Say who decides, and why: both are kept."
-        )
+    _signed(by, reason)
     mark, readable = _anchored(anchor)
     store, verification = _examined(open_store, mark)
     believed = verification is not None and (mark is None or mark.ledger == verification.ledger)
@@ -105,6 +102,50 @@ def forfeit(
     finally:
         ledger.close()
     return Forfeited(charged, aside, later.mark.sequence)
+
+
+def adopt(open_store: Callable[[], Store], *, policy: Policy, anchor: Anchor, by: str, reason: str) -> int:
+    """Give a ledger that was moved a new anchor; note in the chain who says that nothing is missing, and why.
+
+    Only where there is no anchor at all, and the database is right in itself: one that an anchor contradicts is an
+    older copy or another ledger, and what it lacks can be written off but not talked away. Nothing is charged. Gives
+    the number of the entry.
+    """
+    _signed(by, reason)
+    if anchor.read() is not None:
+        raise LedgerError(
+            "HB333",
+            f"there is an anchor at {anchor.where}, so none is needed. Nothing was done.",
+            "If the ledger is refused all the same, it is an older copy or another one: put the newest back, or write "
+            "off what it may lack: hubbub admin forfeit.",
+        )
+    store, verification = _examined(open_store, None)
+    if store is None or verification is None:
+        if store is not None:
+            store.close()
+        raise LedgerError(
+            "HB334",
+            "this ledger is not right in itself, anchor or none. Nothing was done.",
+            "hubbub verify ledger says more. Put back the newest one, or accept the loss: hubbub admin forfeit.",
+        )
+    later = _Later()
+    ledger = Ledger(store, policy, later, now, no_step)
+    facts = {"by": by, "reason": reason, "charged": {}, "anchored": None, "anchor_readable": True, "set_aside": None}
+    try:
+        ledger.note(Noting("policy", policy.text))
+        ledger.note(Noting("forfeit", canonical(facts), {}))
+        anchor.reset(later.mark)
+        anchor.close()
+    finally:
+        ledger.close()
+    return later.mark.sequence
+
+
+def _signed(by: str, reason: str) -> None:
+    if not by.strip() or not reason.strip() or "\0" in by + reason:
+        raise ParameterError(
+            "HB125", "a forfeit needs a name and a reason.", "Say who decides, and why: both are kept."
+        )
 
 
 def _anchored(anchor: Anchor) -> tuple[Mark | None, bool]:

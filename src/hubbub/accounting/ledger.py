@@ -55,7 +55,7 @@ class Ledger:
     ) -> Self:
         """Verify everything, and refuse a ledger that was edited, cut short or restored; note a new policy in it."""
         verification = examine(store, anchor)
-        verification.refuse()
+        verification.refuse(anchor.where)
         if verification.anchor is None:
             anchor.reset(verification.head)
         else:

@@ -20,6 +20,7 @@ from hubbub.accounting.chain import NO_HASH, Entry, genesis
 from hubbub.accounting.sqlite_snapshot import FIELDS, HEAD, SqliteSnapshot
 from hubbub.accounting.store import Begun, Found, Head, OnStep, Total, stored_until
 from hubbub.accounting.traces import Traces
+from hubbub.core.private_files import make_database, open_private, refuse_open_folder
 from hubbub.errors import LedgerError
 
 _CHARGE = "SELECT charge FROM keys WHERE key = ? AND analyst = ?"
@@ -62,6 +63,8 @@ class SqliteStore:
             self._fail("HB302", f"the folder {path.parent} does not exist", "Make it, or name another place.")
         if read_only and not path.exists():
             self._fail("HB302", "there is no ledger", "Name its file; it is made at the first start with a policy.")
+        if not read_only:
+            refuse_open_folder(path.parent)
         self._guard = -1 if read_only else self._reserve(exclusive=exclusive)
         try:
             self._writer = self._connect()
@@ -245,7 +248,8 @@ class SqliteStore:
 
     def _reserve(self, *, exclusive: bool) -> int:
         try:
-            guard = os.open(f"{self._path.resolve()}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            make_database(self._path)
+            guard = open_private(Path(f"{self._path.resolve()}.lock"), os.O_RDWR | os.O_CREAT)
         except OSError as error:
             self._fail("HB302", f"it cannot be written ({error.strerror})", "Give this user the right to write there.")
         try:

@@ -85,15 +85,23 @@ class Verification:
         ]
         return "\n".join(lines + [f"  problem ({problem.part}): {problem.text}" for problem in self.problems])
 
-    def refuse(self) -> None:
-        """Raise LedgerError where something is wrong."""
+    def refuse(self, where: str) -> None:
+        """Raise LedgerError where something is wrong; `where` is the anchor's place."""
         if self.sound:
             return
         first = self.problems[0]
         more = f" ({len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
-        code = "HB307"
         if first.part == "anchor" and self.anchor is None:
-            code = "HB308"
+            raise LedgerError(
+                "HB308",
+                f"the ledger must not be trusted: {first.text} (looked for at {where}). Nothing was charged.",
+                "Put the anchor back. If the ledger was moved on purpose (to another machine, container, user or path) "
+                "and no older copy was restored: hubbub admin anchor. Otherwise charges may be missing: hubbub admin "
+                "forfeit writes off the budget and goes on.",
+            )
+        if first.part == "anchor":
+            more = f"{more} (anchor: {where})"
+        code = "HB307"
         raise LedgerError(
             code, f"the ledger must not be trusted: {first.text}{more}. Nothing was charged.",
             "Put back the newest database and anchor (hubbub verify ledger says more). If they are lost, so is what "

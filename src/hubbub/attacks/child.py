@@ -93,7 +93,7 @@ def _started(program: Sequence[str], folder: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(  # noqa: S603 - our own program, and no shell
         [sys.executable, "-I", "-B", "-X", "utf8", *program],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder,
-        env={"TMPDIR": folder, "HOME": folder, **threads}, start_new_session=True,
+        env={"TMPDIR": folder, "HOME": folder, **threads}, start_new_session=True, umask=0o077,
     )  # fmt: skip
 
 

@@ -53,6 +53,7 @@ def protected(
             }
         },
         "analysts": {ANALYST: {TABLE: {"epsilon": str(epsilon)}}},
+        "ledger": {"anchor": "anchor/ledger.anchor"},  # it lasts no longer than its folder
     }  # fmt: skip
     with TemporaryDirectory(prefix="hubbub-attack-") as folder:
         _write(table, Path(folder) / source)

@@ -1,26 +1,29 @@
 """An independent check of a receipt: the loss of a release, derived again from the facts on paper.
 
 This file imports nothing of the planner, the mechanisms or the accountant, and reads like the argument that one would
-write by hand: what one unit can add to the sums, the noise on each, the loss of each, the loss of all.
+write by hand: what one unit can add to the sums, the noise on each, the loss of each, the loss of all. Beside it,
+`receipt_form` says which values each field can have; it imports nothing of the product either.
+
+A receipt is not signed: whoever changes an answer can hash it again. Only a ledger shows that (`audit/recorded.py`).
 """
 
 import json
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import cache
 from hashlib import sha256
 from typing import Any
+
+from hubbub.audit import receipt_form as form
 
 _UP = Context(prec=50, rounding=ROUND_CEILING)
 _DOWN = Context(prec=50, rounding=ROUND_FLOOR)
 #: π from below, to 50 digits.
 _PI = Fraction("3.1415926535897932384626433832795028841971693993751")
 _LARGEST_VARIANCE = Fraction(10**10)
-_KEYS = {
-    "receipt", "query", "data", "relation", "bounds", "cells", "draws", "derivation", "event", "charge", "ledger",
-    "answer",
-}  # fmt: skip
-_ANALYSIS_KEYS = _KEYS - {"cells", "draws"} | {"analysis"}
+#: What a server sends beside a release's answer and receipt: about the request, not about the release.
+_BESIDE = {"epsilon", "delta", "left", "replayed"}
 
 
 @dataclass
@@ -53,61 +56,72 @@ class _Loss:
         pure = None if self.pure is None or other.pure is None else self.pure + other.pure
         return _Loss(pure, self.rho + other.rho, self.delta + other.delta)
 
+    def times(self, count: int) -> "_Loss":
+        """Give the loss of as many of these."""
+        return _Loss(None if self.pure is None else self.pure * count, self.rho * count, self.delta * count)
+
 
 #: (cells, cells that one unit reaches, rows in each) of a grouping set; None where cells are not known in advance.
 Reach = tuple[int | None, int, int]
+#: The loss of a draw, and its events: each with how often it stands in the charge.
+Drawn = tuple[_Loss, list[tuple[dict[str, Any], int]]]
 
 
 def check(document: object) -> Finding:
     """Check a receipt, alone or inside the file of a release."""
     found = Finding()
     try:
-        paper, answer = _parts(document)
+        paper, answer = parts(document)
+        form.receipt(paper)
         _check(paper, found)
         if answer is not None:
+            form.answer(answer)
             _same_answer(paper, answer, found)
-    except _WrongError as wrong:
+    except (_WrongError, form.FormError) as wrong:
         found.problems.append(str(wrong))
-    except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError, IndexError) as error:
-        found.problems.append(f"the receipt is not in the form of one ({type(error).__name__}: {error})")
+    except (KeyError, TypeError, ValueError, ArithmeticError, AttributeError, IndexError, RecursionError) as error:
+        # the text of some of these quotes what was sent, at any length
+        found.problems.append(f"the receipt is not in the form of one ({type(error).__name__})")
     return found
 
 
-def _parts(document: object) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def parts(document: object) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """Give the receipt and, where the document has one, the answer."""
     if not isinstance(document, dict):
         raise _WrongError("this is not a JSON object")
     inside = document.get("receipt")
-    if isinstance(inside, dict):
-        return inside, document
-    return document, None
+    if not isinstance(inside, dict):
+        return document, None
+    if not {"answer", "receipt"} <= document.keys() <= {"answer", "receipt"} | _BESIDE:
+        raise _WrongError("this is not a release with its receipt: it has other parts than answer and receipt")
+    for name in ("epsilon", "delta"):
+        if name in document and document[name] != inside.get("charge", {}).get(name):
+            raise _WrongError(f"{name} beside the receipt is not what the receipt says was charged")
+    return inside, document["answer"]
 
 
 def _check(paper: dict[str, Any], found: Finding) -> None:
-    analysis = "analysis" in paper
-    if paper["receipt"] != 1 or set(paper) != (_ANALYSIS_KEYS if analysis else _KEYS):
-        raise _WrongError("this is not a receipt of a form that this program knows")
     units = ", ".join(f"{each['unit']} of {each['dataset']} (version {each['version']})" for each in paper["data"])
     found.lines.append(f"protected: {units}; neighbours by {paper['relation']}")
-    if analysis:
-        _check_analysis(paper, found)
-    else:
-        _check_query(paper, found)
+    derive = _check_analysis if "analysis" in paper else _check_query
+    derive(paper, found)
     for entry in paper["ledger"]:
         found.lines.append(f"charge {entry['sequence']} of the ledger on {entry['dataset']}: {entry['hash'][:16]}…")
-    if {entry["dataset"] for entry in paper["ledger"]} != {each["dataset"] for each in paper["data"]}:
-        raise _WrongError("not every data set that was read was charged")
+    read, charged = ([each["dataset"] for each in paper[name]] for name in ("data", "ledger"))
+    if sorted(read) != sorted(charged) or len(set(read)) != len(read):
+        raise _WrongError("not every data set that was read was charged, once")
+    if len({entry["sequence"] for entry in paper["ledger"]}) != len(charged):
+        raise _WrongError("two charges have one number")
 
 
 def _check_analysis(paper: dict[str, Any], found: Finding) -> None:
     """Derive the loss from the mechanisms' facts. How far one unit moves what they are applied to is not on paper."""
     found.lines.append(f"analysis {paper['analysis']}: {len(paper['event']['parts'])} kinds of draws")
-    if paper["event"]["mechanism"] != "together":
-        raise _WrongError("the event that was charged is not a list of draws")
     losses = []
     for event, count in paper["event"]["parts"]:
         loss = _stated(_facts(event))
         found.lines.append(f"{count} × {event['mechanism']}: {_show(loss)} each")
-        losses.append(_Loss(None if loss.pure is None else loss.pure * count, loss.rho * count, loss.delta * count))
+        losses.append(loss.times(_positive(count)))
     _total(losses, paper["charge"], found)
 
 
@@ -148,10 +162,22 @@ def _check_query(paper: dict[str, Any], found: Finding) -> None:
         losses.append(loss)
         events += own
         found.lines.append(f"{draw['what']}: {_show(loss)}")
-    stated = [_facts(event) for event, count in paper["event"]["parts"] for _ in range(_positive(count))]
-    if paper["event"]["mechanism"] != "together" or stated != events:
+    stated = [(_facts(event), _positive(count)) for event, count in paper["event"]["parts"]]
+    if _runs(stated) != _runs(events):
         raise _WrongError("the event that was charged is not that of the draws")
+    kinds = [draw["kind"] for draw in paper["draws"]]
+    if (None in paper["cells"]) != ("threshold" in kinds) or kinds.count("threshold") > 1:
+        raise _WrongError("groups that are not known in advance need a threshold, and no others have one")
     _total(losses, paper["charge"], found)
+
+
+def _runs(events: list[tuple[dict[str, Any], int]]) -> list[tuple[dict[str, Any], int]]:
+    """Join neighbours that are alike: a count may be written once or in parts."""
+    joined: list[tuple[dict[str, Any], int]] = []
+    for event, count in events:
+        before = joined.pop() if joined and joined[-1][0] == event else (event, 0)
+        joined.append((event, before[1] + count))
+    return joined
 
 
 def _reaches(paper: dict[str, Any]) -> list[Reach]:
@@ -164,23 +190,19 @@ def _reaches(paper: dict[str, Any]) -> list[Reach]:
     return [(size, groups if size is None else min(groups, size), rows) for size in sizes]
 
 
-def _draw(draw: dict[str, Any], reaches: list[Reach], relation: str) -> tuple[_Loss, list[dict[str, Any]]]:
-    if relation not in ("add_remove", "replace"):
-        raise _WrongError(f"{relation!r} is not a relation")
+def _draw(draw: dict[str, Any], reaches: list[Reach], relation: str) -> Drawn:
     kinds = {"sum": _sum, "threshold": _threshold, "selection": _selection, "top": _top}
-    if draw["kind"] not in kinds:
-        raise _WrongError(f"a draw of the unknown kind {draw['kind']!r}")
     return kinds[draw["kind"]](draw, reaches, relation)
 
 
-def _sum(draw: dict[str, Any], reaches: list[Reach], relation: str) -> tuple[_Loss, list[dict[str, Any]]]:
+def _sum(draw: dict[str, Any], reaches: list[Reach], relation: str) -> Drawn:
     """Noise on sums over cells: bound how far neighbours are apart in L1 and in squared L2, cell by cell."""
     noise = _facts(draw["noise"])
-    return _noise(noise, draw, reaches, relation), [noise]
+    return _noise(noise, draw, reaches, relation), [(noise, 1)]
 
 
 def _noise(noise: dict[str, Any], draw: dict[str, Any], reaches: list[Reach], relation: str) -> _Loss:
-    low, high = (int(end) for end in draw["adds"])
+    low, high = draw["adds"]
     l1 = squared = 0
     for cells, touched, rows in reaches:
         many = 1 if draw["per"] == "unit" else rows
@@ -207,7 +229,7 @@ def _noise(noise: dict[str, Any], draw: dict[str, Any], reaches: list[Reach], re
     raise _WrongError(f"{draw['what']}: unknown noise {noise['mechanism']!r}")
 
 
-def _threshold(draw: dict[str, Any], reaches: list[Reach], relation: str) -> tuple[_Loss, list[dict[str, Any]]]:
+def _threshold(draw: dict[str, Any], reaches: list[Reach], relation: str) -> Drawn:
     """Unknown keys are shown where the noisy number of units reaches a threshold: a unit's own keys must not show."""
     facts = _facts(draw["noise"])
     noise = _facts(facts["noise"])
@@ -218,10 +240,12 @@ def _threshold(draw: dict[str, Any], reaches: list[Reach], relation: str) -> tup
     above = _positive(draw["threshold"]) - 1
     if _positive(facts["keys"]) < touched or _positive(facts["above"]) > above:
         raise _WrongError(f"{draw['what']}: a key of one person shows more often than the stated facts say")
-    slip = _laplace_tail(above, noise["scale"]) if noise["mechanism"] == "laplace" else _gaussian_tail(above, noise)
+    # by the facts that are stated, which were charged: they may be worse than the truth, and not better
+    least, keys = facts["above"], facts["keys"]
+    slip = _laplace_tail(least, noise["scale"]) if noise["mechanism"] == "laplace" else _gaussian_tail(least, noise)
     # 1 − (1 − p)^k, rounded up: k keys of one person, of which none may show
-    delta = 1 - _exp(touched * _ln(1 - slip, _DOWN), _DOWN)
-    return _Loss(loss.pure, loss.rho, delta), [facts]
+    delta = 1 - _exp(keys * _ln(1 - slip, _DOWN), _DOWN)
+    return _Loss(loss.pure, loss.rho, delta), [(facts, 1)]
 
 
 def _laplace_tail(least: int, scale: Fraction) -> Fraction:
@@ -256,7 +280,7 @@ def _normaliser(variance: Fraction) -> Fraction:
     return 1 + 2 * sum((_exp(-Fraction(z * z) / (2 * variance), _DOWN) for z in range(1, 80)), Fraction(0))
 
 
-def _selection(draw: dict[str, Any], reaches: list[Reach], relation: str) -> tuple[_Loss, list[dict[str, Any]]]:
+def _selection(draw: dict[str, Any], reaches: list[Reach], relation: str) -> Drawn:
     """One selection in every cell: those that one unit reaches add up, each with scores that its rows move."""
     times = sum(touched for _, touched, _ in reaches)
     moved = _moves(draw) * max(rows for _, _, rows in reaches) * (2 if relation == "replace" else 1)
@@ -264,19 +288,19 @@ def _selection(draw: dict[str, Any], reaches: list[Reach], relation: str) -> tup
     total, events = _Loss(Fraction(0), Fraction(0)), []
     for each in draw["picks"]:
         facts = _facts(each)
-        for _ in range(times):
-            total += _pick(facts, draw["what"], moved, one_way=one_way)
-            events.append(facts)
+        total += _pick(facts, draw["what"], moved, one_way=one_way).times(times)
+        events.append((facts, times))
     return total, events
 
 
-def _top(draw: dict[str, Any], reaches: list[Reach], relation: str) -> tuple[_Loss, list[dict[str, Any]]]:
+def _top(draw: dict[str, Any], reaches: list[Reach], relation: str) -> Drawn:
     """The largest counts one after the other: a unit adds to any number of them, to each at most its rows."""
     moved = 1 if draw["per"] == "unit" else max(rows for _, _, rows in reaches)
     total, events = _Loss(Fraction(0), Fraction(0)), []
     for each in draw["picks"]:
-        events.append(_facts(each))
-        total += _pick(events[-1], draw["what"], moved, one_way=relation == "add_remove")
+        facts = _facts(each)
+        total += _pick(facts, draw["what"], moved, one_way=relation == "add_remove")
+        events.append((facts, 1))
     return total, events
 
 
@@ -318,12 +342,15 @@ def _total(losses: list[_Loss], charge: dict[str, str], found: Finding) -> None:
 
 def _approximate(rho: Fraction, delta: Fraction) -> Fraction:
     """Bound ε at δ: the least over orders α of ρα + ln((α−1)/α) − ln(δα)/(α−1) (Canonne, Kamath and Steinke 2020)."""
+    low = _ln(delta, _DOWN)
+    return max(Fraction(0), min(rho * order + up - (low + down) / (order - 1) for order, up, down in _orders()))
+
+
+@cache
+def _orders() -> list[tuple[Fraction, Fraction, Fraction]]:
+    """Give each order α with ln((α−1)/α) from above and ln α from below."""
     orders = [Fraction(n, 8) for n in range(9, 161)] + [Fraction(n) for n in range(21, 2001, 3)]
-    bounds = (
-        rho * order + _ln((order - 1) / order, _UP) - _ln(delta * order, _DOWN) / (order - 1)
-        for order in orders
-    )  # fmt: skip
-    return max(Fraction(0), min(bounds))
+    return [(order, _ln((order - 1) / order, _UP), _ln(order, _DOWN)) for order in orders]
 
 
 def _ln(x: Fraction, context: Context) -> Fraction:
@@ -343,10 +370,7 @@ def _outwards(value: Decimal, context: Context) -> Fraction:
     return Fraction(context.next_plus(value) if context is _UP else context.next_minus(value))
 
 
-def _same_answer(paper: dict[str, Any], document: dict[str, Any], found: Finding) -> None:
-    stored = document.get("answer")
-    if stored is None:
-        return
+def _same_answer(paper: dict[str, Any], stored: dict[str, Any], found: Finding) -> None:
     text = json.dumps(stored, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     if sha256(text.encode()).hexdigest() != paper["answer"]:
         raise _WrongError("the answer in this file is not the one that the receipt is for")

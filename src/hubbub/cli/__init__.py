@@ -126,6 +126,8 @@ def _parser() -> argparse.ArgumentParser:
     verify = commands.add_parser("verify", help="derive again what a ledger or a receipt claims")
     verify.add_argument("what", metavar="ledger|FILE", help="the word ledger, or a receipt")
     _config(verify)
+    verify.add_argument("--ledger", metavar="FILE", help="compare a receipt with this ledger (default: hubbub.yaml's)")
+    verify.add_argument("--alone", action="store_true", help="check a receipt by itself, whatever ledger is at hand")
     verify.set_defaults(run=_command("hubbub.cli.operator", "verify"))
 
     audits.arguments(
@@ -169,6 +171,12 @@ def _admin(parser: argparse.ArgumentParser) -> None:
     lost.add_argument("--delta", help="with --epsilon")
     lost.add_argument("--yes", action="store_true", help="really do it")
     lost.set_defaults(run=_command("hubbub.cli.operator", "admin"))
+    moved = parts.add_parser("anchor", help="give a ledger that was moved a new anchor; nothing is charged")
+    _config(moved)
+    moved.add_argument("--by", required=True, help="who vouches that it is the newest; kept in the ledger")
+    moved.add_argument("--reason", required=True, help="why; kept in the ledger")
+    moved.add_argument("--yes", action="store_true", help="really do it")
+    moved.set_defaults(run=_command("hubbub.cli.operator", "anchor"))
     refresh = parts.add_parser("refresh", help="take data for changed: answers from before are not given again")
     refresh.add_argument("dataset", nargs="+", metavar="DATASET")
     _config(refresh)

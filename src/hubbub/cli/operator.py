@@ -1,6 +1,5 @@
 """The operator's commands: verify, audit and admin (forfeit, refresh)."""
 
-import json
 import sys
 from argparse import Namespace
 from datetime import UTC, datetime
@@ -14,11 +13,15 @@ from rich.markup import escape
 from hubbub import show
 from hubbub.accounting import sqlite_schema
 from hubbub.accounting.filters import Budget
-from hubbub.accounting.forfeit import forfeit
+from hubbub.accounting.forfeit import adopt, forfeit
 from hubbub.accounting.inspection import history, write_csv, write_json
 from hubbub.accounting.ledger import examine
-from hubbub.accounting.store import Filter
+from hubbub.accounting.sqlite import SqliteStore
+from hubbub.accounting.store import Filter, Store
+from hubbub.accounting.verify import verify as verified
 from hubbub.audit import receipt as receipts
+from hubbub.audit import receipt_form
+from hubbub.audit.recorded import Comparison, compare
 from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
@@ -39,22 +42,74 @@ def verify(options: Namespace, console: Console) -> int:
             store.close()
         console.print(escape(verification.report()))
         return 0 if verification.sound else 1
+    return _verify_receipt(options, console)
+
+
+def _verify_receipt(options: Namespace, console: Console) -> int:
     try:
-        document = json.loads(Path(options.what).read_text(encoding="utf-8"))
+        document = receipt_form.read(Path(options.what).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise ParameterError(
             "HB134", f"{options.what} is not a receipt that can be read.",
             "Give the file that `hubbub query --receipt FILE` wrote, or the word ledger.",
         ) from None  # fmt: skip
     found = receipts.check(document)
-    console.print(show.sentences(found.lines))
-    for problem in found.problems:
+    lines, problems, compared = list(found.lines), list(found.problems), False
+    if found.sound:
+        comparison = _compared(options, document)
+        if comparison is not None:
+            compared = True
+            lines += comparison.lines
+            problems += comparison.problems
+    console.print(show.sentences(lines))
+    for problem in problems:
         console.print(f"[bold red]problem[/] {escape(problem)}")
-    if not found.sound:
+    if problems:
         console.print("[bold red]NOT SOUND[/]: this receipt does not show what it claims.")
         return 1
-    console.print(f"[bold green]sound[/]: derived from the receipt alone, it costs {escape(found.loss)}.")
+    whence = "and compared with the ledger" if compared else "alone"
+    console.print(f"[bold green]sound[/]: derived from the receipt {whence}, it costs {escape(found.loss)}.")
+    if not compared:
+        console.print(
+            "[yellow]Not compared with a ledger[/]: whoever changed the answer or a fact could have hashed it again. "
+            "Compare with --ledger FILE, or --config hubbub.yaml."
+        )
     return 0
+
+
+def _compared(options: Namespace, document: object) -> Comparison | None:
+    """Compare with the ledger that is at hand; None where there is none, or the reader wants none."""
+    if options.alone:
+        return None
+    if options.ledger is not None:
+        store, anchor = _named_store(options.ledger), None
+    elif Path(options.config).exists():
+        config = load(Path(options.config))
+        if not is_postgres(config) and not config.database.exists():
+            return None
+        store, anchor = store_of(config, read_only=True), anchor_of(config)
+    else:
+        return None
+    try:
+        if anchor is not None:
+            verification = examine(store, anchor)
+        else:
+            with store.snapshot() as snapshot:
+                verification = verified(snapshot, None)
+        if not (verification.sound or (anchor is None and verification.intact)):
+            return Comparison(problems=["the ledger does not verify, so nothing can be compared: hubbub verify ledger"])
+        with store.snapshot() as snapshot:
+            return compare(document, snapshot)
+    finally:
+        store.close()
+
+
+def _named_store(where: str) -> Store:
+    if where.startswith(("postgresql://", "postgres://")):
+        from hubbub.accounting.postgres import PostgresStore
+
+        return PostgresStore(where, read_only=True)
+    return SqliteStore(Path(where), read_only=True)
 
 
 def audit(options: Namespace, console: Console) -> int:
@@ -103,6 +158,22 @@ def admin(options: Namespace, console: Console) -> int:
     if done.set_aside:
         console.print(f"The database that could not be used lies in {escape(done.set_aside)}.")
     console.print(f"Entry {done.sequence} of the ledger says so. It can be used again.")
+    return 0
+
+
+def anchor(options: Namespace, console: Console) -> int:
+    """Give a ledger that was moved a new anchor."""
+    config = load(Path(options.config))
+    place = anchor_of(config)
+    if not options.yes:
+        raise ParameterError(
+            "HB135",
+            f"this makes a new anchor at {place.where}: {options.by!r} vouches that this ledger is the newest. "
+            "Nothing was done.",
+            "Say --yes to go on. If an older copy was restored, charges are missing: hubbub admin forfeit.",
+        )
+    number = adopt(lambda: store_of(config), policy=config.policy, anchor=place, by=options.by, reason=options.reason)
+    console.print(f"The anchor is {escape(place.where)}. Entry {number} of the ledger says who vouched for it.")
     return 0
 
 

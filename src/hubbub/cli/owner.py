@@ -15,6 +15,7 @@ from hubbub.config.json_schema import SCHEMA
 from hubbub.config.promise import caps, concerns, neighbours, protected, reach, uses
 from hubbub.config.template import BLANK, name_of, template
 from hubbub.core.numbers import brief
+from hubbub.curator.opening import concerns as places
 from hubbub.engines.base import SERVERS, locate
 from hubbub.engines.duckdb import guessed
 from hubbub.engines.several import schema
@@ -69,7 +70,7 @@ def check(options: Namespace, console: Console) -> int:
         return 1
     for name in config.datasets:
         _dataset(config, name, console)
-    for text in concerns(config):
+    for text in [*concerns(config), *places(config)]:
         console.print(f"[yellow]Consider[/]  {escape(text)}")
     console.print(
         f'[bold green]{escape(options.config)} is in order.[/] Ask with: hubbub query "SELECT …" --epsilon 0.1'

@@ -1,5 +1,6 @@
 """The service's commands: serve it, and say who may use it."""
 
+import os
 import sys
 from argparse import Namespace
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from hubbub.accounting.filters import Budget
 from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
+from hubbub.curator.opening import concerns, exposed
 from hubbub.errors import ConfigError, ParameterError
 from hubbub.server.accounts import Accounts, seconds
 from hubbub.server.state import State, Token
@@ -29,8 +31,15 @@ def serve(options: Namespace, console: Console) -> int:
             "HB431", f"the server needs the library {error.name}, which is not installed here.",
             "pip install 'hubbub[server]'",
         ) from error  # fmt: skip
+    os.umask(0o077)  # for what libraries write: copies of data, logs of databases
+    config = load(Path(options.config))
+    closed = exposed(config)
     service = Service.open(Path(options.config), host=options.host, port=options.port)
     try:
+        for path in closed:
+            console.print(f"Others had rights on {escape(str(path))}; they were taken away.")
+        for text in concerns(config):
+            console.print(f"[yellow]Consider[/]  {escape(text)}")
         # with port 0 the system chooses one, which is known when the server listens: its log says it
         where = service.settings.url if service.settings.port else f"a free port of {service.settings.host}: see below"
         console.print(f"hubbub serves [bold]{escape(options.config)}[/] at {escape(where)}")

@@ -2,13 +2,14 @@
 
 from pathlib import Path
 
-from hubbub.accounting.anchor import Anchor, FileAnchor, beside
+from hubbub.accounting.anchor import Anchor, FileAnchor, TwoAnchors, at_home, beside
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Store
 from hubbub.config import Config
+from hubbub.core.private_files import make_folder
 from hubbub.core.schema import Table
-from hubbub.curator import Curator
+from hubbub.curator import Curator, custody
 from hubbub.curator.public import public
 from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine
@@ -29,7 +30,7 @@ def store_of(config: Config, *, read_only: bool = False, exclusive: bool = False
 
         return PostgresStore(config.places.database or "", read_only=read_only)
     if not read_only:
-        config.database.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(config.database.parent)
     return SqliteStore(config.database, read_only=read_only, exclusive=exclusive)
 
 
@@ -42,7 +43,27 @@ def anchor_of(config: Config) -> Anchor:
             "HB402", "ledger.anchor is missing, and the ledger is in PostgreSQL.",
             "Name a file outside that server: `anchor: /var/lib/hubbub/ledger.anchor`.",
         )  # fmt: skip
-    return FileAnchor(beside(config.database))
+    home, earlier = FileAnchor(at_home(config.database)), beside(config.database)
+    return TwoAnchors(home, FileAnchor(earlier)) if earlier.exists() else home
+
+
+def exposed(config: Config) -> list[Path]:
+    """List what hubbub keeps for this configuration and others have rights on."""
+    return custody.exposed(config, folder_of(config), Path(anchor_of(config).where))
+
+
+def concerns(config: Config) -> list[str]:
+    """Say what an owner should know about the ledger's place and its anchor's."""
+    anchor = Path(anchor_of(config).where)
+    found = [f"Others have rights on {path}; the next start takes them away." for path in exposed(config)]
+    if not is_postgres(config):
+        found += [text for text in [custody.together(folder_of(config), anchor)] if text]
+        if config.places.anchor is None and beside(config.database).exists():
+            found.append(
+                f"{beside(config.database)} is the anchor of an earlier version. It is kept up to date beside "
+                f"{anchor}; remove it if that place lasts."
+            )
+    return found
 
 
 def folder_of(config: Config) -> Path:
@@ -53,7 +74,8 @@ def folder_of(config: Config) -> Path:
 def open_curator(config: Config, *, exclusive: bool = False) -> Curator:
     """Open ledger and engine. Private data is not touched: that waits for the first charge."""
     tables, folder = tables_of(config), folder_of(config)
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(folder)
+    custody.close(exposed(config))
     store = store_of(config, exclusive=exclusive)
     try:
         ledger = Ledger.open(store, policy=config.policy, anchor=anchor_of(config))

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hubbub.accounting.store import Filter, Snapshot
+from hubbub.core.private_files import open_private, private_file
 from hubbub.core.secret import Secret
 from hubbub.errors import LedgerError
 
@@ -44,7 +45,7 @@ class Versions:
     def _known(self) -> Iterator[dict[str, dict[str, int]]]:
         """Lend the numbers of all data sets, and keep what was changed in them."""
         try:
-            with self._path.with_suffix(".lock").open("a") as turn:
+            with private_file(self._path.with_suffix(".lock"), "a") as turn:
                 fcntl.flock(turn, fcntl.LOCK_EX)
                 text = self._path.read_text() if self._path.exists() else "{}"
                 known: dict[str, dict[str, int]] = json.loads(text)
@@ -60,7 +61,7 @@ class Versions:
     def _write(self, text: str) -> None:
         """Replace the file in one step, so that a crash leaves the old one or the new one."""
         new = self._path.with_suffix(".new")
-        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        file = open_private(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             os.write(file, text.encode())
             os.fsync(file)

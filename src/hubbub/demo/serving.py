@@ -21,6 +21,7 @@ from rich.panel import Panel
 from hubbub import show
 from hubbub.client.session import connect
 from hubbub.config import load
+from hubbub.core.private_files import private_file
 from hubbub.server.accounts import Accounts
 from hubbub.server.state import State
 from hubbub.show import answers
@@ -103,7 +104,7 @@ def _terminable() -> Iterator[None]:
 @contextmanager
 def _server(config: Path, port: int, log: Path) -> Iterator[str]:
     """Start a server in a process of its own, give its address when it is ready, and stop it in good order."""
-    with log.open("ab") as file:
+    with private_file(log, "a") as file:
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", "hubbub", "serve", "--config", str(config), "--port", str(port)],
             stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,

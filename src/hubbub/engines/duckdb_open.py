@@ -109,6 +109,8 @@ def locked(views: tuple[View, ...], limits: Limits, spill: Path) -> duckdb.DuckD
                 _load(root, view)
             else:
                 _show(root, view, f"$source{databases.index(view.place.path)}" if view.place.form == "duckdb" else "")
+        for copied in spill.iterdir():
+            copied.chmod(0o600)  # its folder is ours alone; the umask may have left the file open
         root.execute("SET enable_external_access = false")
         root.execute("SET lock_configuration = true")
     except BaseException:

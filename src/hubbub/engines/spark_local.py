@@ -101,7 +101,7 @@ class Local:
         environment |= {"SPARK_CONNECT_AUTHENTICATE_TOKEN": self._token, "SPARK_HOME": str(home)}
         return subprocess.Popen(  # noqa: S603
             command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder,
-            env=environment, start_new_session=True,
+            env=environment, start_new_session=True, umask=0o077,
         )  # fmt: skip
 
     def _reachable(self) -> bool:

@@ -2,11 +2,13 @@
 
 import json
 import os
+import sys
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from hubbub.core.private_files import open_private
 from hubbub.errors import QueryError
 from hubbub.local.page import page, policy
 from hubbub.local.respond import check
@@ -37,7 +39,7 @@ def append(survey: Survey, path: Path, response: object) -> None:
     """Keep a response, durably, if it is one."""
     check(survey, response)
     line = json.dumps(response, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
-    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    file = open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         os.write(file, line)
         os.fsync(file)
@@ -63,7 +65,14 @@ class Collector(ThreadingHTTPServer):
                 append(self._survey, self._path, response)
         except (ValueError, RecursionError, QueryError):
             return HTTPStatus.UNPROCESSABLE_ENTITY
+        except OSError as error:
+            # whoever runs this must know; the words are about the disk, not about anybody
+            sys.stderr.write(f"hubbub: responses cannot be kept ({error.strerror})\n")
+            return HTTPStatus.INSUFFICIENT_STORAGE
         return HTTPStatus.NO_CONTENT
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing: the words of the library would hold the address of whoever broke a connection off."""
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -269,5 +269,5 @@ def _copied(config: Config, folder: Path) -> Config:
     )  # fmt: skip
     return replace(
         config, path=folder / "hubbub.yaml", datasets=datasets | public, policy=policy,
-        places=replace(config.places, database=None, anchor=None),
+        places=replace(config.places, database=None, anchor="anchor/ledger.anchor"),
     )  # fmt: skip

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from hubbub.accounting.chain import canonical
+from hubbub.core.private_files import make_folder
 from hubbub.errors import AuditError
 
 FORMAT = 1
@@ -98,7 +99,7 @@ def _hex(key: Ed25519PublicKey) -> str:
 
 def _write(path: Path, text: str, mode: int) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(path.parent)
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         with os.fdopen(file, "w") as out:
             out.write(text + "\n")

@@ -1,10 +1,12 @@
 """The application: the API, the pages and what keeps watch over them, put together around one service."""
 
 import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -22,8 +24,11 @@ from hubbub.server.border import Border, JsonLines, too_large
 from hubbub.server.health import Readiness
 from hubbub.server.problems import Padded, Refusal, missing
 from hubbub.server.service import PATIENCE, Service
+from hubbub.server.settings import Settings
 
 _API = "/api/v1"
+#: A Host header: a name or an address of version 4, or one of version 6 in brackets; and a port.
+_HOST = re.compile(r"(?:([a-z0-9.-]+)|\[([0-9a-f:.]+)\])(?::[0-9]{1,5})?", re.ASCII)
 
 
 def create_app(service: Service) -> FastAPI:
@@ -133,7 +138,7 @@ def _watch(app: FastAPI, service: Service) -> None:
     @app.get("/metrics", include_in_schema=False)
     def metrics(request: Request) -> Response:
         """Give the figures, to this machine or to owner and auditor."""
-        if _local(request) and not service.settings.behind_proxy:
+        if _local(request) and not service.settings.behind_proxy and _called_by_name(request, service.settings):
             text = service.metrics_text()
         else:
             principal = service.accounts.authenticate(*request.headers.getlist("authorization"))
@@ -147,6 +152,18 @@ def _local(request: Request) -> bool:
         return request.client is not None and ip_address(request.client.host).is_loopback
     except ValueError:
         return False
+
+
+def _called_by_name(request: Request, settings: Settings) -> bool:
+    """Say whether a request asks for this machine by a name that is ours.
+
+    A page that somebody visits here can have its own name lead to this machine (DNS rebinding), and read what comes
+    back: its requests are local, but ask for that name.
+    """
+    public = urlsplit(settings.public_url or "").hostname
+    named = [_HOST.fullmatch(host.lower()) for host in request.headers.getlist("host")]
+    ours = {"localhost", "127.0.0.1", "::1", settings.host.lower(), public}
+    return len(named) == 1 and named[0] is not None and (named[0][1] or named[0][2]) in ours
 
 
 def _number(request: Request) -> str:

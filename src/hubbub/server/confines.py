@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hubbub.accounting import contract
+from hubbub.accounting.anchor import at_home
 from hubbub.engines.base import SERVERS, Place, locate
 from hubbub.errors import ConfigError, HubbubError
 
@@ -74,7 +75,9 @@ def _kept(document: Mapping[str, object], base: Path) -> list[Path]:
         [folder] if folder.resolve() != base.resolve() else [folder / each for each in (Path(database).name, *_OWN)]
     )
     named = [ledger.get("anchor"), server.get("secret_file"), tls.get("certificate"), tls.get("key")]
-    return [each.resolve() for each in (*beside, (base / _LEDGER).parent, *(base / each for each in named if each))]
+    home = at_home(base / (_LEDGER if "://" in database else database))
+    every = (*beside, home, (base / _LEDGER).parent, *(base / each for each in named if each))
+    return [each.resolve() for each in every]
 
 
 def _texts(value: object) -> dict[str, str]:

@@ -4,7 +4,6 @@ Every statement is one of `state`, with ? for each value, and is atomic and dura
 in common is to run one statement. The tables are not part of the ledger: nothing about budgets is decided on them.
 """
 
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
@@ -14,6 +13,7 @@ from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from urllib.parse import quote
 
+from hubbub.core.private_files import make_database, make_folder
 from hubbub.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -69,9 +69,8 @@ class Sqlite:
         self._idle: list[sqlite3.Connection] = []
         self._turn = Lock()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with suppress(FileExistsError):
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            make_folder(path.parent)
+            make_database(path)
             self._writer = self._connect()
         except (OSError, sqlite3.Error) as error:
             self._fail("cannot be opened", error)

@@ -27,6 +27,7 @@ from hubbub.accounting import contract
 from hubbub.accounting.filters import Budget
 from hubbub.config import Config, examine
 from hubbub.core import numbers
+from hubbub.core.private_files import open_private
 from hubbub.errors import ConfigError, HubbubError
 from hubbub.server import confines, settings
 
@@ -263,7 +264,7 @@ def _number(value: Fraction) -> int | float | str:
 def _alone(path: Path) -> Iterator[None]:
     """Keep other editors out, in whatever process."""
     try:
-        guard = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        guard = open_private(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise _unwritable(path, error) from error
     try:

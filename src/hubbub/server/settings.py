@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from hubbub.accounting import contract
 from hubbub.accounting.contract import KEYS, refuse
 from hubbub.core import numbers
+from hubbub.core.private_files import make_folder, open_private
 from hubbub.errors import ConfigError, ParameterError
 
 #: Each variable with the key that it stands for; a dot leads into a part.
@@ -260,8 +261,8 @@ def _drawn(path: Path) -> bytes:
     if not path.exists():
         draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            make_folder(path.parent)
+            handle = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
                 os.write(handle, secrets.token_urlsafe(_SHORTEST).encode())
                 os.fsync(handle)

@@ -17,6 +17,7 @@ from pathlib import Path
 from hubbub.analysis.base import Published, Run, Setting
 from hubbub.core.estimate import Expected
 from hubbub.core.events import Event
+from hubbub.core.private_files import private_file
 from hubbub.core.release import Output, Release
 from hubbub.core.schema import Table
 from hubbub.core.unit import Relation
@@ -168,7 +169,7 @@ def listed(ledger: Path) -> Mapping[str, str]:
 def _begun(ledger: Path) -> Iterator[dict[str, str]]:
     """Lend the list of charges that have begun, and keep what was added to it."""
     path = ledger / "streams.json"
-    with (ledger / "streams.lock").open("a") as turn:
+    with private_file(ledger / "streams.lock", "a") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         text = path.read_text(encoding="utf-8") if path.exists() else "{}"
         begun: dict[str, str] = json.loads(text)
@@ -180,7 +181,7 @@ def _begun(ledger: Path) -> Iterator[dict[str, str]]:
 def _write(path: Path, text: str) -> None:
     """Replace the list in one step; it is on the disk when this returns."""
     new = path.with_suffix(".new")
-    with new.open("w", encoding="utf-8") as file:
+    with private_file(new, "w") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.private_files import make_folder, open_private, private_file
 from hubbub.errors import QueryError
 
 Arrays = dict[str, NDArray[np.generic]]
@@ -46,8 +47,8 @@ def path_of(folder: Path, name: str) -> Path:
 @contextmanager
 def held(folder: Path, name: str) -> Iterator[Path]:
     """Hold a stream, and wait for whoever holds it: two writers would draw twice for one arrival."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with (folder / f"{name}.lock").open("a") as turn:
+    make_folder(folder)
+    with private_file(folder / f"{name}.lock", "a") as turn:
         fcntl.flock(turn, fcntl.LOCK_EX)
         yield path_of(folder, name)
 
@@ -59,7 +60,7 @@ def save(path: Path, stored: Stored, on_step: OnStep = no_step) -> None:
     parts = [head, *(np.ascontiguousarray(each).tobytes() for each in stored.arrays.values())]
     digest = sha256()
     new = path.with_suffix(".new")
-    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    file = open_private(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         with os.fdopen(file, "wb") as writer:
             for part in parts:

@@ -1,0 +1,129 @@
+"""Forged receipts beside the ledger that wrote the true ones: how many are believed, by whom."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterable
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from tests.campaigns.rig.forging import Document, forge
+
+from hubbub.accounting.convert import renyi_epsilon
+from hubbub.accounting.price import RENYI_UNIT, price
+from hubbub.accounting.sqlite import SqliteStore
+from hubbub.accounting.store import Snapshot
+from hubbub.audit.receipt import check
+from hubbub.audit.recorded import compare
+from hubbub.core.events import from_facts
+from hubbub.core.loss import ORDERS
+from hubbub.curator.session import open_session
+from hubbub.errors import HubbubError
+
+_YAML = """
+version: 1
+datasets:
+  visits:
+    source: ../visits.csv
+    unit: {unit}
+    relation: {relation}
+    columns:
+      patient: {{type: integer}}
+      region: {{values: [North, South, East]}}
+      age: {{type: integer, bounds: [0, 110]}}
+      cost: {{type: integer, bounds: [-100, 1000]}}
+      word: {{type: text}}
+    budget: {{epsilon: 1000, delta: 1e-5}}
+analysts: {{ana: {{visits: {{epsilon: 1000}}}}}}
+"""
+_ASKED = (
+    "SELECT COUNT(*) AS n FROM visits",
+    "SELECT region, COUNT(*) AS n, SUM(cost) AS s, AVG(age) AS a FROM visits GROUP BY ROLLUP (region)",
+    "SELECT MEDIAN(age) AS m, MAX(age) AS x, MODE(region) AS r FROM visits",
+    "SELECT word, COUNT(*) AS n FROM visits GROUP BY word",
+    "SELECT region FROM visits GROUP BY region ORDER BY COUNT(*) DESC LIMIT 2",
+    "CALL tabulate(table => 'visits', columns => ['region'])",
+    "CALL decision_tree(table => 'visits', columns => ['age'], target => 'region', depth => 2)",
+    "CALL moments(table => 'visits', columns => ['age'])",
+    "CALL stream(table => 'visits', name => 'seen', kind => 'density', universe => [0, 49])",
+)
+
+Verdict = Literal["refused", "by the ledger alone", "believed", "costs more", "untidy"]
+
+
+class Receipts:
+    """A few ledgers, each with the releases that it recorded."""
+
+    def __init__(self, base: Path) -> None:
+        words = ("North", "South", "East")
+        rows = (f"{i % 50},{words[i % 3]},{i % 90},{i % 900},w{i % 4}" for i in range(1000))
+        (base / "visits.csv").write_text("patient,region,age,cost,word\n" + "\n".join(rows) + "\n")
+        self.documents: list[tuple[Document, Path]] = []
+        for unit in ("row", "{column: patient, groups: 2, rows: 3}"):
+            for relation in ("add_remove", "replace"):
+                self._ask(base, unit, relation)
+
+    def _ask(self, base: Path, unit: str, relation: str) -> None:
+        folder = base / f"{unit[:3]}-{relation}"
+        folder.mkdir()
+        (folder / "hubbub.yaml").write_text(_YAML.format(unit=unit, relation=relation))
+        with open_session(folder / "hubbub.yaml") as session:
+            for sql in _ASKED:
+                for delta in (0, None) if "word" not in sql and "stream" not in sql else (None,):
+                    release = session.query(sql, epsilon="2", delta=delta)
+                    document = json.loads(json.dumps(release.document()))
+                    self.documents.append((document, folder / "hubbub-ledger" / "ledger.db"))
+
+
+def verdict(document: Document, snapshot: Snapshot) -> Verdict:
+    """Say who believes a document: nobody, the checker of receipts alone, or also the ledger.
+
+    What the checker believes by itself must at least cost no more than it says, by the accountant's own reckoning.
+    """
+    try:
+        if not check(document).sound:
+            return "refused"
+        if not compare(document, snapshot).problems:
+            return "believed"
+    except Exception:  # noqa: BLE001 (the point is that there is none)
+        return "untidy"
+    return "by the ledger alone" if _affordable(document["receipt"]) else "costs more"
+
+
+def _affordable(paper: Document) -> bool:
+    """Reckon the loss by the accountant's curves; it may come out a hundredth above, for its orders are fewer."""
+    epsilon, delta = (Fraction(paper["charge"][name]) for name in ("epsilon", "delta"))
+    try:
+        loss = price(from_facts(paper["event"]))
+    except (HubbubError, TypeError, ValueError, ArithmeticError):
+        return False  # facts that the accountant does not know at all
+    if loss.pure is not None and loss.pure <= epsilon and loss.delta <= delta:
+        return True
+    rest = delta - loss.delta
+    curve = zip(ORDERS, loss.renyi, strict=True)
+    return rest > 0 and any(
+        renyi_epsilon(order, value * RENYI_UNIT, rest) <= epsilon * Fraction(101, 100) for order, value in curve
+    )
+
+
+def judge(
+    receipts: Receipts, numbers: Iterable[int], chance: random.Random
+) -> tuple[Counter[Verdict], list[tuple[str, Document]]]:
+    """Forge one document after the other; give how each was judged, and those that should not have passed."""
+    stores = {path: SqliteStore(path, read_only=True) for _, path in receipts.documents}
+    counts: Counter[Verdict] = Counter()
+    passed = []
+    try:
+        for number in numbers:
+            document, path = receipts.documents[number % len(receipts.documents)]
+            made, how = forge(document, chance)
+            with stores[path].snapshot() as snapshot:
+                judged = verdict(made, snapshot)
+            counts[judged] += 1
+            if judged in ("believed", "costs more", "untidy"):
+                passed.append((f"{judged}: {how}", made))
+    finally:
+        for store in stores.values():
+            store.close()
+    return counts, passed
