@@ -76,7 +76,7 @@ class ServerError(HubbubError):
     """A server cannot be reached, or what answers is none of ours."""
 
 
-_ANEW = "A new answer costs a new charge: pass a new key (key=, --fresh, or a new Idempotency-Key)."
+_ANEW = "A new answer costs a new charge: pass a new key (key=, or --fresh on the command line)."
 
 
 class RunError(HubbubError):

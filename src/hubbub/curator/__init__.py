@@ -101,8 +101,8 @@ class Curator:
         through whether the run failed: once a charge, as often as the owner allows.
         Proof    Up to `charge` nothing is read but text, declarations, ledger and the data's version number; the answer
                  is a function of the noisy integers (`finish`), and every exception after the charge is replaced by one
-                 constant (`RunError`). The first recorded release of a charge is the only one that leaves, and all runs of
-                 a charge draw the same words (`Draws`).
+                 constant (`RunError`). The first recorded release of a charge is the only one that leaves, and all runs
+                 of a charge draw the same words (`Draws`).
         Assumes  version numbers may be known (they count updates); time is not observed here.
         Tested   tests/curator/test_path.py::test_the_charge_is_durable_before_the_engine_runs
                  tests/curator/test_path.py::test_every_failure_after_the_charge_is_one_constant
