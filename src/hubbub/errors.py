@@ -13,6 +13,7 @@ HubbubError
 ├── AccessError       HB7xx  who asks is not known (HB70x), may not do this (HB71x), or must wait (HB72x)
 ├── ServerError       HB8xx  a server cannot be reached, or does not answer as one
 └── RunError          HB9xx  the engine failed after the charge: one constant message
+    └── SpentError    HB901, HB902  a charge that has no release and can have none
 
 Each carries a stable code, a public message that never holds a value from the data, and a remedy.
 """
@@ -75,6 +76,9 @@ class ServerError(HubbubError):
     """A server cannot be reached, or what answers is none of ours."""
 
 
+_ANEW = "A new answer costs a new charge: pass a new key (key=, or --fresh on the command line)."
+
+
 class RunError(HubbubError):
     """Something failed after the charge. It takes no argument: the message is the same whatever it was."""
 
@@ -82,9 +86,34 @@ class RunError(HubbubError):
         super().__init__(
             "HB900",
             "the query could not be completed. Its charge stays, since the data was touched.",
-            "The same question, asked again without a new key, is tried again on that charge. If it goes on, tell the "
-            "owner of the data.",
+            "Ask again without a new key: while the data is unchanged, this run is repeated on the same charge, with "
+            "the same noise. Once the data has changed (a crash of its database server counts as a change), a question "
+            "without a key is a new one, with a charge of its own. Failures are counted; the owner reviews them.",
         )
+
+
+class SpentError(RunError):
+    """A charge without a release whose noise cannot be drawn again. What is said does not depend on the data."""
+
+    def __init__(self, code: str, message: str, remedy: str) -> None:
+        HubbubError.__init__(self, code, message, remedy)
+
+    @classmethod
+    def lost(cls) -> "SpentError":
+        """Make the error of a charge whose seed is not here."""
+        return cls(
+            "HB901", "this charge was made before, and its noise cannot be drawn here. The charge stands.",
+            "Another server may still be computing the answer: ask again shortly. If a crash or a restart ended that "
+            f"run, the charge is spent. {_ANEW}",
+        )  # fmt: skip
+
+    @classmethod
+    def changed(cls) -> "SpentError":
+        """Make the error of a charge whose data or declarations are not those of its first run."""
+        return cls(
+            "HB902", "the data or its declarations changed after this charge was made. The charge stands and is spent: "
+            "the same noise on other data would reveal the difference.", _ANEW,
+        )  # fmt: skip
 
 
 class QueryError(HubbubError):

@@ -161,7 +161,7 @@ def of_public(towns_: Towns, question: Question, count: int, tally: Tally) -> No
     sides = []
     promise = towns_.ask(question, key="promise", seed=SEED).promise
     for session in towns_.sessions(question.town, question.relation):
-        session._curator._source = system()
+        session._curator._draws.sources = lambda _: system()
         sides.append(
             [
                 numbers(
@@ -194,7 +194,7 @@ def of_own(towns_: Towns, relation: str, place: int, count: int, tally: Tally) -
     function, said = OWN[place]
     sides = []
     for session in towns_.sessions("pure", relation):
-        session._curator._source = system()
+        session._curator._draws.sources = lambda _: system()
         found = [
             session.release(function, table="people", columns=["x", "y"], epsilon=2, key=f"own {place} {i}", **said)
             for i in range(count)

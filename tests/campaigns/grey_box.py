@@ -45,12 +45,13 @@ from hubbub.accounting.sqlite import SqliteStore
 from hubbub.config import load
 from hubbub.core.schema import Unit
 from hubbub.curator import Curator
+from hubbub.curator.draws import Draws
 from hubbub.curator.question import Question
+from hubbub.curator.seeds import Seeds
 from hubbub.curator.versions import Versions
 from hubbub.engines.several import serving
 from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import system
 from hubbub.sql import allot
 from hubbub.sql.finish import declared, finish
 from hubbub.sql.measures import Sensitivity
@@ -99,7 +100,7 @@ class Ground:
         self._ledger = Ledger.open(store, policy=config.policy, anchor=FileAnchor(folder / "ledger.anchor"))
         self._parts: dict[str, Any] = {
             "ledger": self._ledger, "engine": Lent(self.connection), "versions": Versions(folder / "versions.json"),
-            "source": system(), "salt": "salt",
+            "draws": Draws(Seeds(folder / "seeds", store.ledger)), "salt": "salt",
         }  # fmt: skip
         self._config = config
 

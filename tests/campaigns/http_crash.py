@@ -1,7 +1,8 @@
 """Kill a server under load, a thousand times, and see that what clients were told over HTTP still holds.
 
 A real `hubbub serve` answers several clients who retry, with the same Idempotency-Key, whatever was not answered. It is
-killed by SIGKILL at random times, also while it starts. After each kill the ledger is opened as it lies there: it
+killed by SIGKILL at random times, also while it starts. A kill between a charge and its seed spends the charge (HB901):
+such keys are counted, and have no answer ever after. After each kill the ledger is opened as it lies there: it
 verifies, every answer that a client got has its charge and is kept byte for byte, and nothing was charged twice. The
 next server is ready in under 5 seconds and gives the same answers to the same keys.
 
@@ -51,12 +52,14 @@ class Told:
     tried: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
     answers: dict[tuple[str, str], bytes] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
+    spent: set[tuple[str, str]] = field(default_factory=set)  # a kill between charge and seed leaves these
     retried: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def hear(self, who: tuple[str, str], answer: bytes) -> None:
         """Take an answer in; one that differs from an earlier one to the same key is a broken promise."""
         with self.lock:
+            self.spent.discard(who)
             first = self.answers.setdefault(who, answer)
             self.retried += first is not answer
         if first != answer:
@@ -97,7 +100,7 @@ class Clients:
         told = self._told
         with told.lock:
             mine = [key for who, key in told.tried if who == analyst]
-            open_ones = [key for key in mine if (analyst, key) not in told.answers]
+            open_ones = [key for key in mine if (analyst, key) not in told.answers.keys() | told.spent]
             if open_ones and chance.random() < 0.5:
                 return chance.choice(open_ones)
             if mine and chance.random() < 0.2:
@@ -112,6 +115,9 @@ def ask(caller: Caller, told: Told, who: tuple[str, str]) -> None:
     reply = caller.query(told.tried[who], who[1])
     if reply.status == 200:
         told.hear(who, kept(reply))
+    elif reply.status == 424 and reply.json()["code"] == "HB901":
+        with told.lock:
+            told.spent.add(who)
     elif reply.status not in (424, 429, 503):
         told.broken.append(f"status {reply.status} for {who[1]}: {reply.body[:200]!r}")
 
@@ -181,8 +187,10 @@ class Episode:
             code = server.end(signal.SIGTERM)
         if code not in (0, -signal.SIGTERM):
             self.told.broken.append(f"a stop in good order ended with {code}")
-        if missing := len(self.told.tried) - len(self.told.answers):
+        if missing := len(self.told.tried.keys() - self.told.answers.keys() - self.told.spent):
             self.told.broken.append(f"{missing} keys have no answer after everything")
+        if len(self.told.spent) > self.kills * THREADS * len(ANALYSTS):
+            self.told.broken.append(f"{len(self.told.spent)} charges are spent, more than kills can explain")
         self.look()
 
     def _start(self, port: int) -> Cold | Warm:
@@ -249,6 +257,7 @@ class Campaign:
     retried: int = 0
     towns: int = 0
     failures: Counter[str] = field(default_factory=Counter)
+    spent: int = 0
 
     def run(self, report: Report, wanted: int, label: str, *, postgres: bool) -> None:
         """Kill so many servers, on a new ledger now and then."""
@@ -282,6 +291,7 @@ class Campaign:
         self.answers += len(episode.told.answers)
         self.retried += episode.told.retried
         self.failures += episode.failures()
+        self.spent += len(episode.told.spent)
         shutil.rmtree(episode.town.folder)
 
     def planted(self, most: int) -> int:
@@ -307,6 +317,7 @@ def body(report: Report) -> None:
     report.figure("ledgers", campaign.towns)
     report.figure("answers", campaign.answers)
     report.figure("retries_answered_again", campaign.retried)
+    report.figure("charges_spent_by_a_kill", campaign.spent)
     report.figure("failed_after_the_charge", dict(campaign.failures))
     for text in campaign.broken[:20]:
         report.say(text)

@@ -15,11 +15,13 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from hubbub.accounting.failures import review
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Filter
 from hubbub.core.secret import Secret
 from hubbub.curator import receipt as receipts
+from hubbub.curator.question import Question
 from hubbub.curator.session import Session, open_session
 from hubbub.engines.base import Arrays, Engine
 from hubbub.errors import BudgetError, HubbubError, LedgerError, ParameterError, QueryError, RunError
@@ -367,3 +369,72 @@ def test_weights_are_given_by_the_names_of_outputs(session: Session) -> None:
 @pytest.mark.parametrize("epsilon", ["0.000001", "5"])
 def test_an_estimate_at_the_ends_of_the_range_leaves_out_what_cannot_be(session: Session, epsilon: str) -> None:
     assert 1 <= len(session.estimate(COUNT, epsilon=epsilon).scaling) <= 3
+
+
+def failing(session: Session, key: str, **options: Callable[[], bool]) -> None:
+    """Let one run fail after its charge."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(session._curator.engine, "run", lambda _: 1 / 0)
+        with pytest.raises(RunError, match="HB900"):
+            session._curator.query("ana", Question(COUNT, epsilon="0.1"), key=key, **options)
+
+
+def test_after_three_failures_an_analyst_is_refused_until_the_owner_looked(opened: Opener, clinic: Path) -> None:
+    ana, ben = opened("ana"), opened("ben")
+    for key in ("a", "a", "b", "c"):  # the same charge twice counts once
+        ana.query(COUNT, epsilon="0.1", key=f"{key} before")
+        failing(ana, key)
+    made = len(charges(clinic))
+    for refused in (lambda: ana.query(COUNT, epsilon="0.1", key="d"), lambda: ana.estimate(COUNT, epsilon="0.1")):
+        with pytest.raises(LedgerError, match=r"HB325 3 of ana's queries on visits .* Nothing was run or charged"):
+            refused()
+    assert len(charges(clinic)) == made
+    assert ana.query("SELECT COUNT(*) AS n FROM labs", epsilon="0.1").rows
+    assert ben.query(COUNT, epsilon="0.1").rows
+    with open_session(clinic / "hubbub.yaml", analyst="ana") as again, pytest.raises(LedgerError, match="HB325"):
+        again.query(COUNT, epsilon="0.1", key="e")
+    assert len(review(ana._curator.ledger, "ana", "visits", by="olga")) == 3
+    assert ana.query(COUNT, epsilon="0.1", key="d").rows
+    assert ana._curator.ledger.verify().sound
+
+
+def test_the_owner_says_how_many_failures_are_too_many(clinic: Path) -> None:
+    text = (clinic / "hubbub.yaml").read_text()
+    (clinic / "hubbub.yaml").write_text(
+        text.replace("source: visits.parquet", "source: visits.parquet\n    failures: 1")
+    )
+    with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
+        failing(session, "a")
+        with pytest.raises(LedgerError, match="HB325 1 of"):
+            session.query(COUNT, epsilon="0.1", key="b")
+
+
+def test_a_cancelled_run_is_no_failure(session: Session) -> None:
+    for key in ("a", "b", "c", "d"):
+        failing(session, key, cancelled=lambda: True)
+    assert session.query(COUNT, epsilon="0.1").rows
+
+
+def test_a_failed_join_counts_on_both_data_sets(session: Session) -> None:
+    join = "SELECT COUNT(*) AS n FROM visits JOIN labs USING (patient)"
+    for key in ("a", "b", "c"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(session._curator.engine, "run", lambda _: 1 / 0)
+            with pytest.raises(RunError, match="HB900"):
+                session.query(join, epsilon="0.1", key=key)
+    for sql in (COUNT, "SELECT COUNT(*) AS n FROM labs"):
+        with pytest.raises(LedgerError, match="HB325"):
+            session.query(sql, epsilon="0.1")
+
+
+def test_a_failure_that_cannot_be_written_down_counts_all_the_same(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(_: object) -> None:
+        raise LedgerError("HB303", "busy")
+
+    monkeypatch.setattr(session._curator.ledger, "remark", busy)
+    for key in ("a", "b", "c"):
+        failing(session, key)
+    with pytest.raises(LedgerError, match="HB325"):
+        session.query(COUNT, epsilon="0.1")

@@ -10,6 +10,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from hashlib import sha256
 from multiprocessing.pool import Pool
 
 import numpy as np
@@ -18,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hubbub.errors import MechanismError
 from hubbub.noise import source as source_module
-from hubbub.noise.source import Keystream, Replay, system
+from hubbub.noise.source import Keystream, Replay, Seeded, system
 
 
 def in_child(work: Callable[[], bytes], fork: Callable[[], int] = os.fork) -> bytes:
@@ -286,3 +287,69 @@ def test_a_replay_gives_its_words_once_and_then_refuses() -> None:
     with pytest.raises(MechanismError):
         replay.words(1)
     assert replay.words(0).tolist() == []
+
+
+def test_a_seeded_stream_is_the_keystream_of_the_hash_of_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Written out by hand: AES-256-CTR from 0 under SHA-256 of the seed and the key's number, key after key."""
+    monkeypatch.setattr(source_module, "_KEY_LIFETIME", 512 * 8)  # so that a key serves one buffer
+    seed = bytes(range(32))
+    drawn = [word for count in (1, 100, 28, 128, 128, 128, 100) for word in Seeded(seed).words(count).tolist()[:1]]
+    stream = Seeded(seed)
+    words = np.concatenate([stream.words(128) for _ in range(8)])
+    expected = []
+    for number in range(2):
+        key = sha256(b"hubbub seed\0" + seed + number.to_bytes(8, "big")).digest()
+        text = Cipher(algorithms.AES256(key), modes.CTR(bytes(16))).encryptor().update(bytes(512 * 8))
+        expected += np.frombuffer(text, dtype=np.uint64).tolist()
+    assert words.tolist() == expected
+    assert set(drawn) == {expected[0]}
+
+
+def test_the_same_calls_of_one_seed_give_the_same_words_and_another_seed_gives_others() -> None:
+    counts = (1, 5, 500, 0, 128, 129, 70_000, 3)
+    streams = [Seeded(letter * 32) for letter in (b"a", b"a", b"b")]
+    first, second, other = ([stream.words(count).tobytes() for count in counts] for stream in streams)
+    assert first == second
+    assert [one == two for one, two in zip(first, other, strict=True)] == [count == 0 for count in counts]
+
+
+def test_a_seeded_stream_serves_one_thread_of_one_process() -> None:
+    stream = Seeded(b"s" * 32)
+    stream.words(3)
+    refused: list[str] = []
+
+    def draw() -> bytes:
+        try:
+            return stream.words(1).tobytes()
+        except RuntimeError as error:
+            refused.append(str(error))
+            return b"refused"
+
+    thread = threading.Thread(target=draw)
+    thread.start()
+    thread.join()
+    assert len(refused) == 1
+    assert in_child(draw) == b"refused"
+    for spoiled in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="copied or pickled"):
+            spoiled(stream)
+    assert len(stream.words(1)) == 1
+
+
+@pytest.mark.parametrize("length", [0, 31, 33])
+def test_a_seed_has_thirty_two_bytes(length: int) -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        Seeded(bytes(length))
+
+
+def test_a_seeded_stream_refuses_a_call_in_the_midst_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Seeded(b"s" * 32)
+    real = source_module._Stream.take
+
+    def interrupted(own: source_module._Stream, count: int) -> source_module.Words:
+        with pytest.raises(RuntimeError, match="one call at a time"):
+            stream.words(1)
+        return real(own, count)
+
+    monkeypatch.setattr(source_module._Stream, "take", interrupted)
+    assert len(stream.words(2)) == 2

@@ -1,4 +1,4 @@
-"""What the ledger is asked to do: charge a request, keep a release, note a policy or a forfeit."""
+"""What the ledger is asked to do: charge a request, keep a release, note a policy, a forfeit, a failure or a review."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -121,7 +121,28 @@ class Noting(Call):
         self.policy = policy
 
 
-AnyCall = Charging | Recording | Recalling | Noting
+class Remark(NamedTuple):
+    """Whom and what an entry is about, and which charge (0 for none)."""
+
+    analyst: str
+    dataset: str
+    charge: int
+
+
+class Remarking(Call):
+    """Entries about an analyst and a data set that spend nothing: a run that failed, or the owner's look at such."""
+
+    __slots__ = ("facts", "keys", "kind", "remarks")
+
+    def __init__(self, kind: Kind, remarks: Sequence[Remark], facts: str = "{}") -> None:
+        super().__init__()
+        self.keys: list[tuple[str, str]] = []
+        self.kind: Kind = kind
+        self.remarks = remarks
+        self.facts = facts
+
+
+AnyCall = Charging | Recording | Recalling | Noting | Remarking
 
 
 @lru_cache(maxsize=65536)

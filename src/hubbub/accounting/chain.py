@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from hubbub.core.events import Event, to_facts
 
-Kind = Literal["policy", "charge", "release", "forfeit"]
+Kind = Literal["policy", "charge", "release", "forfeit", "failure", "reviewed"]
 
 #: Where an entry has no request (a policy, a forfeit).
 NO_HASH = bytes(32)
@@ -39,7 +39,7 @@ class Entry(NamedTuple):
     facts: str  # a charge: the mechanism; a release: its length and hash; a policy; what was forfeited
     query: str
     key: str
-    charge: int  # for a release, the charge that paid for it; else 0
+    charge: int  # for a release, the charge that paid for it; for a failure, the charge whose run failed; else 0
     request: bytes
     config: bytes
     previous: bytes

@@ -23,12 +23,14 @@ from hubbub.errors import ConfigError, ParameterError
 #: Every key that hubbub.yaml may have, by the place where it stands. Whoever reads a new key adds it here.
 KEYS: Mapping[str, frozenset[str]] = {
     "": frozenset({"version", "datasets", "analysts", "groups", "ledger", "engine", "server"}),
-    "datasets.*": frozenset({"source", "unit", "relation", "columns", "public", "unique", "budget", "version"}),
+    "datasets.*": frozenset({
+        "source", "unit", "relation", "columns", "public", "unique", "budget", "version", "failures",
+    }),
     "datasets.*.unit": frozenset({"column", "groups", "rows", "entity"}),
     "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden"}),
     "datasets.*.budget": frozenset({"epsilon", "delta", "per_query", "renewal"}),
     "datasets.*.budget.renewal": frozenset({"per", "epsilon", "delta"}),
-    "ledger": frozenset({"database", "anchor"}),
+    "ledger": frozenset({"database", "anchor", "seeds"}),
     "engine": frozenset({"memory", "disk", "threads", "seconds", "hash"}),
     "server": frozenset({
         "host", "port", "tls", "behind_proxy", "proxies", "public_url", "quantum", "workers", "queue", "per_minute",
@@ -48,10 +50,11 @@ _CLOSED = "A cap of 0 allows nothing: to close a data set to somebody, leave the
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the ledger and its anchor are, as far as hubbub.yaml says; paths are relative to that file."""
+    """Where the ledger, its anchor and its seeds are, as far as hubbub.yaml says; paths are relative to that file."""
 
     database: str | None
     anchor: str | None
+    seeds: str | None = None
 
 
 class _Loader(yaml.SafeLoader):
@@ -118,8 +121,9 @@ def places(document: object) -> Places:
     known(entries, "ledger", KEYS["ledger"])
     for key, value in entries.items():
         if not isinstance(value, str) or not value:
-            refuse("HB403", f"ledger.{key}", "is not a path", "Write the path of a file.")
-    return Places(cast(str | None, entries.get("database")), cast(str | None, entries.get("anchor")))
+            refuse("HB403", f"ledger.{key}", "is not a path", "Write a path.")
+    database, anchor, seeds = (cast(str | None, entries.get(key)) for key in ("database", "anchor", "seeds"))
+    return Places(database, anchor, seeds)
 
 
 def read(document: object) -> Policy:

@@ -3,7 +3,18 @@
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from hubbub.accounting.calls import Asked, Charge, Charging, Noting, Recording, Refusal, Request
+from hubbub.accounting.calls import (
+    AnyCall,
+    Asked,
+    Charge,
+    Charging,
+    Noting,
+    Recalling,
+    Recording,
+    Refusal,
+    Remarking,
+    Request,
+)
 from hubbub.accounting.chain import Entry, append, canonical
 from hubbub.accounting.store import Found, Head
 from hubbub.accounting.totals import Totals
@@ -31,6 +42,21 @@ class Turn:
         self._behind = head.time - clock
         self._totals = totals
         self._fresh: dict[tuple[str, str], Entry] = {}
+
+    def serve(self, call: AnyCall, found: Mapping[tuple[str, str], Found], clock: int) -> None:
+        """Decide what becomes of a call; `found` has the charges that its keys belong to."""
+        match call:
+            case Charging():
+                self.charge(call, found)
+            case Recording():
+                self.record(call, found.get(call.keys[0]))
+            case Recalling():
+                known = found.get(call.keys[0])
+                call.outcome = None if known is None else Charge(known.entry, known.release, replayed=True)
+            case Remarking():
+                self.remark(call)
+            case Noting():
+                self.note(call, clock)
 
     def charge(self, call: Charging, found: Mapping[tuple[str, str], Found]) -> None:
         """Replay, refuse or charge: what is not there yet is charged whole, or not at all."""
@@ -116,6 +142,16 @@ class Turn:
         for balance in self._totals.load(call.losses):
             balance.add(call.losses[balance.label], self.sequence)
             self._totals.ahead[balance.label] = balance
+
+    def remark(self, call: Remarking) -> None:
+        """Add entries that spend nothing, under the policy in force."""
+        # a process that does not know the kind reads all totals again after it: they must be there to be read
+        self._totals.store_now()
+        for analyst, dataset, charge in call.remarks:
+            self._add(append(
+                self.hash, self.sequence + 1, call.kind, self.time, config=self.config, facts=call.facts,
+                analyst=analyst, dataset=dataset, charge=charge,
+            ))  # fmt: skip
 
     def _add(self, entry: Entry) -> None:
         self.entries.append(entry)

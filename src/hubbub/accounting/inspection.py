@@ -136,10 +136,10 @@ class Line:
         parts = [f"{self.sequence:>8}", self.time, f"{self.kind:<8}", self.analyst, self.dataset]
         if self.kind == "charge":
             parts += [self.epsilon, self.query, "" if self.released else "(no release)"]
-        elif self.kind == "release":
+        elif self.kind in ("release", "failure"):
             parts.append(f"of charge {self.charge}")
         else:
-            parts.append(self.facts if self.kind == "forfeit" else f"policy {self.config[:12]}…")
+            parts.append(self.facts if self.kind in ("forfeit", "reviewed") else f"policy {self.config[:12]}…")
         return printable("  ".join(part for part in parts if part))
 
 

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 from hubbub.accounting.anchor import Anchor
-from hubbub.accounting.calls import AnyCall, Charge, Charging, Noting, Recalling, Recording, Request
+from hubbub.accounting.calls import AnyCall, Charge, Charging, Noting, Recalling, Recording, Remarking, Request
 from hubbub.accounting.chain import Mark
 from hubbub.accounting.deciding import Turn
 from hubbub.accounting.policy import Policy
@@ -143,6 +143,11 @@ class Ledger:
         self._usable()
         self._take(call)
 
+    def remark(self, call: Remarking) -> None:
+        """Add entries about an analyst and a data set, durably: see `hubbub.accounting.failures`."""
+        self._usable()
+        self._take(call)
+
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """Look at the whole ledger as it is now."""
         self._usable()
@@ -226,15 +231,7 @@ class Ledger:
         clock = self._clock()
         turn = Turn(head, clock, self._totals)
         for call in calls:
-            if isinstance(call, Charging):
-                turn.charge(call, found)
-            elif isinstance(call, Recording):
-                turn.record(call, found.get(call.keys[0]))
-            elif isinstance(call, Recalling):
-                known = found.get(call.keys[0])
-                call.outcome = None if known is None else Charge(known.entry, known.release, replayed=True)
-            else:
-                turn.note(call, clock)
+            turn.serve(call, found, clock)
         if not turn.entries:
             self._store.rollback()
             return

@@ -149,8 +149,9 @@ class Totals:
     def catch_up(self, before: int, head: int, news: Sequence[Entry]) -> None:
         """Take in what others wrote after entry `before`, the last that is remembered here.
 
-        Others stored totals when they passed a multiple of LAG, and with each policy and forfeit. What is remembered
-        from before that is read again; a stored total holds all of its charges up to the newest that is in it.
+        Others stored totals when they passed a multiple of LAG, and with each entry that is no charge and no release.
+        What is remembered from before that is read again; a stored total holds all of its charges up to the newest that
+        is in it.
         """
         if before < stored_until(head):
             self._forget()

@@ -7,7 +7,7 @@ it. The entries are read once, in order; a million of them take some seconds (do
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from hashlib import sha256
@@ -21,6 +21,7 @@ from hubbub.accounting.store import Filter, Snapshot, Total, stored_until
 from hubbub.core.events import Response
 from hubbub.errors import HubbubError, LedgerError
 
+Facts = Mapping[str, object]
 Part = Literal["database", "chain", "policy", "charge", "release", "totals", "anchor"]
 
 #: What reading a record can raise that was not written by us.
@@ -251,7 +252,7 @@ def _charge(entry: Entry, found: _Pass) -> None:
 
 
 def _other(entry: Entry, found: _Pass) -> None:
-    """Take in a policy, a release or a forfeit."""
+    """Take in an entry that is no charge."""
     found.is_charge.append(0)
     facts = json.loads(entry.facts)
     if canonical(facts) != entry.facts:
@@ -264,19 +265,45 @@ def _other(entry: Entry, found: _Pass) -> None:
         found.policies[entry.config] = policy
     elif entry.config != found.config:
         found.add("policy", f"entry {entry.sequence} names another policy than the one in force")
-    elif entry.kind == "release":
-        if not 0 < entry.charge < entry.sequence or not found.is_charge[entry.charge]:
-            found.add("release", f"the release of entry {entry.sequence} belongs to no charge")
-        elif entry.charge in found.released:
-            found.add("release", f"charge {entry.charge} has two releases")
-        found.released[entry.charge] = str(facts["sha256"])
-    elif entry.kind == "forfeit":
-        found.sums(entry.sequence).forfeited.append((entry.sequence, forfeited(facts)))
+    elif entry.kind in _KINDS:
+        _KINDS[entry.kind](entry, facts, found)
     else:
         found.add("chain", f"entry {entry.sequence} is of no known kind")
 
 
-def forfeited(facts: dict[str, object]) -> dict[str, Price]:
+def _release(entry: Entry, facts: Facts, found: _Pass) -> None:
+    if not _of_a_charge(entry, found):
+        found.add("release", f"the release of entry {entry.sequence} belongs to no charge")
+    elif entry.charge in found.released:
+        found.add("release", f"charge {entry.charge} has two releases")
+    found.released[entry.charge] = str(facts["sha256"])
+
+
+def _forfeit(entry: Entry, facts: Facts, found: _Pass) -> None:
+    found.sums(entry.sequence).forfeited.append((entry.sequence, forfeited(facts)))
+
+
+def _failure(entry: Entry, facts: Facts, found: _Pass) -> None:  # noqa: ARG001 - as the others have it
+    if not _of_a_charge(entry, found):
+        found.add("charge", f"the failure of entry {entry.sequence} belongs to no charge")
+
+
+def _reviewed(entry: Entry, facts: Facts, found: _Pass) -> None:
+    if not entry.analyst or not entry.dataset or not str(facts["by"]).strip():
+        found.add("chain", f"the review of entry {entry.sequence} does not say who looked at what")
+
+
+def _of_a_charge(entry: Entry, found: _Pass) -> bool:
+    return 0 < entry.charge < entry.sequence and bool(found.is_charge[entry.charge])
+
+
+#: How each kind is taken in, but charges (there are many) and policies (they change what comes after them).
+_KINDS: Mapping[str, Callable[[Entry, Facts, _Pass], None]] = {
+    "release": _release, "forfeit": _forfeit, "failure": _failure, "reviewed": _reviewed,
+}  # fmt: skip
+
+
+def forfeited(facts: Facts) -> dict[str, Price]:
     """Price what a forfeit wrote off: for each cap, anything that is (ε, δ)-private."""
     charged = facts["charged"]
     if not isinstance(charged, dict):

@@ -68,7 +68,7 @@ class Run(Protocol):
         ...
 
     def progress(self, done: float, what: str) -> None:
-        """Say how far it is, from 0 to 1: a function of what is public alone (rounds, noisy answers)."""
+        """Say how far it is, from 0 to 1. All steps of a run, their shares and words, follow from the call alone."""
         ...
 
 

@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
 
     _analysts(commands.add_parser("analyst", help="say who may use the service: analysts and tokens"))
 
-    _admin(commands.add_parser("admin", help="for the operator: data that changed, a ledger that was lost"))
+    _admin(commands.add_parser("admin", help="for the operator: data that changed, failed queries, a lost ledger"))
     return parser
 
 
@@ -181,6 +181,11 @@ def _admin(parser: argparse.ArgumentParser) -> None:
     refresh.add_argument("dataset", nargs="+", metavar="DATASET")
     _config(refresh)
     refresh.set_defaults(run=_command("hubbub.cli.operator", "refresh"))
+    failed = parts.add_parser("failures", help="list queries that failed after their charge; let an analyst go on")
+    _config(failed)
+    failed.add_argument("--clear", nargs=2, metavar=("ANALYST", "DATASET"), help="count anew: you have looked at them")
+    failed.add_argument("--by", metavar="NAME", help="who looked, with --clear; kept in the ledger (default: you)")
+    failed.set_defaults(run=_command("hubbub.cli.operator", "failures"))
 
 
 def _analysts(parser: argparse.ArgumentParser) -> None:

@@ -2,8 +2,11 @@
 
 import argparse
 from collections.abc import Callable
+from typing import get_args
 
 from rich.console import Console
+
+from hubbub.accounting.chain import Kind
 
 Command = Callable[[argparse.Namespace, Console], int]
 
@@ -17,7 +20,7 @@ def arguments(
     config(ledger)
     ledger.add_argument("--analyst", help="only this one's entries")
     ledger.add_argument("--dataset", help="only entries on this data set")
-    ledger.add_argument("--kind", choices=["policy", "charge", "release", "forfeit"])
+    ledger.add_argument("--kind", choices=get_args(Kind))
     ledger.add_argument("--since", metavar="TIME", help="such as 2026-01-31 (UTC)")
     ledger.add_argument("--until", metavar="TIME", help="up to before this time")
     ledger.add_argument("--unreleased", action="store_true", help="only charges that never got an answer")

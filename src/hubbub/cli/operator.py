@@ -1,5 +1,6 @@
-"""The operator's commands: verify, audit and admin (forfeit, refresh)."""
+"""The operator's commands: verify, audit and admin (forfeit, refresh, failures)."""
 
+import getpass
 import sys
 from argparse import Namespace
 from datetime import UTC, datetime
@@ -12,10 +13,11 @@ from rich.markup import escape
 
 from hubbub import show
 from hubbub.accounting import sqlite_schema
+from hubbub.accounting.failures import Failures, review
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.forfeit import adopt, forfeit
 from hubbub.accounting.inspection import history, write_csv, write_json
-from hubbub.accounting.ledger import examine
+from hubbub.accounting.ledger import Ledger, examine
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Filter, Store
 from hubbub.accounting.verify import verify as verified
@@ -192,6 +194,40 @@ def refresh(options: Namespace, console: Console) -> int:
     finally:
         store.close()
     return 0
+
+
+def failures(options: Namespace, console: Console) -> int:
+    """List the queries that failed after their charge, or note that the owner looked at them."""
+    config = load(Path(options.config))
+    if options.clear:
+        analyst, dataset = options.clear
+        with Ledger.open(store_of(config), policy=config.policy, anchor=anchor_of(config)) as ledger:
+            charges = review(ledger, analyst, dataset, by=options.by or getpass.getuser())
+        console.print(escape(f"Noted: {analyst} may query {dataset} again. Reviewed: {_numbers(charges)}."))
+        return 0
+    store, counted = store_of(config, read_only=True), Failures()
+    try:
+        with store.snapshot() as snapshot:
+            counted.take_in(snapshot)
+    finally:
+        store.close()
+    rows = [
+        (analyst, dataset, str(len(charges)), _allowed(config, dataset), _numbers(charges))
+        for (analyst, dataset), charges in counted.every().items()
+    ]
+    if rows:
+        console.print(show.table(("analyst", "data set", "failed", "allowed", "charges"), rows, right=(2, 3)))
+    else:
+        console.print("No query failed after its charge since you last looked.")
+    return 0
+
+
+def _allowed(config: Config, dataset: str) -> str:
+    return str(config.datasets[dataset].failures) if dataset in config.datasets else ""
+
+
+def _numbers(charges: tuple[int, ...]) -> str:
+    return f"charge{'' if len(charges) == 1 else 's'} {', '.join(map(str, charges))}"
 
 
 def _set_aside(config: Config) -> str:

@@ -20,11 +20,12 @@ from hubbub.errors import (
     QueryError,
     RunError,
     ServerError,
+    SpentError,
 )
 
 _CLASSES: Mapping[str, type[HubbubError]] = {
     "HB1": ParameterError, "HB2": BudgetError, "HB3": LedgerError, "HB4": ConfigError, "HB5": QueryError,
-    "HB6": MechanismError, "HB7": AccessError, "HB8": ServerError,
+    "HB6": MechanismError, "HB7": AccessError, "HB8": ServerError, "HB9": SpentError,
 }  # fmt: skip
 
 #: Options that are refused while a query is planned have codes among those of queries.

@@ -23,6 +23,8 @@ from hubbub.errors import ConfigError, HubbubError
 
 MOST_GROUPS = 10**6
 MOST_ROWS = 10**9
+#: Each failure can tell a bit about the data, so an owner allows few: see `hubbub.accounting.failures`.
+FAILURES, MOST_FAILURES = 3, 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,7 @@ class Dataset:
     place: Place
     disabled: tuple[tuple[str, str], ...] = ()
     version: str | None = None  #: a column that rises with every change
+    failures: int = FAILURES  #: queries of one analyst that may fail after their charge before the owner must look
 
     @property
     def view(self) -> View:
@@ -171,12 +174,13 @@ def _dataset(name: str, value: object, base: Path, problems: list[HubbubError]) 
         columns, disabled = _columns(entry, path, fields, unit, problems, public=public)
         unique = _unique(entry, path, {c.name for c in columns}, public=public)
         version = _version(entry, path, {field.name for field in fields}, place)
+        failures = _integer(entry.get("failures", FAILURES), f"{path}.failures", MOST_FAILURES)
     except HubbubError as error:
         problems.append(error)
         return None
     if len(problems) > before:
         return None
-    return Dataset(Table(name, columns, unit, relation, unique), place, disabled, version)
+    return Dataset(Table(name, columns, unit, relation, unique), place, disabled, version, failures)
 
 
 def _version(entry: Mapping[str, object], path: str, names: set[str], place: Place) -> str | None:

@@ -47,6 +47,10 @@ _DATASET = {
         "source": {"type": "string", "description": "A .csv or .parquet file, duckdb:file#table, "
                    "sqlite:file#table, postgresql://user@host/database/schema.table, spark:sc://host:port/table."},
         "version": {"type": "string", "description": "A column of a server's table that rises with every change."},
+        "failures": {
+            "type": "integer", "minimum": 1, "maximum": 1000,
+            "description": "Queries of one analyst that may fail after their charge before the owner must look; 3.",
+        },
         "public": {"type": "boolean"},
         "unique": {"type": ["array", "string"], "items": {"type": "string"}},
         "unit": _UNIT,
@@ -116,7 +120,13 @@ SCHEMA: dict[str, object] = {
         },
         "ledger": {
             "type": "object", "additionalProperties": False,
-            "properties": {"database": {"type": "string"}, "anchor": {"type": "string"}},
+            "properties": {
+                "database": {"type": "string"}, "anchor": {"type": "string"},
+                "seeds": {
+                    "type": "string",
+                    "description": "Folder for the seeds of charges without a release; default: one in memory.",
+                },
+            },
         },
         "engine": {
             "type": "object", "additionalProperties": False,

@@ -1,6 +1,6 @@
 """The curator: from a question to a release, in one straight line. The only place that holds both data and ledger.
 
-    text → bind → plan → charge (durable) → run → noise → finish → record → release
+    text → bind → plan → charge (durable) → seed → run → noise → finish → record → release
 
 Everything up to the charge is computed from the text, the declarations and the ledger; its errors may be frank. After
 the charge every failure is one constant message.
@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from hubbub.accounting.calls import Charge, Request
+from hubbub.accounting.calls import Charge, Remark, Request
+from hubbub.accounting.failures import Failures
 from hubbub.accounting.inspection import Standings, standings
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.price import price
 from hubbub.accounting.store import Filter
 from hubbub.analysis.base import Setting
-from hubbub.config import Config
+from hubbub.config import FAILURES, Config
 from hubbub.core import call as calls
 from hubbub.core import numbers
 from hubbub.core.estimate import Estimate
@@ -31,13 +32,13 @@ from hubbub.curator import estimate as estimates
 from hubbub.curator import past, replay
 from hubbub.curator import receipt as receipts
 from hubbub.curator.analyses import Called, Progress, prepare
+from hubbub.curator.draws import Draw, Draws, made_of
 from hubbub.curator.question import Question
 from hubbub.curator.versions import Versions
 from hubbub.curator.versions import newest as newest_version
 from hubbub.engines.base import Engine, UnreachableError
 from hubbub.engines.several import serving
-from hubbub.errors import LedgerError, ParameterError, QueryError, RunError
-from hubbub.noise.source import Source
+from hubbub.errors import HubbubError, LedgerError, ParameterError, QueryError, RunError, SpentError
 from hubbub.sql.bind import bind
 from hubbub.sql.bounding import Words
 from hubbub.sql.dialects.named import named
@@ -59,12 +60,17 @@ def unheard(_: float, __: str) -> None:
     """Tell nobody how far it is."""
 
 
+def never() -> bool:
+    """Nobody cancels."""
+    return False
+
+
 class Curator:
     """Answers every analyst of one hubbub.yaml. Safe to use from many threads."""
 
     def __init__(
         self, config: Config, tables: Mapping[str, Table], *, ledger: Ledger, engine: Engine, versions: Versions,
-        source: Source, salt: str,
+        draws: Draws, salt: str,
     ) -> None:  # fmt: skip
         """Use `hubbub.open`."""
         self.config = config
@@ -72,41 +78,50 @@ class Curator:
         self.ledger = ledger
         self.engine = engine
         self._versions = versions
-        self._source = source
+        self._draws = draws
         self._salt = salt
         with ledger.snapshot() as snapshot:
             self._first_format = replay.FirstFormat(snapshot)
+        self._failures = Failures()
 
     def query(
         self, analyst: str, question: Question, *, key: str | None = None, claim: Claim | None = None,
-        progress: Progress = unheard,
+        progress: Progress = unheard, cancelled: Callable[[], bool] = never,
     ) -> Release:  # fmt: skip
         """Answer a question at a price; the same question on the same data is answered from the ledger for free.
 
-        `claim` is told, before the charge, the ledger's key of the charge that the answer will belong to, and says
-        which to use: an earlier one, where this is another try of a request that was made before.
+        A run that did not come to its release is repeated, with the same noise, by the next call that has its charge;
+        `cancelled` says whether its end was wanted, and is no failure. `claim` is told, before the charge, the ledger's
+        key of the charge that the answer will belong to, and says which to use: an earlier one, where this is another
+        try of a request that was made before.
 
         Theorem (Charge before data). Whatever an analyst can observe of this call depends on the private data only
         through the released noisy integers of a plan whose event was durably charged before the engine ran, and
-        through whether the run failed.
+        through whether the run failed: once a charge, as often as the owner allows.
         Proof    Up to `charge` nothing is read but text, declarations, ledger and the data's version number; the answer
                  is a function of the noisy integers (`finish`), and every exception after the charge is replaced by one
-                 constant (`failed`). The first recorded release of a charge is the only one that leaves.
+                 constant (`RunError`). The first recorded release of a charge is the only one that leaves, and all runs
+                 of a charge draw the same words (`Draws`).
         Assumes  version numbers may be known (they count updates); time is not observed here.
         Tested   tests/curator/test_path.py::test_the_charge_is_durable_before_the_engine_runs
                  tests/curator/test_path.py::test_every_failure_after_the_charge_is_one_constant
         """
         planned = self._plan(analyst, question, salt=self._salt)
+        self._refuse_failing(analyst, planned)
         text = question.text()
         charges, versions = self._charge(analyst, planned, text, key, claim)
         stored = charges[0].release
         if stored is None:
-            stored = self._answer(planned, text, charges, versions, raw=question.raw, progress=progress)
+            stored = self._answer(
+                planned, text, charges, versions, raw=question.raw, progress=progress, cancelled=cancelled
+            )
+        self._draws.seeds.erase(charges[0].entry)
         return self._release(stored, analyst, replayed=charges[0].release is not None)
 
     def estimate(self, analyst: str, question: Question) -> Estimate:
         """Say what a question would cost and how exact its answer would be; free, and without a look at the data."""
         planned = self._plan(analyst, question, salt=_UNSALTED)
+        self._refuse_failing(analyst, planned)
         stands = [self._standings(analyst, table.name) for table in _private(planned)]
         loss = price(planned.event)
         admitted = all(each.admits(loss) for each in stands)
@@ -156,10 +171,12 @@ class Curator:
 
     def under(self, config: Config, tables: Mapping[str, Table], engine: Engine) -> "Curator":
         """Give a curator of another hubbub.yaml on the same ledger, noise and versions."""
-        return Curator(
-            config, tables, ledger=self.ledger, engine=engine, versions=self._versions, source=self._source,
+        curator = Curator(
+            config, tables, ledger=self.ledger, engine=engine, versions=self._versions, draws=self._draws,
             salt=self._salt,
         )  # fmt: skip
+        curator._failures = self._failures
+        return curator
 
     def close(self) -> None:
         """Let go of data and ledger."""
@@ -227,7 +244,7 @@ class Curator:
         self, analyst: str, planned: Plan | Called, text: str, key: str | None, claim: Claim | None
     ) -> tuple[list[Charge], dict[str, str]]:
         """Charge every private data set that the plan reads; returns only when all charges are durable."""
-        versions = {table.name: self._version(table.name) for table in planned.tables}
+        versions = self._states(planned)
         key = self._key(analyst, planned, text, versions) if key is None else f"key {key}"
         tables = _private(planned)
         if claim is not None:
@@ -247,25 +264,67 @@ class Curator:
 
     def _answer(
         self, planned: Plan | Called, text: str, charges: Sequence[Charge], versions: Mapping[str, str], *, raw: bool,
-        progress: Progress,
+        progress: Progress, cancelled: Callable[[], bool] = never,
     ) -> bytes:  # fmt: skip
         """Run, add noise, record: whatever fails in here, the analyst hears one constant."""
+
+        def released() -> bytes | None:
+            with self.ledger.snapshot() as snapshot:
+                return snapshot.body(charges[0].sequence)
+
+        draw = self._draws.begin(charges, made_of(planned, text, versions), lambda: released() is not None)
+        if draw is None:
+            return released() or b""
         failure = ""
+        spent: SpentError | None = None
         try:
-            engine = serving(self.engine, [table.name for table in planned.tables])
             paper = receipts.receipt(planned, query=text, charges=[c.entry for c in charges], versions=versions)
-            if isinstance(planned, Called):
-                made = planned.run(engine.run, self._source, progress)
-                rows = len(made.outputs[0].values) if made.outputs else 0
-                return self.ledger.record(charges[0], receipts.encode(made.outputs, [None] * rows, paper, made.model))
-            found = together({each.name: engine.run(each.sql) for each in planned.statements})
-            answer = found.through(lambda tables: finish(planned, tables, self._source, raw=raw))
-            return self.ledger.record(charges[0], receipts.encode(*receipts.outputs(answer), paper, {}))
+            body = self._run(planned, draw, paper, raw=raw, progress=progress)
+            # the first run is on whatever it finds; another one with its noise must have found the same
+            if not draw.retried or self._states(planned) == versions:
+                return self.ledger.record(charges[0], body)
+            spent = self._draws.spoil(charges[0].entry)
         except Exception as error:  # noqa: BLE001 - its text may hold a cell of the data
             failure = type(error).__name__
         # raised out here, so that no error with data in it hangs on to this one
+        if spent is not None:
+            raise spent
         _log.info("charge %d has no release: %s", charges[0].sequence, failure)
+        if not cancelled():
+            self._note_failure(charges)
         raise RunError
+
+    def _run(
+        self, planned: Plan | Called, draw: Draw, paper: Mapping[str, Any], *, raw: bool, progress: Progress
+    ) -> bytes:
+        """Ask the engine, draw, and write the release."""
+        engine = serving(self.engine, [table.name for table in planned.tables])
+        if isinstance(planned, Called):
+            made = planned.run(engine.run, draw.source, progress)
+            rows = len(made.outputs[0].values) if made.outputs else 0
+            return receipts.encode(made.outputs, [None] * rows, paper, made.model)
+        found = together({each.name: engine.run(each.sql) for each in planned.statements})
+        answer = found.through(lambda tables: finish(planned, tables, draw.source, raw=raw))
+        return receipts.encode(*receipts.outputs(answer), paper, {})
+
+    def _refuse_failing(self, analyst: str, planned: Plan | Called) -> None:
+        """Refuse an analyst whose runs failed too often on a data set that is asked about."""
+        with self.ledger.snapshot() as snapshot:
+            self._failures.take_in(snapshot)
+        for table in _private(planned):
+            declared = self.config.datasets.get(table.name)
+            self._failures.refuse(analyst, table.name, FAILURES if declared is None else declared.failures)
+
+    def _note_failure(self, charges: Sequence[Charge]) -> None:
+        failed = [Remark(each.entry.analyst, each.entry.dataset, each.sequence) for each in charges]
+        try:
+            self._failures.note(self.ledger, failed)
+        except HubbubError as error:  # it counts in this process all the same
+            _log.warning("the failure of charge %d is not written down: %s", charges[0].sequence, error.code)
+
+    def _states(self, planned: Plan | Called) -> dict[str, str]:
+        """Give the versions of all tables that a plan reads."""
+        return {table.name: self._version(table.name) for table in planned.tables}
 
     def _version(self, name: str) -> str:
         def newest() -> int:

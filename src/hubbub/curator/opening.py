@@ -10,12 +10,13 @@ from hubbub.config import Config
 from hubbub.core.private_files import make_folder
 from hubbub.core.schema import Table
 from hubbub.curator import Curator, custody
+from hubbub.curator.draws import Draws
 from hubbub.curator.public import public
+from hubbub.curator.seeds import Seeds, place
 from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine
 from hubbub.engines.several import open_engine
 from hubbub.errors import ConfigError
-from hubbub.noise.source import system
 
 
 def is_postgres(config: Config) -> bool:
@@ -71,6 +72,12 @@ def folder_of(config: Config) -> Path:
     return config.path.parent / "hubbub-ledger" if is_postgres(config) else config.database.parent
 
 
+def seeds_of(config: Config, ledger: str) -> Seeds:
+    """Open the folder of seeds for the ledger of this identity."""
+    chosen = None if config.places.seeds is None else config.path.parent / config.places.seeds
+    return Seeds(place(chosen, folder_of(config)), ledger)
+
+
 def open_curator(config: Config, *, exclusive: bool = False) -> Curator:
     """Open ledger and engine. Private data is not touched: that waits for the first charge."""
     tables, folder = tables_of(config), folder_of(config)
@@ -78,13 +85,16 @@ def open_curator(config: Config, *, exclusive: bool = False) -> Curator:
     custody.close(exposed(config))
     store = store_of(config, exclusive=exclusive)
     try:
+        seeds = seeds_of(config, store.ledger)
         ledger = Ledger.open(store, policy=config.policy, anchor=anchor_of(config))
+        with ledger.snapshot() as snapshot:
+            seeds.sweep(lambda charge: bool(snapshot.released(charge, charge)))
     except BaseException:
         store.close()
         raise
     return Curator(
         config, tables, ledger=ledger, engine=_engine(config), versions=Versions(folder / "versions.json"),
-        source=system(), salt=store.ledger,
+        draws=Draws(seeds), salt=store.ledger,
     )  # fmt: skip
 
 

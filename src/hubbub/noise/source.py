@@ -1,12 +1,14 @@
 """Where randomness comes from: a keyed stream of 64-bit words.
 
-`system()` is the process's stream, `Replay` gives chosen words to a test. A fork must not repeat noise (numpy's
-generators do: parent and child go on with one state), nor may a thread, a signal handler or a copied object.
+`system()` is the process's stream, `Seeded` that of one charge, `Replay` gives chosen words to a test. A fork must not
+repeat noise (numpy's generators do: parent and child go on with one state), nor may a thread, a signal handler or a
+copied object.
 """
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from hashlib import sha256
 from operator import index
 from typing import NoReturn, Protocol
 
@@ -21,6 +23,9 @@ Words = NDArray[np.uint64]
 _BUFFER = 512  # words kept ready, so that a single draw does not pay for a call of the cipher
 _ZEROS = memoryview(bytes(1 << 16))
 _KEY_LIFETIME = 1 << 30  # bytes under one key
+
+#: Bytes of a seed.
+SEED = 32
 
 _forks = 0
 
@@ -42,17 +47,18 @@ class Source(Protocol):
 
 
 class _Stream:
-    """One thread's cipher: AES-256 in counter mode under a fresh key of the operating system, used from counter 0."""
+    """One thread's cipher: AES-256 in counter mode, each key that `keys` gives used from counter 0."""
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Callable[[], bytes]) -> None:
         self.birth = _process()
+        self._keys = keys
         self.busy = False
         self._ready = np.zeros(_BUFFER, dtype=np.uint64)
         self._used = _BUFFER
         self._rekey()
 
     def _rekey(self) -> None:
-        self._cipher = Cipher(algorithms.AES256(os.urandom(32)), modes.CTR(bytes(16))).encryptor()
+        self._cipher = Cipher(algorithms.AES256(self._keys()), modes.CTR(bytes(16))).encryptor()
         self._left = _KEY_LIFETIME
 
     def _fill(self, words: Words) -> None:
@@ -77,6 +83,10 @@ class _Stream:
         taken = self._ready[start : start + count].copy()
         self._ready[start : start + count] = 0
         return taken
+
+
+def _fresh_key() -> bytes:
+    return os.urandom(32)
 
 
 def _process() -> tuple[int, int]:
@@ -114,7 +124,7 @@ class Keystream:
         while True:
             stream: _Stream | None = getattr(self._local, "stream", None)
             if stream is None:
-                stream = self._local.stream = _Stream()
+                stream = self._local.stream = _Stream(_fresh_key)
             if stream.busy:
                 return np.frombuffer(bytearray(os.urandom(8 * count)), dtype=np.uint64)
             stream.busy = True
@@ -129,6 +139,45 @@ class Keystream:
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse to be pickled or copied: a copy would give the same noise again."""
         raise TypeError("a source of randomness cannot be copied or pickled; each process calls system()")
+
+
+class Seeded:
+    """Words of AES-256-CTR under keys that follow from a seed of 32 random bytes: the same calls give the same words.
+
+    The n-th key is SHA-256 of the seed and n, and serves as long as a key of `Keystream` does. The words repeat only if
+    they are asked for in the same order. So this stream serves one thread of one process, and refuses every other
+    thread, a forked child, a signal handler in the midst of a call, and to be copied.
+
+    Tested   tests/noise/test_source.py::test_a_seeded_stream_is_the_keystream_of_the_hash_of_its_seed
+             tests/noise/test_source.py::test_a_seeded_stream_serves_one_thread_of_one_process
+    """
+
+    def __init__(self, seed: bytes) -> None:
+        if len(seed) != SEED:
+            raise ValueError("a seed has 32 bytes")
+        self._number = 0
+        self._seed = bytes(seed)
+        self._thread = threading.get_ident()
+        self._stream = _Stream(self._next_key)
+
+    def _next_key(self) -> bytes:
+        number, self._number = self._number, self._number + 1
+        return sha256(b"hubbub seed\0" + self._seed + number.to_bytes(8, "big")).digest()
+
+    def words(self, count: int) -> Words:
+        """Give the next `count` words."""
+        count, stream = _whole(count), self._stream
+        if stream.busy or stream.birth != _process() or self._thread != threading.get_ident():
+            raise RuntimeError("the words of a charge are drawn by one thread of one process, one call at a time")
+        stream.busy = True
+        try:
+            return stream.take(count)
+        finally:
+            stream.busy = False
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse to be pickled or copied, as `Keystream` does."""
+        raise TypeError("a source of randomness cannot be copied or pickled")
 
 
 class Replay:

@@ -69,10 +69,15 @@ class Lloyd(Program):
             moved = np.where(held[:, None], sums / np.maximum(counts, 1.0)[:, None], centres)
             step = float(np.mean((moved - centres) ** 2))
             centres, halves = np.clip(moved, -1.0, 1.0), HALF * error
-            run.progress((place + 1) / len(self.rounds), f"round {place + 1} of {len(self.rounds)}")
+            self._tell(run, place)
             if self.halving and held.any() and step < 4 * float(np.mean(error[held] ** 2)):
                 break  # the next round's noise has four times this variance
+        for later in range(place + 1, len(self.rounds)):
+            self._tell(run, later)  # the steps that show follow from the call, however early the rounds end
         return published(self.box, centres, counts, HALF * deviation(noises[0]), np.outer(halves, self.box.widths))
+
+    def _tell(self, run: Run, place: int) -> None:
+        run.progress((place + 1) / len(self.rounds), f"round {place + 1} of {len(self.rounds)}")
 
 
 @dataclass(frozen=True, kw_only=True)

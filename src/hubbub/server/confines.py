@@ -74,7 +74,13 @@ def _kept(document: Mapping[str, object], base: Path) -> list[Path]:
     beside = (
         [folder] if folder.resolve() != base.resolve() else [folder / each for each in (Path(database).name, *_OWN)]
     )
-    named = [ledger.get("anchor"), server.get("secret_file"), tls.get("certificate"), tls.get("key")]
+    named = [
+        ledger.get("anchor"),
+        ledger.get("seeds"),
+        server.get("secret_file"),
+        tls.get("certificate"),
+        tls.get("key"),
+    ]
     home = at_home(base / (_LEDGER if "://" in database else database))
     every = (*beside, home, (base / _LEDGER).parent, *(base / each for each in named if each))
     return [each.resolve() for each in every]

@@ -226,7 +226,7 @@ class Service(Attacking):
                  tests/server/test_retries.py::test_the_claim_is_durable_before_the_charge
         """
         if header is None:
-            return curator.query(analyst, question, key=key, progress=job.advance)
+            return curator.query(analyst, question, key=key, progress=job.advance, cancelled=lambda: job.cancelled)
         digest = digest_of(question, key)
         earlier = self.state.retries.find(analyst, header)
         if earlier is not None:
@@ -246,7 +246,9 @@ class Service(Attacking):
             job.draws = charge is None or charge.release is None
             return known
 
-        return curator.query(analyst, question, key=key, claim=claim, progress=job.advance)
+        return curator.query(
+            analyst, question, key=key, claim=claim, progress=job.advance, cancelled=lambda: job.cancelled
+        )
 
     # --- what was asked -----------------------------------------------------------------------------------------------
 

@@ -94,10 +94,12 @@ class Shown:
 
 def sample(found: Found, rule: Threshold, table: Columns, units: str, source: Source) -> Shown:
     """Choose which groups are shown: by the column of their numbers of units."""
-    positions, counts = rule.sample(np.asarray(table[units], dtype=np.int64), source)
-    columns = [_plain(table[f"k{j}"], key.expr.kind)[positions] for j, key in enumerate(found.keys)]
+    columns = [_plain(table[f"k{j}"], key.expr.kind) for j, key in enumerate(found.keys)]
+    # before the noise, not after it: engines give groups in any order, and a retry must draw the same for each of them
     order = np.lexsort([_ranks(column) for column in reversed(columns)])
-    return Shown(tuple(column[order] for column in columns), positions[order], counts[order])
+    passed, counts = rule.sample(np.asarray(table[units], dtype=np.int64)[order], source)
+    positions = order[passed]
+    return Shown(tuple(column[positions] for column in columns), positions, counts)
 
 
 def _plain(column: NDArray[Any], kind: Kind) -> NDArray[Any]:

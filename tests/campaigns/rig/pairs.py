@@ -216,7 +216,7 @@ class Towns:
         releases = []
         for session in self.sessions(question.town, question.relation):
             source = Seeded(seed)
-            session._curator._source = source
+            session._curator._draws.sources = lambda _, source=source: source  # type: ignore[misc]
             with taped(source, tapes[0] if tapes else None) as tape:
                 releases.append(
                     session.query(

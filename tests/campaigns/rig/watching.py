@@ -153,7 +153,8 @@ def watch(curator: Curator, question: Question, *, key: str, seed: int, given: S
     curator.engine = told
     planned, text = curator._plan("ana", question, salt=curator._salt), question.text()
     charges, versions = curator._charge("ana", planned, text, key, None)
-    source = curator._source = Seeded(seed)
+    source = Seeded(seed)
+    curator._draws.sources = lambda _: source
     told.texts.clear()
     shown, paper = None, None
     with taped(source, given) as tape, Trace() as trace:

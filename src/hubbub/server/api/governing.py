@@ -1,11 +1,12 @@
 """Routes for owner and auditor: analysts, groups, tokens, hubbub.yaml, requests, the ledger."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Query
 from starlette.responses import Response
 
+from hubbub.accounting.chain import Kind
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.store import Filter
 from hubbub.errors import ParameterError
@@ -186,7 +187,7 @@ def apply(
 
 @router.get("/ledger", operation_id="history", responses={200: {"model": forms.History}, **refusals()})
 def history(
-    service: Serving, principal: Asking, *, kind: Literal["policy", "charge", "release", "forfeit"] | None = None,
+    service: Serving, principal: Asking, *, kind: Kind | None = None,
     analyst: Annotated[Name | None, Query()] = None, dataset: Annotated[Name | None, Query()] = None,
     since: _Microseconds = None, until: _Microseconds = None, unreleased: Annotated[bool, Query()] = False,
     limit: Annotated[int, LIMIT] = 50, before: Annotated[int | None, BEFORE] = None,

@@ -1,0 +1,102 @@
+"""A charge draws once: which run of a charge may draw, and from what words."""
+
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from importlib import metadata
+
+import numpy as np
+
+from hubbub.accounting.calls import Charge
+from hubbub.accounting.chain import Entry, canonical
+from hubbub.core.events import to_facts
+from hubbub.curator.analyses import Called
+from hubbub.curator.seeds import Seeds
+from hubbub.errors import SpentError
+from hubbub.noise.source import Seeded, Source
+from hubbub.sql.plan import Plan
+
+#: Seconds that a retry waits for the seed of a charge that another thread or process has just made.
+PATIENCE = 1.0
+_PAUSE = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What a run draws from, and whether another run of its charge drew from it before."""
+
+    source: Source
+    retried: bool
+
+
+class Draws:
+    """Gives the runs of a charge their words. `sources` makes a stream of a seed; tests hand in their own."""
+
+    def __init__(self, seeds: Seeds, sources: Callable[[bytes], Source] = Seeded) -> None:
+        self.seeds = seeds
+        self.sources = sources
+
+    def begin(self, charges: Sequence[Charge], made_of: bytes, released: Callable[[], bool]) -> Draw | None:
+        """Give a run its source; None where a release was recorded meanwhile. Refuse a charge that is spent.
+
+        Theorem (A charge draws once). All runs of a charge, at whatever time and in whatever process, draw the same
+        words, for the same question on the same data; so whatever can be seen of all of them together (statements,
+        progress, time, the release) is a function of the data and of one set of draws, and costs what was charged.
+        Proof    The ledger calls a charge new to exactly one caller, and only that one makes a seed: there is at most
+                 one seed of a charge. Every other run finds that seed or is refused. The words are a function of the
+                 seed and of the calls that ask for them; a run asks in one thread, in an order that follows from the
+                 question and from canonical keys. A retry whose question, declarations or data's versions differ from
+                 those of the first run is refused, and the seed is erased.
+        Assumes  nobody but this user reads the folder of seeds; versions tell states of the data apart. Failures and
+                 time tell what docs/known-limits.md says.
+        Charges  nothing by itself.
+        Tested   tests/curator/test_draws.py::test_a_retry_repeats_the_words_of_the_first_run
+                 tests/curator/test_draws.py::test_a_seed_is_made_by_the_call_that_made_the_charge_alone
+                 tests/curator/test_draws.py::test_a_retry_on_changed_data_is_refused_and_the_charge_is_spent
+        """
+        first = charges[0].entry
+        if not any(charge.replayed for charge in charges):
+            return Draw(self.sources(self.seeds.make(first, made_of).secret), retried=False)
+        deadline = time.monotonic() + PATIENCE
+        while (seed := self.seeds.find(first)) is None:
+            if released():
+                return None
+            if time.monotonic() > deadline:
+                raise SpentError.lost()
+            time.sleep(_PAUSE)
+        if seed.made_of != made_of:
+            raise self.spoil(first)
+        return Draw(self.sources(seed.secret), retried=True)
+
+    def spoil(self, charge: Entry) -> SpentError:
+        """Erase the seed of a charge whose data changed under it: the same noise on other data would be a difference.
+
+        The error to raise is given back.
+        """
+        self.seeds.erase(charge)
+        return SpentError.changed()
+
+
+def made_of(planned: Plan | Called, text: str, versions: Mapping[str, str]) -> bytes:
+    """Hash all that the words of a run become an answer by: question, declarations, data, program and machine."""
+    statements = [each.sql for each in planned.statements] if isinstance(planned, Plan) else []
+    facts = [
+        text, canonical(to_facts(planned.event)), planned.derivation, str(planned.epsilon), str(planned.delta),
+        dict(versions), [table.form() for table in planned.tables], repr(planned.limits), statements, _machine(),
+    ]  # fmt: skip
+    return sha256(canonical(facts).encode()).digest()
+
+
+@cache
+def _machine() -> list[str]:
+    """Name what arithmetic after the noise may depend on: it chooses the next question of an analysis."""
+    try:
+        own = metadata.version("hubbub")
+    except metadata.PackageNotFoundError:
+        own = ""
+    threads = [os.environ.get(f"{name}_NUM_THREADS", "") for name in ("OMP", "OPENBLAS", "MKL")]
+    return [own, np.__version__, platform.python_version(), platform.machine(), str(os.cpu_count()), *threads]
