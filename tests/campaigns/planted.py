@@ -2,8 +2,11 @@
 
 Each error is a patch in the memory of a child process of its own; nothing on the disk is touched. At full scale
 every error is looked at by the detectors of its room, and the table of errors × detectors is written to
-docs/planted.md; at small scale a tenth of the errors is planted (the tenth that HUBBUB_TURN names, from 0 to 9), and
-the detector that is sure to see each one looks at it.
+docs/planted.md; at small scale ten errors are planted (those whose turn HUBBUB_TURN names, from 0), and the detector
+that is sure to see each one looks at it.
+
+Only what a detector says is a catch. One that raises, dies or takes too long has seen nothing: who reads an alarm must
+be able to tell an error of the product from one of its test.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.planted
 """
@@ -16,20 +19,22 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig import detect_ledger, detect_noise, detect_plans
+from tests.campaigns.rig import detect_contract, detect_ledger, detect_noise, detect_plans
 from tests.campaigns.rig.bugs import Bug
+from tests.campaigns.rig.bugs_analyses import ANALYSED
 from tests.campaigns.rig.bugs_noise import NOISE
 from tests.campaigns.rig.bugs_path import PATH
 from tests.campaigns.rig.bugs_sql import SQL
 
 TABLE = Path(__file__).parents[2] / "docs" / "planted.md"
-BUGS: tuple[Bug, ...] = (*NOISE.bugs, *SQL.bugs, *PATH.bugs)
+BUGS: tuple[Bug, ...] = (*NOISE.bugs, *SQL.bugs, *PATH.bugs, *ANALYSED.bugs)
 PATIENCE = 900.0  # seconds for one child
 AT_ONCE = 10  # errors that are planted at small scale
 GOAL = 0.98
@@ -39,39 +44,51 @@ Check = Callable[[], list[str]]
 
 def detectors() -> dict[str, Check]:
     """Give every detector by its name; imported before any fork, and run in children alone."""
-    found: dict[str, Check] = {**detect_noise.CHECKS, **detect_plans.CHECKS, **detect_ledger.CHECKS}
+    found: dict[str, Check] = {**detect_noise.CHECKS, **detect_plans.CHECKS, **detect_ledger.CHECKS, **detect_contract.CHECKS}
     for name, module in (("audit", "tests.campaigns.audit"), ("grey box", "tests.campaigns.grey_box")):
         if find_spec(module) is not None:
             found[name] = import_module(module).detect
     return found
 
 
-def examine(bug: Bug | None, checks: Mapping[str, Check]) -> dict[str, list[str]]:
+@dataclass
+class Seen:
+    """What detectors complain of, and which of them broke before they could say anything."""
+
+    complaints: dict[str, list[str]]
+    broken: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def caught(self) -> bool:
+        """Whether somebody complains."""
+        return any(self.complaints.values())
+
+
+def examine(bug: Bug | None, checks: Mapping[str, Check]) -> Seen:
     """Plant an error (or none) in a child, and give what each detector complains of there."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(reader)
         with suppress(BaseException), os.fdopen(writer, "w") as out:
-            json.dump(_looked(bug, checks), out)
+            json.dump(asdict(_looked(bug, checks)), out)
         os._exit(0)
     os.close(writer)
     said = _read(reader, child)
     os.waitpid(child, 0)
-    found: dict[str, list[str]] = json.loads(said) if said else {name: ["the child died"] for name in checks}
-    return found
+    return Seen(**json.loads(said)) if said else Seen({}, dict.fromkeys(checks, "died, or took too long"))
 
 
-def _looked(bug: Bug | None, checks: Mapping[str, Check]) -> dict[str, list[str]]:
+def _looked(bug: Bug | None, checks: Mapping[str, Check]) -> Seen:
+    seen = Seen({})
     if bug is not None:
         bug.plant()
-    found = {}
     for name, check in checks.items():
         try:
-            found[name] = check()
-        except Exception as error:  # noqa: BLE001 - where a detector breaks, that is an alarm
-            found[name] = [f"breaks: {type(error).__name__}"]
-    return found
+            seen.complaints[name] = check()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is no complaint
+            seen.broken[name] = f"{type(error).__name__}: {error}"[:300]
+    return seen
 
 
 def _read(reader: int, child: int) -> str:
@@ -97,30 +114,32 @@ def chosen(*, full: bool, turn: int) -> list[tuple[Bug, tuple[str, ...]]]:
     return [(bug, bug.seen_by[:1]) for bug in BUGS[turn % steps :: steps]]
 
 
-def table(rows: Iterable[tuple[Bug, Mapping[str, list[str]]]], names: Iterable[str], when: str) -> str:
+def table(rows: Iterable[tuple[Bug, Seen]], names: Iterable[str], when: str) -> str:
     """Write the errors × detectors, for the documents."""
     rows, names = list(rows), list(names)
-    caught = sum(any(found.values()) for _, found in rows)
+    caught = sum(seen.caught for _, seen in rows)
     lines = [
         "# Planted errors", "",
         "What a careless author could write, and who notices. Each error is a small patch, applied in the memory of a "
-        "process of its own; detectors then look at the patched product. A dot: it complained; a dash: it did not "
-        "look. On the code as it is, none of them complains.", "",
+        "process of its own; detectors then look at the patched product. A dot: it complained; a cross: it broke, which "
+        "is no catch; a dash: it did not look. On the code as it is, none of them complains or breaks.", "",
         f"{len(rows)} errors, {caught} caught ({100 * caught / len(rows):.1f} %), {when}: "
         "`HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.planted`.", "",
         "| detector | what it does |", "|---|---|",
         *(f"| {name} | {_about(check)} |" for name, check in detectors().items() if name in names),
     ]  # fmt: skip
     for room in dict.fromkeys(bug.room for bug, _ in rows):
-        own = [(bug, found) for bug, found in rows if bug.room == room]
-        looking = [name for name in names if any(name in found for _, found in own)]
+        own = [(bug, seen) for bug, seen in rows if bug.room == room]
+        looking = [name for name in names if any(name in {**seen.complaints, **seen.broken} for _, seen in own)]
         lines += ["", f"## Errors in {room}", "", f"| error | {' | '.join(looking)} |", f"|---|{':-:|' * len(looking)}"]
-        lines += [f"| {bug.name} | {' | '.join(_mark(found, name) for name in looking)} |" for bug, found in own]
+        lines += [f"| {bug.name} | {' | '.join(_mark(seen, name) for name in looking)} |" for bug, seen in own]
     return "\n".join(lines) + "\n"
 
 
-def _mark(found: Mapping[str, list[str]], name: str) -> str:
-    return "–" if name not in found else "●" if found[name] else ""
+def _mark(seen: Seen, name: str) -> str:
+    if name in seen.broken:
+        return "×"
+    return "–" if name not in seen.complaints else "●" if seen.complaints[name] else ""
 
 
 def _about(check: Check) -> str:
@@ -135,22 +154,23 @@ def body(report: Report) -> None:
     plan = chosen(full=report.full, turn=turn)
     looking = [name for name in known if any(name in names for _, names in plan)]
     clean = examine(None, {name: known[name] for name in looking})
-    for name, complaints in clean.items():
-        for complaint in complaints:
-            report.say(f"alarm on right code: {name}: {complaint}")
+    alarms = {name: heard[0] for name, heard in clean.complaints.items() if heard} | clean.broken
+    for name, complaint in alarms.items():
+        report.say(f"alarm on right code: {name}: {complaint}")
     rows = []
     for bug, names in report.progress(plan, "planted errors"):
-        found = examine(bug, {name: known[name] for name in names})
-        rows.append((bug, found))
-        if not any(found.values()):
-            report.say(f"not caught: {bug.name}")
-        elif report.full and not any(found[name] for name in bug.seen_by if name in found):
-            report.say(f"caught by others than said: {bug.name}: {[n for n, c in found.items() if c]}")
-    caught = sum(any(found.values()) for _, found in rows)
+        seen = examine(bug, {name: known[name] for name in names})
+        rows.append((bug, seen))
+        if not seen.caught:
+            report.say(f"not caught: {bug.name} {seen.broken or ''}")
+        elif report.full and not any(seen.complaints.get(name) for name in bug.seen_by):
+            report.say(f"caught by others than said: {bug.name}: {[n for n, c in seen.complaints.items() if c]}")
+    caught = sum(seen.caught for _, seen in rows)
     report.figure("errors", len(rows))
     report.figure("caught", caught)
+    report.figure("broken", sum(len(seen.broken) for _, seen in rows))
     report.target("share_caught", caught / len(rows), at_least=GOAL)
-    report.target("alarms_on_right_code", sum(map(bool, clean.values())), at_most=0)
+    report.target("alarms_on_right_code", len(alarms), at_most=0)
     report.target("known_errors", len(BUGS), at_least=50)
     if report.full:
         TABLE.write_text(table(rows, looking, f"{datetime.now(UTC):%d %B %Y}"))

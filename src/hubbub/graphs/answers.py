@@ -130,10 +130,14 @@ def min_cut(setting: Setting, *, table: str, ends: list[str], weight: str | None
 def spanning_tree(
     setting: Setting, *, table: str, ends: list[str], weight: str | None = None, step: Any = None
 ) -> OfGraph:
-    """Prepare the weight of the lightest spanning tree; a pair without an edge weighs as much as an edge can."""
+    """Prepare the weight of the lightest spanning tree; a pair without an edge weighs as much as an edge can.
+
+    More rows may lower the weight (a first row of a pair) or raise it (a heavier one beside it), so a replaced unit
+    moves it twice as far as one more or less does.
+    """
     edges = edge_table(setting, table=table, ends=ends, weight=weight, step=step)
     return _number(
-        setting, edges, "tree_weight", edges.sensitivity(edges.most, one_way=True),
+        setting, edges, "tree_weight", edges.sensitivity(edges.most, one_way=False),
         lambda graph: tree_weight(graph, edges.most), edges.step,
         "{whose}; a tree's weight moves by at most the largest weight with one edge",
     )  # fmt: skip

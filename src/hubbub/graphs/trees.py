@@ -48,13 +48,19 @@ def tree_weight(graph: Graph, most: int) -> int:
     """Give the weight of the lightest spanning tree where a pair without an edge weighs as much as an edge can.
 
     Theorem (Spanning tree). With weights in [0, W], and W for a pair that has no row, one row more or less moves the
-    weight of the lightest spanning tree by at most W (Dwork, McSherry, Nissim and Smith 2006), and more rows never
-    raise it. Where the graph is connected, it is the weight of its own lightest tree; else W more for each gap.
-    Proof    Each tree's weight moves by 0 to W when one pair's does; so does the least of them. A pair of weight W can
-             be put last in the order of edges, so it is used only between parts that no row joins.
+    weight of the lightest spanning tree by at most W (Dwork, McSherry, Nissim and Smith 2006), and another row in its
+    place by at most 2W; both are attained. Where the graph is connected, it is the weight of its own lightest tree;
+    else W more for each gap.
+    Proof    One row more or less changes the weight of one pair, between two numbers in [0, W], so each tree's weight
+             moves by at most W, and so does the least of them. It may go either way: the first row of a pair lowers
+             the pair's weight from W, a heavier row beside it raises it, as a pair has the largest weight of its rows.
+             So the steps of a replacement add up: take away the heavier of two rows of one pair, and put the first row
+             of another pair, both of weight 0. A pair of weight W can be put last in the order of edges, so it is used
+             only between parts that no row joins.
     Charges  nothing by itself: its value is a secret.
     Tested   tests/graphs/test_algorithms.py::test_spanning_tree_and_parts_are_those_of_networkx
              tests/graphs/test_sensitivity.py::test_perturbing_any_edge_moves_cut_and_tree_by_at_most_one
+             tests/graphs/test_sensitivity.py::test_tables_with_weights_and_several_rows_a_pair_stay_within_the_declared
     """
     weight, parts = forest(graph)
     return weight + most * (parts - 1)

@@ -9,11 +9,13 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import duckdb
 import numpy as np
@@ -34,6 +36,7 @@ from hubbub.curator.question import Question
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import HubbubError
 from hubbub.noise.source import system
+from hubbub.releases import mwem, synthetic
 from hubbub.selfaudit.asked import planned
 from hubbub.selfaudit.replay import replay
 from hubbub.sql.finish import exact, finish
@@ -57,6 +60,8 @@ TEXTS = (
     "SELECT region, COUNT(*) AS n FROM visits GROUP BY ROLLUP (region)",
 )
 OF_UNITS = "SELECT region, COUNT(DISTINCT patient) AS n FROM visits GROUP BY region"
+#: All analyses that ask an engine: a stream is paid for in a call, and draws when something arrives.
+REPLAYED = tuple(name for name in EXAMPLES if name != "stream")
 #: Analyses that are quick, one of each kind of mechanism and composition.
 CALLS = ("decision_tree", "kmeans", "moments", "mwem", "tabulate", "spanning_tree")
 
@@ -89,10 +94,12 @@ def _replayed() -> Iterator[str]:
         for text in texts:
             made = planned(Question(text, epsilon=1, delta="1e-6"), known, salt="s", hashing="engine")
             yield from replay(made, known, worlds=1, chance=random.Random(5)).problems
-    of_town = _town_tables()
-    for name in CALLS:
-        made = planned(Question(EXAMPLES[name], epsilon=1, delta="1e-6"), of_town, salt="s", hashing="engine")
-        yield from replay(made, of_town, worlds=1, chance=random.Random(5)).problems
+    for relation in Relation:
+        of_town = {name: replace(each, relation=relation) for name, each in _town_tables().items()}
+        for name in REPLAYED:
+            made = planned(Question(EXAMPLES[name], epsilon=1, delta="1e-6"), of_town, salt="s", hashing="engine")
+            with patch.object(mwem, "PASSES", 2), patch.object(synthetic, "LAST_STEPS", 2):
+                yield from replay(made, of_town, worlds=1, chance=random.Random(5)).problems
 
 
 def _town_tables() -> dict[str, Table]:
@@ -347,13 +354,8 @@ def _told_apart(listener: error_oracle.Listener) -> Iterator[str]:
 
 
 def _heard(complaints: Callable[[], Iterator[str]]) -> list[str]:
-    """Hear the first complaint; where something breaks, that is one."""
-    found: list[str] = []
-    try:
-        found += islice(complaints(), 1)
-    except (Exception, HubbubError) as error:  # noqa: BLE001
-        found.append(f"breaks: {type(error).__name__}: {error}")
-    return found
+    """Hear the first complaint."""
+    return list(islice(complaints(), 1))
 
 
 CHECKS: dict[str, Callable[[], list[str]]] = {

@@ -1,0 +1,198 @@
+"""What no table is counted for: running counts of a stream, an owner's own function, strangers' code on blocks."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tests.contract.analyses import ALL, FOUR, PEOPLE, REPLACE, Reach
+from tests.contract.search import Begin, Subject
+from tests.contract.tables import DELTA, EPSILON, ROW, SILENT, World
+from tests.contract.watched import Data
+
+from hubbub.analysis.base import Prepared, Setting
+from hubbub.core.events import Event
+from hubbub.core.schema import Unit as Whose
+from hubbub.core.unit import Relation
+from hubbub.general.blocks import Aggregated, Order
+from hubbub.general.function import OwnFunction
+from hubbub.noise.source import Source
+from hubbub.sql.bounding import Words
+from hubbub.streams.stream import _start, _taken
+from hubbub.streams.terms import Terms
+
+# --- streams ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Counted:
+    """A running count: each unit is one arrival, and where one is missing nothing arrives at that time."""
+
+    terms: Terms
+    event: Event
+    epsilon: Fraction
+    delta: Fraction
+
+    def run(self, data: Data, source: Source) -> None:
+        """Feed all arrivals at once: what one of them moves, it moves in the blocks that end after it."""
+        lines = [str(unit[0][0]) if unit else "" for unit in data]
+        lines = (lines + [""] * self.terms.length)[: self.terms.length]
+        _taken(self.terms, _start(self.terms, source), self.terms.numbered(lines), source)
+
+
+#: name → what is said, and what may arrive
+STREAMS: dict[str, tuple[dict[str, Any], tuple[Any, ...]]] = {
+    "bins by a tree": ({"bins": ("a", "b")}, ("a", "b", "z", "")),
+    "numbers by a tree": ({"bound": 3}, (0, 3, 9, "x")),
+    "bins by the root": ({"bins": ("a", "b"), "method": "root"}, ("a", "b", "z")),
+    "numbers by the root": ({"bound": 3, "method": "root"}, (0, 3, 9)),
+}
+HORIZON = 7  #: three levels, all of which the first arrival is in
+
+
+def streams() -> Iterator[tuple[str, Subject, Reach]]:
+    """Count over seven arrivals; the changed one comes first, so that it is in as many blocks as can be."""
+    for name, (said, pool) in STREAMS.items():
+        for relation in Relation:
+            for delta in (Fraction(0), DELTA):
+                if said.get("method") == "root" and not delta:
+                    continue
+
+                def make(silent: bool, said: Mapping[str, Any] = said, relation: Relation = relation,
+                         delta: Fraction = delta) -> Counted:  # noqa: FBT001 # fmt: skip
+                    price = SILENT if silent else EPSILON
+                    terms = Terms(
+                        name="s", kind="count", epsilon=price, delta=delta, horizon=HORIZON, relation=relation, **said
+                    )
+                    return Counted(terms, terms.event, price, delta)
+
+                begin: Begin = ((), ((pool[0],),), ((pool[1],),))
+                yield name, Subject(
+                    f"stream of {name} {relation.value} δ={float(delta):g}", relation, ((pool, ()),), 1, make, parted=True,
+                    begin=(begin,),
+                ), {}  # fmt: skip
+
+
+# --- an owner's function ----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Asked:
+    """Something prepared that reads rows."""
+
+    world: World
+    prepared: Prepared
+    event: Event
+    epsilon: Fraction
+    delta: Fraction
+
+    def run(self, data: Data, source: Source) -> None:
+        """Run it."""
+        self.world.show(data)
+        self.prepared.run(_Run(self.world, source))
+
+
+@dataclass
+class _Run:
+    world: World
+    source: Source
+
+    def ask(self, sql: str) -> Any:
+        return self.world.ask(sql)
+
+    def progress(self, done: float, what: str) -> None:
+        """Nobody listens."""
+
+
+def total(rows: Mapping[str, NDArray[Any]]) -> float:
+    """Add up i, which lies in 0, …, 3; what is missing counts 0."""
+    return float(np.nansum(rows["i"]))
+
+
+def both(rows: Mapping[str, NDArray[Any]]) -> list[float]:
+    """Add up i and x, which lies in [−1, 1]."""
+    return [float(np.nansum(rows["i"])), float(np.nansum(rows["x"]))]
+
+
+#: metric → function, columns, sensitivity under add/remove and under replace, by hand; and how many numbers
+RELEASES: dict[str, tuple[Any, list[str], tuple[float, float], int]] = {
+    "absolute": (total, ["i"], (3, 3), 1),
+    "l1": (both, ["i", "x"], (4, 5), 2),
+    "l2": (both, ["i", "x"], (4, 5), 2),
+}
+
+
+def releases() -> Iterator[tuple[str, Subject, Reach]]:
+    """Release sums of a row's numbers, whose sensitivity is known."""
+    for metric, (function, columns, moved, outputs) in RELEASES.items():
+        for relation in Relation:
+            delta = DELTA if metric == "l2" else Fraction(0)
+
+            def make(silent: bool, metric: Any = metric, relation: Relation = relation, delta: Fraction = delta,
+                     function: Any = function, columns: Any = columns, moved: Any = moved,
+                     outputs: int = outputs) -> Asked:  # noqa: FBT001 # fmt: skip
+                order = OwnFunction.of(
+                    function, "t", columns, sensitivity=Fraction(moved[relation is REPLACE]), metric=metric,
+                    outputs=outputs, step=Fraction(1, 8),
+                )  # fmt: skip
+                table = PEOPLE.table(ROW, relation)
+                setting = Setting({"t": table}, SILENT if silent else EPSILON, delta, Words("salt"))
+                prepared = order.prepare(setting)
+                return Asked(PEOPLE, prepared, prepared.event, setting.epsilon, prepared.delta)
+
+            begin: Begin = ((), ((1.0, 0.0, "a", True, True, 3, "p"),), ((-1.0, 0.0, "a", True, True, 0, "p"),))
+            # a step for each number's rounding; the sum of two norms bounds the Euclidean one from above
+            reach = {"absolute": {}, "l1": {0: 0.9}, "l2": {0: 0.45}}[metric]
+            yield metric, Subject(
+                f"release in {metric} {relation.value}", relation, PEOPLE.only(["i", "x"]), 1, make, begin=(begin,)
+            ), reach  # fmt: skip
+
+
+# --- code of strangers on blocks --------------------------------------------------------------------------------------
+
+
+class Inside:
+    """In the place of a box: a function that stands in this process, and does its worst."""
+
+    def run(self, rows: Mapping[str, NDArray[Any]]) -> tuple[float, ...] | None:
+        """Jump from end to end with any row more or less; or fail."""
+        size = len(rows["i"])
+        return None if size == 5 else (1e9, 0.0) if size % 2 else (-1e9, 1e9)
+
+
+class Placed(Aggregated):
+    """Blocks by the place of a unit, not by words: the pairing of neighbours that the theorem speaks of."""
+
+    def split(self, found: Any, source: Source) -> list[Mapping[str, NDArray[Any]]]:
+        """Give each unit the block of its number."""
+        del source
+        taken = self.rows.take(found)
+        # i tells which unit it is, as the rows of a table whose unit is the row have no owner
+        units = np.nan_to_num(taken.columns["i"]).astype(np.int64) if taken.owners is None else taken.owners
+        return [taken.only(units % self.order.blocks == block) for block in range(self.order.blocks)]
+
+
+def aggregates(*, full: bool) -> Iterator[tuple[str, Subject, Reach]]:
+    """Aggregate two numbers over five blocks."""
+    for how in ("mean", "median"):
+        for unit, relation, _ in ALL if full else FOUR:
+
+            def make(silent: bool, how: Any = how, relation: Relation = relation, unit: Whose = unit) -> Asked:  # noqa: FBT001
+                order = Order.of(
+                    "def f(rows):\n    return 0, 0\n", "t", ["i"], bounds=[(-1, 1), (0, 8)], blocks=5, how=how
+                )
+                setting = Setting(
+                    {"t": PEOPLE.table(unit, relation)}, SILENT if silent else EPSILON, Fraction(0), Words("salt")
+                )
+                made = order.prepare(setting, Inside())  # type: ignore[arg-type]
+                prepared = Placed(made.order, made.rows, made.epsilon, made.box, made.mean, made.medians)
+                return Asked(PEOPLE, prepared, prepared.event, prepared.epsilon, prepared.delta)
+
+            yield how, Subject(
+                f"sample_and_aggregate by {how} {unit.column or 'row'} {relation.value}", relation,
+                PEOPLE.only(["i"] if unit != ROW else []),
+                1 if unit == ROW else 6, make,
+            ), {}  # fmt: skip
+

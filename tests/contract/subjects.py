@@ -1,0 +1,60 @@
+"""All that is tried: analyses, queries, streams, own functions; by name."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from unittest.mock import patch
+
+from tests.contract import analyses, own, queries
+from tests.contract.search import Climbed, Subject, climb
+
+from hubbub.releases import mwem, synthetic
+
+#: Pairs of neighbours for one subject at most, and pairs that are tried after all was reached.
+STEPS, EXTRA = 60, 2
+FULL_STEPS, FULL_EXTRA = 1000, 100
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A subject, whose it is, and which share of each noise is reached."""
+
+    name: str
+    subject: Subject
+    reach: dict[int, Fraction]
+
+    def climbed(self, *, full: bool = False) -> Climbed:
+        """Search for its worst neighbours."""
+        with _quick():
+            return climb(
+                self.subject, self.reach, steps=FULL_STEPS if full else STEPS, extra=FULL_EXTRA if full else EXTRA
+            )
+
+    def complaints(self) -> Iterator[str]:
+        """Say what is wrong with it: neighbours too far apart, or less noise reached than there should be."""
+        found = self.climbed()
+        yield from found.problems
+        for slot in [] if found.problems else found.short(self.reach):
+            yield f"{self.subject.name}: of noise {slot} only {float(found.best[slot][0]):.3f} is used"
+
+
+def every(*, full: bool = False) -> Iterator[Tried]:
+    """Give all of them."""
+    for case in analyses.CASES:
+        yield from (Tried(case.name, each, _exact(reach)) for each, reach in case.subjects(full=full))
+    yield from (Tried(f"sql: {text}", each, _exact(reach)) for text, each, reach in queries.subjects(full=full))
+    yield from (Tried("stream", each, _exact(reach)) for _, each, reach in own.streams())
+    yield from (Tried("release", each, _exact(reach)) for _, each, reach in own.releases())
+    yield from (Tried("sample_and_aggregate", each, _exact(reach)) for _, each, reach in own.aggregates(full=full))
+
+
+def _exact(reach: analyses.Reach) -> dict[int, Fraction]:
+    return {place: Fraction(share) for place, share in reach.items()}
+
+
+@contextmanager
+def _quick() -> Iterator[None]:
+    """Fit models badly: what is told from noisy numbers is free, so it may be anything."""
+    with patch.object(mwem, "PASSES", 2), patch.object(synthetic, "STEPS", 2), patch.object(synthetic, "LAST_STEPS", 2):
+        yield

@@ -1,0 +1,66 @@
+"""Every noise is bought for the sensitivity it needs: every analysis and every aggregate, held against a search.
+
+What each mechanism was built with is read from watched runs; the worst neighbours are searched for in a small universe
+with repeats, several rows a unit, empty tables, NULL and numbers beyond their bounds, under both relations and both
+kinds of noise. Neighbours must stay within the sensitivity, and some pair must come as near to it as is written beside
+each case: otherwise the test could not notice noise that is too small. That it does notice is shown by errors in the
+source of every analysis, which the campaign of planted errors tries.
+
+The scale is that of campaigns: HUBBUB_CAMPAIGN=full tries all units, relations and δ, and climbs for longer.
+"""
+
+import os
+from fractions import Fraction
+
+import pytest
+from tests.contract.queries import TEXTS
+from tests.contract.search import climb
+from tests.contract.subjects import Tried, every
+
+from hubbub.curator.analyses import ANALYSES, OWN
+from hubbub.sql.nodes import AGGREGATES, NAMED_AGGREGATES
+
+FULL = os.environ.get("HUBBUB_CAMPAIGN") == "full"
+TRIED: dict[str, list[Tried]] = {}
+for _each in every(full=FULL):
+    TRIED.setdefault(_each.name, []).append(_each)
+
+
+@pytest.mark.parametrize("name", TRIED)
+def test_neighbours_stay_within_what_each_noise_was_bought_for_and_reach_it(name: str) -> None:
+    for tried in TRIED[name]:
+        found = tried.climbed(full=FULL)
+        assert found.problems == []
+        least = {slot: (float(found.best[slot][0]), tried.subject.name) for slot in found.short(tried.reach)}
+        assert least == {}, "so much less than can be reached was seen that too little noise would go unnoticed"
+        assert found.best, "something was drawn"
+
+
+def test_every_analysis_and_every_aggregate_is_tried() -> None:
+    assert {*ANALYSES, *OWN} <= set(TRIED)
+    known = {name for name, _ in (*AGGREGATES.values(), *NAMED_AGGREGATES.values())}
+    spelled = {"quantile": ("median", "quantile_cont")}
+    missing = [each for each in known if not any(part in text for part in spelled.get(each, (each,)) for text in TEXTS)]
+    assert missing == []
+
+
+def test_both_relations_both_kinds_of_noise_and_both_kinds_of_units_are_tried() -> None:
+    """Of each analysis that has them: a stream has no units, and a pure mechanism no δ."""
+    for name, tried in TRIED.items():
+        assert len({each.subject.relation for each in tried}) == 2, name
+    kinds = {slot[1] for name in ("tabulate", "moments", "stream") for each in TRIED[name]
+             for slot in each.climbed().best}  # fmt: skip
+    assert kinds == {"Laplace", "Gaussian"}
+
+
+def test_a_search_that_reaches_too_little_says_so() -> None:
+    """The planted error of this test itself: a universe in which nothing moves."""
+    tried = next(each for each in TRIED["tabulate"])
+    still = tried.subject.columns
+    subject = type(tried.subject)(
+        tried.subject.name, tried.subject.relation, tuple(((pool[0][0],), ()) for pool in still), 1, tried.subject.make
+    )
+    nowhere = type(subject)(subject.name, subject.relation, subject.columns, 0, subject.make)
+    found = climb(nowhere, {}, steps=10, extra=1)
+    assert found.short({}) == list(found.best)
+    assert all(share == Fraction(0) for share, _ in found.best.values())

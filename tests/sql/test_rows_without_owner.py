@@ -1,0 +1,38 @@
+"""Rows whose unit is NULL belong to nobody who could be protected: they count nowhere."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from tests.campaigns.rig.worlds import connect, fill, run, visits
+
+from hubbub.core.schema import Unit
+from hubbub.sql.bind import bind
+from hubbub.sql.finish import exact
+from hubbub.sql.plan import plan
+
+#: Two patients with one visit each, and three visits of nobody.
+ROWS = [
+    (1, "North", 10.0, 50, True), (2, "South", 20.0, 60, False),
+    (None, "North", 10.0, 50, True), (None, "South", 20.0, 60, False), (None, "North", 30.0, 70, True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT count(*) FROM visits", [2]),
+        ("SELECT count(DISTINCT patient) FROM visits", [2]),
+        ("SELECT count(DISTINCT age) FROM visits", [2]),
+        ("SELECT sum(flag::INTEGER) FROM visits", [1]),
+        ("SELECT region, count(*) FROM visits GROUP BY region", [1, 1, 0, 0]),
+        ("SELECT count(*) FROM (SELECT patient, max(age) AS a FROM visits GROUP BY patient) AS s", [2]),
+    ],
+)
+def test_rows_without_an_owner_are_not_counted(text: str, expected: list[int]) -> None:
+    table = visits(Unit("patient", groups=4, rows=3))
+    made = plan(bind(text, tables={"visits": table}), epsilon=Fraction(1), delta=Fraction(0), salt="s")
+    with connect() as connection:
+        fill(connection, ROWS)
+        measures, _ = exact(made, run(connection, made))
+    assert np.asarray(measures[0]).tolist() == expected
