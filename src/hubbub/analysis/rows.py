@@ -81,7 +81,7 @@ class Rows:
 
 
 def numbered(values: Values) -> NDArray[np.int64]:
-    """Number values in their order, two of them alike exactly where the SQL of every engine calls them equal.
+    r"""Number values in their order, two of them alike exactly where the SQL of every engine calls them equal.
 
     Theorem (One owner everywhere). Rows of one owner in SQL (sums, counts, bounds on rows) have one number here, and
     rows of two owners have two: a unit that is bounded there is one block, and one owner of edges, here.
@@ -90,7 +90,7 @@ def numbered(values: Values) -> NDArray[np.int64]:
              character, which is the equality of their bytes; numpy's own texts would drop zeros at their end.
     Tested   tests/analysis/test_rows.py::test_owners_are_numbered_as_sql_tells_them_apart
 
-    >>> numbered(np.array([0.0, -0.0, 1.5])).tolist(), numbered(np.array(["a", "a\\0"], dtype=object)).tolist()
+    >>> numbered(np.array([0.0, -0.0, 1.5])).tolist(), numbered(np.array(["a", "a\0"], dtype=object)).tolist()
     ([0, 0, 1], [0, 1])
     """
     if values.dtype != object:
