@@ -288,6 +288,9 @@ def _columns(
 
 def _resolved(value: object, field: Field, where: str, *, is_unit: bool) -> Column | None:
     found = resolve(value, field, where)
+    if found is not None and not found.hidden and field.type.lower().startswith("interval"):
+        refused = "is an interval, and equal intervals are written in different ways (1 month, 30 days)"
+        contract.refuse("HB414", where, refused, "Cast it in a view, to seconds or to text, or leave it out.")
     why = field.misread(found.kind) if is_unit and found is not None else ""
     if why:
         contract.refuse("HB413", where, f"cannot be the unit: {why}", _WRITTEN_ONCE)

@@ -227,7 +227,8 @@ def _column(name: str, kind: Kind, found: Described) -> str:
         raise RefusedError(f"the column {name} is not there any more", "Check hubbub.yaml with `hubbub check`.")
     if field.kind is None:
         raise RefusedError(
-            f"the column {name} cannot be read: {field.type}", "GRANT SELECT on it, or declare it hidden."
+            f"the column {name} cannot be read: {field.type}",
+            "GRANT SELECT on it, cast it in a view to a type that hubbub has, or declare it hidden.",
         )
     wanted = _CASTS.get((kind, base)) or ("CAST({} AS text)" if kind is Kind.TEXT else None)
     if wanted is None:
