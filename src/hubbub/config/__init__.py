@@ -233,12 +233,15 @@ def _unit(entry: Mapping[str, object], path: str, names: set[str], *, public: bo
     )
 
 
+_WRITTEN_ONCE = "Name another column, or make one in a view that writes each unit in one way."
+
+
 def _tells_apart(unit: Unit | None, fields: tuple[Field, ...], path: str) -> None:
     """Refuse a unit's column in which one person could be two, or two one."""
     for field in fields:
         if unit is not None and field.name == unit.column and field.unfit:
             refused = f"cannot be {field.name}: {field.unfit}"
-            contract.refuse("HB413", f"{path}.unit.column", refused, "Name another, or make one in a view.")
+            contract.refuse("HB413", f"{path}.unit.column", refused, _WRITTEN_ONCE)
 
 
 def _integer(value: object, path: str, most: int) -> int:
@@ -270,7 +273,7 @@ def _columns(
             continue
         where = f"{path}.columns.{field.name}"
         try:
-            found = resolve(listed.get(field.name), field, where)
+            found = _resolved(listed.get(field.name), field, where, is_unit=is_unit)
         except HubbubError as error:
             problems.append(error)
             continue
@@ -285,6 +288,17 @@ def _columns(
         if found.hidden:
             disabled.append((field.name, "hidden"))
     return tuple(columns), tuple(disabled)
+
+
+def _resolved(value: object, field: Field, where: str, *, is_unit: bool) -> Column | None:
+    found = resolve(value, field, where)
+    if found is not None and not found.hidden and field.type.lower().startswith("interval"):
+        refused = "is an interval, and equal intervals are written in different ways (1 month, 30 days)"
+        contract.refuse("HB414", where, refused, "Cast it in a view, to seconds or to text, or leave it out.")
+    why = field.misread(found.kind) if is_unit and found is not None else ""
+    if why:
+        contract.refuse("HB413", where, f"cannot be the unit: {why}", _WRITTEN_ONCE)
+    return found
 
 
 def _unique(entry: Mapping[str, object], path: str, names: set[str], *, public: bool) -> tuple[str, ...] | None:

@@ -44,11 +44,15 @@ class _Reader:
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
-        self._quoted = named(engine.dialect).identifier
-        self._table = self._quoted(name)
+        self._dialect = named(engine.dialect)
+        self._table = self._dialect.identifier(name)
+
+    def _written(self, column: Column) -> str:
+        """Write a column; texts as queries see them, told apart byte by byte whatever collation they have."""
+        return self._dialect.scanned(column) if column.kind is Kind.TEXT else self._dialect.identifier(column.name)
 
     def facts(self, column: Column) -> Column:
-        quoted = self._quoted(column.name)
+        quoted = self._written(column)
         values, bounds = column.values, column.bounds
         if values is None:
             order = f"WHERE {quoted} IS NOT NULL ORDER BY 1 LIMIT {MOST_VALUES + 1}"
@@ -65,9 +69,9 @@ class _Reader:
     def unique(self, table: Table) -> tuple[str, ...] | None:
         size = self._count("*")
         if table.unique is None:
-            alone = (column.name for column in table.columns)
-            return next(((name,) for name in alone if self._count(f"DISTINCT {self._quoted(name)}") == size), None)
-        keys = ", ".join(map(self._quoted, table.unique))
+            alone = (column for column in table.columns if self._count(f"DISTINCT {self._written(column)}") == size)
+            return next(((column.name,) for column in alone), None)
+        keys = ", ".join(self._written(column) for column in table.columns if column.name in table.unique)
         distinct = int(self._one("count(*)", table=f"(SELECT DISTINCT {keys} FROM {self._table}) AS d")[0])  # noqa: S608
         if distinct != size:
             raise ConfigError(

@@ -81,6 +81,32 @@ class Field:
     kind: Kind | None
     unfit: str = ""  #: why it cannot say whose a row is, where it cannot
 
+    def misread(self, kind: Kind) -> str:
+        """Say why units cannot be told apart by it once it is read as a kind: equal ones stay equal, others differ.
+
+        >>> Field("id", "DOUBLE", Kind.REAL).misread(Kind.INTEGER)
+        'values of type DOUBLE may become equal when they are read as integer'
+        """
+        if self.type.startswith("text in"):
+            return ""  # a CSV file has texts alone, and what they mean is for the owner to say
+        if self.kind is None:
+            return f"equal values of type {self.type} may be written in different ways"
+        alike = kind in (self.kind, Kind.TEXT)
+        return "" if alike else f"values of type {self.type} may become equal when they are read as {kind.value}"
+
+
+#: Why a text with such a collation is no unit: one person may be written in two ways.
+LOOSE = "its collation calls texts equal that differ"
+#: Texts that some collation takes for each other: other case, a blank at the end, an accent, another normal form.
+_ALIKE = ("a", "A", "a ", "\u00e1", "a\u0301")
+
+
+def telling_apart(column: str, relation: str) -> str:
+    """Write a query (DuckDB, SQLite) that reads no row and says whether a column's collation tells all texts apart."""
+    texts = ", ".join(f"('{text}')" for text in _ALIKE)
+    rows = f"SELECT {column} AS x FROM {relation} WHERE FALSE UNION ALL VALUES {texts}"  # noqa: S608
+    return f"SELECT count(DISTINCT x) = {len(_ALIKE)} FROM ({rows}) AS t"  # noqa: S608
+
 
 _DECIMAL = re.compile(r"decimal\((\d+)", re.IGNORECASE)
 

@@ -11,7 +11,7 @@ import duckdb
 
 from hubbub.core.schema import Kind
 from hubbub.engines import files
-from hubbub.engines.base import Field, Place, View, identifier, rounding
+from hubbub.engines.base import LOOSE, Field, Place, View, identifier, rounding, telling_apart
 from hubbub.errors import ConfigError
 
 _KINDS: dict[str, Kind] = {
@@ -72,13 +72,20 @@ def _described(connection: duckdb.DuckDBPyConnection, place: Place) -> tuple[Fie
             ).fetchall()
             if (place.table,) not in tables:
                 raise files.no_such_table(place, [name for (name,) in tables])
-        found = connection.execute(f"DESCRIBE FROM {_relation(place, '$source')}").fetchall()
+        relation = _relation(place, "$source")
+        found = connection.execute(f"DESCRIBE FROM {relation}").fetchall()
+        # of the forms that are read in place, only a database has collations
+        texts = [name for name, kind, *_ in found if kind == "VARCHAR" and place.form == "duckdb"]
+        told = {name: connection.execute(telling_apart(identifier(name), relation)).fetchone() for name in texts}
     except duckdb.Error:
         raise ConfigError(
             "HB411", f"{place.path} is not a {place.form} file that can be read.",
             "Check the path; a file of a newer version must be written again by an older one.",
         ) from None  # fmt: skip
-    return tuple(Field(name, kind, _kind(kind), rounding(kind)) for name, kind, *_ in found)
+    return tuple(
+        Field(name, kind, _kind(kind), rounding(kind) if told.get(name, (True,)) == (True,) else LOOSE)
+        for name, kind, *_ in found
+    )
 
 
 def locked(views: tuple[View, ...], limits: Limits, spill: Path) -> duckdb.DuckDBPyConnection:
@@ -160,7 +167,10 @@ def _column(name: str, kind: Kind, found: str) -> str:
     quoted = identifier(name)
     if found == _TYPES[kind] or found in _AS_THEY_ARE.get(kind, ()):
         return quoted
-    return f"TRY_CAST({quoted} AS {_TYPES[kind]}) AS {quoted}"
+    # equal numbers have one text
+    once = kind is Kind.TEXT and _KINDS.get(found) is Kind.REAL
+    value = f"CASE WHEN {quoted} = 0 OR isnan({quoted}) THEN abs({quoted}) ELSE {quoted} END" if once else quoted
+    return f"TRY_CAST({value} AS {_TYPES[kind]}) AS {quoted}"
 
 
 def _relation(place: Place, catalog: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
-from hubbub.engines.base import Field, Place, identifier
+from hubbub.engines.base import LOOSE, Field, Place, identifier, telling_apart
 from hubbub.errors import ConfigError
 
 #: Files up to this size are hashed whole, larger ones in evenly spread blocks.
@@ -69,11 +69,16 @@ def sqlite_fields(place: Place) -> tuple[Field, ...]:
         try:
             tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type <> 'index'")]
             declared = connection.execute("SELECT name, type FROM pragma_table_info(?)", (place.table,)).fetchall()
+            asked = [(name, telling_apart(identifier(name), identifier(place.table or ""))) for name, _ in declared]
+            loose = {name for name, text in asked if connection.execute(text).fetchone() != (1,)}
         except sqlite3.Error:
             raise ConfigError("HB411", f"{place.path} is not a SQLite database.", "Check the path.") from None
     if not declared:
         raise no_such_table(place, tables)
-    return tuple(Field(name, kind or "no type", _sqlite_kind(kind), _sqlite_unfit(kind)) for name, kind in declared)
+    return tuple(
+        Field(name, kind or "no type", _sqlite_kind(kind), LOOSE if name in loose else _sqlite_unfit(kind))
+        for name, kind in declared
+    )
 
 
 def sqlite_batches(place: Place, columns: tuple[str, ...]) -> Iterator[dict[str, NDArray[np.object_]]]:

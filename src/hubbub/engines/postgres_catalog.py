@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hubbub.core.schema import Kind
-from hubbub.engines.base import Field, Place, View, identifier
+from hubbub.engines.base import LOOSE, Field, Place, View, identifier
 from hubbub.engines.duckdb_open import Limits
 from hubbub.errors import ConfigError
 
@@ -31,6 +31,7 @@ _OLDEST = 140_000
 _SETTINGS = (
     "SET default_transaction_read_only = on; SET search_path = pg_catalog; SET TimeZone = 'UTC'; "
     "SET DateStyle = 'ISO, YMD'; SET extra_float_digits = 1; SET row_security = off; "
+    "SET IntervalStyle = 'postgres'; SET bytea_output = 'hex'; "
     "SET standard_conforming_strings = on; SET jit = off; SET lock_timeout = '10s'; "
     "SET idle_in_transaction_session_timeout = '60s'; "
     "SET statement_timeout = {milliseconds}; SET work_mem = '{memory}MB'"
@@ -182,7 +183,7 @@ def described(session: Connection, place: Place) -> Described:
 def _unfit(base: str, *, deterministic: bool) -> str:
     """Say why a column cannot tell units apart: one person's rows must be one unit, and two persons never are."""
     if base == "citext" or not deterministic:
-        return "different texts in it can be equal (citext, or a collation that is not deterministic)"
+        return LOOSE
     return f"a {base} is rounded when it is read" if base in ("numeric", "date", "timestamp", "timestamptz") else ""
 
 
@@ -226,7 +227,8 @@ def _column(name: str, kind: Kind, found: Described) -> str:
         raise RefusedError(f"the column {name} is not there any more", "Check hubbub.yaml with `hubbub check`.")
     if field.kind is None:
         raise RefusedError(
-            f"the column {name} cannot be read: {field.type}", "GRANT SELECT on it, or declare it hidden."
+            f"the column {name} cannot be read: {field.type}",
+            "GRANT SELECT on it, cast it in a view to a type that hubbub has, or declare it hidden.",
         )
     wanted = _CASTS.get((kind, base)) or ("CAST({} AS text)" if kind is Kind.TEXT else None)
     if wanted is None:

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from hubbub.core.schema import Kind
 from hubbub.engines import spark_local
-from hubbub.engines.base import Field, Place, UnreachableError, View, rounding
+from hubbub.engines.base import LOOSE, Field, Place, UnreachableError, View, rounding
 from hubbub.engines.duckdb_open import Limits
 from hubbub.errors import ConfigError
 
@@ -122,7 +122,9 @@ def fields(seen: Frame) -> tuple[Field, ...]:
     """Ask for the columns of a table."""
     with _meaning():
         found = seen.dtypes
-    return tuple(Field(name, kind, _kind(kind), rounding(kind)) for name, kind in found)
+    return tuple(
+        Field(name, kind, _kind(kind), LOOSE if " collate " in kind else rounding(kind)) for name, kind in found
+    )
 
 
 def relation(place: Place) -> str:
@@ -174,8 +176,9 @@ def _listed(session: Session, files: list[str], *, here: bool) -> list[str]:
 def _column(name: str, kind: Kind, found: str) -> str:
     quoted = _quoted(name)
     if kind is Kind.TEXT:
-        # bytes that are no UTF-8 would fail on their way out
-        text = f"make_valid_utf8(CAST({quoted} AS STRING))"
+        # bytes that are no UTF-8 would fail on their way out; equal numbers have one text
+        once = f"CASE WHEN {quoted} = 0 THEN abs({quoted}) ELSE {quoted} END"
+        text = f"make_valid_utf8(CAST({once if found in ('float', 'double') else quoted} AS STRING))"
     elif kind in (Kind.DATE, Kind.TIMESTAMP) and _kind(found) is Kind.TEXT:
         text = f"try_cast(CASE WHEN CAST({quoted} AS STRING) RLIKE '{_DATES}' THEN {quoted} END AS {_TYPES[kind]})"
     elif kind in (Kind.DATE, Kind.TIMESTAMP) and _kind(found) not in (Kind.DATE, Kind.TIMESTAMP):

@@ -125,12 +125,8 @@ class EdgeTable:
             whole = np.isfinite(values) & (values == np.floor(values))
             number = np.where(whole, values, -1.0).astype(np.int64) - self.first
             return np.where(whole & (number >= 0) & (number < self.nodes), number, -1)
-        names = np.array(self.names, dtype=object).astype(str)
-        order = np.argsort(names)
-        given = np.where(values == None, "", values).astype(str)  # noqa: E711 - an array of objects
-        place = np.minimum(np.searchsorted(names[order], given), self.nodes - 1)
-        known = (names[order][place] == given) & (values != None)  # noqa: E711
-        return np.where(known, order[place], -1)
+        place = {name: i for i, name in enumerate(self.names)}
+        return np.fromiter((place.get(value, -1) for value in values.tolist()), dtype=np.int64, count=len(values))
 
     def _weights(self, rows: Taken) -> Numbers:
         if self.weight is None:

@@ -12,9 +12,9 @@ from hubbub.core.schema import Kind
 from hubbub.core.unit import Hash
 from hubbub.sql import render
 from hubbub.sql.candidates import Candidates
-from hubbub.sql.dialects.base import Dialect
+from hubbub.sql.dialects.base import Canonical, Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
-from hubbub.sql.keys import Cells, Groups
+from hubbub.sql.keys import Cells, Found, Groups
 from hubbub.sql.measures import Additive, Distinct, Rows, Units
 from hubbub.sql.relations import UNIT, Rel, owner_kind
 
@@ -83,8 +83,8 @@ class _Task:
 
     def order(self, *values: tuple[str, Kind]) -> str:
         """The hash of a unit, a cell and values of its own."""
-        known = self.words.hashing == "portable" or isinstance(self.cells, Cells)
-        cell = self.cells.hashed(self.dialect) if known else [(name, Kind.TEXT) for name in self.cell]
+        own = self.words.hashing == "engine" and isinstance(self.cells, Found)
+        cell = self.cells.carried(self.dialect) if own else self.cells.hashed(self.dialect)
         return self.words.hash(("u", owner_kind(self.relation)), *cell, *values)
 
 
@@ -106,7 +106,7 @@ def _by_row(task: _Task, measures: Sequence[Additive]) -> str:
     outputs += [f"{_row_total(measures[i], value, dialect)} AS s{i}" for i, value in enumerate(values)]
     grouping = f" GROUP BY {', '.join(str(j + 1) for j in range(len(cells.keys)))}" if cells.keys else ""
     inner = f"SELECT {', '.join(outputs)} FROM {rows}{grouping}{dialect.fence}"
-    columns = tuple(f"g.k{j}" for j in range(len(cells.keys)))
+    columns = tuple(Canonical(f"g.k{j}") for j in range(len(cells.keys)))
     results = ", ".join(_saturated(f"g.s{i}", i, dialect) for i in range(len(measures)))
     placed = cells.placed(columns, dialect, grouped=True)
     found = f"SELECT {placed.cell}, g.* FROM ({inner}) AS g{placed.joins} WHERE {placed.where}"
@@ -131,8 +131,14 @@ def _rows(task: _Task, items: Sequence[Item]) -> tuple[str, list[str]]:
     return (f"(SELECT r.*{columns} FROM {rows}) AS r" if columns else rows), values
 
 
-def _keys(task: _Task) -> tuple[str, ...]:
-    return tuple(render.expression(key.expr, task.dialect) for key in task.cells.keys)
+def _keys(task: _Task) -> tuple[Canonical, ...]:
+    """Write the keys of a row, each in the form that stands for all that are equal to it.
+
+    A declared key is looked up by equality and goes on as a number, which has one form already.
+    """
+    if isinstance(task.cells, Found):
+        return tuple(render.key(key.expr, task.dialect) for key in task.cells.keys)
+    return tuple(Canonical(render.expression(key.expr, task.dialect)) for key in task.cells.keys)
 
 
 def _row_total(measure: Additive, value: str, dialect: Dialect) -> str:
@@ -285,7 +291,7 @@ def _grouped(task: _Task, item: Item, result: str) -> str:
     grouping = ", ".join(str(j + 1) for j in range(len(texts)))
     last = f"g.k{len(cells.keys)}"
     inner = f"SELECT {outputs}, count(*) AS n FROM {rows} GROUP BY {grouping}{dialect.fence}"
-    columns = tuple(f"g.k{j}" for j in range(len(cells.keys)))
+    columns = tuple(Canonical(f"g.k{j}") for j in range(len(cells.keys)))
     placed = cells.placed(columns, dialect, grouped=False)
     found = f"SELECT {placed.cell}, {last} AS v0, g.n FROM ({inner}) AS g{placed.joins}"
     counted = f"{found} WHERE {last} IS NOT NULL AND {placed.where}"

@@ -66,7 +66,10 @@ def threshold(noised: Noised, reach: Reach, relation: Relation, delta: Fraction)
 
 @dataclass(frozen=True)
 class Shown:
-    """The groups that passed, in the order of their keys; `positions` are their rows in the table they came from."""
+    """The groups that passed, in the order of their keys; `positions` are their rows in the table they came from.
+
+    Numbers are doubles, as the engine compares them: whole numbers that 64 bits do not hold stay apart.
+    """
 
     columns: tuple[NDArray[Any], ...]
     positions: NDArray[np.int64]
@@ -81,7 +84,7 @@ class Shown:
         """Say, for each row of another table, which of the groups it belongs to; −1 where to none that is shown."""
         codes = np.zeros(self.size + len(table["k0"]), dtype=np.int64)
         for j, (key, column) in enumerate(zip(found.keys, self.columns, strict=True)):
-            both = np.concatenate([column, _plain(table[f"k{j}"], key.expr.kind)])
+            both = np.concatenate([column, _canonical(table[f"k{j}"], key.expr.kind)])
             # numbered anew after each key, so that products stay small
             codes = _ranks(codes * len(both) + _ranks(both))
         own, others = codes[: self.size], codes[self.size :]
@@ -94,7 +97,7 @@ class Shown:
 
 def sample(found: Found, rule: Threshold, table: Columns, units: str, source: Source) -> Shown:
     """Choose which groups are shown: by the column of their numbers of units."""
-    columns = [_plain(table[f"k{j}"], key.expr.kind) for j, key in enumerate(found.keys)]
+    columns = [_canonical(table[f"k{j}"], key.expr.kind) for j, key in enumerate(found.keys)]
     # before the noise, not after it: engines give groups in any order, and a retry must draw the same for each of them
     order = np.lexsort([_ranks(column) for column in reversed(columns)])
     passed, counts = rule.sample(np.asarray(table[units], dtype=np.int64)[order], source)
@@ -102,9 +105,19 @@ def sample(found: Found, rule: Threshold, table: Columns, units: str, source: So
     return Shown(tuple(column[positions] for column in columns), positions, counts)
 
 
-def _plain(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
+def shown_key(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
+    """Give a key as it is shown: a whole number as such, and at the ends of 64 bits where it is beyond them."""
+    if kind is not Kind.INTEGER:
+        return column
+    ends = np.iinfo(np.int64)
+    inside = np.clip(column, -(2.0**63), np.nextafter(2.0**63, 0))
+    return np.where(column >= 2.0**63, ends.max, inside.astype(np.int64))
+
+
+def _canonical(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
+    """Give the keys in the form that stands for all that are equal, whatever the engine kept: −0 + 0 is 0."""
     filled = np.ma.getdata(column)
-    return filled.astype(np.int64) if kind is Kind.INTEGER else filled
+    return filled.astype(np.float64) + 0.0 if kind.numeric else filled
 
 
 def _ranks(column: NDArray[Any]) -> NDArray[np.int64]:

@@ -129,7 +129,10 @@ def _discovered(plan: Plan, rule: Threshold, tables: Tables, source: Source, *, 
                 np.add.at(own, at[at >= 0], vector[at >= 0])
             noisy[target] = plan.measures[target].mechanism.sample(own, source)
     picked = [_chosen_found(plan, each, found, shown, tables, source) for each in plan.choices]
-    named = {key.name: column for key, column in zip(found.keys, shown.columns, strict=True)}
+    named = {
+        key.name: discover.shown_key(column, key.expr.kind)
+        for key, column in zip(found.keys, shown.columns, strict=True)
+    }
     typed = {key.name: (named[key.name], key.expr.kind) for key in found.keys}
     sums = [noisy[place] for place in range(len(plan.measures))]
     return present(plan, Keys(shown.size, named, typed), sums, picked, raw=raw)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind, Value
 from hubbub.errors import QueryError
-from hubbub.sql.dialects.base import Dialect
+from hubbub.sql.dialects.base import Canonical, Dialect
 from hubbub.sql.expressions import Expr, facts
 from hubbub.sql.query import Key, Query
 
@@ -147,13 +147,19 @@ class Found:
         """More cells than any unit reaches."""
         return 1 << 62
 
-    def placed(self, columns: tuple[str, ...], dialect: Dialect, *, grouped: bool) -> Placed:  # noqa: ARG002
+    def placed(self, columns: tuple[Canonical, ...], dialect: Dialect, *, grouped: bool) -> Placed:  # noqa: ARG002
         """Write the cell as the values of its keys, none of them NULL; nothing is looked up."""
         return Placed(dialect.cell(columns), "", " AND ".join(f"({column}) IS NOT NULL" for column in columns))
 
     def names(self, dialect: Dialect) -> tuple[str, ...]:
         """Name the columns that a cell is carried in."""
         return dialect.cell_names(len(self.keys))
+
+    def carried(self, dialect: Dialect) -> tuple[tuple[str, Kind], ...]:
+        """Give the columns that a cell is carried in, for the engine's own hash."""
+        names = self.names(dialect)
+        # where one structure holds all keys, the engine hashes it as it compares it
+        return self.hashed(dialect) if names == dialect.cell_keys("", len(self.keys)) else ((names[0], Kind.TEXT),)
 
     def hashed(self, dialect: Dialect) -> tuple[tuple[str, Kind], ...]:
         """Give the keys with their kinds; a number is a double here."""

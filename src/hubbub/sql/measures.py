@@ -97,7 +97,7 @@ class Distinct:
 
     def value(self, raw: str, dialect: Dialect) -> str:  # noqa: ARG002
         """Write the value that is counted, NULL where none."""
-        x = render.expression(self.expr, dialect)
+        x = render.key(self.expr, dialect)
         return f"CASE WHEN {_tests((self.expr,), self.where, dialect)} THEN {x} END"
 
 

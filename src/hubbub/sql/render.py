@@ -11,7 +11,7 @@ import math
 from fractions import Fraction
 
 from hubbub.core.schema import Column, Kind
-from hubbub.sql.dialects.base import Dialect
+from hubbub.sql.dialects.base import Canonical, Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Call, Col, Expr, Literal, facts
 from hubbub.sql.relations import UNIT, Filter, Inner, Join, PerUnit, Project, Rel, Scan, Union, columns, owned
@@ -168,16 +168,21 @@ def _union(rel: Union, dialect: Dialect) -> str:
 
 
 def _per_unit(rel: PerUnit, dialect: Dialect) -> str:
-    keys = [f"{_key(expr, dialect)} AS {dialect.identifier(name)}" for name, expr in rel.keys]
+    keys = [f"{_carried(expr, dialect)} AS {dialect.identifier(name)}" for name, expr in rel.keys]
     aggregates = [f"{_inner(inner, dialect)} AS {dialect.identifier(name)}" for name, inner in rel.aggregates]
     by = ", ".join(str(i + 1) for i in range(len(keys) + 1))
     outputs = ", ".join([dialect.identifier(UNIT), *keys, *aggregates])
     return f"SELECT {outputs} FROM ({relation(rel.input, dialect)}) AS g GROUP BY {by}"
 
 
-def _key(expr: Expr, dialect: Dialect) -> str:
-    text = expression(expr, dialect)
-    return dialect.one_zero(text) if expr.kind.numeric else text
+def key(expr: Expr, dialect: Dialect = DUCKDB) -> Canonical:
+    """Write an expression by whose equality rows are put together, in the one form of all that are equal."""
+    return dialect.canonical(expression(expr, dialect), expr.kind)
+
+
+def _carried(expr: Expr, dialect: Dialect) -> str:
+    """Write a key whose value goes on into other expressions: there a whole number has one zero, too."""
+    return dialect.one_zero(expression(expr, dialect)) if expr.kind is Kind.INTEGER else key(expr, dialect)
 
 
 def _inner(inner: Inner, dialect: Dialect) -> str:
@@ -191,7 +196,7 @@ def _inner(inner: Inner, dialect: Dialect) -> str:
         case "count_distinct":
             return dialect.as_double(f"count(DISTINCT {value}){where}")
         case "min" | "max":
-            return dialect.extreme(inner.function, _key(inner.argument, dialect), inner.argument.kind) + where
+            return dialect.extreme(inner.function, _carried(inner.argument, dialect), inner.argument.kind) + where
         case "sum" | "avg":
             step = inner_step(inner)
             low, high = (dialect.number(end) for end in _inner_bounds(inner))

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, NewType
 
 from hubbub.core.schema import Column, Kind, Value
 from hubbub.errors import QueryError
@@ -18,6 +18,8 @@ from hubbub.sql.expressions import Call, Expr, Literal
 
 #: Writes a call from its bound form and the texts of its arguments.
 Spelling = Callable[[Call, list[str]], str]
+#: The text of a value that is written in one way, however many ways the engine has to write what it calls equal.
+Canonical = NewType("Canonical", str)
 
 
 class Dialect(ABC):
@@ -106,6 +108,26 @@ class Dialect(ABC):
         """Write -0 as 0: they are equal, so which an engine keeps of a group may depend on the order of rows."""
         return f"CASE WHEN {text} = 0 THEN {self.number(0)} ELSE {text} END"
 
+    def canonical(self, text: str, kind: Kind) -> Canonical:
+        """Write a value of a kind in the one form that stands for all that the engine calls equal to it.
+
+        Theorem (One form for each value). Let two rows have values of a kind that the engine calls equal (in GROUP BY,
+        DISTINCT, joins and windows). Then their canonical forms have the same bytes, so whichever of them an engine
+        keeps for a group, what is shown, hashed or ordered by is a function of the group's equality class.
+        Proof    By kinds. Scans give each kind one type: BOOLEAN, DATE and TIMESTAMP (microseconds, in UTC) have one
+                 form for each value. A TEXT is compared byte by byte: scans and constants have the collation "C"
+                 (UTF8_BINARY on Spark), and functions of them keep it. Numbers are doubles; of these only NaN and zero
+                 have several forms. A NaN is NULL at the root of every expression. A REAL zero is written as +0 here.
+                 An INTEGER may be -0 by arithmetic; it is shown as a whole number, which has one zero, and every hash
+                 gives the two zeros one value.
+        Assumes  owners are compared in the form of `owner`, which does the same for them.
+        Tested   tests/campaigns/canonical.py
+                 tests/curator/test_canonical.py::test_the_sign_of_a_zero_key_tells_nobodys_bit_on_duckdb
+                 tests/curator/test_canonical.py::test_the_sign_of_a_zero_key_tells_nobodys_bit_on_postgres
+                 tests/sql/test_canonical.py::test_a_hash_is_a_function_of_the_equality_class
+        """
+        return Canonical(self.one_zero(text) if kind is Kind.REAL else text)
+
     def clamped(self, text: str, kind: Kind, column: Column | None) -> str:
         """Bring a value into bounds and leave NULL alone (greatest and least would not)."""
         bounds = column.bounds if column else None
@@ -130,9 +152,9 @@ class Dialect(ABC):
     def scanned(self, column: Column) -> str:
         """Write a table's column with what is declared of it made true: its kind, its bounds, and no NaN."""
 
-    @abstractmethod
-    def owner(self, column: str, kind: Kind | None) -> str:
-        """Write the column that says whose a row is; texts are told apart byte by byte."""
+    def owner(self, column: str, kind: Kind | None) -> Canonical:
+        """Write the column that says whose a row is; texts are told apart byte by byte, and the two zeros are one."""
+        return self.canonical(column, kind or Kind.TEXT)
 
     def once(self, relation: str, keys: str) -> str:
         """Write the rows of a relation whose keys no other row has."""
@@ -161,7 +183,7 @@ class Dialect(ABC):
         """Name the columns that a discovered cell with so many keys is carried in; declared cells are a number, c."""
         return tuple(f"c{j}" for j in range(keys))
 
-    def cell(self, columns: Sequence[str]) -> str:
+    def cell(self, columns: Sequence[Canonical]) -> str:
         """Write the columns of a discovered cell, with their names, from the values of its keys."""
         return ", ".join(f"{column} AS c{j}" for j, column in enumerate(columns))
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 from hubbub.core.schema import Column, Kind
 from hubbub.sql.dialects.base import (
     COMMON,
+    Canonical,
     Dialect,
     Spelling,
     function,
@@ -47,9 +48,10 @@ class DuckDB(Dialect):
         nan = f"CASE WHEN {self.is_nan(double)} THEN NULL"
         return f"{nan} {text.removeprefix('CASE ')}" if column.bounds else f"{nan} ELSE {double} END"
 
-    def owner(self, column: str, kind: Kind | None) -> str:
+    def owner(self, column: str, kind: Kind | None) -> Canonical:
         """Take text of any engine type (an ENUM, a UUID) as one kind, which is compared byte by byte."""
-        return f"(CAST({column} AS VARCHAR) COLLATE C)" if kind is Kind.TEXT else column
+        text = f"(CAST({column} AS VARCHAR) COLLATE C)" if kind is Kind.TEXT else column
+        return super().owner(text, kind)
 
     def once(self, relation: str, keys: str) -> str:
         """Write the rows whose keys no other row has."""
@@ -63,7 +65,7 @@ class DuckDB(Dialect):
         """Carry a discovered cell as one structure."""
         return ("c",)
 
-    def cell(self, columns: Sequence[str]) -> str:
+    def cell(self, columns: Sequence[Canonical]) -> str:
         """Pack the keys."""
         return f"struct_pack({', '.join(f'k{j} := {column}' for j, column in enumerate(columns))}) AS c"
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from hubbub.core.schema import Column, Kind
-from hubbub.sql.dialects.base import Dialect
+from hubbub.sql.dialects.base import Canonical, Dialect
 
 #: 2⁻⁵⁰⁰: products of smaller numbers may be too small for a double.
 TINY = f"'{2.0**-500!r}'::float8"
@@ -70,11 +70,9 @@ class Words(Dialect):
             return f"nullif({name}, 'NaN'::float8)"
         return self.clamped(f"nullif({name}, 'NaN'::float8)", column.kind, column)
 
-    def owner(self, column: str, kind: Kind | None) -> str:
-        """Tell texts apart byte by byte; the two zeros are one."""
-        if kind is Kind.TEXT:
-            return f'(CAST({column} AS text) COLLATE "C")'
-        return self.one_zero(column) if kind is Kind.REAL else column
+    def owner(self, column: str, kind: Kind | None) -> Canonical:
+        """Tell texts apart byte by byte."""
+        return super().owner(f'(CAST({column} AS text) COLLATE "C")' if kind is Kind.TEXT else column, kind)
 
     def with_match(self, relation: str, other: str, columns: Sequence[str]) -> str:
         """Test with EXISTS."""
@@ -144,12 +142,17 @@ class Words(Dialect):
         return f"max({text})"
 
     def own_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
-        """Chain 64-bit hashes of integers or texts, each seeded with the one before; the first with the salt's."""
+        """Chain 64-bit hashes, each seeded with the one before; the first with the salt's.
+
+        A double is hashed as one, by the function that its equality goes with: the texts of the two zeros differ.
+        """
         seed = int.from_bytes(hashlib.sha256(salt.encode()).digest()[:8], "big", signed=True)
         found = f"'{seed}'::bigint"
         for column, kind in columns:
             if kind is Kind.INTEGER:
                 found = f"hashint8extended(coalesce(CAST({column} AS bigint), 0), {found})"
+            elif kind is Kind.REAL:
+                found = f"hashfloat8extended(coalesce(CAST({column} AS float8), {self.number(0)}), {found})"
             else:
                 found = f"""hashtextextended(coalesce(CAST({column} AS text), '') COLLATE "C", {found})"""
         return found

@@ -86,10 +86,6 @@ class Spark(Dialect):
         nan = f"CASE WHEN {self.is_nan(double)} THEN NULL"
         return f"{nan} {text.removeprefix('CASE ')}" if column.bounds else f"{nan} ELSE {double} END"
 
-    def owner(self, column: str, kind: Kind | None) -> str:  # noqa: ARG002 - the view has given it a type
-        """Take it as it is."""
-        return column
-
     def position(self, values: Sequence[str], column: str) -> str:
         """Look through an array; array_position gives 0 for a value that is not there, and NULL for NULL."""
         return f"nullif(array_position(array({', '.join(values)}), {column}), 0) - 1"

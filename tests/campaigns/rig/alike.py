@@ -1,0 +1,181 @@
+"""Values that an engine calls equal and writes apart, or that a person would call equal: tables of them, in two orders.
+
+Both tables of a pair have the same rows for each person, in another order, so a question has the same integers before
+noise on both, and shows the same keys. Which keys is written down here, by hand.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import psycopg
+from tests.accounting.postgres_server import Server
+from tests.campaigns.rig import spark as rig_spark
+
+from hubbub.engines import spark_session
+
+PEOPLE = 10
+#: Every person has four rows: both forms of each value, twice.
+ROWS = 4 * PEOPLE
+#: In which rows the first form stands: the two orders, one person's one row, nobody's.
+WORLDS: Mapping[str, frozenset[int]] = {
+    "first": frozenset(range(0, ROWS, 2)), "second": frozenset(range(1, ROWS, 2)), "one": frozenset({0}),
+    "none": frozenset(),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A column of a type with two forms, how hubbub.yaml declares it, and the keys that may be shown of it."""
+
+    name: str
+    type: str
+    forms: tuple[str, str]
+    keys: tuple[object, ...]
+    declared: str = "{}"
+
+    @property
+    def one(self) -> bool:
+        """Whether both forms are one value (or none)."""
+        return len(self.keys) < 2
+
+
+REAL, TEXT, DATE = "{bounds: [-9, 9]}", "{type: text}", "{type: date}"
+_ACCENTS = ("'\u00e9'", "'e\u0301'")
+_FORMS = ("e\u0301", "\u00e9")
+_INSTANTS = ("TIMESTAMPTZ '2020-01-01 00:00:00+00'", "TIMESTAMPTZ '2020-01-01 05:30:00+05:30'")
+_TIMES = ("TIMESTAMP '2020-01-01 00:00:00'", "TIMESTAMP '2020-01-01 23:59:59'")
+#: A day that was discovered is shown as its first moment.
+_MIDNIGHT = "2020-01-01 00:00:00"
+_ID = "0a0a0a0a-0000-0000-0000-00000000000a"
+
+DUCKDB: Sequence[Pair] = (
+    Pair("zero", "DOUBLE", ("-0e0", "0e0"), (0.0,), REAL),
+    Pair("free", "DOUBLE", ("-0e0", "0e0"), (0.0,)),
+    Pair("short", "FLOAT", ("-0e0", "0e0"), (0.0,), REAL),
+    Pair("nan", "DOUBLE", ("-('nan'::DOUBLE)", "'nan'::DOUBLE"), ()),
+    Pair("zero_text", "DOUBLE", ("-0e0", "0e0"), ("0.0",), TEXT),
+    Pair("short_text", "FLOAT", ("-0e0", "0e0"), ("0.0",), TEXT),
+    Pair("nan_text", "DOUBLE", ("-('nan'::DOUBLE)", "'nan'::DOUBLE"), ("nan",), TEXT),
+    Pair("scale", "DECIMAL(9, 3)", ("1.0", "1.000"), (1.0,)),
+    Pair("scale_text", "DECIMAL(9, 3)", ("1.0", "1.000"), ("1.000",), TEXT),
+    Pair("padded", "CHAR(3)", ("'a'", "'a  '"), ("a", "a  ")),
+    Pair("ended", "VARCHAR", ("'a'", "'a' || chr(0)"), ("a", "a\0")),
+    Pair("nocase", "VARCHAR COLLATE NOCASE", ("'a'", "'A'"), ("A", "a")),
+    Pair("noaccent", "VARCHAR COLLATE NOACCENT.NOCASE", ("'e'", "'\u00c9'"), ("e", "\u00c9")),
+    Pair("normal", "VARCHAR COLLATE NFC", _ACCENTS, _FORMS),
+    Pair("forms", "VARCHAR", _ACCENTS, _FORMS),
+    Pair("instant", "TIMESTAMPTZ", _INSTANTS, (_MIDNIGHT,)),
+    Pair("instant_text", "TIMESTAMPTZ", _INSTANTS, ("2020-01-01 00:00:00+00",), TEXT),
+    Pair("day", "TIMESTAMP", _TIMES, (_MIDNIGHT,), DATE),
+    Pair("moment", "DATE", ("DATE '2020-01-01'", "DATE '2020-1-1'"), (_MIDNIGHT,), "{type: timestamp}"),
+    Pair("uuid", "UUID", (f"'{_ID}'", f"'{_ID.upper()}'"), (_ID,)),
+    Pair("truth", "BOOLEAN", ("'yes'", "'t'"), (True,)),
+)
+
+POSTGRES: Sequence[Pair] = (
+    Pair("zero", "float8", ("'-0'", "'0'"), (0.0,), REAL),
+    Pair("free", "float8", ("'-0'", "'0'"), (0.0,)),
+    Pair("short", "float4", ("'-0'", "'0'"), (0.0,), REAL),
+    Pair("nan", "float8", ("-('NaN'::float8)", "'NaN'"), ()),
+    Pair("zero_text", "float8", ("'-0'", "'0'"), ("0",), TEXT),
+    Pair("scale", "numeric", ("1.0", "1.000"), (1.0,)),
+    Pair("scale_text", "numeric", ("1.0", "1.000"), ("1",), TEXT),
+    Pair("padded", "char(4)", ("'a'", "'a   '"), ("a",)),
+    Pair("ended", "varchar", ("'a'", "'a '"), ("a", "a ")),
+    Pair("nocase", "citext", ("'a'", "'A'"), ("A", "a")),
+    Pair("noaccent", "text COLLATE loose", ("'e'", "'\u00c9'"), ("e", "\u00c9")),
+    Pair("normal", "text COLLATE forms", _ACCENTS, _FORMS),
+    Pair("domain", "word", ("'a'", "'A'"), ("A", "a")),
+    Pair("instant", "timestamptz", _INSTANTS, (_MIDNIGHT,)),
+    Pair("instant_text", "timestamptz", _INSTANTS, ("2020-01-01 00:00:00+00",), TEXT),
+    Pair("day", "timestamp", _TIMES, (_MIDNIGHT,), DATE),
+    Pair("moment", "date", ("'2020-01-01'", "'January 1, 2020'"), (_MIDNIGHT,), "{type: timestamp}"),
+    Pair("uuid", "uuid", (f"'{_ID}'", f"'{_ID.upper()}'"), (_ID,)),
+    Pair("truth", "boolean", ("'yes'", "'t'"), (True,)),
+)
+_POSTGRES_TYPES = """
+CREATE EXTENSION IF NOT EXISTS citext;
+CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false);
+CREATE COLLATION forms (provider = icu, locale = 'und', deterministic = false);
+CREATE DOMAIN word AS text COLLATE loose;
+"""
+
+SPARK: Sequence[Pair] = (
+    Pair("zero", "DOUBLE", ("-0e0", "0e0"), (0.0,), REAL),
+    Pair("free", "DOUBLE", ("-0e0", "0e0"), (0.0,)),
+    Pair("short", "FLOAT", ("-0e0", "0e0"), (0.0,), REAL),
+    Pair("nan", "DOUBLE", ("-double('NaN')", "double('NaN')"), ()),
+    Pair("zero_text", "DOUBLE", ("-0e0", "0e0"), ("0.0",), TEXT),
+    Pair("scale", "DECIMAL(9, 3)", ("1.0", "1.000"), (1.0,)),
+    Pair("padded", "STRING", ("'a'", "'a '"), ("a", "a ")),
+    Pair("nocase", "STRING COLLATE UTF8_LCASE", ("'a'", "'A'"), ("A", "a")),
+    Pair("noaccent", "STRING COLLATE UNICODE_CI_AI", ("'e'", "'\u00c9'"), ("e", "\u00c9")),
+    Pair("trimmed", "STRING COLLATE UTF8_BINARY_RTRIM", ("'a'", "'a '"), ("a", "a ")),
+    Pair("forms", "STRING COLLATE UNICODE", _ACCENTS, _FORMS),
+    Pair("instant", "TIMESTAMP", ("'2020-01-01 00:00:00+00:00'", "'2020-01-01 05:30:00+05:30'"), (_MIDNIGHT,)),
+    Pair("day", "TIMESTAMP", ("'2020-01-01 00:00:00'", "'2020-01-01 23:59:59'"), (_MIDNIGHT,), DATE),
+    Pair("moment", "DATE", ("'2020-01-01'", "'2020-1-1'"), (_MIDNIGHT,), "{type: timestamp}"),
+    Pair("truth", "BOOLEAN", ("'yes'", "'t'"), (True,)),
+)
+
+#: Columns besides the pairs: whose a row is, twice; which half of a person's rows; which form a row has; a zero.
+_OTHERS = ("pid", "who", "half", "flag", "n")
+
+
+def rows(pairs: Sequence[Pair], world: str, real: str) -> Iterator[str]:
+    """Write the rows of a table in order, each as a list of SQL values."""
+    for row in range(ROWS):
+        form = row in WORLDS[world]
+        # `who` is a person's number, a real one whose zero has two forms: person 0 is written in both ways
+        person = row // 4
+        who = f"CAST('{'-0' if form and not person else person}' AS {real})"
+        own = [str(person), who, str(row % 4 < 2).upper(), str(form).upper(), "0"]
+        yield ", ".join([*own, *(f"CAST({pair.forms[not form]} AS {_bare(pair.type)})" for pair in pairs)])
+
+
+def _bare(kind: str) -> str:
+    return kind if kind.startswith("STRING") else kind.partition(" COLLATE")[0]
+
+
+def _typed(pairs: Sequence[Pair], real: str) -> str:
+    columns = [f"pid BIGINT, who {real}, half BOOLEAN, flag BOOLEAN, n INTEGER", *(f"{p.name} {p.type}" for p in pairs)]
+    return ", ".join(columns)
+
+
+def in_duckdb(folder: Path, pairs: Sequence[Pair] = DUCKDB) -> dict[str, str]:
+    """Make the tables in a file and give the source of each."""
+    with duckdb.connect(str(folder / "alike.duckdb")) as made:
+        for world in WORLDS:
+            made.execute(f"CREATE TABLE {world} ({_typed(pairs, 'DOUBLE')})")
+            made.execute(f"INSERT INTO {world} VALUES {', '.join(f'({row})' for row in rows(pairs, world, 'DOUBLE'))}")
+    return {world: f"duckdb:alike.duckdb#{world}" for world in WORLDS}
+
+
+@contextmanager
+def in_postgres(server: Server, pairs: Sequence[Pair] = POSTGRES) -> Iterator[dict[str, str]]:
+    """Make the tables in a database of their own."""
+    with server.database() as dsn, psycopg.connect(dsn, autocommit=True) as made:
+        made.execute(_POSTGRES_TYPES.encode())
+        for world in WORLDS:
+            made.execute(f"CREATE TABLE {world} ({_typed(pairs, 'float8')})".encode())
+            values = ", ".join(f"({row})" for row in rows(pairs, world, "float8"))
+            made.execute(f"INSERT INTO {world} VALUES {values}".encode())
+        name = psycopg.conninfo.conninfo_to_dict(dsn)["dbname"]
+        yield {world: f"postgresql://hubbub@/{name}/{world}?host={server.home}" for world in WORLDS}
+
+
+def in_spark(address: str, folder: Path, worlds: Sequence[str], pairs: Sequence[Pair] = SPARK) -> dict[str, str]:
+    """Write the tables by Spark itself, which keeps collations in its Parquet files."""
+    session = spark_session.connect(address, rig_spark.LIMITS)
+    names = ", ".join([*_OTHERS, *(pair.name for pair in pairs)])
+    try:
+        for world in worlds:
+            values = ", ".join(f"({row})" for row in rows(pairs, world, "DOUBLE"))
+            made = session.sql(f"SELECT CAST(pid AS BIGINT) AS pid, * EXCEPT (pid) FROM VALUES {values} AS t({names})")
+            made.coalesce(1).write.parquet(str(folder / f"{world}.parquet"))
+    finally:
+        session.stop()
+    return {world: f"spark:{address}/{folder / world}.parquet" for world in worlds}
