@@ -7,7 +7,7 @@ for, and returns what may be handed out: a charge has one release, whoever retri
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import NoReturn, Self
@@ -18,7 +18,7 @@ from hubbub.accounting.chain import Mark
 from hubbub.accounting.deciding import Turn
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.refusal import refuse
-from hubbub.accounting.store import MOST_RELEASE, REFUSED, Head, OnStep, Snapshot, Store, refused
+from hubbub.accounting.store import MOST_RELEASE, REFUSED, Found, Head, OnStep, Snapshot, Store, refused
 from hubbub.accounting.totals import Totals
 from hubbub.accounting.turns import Call, Turns
 from hubbub.accounting.verify import Verification, verify
@@ -253,16 +253,7 @@ class Ledger:
         clock = self._clock()
         turn = Turn(head, clock, self._totals)
         try:
-            for call in calls:
-                if isinstance(call, Charging):
-                    turn.charge(call, found)
-                elif isinstance(call, Recording):
-                    turn.record(call, found.get(call.keys[0]))
-                elif isinstance(call, Recalling):
-                    known = found.get(call.keys[0])
-                    call.outcome = None if known is None else Charge(known.entry, known.release, replayed=True)
-                else:
-                    turn.note(call, clock)
+            _decide(turn, calls, found, clock)
         except (ValueError, OverflowError, MemoryError) as error:  # nothing was sent to the database yet
             raise refused(type(error).__name__) from error
         if not turn.entries:
@@ -277,6 +268,20 @@ class Ledger:
 
 
 _NOWHERE = Head(-1, b"", 0, b"")
+
+
+def _decide(turn: Turn, calls: Sequence[AnyCall], found: Mapping[tuple[str, str], Found], clock: int) -> None:
+    """Decide each call of a group, in order."""
+    for call in calls:
+        if isinstance(call, Charging):
+            turn.charge(call, found)
+        elif isinstance(call, Recording):
+            turn.record(call, found.get(call.keys[0]))
+        elif isinstance(call, Recalling):
+            known = found.get(call.keys[0])
+            call.outcome = None if known is None else Charge(known.entry, known.release, replayed=True)
+        else:
+            turn.note(call, clock)
 
 
 def examine(store: Store, anchor: Anchor) -> Verification:

@@ -169,11 +169,9 @@ class PostgresStore:
         self, entries: Sequence[Entry], totals: Mapping[str, Total], releases: Mapping[int, bytes], on_step: OnStep
     ) -> None:
         """Write all of it in the transaction that `begin` opened, and return when the server's disk has it."""
-
-        committing = False
+        sent: list[str] = []
 
         def write() -> None:
-            nonlocal committing
             writer = self._writer
             start = 0
             while start < len(entries) - 1:
@@ -195,24 +193,28 @@ class PostgresStore:
             on_step("totals")
             on_step("committing")
             # the server skips this one if any before it failed, and its answer comes when the disk has all of it
-            committing = True
+            sent.append(_COMMIT)
             writer.send(_COMMIT)
             writer.land()
 
         try:
             write()
-        except (ValueError, OverflowError, MemoryError) as error:
+        except (Error, ValueError, OverflowError, MemoryError) as error:
+            if not self._regain(self._refuse(error, committing=bool(sent)), entries[-1]):
+                self._under_lock(write)
+
+    def _refuse(self, error: Exception, *, committing: bool) -> Error:
+        """After an error of `commit`, raise the refusal of a row if nothing was written, for certain; else give it."""
+        if not isinstance(error, Error):
             if committing:
-                raise
+                raise error
             self._writer.close()  # and with it the transaction, which was never told to commit
             raise refused(type(error).__name__) from error
-        except Error as error:
-            if not self._writer.broken and (error.sqlstate or "").startswith(_REFUSALS):
-                # a server that answers with an error has aborted: it skipped the COMMIT, or failed before its record
-                self.rollback()
-                raise refused(f"SQLSTATE {error.sqlstate}") from error
-            if not self._regain(error, entries[-1]):
-                self._under_lock(write)
+        if not self._writer.broken and (error.sqlstate or "").startswith(_REFUSALS):
+            # a server that answers with an error has aborted: it skipped the COMMIT, or failed before its record
+            self.rollback()
+            raise refused(f"SQLSTATE {error.sqlstate}") from error
+        return error
 
     def rollback(self) -> None:
         """End the transaction that `begin` opened, if it is still open."""

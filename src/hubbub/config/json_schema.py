@@ -130,5 +130,9 @@ SCHEMA: dict[str, object] = {
             },
         },
         "server": _SERVER,
+        "max_cells": {
+            "type": "integer", "minimum": 1, "maximum": 3_900_000, "default": 1_000_000,
+            "description": "Values (rows times columns) that one release may have; larger ones are refused.",
+        },
     },
 }  # fmt: skip

@@ -41,6 +41,7 @@ from hubbub.engines.base import Engine, UnreachableError
 from hubbub.engines.several import serving
 from hubbub.errors import LedgerError, ParameterError, QueryError, RunError
 from hubbub.noise.source import Source
+from hubbub.sql import size
 from hubbub.sql.bind import bind
 from hubbub.sql.bounding import Words
 from hubbub.sql.dialects.named import named
@@ -186,7 +187,9 @@ class Curator:
             epsilon = solve(query, within=question.within or 0, delta=delta, **question.shape(query))
         else:
             epsilon = question.price()
-        return self._planned(query, question, salt, epsilon, delta)
+        planned = self._planned(query, question, salt, epsilon, delta)
+        size.check(planned, most=self.config.max_cells)
+        return planned
 
     def _planned(self, query: Query, question: Question, salt: str, epsilon: Fraction, delta: Fraction) -> Plan:
         words = self._words(query.tables, salt)
@@ -206,7 +209,8 @@ class Curator:
         call = calls.read(question.sql)
         tables = [mine[each] for each in set(map(str, call.arguments.values())) if each in mine]
         delta, words = self._delta(analyst, tables, question), self._words(tables, salt)
-        setting = Setting(mine, question.price(), delta, words, question.groups, question.rows)
+        price = question.price()
+        setting = Setting(mine, price, delta, words, question.groups, question.rows, self.config.max_cells)
         return prepare(call, setting, question.own)
 
     def _delta(self, analyst: str, tables: Iterable[Table], question: Question) -> Fraction:
