@@ -32,7 +32,7 @@ KEYS: Mapping[str, frozenset[str]] = {
     "engine": frozenset({"memory", "disk", "threads", "seconds", "hash"}),
     "server": frozenset({
         "host", "port", "tls", "behind_proxy", "proxies", "public_url", "quantum", "workers", "queue", "per_minute",
-        "secret_file", "oidc",
+        "free_workers", "free_seconds", "secret_file", "oidc",
     }),
     "server.tls": frozenset({"certificate", "key"}),
     "server.oidc": frozenset({"issuer", "audience", "claim", "keys", "owners", "auditors"}),

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
 
@@ -124,6 +125,12 @@ class Ledger:
     def policy(self) -> Policy:
         """The policy that a charge is decided under now."""
         return self._totals.policy
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders on this machine that a charge writes to: of the database, if it is a file, and of the anchor."""
+        places = [place for place in (self._store.where, self._anchor.where) if "://" not in place]
+        return tuple({Path(place).resolve().parent for place in places})
 
     def govern(self, policy: Policy) -> None:
         """Go on under another policy, durably: each charge is decided under the old one or this one, never under none.

@@ -83,6 +83,14 @@ _SERVER = {
         "workers": {"type": "integer", "minimum": 1, "description": "Queries that run at once."},
         "queue": {"type": "integer", "minimum": 0, "description": "Queries that may wait."},
         "per_minute": {"type": "integer", "minimum": 1, "description": "Requests of one person."},
+        "free_workers": {
+            "type": "integer", "minimum": 2, "maximum": 64,
+            "description": "Threads for estimates, pages and other free requests; nobody gets more than half of them.",
+        },
+        "free_seconds": {
+            "type": "integer", "minimum": 1, "maximum": 600,
+            "description": "Seconds after which an analyst's free request is stopped.",
+        },
         "secret_file": {"type": "string", "description": "What sessions are signed with; without it one is drawn."},
         "oidc": {
             "type": "object", "additionalProperties": False, "required": ["issuer", "audience"],

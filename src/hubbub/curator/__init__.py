@@ -23,7 +23,7 @@ from hubbub.accounting.store import Filter
 from hubbub.analysis.base import Setting
 from hubbub.config import Config
 from hubbub.core import call as calls
-from hubbub.core import numbers
+from hubbub.core import numbers, patience
 from hubbub.core.estimate import Estimate
 from hubbub.core.events import to_facts
 from hubbub.core.overview import Overview, Past
@@ -177,7 +177,11 @@ class Curator:
         self.close()
 
     def _plan(self, analyst: str, question: Question, *, salt: str) -> Plan | Called:
-        """Bind and price a question: pure, whatever it ends in."""
+        """Bind and price a question: pure, whatever it ends in, and in bounded time."""
+        with patience.planning():
+            return self._plan_in_time(analyst, question, salt=salt)
+
+    def _plan_in_time(self, analyst: str, question: Question, *, salt: str) -> Plan | Called:
         mine = {name: self.tables[name] for name in self.datasets(analyst)}
         if calls.is_call(question.sql):
             return self._prepare(analyst, question, mine, salt)
