@@ -74,6 +74,11 @@ class Charging(Call):
         if len(self.asked) != 1 and len({request.dataset for request in requests}) != len(requests):
             # two on one data set would have to be weighed together
             raise ParameterError("HB123", "a joint charge names each data set once.", "Charge them one by one.")
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was decided."""
+        super().reset()
         self.outcome: list[Charge] | None = None
         self.refusal: Refusal | None = None
 
@@ -88,6 +93,11 @@ class Recording(Call):
         self.charge = charge
         self.keys = [(charge.entry.analyst, charge.entry.key)]
         self.body = body
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was decided."""
+        super().reset()
         self.outcome = b""
 
 
@@ -99,6 +109,11 @@ class Recalling(Call):
     def __init__(self, analyst: str, key: str) -> None:
         super().__init__()
         self.keys = [(analyst, key)]
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was found."""
+        super().reset()
         self.outcome: Charge | None = None
 
 

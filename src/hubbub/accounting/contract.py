@@ -22,7 +22,7 @@ from hubbub.errors import ConfigError, ParameterError
 
 #: Every key that hubbub.yaml may have, by the place where it stands. Whoever reads a new key adds it here.
 KEYS: Mapping[str, frozenset[str]] = {
-    "": frozenset({"version", "datasets", "analysts", "groups", "ledger", "engine", "server"}),
+    "": frozenset({"version", "datasets", "analysts", "groups", "ledger", "engine", "server", "max_cells"}),
     "datasets.*": frozenset({
         "source", "unit", "relation", "columns", "public", "unique", "budget", "version", "failures",
     }),
@@ -34,7 +34,7 @@ KEYS: Mapping[str, frozenset[str]] = {
     "engine": frozenset({"memory", "disk", "threads", "seconds", "hash"}),
     "server": frozenset({
         "host", "port", "tls", "behind_proxy", "proxies", "public_url", "quantum", "workers", "queue", "per_minute",
-        "secret_file", "oidc",
+        "free_workers", "free_seconds", "secret_file", "oidc",
     }),
     "server.tls": frozenset({"certificate", "key"}),
     "server.oidc": frozenset({"issuer", "audience", "claim", "keys", "owners", "auditors"}),

@@ -9,6 +9,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
 
@@ -18,7 +19,7 @@ from hubbub.accounting.chain import Mark
 from hubbub.accounting.deciding import Turn
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.refusal import refuse
-from hubbub.accounting.store import Head, OnStep, Snapshot, Store
+from hubbub.accounting.store import MOST_RELEASE, REFUSED, Head, OnStep, Snapshot, Store, refused
 from hubbub.accounting.totals import Totals
 from hubbub.accounting.turns import Call, Turns
 from hubbub.accounting.verify import Verification, verify
@@ -43,7 +44,7 @@ class Ledger:
         self._anchor = anchor
         self._clock = clock
         self._on_step = on_step
-        self._head = Head(-1, b"", 0, b"")
+        self._head = _NOWHERE
         self._totals = Totals(store, policy)
         self._turns: Turns[AnyCall] = Turns(self._serve)
         self._stopped: LedgerError | None = None
@@ -97,8 +98,15 @@ class Ledger:
         raise refuse(*call.refusal, requests[0].analyst)
 
     def record(self, charge: Charge, release: bytes) -> bytes:
-        """Keep what a charge paid for, durably, and return what may be handed out: the first release of the charge."""
+        """Keep what a charge paid for, durably, and return what may be handed out: the first release of the charge.
+
+        One that is too large, or that the database refuses, fails alone: the ledger goes on, and the charge stands.
+        """
         self._usable()
+        if len(release) > MOST_RELEASE:
+            raise LedgerError(
+                "HB330", f"a release has at most {MOST_RELEASE:,} bytes.", "Ask for fewer groups, columns or rows."
+            )
         call = Recording(charge, bytes(release))
         self._take(call)
         return call.outcome
@@ -117,6 +125,12 @@ class Ledger:
     def policy(self) -> Policy:
         """The policy that a charge is decided under now."""
         return self._totals.policy
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders on this machine that a charge writes to: of the database, if it is a file, and of the anchor."""
+        places = [place for place in (self._store.where, self._anchor.where) if "://" not in place]
+        return tuple({Path(place).resolve().parent for place in places})
 
     def govern(self, policy: Policy) -> None:
         """Go on under another policy, durably: each charge is decided under the old one or this one, never under none.
@@ -212,6 +226,26 @@ class Ledger:
                 raise
 
     def _transact(self, calls: Sequence[AnyCall]) -> None:
+        """Serve a group; where the database refuses a row of it, each call by itself, so that only its own call fails.
+
+        After a refusal nothing was written, so what was counted for it is forgotten and read again from the database.
+        """
+        policy = self.policy
+        try:
+            self._attempt(calls)
+        except LedgerError as error:
+            if error.code != REFUSED:
+                raise
+            self._store.rollback()
+            self._totals, self._head = Totals(self._store, policy), _NOWHERE
+            for call in calls:
+                call.reset()
+                if len(calls) == 1:
+                    call.error = error
+                else:
+                    self._transact([call])
+
+    def _attempt(self, calls: Sequence[AnyCall]) -> None:
         try:
             keys = calls[0].keys if len(calls) == 1 else [key for call in calls for key in call.keys]
             head, found, news = self._store.begin(keys, self._head.sequence)
@@ -230,8 +264,11 @@ class Ledger:
             self._head = head
         clock = self._clock()
         turn = Turn(head, clock, self._totals)
-        for call in calls:
-            turn.serve(call, found, clock)
+        try:
+            for call in calls:
+                turn.serve(call, found, clock)
+        except (ValueError, OverflowError, MemoryError) as error:  # nothing was sent to the database yet
+            raise refused(type(error).__name__) from error
         if not turn.entries:
             self._store.rollback()
             return
@@ -241,6 +278,9 @@ class Ledger:
         # after the commit, never before: an anchor ahead of the database would lock an honest owner out
         self._anchor.write(Mark(self._store.ledger, turn.sequence, turn.hash))
         self._on_step("anchored")
+
+
+_NOWHERE = Head(-1, b"", 0, b"")
 
 
 def examine(store: Store, anchor: Anchor) -> Verification:

@@ -25,7 +25,7 @@ from hubbub.accounting.postgres_session import (
     meaning,
     text,
 )
-from hubbub.accounting.store import Begun, Filter, Found, Head, OnStep, Total, stored_until
+from hubbub.accounting.store import Begun, Filter, Found, Head, OnStep, Total, refused, stored_until
 from hubbub.errors import LedgerError
 
 T = TypeVar("T")
@@ -50,6 +50,8 @@ _BEGIN, _COMMIT = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "COMMIT"
 _STOP = "Restart; the start verifies the ledger. Nothing that was reported as charged is lost."
 _LOOK = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _DURABLE = (b"on", b"remote_apply")
+#: Classes of SQLSTATE about one statement's values, or about memory and room for it: the server aborts the transaction.
+_REFUSALS = ("22", "53", "54")
 
 
 def _values(columns: int, rows: int, first: int = 1) -> str:
@@ -167,6 +169,7 @@ class PostgresStore:
         self, entries: Sequence[Entry], totals: Mapping[str, Total], releases: Mapping[int, bytes], on_step: OnStep
     ) -> None:
         """Write all of it in the transaction that `begin` opened, and return when the server's disk has it."""
+        sent: list[str] = []
 
         def write() -> None:
             writer = self._writer
@@ -190,14 +193,28 @@ class PostgresStore:
             on_step("totals")
             on_step("committing")
             # the server skips this one if any before it failed, and its answer comes when the disk has all of it
+            sent.append(_COMMIT)
             writer.send(_COMMIT)
             writer.land()
 
         try:
             write()
-        except Error as error:
-            if not self._regain(error, entries[-1]):
+        except (Error, ValueError, OverflowError, MemoryError) as error:
+            if not self._regain(self._refuse(error, committing=bool(sent)), entries[-1]):
                 self._under_lock(write)
+
+    def _refuse(self, error: Exception, *, committing: bool) -> Error:
+        """After an error of `commit`, raise the refusal of a row if nothing was written, for certain; else give it."""
+        if not isinstance(error, Error):
+            if committing:
+                raise error
+            self._writer.close()  # and with it the transaction, which was never told to commit
+            raise refused(type(error).__name__) from error
+        if not self._writer.broken and (error.sqlstate or "").startswith(_REFUSALS):
+            # a server that answers with an error has aborted: it skipped the COMMIT, or failed before its record
+            self.rollback()
+            raise refused(f"SQLSTATE {error.sqlstate}") from error
+        return error
 
     def rollback(self) -> None:
         """End the transaction that `begin` opened, if it is still open."""

@@ -40,6 +40,12 @@ _SETTINGS = (
 )
 _DURABLE = {"fsync": "on", "synchronous_commit": "on", "server_encoding": "UTF8"}
 
+#: A server that vanished without a word is noticed in seconds: libpq and the kernel would wait for many minutes.
+_NOTICED = {
+    "connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 5, "keepalives_interval": 2,
+    "keepalives_count": 3,
+}  # fmt: skip
+
 _GOOD = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
 
@@ -48,7 +54,9 @@ class Session:
 
     def __init__(self, dsn: str, *, patience: float) -> None:
         """Connect; locks are waited for as long as `patience` says, in seconds."""
-        self.connection: Connection = psycopg.connect(dsn, autocommit=True, application_name="hubbub ledger")
+        known = conninfo.conninfo_to_dict(dsn)
+        noticed = {name: value for name, value in _NOTICED.items() if name not in known}
+        self.connection: Connection = psycopg.connect(dsn, autocommit=True, application_name="hubbub ledger", **noticed)
         self._server = self.connection.pgconn
         self._prepared: dict[str, bytes] = {}
         self._names = count()

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from hubbub.accounting import sqlite_schema
 from hubbub.accounting.chain import NO_HASH, Entry, genesis
 from hubbub.accounting.sqlite_snapshot import FIELDS, HEAD, SqliteSnapshot
-from hubbub.accounting.store import Begun, Found, Head, OnStep, Total, stored_until
+from hubbub.accounting.store import Begun, Found, Head, OnStep, Total, refused, stored_until
 from hubbub.accounting.traces import Traces
 from hubbub.core.private_files import make_database, open_private, refuse_open_folder
 from hubbub.errors import LedgerError
@@ -38,6 +38,10 @@ _ADD_RELEASE = "INSERT INTO releases (charge, body) VALUES (?, ?)"
 _SET_TOTAL = "REPLACE INTO totals (cap, spent, sequence) VALUES (?, ?, ?)"
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+#: Errors about a value that a statement was given: it has not run.
+_VALUE = {sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH}
+#: Errors of a statement before COMMIT that leave nothing behind once it is rolled back; during COMMIT they may.
+_ROOM = {sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_FULL}
 _STOP = "Restart; the start verifies the ledger. Nothing that was reported as charged is lost."
 
 
@@ -177,6 +181,7 @@ class SqliteStore:
         writer = self._writer
         last = entries[-1]
         carries = bool(totals) or stored_until(last.sequence) >= entries[0].sequence
+        committing = not (carries or releases or len(entries) > 1)  # one statement that is its own transaction
         try:
             if not writer.in_transaction and (carries or releases or len(entries) > 1):
                 self._patiently("BEGIN IMMEDIATE")
@@ -195,10 +200,11 @@ class SqliteStore:
                 writer.executemany(_SET_TOTAL, [(cap, *total) for cap, total in totals.items()])
             on_step("totals")
             on_step("committing")
+            committing = True
             if writer.in_transaction:
                 self._do("COMMIT")
-        except sqlite3.Error as error:
-            self._translate(error)
+        except (sqlite3.Error, ValueError, OverflowError, MemoryError) as error:
+            self._undo(error, committing=committing)
         self._seen = last.sequence
         self._head = Head(last.sequence, last.hash, last.time, last.config) if self._alone and not carries else None
         if carries:
@@ -212,6 +218,22 @@ class SqliteStore:
         with suppress(sqlite3.Error):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
+
+    def _undo(self, error: Exception, *, committing: bool) -> NoReturn:
+        """After an error of `commit`, say whether it is certain that nothing was written."""
+        certain = not isinstance(error, sqlite3.Error) and not committing
+        if isinstance(error, sqlite3.Error):
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            certain = code in _VALUE or (code in _ROOM and not committing)
+        if certain:
+            self.rollback()
+            if not self._writer.in_transaction:
+                self._recent.clear()
+                self._seen, self._head = -1, None  # read again what is there
+                raise refused(type(error).__name__) from error
+        if isinstance(error, sqlite3.Error):
+            self._translate(error)
+        raise error
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from hubbub.accounting.chain import Entry, Kind
+from hubbub.errors import LedgerError
 
 #: Called with the name of the point that the ledger has reached: see `STEPS`. Campaigns stop a process there.
 OnStep = Callable[[str], None]
@@ -23,6 +24,22 @@ STEPS: tuple[str, ...] = ("begun", "entries", "releases", "totals", "committing"
 #: a charge. So they are stored with the commits that reach or pass a multiple of LAG, by whichever process makes those:
 #: what stands in the tables holds at least all entries up to the last multiple; the rest is read from the entries.
 LAG = 64
+
+
+#: Bytes of a release. SQLite keeps a blob below 1e9 bytes and PostgreSQL one below 2³⁰; half of that leaves room for
+#: what travels around it.
+MOST_RELEASE = 500_000_000
+
+#: The code of an error after which nothing of a transaction is in the database, for certain: see `Store`.
+REFUSED = "HB331"
+
+
+def refused(why: str) -> LedgerError:
+    """Make the error of a row that a database does not take; whoever raises it has rolled back."""
+    return LedgerError(
+        REFUSED, f"the ledger's database does not take what was to be written ({why}). Nothing of it was written.",
+        "Ask for less at once. If it goes on, check the memory and the disk of the database.",
+    )  # fmt: skip
 
 
 def stored_until(sequence: int) -> int:
@@ -140,8 +157,10 @@ class Snapshot(Protocol):
 class Store(Protocol):
     """Where a ledger is kept. Errors come as `LedgerError`.
 
-    After an error of `begin` with the code HB303 (busy) nothing has happened, and the ledger goes on. After any other
-    error inside a transaction the ledger stops for good, since nobody knows what the disk has.
+    After an error of `begin` with the code HB303 (busy) nothing has happened, and the ledger goes on. After an error of
+    `commit` with the code HB331 nothing was written, for certain: the database refused a row, before it was told to
+    commit, and has rolled back. After any other error inside a transaction the ledger stops for good, since nobody
+    knows what the disk has.
     """
 
     @property

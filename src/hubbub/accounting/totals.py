@@ -96,8 +96,8 @@ class Caps:
 class Totals:
     """The totals of the caps, as the newest entry left them.
 
-    `ahead` has those that were charged since they were stored, by whichever process. A transaction that fails stops the
-    ledger, so what is remembered here need never be taken back.
+    `ahead` has those that were charged since they were stored, by whichever process. After a transaction that fails the
+    ledger stops or makes these anew from the database, so what is remembered here need never be taken back.
     """
 
     def __init__(self, store: Store, policy: Policy) -> None:

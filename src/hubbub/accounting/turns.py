@@ -26,6 +26,10 @@ class Call:
         self.error: HubbubError | None = None
         self.gate: Lock | None = None
 
+    def reset(self) -> None:
+        """Forget what was decided: the transaction that held it was undone."""
+        self.error = None
+
 
 C = TypeVar("C", bound=Call)
 

@@ -7,7 +7,7 @@ the run will draw from, so the event that is charged is made of the very objects
 SQL by earlier *noisy* answers (the events are fixed, the questions are not): see `Prepared`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
@@ -22,10 +22,12 @@ from hubbub.core.secret import Secret, together
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.noise.source import Source
+from hubbub.sql import size
 from hubbub.sql.bounding import Limits, Words
 from hubbub.sql.estimates import Integers
 from hubbub.sql.finish import Answer, exact, finish
 from hubbub.sql.plan import Plan
+from hubbub.sql.size import MOST_CELLS
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -44,6 +46,7 @@ class Setting:
     words: Words
     groups: int | None = None
     rows: int | None = None
+    max_cells: int = MOST_CELLS  #: values that a release may have
 
     def table(self, name: object) -> Table:
         """Find a private table by its name."""
@@ -53,6 +56,10 @@ class Setting:
         if found.unit is None:
             raise QueryError("HB580", f"{name} is a public table.", "Read it as it is: nothing in it is protected.")
         return found
+
+    def fits(self, rows: int, widths: Sequence[int]) -> None:
+        """Refuse a release of so many rows, of columns of so many bytes, where that is more than the owner allows."""
+        size.refuse(rows, widths, most=self.max_cells)
 
 
 class Run(Protocol):

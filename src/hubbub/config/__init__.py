@@ -25,6 +25,8 @@ MOST_GROUPS = 10**6
 MOST_ROWS = 10**9
 #: Each failure can tell a bit about the data, so an owner allows few: see `hubbub.accounting.failures`.
 FAILURES, MOST_FAILURES = 3, 1000
+#: Values of a release: by default, and at most. At 128 bytes each, the ledger's databases take no more.
+MOST_CELLS, MOST_MAX_CELLS = 1_000_000, 3_900_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Config:
     places: Places
     limits: Limits
     hashing: Hash = "engine"
+    max_cells: int = MOST_CELLS
 
     @property
     def database(self) -> Path:
@@ -82,6 +85,7 @@ def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
     datasets: dict[str, Dataset] = {}
     policy, places, limits = None, None, Limits()
     hashing: Hash = "engine"
+    cells = MOST_CELLS
     try:
         document = contract.load(text)
         entries = _datasets(document)
@@ -96,6 +100,7 @@ def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
     try:
         limits = _limits(document)
         hashing = _hashing(document)
+        cells = _max_cells(document)
         if any(problem.code == "HB418" for problem in problems):
             return None, problems
         policy = contract.read(document)
@@ -105,7 +110,7 @@ def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
     if problems or policy is None or places is None:
         return None, problems
     digest = sha256(text.encode()).hexdigest()
-    return Config(path, digest, datasets, policy, places, limits, hashing), []
+    return Config(path, digest, datasets, policy, places, limits, hashing, cells), []
 
 
 def _datasets(document: object) -> Mapping[str, object]:
@@ -147,6 +152,15 @@ def _limits(document: object) -> Limits:
     ranges = {"memory": (100, 10**7), "disk": (0, 10**8), "threads": (1, 1024), "seconds": (1, 86_400)}
     try:
         return Limits(**{k: numbers.integer(v, f"engine.{k}", *ranges[k]) for k, v in entries.items()})
+    except HubbubError as error:
+        raise ConfigError("HB417", error.message, error.remedy) from None
+
+
+def _max_cells(document: object) -> int:
+    """Read how many values a release may have."""
+    value = contract.mapping(document, "").get("max_cells", MOST_CELLS)
+    try:
+        return numbers.integer(value, "max_cells", 1, MOST_MAX_CELLS)
     except HubbubError as error:
         raise ConfigError("HB417", error.message, error.remedy) from None
 

@@ -87,6 +87,14 @@ _SERVER = {
         "workers": {"type": "integer", "minimum": 1, "description": "Queries that run at once."},
         "queue": {"type": "integer", "minimum": 0, "description": "Queries that may wait."},
         "per_minute": {"type": "integer", "minimum": 1, "description": "Requests of one person."},
+        "free_workers": {
+            "type": "integer", "minimum": 2, "maximum": 64,
+            "description": "Threads for estimates, pages and other free requests; nobody gets more than half of them.",
+        },
+        "free_seconds": {
+            "type": "integer", "minimum": 1, "maximum": 600,
+            "description": "Seconds after which an analyst's free request is stopped.",
+        },
         "secret_file": {"type": "string", "description": "What sessions are signed with; without it one is drawn."},
         "oidc": {
             "type": "object", "additionalProperties": False, "required": ["issuer", "audience"],
@@ -140,5 +148,9 @@ SCHEMA: dict[str, object] = {
             },
         },
         "server": _SERVER,
+        "max_cells": {
+            "type": "integer", "minimum": 1, "maximum": 3_900_000, "default": 1_000_000,
+            "description": "Values (rows times columns) that one release may have; larger ones are refused.",
+        },
     },
 }  # fmt: skip

@@ -22,7 +22,7 @@ from hubbub.accounting.store import Filter
 from hubbub.analysis.base import Setting
 from hubbub.config import FAILURES, Config
 from hubbub.core import call as calls
-from hubbub.core import numbers
+from hubbub.core import numbers, patience
 from hubbub.core.estimate import Estimate
 from hubbub.core.overview import Overview, Past
 from hubbub.core.release import Release
@@ -39,6 +39,7 @@ from hubbub.curator.versions import newest as newest_version
 from hubbub.engines.base import Engine, UnreachableError
 from hubbub.engines.several import serving
 from hubbub.errors import HubbubError, LedgerError, ParameterError, QueryError, RunError, SpentError
+from hubbub.sql import size
 from hubbub.sql.bind import bind
 from hubbub.sql.bounding import Words
 from hubbub.sql.dialects.named import named
@@ -192,7 +193,11 @@ class Curator:
         self.close()
 
     def _plan(self, analyst: str, question: Question, *, salt: str) -> Plan | Called:
-        """Bind and price a question: pure, whatever it ends in."""
+        """Bind and price a question: pure, whatever it ends in, and in bounded time."""
+        with patience.planning():
+            return self._plan_in_time(analyst, question, salt=salt)
+
+    def _plan_in_time(self, analyst: str, question: Question, *, salt: str) -> Plan | Called:
         mine = {name: self.tables[name] for name in self.datasets(analyst)}
         if calls.is_call(question.sql):
             return self._prepare(analyst, question, mine, salt)
@@ -202,7 +207,9 @@ class Curator:
             epsilon = solve(query, within=question.within or 0, delta=delta, **question.shape(query))
         else:
             epsilon = question.price()
-        return self._planned(query, question, salt, epsilon, delta)
+        planned = self._planned(query, question, salt, epsilon, delta)
+        size.check(planned, most=self.config.max_cells)
+        return planned
 
     def _planned(self, query: Query, question: Question, salt: str, epsilon: Fraction, delta: Fraction) -> Plan:
         words = self._words(query.tables, salt)
@@ -222,7 +229,8 @@ class Curator:
         call = calls.read(question.sql)
         tables = [mine[each] for each in set(map(str, call.arguments.values())) if each in mine]
         delta, words = self._delta(analyst, tables, question), self._words(tables, salt)
-        setting = Setting(mine, question.price(), delta, words, question.groups, question.rows)
+        price = question.price()
+        setting = Setting(mine, price, delta, words, question.groups, question.rows, self.config.max_cells)
         return prepare(call, setting, question.own)
 
     def _delta(self, analyst: str, tables: Iterable[Table], question: Question) -> Fraction:

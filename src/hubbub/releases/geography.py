@@ -28,6 +28,7 @@ from hubbub.releases.measured import Budget, Release, budgets, expected, free, h
 from hubbub.releases.optimise import descend
 from hubbub.releases.places import Tree, nested, prefixed, told, whole
 from hubbub.sql.measures import Sensitivity
+from hubbub.sql.size import NUMBER, labels_width
 
 #: The columns of the answer beside those of the table.
 LEVEL, COUNT = "level", "count"
@@ -64,6 +65,9 @@ def geography(
     tree = prefixed(on.labels, places) if isinstance(places, list) else nested(on.labels, places)
     asked = marginal(setting, table, [on, *others], count=count, where=where)
     names = _names(tree, on, levels)
+    texts = labels_width(name for level in tree.levels for name in level.names)
+    columns = [labels_width(names), texts, *(labels_width(each.labels) for each in others), NUMBER]
+    setting.fits(sum(level.size for level in tree.levels) * (asked.size // on.size), columns)
     matters = _weights(tree, weights)
     found = [_measured(asked, tree, names, matters, each) for each in budgets(setting, noise)]
     chosen = min(found, key=lambda each: _error(tree, each.variances, matters))

@@ -26,6 +26,7 @@ from hubbub.releases.domains import axes
 from hubbub.releases.marginals import Counts, OfMarginal, counts, marginal
 from hubbub.releases.measured import expected, half_width
 from hubbub.releases.synthetic_model import Clique, Floats, Whole, spread
+from hubbub.sql.size import labels_width
 from hubbub.sql.split import portions
 
 #: Most cells of the distribution, most tables that it may be wrong in, most rows that are made.
@@ -52,13 +53,14 @@ def mwem(
 
     ways     the tables that shall agree are those of so many columns
     rounds   how many of these are measured; by default as many as there are columns
-    size     how many rows to make; by default about as many as there are
+    size     how many rows to make; by default about as many as there are, or as many as a release may have
     """
     on = axes(setting.table(table), columns)
     ways = numbers.integer(ways, "ways", 1, len(on))
     turns = len(on) if rounds is None else numbers.integer(rounds, "rounds", 1, 100)
     if size is not None:
         size = numbers.integer(size, "size", 1, MOST_ROWS)
+        setting.fits(size, [labels_width(each.labels) for each in on])
     if prod(each.size for each in on) > MOST_CELLS or comb(len(on), ways) > MOST_TABLES:
         raise QueryError(
             "HB594", f"multiplicative weights hold at most {MOST_CELLS:,} cells and {MOST_TABLES:,} tables.",
@@ -177,7 +179,8 @@ class Mwem(OfMarginal):
             weights = mended(weights, known, float(total))
         run.progress(0.9, "drawing rows")
         some = np.random.default_rng(run.source.words(4).tolist())  # rows are free to be drawn by any randomness
-        rows = spread(weights.reshape(1, -1), np.zeros(self.size or total, dtype=np.int64), some)
+        room = max(1, self.setting.max_cells // len(self.asked.axes))
+        rows = spread(weights.reshape(1, -1), np.zeros(self.size or min(total, room), dtype=np.int64), some)
         at = np.unravel_index(rows, self.asked.shape)
         outputs = tuple(
             Output(axis.name, axis.kind.value, list(np.array([*axis.labels, None], dtype=object)[codes]))

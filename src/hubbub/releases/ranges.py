@@ -94,13 +94,12 @@ class _Measured:
 
     @cached_property
     def rmse(self) -> float:
-        gram = GRAMS[self.workload](self.strategy.size)
-        return sqrt(float(np.sum(self.strategy.covariance * gram))) * self.deviation
+        return sqrt(self.strategy.variance(self.workload)) * self.deviation
 
     @property
     def alone(self) -> float:
         """The root mean squared error of bins measured one by one, for noise of deviation 1."""
-        return sqrt(float(np.trace(GRAMS[self.workload](self.strategy.size))))
+        return sqrt(float(GRAMS[self.workload](self.strategy.size).diagonal.sum()))
 
 
 def _measured(asked: Marginal, workload: Workload, name: object, budget: Budget) -> _Measured:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.releases import optimise
-from hubbub.releases.optimise import Floats
+from hubbub.releases.optimise import Floats, Gram
 from hubbub.sql.measures import Sensitivity
 from hubbub.sql.noised import Noise
 
@@ -30,7 +30,7 @@ MOST_BINS = 1024
 #: No sum leaves this: larger counts are clamped, which brings no two of them further apart.
 _MOST = 1 << 61
 
-GRAMS: Mapping[Workload, Callable[[int], Floats]] = {
+GRAMS: Mapping[Workload, Callable[[int], Gram]] = {
     "ranges": optimise.ranges_gram,
     "prefixes": optimise.prefixes_gram,
 }
@@ -83,7 +83,16 @@ class Strategy:
     def covariance(self) -> Floats:
         """The covariance of the estimated counts for noise of variance 1 on every measured sum: (AᵀA)⁻¹."""
         weights = self.matrix.astype(np.float64)
-        return np.asarray(np.linalg.inv(weights.T @ weights), dtype=np.float64)
+        own, rest = np.diag(weights[: self.size]), weights[self.size :]
+        if 2 * len(rest) <= self.size and np.all(own) and np.count_nonzero(weights[: self.size]) == self.size:
+            # few sums beside the bins: (Q² + CᵀC)⁻¹ by the inverse of the small matrix I + CQ⁻²Cᵀ
+            scaled = rest / own**2
+            inner = np.linalg.solve(np.eye(len(rest)) + scaled @ rest.T, scaled)
+            return np.asarray(np.diag(1 / own**2) - scaled.T @ inner, dtype=np.float64)
+        pull = weights.T @ weights
+        if np.array_equal(self.matrix, self.matrix[::-1, ::-1]):
+            return optimise.by_halves(np.linalg.inv, pull)
+        return np.asarray(np.linalg.inv(pull), dtype=np.float64)
 
     def estimated(self, noisy: Integers) -> Floats:
         """Estimate the counts from noisy sums, by least squares."""
@@ -92,8 +101,11 @@ class Strategy:
 
     def rmse(self, workload: Workload, noise: Noise) -> float:
         """Give the root mean squared error over a workload, for ε = √2 (or ρ = ½): 1 for one bin measured alone."""
-        mean = float(np.sum(self.covariance * GRAMS[workload](self.size)))
-        return math.sqrt(mean) * self._norm(noise)
+        return math.sqrt(self.variance(workload)) * self._norm(noise)
+
+    def variance(self, workload: Workload) -> float:
+        """Give the mean variance over a workload, for noise of variance 1 on every measured sum."""
+        return float(np.sum(self.covariance * GRAMS[workload](self.size).matrix))
 
     def worst(self, workload: Workload, noise: Noise) -> float:
         """Give the largest standard error over a workload, in the same measure."""
@@ -157,7 +169,8 @@ _BUILDERS: Mapping[str, Callable[[int, Workload], Strategy]] = {
 }
 
 
-@lru_cache(maxsize=64)
+# few, since one of 1,024 bins holds up to 25 MB, and whoever asks chooses the number of bins
+@lru_cache(maxsize=8)
 def strategy(name: str, size: int, workload: Workload) -> Strategy:
     """Make a strategy by its name."""
     if name not in _BUILDERS:
@@ -167,13 +180,18 @@ def strategy(name: str, size: int, workload: Workload) -> Strategy:
     return _BUILDERS[name](size, workload)
 
 
-@lru_cache(maxsize=64)
 def best(size: int, workload: Workload, noise: Noise) -> Strategy:
     """Find the strategy with the least error: of ranges the mean one, of prefixes under Gaussian noise the largest."""
+    return strategy(_best(size, workload, noise), size, workload)
+
+
+@lru_cache(maxsize=4096)
+def _best(size: int, workload: Workload, noise: Noise) -> str:
     if noise == "laplace":
-        named = ["identity", "groups"]
+        other = "groups"
     elif workload == "prefixes":
-        named = ["identity", "root"]
+        other = "root"
     else:
-        named = ["identity", "dense"]
-    return min((strategy(name, size, workload) for name in named), key=lambda each: each.rmse(workload, noise))
+        other = "dense"
+    alone = math.sqrt(float(GRAMS[workload](size).diagonal.sum())) if 1 <= size <= MOST_BINS else 0.0
+    return "identity" if alone <= strategy(other, size, workload).rmse(workload, noise) else other

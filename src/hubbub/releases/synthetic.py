@@ -43,6 +43,7 @@ from hubbub.releases.synthetic_select import Candidate, added, candidates, fores
 from hubbub.releases.utility import Fares, compared
 from hubbub.sql.measures import Sensitivity
 from hubbub.sql.noised import mechanism
+from hubbub.sql.size import labels_width
 from hubbub.sql.split import portions
 
 #: Shares of the budget: counts of each column, selections of pairs, counts of the selected pairs, the report.
@@ -69,13 +70,14 @@ def synthetic(
     """Prepare synthetic rows.
 
     columns   names, axes as in a published table ({'column': 'age', 'bins': 10}), or {'column': 'pay', 'quantiles': 16}
-    size      how many rows to make; by default about as many as there are
+    size      how many rows to make; by default about as many as there are, or as many as a release may have
     pairs     how many pairs of columns are measured; by default twice as many as there are columns, less one
     rounds    how often the model is fitted; the first time the pairs make a tree
     """
     on = asked(setting.table(table), columns)
     if size is not None:
         size = numbers.integer(size, "size", 1, MOST_ROWS)
+        setting.fits(size, [labels_width(each.axis.labels) for each in on])
     wide = len(on) > 1
     count = numbers.integer(pairs, "pairs", 1, MOST_PAIRS) if wide and pairs is not None else _usual(len(on))
     turns = numbers.integer(rounds, "rounds", 1, 10) if rounds is not None else 3
@@ -247,7 +249,8 @@ class Synthesis(OfMarginal):
             model, measured = self._told(run, known, twos, measured, model, total)
         run.progress(0.9, "drawing rows")
         some = np.random.default_rng(run.source.words(4).tolist())  # rows are free to be drawn by any randomness
-        rows = model.rows(self.size or max(1, round(total)), some)
+        room = max(1, self.setting.max_cells // len(self.columns))
+        rows = model.rows(self.size or min(max(1, round(total)), room), some)
         run.progress(0.95, "comparing")
         fares = self._fares(run, known, rows, ones, twos, total)
         outputs = tuple(

@@ -23,6 +23,7 @@ from hubbub.releases.domains import Axis, axes
 from hubbub.releases.lattice import Axes, Floats, Lattice, closure, shares, subsets
 from hubbub.releases.marginals import Counted, Counts, Marginal, counts, marginal
 from hubbub.releases.measured import Budget, Release, budgets, expected, free, half_width, noised, opening
+from hubbub.sql.size import NUMBER, labels_width
 
 #: Most axes of a table, and most marginals that are published of it.
 MOST_AXES = 8
@@ -59,6 +60,8 @@ def tabulate(
     if not isinstance(whole, bool):
         raise QueryError("HB587", "'whole' is TRUE or FALSE.", "Leave it out to have whole numbers.")
     wanted = _wanted(on, marginals)
+    columns = [labels_width([_named(on, each) for each in wanted]), *(labels_width(each.labels) for each in on), NUMBER]
+    setting.fits(sum(prod(on[i].size for i in each) for each in wanted), columns)
     asked = marginal(setting, table, on, count=count, where=where)
     found = [_measured(asked, wanted, each) for each in budgets(setting, noise)]
     chosen = min(found, key=lambda each: sum(each.lattice.variance(axes) for axes in wanted))

@@ -130,18 +130,20 @@ def _watch(app: FastAPI, service: Service) -> None:
         return Padded({"alive": True})
 
     @app.get("/readyz", include_in_schema=False)
-    def readyz() -> Response:
+    async def readyz() -> Response:
         """Say whether queries can be answered now."""
-        found = readiness.look()
+        found = await readiness.look()
         return Padded(found, status_code=200 if found["ready"] else 503)
 
     @app.get("/metrics", include_in_schema=False)
-    def metrics(request: Request) -> Response:
+    async def metrics(request: Request) -> Response:
         """Give the figures, to this machine or to owner and auditor."""
         if _local(request) and not service.settings.behind_proxy and _called_by_name(request, service.settings):
             text = service.metrics_text()
         else:
-            principal = service.accounts.authenticate(*request.headers.getlist("authorization"))
+            principal = await service.doors.enter(
+                service.accounts.authenticate, *request.headers.getlist("authorization")
+            )
             text = service.figures(principal)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 

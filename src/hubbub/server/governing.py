@@ -21,6 +21,7 @@ from hubbub.server import settings as settings_
 from hubbub.server.accounts import Accounts, Principal, Provider
 from hubbub.server.board import Board
 from hubbub.server.current import Current
+from hubbub.server.desk import Desk, Doors
 from hubbub.server.editing import Draft
 from hubbub.server.lab import Lab
 from hubbub.server.limits import Limit
@@ -53,6 +54,8 @@ class Governing:
         self.attempts_limit = Limit(_ATTEMPTS)
         self.metrics = Metrics()
         self.work = Work(workers=settings.workers, queue=settings.queue, quantum=settings.quantum)
+        self.desk = Desk(threads=settings.free_workers, seconds=settings.free_seconds)
+        self.doors = Doors()
         self.lab = Lab(running=max(1, settings.workers // 2))
         self.board = Board(self.state, self.accounts.clock) if is_postgres(self.current.config) else None
         self._verifying = threading.Lock()

@@ -29,7 +29,8 @@ VARIABLES: Mapping[str, str] = {
     "HUBBUB_HOST": "host", "HUBBUB_PORT": "port", "HUBBUB_TLS_CERTIFICATE": "tls.certificate",
     "HUBBUB_TLS_KEY": "tls.key", "HUBBUB_BEHIND_PROXY": "behind_proxy", "HUBBUB_PROXIES": "proxies",
     "HUBBUB_PUBLIC_URL": "public_url", "HUBBUB_QUANTUM": "quantum", "HUBBUB_WORKERS": "workers",
-    "HUBBUB_QUEUE": "queue", "HUBBUB_PER_MINUTE": "per_minute", "HUBBUB_SECRET_FILE": "secret_file",
+    "HUBBUB_QUEUE": "queue", "HUBBUB_PER_MINUTE": "per_minute",
+    "HUBBUB_FREE_WORKERS": "free_workers", "HUBBUB_FREE_SECONDS": "free_seconds", "HUBBUB_SECRET_FILE": "secret_file",
     "HUBBUB_OIDC_ISSUER": "oidc.issuer", "HUBBUB_OIDC_AUDIENCE": "oidc.audience", "HUBBUB_OIDC_CLAIM": "oidc.claim",
     "HUBBUB_OIDC_KEYS": "oidc.keys", "HUBBUB_OIDC_OWNERS": "oidc.owners", "HUBBUB_OIDC_AUDITORS": "oidc.auditors",
 }  # fmt: skip
@@ -39,7 +40,9 @@ OTHERS = frozenset(
 )
 
 _LISTS = frozenset({"proxies", "oidc.owners", "oidc.auditors"})
-_INTEGERS = {"port": (0, 65535), "workers": (1, 256), "queue": (0, 100_000), "per_minute": (1, 1_000_000)}
+_INTEGERS = {"port": (0, 65535), "workers": (1, 256), "queue": (0, 100_000), "per_minute": (1, 1_000_000),
+    "free_workers": (2, 64), "free_seconds": (1, 600),
+}  # fmt: skip
 _ROLES = frozenset({"owners", "auditors"})
 _SHORTEST = 32  # characters of a secret
 _LONGEST = 65536  # bytes of a file with a secret
@@ -91,6 +94,8 @@ class Settings:
     workers: int = 4
     queue: int = 32
     per_minute: int = 600
+    free_workers: int = 4
+    free_seconds: int = 20
     oidc: OidcSettings | None = None
 
     def __post_init__(self) -> None:

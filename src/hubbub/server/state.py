@@ -299,7 +299,10 @@ class State:
         return cls(Sqlite(folder_of(config) / "server.db"))
 
     def writable(self) -> None:
-        """Raise LedgerError where nothing can be written."""
+        """Write a row and take it away, durably; raise LedgerError where nothing can be written."""
+        self._database.write(
+            "INSERT INTO ended (session, until) VALUES ('readiness', -1) ON CONFLICT (session) DO UPDATE SET until = -1"
+        )
         self._database.write("DELETE FROM ended WHERE until < 0")
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ from hubbub.sql.expressions import Col, Expr
 from hubbub.sql.parse import parse
 from hubbub.sql.prune import pruned
 from hubbub.sql.query import Key, Order, Query
+from hubbub.sql.released_weight import weigh
 
 MAX_COLUMNS = 100
 
@@ -50,7 +51,9 @@ def _query(ctx: Context, node: exp.Expr, around: Around) -> Query:
     _outermost(ctx, node)
     inner = None if _aggregates(node) else derived(node, around)
     if inner is not None:
-        return over_released(ctx, node, _query(ctx, *inner[:2]), inner[2])
+        query = over_released(ctx, node, _query(ctx, *inner[:2]), inner[2])
+        weigh(query)  # at every level: the next one may double it
+        return query
     rows = rows_of(ctx, node, around)
     if rows.owner is None:
         raise ctx.refusal(

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
+from hubbub.core import patience
 from hubbub.core.schema import Kind
 from hubbub.sql import dates, ranges
 from hubbub.sql.bind_apply import (
@@ -39,6 +40,7 @@ _TYPES: dict[exp.DType, tuple[str, int]] = {
 
 def scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     """Bind an expression, or refuse what is not on the list."""
+    patience.check()
     handler = _HANDLERS.get(type(node))
     if handler is not None:
         return handler(ctx, scope, node)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 
+from hubbub.core import patience
 from hubbub.core.schema import Kind, Value
 from hubbub.sql import dates
 from hubbub.sql.evaluate import Scalar, Unsure, evaluate, public, scalar
@@ -114,11 +115,16 @@ def _computed(expr: Call, most: int) -> tuple[Value, ...] | None:
         found = dict.fromkeys(
             public(value, expr.kind)
             for chosen in itertools.product(*choices)
-            if (value := evaluate(named, dict(zip(names, chosen, strict=True)))) is not None
+            if (value := _one(named, dict(zip(names, chosen, strict=True)))) is not None
         )
     except Unsure:
         return None
     return _in_order(tuple(value for value in found if value is not None), expr.kind)
+
+
+def _one(expr: Expr, values: dict[str, Scalar]) -> Scalar:
+    patience.check()
+    return evaluate(expr, values)
 
 
 def _replaced(expr: Expr, names: dict[Expr, Col]) -> Expr:

@@ -8,6 +8,7 @@ NULL would be, until something else uses the value: there, and at the root, it b
 """
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 
 from hubbub.core.schema import Column, Kind
@@ -40,7 +41,7 @@ def _raw(expr: Expr, dialect: Dialect) -> str:
     if isinstance(expr, Literal):
         return dialect.literal(expr.value, expr.kind)
     spelled = dialect.spelling(expr.function)
-    write = _raw if expr.function in _PASSES_NAN else _clean
+    write = _raw if passes_nan(expr) else _clean
     return spelled(expr, [write(arg, dialect) for arg in expr.args])
 
 
@@ -54,10 +55,20 @@ def _never_nan(expr: Expr) -> bool:
 
     The bounds of the result alone do not tell: inf % 3 lies between -3 and 3, or is NaN.
     """
-    if not isinstance(expr, Call) or expr.function not in _MAKES_NAN:
+    return not isinstance(expr, Call) or never_nan(expr, map(_never_nan, expr.args))
+
+
+def never_nan(call: Call, arguments: Iterable[bool]) -> bool:
+    """Say the same of a call by what holds of its arguments, which are looked at where they matter."""
+    if call.function not in _MAKES_NAN:
         return True
-    finite = expr.facts.bounds is not None and all(facts(arg).bounds is not None for arg in expr.args)
-    return finite and all(_never_nan(arg) for arg in expr.args)
+    finite = call.facts.bounds is not None and all(facts(arg).bounds is not None for arg in call.args)
+    return finite and all(arguments)
+
+
+def passes_nan(call: Call) -> bool:
+    """Say whether a call may be handed NaN, so that its arguments need no guard."""
+    return call.function in _PASSES_NAN
 
 
 #: Functions that give NaN for a NaN, so that it may be left to whoever uses their result.

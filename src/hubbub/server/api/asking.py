@@ -3,11 +3,11 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
+from hubbub.core.release import Release
 from hubbub.server.api import forms
-from hubbub.server.api.routing import BEFORE, LIMIT, ApiRoute, Asking, Retry, Serving, refusals
+from hubbub.server.api.routing import BEFORE, LIMIT, ApiRoute, Asking, Retry, Serving, at_the_desk, refusals
 from hubbub.server.problems import Padded, problem, released
 
 router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
@@ -84,13 +84,13 @@ async def query(
     """Ask, for a price. The charge is made before the data is touched, and is never given back."""
     question, arrived = body.question(), request.state.arrived
     if prefer is not None and "respond-async" in [word.strip().lower() for word in prefer.split(",")]:
-        number = await run_in_threadpool(
-            service.enqueue, principal, question, key=body.key, header=header, arrived=arrived
+        number = await at_the_desk(
+            service, principal, service.enqueue, principal, question, key=body.key, header=header, arrived=arrived
         )
         place = f"/api/v1/jobs/{number}"
         return Padded({"id": number, "state": "queued"}, status_code=202, headers={"Location": place})
     release = await service.ask(principal, question, key=body.key, header=header, arrived=arrived)
-    return released(release.form())
+    return await at_the_desk(service, principal, _written, release)
 
 
 @router.get("/jobs/{number}", operation_id="job", responses={200: {"model": forms.JobForm}, **refusals()})
@@ -100,12 +100,12 @@ async def job(
 ) -> Response:  # fmt: skip
     """Say what became of a question in line; its answer or its problem, once it has ended."""
     await service.wait(principal, number, _seconds(prefer))
-    state, release, error = await run_in_threadpool(service.job, principal, number)
+    state, release, error = await at_the_desk(service, principal, service.job, principal, number)
     found: dict[str, Any] = {"id": number, "state": state}
     if state == "running" and (step := service.progress(principal, number)) is not None:
         found["progress"] = {"done": step[0], "what": step[1]}
     if release is not None:
-        return released(release.form(), **found)
+        return await at_the_desk(service, principal, _written, release, **found)
     if error is not None:
         found["problem"] = problem(error, request.state.request_id)
     return Padded(found)
@@ -138,6 +138,11 @@ def release(service: Serving, principal: Asking, number: Annotated[int, forms.Fi
 def budget(service: Serving, principal: Asking, analyst: Annotated[forms.Name | None, Query()] = None) -> Response:
     """Say what is spent and left: an analyst's own; for owner and auditor, that of one or all."""
     return Padded({"budgets": [view.form() for view in service.budget(principal, analyst)]})
+
+
+def _written(release: Release, **around: Any) -> Response:
+    """Write a release, which may be large: never where everybody else's requests wait."""
+    return released(release.form(), **around)
 
 
 def _seconds(prefer: str | None) -> int:

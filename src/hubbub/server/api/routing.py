@@ -1,17 +1,22 @@
 """How a request of the API comes in: who asks is known before its body is read, and JSON is read strictly."""
 
+import inspect
 import json
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Annotated, Any, NoReturn
+from contextvars import ContextVar
+from functools import wraps
+from typing import Annotated, Any, NoReturn, TypeVar
 
 from fastapi import Depends, Header, HTTPException, Query, Request, Response
 from fastapi.routing import APIRoute
-from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive
 
 from hubbub.errors import AccessError, ParameterError
 from hubbub.server.accounts import Principal
 from hubbub.server.limits import address
 from hubbub.server.service import Service
+
+T = TypeVar("T")
 
 #: What any route may answer beside its own; each is a problem.
 REFUSALS: Mapping[int | str, dict[str, Any]] = {
@@ -58,6 +63,10 @@ class _Strict(Request):
 class ApiRoute(APIRoute):
     """A route for those who are known."""
 
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        """Let an endpoint that blocks take its turn at the desk."""
+        super().__init__(path, endpoint if inspect.iscoroutinefunction(endpoint) else _in_turn(endpoint), **options)
+
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Say who asks, then go on."""
         inner = super().get_route_handler()
@@ -65,12 +74,33 @@ class ApiRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             service: Service = request.app.state.service
-            request.state.principal = await run_in_threadpool(_who, service, request)
+            request.state.principal = await service.doors.enter(_who, service, request)
+            _RECEIVE.set(request.receive)
             if wants_body and not _is_json(request.headers.getlist("content-type")):
                 raise HTTPException(415)
             return await inner(_Strict(request.scope, request.receive))
 
         return handle
+
+
+_RECEIVE: ContextVar[Receive] = ContextVar("receive")
+
+
+async def at_the_desk(
+    service: Service, principal: Principal, call: Callable[..., T], /, *args: Any, **options: Any
+) -> T:
+    """Run what blocks, or takes long, in the principal's turn; stopped when the client of this request hangs up."""
+    return await service.desk.run(principal, _RECEIVE.get(), call, *args, **options)
+
+
+def _in_turn(endpoint: Callable[..., Response]) -> Callable[..., Coroutine[Any, Any, Response]]:
+    """Every blocking endpoint names the service and who asks."""
+
+    @wraps(endpoint)
+    async def turn(**values: Any) -> Response:
+        return await at_the_desk(values["service"], values["principal"], endpoint, **values)
+
+    return turn
 
 
 def _who(service: Service, request: Request) -> Principal:

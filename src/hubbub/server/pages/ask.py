@@ -100,14 +100,14 @@ async def spend(visit: Visit) -> Response:
         header = _header(visit, "spend", form["sql"], form["epsilon"], form["groups"], form["rows"])
         release = await visit.service.ask(visit.principal, question, key=None, header=header)
     except HubbubError as error:
-        return _page(visit, form, problem=error)
+        return await visit.away(_page, visit, form, problem=error)
     return visit.go(f"/ask?release={release.receipt['ledger'][0]['sequence']}#answer")
 
 
 async def refine(visit: Visit) -> Response:
     """Draw a second time, and go on to both combined."""
     first, price = visit.form.get("release", ""), visit.form.get("epsilon", "").strip()
-    sql, options = again(fetch(visit, first).receipt, epsilon=price)
+    sql, options = again((await visit.away(fetch, visit, first)).receipt, epsilon=price)
     header = _header(visit, "refine", first, price)
     # the draw is named after the request, so that the same form never draws, or is charged for, another
     release = await visit.service.ask(visit.principal, Question(sql, **options), key=header, header=header)

@@ -12,12 +12,11 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
@@ -55,6 +54,7 @@ NOTICES = {
     "applied": "hubbub.yaml was changed; the text before is kept beside it.",
 }
 
+T = TypeVar("T")
 Handler = Callable[["Visit"], Response | Awaitable[Response]]
 
 
@@ -77,6 +77,10 @@ class Visit:
         if self._principal is None:
             raise AccessError("HB700", "you have not signed in.", "Sign in with your token.")
         return self._principal
+
+    async def away(self, call: Callable[..., T], /, *args: Any, **options: Any) -> T:
+        """Run what blocks at the desk, in the principal's turn."""
+        return await self.service.desk.run(self.principal, self.request.receive, call, *args, **options)
 
     def render(self, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
         """Fill a template."""
@@ -138,15 +142,17 @@ class Frame:
             request.scope["route"] = route  # for the log and the metrics
             visit = Visit(self, request, "", None)
             try:
-                visit = await run_in_threadpool(self._enter, request, signed_in=signed_in)
+                visit = await self.service.doors.enter(self._enter, request, signed_in=signed_in)
                 request.state.principal = visit._principal  # noqa: SLF001 - for the log
                 if method == "POST":
                     visit.form, visit.files = await _fields(request, files)
                     self.sessions.check(visit.cookie, visit.form.get("csrf"))
                 if inspect.iscoroutinefunction(handler):
                     found: Response = await handler(visit)
+                elif visit._principal is None:  # noqa: SLF001
+                    found = await self.service.doors.enter(handler, visit)  # type: ignore[arg-type]
                 else:
-                    found = await run_in_threadpool(handler, visit)  # type: ignore[arg-type]
+                    found = await visit.away(handler, visit)  # type: ignore[arg-type]
             except HubbubError as error:
                 found = self.refusal(visit, error)
             return found
