@@ -21,7 +21,7 @@ engine: {{seconds: 2, hash: portable}}
 datasets:
   visits:
     source: postgresql://reader:{password}@/{database}/clinic.visits?host={home}
-    unit: {{column: patient, groups: 3, rows: 4}}
+    unit: {{column: patient, entity: patient, groups: 3, rows: 4}}
     columns:
       patient: {{}}
       region: {{values: [North, South, East]}}
@@ -30,12 +30,12 @@ datasets:
     budget: {{epsilon: 100}}
   labs:
     source: postgresql://reader:{password}@/{database}/clinic.labs?host={home}
-    unit: {{column: patient, groups: 3, rows: 4}}
+    unit: {{column: patient, entity: patient, groups: 3, rows: 4}}
     columns: {{patient: {{}}, result: {{bounds: [-5, 5]}}}}
     budget: {{epsilon: 100}}
   letters:
     source: letters.csv
-    unit: {{column: patient}}
+    unit: {{column: patient, entity: patient}}
     columns: {{patient: {{type: integer}}}}
     budget: {{epsilon: 100}}
   regions: {{source: regions.csv, public: true}}

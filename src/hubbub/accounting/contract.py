@@ -275,6 +275,11 @@ def mapping(value: object, path: str) -> dict[str, object]:
     return value
 
 
+def is_name(value: object) -> bool:
+    """Say whether this can be a name in hubbub.yaml."""
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
 def named(value: object, path: str) -> dict[str, object]:
     """Accept a mapping whose keys are names."""
     if value is None:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from hubbub import show
 from hubbub.config import Config, examine
 from hubbub.config.json_schema import SCHEMA
-from hubbub.config.promise import caps, concerns, neighbours, protected, reach, uses
+from hubbub.config.promise import caps, concerns, matched, neighbours, protected, reach, uses
 from hubbub.config.template import BLANK, name_of, template
 from hubbub.core.numbers import brief
 from hubbub.engines.base import SERVERS, locate
@@ -69,6 +69,8 @@ def check(options: Namespace, console: Console) -> int:
         return 1
     for name in config.datasets:
         _dataset(config, name, console)
+    for text in matched(config):
+        console.print(f"[bold]Joined[/]  {escape(text)}")
     for text in concerns(config):
         console.print(f"[yellow]Consider[/]  {escape(text)}")
     console.print(

@@ -215,9 +215,11 @@ def _unit(entry: Mapping[str, object], path: str, names: set[str], *, public: bo
         if isinstance(column_name, str):
             contract.unknown("HB413", f"{path}.unit.column: {column_name}", column_name, "column of the source", names)
         contract.refuse("HB413", f"{path}.unit.column", "is missing", "Name the column that says whose row it is.")
-    entity = terms.get("entity", column_name)
-    if not isinstance(entity, str) or not entity:
-        contract.refuse("HB413", f"{path}.unit.entity", "is not a name", "Write the same word in each table of theirs.")
+    entity = terms.get("entity", "")
+    if not isinstance(entity, str) or ("entity" in terms and not contract.is_name(entity)):
+        contract.refuse(
+            "HB413", f"{path}.unit.entity", "is not a name", "Write one word, the same in every table of these people."
+        )
     return (
         Unit(
             column_name,

@@ -34,7 +34,11 @@ _UNIT = {
                 "column": {"type": "string"},
                 "groups": {"type": "integer", "minimum": 1},
                 "rows": {"type": "integer", "minimum": 1},
-                "entity": {"type": "string", "description": "Tables of one entity can be joined on the unit."},
+                "entity": {
+                    "type": "string", "pattern": r"^[\w.@+-]{1,100}$",
+                    "description": "Who the unit is, such as patient. Private tables can be joined and united only if "
+                    "they declare the same entity: equal values of their columns are then one person.",
+                },
             },
         },
     ],
