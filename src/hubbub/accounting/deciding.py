@@ -5,6 +5,7 @@ from hashlib import sha256
 
 from hubbub.accounting.calls import Asked, Charge, Charging, Noting, Recording, Refusal, Request
 from hubbub.accounting.chain import Entry, append, canonical
+from hubbub.accounting.declared import problems
 from hubbub.accounting.store import Found, Head
 from hubbub.accounting.totals import Totals
 from hubbub.errors import LedgerError, ParameterError
@@ -104,6 +105,8 @@ class Turn:
 
     def note(self, call: Noting, clock: int) -> None:
         """Add a policy, where it is not the one in force, or a forfeit."""
+        if call.kind == "policy" and self._broken(call):
+            return
         if call.policy is not None:
             self._totals.govern(call.policy)
         config = self._totals.policy.hash
@@ -116,6 +119,14 @@ class Turn:
         for balance in self._totals.load(call.losses):
             balance.add(call.losses[balance.label], self.sequence)
             self._totals.ahead[balance.label] = balance
+
+    def _broken(self, call: Noting) -> bool:
+        """Refuse a policy that breaks what was promised: see `declared`."""
+        policy = self._totals.policy if call.policy is None else call.policy
+        if policy.hash != self.config:
+            with self._totals.snapshot() as snapshot:
+                call.error = next(iter(problems(snapshot, policy, self.entries)), None)
+        return call.error is not None
 
     def _add(self, entry: Entry) -> None:
         self.entries.append(entry)

@@ -5,7 +5,7 @@ that is wrong is collected, so that `hubbub check` can say all of it at once; `l
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from hubbub.accounting import contract
 from hubbub.accounting.contract import KEYS, Places
 from hubbub.accounting.policy import Policy
 from hubbub.config.columns import resolve
+from hubbub.config.declaration import declaration
 from hubbub.core import numbers
 from hubbub.core.schema import Column, Table, Unit
 from hubbub.core.unit import Hash, Relation
@@ -102,6 +103,7 @@ def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
     if problems or policy is None or places is None:
         return None, problems
     digest = sha256(text.encode()).hexdigest()
+    policy = replace(policy, declarations={name: declaration(each.table) for name, each in datasets.items()})
     return Config(path, digest, datasets, policy, places, limits, hashing), []
 
 

@@ -64,6 +64,11 @@ _DATASET = {
                     "type": "object", "additionalProperties": False, "required": ["per", "epsilon"],
                     "properties": {"per": {"enum": ["day", "month"]}, "epsilon": _EPSILON, "delta": _DELTA},
                 },
+                "show": {
+                    "enum": ["rounded", "exact", "hidden"],
+                    "description": "What an analyst is told of the budgets that others spend from too: in tenths of the "
+                    "budget (default), exactly, or nothing. Their own spending is always exact.",
+                },
             },
         },
     },
@@ -117,6 +122,11 @@ SCHEMA: dict[str, object] = {
                 "type": "object", "required": ["members"], "additionalProperties": _CAP,
                 "properties": {"members": {"type": "array", "minItems": 1, "items": {"type": "string"}}},
             },
+        },
+        "returning": {
+            "type": "array", "items": {"type": "string"},
+            "description": "Analysts who were removed once and are the same people again; otherwise such a name is "
+            "refused. Their old tokens stay revoked.",
         },
         "ledger": {
             "type": "object", "additionalProperties": False,

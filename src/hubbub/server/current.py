@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from hubbub.accounting.declared import problems
 from hubbub.config import Config, load
 from hubbub.curator import Curator
 from hubbub.curator.opening import open_curator, renewed
@@ -81,7 +82,14 @@ class Current:
         found = editing.check(self.path, text, confined=True)
         if found.config is not None and found.config.places != self.config.places:
             return Checked(None, (_moved(),), found.diff)
+        if found.config is not None and (broken := self._broken(found.config)):
+            return Checked(None, tuple(broken), found.diff)
         return found
+
+    def _broken(self, config: Config) -> list[ConfigError]:
+        """Say which promises of earlier charges another hubbub.yaml would break."""
+        with self.curator.ledger.snapshot() as snapshot:
+            return problems(snapshot, config.policy)
 
     def apply(self, text: str, *, expected: str) -> str:
         """Go on under another text, if the file has still the `expected` hash; or change nothing. Give the new hash."""
@@ -100,6 +108,8 @@ class Current:
         def accept(config: Config) -> None:
             if config.places != self.config.places:
                 raise _moved()
+            for broken in self._broken(config):
+                raise broken
             if before is not None:
                 before()
 

@@ -166,7 +166,9 @@ def remove_analyst(name: str) -> Change:
         if not known:
             contract.unknown("HB405", f"analysts.{name}", name, "analyst", document.get("analysts") or {})
         (document.get("analysts") or {}).pop(name, None)
-        for part in ("analysts", "groups"):
+        if name in (document.get("returning") or []):
+            document["returning"].remove(name)
+        for part in ("analysts", "groups", "returning"):
             if part in document and not document[part]:
                 del document[part]
 
