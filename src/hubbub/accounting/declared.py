@@ -88,6 +88,14 @@ def _last_charges(snapshot: Snapshot, fresh: Iterable[Entry]) -> dict[str, Entry
     return newest
 
 
+def absent(snapshot: Snapshot, analyst: str) -> int | None:
+    """Give the time of the newest policy that did not name an analyst (microseconds since 1970), if there is one."""
+    for entry in snapshot.entries(Filter(kind="policy"), newest_first=True):
+        if analyst not in json.loads(entry.facts)["analysts"]:
+            return entry.time
+    return None
+
+
 def summary(facts: str) -> str:
     """Say in a line whom a policy protects."""
     said = []

@@ -5,7 +5,7 @@ The ledger stays open through every change; it is told the new policy, and what 
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,6 +43,8 @@ class Current:
         self._held = _Held(open_curator(load(path), exclusive=True))
         self._seen = self._signature()
         self._looked = clock()
+        #: Told which analysts a new file no longer names, before it is in force.
+        self.withdraw: Callable[[Set[str]], None] = lambda _: None
         #: What is wrong with the file as it is now, if the curator in force is of an earlier one.
         self.trouble: HubbubError | None = None
 
@@ -127,6 +129,13 @@ class Current:
                 return False
             if config.places != self.config.places:
                 raise _moved()
+            gone = self.config.policy.analysts.keys() - config.policy.analysts.keys()
+            if gone:
+                try:
+                    self.withdraw(gone)
+                except HubbubError:
+                    self._seen = ()  # look again soon: whoever is removed must not keep a token
+                    raise
             new = _Held(renewed(self.curator, config))
             with self._mutex:
                 old, self._held = self._held, new

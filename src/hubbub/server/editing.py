@@ -112,9 +112,9 @@ def apply(path: Path, text: str, *, expected: str) -> str:
     return rewrite(path, lambda _: text, expected=expected)
 
 
-def edit(path: Path, change: Change) -> str:
+def edit(path: Path, change: Change, *, accept: Callable[[Config], None] | None = None) -> str:
     """Make one change to the file as it is now, or raise ConfigError; give the new hash."""
-    return rewrite(path, lambda text: changed(text, change))
+    return rewrite(path, lambda text: changed(text, change), accept=accept)
 
 
 def changed(text: str, change: Change) -> str:
