@@ -44,10 +44,12 @@ def test_an_edit_of_the_file_revokes_tokens_and_adding_the_name_revives_nothing(
     assert status(app) == (401, "HB703")
     assert all(token.revoked for token in app.service.state.tokens.list("ana"))
     rewritten(app, text)
+    assert status(app, "ben") == (200, None), "whoever comes has the file looked at"
     assert status(app) == (401, "HB703")
     assert app.service.current.trouble is not None
     assert app.service.current.trouble.code == "HB113"
     rewritten(app, text + "returning: [ana]\n")
+    assert status(app, "ben") == (200, None)
     assert status(app) == (401, "HB703")
     assert app.service.current.trouble is None
     assert page.get("/", follow_redirects=False).status_code in (302, 303, 401)
