@@ -22,7 +22,7 @@ CSV = "text in a CSV file"
 def test_a_whole_file_is_read(folder: Path) -> None:
     config = load(folder / "hubbub.yaml")
     visits = config.datasets["visits"]
-    assert visits.table.unit == Unit("patient", 5, 10, "patient")
+    assert visits.table.unit == Unit("patient", 5, 10, "")
     assert visits.table.relation is Relation.ADD_REMOVE
     columns = {column.name: column for column in visits.table.columns}
     assert columns["region"].values == ("North", "South")

@@ -14,7 +14,7 @@ version: 1
 datasets:
   visits:
     source: visits.parquet
-    unit: {column: patient, groups: 3, rows: 4}
+    unit: {column: patient, entity: patient, groups: 3, rows: 4}
     columns:
       patient: {}
       region: {values: [North, South, East]}
@@ -25,7 +25,7 @@ datasets:
     budget: {epsilon: 10, delta: 1e-6, per_query: 5}
   labs:
     source: labs.csv
-    unit: {column: patient, groups: 2, rows: 2}
+    unit: {column: patient, entity: patient, groups: 2, rows: 2}
     columns: {patient: {type: integer}, result: {bounds: [-5, 5]}}
     budget: {epsilon: 4}
   regions: {source: regions.csv, public: true}

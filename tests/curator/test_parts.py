@@ -1,4 +1,4 @@
-"""The parts around the path: versions, public tables, questions, opening."""
+"""The parts around the path: public tables, questions, opening."""
 
 import json
 from collections.abc import Callable
@@ -11,44 +11,11 @@ import pytest
 import hubbub
 from hubbub.audit import receipt
 from hubbub.core.schema import Bounds
-from hubbub.core.secret import Secret
 from hubbub.curator.question import Question
 from hubbub.curator.session import Session, open_session
-from hubbub.curator.versions import Versions
 from hubbub.errors import ConfigError, LedgerError, ParameterError
 
 Opener = Callable[..., Session]
-
-
-def test_versions_count_states_of_the_data_and_never_show_them(tmp_path: Path) -> None:
-    versions = Versions(tmp_path / "versions.json")
-
-    def number(content: bytes, dataset: str = "a") -> int:
-        return versions.number(dataset, Secret(content), lambda: 0)
-
-    assert [number(b"x"), number(b"y"), number(b"x"), number(b"z")] == [1, 2, 1, 3]
-    assert number(b"x", "b") == 1
-    assert (tmp_path / "versions.json").stat().st_mode & 0o077 == 0
-
-
-def test_a_lost_list_of_versions_goes_on_after_the_ledgers_newest(tmp_path: Path) -> None:
-    assert Versions(tmp_path / "versions.json").number("a", Secret(b"x"), lambda: 7) == 8
-
-
-@pytest.mark.parametrize("content", ["{", "[]", '{"a": 3}'])
-def test_a_damaged_list_of_versions_is_refused_with_a_remedy(tmp_path: Path, content: str) -> None:
-    (tmp_path / "versions.json").write_text(content)
-    with pytest.raises(LedgerError, match="HB317"):
-        Versions(tmp_path / "versions.json").number("a", Secret(b"x"), lambda: 0)
-
-
-def test_version_numbers_go_on_when_the_list_is_removed(session: Session, opened: Opener, clinic: Path) -> None:
-    sql = "SELECT COUNT(*) AS n FROM visits"
-    assert session.query(sql, epsilon="0.1").receipt["data"][0]["version"] == "1"
-    (clinic / "hubbub-ledger" / "versions.json").unlink()
-    again = session.query(sql, epsilon="0.1")
-    assert not again.replayed
-    assert again.receipt["data"][0]["version"] == "2"
 
 
 def test_a_public_table_that_is_not_unique_as_declared_is_refused(clinic: Path) -> None:

@@ -21,7 +21,7 @@ engine: {{seconds: 2, hash: portable}}
 datasets:
   visits:
     source: postgresql://reader:{password}@/{database}/clinic.visits?host={home}
-    unit: {{column: patient, groups: 3, rows: 4}}
+    unit: {{column: patient, entity: patient, groups: 3, rows: 4}}
     columns:
       patient: {{}}
       region: {{values: [North, South, East]}}
@@ -30,12 +30,12 @@ datasets:
     budget: {{epsilon: 100}}
   labs:
     source: postgresql://reader:{password}@/{database}/clinic.labs?host={home}
-    unit: {{column: patient, groups: 3, rows: 4}}
+    unit: {{column: patient, entity: patient, groups: 3, rows: 4}}
     columns: {{patient: {{}}, result: {{bounds: [-5, 5]}}}}
     budget: {{epsilon: 100}}
   letters:
     source: letters.csv
-    unit: {{column: patient}}
+    unit: {{column: patient, entity: patient}}
     columns: {{patient: {{type: integer}}}}
     budget: {{epsilon: 100}}
   regions: {{source: regions.csv, public: true}}
@@ -247,7 +247,7 @@ def test_a_change_makes_a_new_version_and_refresh_makes_one_by_hand(
         assert spent(session) == 2
         assert session.query(COUNT, epsilon=1).replayed
     assert main(["admin", "refresh", "visits", "--config", str(clinic.yaml)]) == 0
-    assert "version 3" in capsys.readouterr().out
+    assert "visits has a new version" in capsys.readouterr().out
     with clinic.open() as session:
         assert not session.query(COUNT, epsilon=1).replayed
         assert session.query(COUNT, epsilon=1).replayed

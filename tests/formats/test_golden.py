@@ -76,7 +76,9 @@ def test_an_old_ledger_verifies_and_keeps_every_entry(deployment: Path) -> None:
     finally:
         store.close()
     counted = kinds(deployment)
-    assert {kind: counted[kind] for kind in KINDS} == KINDS
+    # an opening may note what hubbub.yaml declares, and adds nothing else
+    assert counted.pop("policy") in (1, 2)
+    assert counted == {kind: number for kind, number in KINDS.items() if kind != "policy"}
 
 
 def test_every_old_question_is_answered_again_for_free(deployment: Path) -> None:

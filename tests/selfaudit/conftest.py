@@ -11,7 +11,7 @@ version: 1
 datasets:
   visits:
     source: visits.csv
-    unit: {column: patient, groups: 2, rows: 2}
+    unit: {column: patient, entity: patient, groups: 2, rows: 2}
     columns:
       patient: {type: integer}
       region: {values: [North, South, East]}
@@ -21,7 +21,7 @@ datasets:
     budget: {epsilon: 100, delta: 1e-5}
   labs:
     source: labs.csv
-    unit: {column: patient, groups: 1, rows: 2}
+    unit: {column: patient, entity: patient, groups: 1, rows: 2}
     columns: {patient: {type: integer}, result: {type: real, bounds: [-5, 5]}}
     budget: {epsilon: 100, delta: 1e-5}
   regions: {source: regions.csv, public: true}

@@ -122,8 +122,13 @@ def test_an_analyst_is_added_gets_a_token_asks_and_is_removed(app: Any) -> None:
     assert owner.delete("/api/v1/analysts/tom").status_code == 204
     assert app.client("tom").get("/api/v1/me").status_code in (401, 403)
     assert owner.delete("/api/v1/analysts/tom").status_code == 404
-    # what was spent stays spent: whoever comes back under the name finds it
-    assert owner.post("/api/v1/analysts", json={"name": "tom", "caps": {"health": {"epsilon": 1}}}).status_code == 201
+    # the name is not given again, unless the owner says that it is the same person
+    again = owner.post("/api/v1/analysts", json={"name": "tom", "caps": {"health": {"epsilon": 1}}})
+    assert (again.status_code, again.json()["code"]) == (422, "HB113")
+    text, digest = config(app)
+    text = text.replace("analysts:\n", "analysts:\n  tom: {health: {epsilon: 1}}\n") + "returning: [tom]\n"
+    assert put(app, text, digest).status_code == 200
+    # what was spent stays spent: who comes back finds it
     assert app.spent("tom") == {"health": "1/2"}
     assert app.client("tom").get("/api/v1/me").status_code == 401  # the old token stays closed
 

@@ -82,7 +82,7 @@ def test_exports_hold_the_answer(visitor: Visitor) -> None:
     exec(notebook.cells[1].source.removesuffix("\nframe"), names)
     assert list(names["frame"]["n"]) == document["answer"]["columns"][1]["values"]
     page = client.get(f"/releases/{number}").text
-    assert "under the protection of each person of health (data version 1)" in page
+    assert "under the protection of each person of health (data version 1-" in page
     assert client.get(f"/releases/{number}.exe").status_code == 404
 
 

@@ -139,8 +139,8 @@ def test_a_row_without_a_unit_is_nobodys_and_left_out() -> None:
 
 def test_units_of_different_types_of_text_meet_without_a_cast_that_could_fail(clinic: Tables) -> None:
     """A UUID compared with a VARCHAR would be cast, and a text that is no UUID would raise."""
-    a = Table("a", (Column("u", Kind.TEXT), Column("x", Kind.INTEGER)), Unit("u"))
-    b = Table("b", (Column("u", Kind.TEXT), Column("y", Kind.INTEGER)), Unit("u"))
+    a = Table("a", (Column("u", Kind.TEXT), Column("x", Kind.INTEGER)), Unit("u", entity="someone"))
+    b = Table("b", (Column("u", Kind.TEXT), Column("y", Kind.INTEGER)), Unit("u", entity="someone"))
     text = render.relation(bind("SELECT count(*) FROM a JOIN b USING (u)", tables={"a": a, "b": b}).relation)
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE a(u UUID, x INT); INSERT INTO a VALUES (uuid(), 1)")

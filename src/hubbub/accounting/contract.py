@@ -7,7 +7,7 @@ parts that say where data is and what it looks like are known by name, and read 
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
 from typing import NoReturn, cast
@@ -17,18 +17,20 @@ import yaml
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.policy import Cap, Policy
 from hubbub.core import numbers
-from hubbub.core.overview import Scope
+from hubbub.core.overview import Scope, Show
 from hubbub.errors import ConfigError, ParameterError
 
 #: Every key that hubbub.yaml may have, by the place where it stands. Whoever reads a new key adds it here.
 KEYS: Mapping[str, frozenset[str]] = {
-    "": frozenset({"version", "datasets", "analysts", "groups", "ledger", "engine", "server", "max_cells"}),
+    "": frozenset({
+        "version", "datasets", "analysts", "groups", "returning", "ledger", "engine", "server", "max_cells",
+    }),
     "datasets.*": frozenset({
         "source", "unit", "relation", "columns", "public", "unique", "budget", "version", "failures",
     }),
     "datasets.*.unit": frozenset({"column", "groups", "rows", "entity"}),
     "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden"}),
-    "datasets.*.budget": frozenset({"epsilon", "delta", "per_query", "renewal"}),
+    "datasets.*.budget": frozenset({"epsilon", "delta", "per_query", "renewal", "show"}),
     "datasets.*.budget.renewal": frozenset({"per", "epsilon", "delta"}),
     "ledger": frozenset({"database", "anchor", "seeds"}),
     "engine": frozenset({"memory", "disk", "threads", "seconds", "hash"}),
@@ -159,7 +161,39 @@ def read(document: object) -> Policy:
         for member in members:
             analysts.setdefault(member, {})
     _contradictions(analysts, groups)
-    return Policy(datasets, analysts, groups)
+    returning, show = _returning(top, analysts), _show(top)
+    return Policy(datasets, analysts, groups, returning=returning, show=show)
+
+
+def recorded(document: object) -> Policy:
+    """Read a policy as the ledger has it: hubbub.yaml's, with what was declared about the data sets."""
+    top = dict(mapping(document, ""))
+    declarations = {name: mapping(each, name) for name, each in mapping(top.pop("declarations", {}), "").items()}
+    return replace(read(top), declarations=declarations)
+
+
+def _returning(top: Mapping[str, object], analysts: Mapping[str, object]) -> tuple[str, ...]:
+    listed = top.get("returning", [])
+    if not isinstance(listed, list):
+        refuse("HB407", "returning", "is not a list of analysts", "Write `returning: [ana]`.")
+    for name in listed:
+        if not isinstance(name, str) or name not in analysts:
+            unknown("HB407", f"returning: {name}", str(name), "analyst", analysts)
+    return tuple(sorted(set(listed)))
+
+
+def _show(top: Mapping[str, object]) -> dict[str, Show]:
+    """Read what analysts are told of others' spending, where an owner chose something else than `rounded`."""
+    chosen: dict[str, Show] = {}
+    for name, value in mapping(top["datasets"], "datasets").items():
+        budget = mapping(mapping(value, name).get("budget", {}), name)
+        how = budget.get("show", "rounded")
+        if how not in ("rounded", "exact", "hidden"):
+            path = f"datasets.{name}.budget.show"
+            refuse("HB403", path, f"is {how!r}", "Write `rounded`, `exact` or `hidden`.")
+        if how != "rounded":
+            chosen[name] = "exact" if how == "exact" else "hidden"
+    return chosen
 
 
 def _dataset(name: str, value: object) -> tuple[Cap, ...] | None:
@@ -277,6 +311,11 @@ def mapping(value: object, path: str) -> dict[str, object]:
                 "HB408", f"{path}.{key}".lstrip("."), f"has the name {key!r}, which is not text", "Put it in quotes."
             )
     return value
+
+
+def is_name(value: object) -> bool:
+    """Say whether this can be a name in hubbub.yaml."""
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def named(value: object, path: str) -> dict[str, object]:

@@ -16,6 +16,7 @@ from hubbub.accounting.calls import (
     Request,
 )
 from hubbub.accounting.chain import Entry, append, canonical
+from hubbub.accounting.declared import problems
 from hubbub.accounting.store import Found, Head
 from hubbub.accounting.totals import Totals
 from hubbub.errors import LedgerError, ParameterError
@@ -130,6 +131,8 @@ class Turn:
 
     def note(self, call: Noting, clock: int) -> None:
         """Add a policy, where it is not the one in force, or a forfeit."""
+        if call.kind == "policy" and self._broken(call):
+            return
         if call.policy is not None:
             self._totals.govern(call.policy)
         config = self._totals.policy.hash
@@ -152,6 +155,14 @@ class Turn:
                 self.hash, self.sequence + 1, call.kind, self.time, config=self.config, facts=call.facts,
                 analyst=analyst, dataset=dataset, charge=charge,
             ))  # fmt: skip
+
+    def _broken(self, call: Noting) -> bool:
+        """Refuse a policy that breaks what was promised: see `declared`."""
+        policy = self._totals.policy if call.policy is None else call.policy
+        if policy.hash != self.config:
+            with self._totals.snapshot() as snapshot:
+                call.error = next(iter(problems(snapshot, policy, self.entries)), None)
+        return call.error is not None
 
     def _add(self, entry: Entry) -> None:
         self.entries.append(entry)

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TextIO
 
 from hubbub.accounting.chain import Entry
+from hubbub.accounting.declared import summary
 from hubbub.accounting.filters import admits
 from hubbub.accounting.policy import Cap, Policy
 from hubbub.accounting.price import ZERO, Price, priced
@@ -110,7 +111,6 @@ def _later(snapshot: Snapshot, policy: Policy, stored: int) -> dict[str, tuple[P
     return later
 
 
-@lru_cache(maxsize=1024)
 @dataclass(frozen=True, slots=True)
 class Line:
     """One entry for a person or a spreadsheet. `released` says of a charge whether its answer was recorded."""
@@ -139,7 +139,8 @@ class Line:
         elif self.kind in ("release", "failure"):
             parts.append(f"of charge {self.charge}")
         else:
-            parts.append(self.facts if self.kind in ("forfeit", "reviewed") else f"policy {self.config[:12]}…")
+            plain = self.kind in ("forfeit", "reviewed")
+            parts += [self.facts] if plain else [f"policy {self.config[:12]}…", summary(self.facts)]
         return printable("  ".join(part for part in parts if part))
 
 
@@ -169,6 +170,7 @@ def _lines(snapshot: Snapshot, which: Filter, *, newest_first: bool) -> Iterator
             )  # fmt: skip
 
 
+@lru_cache(maxsize=1024)
 def _epsilon(facts: str) -> str:
     """Show the loss of one event: pure where it has one, else as it is."""
     loss = priced(facts)

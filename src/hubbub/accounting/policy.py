@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from hashlib import sha256
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from hubbub.accounting.chain import canonical
 from hubbub.accounting.filters import Budget
-from hubbub.core.overview import Per, Scope
+from hubbub.core.overview import Per, Scope, Show
 from hubbub.errors import ParameterError
 
 DAY = 86_400_000_000  # in microseconds
@@ -52,13 +52,31 @@ def period(per: Per, day: int) -> str:
     return date if per == "day" else date[:7]
 
 
+def total_of(label: str) -> str | None:
+    """Give the data set whose lifetime total goes by this label, if it is one.
+
+    >>> total_of("dataset/visits"), total_of("dataset/visits/day/2026-01-31"), total_of("analyst/ana/visits")
+    ('visits', None, None)
+    """
+    scope, _, name = label.partition("/")
+    return name if scope == "dataset" and "/" not in name else None
+
+
 @dataclass(frozen=True)
 class Policy:
-    """All caps, ready to ask which of them a charge must pass."""
+    """All caps, ready to ask which of them a charge must pass.
+
+    declarations   what hubbub.yaml says of each data set, as JSON has it: see `declared`
+    returning      analysts who were removed once and are the same people again
+    show           how much an analyst is told of what others spent on a data set, where that is not `rounded`
+    """
 
     datasets: Mapping[str, tuple[Cap, ...]]
     analysts: Mapping[str, Mapping[str, Cap]]
     groups: Mapping[str, tuple[tuple[str, ...], Mapping[str, Cap]]]
+    declarations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    returning: tuple[str, ...] = ()
+    show: Mapping[str, Show] = field(default_factory=dict)
 
     @cached_property
     def text(self) -> str:
@@ -73,8 +91,12 @@ class Policy:
                     budget["renewal"] = {"per": cap.per} | _form(cap.budget)
                 else:
                     budget |= _form(cap.budget)
+            if name in self.show:
+                budget["show"] = self.show[name]
             datasets[name] = {"budget": budget}
-        return canonical({
+        # what an older hubbub did not know is left out where it says nothing: its policies keep their hashes
+        more: dict[str, object] = {"declarations": self.declarations, "returning": sorted(self.returning)}
+        return canonical({name: value for name, value in more.items() if value} | {
             "version": 1,
             "datasets": datasets,
             "analysts": {a: {d: _form(cap.budget) for d, cap in caps.items()} for a, caps in self.analysts.items()},

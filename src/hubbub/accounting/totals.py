@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.contract import read
+from hubbub.accounting.contract import recorded
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.policy import DAY, Cap, Policy
 from hubbub.accounting.price import ZERO, Price, priced
 from hubbub.accounting.refusal import Spent
-from hubbub.accounting.store import Store, Total, stored_until
+from hubbub.accounting.store import Snapshot, Store, Total, stored_until
 
 #: How many analysts, data sets and days are remembered at once.
 _REMEMBERED = 10_000
@@ -165,6 +166,10 @@ class Totals:
             elif entry.kind != "release":
                 self._forget()
 
+    def snapshot(self) -> AbstractContextManager[Snapshot]:
+        """Look at what is committed: all there is, but for this transaction, while the writer's lock is held."""
+        return self._store.snapshot()
+
     def govern(self, policy: Policy) -> None:
         """Decide under another policy from here on. What was charged to a cap stays charged to it."""
         self.policy = self._policies[policy.hash] = policy
@@ -183,7 +188,7 @@ class Totals:
         """Name the totals that a charge was added to, under the policy that it was made under."""
         policy = self._policies.get(entry.config)
         if policy is None:
-            policy = self._policies[entry.config] = read(json.loads(self._store.policy(entry.config)))
+            policy = self._policies[entry.config] = recorded(json.loads(self._store.policy(entry.config)))
         return [cap.at(entry.time) for cap in policy.caps(entry.analyst, entry.dataset) if cap.scope != "query"]
 
 

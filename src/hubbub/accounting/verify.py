@@ -14,7 +14,8 @@ from hashlib import sha256
 from typing import Literal
 
 from hubbub.accounting.chain import NO_HASH, Entry, Mark, canonical, genesis, link, request_hash
-from hubbub.accounting.contract import read
+from hubbub.accounting.contract import recorded
+from hubbub.accounting.declared import Declaration, weakened
 from hubbub.accounting.policy import DAY, Policy
 from hubbub.accounting.price import ZERO, Price, price, priced
 from hubbub.accounting.store import Filter, Snapshot, Total, stored_until
@@ -28,6 +29,9 @@ Part = Literal["database", "chain", "policy", "charge", "release", "totals", "an
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
 _ENOUGH = 20  # problems: a ledger with so many is no better understood with more
+
+#: What a declaration says of a charge; None where it was made under none.
+_RELATIONS = (None, "add_remove", "replace")
 
 #: Charges that are alike: the policy they were made under, who, on what data set and day, with which mechanism.
 Alike = tuple[bytes, str, str, int, str]
@@ -160,6 +164,9 @@ class _Pass:
     released: dict[int, str] = field(default_factory=dict)
     ahead: dict[str, Total] = field(default_factory=dict)
     caps: int = 0
+    charged_under: dict[str, tuple[bytes, int]] = field(default_factory=dict)  # the policy, and _RELATIONS' index
+    promised: dict[str, Declaration] = field(default_factory=dict)
+    relation: bytearray = field(default_factory=lambda: bytearray(1))
 
     def add(self, part: Part, text: str) -> None:
         self.problems.append(Problem(part, text))
@@ -249,16 +256,36 @@ def _charge(entry: Entry, found: _Pass) -> None:
     found.keys.add(hash((entry.analyst, entry.key)))
     if entry.config != found.config or entry.request != request_hash(entry.dataset, entry.facts, entry.query):
         found.add("charge", f"charge {entry.sequence} has another policy or request than it says")
+        found.relation.append(0)
+        return
+    config, relation = found.charged_under.get(entry.dataset, (NO_HASH, 0))
+    if config != entry.config:
+        relation = _promise(entry, found)
+        found.charged_under[entry.dataset] = entry.config, relation
+    found.relation.append(relation)
+
+
+def _promise(entry: Entry, found: _Pass) -> int:
+    """Compare what the first charge under a policy promises with what charges on its data set promised before."""
+    now = found.policies[entry.config].declarations.get(entry.dataset)
+    if now is None:
+        return 0
+    why = weakened(found.promised.get(entry.dataset, now), now)
+    if why is not None:
+        found.add("charge", f"charge {entry.sequence} breaks what earlier charges promised: {why}")
+    found.promised[entry.dataset] = now
+    return _RELATIONS.index(now.get("relation"))
 
 
 def _other(entry: Entry, found: _Pass) -> None:
     """Take in an entry that is no charge."""
     found.is_charge.append(0)
+    found.relation.append(0)
     facts = json.loads(entry.facts)
     if canonical(facts) != entry.facts:
         found.add("chain", f"entry {entry.sequence} is not in canonical form")
     if entry.kind == "policy":
-        policy = read(facts)
+        policy = recorded(facts)
         if policy.text != entry.facts or policy.hash != entry.config:
             found.add("policy", f"the policy of entry {entry.sequence} has another hash than it says")
         found.config = entry.config
@@ -335,6 +362,10 @@ def _check_releases(snapshot: Snapshot, found: _Pass) -> None:
     for charge, body in snapshot.releases():
         if expected.pop(charge, None) != sha256(body).hexdigest():
             found.add("release", f"the stored release of charge {charge} is not the one that was recorded")
+        # canonical JSON, whose texts cannot hold these bytes: a quote in a text has a backslash before it
+        relation = _RELATIONS[found.relation[charge]] if charge < len(found.relation) else None
+        if relation is not None and b'"relation":' in body and f'"relation":"{relation}"'.encode() not in body:
+            found.add("release", f"the receipt of charge {charge} states another relation than was declared")
     for charge in expected:
         found.add("release", f"the release of charge {charge} is missing")
 

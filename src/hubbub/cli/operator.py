@@ -5,7 +5,6 @@ import sys
 from argparse import Namespace
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -29,7 +28,7 @@ from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.core.schema import unknown
 from hubbub.curator.opening import anchor_of, folder_of, is_postgres, store_of
-from hubbub.curator.versions import Versions, newest
+from hubbub.curator.versions import Versions
 from hubbub.errors import ParameterError
 
 
@@ -185,14 +184,10 @@ def refresh(options: Namespace, console: Console) -> int:
     for name in options.dataset:
         if name not in config.datasets:
             raise unknown(name, tuple(config.datasets))
-    store, versions = store_of(config, read_only=True), Versions(folder_of(config) / "versions.json")
-    try:
-        with store.snapshot() as snapshot:
-            for name in options.dataset:
-                number = versions.refresh(name, partial(newest, snapshot, name))
-                console.print(f"{escape(name)} is at version {number} now.")
-    finally:
-        store.close()
+    versions = Versions(folder_of(config) / "versions.json")
+    for name in options.dataset:
+        versions.refresh(name)
+        console.print(f"{escape(name)} has a new version: answers from before are not given again.")
     return 0
 
 

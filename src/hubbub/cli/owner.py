@@ -12,14 +12,15 @@ from rich.markup import escape
 from hubbub import show
 from hubbub.config import Config, examine
 from hubbub.config.json_schema import SCHEMA
-from hubbub.config.promise import caps, concerns, neighbours, protected, reach, uses
+from hubbub.config.promise import caps, concerns, matched, neighbours, protected, reach, uses
 from hubbub.config.template import BLANK, name_of, template
 from hubbub.core.numbers import brief
+from hubbub.curator.opening import broken
 from hubbub.curator.opening import concerns as places
 from hubbub.engines.base import SERVERS, locate
 from hubbub.engines.duckdb import guessed
 from hubbub.engines.several import schema
-from hubbub.errors import ConfigError
+from hubbub.errors import ConfigError, LedgerError
 from hubbub.server import settings
 
 
@@ -61,6 +62,11 @@ def check(options: Namespace, console: Console) -> int:
     config, problems = examine(path)
     if path.exists():
         problems = [*problems, *settings.problems(path.read_text(encoding="utf-8", errors="replace"), path.parent)]
+    if config is not None and not problems:
+        try:
+            problems = [*broken(config)]
+        except LedgerError as error:
+            console.print(f"[yellow]Not compared with the ledger[/]  {escape(error.message)}")
     for problem in problems:
         show.error(console, problem)
     if config is None or problems:
@@ -70,6 +76,8 @@ def check(options: Namespace, console: Console) -> int:
         return 1
     for name in config.datasets:
         _dataset(config, name, console)
+    for text in matched(config):
+        console.print(f"[bold]Joined[/]  {escape(text)}")
     for text in [*concerns(config), *places(config)]:
         console.print(f"[yellow]Consider[/]  {escape(text)}")
     console.print(

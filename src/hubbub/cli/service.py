@@ -15,7 +15,7 @@ from hubbub.accounting.filters import Budget
 from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
-from hubbub.curator.opening import concerns, exposed
+from hubbub.curator.opening import broken, concerns, exposed
 from hubbub.errors import ConfigError, ParameterError
 from hubbub.server.accounts import Accounts, seconds
 from hubbub.server.state import State, Token
@@ -59,6 +59,7 @@ def analyst(options: Namespace, console: Console) -> int:
     state = State.open(config)
     try:
         accounts = Accounts(state, analysts=lambda: load(path).policy.analysts)
+        accounts.withdraw()
         if options.what == "list":
             _list(config, state, console)
         elif options.what == "add":
@@ -84,9 +85,15 @@ def _add(options: Namespace, path: Path, console: Console) -> None:
         if not equals:
             raise ParameterError("HB145", f"{text!r} is not a cap.", "Write such as --cap visits=0.5")
         caps[dataset] = Budget(numbers.epsilon(epsilon, f"--cap {dataset}"), Fraction(0))
-    editing.edit(path, editing.put_analyst(options.name, caps))
+    editing.edit(path, editing.put_analyst(options.name, caps), accept=_unbroken)
     name = escape(options.name)
     console.print(f"{name} is in {escape(str(path))}. Give a token: hubbub analyst token {name}")
+
+
+def _unbroken(config: Config) -> None:
+    """Refuse a hubbub.yaml that the ledger could not go on under."""
+    for problem in broken(config):
+        raise problem
 
 
 def _remove(options: Namespace, path: Path, state: State, console: Console) -> None:

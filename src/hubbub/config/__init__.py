@@ -5,7 +5,7 @@ that is wrong is collected, so that `hubbub check` can say all of it at once; `l
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from hubbub.accounting import contract
 from hubbub.accounting.contract import KEYS, Places
 from hubbub.accounting.policy import Policy
 from hubbub.config.columns import resolve
+from hubbub.config.declaration import declaration
 from hubbub.core import numbers
 from hubbub.core.schema import Column, Table, Unit
 from hubbub.core.unit import Hash, Relation
@@ -110,6 +111,7 @@ def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
     if problems or policy is None or places is None:
         return None, problems
     digest = sha256(text.encode()).hexdigest()
+    policy = replace(policy, declarations={name: declaration(each.table) for name, each in datasets.items()})
     return Config(path, digest, datasets, policy, places, limits, hashing, cells), []
 
 
@@ -233,9 +235,11 @@ def _unit(entry: Mapping[str, object], path: str, names: set[str], *, public: bo
         if isinstance(column_name, str):
             contract.unknown("HB413", f"{path}.unit.column: {column_name}", column_name, "column of the source", names)
         contract.refuse("HB413", f"{path}.unit.column", "is missing", "Name the column that says whose row it is.")
-    entity = terms.get("entity", column_name)
-    if not isinstance(entity, str) or not entity:
-        contract.refuse("HB413", f"{path}.unit.entity", "is not a name", "Write the same word in each table of theirs.")
+    entity = terms.get("entity", "")
+    if not isinstance(entity, str) or ("entity" in terms and not contract.is_name(entity)):
+        contract.refuse(
+            "HB413", f"{path}.unit.entity", "is not a name", "Write one word, the same in every table of these people."
+        )
     return (
         Unit(
             column_name,

@@ -34,7 +34,11 @@ _UNIT = {
                 "column": {"type": "string"},
                 "groups": {"type": "integer", "minimum": 1},
                 "rows": {"type": "integer", "minimum": 1},
-                "entity": {"type": "string", "description": "Tables of one entity can be joined on the unit."},
+                "entity": {
+                    "type": "string", "pattern": r"^[\w.@+-]{1,100}$",
+                    "description": "Who the unit is, such as patient. Private tables can be joined and united only if "
+                    "they declare the same entity: equal values of their columns are then one person.",
+                },
             },
         },
     ],
@@ -63,6 +67,11 @@ _DATASET = {
                 "renewal": {
                     "type": "object", "additionalProperties": False, "required": ["per", "epsilon"],
                     "properties": {"per": {"enum": ["day", "month"]}, "epsilon": _EPSILON, "delta": _DELTA},
+                },
+                "show": {
+                    "enum": ["rounded", "exact", "hidden"],
+                    "description": "What an analyst is told of the budgets that others spend from too: in tenths of the "
+                    "budget (default), exactly, or nothing. Their own spending is always exact.",
                 },
             },
         },
@@ -125,6 +134,11 @@ SCHEMA: dict[str, object] = {
                 "type": "object", "required": ["members"], "additionalProperties": _CAP,
                 "properties": {"members": {"type": "array", "minItems": 1, "items": {"type": "string"}}},
             },
+        },
+        "returning": {
+            "type": "array", "items": {"type": "string"},
+            "description": "Analysts who were removed once and are the same people again; otherwise such a name is "
+            "refused. Their old tokens stay revoked.",
         },
         "ledger": {
             "type": "object", "additionalProperties": False,

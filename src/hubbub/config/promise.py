@@ -32,7 +32,8 @@ def protected(dataset: Dataset) -> str:
         return "each row by itself (somebody with several rows is protected less)"
     rows = "1 row" if unit.rows == 1 else f"{unit.rows} rows"
     groups = "1 group" if unit.groups == 1 else f"each of {unit.groups} groups"
-    return f"each {unit.column}, with all of its rows; at most {rows} in {groups} of a query count"
+    whose = f"each {unit.column}" + (f" (one {unit.entity})" if unit.entity else "")
+    return f"{whose}, with all of its rows; at most {rows} in {groups} of a query count"
 
 
 def neighbours(dataset: Dataset) -> str:
@@ -78,9 +79,35 @@ def uses(column: Column) -> tuple[str, str, str]:
     return "yes", group, "no: no bounds" if bounds is None else f"yes, {brief(bounds.low)} to {brief(bounds.high)}"
 
 
+def matched(config: Config) -> list[str]:
+    """Say which private tables can be joined, and which could be if an entity were declared."""
+    units = {name: each.table.unit for name, each in config.datasets.items() if each.table.unit is not None}
+    said = []
+    for entity in sorted({unit.entity for unit in units.values() if unit.entity}):
+        names = [name for name, unit in units.items() if unit.entity == entity]
+        if len(names) > 1:
+            said.append(
+                f"{' and '.join(names)} protect one {entity}: equal values of their unit columns are one {entity} to "
+                f"every query, and can be joined on."
+            )  # fmt: skip
+    return said
+
+
 def concerns(config: Config) -> list[str]:
     """Point at what is allowed but seldom meant."""
     found = []
+    alone = [
+        (name, each.table.unit.column)
+        for name, each in config.datasets.items()
+        if each.table.unit is not None and each.table.unit.column is not None and not each.table.unit.entity
+    ]
+    for column in dict.fromkeys(column for _, column in alone):
+        names = [name for name, other in alone if other == column]
+        if len(names) > 1:
+            found.append(
+                f"{' and '.join(names)}: all have the unit column {column}, and no `entity`, so they cannot be joined. "
+                f"If equal values are one person, declare it: `unit: {{column: {column}, entity: person}}`."
+            )  # fmt: skip
     for name, dataset in config.datasets.items():
         if dataset.table.public:
             continue

@@ -26,7 +26,8 @@ _UNIT = """\
     # Who is protected? Left empty on purpose: only you know whose rows these are.
     #   unit: row                        each row by itself, where nobody has more than one
     #   unit: {{column: {example}, groups: 5, rows: 10}}
-    #         everything of one {example}; it counts in at most 5 groups of a query, with at most 10 rows in each
+    #         everything of one {example}; it counts in at most 5 groups of a query, with at most 10 rows in each;
+    #         entity: patient, the same word in several tables, says that equal values are one person: needed for joins
     unit:                 {blank}
     relation: add_remove  # hides whether somebody is in the data; replace hides only what their data is
     columns:

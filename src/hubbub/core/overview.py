@@ -11,6 +11,7 @@ from hubbub.core.wire import Form, fraction, maybe
 
 Scope = Literal["query", "analyst", "group", "dataset"]
 Per = Literal["day", "month"]
+Show = Literal["rounded", "exact", "hidden"]
 
 #: Beyond this, "about N more" says nothing that a person needs.
 MANY = 1_000_000

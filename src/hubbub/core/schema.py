@@ -95,19 +95,25 @@ class Column:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Unit:
     """Who is protected: the owner of `column`'s value, or each row by itself where column is None.
 
     groups   at most so many groups of a query take a contribution from one unit
     rows     at most so many rows of one unit count in each group
-    entity   units of two tables may be joined only if they are of one entity (default: the column's name)
+    entity   whose the values of the column are, in the owner's word; tables whose units share a declared entity can be
+             matched on the unit. Without one ("") the units of this table are matched with no other table's
     """
 
     column: str | None
     groups: int = 1
     rows: int = 1
     entity: str = ""
+
+    def __repr__(self) -> str:
+        # stands in the replay keys of ledgers, where the column's name was the entity that nobody had declared
+        entity = self.entity or self.column or ""
+        return f"Unit(column={self.column!r}, groups={self.groups!r}, rows={self.rows!r}, entity={entity!r})"
 
 
 @dataclass(frozen=True, slots=True)

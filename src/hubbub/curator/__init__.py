@@ -35,7 +35,6 @@ from hubbub.curator.analyses import Called, Progress, prepare
 from hubbub.curator.draws import Draw, Draws, made_of
 from hubbub.curator.question import Question
 from hubbub.curator.versions import Versions
-from hubbub.curator.versions import newest as newest_version
 from hubbub.engines.base import Engine, UnreachableError
 from hubbub.engines.several import serving
 from hubbub.errors import HubbubError, LedgerError, ParameterError, QueryError, RunError, SpentError
@@ -99,11 +98,11 @@ class Curator:
         Theorem (Charge before data). Whatever an analyst can observe of this call depends on the private data only
         through the released noisy integers of a plan whose event was durably charged before the engine ran, and
         through whether the run failed: once a charge, as often as the owner allows.
-        Proof    Up to `charge` nothing is read but text, declarations, ledger and the data's version number; the answer
+        Proof    Up to `charge` nothing is read but text, declarations, ledger and the data's version; the answer
                  is a function of the noisy integers (`finish`), and every exception after the charge is replaced by one
                  constant (`RunError`). The first recorded release of a charge is the only one that leaves, and all runs
                  of a charge draw the same words (`Draws`).
-        Assumes  version numbers may be known (they count updates); time is not observed here.
+        Assumes  versions may be known (they count updates); time is not observed here.
         Tested   tests/curator/test_path.py::test_the_charge_is_durable_before_the_engine_runs
                  tests/curator/test_path.py::test_every_failure_after_the_charge_is_one_constant
         """
@@ -335,10 +334,6 @@ class Curator:
         return {table.name: self._version(table.name) for table in planned.tables}
 
     def _version(self, name: str) -> str:
-        def newest() -> int:
-            with self.ledger.snapshot() as snapshot:
-                return newest_version(snapshot, name)
-
         try:
             fingerprint = self.engine.fingerprint(name)
         except UnreachableError as error:
@@ -346,7 +341,7 @@ class Curator:
         except OSError:
             why, remedy = "", "Tell its owner."
         else:
-            return str(self._versions.number(name, fingerprint, newest))
+            return self._versions.name(name, fingerprint)
         raise LedgerError("HB318", f"the data of {name} cannot be reached{why}. Nothing was run or charged.", remedy)
 
     def _release(self, stored: bytes, analyst: str | None, *, replayed: bool) -> Release:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from hubbub.accounting.anchor import Anchor, FileAnchor, TwoAnchors, at_home, beside
+from hubbub.accounting.declared import problems
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Store
@@ -103,6 +104,18 @@ def renewed(curator: Curator, config: Config) -> Curator:
     tables = tables_of(config)
     curator.ledger.govern(config.policy)
     return curator.under(config, tables, _engine(config))
+
+
+def broken(config: Config) -> list[ConfigError]:
+    """Say which promises of earlier charges a hubbub.yaml would break; none where there is no ledger yet."""
+    if not is_postgres(config) and not config.database.exists():
+        return []
+    store = store_of(config, read_only=True)
+    try:
+        with store.snapshot() as snapshot:
+            return problems(snapshot, config.policy)
+    finally:
+        store.close()
 
 
 def tables_of(config: Config) -> dict[str, Table]:

@@ -1,61 +1,74 @@
-"""Numbers for the states of the data. A hash of the data would tell neighbours apart, so analysts see a number."""
+"""Names for the states of the data. A hash of the data would tell neighbours apart, so analysts see a drawn name.
+
+A name is a number that counts the states this file has seen and, after a dash, random digits: `4-9f2c66c1d0a87be3`.
+The random part makes names unique whatever becomes of the file: nothing has to be remembered for a name not to come
+twice. Older versions of hubbub wrote the number alone.
+"""
 
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator
+import secrets
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hubbub.accounting.store import Filter, Snapshot
 from hubbub.core.private_files import open_private, private_file
 from hubbub.core.secret import Secret
 from hubbub.errors import LedgerError
 
 
 class Versions:
-    """Remembers, in a file beside the ledger that only its owner can read, which fingerprint has which number.
+    """Remembers, in a file beside the ledger that only its owner can read, which fingerprint has which name.
 
-    Numbers only rise. Where the file was lost, `newest` (from the ledger) keeps an old number from being used again.
+    Theorem (No name twice). However often the file is lost, restored from a backup, or split between servers, two
+    states of a data set never get the same name (but with probability 2⁻⁶⁴ a pair). So an answer is replayed only on
+    the data that it was drawn from.
+    Proof    A name is given to a fingerprint in one place, `_drawn`, with 64 bits drawn at that moment, and is never
+             changed afterwards. A file that is lost gives new names to old states: they are paid for once more. Two
+             files give one state two names: the same. A backup holds names of the fingerprints they were drawn for.
+    Assumes  different states have different fingerprints: see the engines. Names that are bare numbers come from
+             older versions of hubbub, which counted, and stay as they are in their file.
+    Charges  nothing.
+    Tested   tests/curator/test_versions.py::test_no_state_gets_the_name_of_another_whatever_becomes_of_the_file
+             tests/curator/test_versions.py::test_a_lost_file_does_not_replay_another_states_answer
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def number(self, dataset: str, fingerprint: Secret[bytes], newest: Callable[[], int]) -> int:
-        """Give the number of this state of a data set, a new one where it was never seen."""
-        return fingerprint.through(lambda found: self._number(dataset, found.hex(), newest))
+    def name(self, dataset: str, fingerprint: Secret[bytes]) -> str:
+        """Give the name of this state of a data set, a new one where it was never seen."""
+        return fingerprint.through(lambda value: self._name(dataset, value.hex()))
 
-    def refresh(self, dataset: str, newest: Callable[[], int]) -> int:
-        """Take the data for changed, whatever its fingerprint says; give the number that it will have."""
+    def refresh(self, dataset: str) -> None:
+        """Take the data for changed, whatever its fingerprint says: its state gets a new name when it is asked about."""
         with self._known() as known:
-            # the numbers that were used stay used, under a name that is no fingerprint
-            most = max([newest(), *known.get(dataset, {}).values()])
-            known[dataset] = {"": most}
-        return most + 1
+            # the count goes on, under a name that is no fingerprint
+            known[dataset] = {"": _count(known.get(dataset, {}))}
 
-    def _number(self, dataset: str, found: str, newest: Callable[[], int]) -> int:
+    def _name(self, dataset: str, fingerprint: str) -> str:
         with self._known() as known:
-            numbers = known.setdefault(dataset, {})
-            if found not in numbers:
-                numbers[found] = 1 + max([newest(), *numbers.values()])
-            return numbers[found]
+            names = known.setdefault(dataset, {})
+            if fingerprint not in names:
+                names[fingerprint] = _drawn(_count(names) + 1)
+            return str(names[fingerprint])
 
     @contextmanager
-    def _known(self) -> Iterator[dict[str, dict[str, int]]]:
-        """Lend the numbers of all data sets, and keep what was changed in them."""
+    def _known(self) -> Iterator[dict[str, dict[str, int | str]]]:
+        """Lend the names of all data sets, and keep what was changed in them."""
         try:
             with private_file(self._path.with_suffix(".lock"), "a") as turn:
                 fcntl.flock(turn, fcntl.LOCK_EX)
                 text = self._path.read_text() if self._path.exists() else "{}"
-                known: dict[str, dict[str, int]] = json.loads(text)
+                known: dict[str, dict[str, int | str]] = json.loads(text)
                 yield known
                 if (now := json.dumps(known)) != text:
                     self._write(now)
         except (OSError, ValueError, AttributeError, TypeError) as error:
             raise LedgerError(
                 "HB317", f"the list of data versions {self._path} cannot be used. Nothing was charged.",
-                "Give this user the right to write it; if it is damaged, remove it: numbers go on from the ledger's.",
+                "Give this user the right to write it; if it is damaged, remove it: every state gets a new name.",
             ) from error  # fmt: skip
 
     def _write(self, text: str) -> None:
@@ -70,7 +83,10 @@ class Versions:
         new.replace(self._path)
 
 
-def newest(snapshot: Snapshot, dataset: str) -> int:
-    """Give the version that the last charge on a data set was made at; 0 where there is none."""
-    entry = next(snapshot.entries(Filter(kind="charge", dataset=dataset), newest_first=True), None)
-    return int(entry.version) if entry is not None else 0
+def _drawn(number: int) -> str:
+    return f"{number}-{secrets.token_hex(8)}"
+
+
+def _count(names: dict[str, int | str]) -> int:
+    """Give the largest number among these names; it is for people, and decides nothing."""
+    return max((int(str(name).partition("-")[0]) for name in names.values()), default=0)

@@ -22,6 +22,9 @@ MOST_DAYS = 3650
 #: No credential is longer; what is longer is not even looked at.
 LONGEST = 8192
 
+#: A session of the pages ends after so many seconds, whatever the token says.
+LASTS = 12 * 3600
+
 _TEXT = re.compile(r"hub_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
 _NAME = re.compile(r"[\w.@+-]{1,100}")
 #: Stands for the hash of a token that does not exist, so that looking for it costs the same work.
@@ -143,6 +146,30 @@ class Accounts:
         """Close a token for good, and every session that began with it."""
         self.state.tokens.revoke(id_, self.clock())
 
+    def withdraw(self, gone: Collection[str] = ()) -> None:
+        """Close for good the tokens of everybody whom hubbub.yaml does not name, and the sessions of who is `gone` now.
+
+        A name that comes back later finds nothing of this alive: not the tokens, and not the sessions, whether they
+        began with a token or with an identity provider.
+        """
+        now, named = self.clock(), set(self._analysts()) - set(gone)
+        for name in gone:
+            self.state.ended.add(_sessions_of(name), now + LASTS, now)
+        for name in self.state.tokens.holders() - named:
+            self.state.tokens.revoke_all(name, "analyst", now)
+
+    def returned(self, name: str, absent: int) -> None:
+        """Close what somebody had who was removed until then (seconds since 1970), while no server was looking."""
+        for token in self.state.tokens.list(name):
+            if token.role == "analyst" and token.created <= absent and token.revoked is None:
+                self.state.tokens.revoke(token.id, self.clock())
+        if absent + LASTS >= self.clock():
+            self.state.ended.add(_sessions_of(name), absent + LASTS, self.clock())
+
+    def withdrawn(self, name: str) -> bool:
+        """Say whether an analyst was removed so lately that a session from before could still be there."""
+        return self.state.ended.has(_sessions_of(name), self.clock())
+
     def _current(self, token: Token) -> Principal:
         if token.revoked is not None:
             raise AccessError("HB703", "this token was revoked.", "Ask the owner for a new one.")
@@ -156,6 +183,11 @@ class Accounts:
                 "HB705", "you are not an analyst here.", "Ask the owner to add you to hubbub.yaml, under analysts."
             )
         return principal
+
+
+def _sessions_of(name: str) -> str:
+    """Give what stands in the list of ended sessions for all those of one analyst."""
+    return f"analyst {name}"
 
 
 def _unknown() -> AccessError:

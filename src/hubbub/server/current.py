@@ -5,10 +5,11 @@ The ledger stays open through every change; it is told the new policy, and what 
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from pathlib import Path
 
+from hubbub.accounting.declared import problems
 from hubbub.config import Config, load
 from hubbub.curator import Curator
 from hubbub.curator.opening import open_curator, renewed
@@ -42,6 +43,8 @@ class Current:
         self._held = _Held(open_curator(load(path), exclusive=True))
         self._seen = self._signature()
         self._looked = clock()
+        #: Told which analysts a new file no longer names, before it is in force.
+        self.withdraw: Callable[[Set[str]], None] = lambda _: None
         #: What is wrong with the file as it is now, if the curator in force is of an earlier one.
         self.trouble: HubbubError | None = None
 
@@ -81,7 +84,14 @@ class Current:
         found = editing.check(self.path, text, confined=True)
         if found.config is not None and found.config.places != self.config.places:
             return Checked(None, (_moved(),), found.diff)
+        if found.config is not None and (broken := self._broken(found.config)):
+            return Checked(None, tuple(broken), found.diff)
         return found
+
+    def _broken(self, config: Config) -> list[ConfigError]:
+        """Say which promises of earlier charges another hubbub.yaml would break."""
+        with self.curator.ledger.snapshot() as snapshot:
+            return problems(snapshot, config.policy)
 
     def apply(self, text: str, *, expected: str) -> str:
         """Go on under another text, if the file has still the `expected` hash; or change nothing. Give the new hash."""
@@ -100,6 +110,8 @@ class Current:
         def accept(config: Config) -> None:
             if config.places != self.config.places:
                 raise _moved()
+            for broken in self._broken(config):
+                raise broken
             if before is not None:
                 before()
 
@@ -117,6 +129,13 @@ class Current:
                 return False
             if config.places != self.config.places:
                 raise _moved()
+            gone = self.config.policy.analysts.keys() - config.policy.analysts.keys()
+            if gone:
+                try:
+                    self.withdraw(gone)
+                except HubbubError:
+                    self._seen = ()  # look again soon: whoever is removed must not keep a token
+                    raise
             new = _Held(renewed(self.curator, config))
             with self._mutex:
                 old, self._held = self._held, new

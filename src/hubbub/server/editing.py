@@ -113,9 +113,9 @@ def apply(path: Path, text: str, *, expected: str) -> str:
     return rewrite(path, lambda _: text, expected=expected)
 
 
-def edit(path: Path, change: Change) -> str:
+def edit(path: Path, change: Change, *, accept: Callable[[Config], None] | None = None) -> str:
     """Make one change to the file as it is now, or raise ConfigError; give the new hash."""
-    return rewrite(path, lambda text: changed(text, change))
+    return rewrite(path, lambda text: changed(text, change), accept=accept)
 
 
 def changed(text: str, change: Change) -> str:
@@ -167,7 +167,9 @@ def remove_analyst(name: str) -> Change:
         if not known:
             contract.unknown("HB405", f"analysts.{name}", name, "analyst", document.get("analysts") or {})
         (document.get("analysts") or {}).pop(name, None)
-        for part in ("analysts", "groups"):
+        if name in (document.get("returning") or []):
+            document["returning"].remove(name)
+        for part in ("analysts", "groups", "returning"):
             if part in document and not document[part]:
                 del document[part]
 

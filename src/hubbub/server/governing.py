@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from hubbub.accounting import contract
+from hubbub.accounting.declared import absent
 from hubbub.accounting.filters import Budget
 from hubbub.config import Config, load
 from hubbub.config.promise import caps, concerns, neighbours, protected, reach
@@ -50,6 +51,9 @@ class Governing:
             self.current.close()
             raise
         self.accounts = Accounts(self.state, analysts=self.current.analysts, oidc=_provider(settings))
+        self.accounts.withdraw()
+        self.current.withdraw = self.accounts.withdraw
+        self._returned()
         self.requests_limit = Limit(settings.per_minute)
         self.attempts_limit = Limit(_ATTEMPTS)
         self.metrics = Metrics()
@@ -61,6 +65,14 @@ class Governing:
         self._verifying = threading.Lock()
         self._closing = threading.Lock()
         self._closed = False
+
+    def _returned(self) -> None:
+        """Close what analysts had who were removed and added again while no server was looking."""
+        with self.current.curator.ledger.snapshot() as snapshot:
+            for name in self.current.config.policy.returning:
+                since = absent(snapshot, name)
+                if since is not None:
+                    self.accounts.returned(name, since // 1_000_000)
 
     @classmethod
     def open(cls, path: Path, *, host: str | None = None, port: int | None = None) -> Self:
@@ -109,7 +121,7 @@ class Governing:
         if name not in self.current.config.policy.analysts:
             raise missing(f"analyst called {name!r}")
         # tokens first: what a crash leaves must not come alive when the name is added again
-        self.state.tokens.revoke_all(name, "analyst", self.accounts.clock())
+        self.accounts.withdraw({name})
         self.current.edit(editing.remove_analyst(name))
 
     @allowed

@@ -74,11 +74,13 @@ class Service(Attacking):
             if name not in (known := _visible(curator, principal)):
                 raise unknown(name, known)
             declared = curator.config.datasets[name]
+            # what the owner did not list, or hid, is not even named to an analyst
+            disabled = () if principal.role == "analyst" else declared.disabled
             return {
                 **curator.tables[name].shown().form(),
                 "protected": protected(declared),
                 "neighbours": neighbours(declared),
-                "disabled": [{"column": column, "reason": why} for column, why in declared.disabled],
+                "disabled": [{"column": column, "reason": why} for column, why in disabled],
             }
 
     @allowed

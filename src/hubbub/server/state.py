@@ -35,6 +35,7 @@ _ADD_REQUEST = (
     "SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), 'open' "
     f"WHERE (SELECT count(*) FROM requests WHERE analyst = ? AND state = 'open') < {MOST_OPEN} RETURNING {_REQUEST}"
 )
+_HOLDERS = "SELECT DISTINCT name FROM tokens WHERE role = 'analyst' AND revoked IS NULL"
 _FIND_REQUEST = f"SELECT {_REQUEST} FROM requests WHERE id = ?"  # noqa: S608
 _LIST_REQUESTS = (
     f"SELECT {_REQUEST} FROM requests WHERE id < ? AND COALESCE(?, analyst) = analyst ORDER BY id DESC LIMIT ?"  # noqa: S608
@@ -147,6 +148,10 @@ class Tokens:
             "UPDATE tokens SET revoked = ? WHERE name = ? AND role = ? AND revoked IS NULL RETURNING id",
             (at, name, role),
         ))  # fmt: skip
+
+    def holders(self) -> set[str]:
+        """Name the analysts who have a token that was not revoked."""
+        return {str(row[0]) for row in self._database.read(_HOLDERS, ())}
 
     def note_use(self, id_: str, day: str) -> None:
         """Remember the day of a use; written once a day."""
@@ -263,7 +268,10 @@ class Jobs:
 
 
 class Ended:
-    """Sessions of the pages that were signed out of, for as long as their cookies would still be good."""
+    """Sessions of the pages that were signed out of, for as long as their cookies would still be good.
+
+    An analyst who was removed stands here too, under a name that no session has, for as long as any session lasts.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -272,12 +280,14 @@ class Ended:
         """End a session; those that are over anyhow are forgotten."""
         self._database.write("DELETE FROM ended WHERE until < ?", (at,))
         self._database.write(
-            "INSERT INTO ended (session, until) VALUES (?, ?) ON CONFLICT DO NOTHING", (session, until)
+            "INSERT INTO ended (session, until) VALUES (?, ?) "
+            "ON CONFLICT (session) DO UPDATE SET until = excluded.until WHERE excluded.until > ended.until",
+            (session, until),
         )
 
-    def has(self, session: str) -> bool:
-        """Say whether a session was ended."""
-        return bool(self._database.read("SELECT 1 FROM ended WHERE session = ?", (session,)))
+    def has(self, session: str, at: int = 0) -> bool:
+        """Say whether a session was ended, and its cookie would still be good at that time."""
+        return bool(self._database.read("SELECT 1 FROM ended WHERE session = ? AND until >= ?", (session, at)))
 
 
 class State:

@@ -13,7 +13,7 @@ from hubbub.sql.bind_apply import apply
 from hubbub.sql.bind_expr import condition, scalar
 from hubbub.sql.bind_join import join
 from hubbub.sql.bind_names import grouped, output_name, rewritten
-from hubbub.sql.bind_scope import MAX_SCANS, Context, Owner, Scope, Source, Visible, conjuncts, is_unit, matches
+from hubbub.sql.bind_scope import MAX_SCANS, Context, Owner, Scope, Source, Visible, conjuncts, is_unit, matches, one_owner
 from hubbub.sql.domains import FEW_COMBINATIONS, with_values
 from hubbub.sql.expressions import Col, Expr, Facts, facts
 from hubbub.sql.parse import quote
@@ -142,7 +142,7 @@ def _owner(table: Table) -> Owner | None:
     if table.unit.column is None:
         return Owner(table.name, None, table.relation)
     kind = next((c.kind for c in table.columns if c.name == table.unit.column), Kind.TEXT)
-    return Owner(table.unit.entity or table.unit.column, kind, table.relation)
+    return Owner(table.unit.entity, kind, table.relation, table="" if table.unit.entity else table.name)
 
 
 def declared(column: Column) -> Facts:
@@ -216,11 +216,12 @@ def rows_of(ctx: Context, node: exp.Select, around: Around) -> Source:
 def _semi_join(ctx: Context, found: Source, node: exp.In, around: Around) -> Source:
     """Keep the units that another private table has: unit IN (SELECT unit FROM …)."""
     others = relation(ctx, node.args["query"], around)
-    if len(others.columns) != 1 or others.columns[0].col is not None or others.owner != found.owner:
+    if len(others.columns) != 1 or others.columns[0].col is not None:
         raise ctx.refusal(
             node, "HB514", "A unit can be IN a sub-query that selects the unit of the same entity and nothing else.",
             "Write unit IN (SELECT unit FROM … WHERE …).",
         )  # fmt: skip
+    one_owner(ctx, node, "HB514", found.owner, others.owner)
     return replace(found, rel=Join(found.rel, PerUnit(others.rel, (), ()), "inner", (), unit=True))
 
 
@@ -347,11 +348,7 @@ def _union(ctx: Context, node: exp.Union, around: Around) -> Source:
     parts = [relation(ctx, node.this, around), relation(ctx, node.expression, around)]
     first, second = parts
     owner = first.owner
-    if owner != second.owner:
-        raise ctx.refusal(
-            node, "HB519", "The two sides of this UNION ALL do not belong to the same kind of unit.",
-            "Unite tables whose rows belong to the same people, under the same relation.",
-        )  # fmt: skip
+    one_owner(ctx, node, "HB519", owner, second.owner)
     if owner is not None and owner.kind is None:
         raise ctx.refusal(
             node, "HB519", "Where each row is a unit by itself, UNION ALL would make two rows of one.",

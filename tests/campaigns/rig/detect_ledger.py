@@ -30,12 +30,12 @@ datasets:
     budget: {epsilon: 1, per_query: 0.5}
   e:
     source: e.csv
-    unit: {column: who, groups: 1, rows: 1}
+    unit: {column: who, entity: person, groups: 1, rows: 1}
     columns: {who: {type: integer}, y: {type: real, bounds: [0, 10]}}
     budget: {epsilon: 1}
   f:
     source: e.csv
-    unit: {column: who, groups: 1, rows: 1}
+    unit: {column: who, entity: person, groups: 1, rows: 1}
     columns: {who: {type: integer}, y: {type: real, bounds: [0, 10]}}
     budget: {epsilon: 1}
 analysts:

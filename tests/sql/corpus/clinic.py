@@ -31,7 +31,7 @@ def tables() -> Mapping[str, Table]:
             Column("seen", Kind.TIMESTAMP),
             Column("notes", Kind.TEXT, hidden=True),
         ),
-        Unit("person", 5, 10),
+        Unit("person", 5, 10, "person"),
     )
     visits = Table(
         "visits",
@@ -40,7 +40,7 @@ def tables() -> Mapping[str, Table]:
             Column("year", Kind.INTEGER),
             Column("cost", Kind.REAL, Bounds(F(0), F(1000))),
         ),
-        Unit("person", 5, 10),
+        Unit("person", 5, 10, "person"),
     )
     doctors = Table("doctors", (Column("doctor", Kind.TEXT), Column("site", Kind.INTEGER)), Unit("doctor"))
     logs = Table(

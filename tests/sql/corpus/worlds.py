@@ -64,7 +64,7 @@ def _health() -> World:
             number("admissions", 0, 10),
             number("bill", 0, 5000, Kind.REAL, F(1, 100)),
         ),
-        Unit("person", 5, 5),
+        Unit("person", 5, 5, "person"),
     )
     plans = Table(
         "plans",
