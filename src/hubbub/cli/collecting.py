@@ -48,6 +48,7 @@ def streams(parser: argparse.ArgumentParser, command: Command, config: AddConfig
         part.add_argument("--folder", metavar="PATH", help="where streams are (default hubbub-streams by hubbub.yaml)")
         part.set_defaults(run=command("hubbub.cli.streaming", "stream"))
     audit = parts.add_parser("audit", help="what a look into the state reveals, exactly: ours beside two sketches")
+    audit.add_argument("--relation", choices=["add_remove", "replace"], default="add_remove", help="what neighbors are")
     audit.add_argument("--epsilon", default="1", metavar="ε", help="of the density (default 1)")
     audit.set_defaults(run=command("hubbub.cli.streaming", "stream"))
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from hubbub.analysis.base import Published, Run, Setting
 from hubbub.core.estimate import Expected
@@ -24,6 +25,7 @@ from hubbub.errors import QueryError
 from hubbub.noise.source import Source
 from hubbub.sql.bounding import Limits
 from hubbub.streams import state as states
+from hubbub.streams.exact import enumerated
 from hubbub.streams.stream import Stream
 from hubbub.streams.terms import Terms
 from hubbub.streams.tree import Tree
@@ -121,6 +123,11 @@ class Bought:
         if self.terms.kind == "density":
             return "coins and geometric"
         return "Gaussian" if self.terms.delta else "geometric"
+
+    def enumerated(self, model: Mapping[str, Any]) -> tuple[str, bool]:
+        """Enumerate the loss of released terms in small."""
+        seen = enumerated(Terms.read(model["terms"]))
+        return seen.line, seen.kept
 
     def run(self, run: Run) -> Published:
         """Publish the terms."""
