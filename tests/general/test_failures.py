@@ -128,7 +128,7 @@ def test_numbers_without_bounds_are_refused_unless_the_function_is_total(clinic:
     for metric in ("absolute", "l1", "l2"):
         with pytest.raises(ParameterError, match="HB194"):
             h.release(lambda rows: len(rows["cost"]), table="visits", columns=["cost"], sensitivity=1, metric=metric,
-                      epsilon=1)  # type: ignore[arg-type]  # fmt: skip
+                      epsilon=1)  # fmt: skip
     assert h.releases() == ()
     said = h.release(
         lambda rows: len(rows["cost"]), table="visits", columns=["cost"], sensitivity=1, epsilon=1, total=True
@@ -163,7 +163,7 @@ def test_a_universe_finds_failures_of_a_function_that_was_said_to_be_total(clini
         return 1 // (len(rows["cost"]) - 3) * 0
 
     h = clinic()
-    with pytest.raises(QueryError, match="HB598.*total"):
+    with pytest.raises(QueryError, match=r"HB598.*total"):
         h.release(fails_on_three, table="visits", columns=["cost"], sensitivity=1, epsilon=1, total=True,
                   check=Universe({"cost": [0.0]}, 4))  # fmt: skip
     assert h.releases() == ()

@@ -31,9 +31,9 @@ def test_exact_values_come_out_where_the_noise_is_nothing(clinic: Opener) -> Non
     """Noise of scale s/ε, with ε = 700: other than 0 with probability below e⁻³⁴⁰ for every metric here."""
     h = clinic()
     true = sum(30 + (i * 7 + j) % 41 for i in range(200) for j in range(3))
-    assert h.release(total, table="visits", columns=COLUMNS, sensitivity=100, step=100, epsilon=700, total=True).rows == [
-        (true // 100 * 100,)
-    ]
+    assert h.release(
+        total, table="visits", columns=COLUMNS, sensitivity=100, step=100, epsilon=700, total=True
+    ).rows == [(true // 100 * 100,)]
     decile = h.release(
         lambda rows: int(np.nanmedian(rows["cost"]) // 10), table="visits", columns=COLUMNS, sensitivity=1, metric=LINE,
         points=range(11), epsilon=3500,
@@ -83,7 +83,9 @@ def test_rounding_to_steps_stays_within_what_the_noise_is_for() -> None:
     random = np.random.default_rng(6)
     cases: list[tuple[int, Named]] = [(1, "absolute"), (3, "l1"), (3, "l2")]
     for outputs, metric in cases:
-        order = OwnFunction.of(total, "visits", COLUMNS, sensitivity="0.3", metric=metric, outputs=outputs, step="0.25", total=True)
+        order = OwnFunction.of(
+            total, "visits", COLUMNS, sensitivity="0.3", metric=metric, outputs=outputs, step="0.25", total=True
+        )
         noise = order.noise(Fraction(1), Fraction(1, 10**6))
         assert isinstance(noise, Grid)
         for _ in range(500):
@@ -127,7 +129,9 @@ def test_rows_come_in_the_order_of_their_values(clinic: Opener) -> None:
         first = cost[rows["word"][~np.isnan(rows["cost"])] == "w0"]
         return int(words == sorted(words) and bool((np.diff(first) >= 0).all()))
 
-    found = clinic().release(sorted_rows, table="visits", columns=COLUMNS, sensitivity=1, step=1, epsilon=700, total=True)
+    found = clinic().release(
+        sorted_rows, table="visits", columns=COLUMNS, sensitivity=1, step=1, epsilon=700, total=True
+    )
     assert found.rows == [(1.0,)]
 
 
@@ -135,7 +139,9 @@ def test_the_same_function_is_answered_from_the_ledger_and_another_is_not(clinic
     h = clinic()
     first = h.release(total, table="visits", columns=COLUMNS, sensitivity=100, epsilon=1, total=True)
     again = h.release(total, table="visits", columns=COLUMNS, sensitivity=100, epsilon=1, total=True)
-    other = h.release(lambda rows: total(rows) / 2, table="visits", columns=COLUMNS, sensitivity=100, epsilon=1, total=True)
+    other = h.release(
+        lambda rows: total(rows) / 2, table="visits", columns=COLUMNS, sensitivity=100, epsilon=1, total=True
+    )
     assert (first.replayed, again.replayed, other.replayed) == (False, True, False)
     assert again.rows == first.rows
     assert h.release(h.releases()[-1].id).rows == first.rows, "a number still asks for an earlier answer"

@@ -59,7 +59,9 @@ def charged(terms: Terms) -> Fraction:
     return paid
 
 
-@pytest.mark.parametrize("terms", list(densities()), ids=lambda each: f"{each.relation.value}-{each.epsilon}-{each.outputs}")
+@pytest.mark.parametrize(
+    "terms", list(densities()), ids=lambda each: f"{each.relation.value}-{each.epsilon}-{each.outputs}"
+)
 def test_every_kind_of_stream_keeps_what_it_charges(terms: Terms) -> None:
     """A density: one look at any moment and all answers at any moments, over all neighbors of two elements."""
     small = replace(terms.density, size=2)
@@ -118,7 +120,7 @@ def least(noise: Matrix, moved: Matrix, *, squared: bool) -> float:
         return float(shift @ shift) if np.allclose(noise @ shift, moved, atol=1e-6) else np.inf
     size = noise.shape[1]
     solved = linprog(np.ones(2 * size), A_eq=np.hstack([noise, -noise]), b_eq=moved, bounds=(0, None), method="highs")
-    return float(solved.fun) if solved.status == 0 else np.inf
+    return float(solved.fun or 0) if solved.status == 0 else np.inf
 
 
 def worst_move(terms: Terms) -> float:
@@ -143,7 +145,9 @@ def worst_move(terms: Terms) -> float:
     return worst
 
 
-@pytest.mark.parametrize("terms", list(counts()), ids=lambda each: f"{each.relation.value}-{each.method}-{each.horizon}")
+@pytest.mark.parametrize(
+    "terms", list(counts()), ids=lambda each: f"{each.relation.value}-{each.method}-{each.horizon}"
+)
 def test_every_counter_moves_by_what_its_noise_is_for(terms: Terms) -> None:
     """A count: all answers, and one look at any moment where the state is private, over all neighbors.
 
@@ -166,7 +170,9 @@ def test_a_look_at_a_state_that_is_secret_has_no_bound(relation: Relation) -> No
     class Open(Terms):
         @property
         def counter(self) -> Tree | Root:
-            return replace(super().counter, private_state=False)  # type: ignore[type-var]
+            tree = super().counter
+            assert isinstance(tree, Tree)
+            return replace(tree, private_state=False)
 
     bare = Open(**{name: getattr(terms, name) for name in Terms.__slots__})
     assert worst_move(bare) == np.inf

@@ -23,7 +23,9 @@ from hubbub.errors import ConfigError, ParameterError
 #: Every key that hubbub.yaml may have, by the place where it stands. Whoever reads a new key adds it here.
 KEYS: Mapping[str, frozenset[str]] = {
     "": frozenset({"version", "datasets", "analysts", "groups", "ledger", "engine", "server"}),
-    "datasets.*": frozenset({"source", "unit", "relation", "columns", "public", "unique", "budget", "version"}),
+    "datasets.*": frozenset({
+        "source", "unit", "relation", "columns", "public", "unique", "budget", "version", "arrivals",
+    }),
     "datasets.*.unit": frozenset({"column", "groups", "rows", "entity"}),
     "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden"}),
     "datasets.*.budget": frozenset({"epsilon", "delta", "per_query", "renewal"}),

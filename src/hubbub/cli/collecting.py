@@ -43,7 +43,11 @@ def streams(parser: argparse.ArgumentParser, command: Command, config: AddConfig
     for part in (answer, read):
         part.add_argument("--json", action="store_true")
     listing = parts.add_parser("list", help="name the streams")
-    for part in (make, feed, answer, read, listing):
+    end = parts.add_parser("end", help="end a stream: its state is erased, and its charge stands")
+    end.add_argument("name")
+    for part in (feed, answer, read, end):
+        part.add_argument("-a", "--analyst", metavar="NAME", help="whose stream, where several have one of this name")
+    for part in (make, feed, answer, read, listing, end):
         config(part)
         part.add_argument("--folder", metavar="PATH", help="where streams are (default hubbub-streams by hubbub.yaml)")
         part.set_defaults(run=command("hubbub.cli.streaming", "stream"))

@@ -31,7 +31,7 @@ from hubbub.core.release import Release
 from hubbub.core.schema import Table
 from hubbub.core.secret import together
 from hubbub.curator import estimate as estimates
-from hubbub.curator import past
+from hubbub.curator import past, streams
 from hubbub.curator import receipt as receipts
 from hubbub.curator.analyses import Called, Progress, prepare
 from hubbub.curator.question import Question
@@ -80,12 +80,13 @@ class Curator:
 
     def query(
         self, analyst: str, question: Question, *, key: str | None = None, claim: Claim | None = None,
-        progress: Progress = unheard,
+        progress: Progress = unheard, held: bool = False,
     ) -> Release:  # fmt: skip
         """Answer a question at a price; the same question on the same data is answered from the ledger for free.
 
         `claim` is told, before the charge, the ledger's key of the charge that the answer will belong to, and says
-        which to use: an earlier one, where this is another try of a request that was made before.
+        which to use: an earlier one, where this is another try of a request that was made before. A stream begins with
+        its purchase (`streams.buy`), which calls this once more while its place is `held`.
 
         Theorem (Charge before data). Whatever an analyst can observe of this call depends on the private data only
         through the released noisy integers of a plan whose event was durably charged before the engine ran, and
@@ -98,6 +99,13 @@ class Curator:
                  tests/curator/test_path.py::test_every_failure_after_the_charge_is_one_constant
         """
         planned = self._plan(analyst, question, salt=self._salt)
+        if isinstance(planned, Called) and planned.call.name == "stream" and not held:
+            return streams.buy(
+                self, planned, analyst=analyst, key=key,
+                charge=lambda name: self.query(
+                    analyst, question, key=name, claim=claim, progress=progress, held=True
+                ),
+            )  # fmt: skip
         text = question.text()
         charges, versions = self._charge(analyst, planned, text, key, claim)
         stored = charges[0].release

@@ -118,8 +118,8 @@ def _samples(declared: Column) -> Any:
         return np.array([texts[0], texts[-1], None], dtype=object)
     if declared.kind in (Kind.DATE, Kind.TIMESTAMP):
         unit = "D" if declared.kind is Kind.DATE else "us"
-        ends = [np.datetime64(int(each), unit).astype("datetime64[us]") for each in (low, high)]
-        return np.array([*ends, np.datetime64("NaT", "us")], dtype="datetime64[us]")
+        ends = np.array([int(low), int(high)]).astype(f"datetime64[{unit}]").astype("datetime64[us]")
+        return np.append(ends, np.datetime64("NaT", "us"))
     values = [float(each) for each in declared.values or () if isinstance(each, (int, Fraction))]
     return np.array([min(values, default=low), max(values, default=high), np.nan], dtype=np.float64)
 

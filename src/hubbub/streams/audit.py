@@ -83,9 +83,7 @@ def snapshots(
     """
     moments = range(length + 1)
     cases = [
-        (look, (*early, length))
-        for look in moments
-        for early in combinations_with_replacement(moments, answers - 1)
+        (look, (*early, length)) for look in moments for early in combinations_with_replacement(moments, answers - 1)
     ]
 
     @cache
@@ -99,9 +97,7 @@ def snapshots(
     return worst_over(pairs, law)
 
 
-def neighbours(
-    size: int, length: int, relation: Relation = Relation.ADD_REMOVE
-) -> Iterator[tuple[Arrivals, Arrivals]]:
+def neighbours(size: int, length: int, relation: Relation = Relation.ADD_REMOVE) -> Iterator[tuple[Arrivals, Arrivals]]:
     """List all pairs of neighboring streams of a length, each once.
 
     They differ in the arrivals of one element under add/remove, of two under replace: at each moment at which they

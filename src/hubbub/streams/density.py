@@ -95,9 +95,7 @@ class Density:
         return min(map(with_share, range(1, _SHARES)), key=lambda made: made.deviation(Fraction(0)))
 
     @classmethod
-    def printed(
-        cls, *, size: int, epsilon: numbers.Number, outputs: int = 1, elements: int = 1
-    ) -> "Density":
+    def printed(cls, *, size: int, epsilon: numbers.Number, outputs: int = 1, elements: int = 1) -> "Density":
         """Take the coin ½ + ε/4 of the literature, with the answer's noise corrected: 2ε in all for one answer.
 
         ε is for one element. The state keeps it only while 1 − ε/2 ≥ e^−ε, that is up to ε = 1.5936.

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import QueryError
+from hubbub.errors import StreamError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import Source
 from hubbub.streams import state as states
@@ -64,7 +64,7 @@ class Stream:
     ) -> Self:  # fmt: skip
         """Begin a stream: its first draws are on the disk when this returns."""
         if path.exists():
-            raise QueryError("HB531", f"there is a stream called {terms.name} already.", "Choose another name.")
+            raise StreamError("HB531", f"there is a stream called {terms.name} already.", "Choose another name.")
         facts = {
             "stream": FORMAT, "id": identity or token_hex(16), "terms": terms.form(), "paid": paid, "arrivals": 0,
             "feeders": {}, "told": [],
@@ -131,22 +131,22 @@ class Stream:
         known, feeders = self.taken(feeder), self._stored.facts["feeders"]
         skipped = 0 if before is None or self.terms.kind == "density" else known - before
         if skipped < 0:
-            raise QueryError(
+            raise StreamError(
                 "HB533", f"{known} lines of {feeder} were taken, and these begin after {before}.",
                 "Send what lies between first.",
             )  # fmt: skip
         fresh = list(lines[skipped:])
         if len(lines) > MOST_LINES or any(len(line) > LONGEST_LINE for line in fresh):
-            raise QueryError(
+            raise StreamError(
                 "HB533", f"at most {MOST_LINES} lines of {LONGEST_LINE} characters are taken at once.", "Send fewer."
             )
         if self.room is not None and len(fresh) > self.room:
-            raise QueryError(
+            raise StreamError(
                 "HB533", f"this stream ends after {self.terms.horizon} arrivals, and {self.room} more can be taken.",
                 "Make a new stream, or one over a window.",
             )  # fmt: skip
         if feeder not in feeders and len(feeders) >= MOST_FEEDERS:
-            raise QueryError("HB533", f"a stream has at most {MOST_FEEDERS} feeders.", "Use one of the names again.")
+            raise StreamError("HB533", f"a stream has at most {MOST_FEEDERS} feeders.", "Use one of the names again.")
         if not fresh:
             return 0
         arrays = _taken(self.terms, self._stored.arrays, self.terms.numbered(fresh), source)
@@ -159,11 +159,11 @@ class Stream:
     def tell(self, source: Source) -> None:
         """Draw one of a density's answers; it is on the disk when this returns, and shows from then on."""
         if self.terms.kind != "density":
-            raise QueryError("HB534", "a count is answered after every arrival, by itself.", "Read it.")
+            raise StreamError("HB534", "a count is answered after every arrival, by itself.", "Read it.")
         self._refuse_undercharged()
         told = self._stored.facts["told"]
         if len(told) >= self.terms.outputs:
-            raise QueryError(
+            raise StreamError(
                 "HB534", f"all {self.terms.outputs} answers of this stream are given.", "Read them, or make a new one."
             )
         bits = _unpacked(self._stored.arrays["bits"], self.terms.density.size)
@@ -222,8 +222,8 @@ class Stream:
 
     def _refuse_undercharged(self) -> None:
         if self.terms.undercharged:
-            raise QueryError(
-                "HB655", "this stream was charged for one element, and a replaced unit changes two.",
+            raise StreamError(
+                "HB666", "this stream was charged for one element, and a replaced unit changes two.",
                 "Its earlier answers can be read. End it and buy a new stream.",
             )  # fmt: skip
 
@@ -253,11 +253,6 @@ def made(folder: Path, terms: Terms, source: Source) -> Iterator[Stream]:
     """Make a stream that belongs to no data set, and hold it."""
     with states.held(folder, terms.name) as path:
         yield Stream.make(path, terms, source)
-
-
-def names(folder: Path) -> list[str]:
-    """List the streams of a folder."""
-    return sorted(path.stem for path in folder.glob("*.stream"))
 
 
 def _start(terms: Terms, source: Source) -> Arrays:

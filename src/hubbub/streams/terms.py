@@ -124,9 +124,7 @@ class Terms:
             # two equal halves for one look and one answer
             half = floor_to(self.epsilon / ((1 + self.outputs) * self.elements), PLACES)
             return Density.printed(size=size, epsilon=half, outputs=self.outputs, elements=self.elements)
-        return Density.from_epsilon(
-            size=size, epsilon=self.epsilon, outputs=self.outputs, elements=self.elements
-        )
+        return Density.from_epsilon(size=size, epsilon=self.epsilon, outputs=self.outputs, elements=self.elements)
 
     @property
     def undercharged(self) -> bool:
