@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from hubbub.errors import AccessError
+from hubbub.server.sessions import Sessions
 from hubbub.streams import places
 from hubbub.streams.places import own_folder
 
@@ -216,12 +218,10 @@ def test_a_feeders_token_names_its_streams_and_no_other_does(app: Any, body: dic
 
 
 def test_a_feeders_token_opens_no_page(begun: Any) -> None:
-    from hubbub.errors import AccessError
-
     feeder(begun, "ana/seen")
-    principal = begun.service.accounts.identify(begun.tokens["web"])
+    accounts = begun.service.accounts
     with pytest.raises(AccessError, match="HB710"):
-        begun.service.sessions.sign(principal)
+        Sessions(b"s" * 32, accounts).sign(accounts.identify(begun.tokens["web"]))
 
 
 def test_a_withdrawn_analyst_reads_nothing_and_nothing_more_is_let_in(begun: Any) -> None:
@@ -258,6 +258,22 @@ def test_nobody_but_the_owner_sees_how_many_arrivals_there_were(begun: Any) -> N
     told = ana.post("/api/v1/streams/seen/answer").json()
     assert told["arrivals"] is None
     assert list(told["told"][0]) == ["value"]
+
+
+def test_log_and_figures_do_not_count_arrivals(begun: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """One request an arrival, as a web front end sends them: neither is data that a dashboard may show."""
+    owner = begun.client("owner")
+    caplog.set_level("INFO", "hubbub.server")
+    for _ in range(3):
+        assert owner.post("/api/v1/streams/seen/arrivals", json={"lines": ["7"]}).status_code == 200
+    owner.get("/api/v1/streams/seen")
+    assert owner.post("/api/v1/streams/none/arrivals", json={"lines": ["7"]}).status_code == 404
+    routes = [(line.fields["route"], line.fields["status"]) for line in caplog.records if hasattr(line, "fields")]
+    assert ("/api/v1/streams/{name}", 200) in routes
+    assert [status for route, status in routes if route.endswith("/arrivals")] == [404]
+    figures = begun.service.metrics.text({})
+    assert 'route="/api/v1/streams/{name}/arrivals",method="POST",status="4xx"} 1' in figures
+    assert 'arrivals",method="POST",status="2xx"' not in figures
 
 
 def test_a_count_is_for_data_sets_whose_arrivals_are_public(app: Any) -> None:
