@@ -290,6 +290,20 @@ def test_a_state_of_before_forgets_its_counts_with_the_next_arrival(place: Path,
     assert (kept["arrivals"], kept["feeders"], kept["told"]) == (0, {}, [{"ones": 4}])
 
 
+def test_a_damaged_state_hides_no_other_and_can_be_ended(place: Path, ana: Session) -> None:
+    root = place / "hubbub-streams"
+    density(ana, "good")
+    density(ana, "bad")
+    (home(place) / "bad.stream").write_bytes(b"no state")
+    assert [each.name for each in places.entries(root)] == ["good"]
+    before = spent(ana)
+    with pytest.raises(StreamError, match="HB532"):
+        density(ana, "bad")
+    assert spent(ana) == before
+    buying.end(root, "ana", "bad")
+    assert not (home(place) / "bad.stream").exists()
+
+
 def test_refusals_before_a_charge_alone_say_that_nothing_was_charged() -> None:
     assert "Nothing was run or charged" in str(QueryError("HB530", "no.", ""))
     assert "charged" not in str(states.damaged())

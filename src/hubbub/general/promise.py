@@ -29,7 +29,7 @@ Data = tuple[Row, ...]
 
 @dataclass(frozen=True)
 class Universe:
-    """All data sets of at most so many rows (under replace: of exactly so many), each column from a list of values."""
+    """All data sets of at most so many rows, each column from a list of values."""
 
     columns: Mapping[str, Sequence[Any]]
     rows: int
@@ -42,11 +42,10 @@ class Universe:
                 "HB195", f"this universe has more than {MOST_DATA_SETS} data sets, or none.", "Name a smaller one."
             )
 
-    def data_sets(self, relation: Relation) -> Iterator[Data]:
+    def data_sets(self) -> Iterator[Data]:
         """Give every data set, its rows in order."""
         kinds = sorted(product(*self.columns.values()))
-        sizes = range(self.rows + 1) if relation is Relation.ADD_REMOVE else (self.rows,)
-        for size in sizes:
+        for size in range(self.rows + 1):
             yield from combinations_with_replacement(kinds, size)
 
     def neighbours(self, data: Data, relation: Relation) -> Iterator[Data]:
@@ -135,9 +134,7 @@ def examine(order: OwnFunction, noise: Noise, universe: Universe, relation: Rela
              tests/general/test_promise.py::test_a_promise_that_is_kept_is_enumerated_to_the_charged_loss
              tests/general/test_failures.py::test_a_function_that_fails_on_one_neighbor_keeps_the_charge
     """
-    values = {
-        data: _try(order, noise, universe.arrays(data), f"the rows {data}") for data in universe.data_sets(relation)
-    }
+    values = {data: _try(order, noise, universe.arrays(data), f"the rows {data}") for data in universe.data_sets()}
     farthest, at, pairs = Fraction(0), None, 0
     losses: dict[tuple[Any, Any], Bounds] = {}
     for data, value in values.items():

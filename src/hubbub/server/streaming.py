@@ -100,8 +100,7 @@ class Streaming(Governing):
 
     def _look(self, principal: Principal, name: str, analyst: str | None) -> Entry:
         """Find one stream; refuse what is not there, or not for who asks, in the same words."""
-        named = [each for each in self._seen(principal) if each.name == name]
-        chosen = [each for each in named if analyst in (None, each.analyst)]
+        chosen = [each for each in self._seen(principal, name) if analyst in (None, each.analyst)]
         if len(chosen) > 1:
             raise StreamError(
                 "HB663", f"{len(chosen)} analysts have a stream called {name}.", "Say whose: add ?analyst=NAME."
@@ -110,14 +109,14 @@ class Streaming(Governing):
             raise missing(f"stream called {name!r}")
         return chosen[0]
 
-    def _seen(self, principal: Principal) -> list[Entry]:
+    def _seen(self, principal: Principal, name: str = "*") -> list[Entry]:
         """List the streams that somebody may name: an analyst those on data sets that they may still ask about."""
         if principal.role == "analyst":
-            return [each for each in of_analyst(self._streams, principal.name) if self._asks(each)]
+            return [each for each in of_analyst(self._streams, principal.name, name) if self._asks(each)]
         if principal.role == "feeder":
             feeds = self.state.feeds.of(principal.token or "")
-            return [each for each in entries(self._streams) if (each.analyst, each.name) in feeds]
-        return entries(self._streams)
+            return [each for each in entries(self._streams, name) if (each.analyst, each.name) in feeds]
+        return entries(self._streams, name)
 
     def _asks(self, entry: Entry) -> bool:
         """Say whether the analyst of a stream may still ask about its data set: else nothing more is let in or out."""

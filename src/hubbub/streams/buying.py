@@ -184,11 +184,13 @@ def begin_paid(root: Path, ledger: Path, release: Release, *, analyst: str, sour
 def end(root: Path, analyst: str, name: str) -> None:
     """End an analyst's stream: its state is erased, and its charge can never begin another."""
     with places.held_by(root, analyst) as folder:
-        note, entry = folder / f"{name}.bought", places.find(root, analyst, name)
-        if entry is None and not note.exists():
-            raise states.missing(name)
-        if entry is not None:
+        note = folder / f"{name}.bought"
+        if states.path_of(folder, name).exists():
+            end_state(folder, name)  # also where it is damaged
+        elif (entry := places.find(root, analyst, name)) is not None:
             end_state(entry.folder, name)
+        elif not note.exists():
+            raise states.missing(name)
         note.unlink(missing_ok=True)
 
 

@@ -8,7 +8,7 @@ hubbub-streams/visits.stream                             of nobody's data set, o
 import fcntl
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -47,16 +47,22 @@ def own_folder(root: Path, analyst: str) -> Path:
     return root / f"of-{sha256(analyst.encode()).hexdigest()[:32]}"
 
 
-def entries(root: Path) -> list[Entry]:
-    """List all streams, by their names."""
-    folders = [root, *sorted(root.glob("of-*"))]
-    seen = [_entry(path) for folder in folders for path in sorted(folder.glob("*.stream"))]
-    return sorted(seen, key=lambda each: (each.name, each.analyst or ""))
+def entries(root: Path, name: str = "*") -> list[Entry]:
+    """List all streams, or those of one name. A damaged state is left out: it must not hide the others."""
+    return _listed([root, *root.glob("of-*")], name)
 
 
-def of_analyst(root: Path, analyst: str) -> list[Entry]:
+def of_analyst(root: Path, analyst: str, name: str = "*") -> list[Entry]:
     """List the streams of one analyst."""
-    return [each for each in entries(root) if each.analyst == analyst]
+    return [each for each in _listed([own_folder(root, analyst), root], name) if each.analyst == analyst]
+
+
+def _listed(folders: list[Path], name: str) -> list[Entry]:
+    seen = []
+    for path in (path for folder in folders for path in folder.glob(f"{name}.stream")):
+        with suppress(StreamError):
+            seen.append(_entry(path))
+    return sorted(seen, key=lambda each: (each.name, each.analyst or ""))
 
 
 def find(root: Path, analyst: str, name: str) -> Entry | None:
@@ -85,7 +91,8 @@ def held_by(root: Path, analyst: str) -> Iterator[Path]:
 
 def refuse_many(root: Path, folder: Path, analyst: str, name: str) -> None:
     """Refuse one more stream where there are as many as there may be; for whoever holds the folder."""
-    there = {each.name for each in of_analyst(root, analyst)} | {path.stem for path in folder.glob("*.bought")}
+    mine = {path.stem for suffix in ("stream", "bought") for path in folder.glob(f"*.{suffix}")}
+    there = mine | {each.name for each in of_analyst(root, analyst)}
     if len(there - {name}) >= MOST:
         raise StreamError("HB661", f"you have {MOST} streams already.", "End one: hubbub stream end NAME.")
 
