@@ -10,6 +10,7 @@ HubbubError
 ├── CrowdError        HB62x  a crowd sanitizer cannot be used on these points or with these settings
 ├── AuditError        HB63x  an audit cannot be made, signed or read
 ├── AttackError       HB64x, HB65x  an attack cannot be run on this table or with these settings
+├── StreamError       HB66x, HB531 to HB534  a stream cannot be bought, fed or read
 ├── AccessError       HB7xx  who asks is not known (HB70x), may not do this (HB71x), or must wait (HB72x)
 ├── ServerError       HB8xx  a server cannot be reached, or does not answer as one
 └── RunError          HB9xx  the engine failed after the charge: one constant message
@@ -62,6 +63,10 @@ class AuditError(HubbubError):
 
 class AttackError(HubbubError):
     """An attack cannot be run on this table or with these settings."""
+
+
+class StreamError(HubbubError):
+    """A stream cannot be bought, fed or read."""
 
 
 class AccessError(HubbubError):

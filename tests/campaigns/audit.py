@@ -179,8 +179,11 @@ def of_public(towns_: Towns, question: Question, count: int, tally: Tally) -> No
 
 #: Functions that who holds the data hands in, with what is said of each: a metric and how far one row moves it.
 OWN: tuple[tuple[Callable[[Any], Any], dict[str, Any]], ...] = (
-    (lambda rows: float(np.sum(rows["y"])), {"sensitivity": 6, "step": 1}),
-    (lambda rows: [np.sum(rows["y"] > 5), np.sum(rows["x"] > 3)], {"sensitivity": 2, "metric": "l1", "outputs": 2}),
+    (lambda rows: float(np.nansum(rows["y"])), {"sensitivity": 6, "step": 1, "total": True}),
+    (
+        lambda rows: [np.sum(rows["y"] > 5), np.sum(rows["x"] > 3)],
+        {"sensitivity": 2, "metric": "l1", "outputs": 2, "total": True},
+    ),
     (lambda rows: [np.sum(rows["y"] > 5) % 2, False], {"sensitivity": 2, "metric": "hamming", "outputs": 2}),
     (
         lambda rows: int(np.sum(rows["y"] > 5) % 5),

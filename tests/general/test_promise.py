@@ -28,8 +28,8 @@ def rows_with_a(rows: Rows) -> int:
 
 
 def examined(function: Callable[[Rows], Any], relation: Relation, *, epsilon: int = 1, **said: Any) -> Promise:
-    order = OwnFunction.of(function, "visits", ["cost", "word"], **said)
-    return examine(function, order.noise(Fraction(epsilon), Fraction(1, 10**6)), SMALL, relation)
+    order = OwnFunction.of(function, "visits", ["cost", "word"], **{"total": True, **said})
+    return examine(order, order.noise(Fraction(epsilon), Fraction(1, 10**6)), SMALL, relation)
 
 
 @pytest.mark.parametrize("relation", Relation)
@@ -97,12 +97,12 @@ def test_a_broken_promise_is_refused_before_a_charge(clinic: Opener) -> None:
     h = clinic()
     with pytest.raises(QueryError, match="HB598"):
         h.release(
-            lambda rows: rows["cost"].sum(), table="visits", columns=["cost"], sensitivity=1, epsilon=1,
+            lambda rows: rows["cost"].sum(), table="visits", columns=["cost"], sensitivity=1, epsilon=1, bounds=(0, 2),
             check=Universe({"cost": [0.0, 100.0]}, 3),
         )  # fmt: skip
     assert h.releases() == ()
     kept = h.release(
-        lambda rows: rows["cost"].sum(), table="visits", columns=["cost"], sensitivity=100, epsilon=1,
+        lambda rows: rows["cost"].sum(), table="visits", columns=["cost"], sensitivity=100, epsilon=1, bounds=(0, 200),
         check=Universe({"cost": [0.0, 100.0]}, 3),
     )  # fmt: skip
     assert kept.epsilon == 1

@@ -30,6 +30,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "local": frozenset({"errors", "core", "noise", "mechanisms", "accounting"}),
     "curator": frozenset(
         {"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config", "analysis", "general"}
+        | {"streams"}
     ),
     "audit": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql"}),
     "selfaudit": frozenset(

@@ -201,6 +201,7 @@ CELLS: dict[str, Cell] = {
     "stream": Cell("GET", "/streams/{name}", a_stream("")),
     "feed_stream": Cell("POST", "/streams/{name}/arrivals", a_stream("/arrivals", {"lines": ["7"]})),
     "answer_stream": Cell("POST", "/streams/{name}/answer", a_stream("/answer")),
+    "end_stream": Cell("DELETE", "/streams/{name}", a_stream(""), 204),
     "attacks": Cell("GET", "/attacks", plain("/attacks")),
     "attack_runs": Cell("GET", "/attacks/runs", plain("/attacks/runs")),
     "begin_attack": Cell("POST", "/attacks/runs", a_study, 202),

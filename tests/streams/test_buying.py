@@ -13,10 +13,11 @@ from hubbub.config import load
 from hubbub.core.release import Release
 from hubbub.curator.opening import folder_of
 from hubbub.curator.session import Session, open_session
-from hubbub.errors import BudgetError, HubbubError
+from hubbub.errors import BudgetError, HubbubError, StreamError
 from hubbub.noise.source import system
-from hubbub.streams import buying
-from hubbub.streams.buying import begin, listed
+from hubbub.streams import state as states
+from hubbub.streams.buying import begin_paid, listed
+from hubbub.streams.places import own_folder
 from hubbub.streams.stream import Stream, opened
 
 YAML = """
@@ -25,6 +26,7 @@ datasets:
   clicks:
     source: clicks.csv
     unit: row
+    arrivals: public
     columns: {page: {values: [a, b]}}
     budget: {epsilon: 3, delta: 1e-6}
   visitors:
@@ -58,7 +60,11 @@ def spent(ana: Session, dataset: str) -> Fraction:
 
 def begun(place: Path, release: Release) -> Stream:
     ledger = folder_of(load(place / "hubbub.yaml"))
-    return begin(place / "streams", ledger, release, analyst="ana", source=system())
+    return begin_paid(place / "hubbub-streams", ledger, release, analyst="ana", source=system())
+
+
+def home(place: Path) -> Path:
+    return own_folder(place / "hubbub-streams", "ana")
 
 
 def test_a_stream_is_charged_once_for_all_that_it_says(place: Path, ana: Session) -> None:
@@ -67,8 +73,7 @@ def test_a_stream_is_charged_once_for_all_that_it_says(place: Path, ana: Session
     assert spent(ana, "visitors") > Fraction(14, 10)
     assert check(bought.document()).sound
     before = spent(ana, "visitors")
-    begun(place, bought)
-    with opened(place / "streams", "seen") as stream:
+    with opened(home(place), "seen") as stream:
         stream.feed(["1", "2", "3"], feeder="f", source=system())
         stream.tell(system())
         stream.tell(system())
@@ -126,10 +131,11 @@ def test_a_lost_state_is_never_begun_again_on_an_old_charge(place: Path, ana: Se
     bought = ana.stream("visitors", "seen", kind="density", universe=(0, 99), epsilon=1)
     first = begun(place, bought)
     assert begun(place, bought).identity == first.identity
-    (place / "streams" / "seen.stream").unlink()
-    with pytest.raises(HubbubError, match="HB532"):
+    (home(place) / "seen.stream").unlink()
+    with pytest.raises(StreamError, match="HB532") as refused:
         begun(place, bought)
-    assert not (place / "streams" / "seen.stream").exists()
+    assert "charged" not in str(refused.value), "it was"
+    assert not (home(place) / "seen.stream").exists()
     assert listed(folder_of(load(place / "hubbub.yaml"))) == {first.identity: "seen"}
 
 
@@ -137,21 +143,33 @@ def test_a_stream_begins_once_for_its_charge_through_kills(
     place: Path, ana: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed after the state was made and before the list was: the state that is there goes on, drawn once."""
-    bought = ana.stream("visitors", "seen", kind="density", universe=(0, 99), epsilon=1)
+    write = states.replace_text
+
+    def killed(path: Path, text: str) -> None:
+        if path.name == "streams.json":
+            raise ZeroDivisionError
+        write(path, text)
+
     with monkeypatch.context() as patch:
-        patch.setattr(buying, "_write", lambda *_: 1 / 0)
+        patch.setattr(states, "replace_text", killed)
         with pytest.raises(ZeroDivisionError):
-            begun(place, bought)
-    made = (place / "streams" / "seen.stream").read_bytes()
-    begun(place, bought)
-    assert (place / "streams" / "seen.stream").read_bytes() == made
+            ana.stream("visitors", "seen", kind="density", universe=(0, 99), epsilon=1)
+    made = (home(place) / "seen.stream").read_bytes()
+    before = spent(ana, "visitors")
+    again = ana.stream("visitors", "seen", kind="density", universe=(0, 99), epsilon=1)
+    assert again.replayed
+    begun(place, again)
+    assert (home(place) / "seen.stream").read_bytes() == made
+    assert spent(ana, "visitors") == before
 
 
 def test_two_charges_do_not_share_a_name(place: Path, ana: Session) -> None:
-    begun(place, ana.stream("visitors", "seen", kind="density", universe=(0, 99), epsilon="0.5"))
-    other = ana.stream("visitors", "seen", kind="density", universe=(0, 98), epsilon="0.5")
-    with pytest.raises(HubbubError, match="HB531"):
-        begun(place, other)
+    ana.stream("visitors", "seen", kind="density", universe=(0, 99), epsilon="0.5")
+    before = spent(ana, "visitors")
+    with pytest.raises(StreamError, match="HB531"):
+        ana.stream("visitors", "seen", kind="density", universe=(0, 98), epsilon="0.5")
+    assert spent(ana, "visitors") == before
+    assert len(ana.releases()) == 1
 
 
 def test_the_command_charges_and_begins(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -162,4 +180,13 @@ def test_the_command_charges_and_begins(place: Path, capsys: pytest.CaptureFixtu
         assert words in capsys.readouterr().out
     assert main(["budget", "--json", "-c", str(place / "hubbub.yaml")]) == 0
     assert json.loads(capsys.readouterr().out)
-    assert (place / "hubbub-streams" / "pages.stream").exists()
+    assert (home(place) / "pages.stream").exists()
+    config = ["-c", str(place / "hubbub.yaml")]
+    assert main(["stream", "list", *config]) == 0
+    assert capsys.readouterr().out == "pages  (ana, clicks)\n"
+    assert main(["stream", "end", "pages", *config]) == 0
+    assert "state is erased" in capsys.readouterr().out
+    assert not (home(place) / "pages.stream").exists()
+    assert main(["stream", "read", "pages", *config]) == 1
+    assert main(["stream", "end", "pages", *config]) == 1
+    assert main([*make, "--folder", str(place)]) == 1

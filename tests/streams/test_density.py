@@ -10,6 +10,7 @@ import pytest
 from hubbub.accounting.price import price
 from hubbub.audit.enumerate import SLACK, worst_ratio
 from hubbub.core.finite import Finite
+from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import Source
@@ -113,10 +114,17 @@ def test_an_element_outside_of_the_universe_is_nothing(seeded: Callable[[int], S
     assert (bits == after).all()
 
 
-def test_neighbours_differ_in_all_arrivals_of_one_element() -> None:
-    pairs = list(neighbours(2, 3))
-    assert ((0, 1, 0), (None, 1, None)) in pairs
-    assert len(pairs) == sum(len(set(a) - {None}) for a in {pair[0] for pair in pairs})
+def test_neighbours_are_all_pairs_of_the_relation() -> None:
+    """Two moments of two elements: pairs that differ in one element's arrivals, or in those of both."""
+    one, two = (set(map(frozenset, neighbours(2, 2, relation))) for relation in Relation)
+    assert frozenset({(0, 0), (None, None)}) in one
+    assert frozenset({(0, 1), (None, 1)}) in one
+    assert frozenset({(0, 1), (1, 1)}) not in one
+    assert frozenset({(0, 0), (1, None)}) in two - one
+    # nine streams; of one element and fixed arrivals of the other: 6 + 2·1 pairs, for each of the two elements
+    assert len(one) == 2 * (6 + 2)
+    assert len(two) == 9 * 8 // 2
+    assert len(list(neighbours(3, 1, Relation.REPLACE))) == 6
 
 
 @pytest.mark.parametrize("arguments", [{"size": 0}, {"size": 10**9}, {"outputs": 0}, {"epsilon": 0}])

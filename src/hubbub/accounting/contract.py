@@ -26,7 +26,7 @@ KEYS: Mapping[str, frozenset[str]] = {
         "version", "datasets", "analysts", "groups", "returning", "ledger", "engine", "server", "max_cells",
     }),
     "datasets.*": frozenset({
-        "source", "unit", "relation", "columns", "public", "unique", "budget", "version", "failures",
+        "source", "unit", "relation", "columns", "public", "unique", "budget", "version", "failures", "arrivals",
     }),
     "datasets.*.unit": frozenset({"column", "groups", "rows", "entity"}),
     "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden"}),

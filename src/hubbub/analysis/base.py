@@ -10,7 +10,7 @@ SQL by earlier *noisy* answers (the events are fixed, the questions are not): se
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
@@ -148,6 +148,15 @@ class Prepared(Protocol):
 
     def run(self, run: Run) -> Published:
         """Do it. Whatever is raised in here reaches nobody: the analyst hears one constant."""
+        ...
+
+
+@runtime_checkable
+class Enumerable(Protocol):
+    """A priced analysis whose run draws nothing, and whose later loss can be enumerated in small."""
+
+    def enumerated(self, model: Mapping[str, Any]) -> tuple[str, bool]:
+        """Enumerate all neighbors of the declared relation under a released model; say whether the charge covers it."""
         ...
 
 

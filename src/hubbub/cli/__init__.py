@@ -198,7 +198,14 @@ def _analysts(parser: argparse.ArgumentParser) -> None:
     listing = parts.add_parser("list", help="show analysts and tokens")
     token = parts.add_parser("token", help="make a token; it is shown once")
     token.add_argument("name")
-    token.add_argument("--role", default="analyst", choices=["analyst", "owner", "auditor"])
+    token.add_argument("--role", default="analyst", choices=["analyst", "owner", "auditor", "feeder"])
+    token.add_argument(
+        "--stream",
+        action="append",
+        default=[],
+        metavar="ANALYST/NAME",
+        help="of a feeder: what it may feed; repeatable",
+    )
     token.add_argument("--days", type=int, default=90, metavar="N", help="how long it is good (default 90)")
     revoke = parts.add_parser("revoke", help="close a token for good")
     revoke.add_argument("name", metavar="ID", help="the token's id, as in hubbub analyst list")

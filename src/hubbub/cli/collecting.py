@@ -43,11 +43,16 @@ def streams(parser: argparse.ArgumentParser, command: Command, config: AddConfig
     for part in (answer, read):
         part.add_argument("--json", action="store_true")
     listing = parts.add_parser("list", help="name the streams")
-    for part in (make, feed, answer, read, listing):
+    end = parts.add_parser("end", help="end a stream: its state is erased, and its charge stands")
+    end.add_argument("name")
+    for part in (feed, answer, read, end):
+        part.add_argument("-a", "--analyst", metavar="NAME", help="whose stream, where several have one of this name")
+    for part in (make, feed, answer, read, listing, end):
         config(part)
         part.add_argument("--folder", metavar="PATH", help="where streams are (default hubbub-streams by hubbub.yaml)")
         part.set_defaults(run=command("hubbub.cli.streaming", "stream"))
     audit = parts.add_parser("audit", help="what a look into the state reveals, exactly: ours beside two sketches")
+    audit.add_argument("--relation", choices=["add_remove", "replace"], default="add_remove", help="what neighbors are")
     audit.add_argument("--epsilon", default="1", metavar="ε", help="of the density (default 1)")
     audit.set_defaults(run=command("hubbub.cli.streaming", "stream"))
 

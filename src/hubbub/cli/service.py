@@ -108,7 +108,7 @@ def _remove(options: Namespace, path: Path, state: State, console: Console) -> N
 
 
 def _token(options: Namespace, accounts: Accounts) -> None:
-    issued = accounts.issue(options.name, options.role, options.days)
+    issued = accounts.issue(options.name, options.role, options.days, options.stream)
     print(issued.text)  # noqa: T201 - alone on standard output, so that it can be piped
     words = f"For the {options.role} {options.name}, until {_day(issued.token.expires)}. It is not kept: copy it now."
     Console(stderr=True, highlight=False).print(escape(words))

@@ -11,31 +11,65 @@ from rich.console import Console
 from rich.markup import escape
 
 from hubbub import show
-from hubbub.config import load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
-from hubbub.curator.opening import folder_of
+from hubbub.core.unit import Relation
 from hubbub.curator.session import open_session
-from hubbub.errors import QueryError
+from hubbub.errors import QueryError, StreamError
 from hubbub.noise.source import system
-from hubbub.streams import feeding
+from hubbub.streams import buying, feeding
+from hubbub.streams import state as states
 from hubbub.streams.audit import snapshots
-from hubbub.streams.buying import begin
 from hubbub.streams.density import Density
 from hubbub.streams.examples import CountMin, Reservoir
-from hubbub.streams.stream import Stream, made, names, opened
+from hubbub.streams.places import Entry, entries, find
+from hubbub.streams.stream import Stream, made, opened
 from hubbub.streams.terms import Terms
+
+#: Arrivals of the streams that `audit` enumerates: a look between two of them shows all there is.
+_LENGTH = 2
 
 
 def stream(options: Namespace, console: Console) -> int:
     """Do one of the commands."""
-    return {"make": _make, "feed": _feed, "answer": _answer, "read": _read, "list": _list, "audit": _audit}[
-        options.what
-    ](options, console)
+    commands = {
+        "make": _make, "feed": _feed, "answer": _answer, "read": _read, "list": _list, "end": _end, "audit": _audit,
+    }  # fmt: skip
+    return commands[options.what](options, console)
 
 
 def _folder(options: Namespace) -> Path:
     return Path(options.folder) if options.folder else Path(options.config).parent / "hubbub-streams"
+
+
+def _find(options: Namespace) -> Path:
+    """Find the folder of one stream, by its name and, where several have it, its analyst."""
+    entry = _entry(options)
+    if entry is None:
+        raise states.missing(options.name)
+    return entry.folder
+
+
+def _entry(options: Namespace) -> Entry | None:
+    chosen = [
+        each for each in entries(_folder(options))
+        if each.name == options.name and options.analyst in (None, each.analyst)
+    ]  # fmt: skip
+    if len(chosen) > 1:
+        whose = ", ".join(each.analyst or "nobody" for each in chosen)
+        raise StreamError("HB663", f"{options.name} is a stream of several: {whose}.", "Say whose: --analyst NAME.")
+    return chosen[0] if chosen else None
+
+
+def _end(options: Namespace, console: Console) -> int:
+    entry, root = _entry(options), _folder(options)
+    analyst = entry.analyst if entry is not None else options.analyst
+    if analyst is None:
+        buying.end_state(root, options.name)
+    else:
+        buying.end(root, analyst, options.name)
+    console.print(f"{escape(options.name)} has ended, and its state is erased. What it cost stays spent.")
+    return 0
 
 
 def _make(options: Namespace, console: Console) -> int:
@@ -53,7 +87,10 @@ def _make(options: Namespace, console: Console) -> int:
             _show(begun, console)
         console.print("It belongs to no data set: nothing was charged to a ledger.")
         return 0
-    config = load(Path(options.config))
+    if options.folder:
+        raise QueryError(
+            "HB530", "the streams of a data set lie beside hubbub.yaml.", "Leave out --folder, or --dataset."
+        )
     with open_session(options.config, analyst=options.analyst) as session:
         bought = session.stream(
             options.dataset, options.name, kind=options.kind, universe=universe, outputs=options.outputs,
@@ -61,8 +98,11 @@ def _make(options: Namespace, console: Console) -> int:
             bound=options.bound, method=options.method, private_state=options.private_state, epsilon=options.epsilon,
             delta=options.delta,
         )  # fmt: skip
-        begun = begin(_folder(options), folder_of(config), bought, analyst=session.analyst, source=system())
-    _show(begun, console)
+        entry = find(_folder(options), session.analyst, options.name)
+    if entry is None:
+        raise states.missing(options.name)
+    with opened(entry.folder, options.name) as begun:
+        _show(begun, console)
     console.print(
         f"{'It was' if bought.replayed else 'It is'} charged to {escape(options.dataset)}: ε = {brief(bought.epsilon)},"
         " once, for all that it will say."
@@ -84,7 +124,7 @@ def _feed(options: Namespace, console: Console) -> int:
     # a file that was put in another's place is another feeder, and begins at its first line
     feeder = options.feeder or ("stdin" if path is None else f"{path.absolute()} {path.stat().st_ino}")
     new, passed = feeding.feed(
-        _folder(options), options.name, file, feeder=feeder, resume=options.resume or path is not None,
+        _find(options), options.name, file, feeder=feeder, resume=options.resume or path is not None,
         follow=options.follow, source=system(),
     )  # fmt: skip
     console.print(f"{new} arrivals taken" + (f", {passed} lines passed over." if passed else "."))
@@ -92,23 +132,23 @@ def _feed(options: Namespace, console: Console) -> int:
 
 
 def _answer(options: Namespace, console: Console) -> int:
-    with opened(_folder(options), options.name) as held:
+    with opened(_find(options), options.name) as held:
         held.tell(system())
         _say(held, options, console)
     return 0
 
 
 def _read(options: Namespace, console: Console) -> int:
-    with opened(_folder(options), options.name) as held:
+    with opened(_find(options), options.name) as held:
         if options.all:
             writer = csv.writer(sys.stdout, lineterminator="\n")
             if held.terms.kind == "density":
-                writer.writerow(("arrivals", "density"))
-                writer.writerows(held.told())
+                writer.writerow(("answer", "density"))
+                writer.writerows(enumerate(held.told(), 1))
             else:
                 series = held.series()
                 writer.writerow(("arrival", *(held.terms.bins or ("count",))))
-                first = held.arrivals - len(series) + 1
+                first = (held.arrivals or 0) - len(series) + 1
                 writer.writerows([first + place, *row] for place, row in enumerate(series.round(3).tolist()))
         else:
             _say(held, options, console)
@@ -123,7 +163,8 @@ def _say(held: Stream, options: Namespace, console: Console) -> None:
 
 
 def _show(held: Stream, console: Console) -> None:
-    console.print(f"[bold]{escape(held.terms.name)}[/]  {held.arrivals} arrivals, ε = {brief(held.terms.epsilon)}")
+    arrived = "" if held.arrivals is None else f"{held.arrivals} arrivals, "
+    console.print(f"[bold]{escape(held.terms.name)}[/]  {arrived}ε = {brief(held.terms.epsilon)}")
     for line in held.terms.derivation:
         console.print(f"  {escape(line)}")
     if held.values():
@@ -132,20 +173,25 @@ def _show(held: Stream, console: Console) -> None:
 
 
 def _list(options: Namespace, console: Console) -> int:
-    for name in names(_folder(options)):
-        console.print(name, markup=False)
+    for entry in entries(_folder(options)):
+        whose = "" if entry.analyst is None else f"  ({entry.analyst}, {entry.dataset})"
+        console.print(f"{entry.name}{whose}", markup=False)
     return 0
 
 
 def _audit(options: Namespace, console: Console) -> int:
-    """Enumerate one look and the answer, over two elements and three arrivals."""
-    ours = Density.from_epsilon(size=2, epsilon=options.epsilon, outputs=1)
+    """Enumerate one look and the answer, over two elements, under the relation that is asked for."""
+    relation, epsilon = Relation(options.relation), numbers.epsilon(options.epsilon)
+    ours = Density.from_epsilon(size=2, epsilon=epsilon, outputs=1, elements=relation.units_changed)
     rows = [
-        ("density (ours)", brief(numbers.epsilon(options.epsilon)), snapshots(ours, length=3)),
-        ("Count-Min sketch", "none", snapshots(CountMin(2), length=3)),
-        ("reservoir sample", "none", snapshots(Reservoir(2), length=3)),
+        ("density (ours)", brief(epsilon), snapshots(ours, length=_LENGTH, relation=relation)),
+        ("Count-Min sketch", "none", snapshots(CountMin(2), length=_LENGTH, relation=relation)),
+        ("reservoir sample", "none", snapshots(Reservoir(2), length=_LENGTH, relation=relation)),
     ]
     shown = ((name, promised, f"{float(worst.bounds[1]):.6g}") for name, promised, worst in rows)
     console.print(show.table(("state and answer of", "ε promised", "ε found"), shown, right=(1, 2)))
-    console.print("Every stream of three arrivals of two elements, one look at each moment, and the answer.")
-    return 0 if rows[0][2].bounds[1] <= numbers.epsilon(options.epsilon) + Fraction(1, 10**20) else 1
+    console.print(
+        f"Every pair of neighboring streams ({relation.value}) of {_LENGTH} arrivals of two elements, one look at each"
+        " moment, and the answer."
+    )
+    return 0 if rows[0][2].bounds[1] <= epsilon + Fraction(1, 10**20) else 1

@@ -21,6 +21,7 @@ from hubbub.errors import (
     RunError,
     ServerError,
     SpentError,
+    StreamError,
 )
 
 _CLASSES: Mapping[str, type[HubbubError]] = {
@@ -30,6 +31,8 @@ _CLASSES: Mapping[str, type[HubbubError]] = {
 
 #: Options that are refused while a query is planned have codes among those of queries.
 _OPTIONS = frozenset({"HB553", "HB556", "HB558", "HB566", "HB567"})
+#: Streams had codes among those of queries before they had some of their own.
+_STREAMS = frozenset({"HB531", "HB532", "HB533", "HB534"})
 
 
 #: Attacks, crowd sanitizers and audits have parts of the six hundreds, by their tens.
@@ -38,11 +41,14 @@ _TENS: Mapping[str, type[HubbubError]] = {
     "HB63": AuditError,
     "HB64": AttackError,
     "HB65": AttackError,
+    "HB66": StreamError,
 }
 
 
 def class_of(code: str) -> type[HubbubError]:
     """Say which class an error of this code has."""
+    if code in _STREAMS:
+        return StreamError
     return ParameterError if code in _OPTIONS else _TENS.get(code[:4]) or _CLASSES.get(code[:3], HubbubError)
 
 

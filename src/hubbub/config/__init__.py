@@ -191,12 +191,25 @@ def _dataset(name: str, value: object, base: Path, problems: list[HubbubError]) 
         unique = _unique(entry, path, {c.name for c in columns}, public=public)
         version = _version(entry, path, {field.name for field in fields}, place)
         failures = _integer(entry.get("failures", FAILURES), f"{path}.failures", MOST_FAILURES)
+        arrivals = _arrivals(entry, path, public=public)
     except HubbubError as error:
         problems.append(error)
         return None
     if len(problems) > before:
         return None
-    return Dataset(Table(name, columns, unit, relation, unique), place, disabled, version, failures)
+    table = Table(name, columns, unit, relation, unique, arrivals)
+    return Dataset(table, place, disabled, version, failures)
+
+
+def _arrivals(entry: Mapping[str, object], path: str, *, public: bool) -> bool:
+    """Read whether the number of arrivals in streams of a data set is public."""
+    value = entry.get("arrivals")
+    if value is not None and (value != "public" or public):
+        contract.refuse(
+            "HB437", f"{path}.arrivals", "can only be `public`, in a private data set",
+            "Write `arrivals: public` if anybody may know how many arrivals its streams take, or leave it out.",
+        )  # fmt: skip
+    return value is not None
 
 
 def _version(entry: Mapping[str, object], path: str, names: set[str], place: Place) -> str | None:

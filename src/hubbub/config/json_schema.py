@@ -59,6 +59,7 @@ _DATASET = {
         "unique": {"type": ["array", "string"], "items": {"type": "string"}},
         "unit": _UNIT,
         "relation": {"enum": ["add_remove", "replace"]},
+        "arrivals": {"enum": ["public"], "description": "Anybody may know how many arrivals its streams take."},
         "columns": {"type": ["object", "null"], "additionalProperties": _COLUMN},
         "budget": {
             "type": "object", "additionalProperties": False, "required": ["epsilon"],

@@ -39,9 +39,10 @@ def protected(dataset: Dataset) -> str:
 def neighbours(dataset: Dataset) -> str:
     """Say what is hidden."""
     whom = dataset.table.unit.column if dataset.table.unit and dataset.table.unit.column else "row"
+    arrivals = "; how many arrivals its streams take is public" if dataset.table.arrivals else ""
     if dataset.table.relation is Relation.ADD_REMOVE:
-        return f"whether any one {whom} is in the data at all"
-    return f"what the data of any one {whom} is (not how many there are)"
+        return f"whether any one {whom} is in the data at all{arrivals}"
+    return f"what the data of any one {whom} is (not how many there are){arrivals}"
 
 
 def reach(budget: Budget) -> str:

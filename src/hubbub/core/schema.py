@@ -125,6 +125,7 @@ class Table:
     unit: Unit | None
     relation: Relation = Relation.ADD_REMOVE
     unique: tuple[str, ...] | None = None  #: public: columns that no two rows share, checked at loading
+    arrivals: bool = False  #: private: whether the number of arrivals in its streams is public
 
     @property
     def public(self) -> bool:
@@ -148,6 +149,7 @@ class Table:
             "unit": None if self.unit is None else asdict(self.unit),
             "relation": self.relation.value,
             "unique": None if self.unique is None else list(self.unique),
+            "arrivals": "public" if self.arrivals else "hidden",
         }
 
     @classmethod
@@ -159,6 +161,7 @@ class Table:
             unit=None if form["unit"] is None else Unit(**form["unit"]),
             relation=Relation(form["relation"]),
             unique=None if form["unique"] is None else tuple(form["unique"]),
+            arrivals=form.get("arrivals") == "public",
         )
 
 

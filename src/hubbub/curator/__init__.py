@@ -29,7 +29,7 @@ from hubbub.core.release import Release
 from hubbub.core.schema import Table
 from hubbub.core.secret import together
 from hubbub.curator import estimate as estimates
-from hubbub.curator import past, replay
+from hubbub.curator import past, replay, streams
 from hubbub.curator import receipt as receipts
 from hubbub.curator.analyses import Called, Progress, prepare
 from hubbub.curator.draws import Draw, Draws, made_of
@@ -86,14 +86,15 @@ class Curator:
 
     def query(
         self, analyst: str, question: Question, *, key: str | None = None, claim: Claim | None = None,
-        progress: Progress = unheard, cancelled: Callable[[], bool] = never,
+        progress: Progress = unheard, cancelled: Callable[[], bool] = never, held: bool = False,
     ) -> Release:  # fmt: skip
         """Answer a question at a price; the same question on the same data is answered from the ledger for free.
 
         A run that did not come to its release is repeated, with the same noise, by the next call that has its charge;
         `cancelled` says whether its end was wanted, and is no failure. `claim` is told, before the charge, the ledger's
         key of the charge that the answer will belong to, and says which to use: an earlier one, where this is another
-        try of a request that was made before.
+        try of a request that was made before. A stream begins with its purchase (`streams.buy`), which calls this once
+        more while its place is `held`.
 
         Theorem (Charge before data). Whatever an analyst can observe of this call depends on the private data only
         through the released noisy integers of a plan whose event was durably charged before the engine ran, and
@@ -108,6 +109,13 @@ class Curator:
         """
         planned = self._plan(analyst, question, salt=self._salt)
         self._refuse_failing(analyst, planned)
+        if isinstance(planned, Called) and planned.call.name == "stream" and not held:
+            return streams.buy(
+                self, planned, analyst=analyst, key=key,
+                charge=lambda name: self.query(
+                    analyst, question, key=name, claim=claim, progress=progress, cancelled=cancelled, held=True
+                ),
+            )  # fmt: skip
         text = question.text()
         charges, versions = self._charge(analyst, planned, text, key, claim)
         stored = charges[0].release

@@ -12,7 +12,7 @@ from hubbub.curator import Curator
 from hubbub.curator.question import Question
 from hubbub.general.blocks import Order, Said
 from hubbub.general.function import Named, Own, OwnFunction, Released
-from hubbub.general.promise import Universe, examine, refuse_broken
+from hubbub.general.promise import Universe, examine, refuse_broken, try_failures
 from hubbub.mechanisms.metric import Space
 
 
@@ -31,6 +31,7 @@ class Handed(TypedDict, total=False):
     outputs: int
     bounds: tuple[Number, Number] | None
     step: Number | None
+    total: bool
     check: Universe | None
     delta: Number | None
     key: str | None
@@ -45,7 +46,8 @@ class OwnCode:
     def release_function(self, function: Own, **said: Unpack[Handed]) -> Release:
         """Release a function of the rows by how far one unit moves it, in a metric: `h.release(f, …)` is this.
 
-        The function runs in this process on the rows. Its sensitivity is the owner's word.
+        The function runs in this process on the rows. Its sensitivity is the owner's word, and so is `total=True`: that
+        it gives a value on every data set. Without it the noise also covers the default that stands for a failure.
         """
         given: dict[str, Any] = dict(said)
         check, epsilon, delta, key = (given.pop(name, None) for name in ("check", "epsilon", "delta", "key"))
@@ -53,8 +55,9 @@ class OwnCode:
 
         def prepare(setting: Setting) -> Released:
             made = order.prepare(setting)
+            try_failures(order, made.mechanism, made.rows.table)
             if check is not None:
-                refuse_broken(examine(order.function, made.mechanism, check, made.relation), setting.epsilon)
+                refuse_broken(examine(order, made.mechanism, check, made.relation), setting.epsilon)
             return made
 
         question = Question(order.text, epsilon=epsilon, delta=delta, own=prepare)

@@ -105,15 +105,18 @@ class Grid:
 
     @property
     def default(self) -> NDArray[np.int64]:
-        """Zero, or what is nearest to it within the bounds."""
-        return self.read([0] * self.outputs)
+        """The middle of the bounds: no value within them is further away than half their width."""
+        low, high = self.bounds or (Fraction(0), Fraction(0))
+        return self._steps([(low + high) / 2] * self.outputs)
 
     def read(self, value: Any) -> NDArray[np.int64]:
         """Round down to whole steps, exactly."""
         given = np.asarray(value, dtype=np.float64).reshape(-1)
         if given.size != self.outputs or not np.isfinite(given).all():
             raise ValueError("not so many finite numbers")
-        exact = [Fraction(each) for each in given.tolist()]
+        return self._steps([Fraction(each) for each in given.tolist()])
+
+    def _steps(self, exact: Sequence[Fraction]) -> NDArray[np.int64]:
         if self.bounds is not None:
             low, high = self.bounds
             exact = [min(max(each, low), high) for each in exact]
@@ -145,6 +148,7 @@ class Points:
 
     mechanism: Metric
     names: tuple[Hashable, ...]
+    default: int
 
     @property
     def event(self) -> Event:
@@ -155,11 +159,6 @@ class Points:
     def plus_minus(self) -> float:
         """How far the shown point is from the true one, at most."""
         return float(self.mechanism.error(LEVEL))
-
-    @property
-    def default(self) -> int:
-        """The first point."""
-        return 0
 
     def read(self, value: Any) -> int:
         """Find a point by its name."""
@@ -230,6 +229,8 @@ class OwnFunction:
     outputs      how many numbers or bits the value has
     bounds       ends that numbers are clamped into
     step         what numbers are counted in; a thousandth of the sensitivity if left out
+    total        the owner's word that the function gives a value on every data set. Without it a failure is answered
+                 with a default, and the noise covers the distance between the default and any value
     """
 
     function: Own
@@ -241,6 +242,7 @@ class OwnFunction:
     outputs: int
     bounds: tuple[Fraction, Fraction] | None
     step: Fraction | None
+    total: bool
 
     @classmethod
     def of(
@@ -255,6 +257,7 @@ class OwnFunction:
         outputs: int = 1,
         bounds: tuple[Number, Number] | None = None,
         step: Number | None = None,
+        total: bool = False,
     ) -> "OwnFunction":
         """Check what was said."""
         if not callable(function):
@@ -276,7 +279,13 @@ class OwnFunction:
         if ends is not None and not ends[0] < ends[1]:
             raise ParameterError("HB194", "the bounds do not rise.", "Give (low, high), low < high.")
         grain = None if step is None else numbers.exact(step, "step")
-        return cls(function, table, tuple(columns), moved, metric, tuple(points), many, ends, grain)
+        if not total and ends is None and metric in ("absolute", "l1", "l2"):
+            raise ParameterError(
+                "HB194", "a function that fails is answered with a default, and nothing bounds how far that is from"
+                " its other values.",
+                "Pass bounds=(low, high), or total=True if the function returns a value on every data set.",
+            )  # fmt: skip
+        return cls(function, table, tuple(columns), moved, metric, tuple(points), many, ends, grain, bool(total))
 
     @property
     def text(self) -> str:
@@ -289,32 +298,71 @@ class OwnFunction:
             "sensitivity": str(self.sensitivity), "metric": "space" if isinstance(metric, Space) else metric,
             "space": None if space is None else sha256(repr((space, self.points)).encode()).hexdigest(),
             "outputs": self.outputs, "bounds": None if self.bounds is None else [str(end) for end in self.bounds],
-            "step": None if self.step is None else str(self.step),
+            "step": None if self.step is None else str(self.step), "total": True if self.total else None,
         }  # fmt: skip
         return Call("release", {name: value for name, value in arguments.items() if value is not None}).text()
 
-    def noise(self, epsilon: Fraction, delta: Fraction) -> Noise:
-        """Calibrate the mechanism of the metric."""
+    @property
+    def default_reach(self) -> Fraction:
+        """How far a value can be from the default, in the metric (of L2: its square); 0 where none is ever used."""
+        if self.total:
+            return Fraction(0)
         if isinstance(self.metric, Space):
-            mechanism = Metric.from_epsilon(space=self.metric, sensitivity=self.sensitivity, epsilon=epsilon)
-            return Points(mechanism, self.points)
+            return self.metric.unit * min(max(row) for row in self.metric.distances)
+        if self.metric == "hamming" or self.bounds is None:
+            return Fraction(self.outputs)
+        half = (self.bounds[1] - self.bounds[0]) / 2
+        return self.outputs * (half * half if self.metric == "l2" else half)
+
+    def noise(self, epsilon: Fraction, delta: Fraction) -> Noise:
+        """Calibrate the mechanism of the metric to the sensitivity, or to the distance of the default if it is larger.
+
+        Theorem (A function that may fail). Let f move by at most S between neighbors on which it gives values, and let
+        d, a fixed value, stand for f where it gives none. If no value is further than R from d, then f with its
+        default moves by at most max(S, R).
+        Proof    On two neighbors f gives two values, which are S apart; one value and d, which are R apart; or d twice.
+        Assumes  values are clamped into the bounds before they are used, so R is half the bounds' width for each
+                 number (that times the number of outputs in L1, and its root in L2), the largest distance from a
+                 center of the points, or all bits. A total function has no default, on the owner's word.
+        Charges  a mechanism for max(S, R).
+        Tested   tests/general/test_failures.py::test_a_function_that_fails_on_one_neighbor_keeps_the_charge
+                 tests/general/test_failures.py::test_the_old_default_lost_a_thousand_times_the_charge
+        """
+        reach = self.default_reach
+        if isinstance(self.metric, Space):
+            moved = max(self.sensitivity, reach)
+            mechanism = Metric.from_epsilon(space=self.metric, sensitivity=moved, epsilon=epsilon)
+            radius = [max(row) for row in self.metric.distances]
+            return Points(mechanism, self.points, radius.index(min(radius)))
         if self.metric == "hamming":
             apart = numbers.integer(int(self.sensitivity), "sensitivity", 1, self.outputs)
-            return Bits(Flips.from_epsilon(bits=self.outputs, distance=apart, epsilon=epsilon))
+            return Bits(Flips.from_epsilon(bits=self.outputs, distance=max(apart, int(reach)), epsilon=epsilon))
         many = self.outputs
         fine = _FINENESS * (many if self.metric == "l1" else 1)
         step = self.sensitivity / fine if self.step is None else self.step
         if not step > 0:
             raise ParameterError("HB194", "a step is positive.", "Leave it out, or choose a smaller one.")
-        steps = math.ceil(self.sensitivity / step)
         if self.metric == "l2":
             rho = concentrated(epsilon, delta)
             if not rho > 0:
                 raise ParameterError("HB194", "an L2 sensitivity needs a δ.", "Use metric='l1', or a budget with δ.")
+            steps = _root(max(self.sensitivity**2, reach) / step**2)
             squared = (steps + math.isqrt(many - 1) + 1) ** 2
             return Grid(Gaussian.from_rho(sensitivity_squared=squared, rho=rho), step, many, self.bounds)
-        moved = steps if many == 1 else steps + many
-        return Grid(Laplace.from_epsilon(sensitivity=moved, epsilon=epsilon), step, many, self.bounds)
+        steps = math.ceil(max(self.sensitivity, reach) / step)
+        return Grid(
+            Laplace.from_epsilon(sensitivity=steps if many == 1 else steps + many, epsilon=epsilon), step, many,
+            self.bounds,
+        )  # fmt: skip
+
+    def value(self, noise: Noise, columns: Mapping[str, NDArray[Any]]) -> Any:
+        """Apply the function; where it fails, give the default, or raise if it was said to be total."""
+        try:
+            return noise.read(self.function(columns))
+        except (Exception, SystemExit) as error:  # whatever it is, it must not be seen
+            if self.total:
+                raise FailedError from error
+            return noise.default
 
     def prepare(self, setting: Setting) -> "Released":
         """Price it."""
@@ -323,6 +371,20 @@ class OwnFunction:
         noise = self.noise(setting.epsilon, setting.delta)
         used = setting.delta if self.metric == "l2" else Fraction(0)
         return Released(self, Rows(table, columns, setting.words), setting.epsilon, used, noise)
+
+
+class FailedError(Exception):
+    """A function that was said to be total gave no value."""
+
+
+def _root(square: Fraction) -> int:
+    """Give the least integer whose square is not below a number.
+
+    >>> _root(Fraction(9)), _root(Fraction(901, 100))
+    (3, 4)
+    """
+    whole = math.isqrt(math.ceil(square))
+    return whole if whole * whole >= square else whole + 1
 
 
 def _hash(function: Own) -> str:
@@ -339,9 +401,11 @@ class Released:
     for values at a distance of S in that metric makes f's value private, whatever f computes (Dwork, McSherry, Nissim
     and Smith 2006, section 3.3).
     Proof    The mechanism sees f(x) and f(x′), which are at most S apart, and nothing else of x and x′.
-    Assumes  S, on the owner's word; where the owner names a finite universe, it is checked on all of it (`promise`).
-             Rows come in the order of their values, so f is a function of the rows and not of how they are stored; a
-             value that is none (an error, NaN) is replaced by a fixed one, so a failure is not seen from outside.
+    Assumes  S, and that a total function is total, on the owner's word; where the owner names a finite universe, both
+             are checked on all of it (`promise`). Rows come in the order of their values, so f is a function of the
+             rows and not of how they are stored. A value that is none (an error, NaN) is replaced by a default, whose
+             distance from every value the noise covers (`OwnFunction.noise`); a total function that fails after all
+             ends in the constant failure of every run.
     Charges  what the mechanism charges.
     Tested   tests/general/test_function.py::test_each_metric_is_charged_what_it_costs
              tests/general/test_promise.py::test_a_promise_that_is_kept_is_enumerated_to_the_charged_loss
@@ -385,25 +449,28 @@ class Released:
         return (
             "the function is the owner's and sees rows in the curator's memory",
             f"one unit moves it by at most {numbers.brief(self.order.sensitivity)} in {metric}: the owner's word",
+            self._failures,
             f"{self.noise} noise costs ε = {self.epsilon}",
         )
+
+    @property
+    def _failures(self) -> str:
+        if self.order.total:
+            return "it gives a value on every data set: the owner's word"
+        reach = self.order.default_reach
+        squared = " (squared)" if self.order.metric == "l2" else ""
+        return f"where it fails, a default stands for it, at most {numbers.brief(reach)}{squared} from every value"
 
     @property
     def expected(self) -> tuple[Expected, ...]:
         """What the noise does."""
         return (Expected("value", self.mechanism.plus_minus, None, 0.0),)
 
-    def value(self, columns: Mapping[str, NDArray[Any]]) -> Any:
-        """Apply the function; where it fails, give the default."""
-        try:
-            return self.mechanism.read(self.order.function(columns))
-        except Exception:  # noqa: BLE001 - whatever it is, it must not be seen
-            return self.mechanism.default
-
     def run(self, run: Run) -> Published:
         """Read the rows, apply the function, draw."""
 
         def released(found: Arrays) -> Published:
-            return self.mechanism.release(self.value(self.rows.take(found).ordered().columns), run.source)
+            columns = self.rows.take(found).ordered().columns
+            return self.mechanism.release(self.order.value(self.mechanism, columns), run.source)
 
         return run.ask(self.rows.sql).through(released)

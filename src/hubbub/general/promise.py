@@ -1,4 +1,8 @@
-"""A declared sensitivity, checked on every data set of a finite universe; and the loss that follows, enumerated."""
+"""A declared sensitivity, checked on every data set of a finite universe; and the loss that follows, enumerated.
+
+Failures are part of it: a function that raises, or gives NaN or something of the wrong type, is compared by the default
+that stands for it, and one that was said to be total is refused.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from hubbub.analysis.rows import column
 from hubbub.audit.enumerate import SLACK, Bounds, worst_ratio
 from hubbub.core import numbers
+from hubbub.core.schema import Column, Kind, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.general.function import Bits, Grid, Noise, Own, Points
+from hubbub.general.function import Bits, FailedError, Grid, Noise, OwnFunction, Points
 from hubbub.mechanisms.laplace import Laplace
 
 MOST_DATA_SETS = 100_000
@@ -23,7 +29,7 @@ Data = tuple[Row, ...]
 
 @dataclass(frozen=True)
 class Universe:
-    """All data sets of at most so many rows (under replace: of exactly so many), each column from a list of values."""
+    """All data sets of at most so many rows, each column from a list of values."""
 
     columns: Mapping[str, Sequence[Any]]
     rows: int
@@ -36,11 +42,10 @@ class Universe:
                 "HB195", f"this universe has more than {MOST_DATA_SETS} data sets, or none.", "Name a smaller one."
             )
 
-    def data_sets(self, relation: Relation) -> Iterator[Data]:
+    def data_sets(self) -> Iterator[Data]:
         """Give every data set, its rows in order."""
         kinds = sorted(product(*self.columns.values()))
-        sizes = range(self.rows + 1) if relation is Relation.ADD_REMOVE else (self.rows,)
-        for size in sizes:
+        for size in range(self.rows + 1):
             yield from combinations_with_replacement(kinds, size)
 
     def neighbours(self, data: Data, relation: Relation) -> Iterator[Data]:
@@ -77,8 +82,49 @@ class Promise:
         return self.farthest <= 1
 
 
-def examine(function: Own, noise: Noise, universe: Universe, relation: Relation) -> Promise:
-    """Apply a function to every data set of a universe and compare all neighbours.
+def try_failures(order: OwnFunction, noise: Noise, table: Table) -> None:
+    """Run a function that was said to be total on a few made-up tables of the declared columns; refuse where it fails.
+
+    No rows, one row and two, each value at its lowest, at its highest or missing: neighbors on which means, maxima and
+    logarithms fail.
+    """
+    if not order.total:
+        return
+    columns = {name: _samples(column(table, name, "columns")) for name in order.columns}
+    for size, place in ((0, 0), *product((1, 2), range(3))):
+        rows = {name: values[[place] * size] for name, values in columns.items()}
+        what = f"{size} made-up rows, all {('lowest', 'highest', 'NULL')[place]}" if size else "an empty table"
+        _try(order, noise, rows, what)
+
+
+def _try(order: OwnFunction, noise: Noise, rows: Mapping[str, Any], what: str) -> Any:
+    try:
+        return order.value(noise, rows)
+    except FailedError as error:
+        why = type(error.__cause__).__name__
+    raise QueryError(
+        "HB598", f"the function was said to be total, and gives no value on {what} ({why}).",
+        "Make it return a value for every table, or leave out total=True and pass bounds.",
+    )  # fmt: skip
+
+
+def _samples(declared: Column) -> Any:
+    """Give the lowest value that a column can have, the highest, and NULL, as a function sees them."""
+    bounds = declared.bounds
+    low, high = (0, 1) if bounds is None else (float(bounds.low), float(bounds.high))
+    if declared.kind is Kind.TEXT:
+        texts = [str(each) for each in declared.values or ("a", "z")]
+        return np.array([texts[0], texts[-1], None], dtype=object)
+    if declared.kind in (Kind.DATE, Kind.TIMESTAMP):
+        unit = "D" if declared.kind is Kind.DATE else "us"
+        ends = np.array([int(low), int(high)]).astype(f"datetime64[{unit}]").astype("datetime64[us]")
+        return np.append(ends, np.datetime64("NaT", "us"))
+    values = [float(each) for each in declared.values or () if isinstance(each, (int, Fraction))]
+    return np.array([min(values, default=low), max(values, default=high), np.nan], dtype=np.float64)
+
+
+def examine(order: OwnFunction, noise: Noise, universe: Universe, relation: Relation) -> Promise:
+    """Apply a function, with its default, to every data set of a universe and compare all neighbours.
 
     Theorem (The promise of a finite universe). If neighbours of a finite universe are never farther apart than S, the
     release is private on it: the loss between two neighbours is that of the mechanism between their values.
@@ -86,8 +132,9 @@ def examine(function: Own, noise: Noise, universe: Universe, relation: Relation)
     Assumes  the function's values here are its values on such rows in the data.
     Tested   tests/general/test_promise.py::test_a_promise_that_is_broken_is_found_with_the_pair_that_breaks_it
              tests/general/test_promise.py::test_a_promise_that_is_kept_is_enumerated_to_the_charged_loss
+             tests/general/test_failures.py::test_a_function_that_fails_on_one_neighbor_keeps_the_charge
     """
-    values = {data: noise.read(function(universe.arrays(data))) for data in universe.data_sets(relation)}
+    values = {data: _try(order, noise, universe.arrays(data), f"the rows {data}") for data in universe.data_sets()}
     farthest, at, pairs = Fraction(0), None, 0
     losses: dict[tuple[Any, Any], Bounds] = {}
     for data, value in values.items():

@@ -27,6 +27,7 @@ LASTS = 12 * 3600
 
 _TEXT = re.compile(r"hub_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
 _NAME = re.compile(r"[\w.@+-]{1,100}")
+_STREAM = re.compile(r"[\w.@+-]{1,100}/[a-z0-9][a-z0-9_-]{0,62}")
 #: Stands for the hash of a token that does not exist, so that looking for it costs the same work.
 _NOBODY = sha256(b"nobody").digest()
 
@@ -124,10 +125,18 @@ class Accounts:
             raise _unknown()
         return self._listed(self._current(token))
 
-    def issue(self, name: str, role: Role, days: int) -> Issued:
-        """Make a token. Its text is not kept: who loses it gets a new one."""
+    def issue(self, name: str, role: Role, days: int, streams: Collection[str] = ()) -> Issued:
+        """Make a token. Its text is not kept: who loses it gets a new one.
+
+        A feeder's token names the streams that it may feed, each as analyst/stream; it can do nothing else.
+        """
         if role not in ROLES:
-            raise ParameterError("HB144", "a role is owner, analyst or auditor.", "Write one of these.")
+            raise ParameterError("HB144", "a role is owner, analyst, auditor or feeder.", "Write one of these.")
+        if (role == "feeder") != bool(streams) or not all(_STREAM.fullmatch(each) for each in streams):
+            raise ParameterError(
+                "HB144", "a feeder's token names the streams that it may feed, and no other token does.",
+                "Write each as analyst/stream, such as ana/visits.",
+            )  # fmt: skip
         if not _NAME.fullmatch(name):
             raise ParameterError(
                 "HB144", "this is not a name.", "A name has 1 to 100 letters, digits or any of . _ @ + - and no spaces."
@@ -140,6 +149,9 @@ class Accounts:
         now = self.clock()
         token = Token(id_, name, role, sha256(secret.encode()).digest(), now, now + days * 86_400)
         self.state.tokens.add(token)
+        for each in streams:
+            analyst, _, stream = each.partition("/")
+            self.state.feeds.add(id_, analyst, stream)
         return Issued(token, f"hub_{id_}_{secret}")
 
     def revoke(self, id_: str) -> None:

@@ -91,6 +91,8 @@ class Border:
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         state = scope["state"]
         route = getattr(scope.get("route"), "path", None) or "none"
+        if route.endswith(_FEEDING) and status < 400:
+            return  # how often something arrives is data, and the log and the figures hold none
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self._service.metrics.count(route, method, status, seconds)
         principal = state.get("principal")
@@ -101,6 +103,7 @@ class Border:
         }})  # fmt: skip
 
 
+_FEEDING = "/streams/{name}/arrivals"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
 

@@ -42,6 +42,10 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "CREATE INDEX jobs_unfinished ON jobs (changed) WHERE state IN ('queued', 'running')",
         "CREATE TABLE ended (session TEXT PRIMARY KEY, until BIGINT NOT NULL)",
     ),
+    (
+        "CREATE TABLE feeds (token TEXT NOT NULL, analyst TEXT NOT NULL, stream TEXT NOT NULL,"
+        " PRIMARY KEY (token, analyst, stream))",
+    ),
 )
 
 

@@ -153,9 +153,11 @@ class Governing:
         return self.state.tokens.list()
 
     @allowed
-    def issue(self, principal: Principal, name: str, role: Role, days: int) -> tuple[Token, str]:
+    def issue(
+        self, principal: Principal, name: str, role: Role, days: int, streams: Sequence[str] = ()
+    ) -> tuple[Token, str]:
         """Make a token; its text is shown this once."""
-        return self.accounts.issue(name, role, days)
+        return self.accounts.issue(name, role, days, streams)
 
     @allowed
     def revoke(self, principal: Principal, number: str) -> None:

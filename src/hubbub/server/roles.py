@@ -16,6 +16,8 @@ _EVERYBODY: frozenset[Role] = frozenset({"owner", "analyst", "auditor"})
 _ASKING: frozenset[Role] = frozenset({"analyst"})
 _GOVERNING: frozenset[Role] = frozenset({"owner"})
 _WATCHING: frozenset[Role] = frozenset({"owner", "auditor"})
+_FEEDING: frozenset[Role] = frozenset({"owner", "feeder"})
+_ENDING: frozenset[Role] = frozenset({"owner", "analyst"})
 
 #: Each method of the service with the roles that may call it. A method that is not here can be called by nobody.
 ROLES: Mapping[str, frozenset[Role]] = {
@@ -26,9 +28,9 @@ ROLES: Mapping[str, frozenset[Role]] = {
     "estimate": _ASKING, "explain": _ASKING, "ask": _ASKING, "enqueue": _ASKING, "job": _ASKING, "wait": _ASKING,
     "progress": _ASKING,
     "cancel": _ASKING, "request": _ASKING,
-    # streams: what an analyst paid for, and the owner feeds
+    # streams: what an analyst paid for, and the owner or a feeder feeds; a feeder can do nothing else
     "streams": _EVERYBODY, "stream": _EVERYBODY, "begin_stream": _ASKING, "answer_stream": _ASKING,
-    "feed_stream": _GOVERNING,
+    "feed_stream": _FEEDING, "end_stream": _ENDING,
     # attacks: on tables that are made up or sent along, never on a data set
     "attacks": _EVERYBODY, "begin_attack": _EVERYBODY, "attack_runs": _EVERYBODY, "attack_run": _EVERYBODY,
     "cancel_attack": _EVERYBODY,

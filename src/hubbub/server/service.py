@@ -23,6 +23,7 @@ from hubbub.core.release import Release
 from hubbub.core.schema import unknown
 from hubbub.curator import Curator
 from hubbub.curator.question import Question
+from hubbub.curator.streams import buys_stream
 from hubbub.errors import AccessError, ConfigError, HubbubError, LedgerError, ParameterError
 from hubbub.semantics.odds import EVEN, Meaning, meaning
 from hubbub.server.accounts import Principal
@@ -235,7 +236,7 @@ class Service(Attacking):
             _same(earlier[0], digest)
             job.ledger_key = earlier[1]
             release = curator.recall(analyst, earlier[1])
-            if release is not None:
+            if release is not None and not buys_stream(question):  # its stream may have yet to begin
                 return release
 
         def claim(name: str) -> str:

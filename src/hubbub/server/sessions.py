@@ -33,6 +33,8 @@ class Sessions:
 
     def sign(self, principal: Principal) -> str:
         """Begin a session, and give the text of its cookie."""
+        if principal.role == "feeder":
+            raise AccessError("HB710", "a feeder's token opens no page.", "Use it to feed streams over HTTP.")
         until = min(principal.expires, self._accounts.clock() + LASTS)
         return self._seal([principal.name, principal.role, principal.token, until, secrets.token_hex(16)])
 

@@ -5,6 +5,7 @@
     state.retries   which charge a client's Idempotency-Key belongs to, written before the charge
     state.jobs      questions that are polled for, each seen by its analyst alone
     state.ended     sessions of the pages that were signed out of
+    state.feeds     which streams a feeder's token may feed
 
 Nothing here decides on a budget. Times are seconds since 1970.
 """
@@ -18,7 +19,7 @@ from hubbub.curator.opening import folder_of, is_postgres
 from hubbub.errors import ParameterError
 from hubbub.server.database import Database, Postgres, Sqlite
 
-Role = Literal["owner", "analyst", "auditor"]
+Role = Literal["owner", "analyst", "auditor", "feeder"]
 ROLES: tuple[Role, ...] = get_args(Role)
 Verdict = Literal["granted", "refused"]
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
@@ -290,6 +291,25 @@ class Ended:
         return bool(self._database.read("SELECT 1 FROM ended WHERE session = ? AND until >= ?", (session, at)))
 
 
+class Feeds:
+    """Which streams the token of a feeder may feed: each by its analyst and its name."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, token: str, analyst: str, stream: str) -> None:
+        """Let a token feed a stream."""
+        self._database.write(
+            "INSERT INTO feeds (token, analyst, stream) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+            (token, analyst, stream),
+        )
+
+    def of(self, token: str) -> frozenset[tuple[str, str]]:
+        """Give what a token may feed."""
+        rows = self._database.read("SELECT analyst, stream FROM feeds WHERE token = ?", (token,))
+        return frozenset((str(analyst), str(stream)) for analyst, stream in rows)
+
+
 class State:
     """All of it, over one database. Safe to use from many threads and processes."""
 
@@ -300,6 +320,7 @@ class State:
         self.retries = Retries(database)
         self.jobs = Jobs(database)
         self.ended = Ended(database)
+        self.feeds = Feeds(database)
 
     @classmethod
     def open(cls, config: Config) -> "State":

@@ -1,21 +1,23 @@
-"""Streams of the service: begun by who paid, fed by the owner, read by both and the auditor."""
+"""Streams of the service: begun by who paid, fed by the owner or a feeder, read by who paid, owner and auditor.
+
+A name belongs to its analyst, so owner, auditor and feeder say whose stream they mean where two have the same name.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from hubbub.curator.opening import folder_of
-from hubbub.errors import QueryError
+from hubbub.curator.streams import streams_of
+from hubbub.errors import StreamError
 from hubbub.noise.source import system
 from hubbub.server.accounts import Principal
 from hubbub.server.governing import Governing
 from hubbub.server.problems import missing
 from hubbub.server.roles import allowed
-from hubbub.streams.buying import begin
-from hubbub.streams.stream import names, opened
-
-#: Streams that one service keeps.
-MOST = 1000
+from hubbub.streams import buying
+from hubbub.streams.places import Entry, entries, of_analyst
+from hubbub.streams.stream import opened
 
 
 class Streaming(Governing):
@@ -23,18 +25,19 @@ class Streaming(Governing):
 
     @property
     def _streams(self) -> Path:
-        return self.current.path.parent / "hubbub-streams"
+        return streams_of(self.current.config)
 
     @allowed
-    def streams(self, principal: Principal) -> list[str]:
-        """Name the streams: an analyst's own, or all."""
-        return [name for name in names(self._streams) if self._sees(principal, name)]
+    def streams(self, principal: Principal) -> list[Entry]:
+        """List the streams: an analyst's own, or all."""
+        return self._seen(principal)
 
     @allowed
-    def stream(self, principal: Principal, name: str) -> dict[str, Any]:
+    def stream(self, principal: Principal, name: str, analyst: str | None = None) -> dict[str, Any]:
         """Say what a stream says now; nothing is drawn."""
-        self._look(principal, name)
-        with opened(self._streams, name) as held:
+        entry = self._look(principal, name, analyst)
+        self._refuse_hidden(principal, entry)
+        with opened(entry.folder, name) as held:
             return held.form()
 
     @allowed
@@ -43,37 +46,94 @@ class Streaming(Governing):
         with self.current.using() as curator:
             release = curator.release(number, analyst=principal.name)
             if release.receipt.get("analysis") != "stream":
-                raise QueryError("HB531", f"release {number} paid for no stream.", "Ask for one: CALL stream(…).")
-            if len(names(self._streams)) >= MOST:
-                raise QueryError("HB531", f"there are {MOST} streams already.", "The owner can remove old ones.")
+                raise StreamError("HB531", f"release {number} paid for no stream.", "Ask for one: CALL stream(…).")
+            if release.receipt["ledger"][0]["dataset"] not in curator.datasets(principal.name):
+                raise missing(f"release with the number {number}")
             ledger = folder_of(curator.config)
-            return begin(self._streams, ledger, release, analyst=principal.name, source=system()).form()
+            begun = buying.begin_paid(self._streams, ledger, release, analyst=principal.name, source=system())
+        return self.stream(principal, begun.terms.name)
 
     @allowed
     def feed_stream(
-        self, principal: Principal, name: str, lines: Sequence[str], *, feeder: str, before: int | None
-    ) -> dict[str, int]:
-        """Let arrivals in; they are on the disk when this returns, and lines that come again are passed over."""
-        self._look(principal, name)
-        with opened(self._streams, name) as held:
-            taken = held.feed(lines, feeder=feeder, before=before, source=system())
-            return {"taken": taken, "of_feeder": held.taken(feeder), "arrivals": held.arrivals}
+        self, principal: Principal, name: str, lines: Sequence[str], *, feeder: str, before: int | None,
+        analyst: str | None = None,
+    ) -> dict[str, int]:  # fmt: skip
+        """Let arrivals in; they are on the disk when this returns, and lines that come again are passed over.
+
+        A feeder hears about its own lines and no others: it counts under its own name, whatever it calls itself.
+        """
+        entry = self._look(principal, name, analyst)
+        if not self._asks(entry):
+            raise StreamError(
+                "HB662", "the analyst of this stream may no longer ask about its data set.",
+                "Nothing was taken. The owner can end the stream.",
+            )  # fmt: skip
+        counted = principal.name if principal.role == "feeder" else feeder
+        with opened(entry.folder, name) as held:
+            taken = held.feed(lines, feeder=counted, before=before, source=system())
+            return {"taken": taken, "of_feeder": held.taken(counted)}
 
     @allowed
     def answer_stream(self, principal: Principal, name: str) -> dict[str, Any]:
         """Draw one of the answers of a density that were paid for."""
-        self._look(principal, name)
-        with opened(self._streams, name) as held:
+        entry = self._look(principal, name, None)
+        with opened(entry.folder, name) as held:
             held.tell(system())
             return held.form()
 
-    def _look(self, principal: Principal, name: str) -> None:
-        """Refuse what is not there, or not for who asks, in the same words."""
-        if name not in names(self._streams) or not self._sees(principal, name):
-            raise missing(f"stream called {name!r}")
+    @allowed
+    def end_stream(self, principal: Principal, name: str, analyst: str | None = None) -> None:
+        """End a stream, or drop a purchase of it that was interrupted: the state is erased, the charge stands."""
+        if principal.role == "analyst" and analyst in (None, principal.name):
+            whose: str | None = principal.name
+        else:
+            whose = self._look(principal, name, analyst).analyst
+        if whose is None:
+            buying.end_state(self._streams, name)
+            return
+        try:
+            buying.end(self._streams, whose, name)
+        except StreamError as error:
+            if error.code != "HB531":
+                raise
+            raise missing(f"stream called {name!r}") from None
 
-    def _sees(self, principal: Principal, name: str) -> bool:
-        if principal.role != "analyst":
+    def _look(self, principal: Principal, name: str, analyst: str | None) -> Entry:
+        """Find one stream; refuse what is not there, or not for who asks, in the same words."""
+        chosen = [each for each in self._seen(principal, name) if analyst in (None, each.analyst)]
+        if len(chosen) > 1:
+            raise StreamError(
+                "HB663", f"{len(chosen)} analysts have a stream called {name}.", "Say whose: add ?analyst=NAME."
+            )
+        if not chosen:
+            raise missing(f"stream called {name!r}")
+        return chosen[0]
+
+    def _seen(self, principal: Principal, name: str = "*") -> list[Entry]:
+        """List the streams that somebody may name: an analyst those on data sets that they may still ask about."""
+        if principal.role == "analyst":
+            return [each for each in of_analyst(self._streams, principal.name, name) if self._asks(each)]
+        if principal.role == "feeder":
+            feeds = self.state.feeds.of(principal.token or "")
+            return [each for each in entries(self._streams, name) if (each.analyst, each.name) in feeds]
+        return entries(self._streams, name)
+
+    def _asks(self, entry: Entry) -> bool:
+        """Say whether the analyst of a stream may still ask about its data set: else nothing more is let in or out."""
+        if entry.analyst is None:
             return True
-        with opened(self._streams, name) as held:
-            return held.paid is not None and held.paid["analyst"] == principal.name
+        with self.current.using() as curator:
+            known = entry.analyst in curator.config.policy.analysts
+            return known and entry.dataset in curator.datasets(entry.analyst)
+
+    def _refuse_hidden(self, principal: Principal, entry: Entry) -> None:
+        """Refuse a count, whose answers tell how many arrivals there were, where that is not public."""
+        if entry.terms.kind == "density" or principal.role == "owner" or entry.dataset is None:
+            return
+        with self.current.using() as curator:
+            table = curator.tables.get(entry.dataset)
+            if table is None or not table.arrivals:
+                raise StreamError(
+                    "HB664", f"how many arrivals {entry.dataset} has is not public, and this stream tells it.",
+                    "Ask the owner to declare `arrivals: public` for this data set.",
+                )  # fmt: skip

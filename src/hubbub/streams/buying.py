@@ -1,18 +1,18 @@
 """How a stream of a declared data set is paid for: CALL stream(…), charged once for all that it will ever say.
 
-The call reads no data: it charges the event of the stream's terms and publishes the terms. The stream then begins, once
-for its charge: a list beside the ledger says which charges have begun, so that a lost state is never drawn anew on an
-old charge.
+The call reads no data: it charges the event of the stream's terms and publishes the terms (`hubbub.curator.streams`).
+The stream then begins, once for its charge: a list beside the ledger says which charges have begun, so that a lost
+state is never drawn anew on an old charge.
 """
 
 import fcntl
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 from hubbub.analysis.base import Published, Run, Setting
 from hubbub.core.estimate import Expected
@@ -21,10 +21,12 @@ from hubbub.core.private_files import private_file
 from hubbub.core.release import Output, Release
 from hubbub.core.schema import Table
 from hubbub.core.unit import Relation
-from hubbub.errors import QueryError
+from hubbub.errors import QueryError, StreamError
 from hubbub.noise.source import Source
 from hubbub.sql.bounding import Limits
+from hubbub.streams import places
 from hubbub.streams import state as states
+from hubbub.streams.exact import enumerated
 from hubbub.streams.stream import Stream
 from hubbub.streams.terms import Terms
 from hubbub.streams.tree import Tree
@@ -42,6 +44,11 @@ def stream(
         raise QueryError(
             "HB530", f"{table} protects each {unit.column}, and a count protects single arrivals.",
             "Make a density over the ids, or count in a data set whose unit is the row.",
+        )  # fmt: skip
+    if kind == "count" and not found.arrivals:
+        raise StreamError(
+            "HB664", f"a count answers after every arrival, and how many arrivals {table} has is not public.",
+            "Make a density, which does not tell, or ask the owner to declare `arrivals: public` for this data set.",
         )  # fmt: skip
     _check_types(universe, bins, name, classic, private_state)
     counts = kind == "count"
@@ -123,6 +130,11 @@ class Bought:
             return "coins and geometric"
         return "Gaussian" if self.terms.delta else "geometric"
 
+    def enumerated(self, model: Mapping[str, Any]) -> tuple[str, bool]:
+        """Enumerate the loss of released terms in small."""
+        seen = enumerated(Terms.read(model["terms"]))
+        return seen.line, seen.kept
+
     def run(self, run: Run) -> Published:
         """Publish the terms."""
         run.progress(1.0, "paid for")
@@ -147,16 +159,53 @@ def begin(folder: Path, ledger: Path, release: Release, *, analyst: str, source:
         if path.exists():
             found = Stream.load(path)
             if found.identity != identity:
-                raise QueryError("HB531", f"there is a stream called {terms.name} already.", "Choose another name.")
+                raise taken(terms.name)
         elif identity in begun:
-            raise QueryError(
+            raise StreamError(
                 "HB532", "the state of this stream is lost, and its charge cannot be used twice.",
-                "Make a new stream under another name, at its price.",
+                "Buy a new stream, at its price.",
             )  # fmt: skip
         else:
             found = Stream.make(path, terms, source, identity=identity, paid=paid)
         begun[identity] = terms.name
     return found
+
+
+def begin_paid(root: Path, ledger: Path, release: Release, *, analyst: str, source: Source) -> Stream:
+    """Begin the stream that a release of an analyst's paid for, where its purchase did not; again, it is the same."""
+    name = str(release.model["terms"]["name"])
+    with places.held_by(root, analyst) as folder:
+        entry = places.find(root, analyst, name)
+        places.refuse_many(root, folder, analyst, name)
+        found = begin(entry.folder if entry else folder, ledger, release, analyst=analyst, source=source)
+        (folder / f"{name}.bought").unlink(missing_ok=True)
+        return found
+
+
+def end(root: Path, analyst: str, name: str) -> None:
+    """End an analyst's stream: its state is erased, and its charge can never begin another."""
+    with places.held_by(root, analyst) as folder:
+        note = folder / f"{name}.bought"
+        if states.path_of(folder, name).exists():
+            end_state(folder, name)  # also where it is damaged
+        elif (entry := places.find(root, analyst, name)) is not None:
+            end_state(entry.folder, name)
+        elif not note.exists():
+            raise states.missing(name)
+        note.unlink(missing_ok=True)
+
+
+def end_state(folder: Path, name: str) -> None:
+    """Erase the state of a stream of a folder."""
+    if not states.path_of(folder, name).exists():
+        raise states.missing(name)
+    with states.held(folder, name) as path:
+        states.erase(path)
+
+
+def taken(name: str) -> StreamError:
+    """Make the refusal of a name that another stream of the analyst has."""
+    return StreamError("HB531", f"you have a stream called {name} already.", "Choose another name, or end it.")
 
 
 def listed(ledger: Path) -> Mapping[str, str]:
@@ -175,19 +224,4 @@ def _begun(ledger: Path) -> Iterator[dict[str, str]]:
         begun: dict[str, str] = json.loads(text)
         yield begun
         if (now := json.dumps(begun)) != text:
-            _write(path, now)
-
-
-def _write(path: Path, text: str) -> None:
-    """Replace the list in one step; it is on the disk when this returns."""
-    new = path.with_suffix(".new")
-    with private_file(new, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+            states.replace_text(path, now)

@@ -44,7 +44,7 @@ class Density:
              neighbouring counts, so it lies between the smaller and the larger of two values whose ratio is at most
              e^(1/scale), and these are the same for both streams. The bounds multiply.
     Assumes  one look. Two looks at different times may not be private at all: a bit that changed had an arrival. The
-             number of arrivals so far is public. The bits are drawn exactly.
+             state holds the bits and no count of arrivals. The bits are drawn exactly.
     Charges  Response(2, state), which dominates every pair of that pure loss, and Laplace(1, scale) for each answer.
     Error    deviation of the answer √(|X|/4 + 2·scale²)/(|X|·bias) at most: see `deviation`.
              As printed (Dwork 2011), noise of scale 1/(ε|X|) is added after scaling by 4/ε, which is ¼ on the number
@@ -52,25 +52,35 @@ class Density:
     Tested   tests/streams/test_density.py::test_state_and_answer_together_keep_their_promise_exactly
              tests/streams/test_density.py::test_the_printed_noise_loses_far_more_once_the_state_was_seen
              tests/streams/test_density.py::test_two_looks_are_one_too_many
+
+    Theorem (Replaced elements). Let neighbors differ in the arrivals of `elements` elements: 1 under add/remove, 2
+    under replace, where one element's arrivals go and another's come. One look and all answers lose at most `elements`
+    times as much as above.
+    Proof    Change the elements one after the other. Each step is a pair of the theorem above, and pure losses add up.
+    Charges  Response(2, elements·state of one) and Laplace(elements, scale) for each answer.
+    Tested   tests/streams/test_contract.py::test_every_kind_of_stream_keeps_what_it_charges
+             tests/streams/test_contract.py::test_the_enumeration_finds_a_density_that_ignores_the_relation
     """
 
     size: int
     bias: Fraction
     scale: Fraction
     outputs: int
+    elements: int = 1
 
     def __post_init__(self) -> None:
         numbers.integer(self.size, "universe", 1, MOST)
         numbers.integer(self.outputs, "outputs", 1, 10**6)
+        numbers.integer(self.elements, "elements", 1, 2)
         if not 0 < self.bias < _HALF:
             raise QueryError("HB530", "the coin of an element that arrived lies between ½ and 1.", "Lower ε.")
         object.__setattr__(self, "scale", numbers.scale(self.scale))
 
     @classmethod
-    def from_epsilon(cls, *, size: int, epsilon: numbers.Number, outputs: int) -> "Density":
+    def from_epsilon(cls, *, size: int, epsilon: numbers.Number, outputs: int, elements: int = 1) -> "Density":
         """Share ε between the state and so many answers, so that an answer is as exact as can be.
 
-        The coin is as far from fair as the state's share allows: bias = (1 − e^−ε)/2.
+        The coin is as far from fair as the state's share of one element allows: bias = (1 − e^−ε)/2.
         """
         whole = numbers.epsilon(epsilon)
         numbers.integer(size, "universe", 1, MOST)
@@ -78,18 +88,17 @@ class Density:
 
         def with_share(share: int) -> "Density":
             state = reals.floor_to(whole * share / _SHARES, PLACES)
-            bias = reals.floor_to((1 - reals.exp(-state)[1]) / 2, numbers.MAX_PLACES)
-            return cls(
-                size=size, bias=bias, scale=1 / reals.floor_to((whole - state) / outputs, PLACES), outputs=outputs
-            )
+            bias = reals.floor_to((1 - reals.exp(-state / elements)[1]) / 2, numbers.MAX_PLACES)
+            scale = elements / reals.floor_to((whole - state) / outputs, PLACES)
+            return cls(size=size, bias=bias, scale=scale, outputs=outputs, elements=elements)
 
         return min(map(with_share, range(1, _SHARES)), key=lambda made: made.deviation(Fraction(0)))
 
     @classmethod
-    def printed(cls, *, size: int, epsilon: numbers.Number, outputs: int = 1) -> "Density":
+    def printed(cls, *, size: int, epsilon: numbers.Number, outputs: int = 1, elements: int = 1) -> "Density":
         """Take the coin ½ + ε/4 of the literature, with the answer's noise corrected: 2ε in all for one answer.
 
-        The state keeps ε only while 1 − ε/2 ≥ e^−ε, that is up to ε = 1.5936.
+        ε is for one element. The state keeps it only while 1 − ε/2 ≥ e^−ε, that is up to ε = 1.5936.
         """
         half = numbers.epsilon(epsilon)
         if not 1 - half / 2 >= reals.exp(-half)[1]:
@@ -97,17 +106,17 @@ class Density:
                 "HB530", "with a coin of ½ + ε/4 the state keeps ε only up to ε = 1.5936.",
                 "Take a smaller ε, or the coin that hubbub chooses by itself.",
             )  # fmt: skip
-        return cls(size=size, bias=half / 4, scale=1 / half, outputs=outputs)
+        return cls(size=size, bias=half / 4, scale=1 / half, outputs=outputs, elements=elements)
 
     @property
     def state(self) -> Fraction:
-        """The loss of a look, rounded up."""
-        return reals.ceil_to(-reals.log(1 - 2 * self.bias)[0], numbers.MAX_PLACES)
+        """The loss of a look, for all elements that one unit changes, rounded up."""
+        return self.elements * reals.ceil_to(-reals.log(1 - 2 * self.bias)[0], numbers.MAX_PLACES)
 
     @property
     def answer(self) -> Laplace:
         """What is added to the number of ones."""
-        return Laplace(sensitivity=1, scale=self.scale)
+        return Laplace(sensitivity=self.elements, scale=self.scale)
 
     @property
     def event(self) -> Together:

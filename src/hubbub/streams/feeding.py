@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from hubbub.errors import QueryError
+from hubbub.errors import StreamError
 from hubbub.noise.source import Source
 from hubbub.streams.state import OnStep, no_step
 from hubbub.streams.stream import LONGEST_LINE, MOST_LINES, opened
@@ -31,7 +31,7 @@ def feed(
     for lines in _lines(file, follow=follow):
         if not lines:
             if place < old:
-                raise QueryError(
+                raise StreamError(
                     "HB533", f"{old} lines of {feeder} were taken, and only {place} are there: another file?",
                     "Name another --feeder for it, or feed the one that was.",
                 )  # fmt: skip
@@ -56,7 +56,7 @@ def open_file(path: Path) -> int:
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise QueryError("HB533", f"{path} cannot be read ({error.strerror}).", "Name a file that can.") from None
+        raise StreamError("HB533", f"{path} cannot be read ({error.strerror}).", "Name a file that can.") from None
 
 
 def _lines(file: int, *, follow: bool) -> Iterator[list[str]]:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.private_files import make_folder, open_private, private_file
-from hubbub.errors import QueryError
+from hubbub.errors import StreamError
 
 Arrays = dict[str, NDArray[np.generic]]
 OnStep = Callable[[str], None]
@@ -73,17 +73,11 @@ def save(path: Path, stored: Stored, on_step: OnStep = no_step) -> None:
         on_step("synced")
         new.replace(path)
         on_step("renamed")
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _sync(path.parent)
     except OSError as error:
         with suppress(OSError):
             new.unlink()
-        raise QueryError(
-            "HB532", f"the stream's state cannot be written ({error.strerror}).", "Make room, or give the right to."
-        ) from error
+        raise unwritable(error) from error
     on_step("durable")
 
 
@@ -92,11 +86,11 @@ def load(path: Path) -> Stored:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise QueryError(
+        raise StreamError(
             "HB531", f"there is no stream called {path.stem}.", "`hubbub stream list` names them."
         ) from None
     except OSError as error:
-        raise QueryError(
+        raise StreamError(
             "HB532", f"the stream's state cannot be read ({error.strerror}).", "See to its rights."
         ) from None
     body = content[:-_DIGEST]
@@ -115,14 +109,70 @@ def load(path: Path) -> Stored:
     return Stored(facts, arrays)
 
 
-def missing(name: str) -> QueryError:
+def head(path: Path) -> Mapping[str, Any]:
+    """Read the facts of a state and not its arrays, for a list; their hash is checked when the state is opened."""
+    try:
+        with path.open("rb") as file:
+            facts: Mapping[str, Any] = json.loads(file.readline())
+    except (OSError, ValueError) as error:
+        raise damaged() from error
+    return facts
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Replace a small file in one step; it is on the disk when this returns."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(file, "w", encoding="utf-8") as writer:
+            writer.write(text)
+            writer.flush()
+            os.fsync(writer.fileno())
+        new.replace(path)
+        _sync(path.parent)
+    except OSError as error:
+        with suppress(OSError):
+            new.unlink()
+        raise unwritable(error) from None
+
+
+def erase(path: Path) -> None:
+    """Take a state away: its bytes are overwritten, then the file is gone, durably."""
+    try:
+        path.with_suffix(".new").unlink(missing_ok=True)
+        with path.open("r+b") as file:
+            file.write(bytes(path.stat().st_size))
+            file.flush()
+            os.fsync(file.fileno())
+        path.unlink()
+        _sync(path.parent)
+    except OSError as error:
+        raise unwritable(error) from None
+
+
+def _sync(folder: Path) -> None:
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def unwritable(error: OSError) -> StreamError:
+    """Make the refusal of a disk that takes nothing."""
+    return StreamError(
+        "HB532", f"the stream's state cannot be written ({error.strerror}).", "Make room, or give the right to."
+    )
+
+
+def missing(name: str) -> StreamError:
     """Make the refusal of a stream that is not there, or not for who asks."""
-    return QueryError("HB531", f"there is no stream called {name}.", "`hubbub stream list` names them.")
+    return StreamError("HB531", f"there is no stream called {name}.", "`hubbub stream list` names them.")
 
 
-def damaged() -> QueryError:
+def damaged() -> StreamError:
     """Make the refusal of a state that is not what was written."""
-    return QueryError(
+    return StreamError(
         "HB532", "the stream's state is damaged.",
         "It cannot be mended: what was drawn is lost with it. Make a new stream, at its price.",
     )  # fmt: skip

@@ -18,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.errors import QueryError
+from hubbub.errors import StreamError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import Source
 from hubbub.streams import state as states
@@ -64,7 +64,7 @@ class Stream:
     ) -> Self:  # fmt: skip
         """Begin a stream: its first draws are on the disk when this returns."""
         if path.exists():
-            raise QueryError("HB531", f"there is a stream called {terms.name} already.", "Choose another name.")
+            raise StreamError("HB531", f"there is a stream called {terms.name} already.", "Choose another name.")
         facts = {
             "stream": FORMAT, "id": identity or token_hex(16), "terms": terms.form(), "paid": paid, "arrivals": 0,
             "feeders": {}, "told": [],
@@ -95,18 +95,18 @@ class Stream:
         return found
 
     @property
-    def arrivals(self) -> int:
-        """How many arrivals there were."""
-        return int(self._stored.facts["arrivals"])
+    def arrivals(self) -> int | None:
+        """How many arrivals a count has taken; None of a density, which keeps no such number."""
+        return None if self.terms.kind == "density" else int(self._stored.facts["arrivals"])
 
     @property
     def room(self) -> int | None:
         """How many more arrivals can be taken; None where there is no end."""
-        return None if self.terms.horizon is None else self.terms.horizon - self.arrivals
+        return None if self.terms.horizon is None else self.terms.horizon - int(self._stored.facts["arrivals"])
 
     def taken(self, feeder: str) -> int:
-        """Say how many lines of a feeder were taken."""
-        return int(self._stored.facts["feeders"].get(feeder, 0))
+        """Say how many lines of a feeder were taken; 0 of a density, which does not count them."""
+        return 0 if self.terms.kind == "density" else int(self._stored.facts["feeders"].get(feeder, 0))
 
     # --- arrivals -----------------------------------------------------------------------------------------------------
 
@@ -115,8 +115,11 @@ class Stream:
 
         `before` says how many lines of this feeder came before these: those that were taken already are passed over.
 
-        Theorem (Taken once). However often a feeder sends its lines again, through kills at any moment, each of them
-        is taken once, and no draw that anybody could have seen is made again.
+        A density counts no lines: a line that comes again is one more arrival of its element, which changes neither
+        the estimate nor the promise.
+
+        Theorem (Taken once). However often a feeder sends its lines to a count again, through kills at any moment, each
+        of them is taken once, and no draw that anybody could have seen is made again.
         Proof    The number of lines taken and everything drawn for them are replaced by one rename. Before it, the old
                  number and the old draws stand, and nothing that depends on new ones was shown; after it, lines up to
                  the new number are passed over.
@@ -124,29 +127,31 @@ class Stream:
         Tested   tests/streams/test_crash.py::test_a_kill_at_any_step_loses_nothing_and_draws_nothing_again
                  tests/streams/test_crash.py::test_a_feeder_that_is_killed_again_and_again_comes_to_the_same_count
         """
+        self._refuse_undercharged()
         known, feeders = self.taken(feeder), self._stored.facts["feeders"]
-        skipped = 0 if before is None else known - before
+        skipped = 0 if before is None or self.terms.kind == "density" else known - before
         if skipped < 0:
-            raise QueryError(
+            raise StreamError(
                 "HB533", f"{known} lines of {feeder} were taken, and these begin after {before}.",
                 "Send what lies between first.",
             )  # fmt: skip
         fresh = list(lines[skipped:])
         if len(lines) > MOST_LINES or any(len(line) > LONGEST_LINE for line in fresh):
-            raise QueryError(
+            raise StreamError(
                 "HB533", f"at most {MOST_LINES} lines of {LONGEST_LINE} characters are taken at once.", "Send fewer."
             )
         if self.room is not None and len(fresh) > self.room:
-            raise QueryError(
+            raise StreamError(
                 "HB533", f"this stream ends after {self.terms.horizon} arrivals, and {self.room} more can be taken.",
                 "Make a new stream, or one over a window.",
             )  # fmt: skip
         if feeder not in feeders and len(feeders) >= MOST_FEEDERS:
-            raise QueryError("HB533", f"a stream has at most {MOST_FEEDERS} feeders.", "Use one of the names again.")
+            raise StreamError("HB533", f"a stream has at most {MOST_FEEDERS} feeders.", "Use one of the names again.")
         if not fresh:
             return 0
         arrays = _taken(self.terms, self._stored.arrays, self.terms.numbered(fresh), source)
-        self._keep(arrays, arrivals=self.arrivals + len(fresh), feeders={**feeders, feeder: known + len(fresh)})
+        arrivals = self._stored.facts["arrivals"] + len(fresh)
+        self._keep(arrays, arrivals=arrivals, feeders={**feeders, feeder: known + len(fresh)})
         return len(fresh)
 
     # --- answers ------------------------------------------------------------------------------------------------------
@@ -154,15 +159,16 @@ class Stream:
     def tell(self, source: Source) -> None:
         """Draw one of a density's answers; it is on the disk when this returns, and shows from then on."""
         if self.terms.kind != "density":
-            raise QueryError("HB534", "a count is answered after every arrival, by itself.", "Read it.")
+            raise StreamError("HB534", "a count is answered after every arrival, by itself.", "Read it.")
+        self._refuse_undercharged()
         told = self._stored.facts["told"]
         if len(told) >= self.terms.outputs:
-            raise QueryError(
+            raise StreamError(
                 "HB534", f"all {self.terms.outputs} answers of this stream are given.", "Read them, or make a new one."
             )
         bits = _unpacked(self._stored.arrays["bits"], self.terms.density.size)
         noisy = self.terms.density.tell(bits, source)
-        self._keep(self._stored.arrays, told=[*told, {"arrivals": self.arrivals, "ones": noisy}])
+        self._keep(self._stored.arrays, told=[*told, {"ones": noisy}])
 
     def values(self) -> tuple[Value, ...]:
         """Give the newest answer: of a count for each bin, of a density for the whole."""
@@ -185,10 +191,10 @@ class Stream:
         """Give all running counts of the horizon, or of the block that runs: one row an arrival, one column a bin."""
         return self.terms.counter.estimates(_counting(self._stored.arrays))
 
-    def told(self) -> list[tuple[int, float]]:
-        """List a density's answers: after how many arrivals, and what."""
+    def told(self) -> list[float]:
+        """List a density's answers."""
         made = self.terms.density
-        return [(each["arrivals"], made.estimate(each["ones"])) for each in self._stored.facts["told"]]
+        return [made.estimate(each["ones"]) for each in self._stored.facts["told"]]
 
     def form(self) -> dict[str, Any]:
         """Give what is public of it, for JSON."""
@@ -198,7 +204,7 @@ class Stream:
             "values": [
                 {"name": each.name, "value": each.value, "low": each.low, "high": each.high} for each in self.values()
             ],
-            "told": [] if counts else [{"arrivals": at, "value": value} for at, value in self.told()],
+            "told": [] if counts else [{"value": value} for value in self.told()],
             "answers_left": None if counts else self.terms.outputs - len(self._stored.facts["told"]),
             "state": "private" if self.terms.private_state or not counts else "secret",
         }  # fmt: skip
@@ -214,8 +220,19 @@ class Stream:
         rest = before[-1] - (before[place - 1] if place else 0.0)
         return now + rest, float(np.hypot(deviation, counter.deviation(place, self.terms.length)))
 
+    def _refuse_undercharged(self) -> None:
+        if self.terms.undercharged:
+            raise StreamError(
+                "HB666", "this stream was charged for one element, and a replaced unit changes two.",
+                "Its earlier answers can be read. End it and buy a new stream.",
+            )  # fmt: skip
+
     def _keep(self, arrays: Arrays, **changes: Any) -> None:
-        stored = replace(self._stored, facts={**self._stored.facts, **changes}, arrays=arrays)
+        facts = {**self._stored.facts, **changes}
+        if self.terms.kind == "density":
+            # a look into the state must not tell how many arrivals there were: states of before did
+            facts |= {"arrivals": 0, "feeders": {}, "told": [{"ones": each["ones"]} for each in facts["told"]]}
+        stored = replace(self._stored, facts=facts, arrays=arrays)
         self._on_step("drawn")
         states.save(self._path, stored, self._on_step)
         self._stored = stored
@@ -236,11 +253,6 @@ def made(folder: Path, terms: Terms, source: Source) -> Iterator[Stream]:
     """Make a stream that belongs to no data set, and hold it."""
     with states.held(folder, terms.name) as path:
         yield Stream.make(path, terms, source)
-
-
-def names(folder: Path) -> list[str]:
-    """List the streams of a folder."""
-    return sorted(path.stem for path in folder.glob("*.stream"))
 
 
 def _start(terms: Terms, source: Source) -> Arrays:

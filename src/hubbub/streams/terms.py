@@ -28,6 +28,9 @@ Integers = NDArray[np.int64]
 MOST_CELLS = 1 << 22
 MOST_BINS = 4096
 _SHORTEST_WINDOW = 16
+
+#: How terms are turned into noise. Edition 1 charged a density for one element under both relations.
+EDITION = 2
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
@@ -36,9 +39,11 @@ class Terms:
     """What a stream is.
 
     density   the part of the universe low, …, high that has arrived; `outputs` answers at most; every element is
-              protected with all of its arrivals, and the state survives a look
+              protected with all of its arrivals, and the state survives a look; nobody learns how many arrivals
+              there were
     count     arrivals, in each of some bins or added up (each clamped into 0, …, bound), answered after every arrival
-              up to `horizon`, or over the last `window` for ever; one arrival is protected
+              up to `horizon`, or over the last `window` for ever; what one arrival is is protected, and how many there
+              were is public
     """
 
     name: str
@@ -55,6 +60,7 @@ class Terms:
     method: str = "tree"
     private_state: bool = False
     relation: Relation = Relation.ADD_REMOVE
+    edition: int = EDITION
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -116,9 +122,19 @@ class Terms:
         size = high - low + 1
         if self.classic:
             # two equal halves for one look and one answer
-            half = floor_to(self.epsilon / (1 + self.outputs), PLACES)
-            return Density.printed(size=size, epsilon=half, outputs=self.outputs)
-        return Density.from_epsilon(size=size, epsilon=self.epsilon, outputs=self.outputs)
+            half = floor_to(self.epsilon / ((1 + self.outputs) * self.elements), PLACES)
+            return Density.printed(size=size, epsilon=half, outputs=self.outputs, elements=self.elements)
+        return Density.from_epsilon(size=size, epsilon=self.epsilon, outputs=self.outputs, elements=self.elements)
+
+    @property
+    def undercharged(self) -> bool:
+        """Whether these are terms of edition 1 whose charge does not cover the relation."""
+        return self.edition == 1 and self.kind == "density" and self.relation is Relation.REPLACE
+
+    @property
+    def elements(self) -> int:
+        """Elements of a density that one unit changes."""
+        return 1 if self.edition == 1 else self.relation.units_changed
 
     @property
     def counter(self) -> Tree | Root:
@@ -166,8 +182,9 @@ class Terms:
                 f"one bit for each of {made.size} elements: a fair coin, then one of ½ + {brief(made.bias)}"
                 " from each arrival on",
                 f"a look into the state costs ε = {brief(made.state)}, once; two looks are not covered",
-                f"each of {made.outputs} answers: the number of ones, which an element moves by 1, with two-sided"
-                f" geometric noise of scale {brief(made.scale)}",
+                f"each of {made.outputs} answers: the number of ones, which a unit moves by {made.elements}, with"
+                f" two-sided geometric noise of scale {brief(made.scale)}",
+                "all arrivals of one element are protected, and the number of arrivals is shown to nobody",
             )
         counter, noise = self.counter, self.counter.noise
         size = noise.scale if isinstance(noise, Laplace) else noise.variance
@@ -178,7 +195,7 @@ class Terms:
         return (
             f"running counts over {span}, by {how}",
             f"one arrival moves it by {_moved(noise)}; {what} {brief(Fraction(size))}",
-            f"one arrival is protected, whoever caused it; {look}",
+            f"one arrival is protected, whoever caused it; the number of arrivals is public; {look}",
         )
 
     def numbered(self, lines: Sequence[str]) -> Integers:
@@ -208,13 +225,13 @@ class Terms:
             "universe": None if self.universe is None else list(self.universe), "outputs": self.outputs,
             "classic": self.classic, "horizon": self.horizon, "window": self.window,
             "bins": None if self.bins is None else list(self.bins), "bound": self.bound, "method": self.method,
-            "private_state": self.private_state, "relation": self.relation.value,
+            "private_state": self.private_state, "relation": self.relation.value, "edition": self.edition,
         }  # fmt: skip
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Self:
         """Read what `form` gives."""
-        given = dict(form)
+        given = {"edition": 1, **form}
         given["epsilon"], given["delta"] = Fraction(given["epsilon"]), Fraction(given["delta"])
         given["relation"] = Relation(given["relation"])
         given["universe"] = None if given["universe"] is None else tuple(given["universe"])

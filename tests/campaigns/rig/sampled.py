@@ -146,8 +146,10 @@ def streams() -> Iterator[Sampled]:
                 f"running count at {epsilon}, Gaussian, {method}", price(rough.event),
                 _counted(rough.counter, seen=False), worst=False, slow=method == "root",
             )  # fmt: skip
-        dense = Terms(name="d", kind="density", epsilon=epsilon, universe=(0, 2))
-        yield Sampled(f"density at {epsilon}", price(dense.event), _dense(dense), worst=False, slow=True)
+        for relation in Relation:
+            dense = Terms(name="d", kind="density", epsilon=epsilon, universe=(0, 2), relation=relation)
+            name = f"density at {epsilon}, {relation.value}"
+            yield Sampled(name, price(dense.event), _dense(dense), worst=False, slow=True)
         survey = Survey(
             "habits",
             (
@@ -175,9 +177,10 @@ def _counted(counter: Any, *, seen: bool) -> Sampler:
 
 def _dense(terms: Terms) -> Sampler:
     made = terms.density
+    other = -1 if terms.relation is Relation.ADD_REMOVE else 2
 
     def once(side: int, source: Source) -> list[float]:
-        bits = made.take(made.start(source), np.array([0, 1 if side else -1, 0], dtype=np.int64), source)
+        bits = made.take(made.start(source), np.array([0, 1 if side else other, 0], dtype=np.int64), source)
         return [*bits.astype(np.float64).tolist(), float(made.tell(bits, source))]
 
     return lambda side, count, source: np.array([once(side, source) for _ in range(count)])

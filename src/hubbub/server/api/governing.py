@@ -134,7 +134,7 @@ def tokens(service: Serving, principal: Asking) -> Response:
 @router.post("/tokens", operation_id="issue", status_code=201, responses={201: {"model": forms.Issued}, **refusals()})
 def issue(service: Serving, principal: Asking, body: forms.NewToken) -> Response:
     """Make a token. Its text is shown this once."""
-    made, text = service.issue(principal, body.name, body.role, body.days)
+    made, text = service.issue(principal, body.name, body.role, body.days, body.streams)
     return Padded({**made.form(), "token": text}, status_code=201)
 
 

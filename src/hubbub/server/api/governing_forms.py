@@ -1,7 +1,7 @@
 """What travels between owner, auditor and service."""
 
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -9,7 +9,7 @@ from hubbub.accounting.filters import Budget
 from hubbub.core import numbers
 from hubbub.server.api.forms import Exact, Given, Name, Number, Problem
 
-Role = Literal["owner", "analyst", "auditor"]
+Role = Literal["owner", "analyst", "auditor", "feeder"]
 
 
 class Cap(Given):
@@ -44,6 +44,10 @@ class NewToken(Given):
     name: Name
     role: Role
     days: int = Field(30, ge=1, le=3650)
+    streams: list[Annotated[str, Field(pattern=r"^[\w.@+-]{1,100}/[a-z0-9][a-z0-9_-]{0,62}$")]] = Field(
+        default_factory=list, max_length=100, examples=[["ana/visits"]],
+        description="Of a feeder's token: the streams that it may feed, each as analyst/stream.",
+    )  # fmt: skip
 
 
 class Text(Given):

@@ -1,8 +1,8 @@
-"""Routes of streams: begin one that was paid for, feed it, read it."""
+"""Routes of streams: begin one that was paid for, feed it, read it, end it."""
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
@@ -13,6 +13,9 @@ from hubbub.server.problems import Padded
 router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
 
 _Name = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$", examples=["seen"])]
+_Whose = Annotated[
+    str | None, Query(max_length=100, description="Whose stream, where several analysts have one of this name.")
+]
 
 
 class Begin(Given):
@@ -33,10 +36,19 @@ class Arrivals(Given):
     )  # fmt: skip
 
 
+class Listed(BaseModel):
+    """A stream in the list."""
+
+    name: str
+    analyst: str | None
+    dataset: str | None
+
+
 class Streams(BaseModel):
-    """The streams that may be read."""
+    """The streams that may be read: their names, and whose each is."""
 
     streams: list[str]
+    listed: list[Listed]
 
 
 class ValueForm(BaseModel):
@@ -54,7 +66,7 @@ class StreamForm(BaseModel):
     name: str
     terms: dict[str, Any]
     paid: dict[str, Any] | None
-    arrivals: int
+    arrivals: int | None = Field(description="Of a count, whose arrivals are public.", examples=[17])
     values: list[ValueForm]
     told: list[dict[str, float]]
     answers_left: int | None
@@ -62,17 +74,20 @@ class StreamForm(BaseModel):
 
 
 class Taken(BaseModel):
-    """What became of arrivals: all of them are on the disk."""
+    """What became of arrivals: all of them are on the disk. A density does not count a feeder's lines: 0."""
 
     taken: int
     of_feeder: int
-    arrivals: int
 
 
 @router.get("/streams", operation_id="streams", responses={200: {"model": Streams}, **refusals()})
 def streams(service: Serving, principal: Asking) -> Response:
     """Name the streams: an analyst's own; for owner and auditor, all."""
-    return Padded({"streams": service.streams(principal)})
+    seen = service.streams(principal)
+    return Padded({
+        "streams": sorted({each.name for each in seen}),
+        "listed": [{"name": each.name, "analyst": each.analyst, "dataset": each.dataset} for each in seen],
+    })  # fmt: skip
 
 
 @router.post(
@@ -84,15 +99,23 @@ def begin_stream(service: Serving, principal: Asking, body: Begin) -> Response:
 
 
 @router.get("/streams/{name}", operation_id="stream", responses={200: {"model": StreamForm}, **refusals()})
-def stream(service: Serving, principal: Asking, name: _Name) -> Response:
+def stream(service: Serving, principal: Asking, name: _Name, analyst: _Whose = None) -> Response:
     """Say what a stream says now; nothing is drawn or charged."""
-    return Padded(service.stream(principal, name))
+    return Padded(service.stream(principal, name, analyst))
+
+
+@router.delete("/streams/{name}", operation_id="end_stream", status_code=204, responses=refusals())
+def end_stream(service: Serving, principal: Asking, name: _Name, analyst: _Whose = None) -> Response:
+    """End a stream: its state is erased, and its charge stands."""
+    service.end_stream(principal, name, analyst)
+    return Response(status_code=204)
 
 
 @router.post("/streams/{name}/arrivals", operation_id="feed_stream", responses={200: {"model": Taken}, **refusals()})
-def feed_stream(service: Serving, principal: Asking, name: _Name, body: Arrivals) -> Response:
+def feed_stream(service: Serving, principal: Asking, name: _Name, body: Arrivals, analyst: _Whose = None) -> Response:
     """Let arrivals in; they are on the disk when this answers."""
-    return Padded(service.feed_stream(principal, name, body.lines, feeder=body.feeder, before=body.before))
+    taken = service.feed_stream(principal, name, body.lines, feeder=body.feeder, before=body.before, analyst=analyst)
+    return Padded(taken)
 
 
 @router.post(

@@ -26,7 +26,7 @@ def sign_in(visit: Visit) -> Response:
     try:
         if wait:
             raise AccessError("HB721", "too many attempts with tokens that are not valid.", f"Wait {wait} s.", wait)
-        principal = service.accounts.identify(visit.form.get("token", "").strip())
+        cookie = visit.sessions.sign(service.accounts.identify(visit.form.get("token", "").strip()))
     except AccessError as error:
         if error.code in _GUESSES:
             service.attempts_limit.take(where)
@@ -34,7 +34,7 @@ def sign_in(visit: Visit) -> Response:
         visit.keep(response, visit.cookie)
         return response
     response = visit.go(next_page)
-    visit.keep(response, visit.sessions.sign(principal))
+    visit.keep(response, cookie)
     return response
 
 

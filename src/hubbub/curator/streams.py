@@ -1,0 +1,85 @@
+"""Buying a stream: everything that could keep it from beginning is looked at before the charge.
+
+    hold the analyst's folder → name, limit, disk → note the purchase → charge → begin → forget the note
+
+A crash anywhere leaves the note, and the same purchase again goes on under the same key of the ledger: one charge, and
+one stream for it.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING
+
+from hubbub.config import Config
+from hubbub.core import call as calls
+from hubbub.core.release import Release
+from hubbub.curator.analyses import Called
+from hubbub.curator.question import Question
+from hubbub.errors import HubbubError, LedgerError, RunError, StreamError
+from hubbub.noise.source import system
+
+if TYPE_CHECKING:
+    from hubbub.curator import Curator
+
+
+def streams_of(config: Config) -> Path:
+    """Say where the streams of a hubbub.yaml lie."""
+    return config.path.parent / "hubbub-streams"
+
+
+def buys_stream(question: Question) -> bool:
+    """Say whether a question is CALL stream(…)."""
+    return calls.is_call(question.sql) and calls.read(question.sql).name == "stream"
+
+
+def buy(
+    curator: "Curator", planned: Called, *, analyst: str, key: str | None, charge: Callable[[str], Release]
+) -> Release:
+    """Charge a stream and begin it, or refuse it before the charge.
+
+    Theorem (A charged stream begins). A purchase that is refused was not charged. One that is charged begins, now or
+    when it is made again, and is charged once.
+    Proof    While the analyst's folder is held nobody else can take the name or the last place, and the folder can be
+             written. The note of the purchase, with its key in the ledger, is durable before the charge; whoever makes
+             the same purchase again finds it and charges under that key, which the ledger charges once. Another
+             purchase of that name is refused as long as the note is there.
+    Assumes  every buyer uses this folder; charges are refused by errors other than RunError and LedgerError.
+    Tested   tests/streams/test_purchase.py::test_a_purchase_that_cannot_begin_is_refused_before_the_charge
+             tests/streams/test_purchase.py::test_a_charge_whose_stream_did_not_begin_is_used_by_the_same_purchase
+             tests/streams/test_purchase.py::test_two_purchases_at_once_share_no_name_and_pass_no_limit
+    """
+    from hubbub.curator.opening import folder_of
+    from hubbub.streams import buying, places
+
+    prepared = planned.prepared
+    if not isinstance(prepared, buying.Bought):
+        raise TypeError("this is no stream")
+    terms, dataset, root = prepared.terms, prepared.table.name, streams_of(curator.config)
+    with places.held_by(root, analyst) as folder:
+        standing = places.find(root, analyst, terms.name)
+        if standing is not None:
+            if (standing.terms, standing.dataset) != (terms, dataset) or standing.paid is None:
+                raise buying.taken(terms.name)
+            return curator.release(standing.paid["charge"], analyst=analyst)
+        note = folder / f"{terms.name}.bought"
+        pending = places.Pending.read(note)
+        if pending is not None and (pending.terms, pending.dataset) != (terms, dataset):
+            raise StreamError(
+                "HB660", f"another purchase of a stream called {terms.name} was interrupted.",
+                "Make that purchase again, which is charged once, or drop it: hubbub stream end NAME.",
+            )  # fmt: skip
+        places.refuse_many(root, folder, analyst, terms.name)
+        if pending is None:
+            pending = places.Pending(terms, dataset, key or f"stream {token_hex(16)}")
+            pending.write(note)
+        try:
+            release = charge(pending.key)
+        except (RunError, LedgerError):
+            raise  # it may have been charged
+        except HubbubError:
+            note.unlink()
+            raise
+        buying.begin(folder, folder_of(curator.config), release, analyst=analyst, source=system())
+        note.unlink()
+    return release
