@@ -1,6 +1,6 @@
 """What a release is made of, and whether any of it is known to be vulnerable.
 
-Writes a CycloneDX bill of materials from requirements/run.lock, with licences where the packages are installed here, and
+Writes a CycloneDX bill of materials from requirements/run.lock, with licences of what is installed here, and
 audits every locked version: against files of advisories in OSV form (`--advisories`, a file or a folder), or else
 against what the package index that pip is set up with says of each version. Exit 0: nothing is known. 1: something is.
 2: nobody could look, which is said and is not a pass.
