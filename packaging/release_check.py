@@ -118,10 +118,10 @@ def licence_of(pin: Pin) -> dict[str, Any] | None:
         return None
     if facts["Version"] != pin.version:
         return None
-    if expression := facts.get("License-Expression"):
-        return {"expression": expression}
+    if "License-Expression" in facts:
+        return {"expression": facts["License-Expression"]}
     words = [each.rpartition(" :: ")[2] for each in facts.get_all("Classifier", []) if each.startswith("License ::")]
-    named = (facts.get("License") or "").strip().partition("\n")[0] or ", ".join(words)
+    named = "".join(facts.get_all("License", [])).strip().partition("\n")[0] or ", ".join(words)
     return {"license": {"name": named[:200]}} if named else None
 
 
