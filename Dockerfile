@@ -28,7 +28,8 @@ RUN groupadd --gid 10001 hubbub \
  && install -d -o 10001 -g 10001 -m 0700 /var/lib/hubbub /var/lib/hubbub-anchor \
  && install -d -m 0755 /data
 COPY --from=build /opt/hubbub /opt/hubbub
-ENV PATH=/opt/hubbub/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+# below the last one: the ledger's anchor, where hubbub.yaml names no place for it
+ENV PATH=/opt/hubbub/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 XDG_STATE_HOME=/var/lib/hubbub-anchor
 USER 10001:10001
 WORKDIR /var/lib/hubbub
 # state: hubbub.yaml and what is kept beside the ledger; anchor: on another disk, or at least in another backup

@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # as root nothing is needed; elsewhere sudo is
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test quick setup checklist theorems screenshots lint types tests bench peers lock clean wheels
+.PHONY: demo test quick setup checklist theorems screenshots lint types tests bench peers lock clean wheels release-check
 
 demo: setup ## a first private answer over the bundled data, then a server until Ctrl-C (ARGS=--once: no waiting)
 	@echo "demo: private answers over the bundled health data"
@@ -83,6 +83,9 @@ peers: $(patsubst requirements/peers/%.lock,.peers/%/.done,$(wildcard requiremen
 
 wheels: setup ## the whole package and the light client, in dist/
 	@$(PIP) wheel -q --no-deps --no-build-isolation -w dist . ./packaging/client && ls dist
+
+release-check: setup ## a bill of materials (CycloneDX) in dist/, and an audit of the locked versions (ARGS="--advisories PATH")
+	@$(BIN)/python packaging/release_check.py $(ARGS)
 
 lock: ## pin anew what pyproject.toml asks for (needs uv)
 	uv pip compile pyproject.toml requirements/build.in --extra server --extra postgres --extra plot --extra attack --universal --python-version 3.11 --generate-hashes --no-header -q -o requirements/run.lock

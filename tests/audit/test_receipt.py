@@ -219,7 +219,7 @@ def test_what_is_no_receipt_is_not_sound(document: object) -> None:
 
 def test_the_checker_imports_nothing_of_the_product() -> None:
     for module, allowed in ((receipts, ["hubbub.audit.receipt_form"]), (receipt_form, [])):
-        tree = ast.parse(Path(module.__file__).read_text())
+        tree = ast.parse(Path(str(module.__file__)).read_text())
         names = [a.name for node in ast.walk(tree) if isinstance(node, ast.Import) for a in node.names]
         names += [
             f"{node.module}.{a.name}" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for a in node.names

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.selfaudit.conftest import ASKED
 
+from hubbub.accounting.anchor import at_home
 from hubbub.accounting.chain import canonical
 from hubbub.config import load
 from hubbub.curator.session import open_session
@@ -110,6 +111,8 @@ def test_a_sensitivity_that_is_too_small_is_found_by_replaying(
 
 def copied(folder: Path, target: Path) -> Path:
     shutil.copytree(folder, target, dirs_exist_ok=True)
+    # an anchor goes by the ledger's path: a copy elsewhere needs its own
+    shutil.copy(*(at_home(each / "hubbub-ledger" / "ledger.db") for each in (folder, target)))
     return target
 
 

@@ -130,7 +130,14 @@ def adopt(open_store: Callable[[], Store], *, policy: Policy, anchor: Anchor, by
         )
     later = _Later()
     ledger = Ledger(store, policy, later, now, no_step)
-    facts = {"by": by, "reason": reason, "charged": {}, "anchored": None, "anchor_readable": True, "set_aside": None}
+    facts: dict[str, object] = {
+        "by": by,
+        "reason": reason,
+        "charged": {},
+        "anchored": None,
+        "anchor_readable": True,
+        "set_aside": None,
+    }
     try:
         ledger.note(Noting("policy", policy.text))
         ledger.note(Noting("forfeit", canonical(facts), {}))

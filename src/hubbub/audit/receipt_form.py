@@ -143,8 +143,8 @@ def _name(value: object, where: str) -> None:
 
 
 def _version(value: object, where: str) -> None:
-    if not isinstance(value, str) or not re.fullmatch(r"[1-9][0-9]{0,18}", value, re.ASCII):
-        _refuse(where, "is not the number of a version")
+    if not isinstance(value, str) or not re.fullmatch(r"[1-9][0-9]{0,18}(-[0-9a-f]{16})?", value, re.ASCII):
+        _refuse(where, "is not the name of a version")
 
 
 def _hash(value: object, where: str) -> None:

@@ -174,7 +174,7 @@ def forgotten() -> None:
 
 @bug("a ledger is not verified when it is opened", "tamper")
 def not_verified() -> None:
-    verify.Verification.refuse = lambda self: None  # type: ignore[method-assign]
+    verify.Verification.refuse = lambda self, where: None  # type: ignore[method-assign]
 
 
 @bug("the anchor is not looked at", "tamper")
