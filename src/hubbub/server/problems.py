@@ -30,7 +30,7 @@ _CODES: Mapping[str, int] = {
     "HB120": 404, "HB121": 403, "HB122": 403, "HB140": 404, "HB141": 409, "HB142": 409, "HB143": 404,
     "HB146": 404,
     "HB160": 400, "HB161": 400, "HB162": 413, "HB163": 415, "HB164": 404, "HB165": 405, "HB166": 428,
-    "HB170": 422, "HB532": 503, "HB426": 412, "HB428": 409, "HB705": 403, "HB999": 500,
+    "HB170": 422, "HB532": 503, "HB426": 412, "HB428": 409, "HB705": 403, "HB729": 408, "HB999": 500,
 }  # fmt: skip
 _TENS: Mapping[str, int] = {"HB70": 401, "HB72": 429}
 #: Errors of the service itself: they say nothing of where things are.
