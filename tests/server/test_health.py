@@ -1,4 +1,4 @@
-"""/readyz writes for real, answers in time, and recovers: with a full disk, and with a PostgreSQL that goes and comes."""
+"""/readyz writes for real, answers in time, and recovers: from a full disk, and from a PostgreSQL that was away."""
 
 import asyncio
 import errno
@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from io import RawIOBase
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +34,14 @@ def fill(folder: Path) -> Path:
     path = folder / "filler"
     with path.open("wb", buffering=0) as file:
         for size in (1 << 16, 1 << 12, 1):
-            try:
-                while file.write(b"x" * size):
-                    pass
-            except OSError as error:
-                assert error.errno == errno.ENOSPC
+            with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+                without_end(file, size)
     return path
+
+
+def without_end(file: RawIOBase, size: int) -> None:
+    while file.write(b"x" * size):
+        pass
 
 
 def looked(readiness: Readiness) -> tuple[dict[str, bool], float]:

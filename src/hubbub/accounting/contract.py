@@ -68,7 +68,7 @@ class _Loader(yaml.SafeLoader):
         """Open a bracket, unless too many are open already."""
         if self.flow_level >= DEEPEST:
             raise _too_deep()
-        super().fetch_flow_collection_start(TokenClass)  # type: ignore[misc]
+        super().fetch_flow_collection_start(TokenClass)
 
 
 def _too_deep() -> ConfigError:
