@@ -25,6 +25,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -34,6 +35,7 @@ from tests.campaigns.rig.town import Town
 
 CLIENTS = 64
 BOUND = 1.0  # seconds that 99 of 100 answers take at most
+_BUSY = 4.0  # a machine that is busier than this is no excuse
 LATE = 30.0  # seconds after which an answer counts as never given
 _CSRF = re.compile(rb'name="csrf" value="([^"]+)"')
 
@@ -132,8 +134,8 @@ def _head(token: str, length: int) -> bytes:
     ).encode()
 
 
-def besiege(port: int, token: str, seconds: float) -> None:
-    """Be hostile with all clients, in a process of their own, for so long."""
+def besiege(port: int, token: str, seconds: float, begun: Event) -> None:
+    """Be hostile with all clients, in a process of their own, for so long; say when all have begun."""
     until = time.monotonic() + seconds
 
     def client(number: int) -> None:
@@ -145,6 +147,7 @@ def besiege(port: int, token: str, seconds: float) -> None:
     threads = [threading.Thread(target=client, args=[number], daemon=True) for number in range(CLIENTS)]
     for thread in threads:
         thread.start()
+    begun.set()
     time.sleep(max(0.0, until - time.monotonic()))
 
 
@@ -226,12 +229,16 @@ def siege(folder: Path, seconds: float, before: Callable[[], None] | None = None
     town = Town(folder, workers=4)
     port = free_port()
     server = Warm(town.config, port, before)
-    crowd = multiprocessing.get_context("spawn").Process(target=besiege, args=(port, town.tokens["ana"], seconds + 3))
+    context = multiprocessing.get_context("spawn")
+    begun = context.Event()
+    crowd = context.Process(target=besiege, args=(port, town.tokens["ana"], seconds + LATE, begun))
     try:
         await_ready(port, server)
         Victim(town, port).work(time.monotonic() + 0.5)  # what is imported at its first use is not measured
         crowd.start()
-        time.sleep(2)
+        if not begun.wait(60):
+            raise TimeoutError("the hostile clients did not begin")
+        time.sleep(1)
         victim = Victim(town, port)
         victim._asked = 1000
         victim.work(time.monotonic() + seconds)
@@ -248,7 +255,7 @@ def slowdown() -> float:
     begun, used = time.monotonic(), time.thread_time()
     while time.thread_time() - used < 0.5:
         pass
-    return max(1.0, (time.monotonic() - begun) / 0.5)
+    return min(_BUSY, max(1.0, (time.monotonic() - begun) / 0.5))
 
 
 def slowest(taken: list[float]) -> float:
@@ -264,6 +271,7 @@ def body(report: Report) -> None:
     report.figure("slowdown by others", round(factor, 2))
     with tempfile.TemporaryDirectory() as folder:
         victim = siege(Path(folder) / "right", seconds)
+        right = max(slowest(taken) for taken in victim.taken.values())
         for name, taken in victim.taken.items():
             report.figure(f"{name}: answers", len(taken))
             report.figure(f"{name}: median, s", round(sorted(taken)[len(taken) // 2], 3))
@@ -273,9 +281,9 @@ def body(report: Report) -> None:
         planted = siege(Path(folder) / "planted", float(report.scale(ci=4, full=20)), shared)
         worst = max(slowest(taken) for taken in planted.taken.values())
         failed = sum(planted.failed.values())
-        report.figure("planted: worst p99 on a quiet machine, s", round(worst / factor, 3))
+        report.figure("planted: worst p99, s", round(worst, 3))
         report.figure("planted: failed", failed)
-        report.target("planted error is caught", float(worst / factor > BOUND), at_least=1)
+        report.target("planted error is caught", float(worst > max(BOUND, 2 * right)), at_least=1)
 
 
 if __name__ == "__main__":
