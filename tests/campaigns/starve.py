@@ -214,11 +214,13 @@ def shared() -> None:
 
     from hubbub.server.desk import Desk, Doors
 
-    async def in_turn(_: object, __: object, ___: object, call: object, /, *args: object, **options: object) -> object:
+    async def in_turn(
+        _: object, __: object, ___: object, call: Callable[..., object], /, *args: object, **options: object
+    ) -> object:
         return await through(None, call, *args, **options)
 
-    async def through(_: object, call: object, /, *args: object, **options: object) -> object:
-        return await anyio.to_thread.run_sync(partial(call, *args, **options))  # type: ignore[arg-type]
+    async def through(_: object, call: Callable[..., object], /, *args: object, **options: object) -> object:
+        return await anyio.to_thread.run_sync(partial(call, *args, **options))
 
     Desk.run = in_turn  # type: ignore[method-assign,assignment]
     Doors.enter = Doors.sign_in = Doors.health = through  # type: ignore[method-assign,assignment]
@@ -264,24 +266,26 @@ def within(taken: list[float], share: int) -> float:
 
 
 def body(report: Report) -> None:
-    """Run both servers. Where others want the cores too, 99 of 100 says more about them: then 50 of 100 are judged."""
+    """Run both servers. Where others want the cores too, seconds say more about them: then the two are compared."""
     prepare()
-    seconds = float(report.scale(ci=6, full=120))
     factor = slowdown()
-    share = 99 if factor < _BUSY else 50
     report.figure("slowdown by others", round(factor, 2))
     with tempfile.TemporaryDirectory() as folder:
-        victim = siege(Path(folder) / "right", seconds)
-        for name, taken in victim.taken.items():
-            report.figure(f"{name}: answers", len(taken))
-            report.figure(f"{name}: p50, p99, s", [round(within(taken, each), 3) for each in (50, 99)])
-            report.target(f"{name}: p{share}, s", round(within(taken, share), 3), at_most=BOUND)
+        victim = siege(Path(folder) / "right", float(report.scale(ci=6, full=120)))
         planted = siege(Path(folder) / "planted", float(report.scale(ci=4, full=20)), shared)
-        right, wrong = (max(within(taken, share) for taken in each.taken.values()) for each in (victim, planted))
-        failed = sum(planted.failed.values())
-        report.figure("failed, and with the planted error", [sum(victim.failed.values()), failed])
-        report.figure(f"planted: worst p{share}, s", round(wrong, 3))
-        report.target("planted error is caught", float(wrong > max(BOUND, 1.5 * right)), at_least=1)
+    for name, taken in victim.taken.items():
+        report.figure(f"{name}: answers", len(taken))
+        report.figure(f"{name}: p50, s", round(within(taken, 50), 3))
+        if factor < _BUSY:
+            report.target(f"{name}: p99, s", round(within(taken, 99), 3), at_most=BOUND)
+        else:
+            report.figure(f"{name}: p99, s", round(within(taken, 99), 3))
+    right, wrong = (max(within(taken, 99) for taken in each.taken.values()) for each in (victim, planted))
+    report.figure("failed", sum(victim.failed.values()))
+    report.figure("planted: failed", sum(planted.failed.values()))
+    report.figure("planted: worst p99, s", round(wrong, 3))
+    report.target("worst p99 beside that with the planted error", round(right / wrong, 3), at_most=0.67)
+    report.target("planted error is caught", float(wrong > BOUND), at_least=1)
 
 
 if __name__ == "__main__":

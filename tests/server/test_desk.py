@@ -72,7 +72,11 @@ def test_whoever_has_the_fewest_running_is_served_next() -> None:
         desk = Desk(threads=2, seconds=30)
 
         def errand(name: str, gate: threading.Event) -> Callable[[], None]:
-            return lambda: (order.append(name), gate.wait())[0]
+            def run() -> None:
+                order.append(name)
+                gate.wait()
+
+            return run
 
         cleo = Principal("cleo", "analyst", None, 0)
         asked = [(ANA, "a1"), (BEN, "b1"), (ANA, "a2"), (ANA, "a3"), (cleo, "c1"), (BEN, "b2")]

@@ -83,7 +83,12 @@ def test_a_full_disk_is_not_ready_and_one_with_room_is_again(small_disk: Path) -
 def test_a_disk_is_written_to_and_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     fsync = os.fsync
-    monkeypatch.setattr(health.os, "fsync", lambda file: (synced.append(os.fstat(file).st_size), fsync(file)))
+
+    def noted(file: int) -> None:
+        synced.append(os.fstat(file).st_size)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", noted)
     scratch(tmp_path)
     assert synced == [health._SCRATCH]
     assert not list(tmp_path.iterdir())
@@ -94,7 +99,7 @@ def test_whatever_a_disk_says_nothing_is_left(tmp_path: Path, kind: int, monkeyp
     def fail(_: int) -> None:
         raise OSError(kind, os.strerror(kind))
 
-    monkeypatch.setattr(health.os, "fsync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(OSError, match=os.strerror(kind)):
         scratch(tmp_path)
     assert not list(tmp_path.iterdir())
@@ -104,7 +109,12 @@ def test_probing_often_costs_one_look_a_second(app: Any, monkeypatch: pytest.Mon
     readiness = Readiness(app.service)
     looks: list[float] = []
     ledger = readiness._ledger
-    monkeypatch.setattr(readiness, "_ledger", lambda: (looks.append(time.monotonic()), ledger())[1])
+
+    def noted() -> bool:
+        looks.append(time.monotonic())
+        return ledger()
+
+    monkeypatch.setattr(readiness, "_ledger", noted)
 
     async def many() -> None:
         await asyncio.gather(*(readiness.look() for _ in range(200)))

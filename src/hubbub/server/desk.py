@@ -69,7 +69,8 @@ class Desk:
         try:
             await asyncio.wait({future, watch}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if future.done():
-                return future.result()
+                found: T = future.result()
+                return found
             errand.stopped = _gone() if watch.done() else _late(seconds)
             raise errand.stopped
         finally:
