@@ -1,3 +1,4 @@
+import time
 from fractions import Fraction
 
 import pytest
@@ -173,3 +174,18 @@ def test_aliases_that_stand_for_billions_are_refused() -> None:
             load(text)
         assert refused.value.code == "HB400"
     assert load("a: &x {b: 1}\nc: {<<: *x, d: 2}") == {"a": {"b": 1}, "c": {"b": 1, "d": 2}}
+
+
+@pytest.mark.parametrize("text", ["[" * 50_000, "{a: " * 50_000, "a: " + "[" * 50_000 + "]" * 50_000, "- " * 50_000])
+def test_a_text_that_opens_brackets_without_end_is_refused_at_once(text: str) -> None:
+    """50,000 brackets took 24 s: at each token PyYAML looks at all that are open."""
+    start = time.thread_time()
+    with pytest.raises(ConfigError, match="HB400"):
+        load(text)
+    assert time.thread_time() - start < 2.0
+
+
+def test_a_text_of_more_than_a_million_characters_is_refused_unread() -> None:
+    with pytest.raises(ConfigError, match="HB400"):
+        load("a" * 1_000_001)
+    assert load("a: " + "[" * 40 + "]" * 40) is not None

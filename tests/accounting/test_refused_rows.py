@@ -10,6 +10,7 @@ from tests.accounting.conftest import PostgresDesk
 
 from hubbub.accounting import ledger as ledgers
 from hubbub.accounting.calls import Charging, Recording
+from hubbub.accounting.deciding import Turn
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import MOST_RELEASE
@@ -115,7 +116,7 @@ def test_an_error_before_anything_was_written_is_borne(
         raise kind
 
     with monkeypatch.context() as patched:
-        patched.setattr(ledgers.Turn, "record", fail)
+        patched.setattr(Turn, "record", fail)
         assert code(lambda: ledger.record(charge, SMALL)) == "HB331"
     for step in ("entries", "releases", "totals"):
         with monkeypatch.context() as patched:

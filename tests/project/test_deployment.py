@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
+from hubbub.server.lab import MEMORY, MOST_RUNNING
 from hubbub.server.settings import OTHERS, VARIABLES
 
 ROOT = Path(__file__).parents[2]
@@ -186,3 +187,15 @@ def test_the_health_check_tells_a_server_that_answers_from_one_that_does_not(
     monkeypatch.setattr(_Health, "status", 503)
     assert _health(port) == 1
     assert _health(1) == 1
+
+
+def test_the_studies_of_the_attack_lab_fit_into_the_unit(
+    unit: dict[str, str], services: dict[str, dict[str, Any]]
+) -> None:
+    """All that run at once, with 4 GiB for the server; and one that is ended for its memory takes nobody with it."""
+    needed = MOST_RUNNING * MEMORY + (4 << 30)
+    assert int(unit["MemoryMax"].removesuffix("G")) << 30 >= needed
+    assert unit["OOMPolicy"] == "continue"
+    limits = [service["mem_limit"] for service in services.values() if "mem_limit" in service]
+    assert limits
+    assert all(int(limit.removesuffix("g")) << 30 >= needed for limit in limits)

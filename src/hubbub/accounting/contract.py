@@ -45,6 +45,8 @@ KEYS: Mapping[str, frozenset[str]] = {
 
 _NAME = re.compile(r"[\w.@+-]{1,100}")
 _NAMES = "A name has 1 to 100 letters, digits or any of . _ @ + - and no spaces."
+#: Characters of a hubbub.yaml, and brackets that may be open at once.
+LONGEST, DEEPEST = 1_000_000, 50
 #: Nodes that a hubbub.yaml may have, its aliases written out.
 _MOST = 1_000_000
 _CLOSED = "A cap of 0 allows nothing: to close a data set to somebody, leave their cap out."
@@ -60,7 +62,22 @@ class Places:
 
 
 class _Loader(yaml.SafeLoader):
-    """The safe loader, but a key that stands twice is refused instead of the last one winning."""
+    """The safe loader, but a key that stands twice is refused instead of the last one winning.
+
+    At each token its scanner looks at all brackets that are open, so the time grows with the square of their number.
+    """
+
+    flow_level: int
+
+    def fetch_flow_collection_start(self, TokenClass: type) -> None:  # noqa: N803 - the name in PyYAML
+        """Open a bracket, unless too many are open already."""
+        if self.flow_level >= DEEPEST:
+            raise _too_deep()
+        super().fetch_flow_collection_start(TokenClass)
+
+
+def _too_deep() -> ConfigError:
+    return ConfigError("HB400", "the file is nested too deep.", "Write it as in the example of the README.")
 
 
 def _mapping_once(loader: _Loader, node: yaml.MappingNode) -> dict[object, object]:
@@ -93,7 +110,9 @@ def _size(node: yaml.Node, known: dict[int, int]) -> int:
 
 
 def load(text: str) -> object:
-    """Read YAML, safely, and refuse a key that stands twice in one place."""
+    """Read YAML, safely and in bounded time, and refuse a key that stands twice in one place."""
+    if len(text) > LONGEST:
+        raise ConfigError("HB400", f"the file has more than {LONGEST:,} characters.", "Declare fewer values.")
     try:
         loader = _Loader(text)
         node = loader.get_single_node()
@@ -101,9 +120,7 @@ def load(text: str) -> object:
             raise ConfigError("HB400", "the file is too large once its aliases are written out.", "Use fewer of them.")
         return None if node is None else cast(object, loader.construct_document(node))
     except RecursionError:
-        raise ConfigError(
-            "HB400", "the file is nested too deep.", "Write it as in the example of the README."
-        ) from None
+        raise _too_deep() from None
     except yaml.YAMLError as error:
         where = getattr(error, "problem_mark", None)
         line = f" (line {where.line + 1})" if where is not None else ""

@@ -55,7 +55,7 @@ class Session:
     def __init__(self, dsn: str, *, patience: float) -> None:
         """Connect; locks are waited for as long as `patience` says, in seconds."""
         known = conninfo.conninfo_to_dict(dsn)
-        noticed = {name: value for name, value in _NOTICED.items() if name not in known}
+        noticed: dict[str, Any] = {name: value for name, value in _NOTICED.items() if name not in known}
         self.connection: Connection = psycopg.connect(dsn, autocommit=True, application_name="hubbub ledger", **noticed)
         self._server = self.connection.pgconn
         self._prepared: dict[str, bytes] = {}

@@ -66,8 +66,8 @@ def geography(
     asked = marginal(setting, table, [on, *others], count=count, where=where)
     names = _names(tree, on, levels)
     texts = labels_width(name for level in tree.levels for name in level.names)
-    columns = [labels_width(names), texts, *(labels_width(each.labels) for each in others), NUMBER]
-    setting.fits(sum(level.size for level in tree.levels) * (asked.size // on.size), columns)
+    widths = [labels_width(names), texts, *(labels_width(each.labels) for each in others), NUMBER]
+    setting.fits(sum(level.size for level in tree.levels) * (asked.size // on.size), widths)
     matters = _weights(tree, weights)
     found = [_measured(asked, tree, names, matters, each) for each in budgets(setting, noise)]
     chosen = min(found, key=lambda each: _error(tree, each.variances, matters))

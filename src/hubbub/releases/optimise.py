@@ -64,8 +64,8 @@ class Gram:
 
 def ranges_gram(size: int) -> Gram:
     """Give how often two bins are in one range of so many bins, over the number of ranges."""
-    place = np.arange(size)
-    return Gram((place + 1.0) / (size * (size + 1) / 2), size - place.astype(np.float64))
+    place = np.arange(size, dtype=np.float64)
+    return Gram((place + 1) / (size * (size + 1) / 2), size - place)
 
 
 def prefixes_gram(size: int) -> Gram:
@@ -168,8 +168,7 @@ def dense(gram: Gram) -> Floats:
         if np.abs(diagonal - before).max() < 1e-4 * diagonal.max():
             break
     if coarse is not gram:
-        places = [(np.arange(each) + 0.5) / each for each in (size, _COARSE)]
-        diagonal = np.interp(*places, diagonal)
+        diagonal = np.interp(_middles(size), _middles(_COARSE), diagonal)
     found = _power(_weighted(gram, diagonal), 0.25, mirrored=gram.mirrored) / np.sqrt(diagonal)
     return np.asarray(found / np.sqrt((found**2).sum(axis=0)), dtype=np.float64)
 
@@ -181,8 +180,13 @@ def _weighted(gram: Gram, diagonal: Floats) -> Floats:
 
 def _thinned(gram: Gram, size: int) -> Gram:
     """Give the workload on a grid of fewer bins."""
-    places = [(np.arange(each) + 0.5) / each for each in (size, len(gram.before))]
-    return Gram(np.interp(*places, gram.before), np.interp(*places, gram.behind))
+    at, known = _middles(size), _middles(len(gram.before))
+    return Gram(np.interp(at, known, gram.before), np.interp(at, known, gram.behind))
+
+
+def _middles(size: int) -> Floats:
+    """Give the middles of so many bins between 0 and 1."""
+    return (np.arange(size, dtype=np.float64) + 0.5) / size
 
 
 def _power(matrix: Floats, exponent: float, *, mirrored: bool) -> Floats:

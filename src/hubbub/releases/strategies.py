@@ -91,8 +91,8 @@ class Strategy:
             return np.asarray(np.diag(1 / own**2) - scaled.T @ inner, dtype=np.float64)
         pull = weights.T @ weights
         if np.array_equal(self.matrix, self.matrix[::-1, ::-1]):
-            return optimise.by_halves(np.linalg.inv, pull)
-        return np.asarray(np.linalg.inv(pull), dtype=np.float64)
+            return optimise.by_halves(_inverse, pull)
+        return _inverse(pull)
 
     def estimated(self, noisy: Integers) -> Floats:
         """Estimate the counts from noisy sums, by least squares."""
@@ -121,6 +121,10 @@ class Strategy:
         totals[1:, 1:] = np.cumsum(np.cumsum(self.covariance, axis=0), axis=1)
         own = np.diag(totals)
         return own if workload == "prefixes" else own[:, None] + own[None, :] - 2 * totals
+
+
+def _inverse(matrix: Floats) -> Floats:
+    return np.asarray(np.linalg.inv(matrix), dtype=np.float64)
 
 
 def identity(size: int) -> Strategy:

@@ -60,8 +60,8 @@ def tabulate(
     if not isinstance(whole, bool):
         raise QueryError("HB587", "'whole' is TRUE or FALSE.", "Leave it out to have whole numbers.")
     wanted = _wanted(on, marginals)
-    columns = [labels_width([_named(on, each) for each in wanted]), *(labels_width(each.labels) for each in on), NUMBER]
-    setting.fits(sum(prod(on[i].size for i in each) for each in wanted), columns)
+    widths = [labels_width([_named(on, each) for each in wanted]), *(labels_width(each.labels) for each in on), NUMBER]
+    setting.fits(sum(prod(on[i].size for i in each) for each in wanted), widths)
     asked = marginal(setting, table, on, count=count, where=where)
     found = [_measured(asked, wanted, each) for each in budgets(setting, noise)]
     chosen = min(found, key=lambda each: sum(each.lattice.variance(axes) for axes in wanted))

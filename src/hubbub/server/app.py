@@ -16,8 +16,8 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.responses import PlainTextResponse, Response
 
-from hubbub.errors import HubbubError, ParameterError
-from hubbub.server import pages
+from hubbub.errors import AccessError, HubbubError, ParameterError
+from hubbub.server import pages, threads
 from hubbub.server.api import asking, attacks, governing, streams
 from hubbub.server.api.routing import no_key
 from hubbub.server.border import Border, JsonLines, too_large
@@ -89,6 +89,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
 def serve(service: Service) -> None:
     """Serve until told to stop (SIGINT or SIGTERM); what runs then ends or fails, and nothing is lost."""
     log_to_stderr()
+    threads.share()
     uvicorn.Server(uvicorn_config(create_app(service), service)).run()
 
 
@@ -205,6 +206,7 @@ _WORDS: dict[int, HubbubError] = {
         "Send UTF-8 JSON without NaN, without a name twice, without NUL, and not nested thousands deep.",
     ),
     405: ParameterError("HB165", "this address does not know that method.", f"{_API}/openapi.json says more."),
+    408: AccessError("HB729", "the body did not arrive in time.", "Send the request again, all of it at once."),
     413: too_large(),
     415: ParameterError("HB163", "the body is not sent as JSON.", "Send the header `Content-Type: application/json`."),
 }  # fmt: skip

@@ -5,6 +5,7 @@ turns what nobody caught into one constant. Logs hold who asked which route and 
 a query or a value.
 """
 
+import asyncio
 import json
 import logging
 import secrets
@@ -23,6 +24,8 @@ from hubbub.server.work import clock
 
 #: Bytes of a body: a query has at most a million characters, a hubbub.yaml far less.
 MOST = 1 << 20
+#: Seconds in which a body must be there.
+SECONDS = 30.0
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -118,13 +121,18 @@ def _declared(scope: Scope) -> int:
 
 
 def _bounded(receive: Receive) -> Receive:
-    """Count what comes in: a length that was declared may be a lie, or missing."""
-    size = 0
+    """Count what comes in, and for how long: a length that was declared may be a lie, or missing, or a promise."""
+    size, whole, until = 0, False, clock() + SECONDS
 
     async def counted() -> Message:
-        nonlocal size
-        message = await receive()
+        nonlocal size, whole
+        try:
+            # once the body is there, only the end of the connection can come
+            message = await (receive() if whole else asyncio.wait_for(receive(), max(0.0, until - clock())))
+        except TimeoutError:
+            raise HTTPException(408) from None
         size += len(message.get("body", b""))
+        whole = whole or not message.get("more_body", False)
         if size > MOST:
             raise HTTPException(413)
         return message

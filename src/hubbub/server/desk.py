@@ -69,7 +69,8 @@ class Desk:
         try:
             await asyncio.wait({future, watch}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if future.done():
-                return future.result()
+                found: T = future.result()
+                return found
             errand.stopped = _gone() if watch.done() else _late(seconds)
             raise errand.stopped
         finally:
@@ -132,14 +133,18 @@ class Desk:
 
 
 class Doors:
-    """Threads that nobody's errands can take: one set for who comes in, one for those who ask whether all is well."""
+    """Threads that nobody's errands can take: for who comes in, by the API or by the pages, and for who watches."""
 
     def __init__(self) -> None:
         self._limits: dict[str, CapacityLimiter] = {}
 
     async def enter(self, call: Callable[..., T], *args: Any, **options: Any) -> T:
-        """Sign in, or say who asks."""
+        """Say who asks for something of the API."""
         return await self._through("enter", 8, partial(call, *args, **options))
+
+    async def sign_in(self, call: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Sign in, or say who asks for a page."""
+        return await self._through("sign in", 8, partial(call, *args, **options))
 
     async def health(self, call: Callable[..., T], *args: Any) -> T:
         """Look whether all is well."""

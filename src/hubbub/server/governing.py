@@ -24,7 +24,7 @@ from hubbub.server.board import Board
 from hubbub.server.current import Current
 from hubbub.server.desk import Desk, Doors
 from hubbub.server.editing import Draft
-from hubbub.server.lab import Lab
+from hubbub.server.lab import MOST_RUNNING, Lab
 from hubbub.server.limits import Limit
 from hubbub.server.metrics import Metrics
 from hubbub.server.problems import missing, problem
@@ -60,7 +60,7 @@ class Governing:
         self.work = Work(workers=settings.workers, queue=settings.queue, quantum=settings.quantum)
         self.desk = Desk(threads=settings.free_workers, seconds=settings.free_seconds)
         self.doors = Doors()
-        self.lab = Lab(running=max(1, settings.workers // 2))
+        self.lab = Lab(running=max(1, min(MOST_RUNNING, settings.workers // 2)))
         self.board = Board(self.state, self.accounts.clock) if is_postgres(self.current.config) else None
         self._verifying = threading.Lock()
         self._closing = threading.Lock()

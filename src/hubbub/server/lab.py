@@ -32,7 +32,9 @@ Setting = bool | int | float | str
 
 #: Seconds that a study may take, and bytes of memory.
 SECONDS = 180
-MEMORY = 4 << 30
+MEMORY = 2 << 30
+#: Studies that run at once, however many queries do: with the server itself they fit into packaging/hubbub.service.
+MOST_RUNNING = 2
 #: Different ε that one study may try.
 MOST_EPSILONS = 12
 _WAITING = 8

@@ -31,7 +31,7 @@ _CODES: Mapping[str, int] = {
     "HB146": 404,
     "HB160": 400, "HB161": 400, "HB162": 413, "HB163": 415, "HB164": 404, "HB165": 405, "HB166": 428,
     "HB170": 422, "HB325": 409, "HB327": 409, "HB532": 503, "HB426": 412, "HB428": 409, "HB705": 403, "HB999": 500,
-    "HB660": 409, "HB661": 409, "HB662": 409, "HB663": 409, "HB664": 403,
+    "HB660": 409, "HB661": 409, "HB662": 409, "HB663": 409, "HB664": 403, "HB729": 408,
 }  # fmt: skip
 _TENS: Mapping[str, int] = {"HB70": 401, "HB72": 429}
 #: Errors of the service itself: they say nothing of where things are.

@@ -63,10 +63,10 @@ class Weights:
 
     def _weighed(self, expr: Expr) -> Weight:
         if isinstance(expr, Literal):
-            return Weight(*[len(render.expression(expr))] * 2, 1, _literal(expr), never_nan=True)
+            return _leaf(expr, _literal(expr))
         if isinstance(expr, Col):
             width = self._widths.get(expr.name, _UNDECLARED if expr.kind is Kind.TEXT else _WRITTEN)
-            return Weight(*[len(render.expression(expr))] * 2, 1, width, never_nan=True)
+            return _leaf(expr, width)
         parts = [self.of(arg) for arg in expr.args]
         marks = [f"\uf8ff{place}\uf8ff" for place in range(len(parts))]
         text = DUCKDB.spelling(expr.function)(expr, marks)
@@ -125,6 +125,11 @@ def _width(call: Call, parts: Iterable[int]) -> int:
     if call.function == "to_text":
         return max(_WRITTEN, *widths)
     return sum(widths)
+
+
+def _leaf(expr: Expr, width: int) -> Weight:
+    length = len(render.expression(expr))
+    return Weight(length, length, 1, width, never_nan=True)
 
 
 def _literal(literal: Literal) -> int:

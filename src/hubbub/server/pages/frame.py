@@ -142,7 +142,7 @@ class Frame:
             request.scope["route"] = route  # for the log and the metrics
             visit = Visit(self, request, "", None)
             try:
-                visit = await self.service.doors.enter(self._enter, request, signed_in=signed_in)
+                visit = await self.service.doors.sign_in(self._enter, request, signed_in=signed_in)
                 request.state.principal = visit._principal  # noqa: SLF001 - for the log
                 if method == "POST":
                     visit.form, visit.files = await _fields(request, files)
@@ -150,7 +150,7 @@ class Frame:
                 if inspect.iscoroutinefunction(handler):
                     found: Response = await handler(visit)
                 elif visit._principal is None:  # noqa: SLF001
-                    found = await self.service.doors.enter(handler, visit)  # type: ignore[arg-type]
+                    found = await self.service.doors.sign_in(handler, visit)  # type: ignore[arg-type]
                 else:
                     found = await visit.away(handler, visit)  # type: ignore[arg-type]
             except HubbubError as error:
