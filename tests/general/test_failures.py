@@ -15,7 +15,8 @@ from hubbub.core.unit import Relation
 from hubbub.curator.session import Session
 from hubbub.errors import HubbubError, ParameterError, QueryError
 from hubbub.general.blocks import Order
-from hubbub.general.function import Grid, OwnFunction
+from hubbub.general.function import OwnFunction
+from hubbub.general.noised import Grid
 from hubbub.general.promise import Universe, examine, refuse_broken, try_failures
 from hubbub.mechanisms.metric import Space
 

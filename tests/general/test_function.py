@@ -12,7 +12,8 @@ from hubbub.audit.receipt import check
 from hubbub.core.events import Flips, Gaussian, Laplace, Metric, from_facts
 from hubbub.curator.session import Session
 from hubbub.errors import ParameterError, QueryError
-from hubbub.general.function import Grid, Named, OwnFunction
+from hubbub.general.function import Named, OwnFunction
+from hubbub.general.noised import Grid
 from hubbub.graphs.properties import DistanceFrom, pairs_of
 from hubbub.mechanisms.metric import Space
 

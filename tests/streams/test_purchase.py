@@ -116,14 +116,6 @@ def test_a_purchase_that_cannot_begin_is_refused_before_the_charge(
     assert not (home(place) / "seen.bought").exists()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_is_read_only_is_said_before_the_charge(place: Path, ana: Session) -> None:
-    (place / "hubbub-streams").mkdir(mode=0o500)
-    with pytest.raises(StreamError, match="HB532"):
-        density(ana)
-    assert spent(ana) == 0
-
-
 @pytest.mark.parametrize("said", [{"universe": (9, 0)}, {"outputs": 0}, {"epsilon": 51}, {"name": "no/name"}])
 def test_bad_terms_and_no_budget_leave_nothing_behind(place: Path, ana: Session, said: dict[str, Any]) -> None:
     with pytest.raises(HubbubError):

@@ -19,7 +19,8 @@ from hubbub.core import numbers
 from hubbub.core.schema import Column, Kind, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.general.function import Bits, FailedError, Grid, Noise, OwnFunction, Points
+from hubbub.general.function import FailedError, OwnFunction
+from hubbub.general.noised import Bits, Grid, Noise, Points
 from hubbub.mechanisms.laplace import Laplace
 
 MOST_DATA_SETS = 100_000
