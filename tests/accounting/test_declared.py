@@ -2,7 +2,6 @@
 
 import itertools
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -30,9 +29,13 @@ analysts: {ana: {visits: {epsilon: 1}, labs: {epsilon: 1}}, ben: {visits: {epsil
 
 
 def declared(
-    column: str | None = "person", kind: str | None = "integer", relation: str = "add_remove", entity: str = "",
-    rows: int = 1, **columns: Any,
-) -> dict[str, Any]:  # fmt: skip
+    column: str | None = "person",
+    kind: str | None = "integer",
+    relation: str = "add_remove",
+    entity: str = "",
+    rows: int = 1,
+    **columns: Any,
+) -> dict[str, Any]:
     unit = {"column": column, "kind": kind, "entity": entity, "groups": 1, "rows": rows}
     return {"public": False, "columns": columns, "unit": unit, "relation": relation}
 
@@ -76,8 +79,8 @@ class Books:
 
 
 @pytest.fixture
-def books(tmp_path: Path) -> Iterator[Books]:
-    yield Books(tmp_path)
+def books(tmp_path: Path) -> Books:
+    return Books(tmp_path)
 
 
 # --- which changes break a promise --------------------------------------------------------------------------------
@@ -122,7 +125,9 @@ def test_every_pair_of_declarations_is_weakened_or_has_the_same_neighbours() -> 
         (PUBLIC, "public"),
     ],
 )
-def test_a_change_after_a_charge_is_refused_and_leaves_no_entry(books: Books, change: dict[str, Any], says: str) -> None:
+def test_a_change_after_a_charge_is_refused_and_leaves_no_entry(
+    books: Books, change: dict[str, Any], says: str
+) -> None:
     with books.open(policy(PERSON)) as ledger:
         books.charge(ledger)
         with pytest.raises(ConfigError, match="HB112") as refused:

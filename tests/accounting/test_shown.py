@@ -1,6 +1,5 @@
 """What an analyst is told of budgets that others spend from too: in tenths of their spending, and never too much."""
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from typing import TYPE_CHECKING
@@ -15,11 +14,13 @@ from hubbub.accounting.price import Price, price
 from hubbub.accounting.refusal import CapError
 from hubbub.accounting.shown import left, shown
 from hubbub.core.events import Gaussian, Laplace
-from hubbub.core.overview import Overview, Show
+from hubbub.core.overview import Overview, Per, Scope, Show
 from hubbub.errors import ConfigError
 
 if TYPE_CHECKING:
-    from tests.accounting.conftest import Desk, Ledger
+    from tests.accounting.conftest import Desk
+
+    from hubbub.accounting.ledger import Ledger
 
 F = Fraction
 CAP = Cap("dataset", "visits", "visits", Budget(F(2), F(0)))
@@ -59,9 +60,10 @@ def test_what_is_told_depends_on_the_tenths_that_others_reach() -> None:
 
 def test_nobody_is_told_of_more_than_there_is() -> None:
     """Pure losses and Gaussian ones, budgets with and without δ, lifetime, daily and of a group."""
+    kinds: list[tuple[Scope, Per | None]] = [("dataset", None), ("dataset", "day"), ("group", None)]
     caps = [
-        replace(CAP, scope=scope, per=per, budget=budget)
-        for scope, per in (("dataset", None), ("dataset", "day"), ("group", None))
+        Cap(scope, "visits", "visits", budget, per)
+        for scope, per in kinds
         for budget in (Budget(F(2), F(0)), Budget(F(2), F(1, 10**6)))
     ]
     noise = price(Gaussian(sensitivity_squared=1, variance=F(400)))

@@ -42,7 +42,9 @@ def refuse(
     error = CapError(
         "HB201",
         f"budget: {_why(cap, refusing, spent, price, analyst)}. Nothing was run or charged.",
-        _HIDDEN if None in told else _remedy(cap, price, largest, exact=all(each is None or each.exact for each in told)),
+        _HIDDEN
+        if None in told
+        else _remedy(cap, price, largest, exact=all(each is None or each.exact for each in told)),
     )
     error.largest = largest
     return error

@@ -26,9 +26,9 @@ STEPS = 10
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One cap as it is told: what is spent (None where its δ is too small to say), what is left; `exact` if nothing hid.
+    """One cap as it is told: what is spent (None where its δ is too small to say) and what is left.
 
-    A cap that is hidden is not told of at all.
+    `exact` says that nothing was rounded. A cap that is hidden is not told of at all.
     """
 
     spent: Fraction | None

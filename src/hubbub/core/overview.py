@@ -56,8 +56,8 @@ class CapState:
 class Overview:
     """What one analyst has on one data set: every cap, and how many more like the last query would pass them all.
 
-    Of caps that others spend from too, `spent` is rounded up and `left` down, unless the owner shows them exactly; where
-    the owner hides them they are not listed.
+    Of caps that others spend from too, `spent` is rounded up and `left` down, unless the owner shows them exactly. Caps
+    that the owner hides are not listed.
     """
 
     analyst: str
