@@ -120,9 +120,9 @@ class Context:
         takes out of the result only rows that carry its name: it is one neighbour, at the stated sensitivity.
         Proof    Owners are equal only if their tables declare one entity, column type and relation, or are one table. A
                  unit is then one value of one type in all of them, which equality in the engine neither splits nor
-                 merges, and the theorem of one owner for each row (`render.relation`) applies with that unit. Without the
-                 declaration, equal values in two tables may be two people: a join makes the rows of one depend on the
-                 presence of the other, and a step by either moves the answer.
+                 merges, and the theorem of one owner for each row (`render.relation`) applies with that unit. Without
+                 the declaration, equal values in two tables may be two people: a join makes the rows of one depend on
+                 the presence of the other, and a step by either moves the answer.
         Assumes  equal values in tables of one declared entity are one person: the owner's word.
         Charges  nothing by itself.
         Tested   tests/sql/test_entities.py::test_every_accepted_match_moves_by_no_more_than_one_unit_has
