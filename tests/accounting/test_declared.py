@@ -2,10 +2,11 @@
 
 import itertools
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +21,9 @@ from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Filter
 from hubbub.core.events import Laplace
 from hubbub.errors import ConfigError
+
+if TYPE_CHECKING:
+    from tests.accounting.conftest import Desk
 
 YAML = """
 version: 1
@@ -202,6 +206,23 @@ def test_a_charge_and_a_change_in_one_transaction_are_told_apart(books: Books) -
         with ledger.snapshot() as later:
             fresh = list(later.entries(Filter(kind="charge")))
         assert [each.code for each in problems(snapshot, policy(ROW), fresh)] == ["HB112"]
+
+
+def test_the_rule_holds_in_every_store_and_while_charges_are_made(desk: "Desk") -> None:
+    """Eight threads charge while the owner tries to loosen the unit: no charge is ever made under the looser one."""
+    ledger = desk.open(policy=replace(desk.policy, declarations={"visits": PERSON}))
+    loose = replace(desk.policy, declarations={"visits": ROW})
+    desk.spend(ledger, "0.001")
+    with ThreadPoolExecutor(8) as pool:
+        charged = [pool.submit(desk.spend, ledger, "0.001") for _ in range(40)]
+        for _ in range(5):
+            with pytest.raises(ConfigError, match="HB112"):
+                ledger.govern(loose)
+        for each in charged:
+            each.result()
+    with pytest.raises(ConfigError, match="HB112"):
+        desk.open(policy=loose)
+    assert ledger.verify().sound
 
 
 def test_verification_finds_a_charge_that_breaks_an_earlier_promise(
