@@ -2,11 +2,11 @@
 
 import itertools
 import json
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -22,6 +22,9 @@ from hubbub.accounting.store import Filter
 from hubbub.core.events import Laplace
 from hubbub.errors import ConfigError
 
+if TYPE_CHECKING:
+    from tests.accounting.conftest import Desk
+
 YAML = """
 version: 1
 datasets: {visits: {budget: {epsilon: 1}}, labs: {budget: {epsilon: 1}}}
@@ -30,9 +33,13 @@ analysts: {ana: {visits: {epsilon: 1}, labs: {epsilon: 1}}, ben: {visits: {epsil
 
 
 def declared(
-    column: str | None = "person", kind: str | None = "integer", relation: str = "add_remove", entity: str = "",
-    rows: int = 1, **columns: Any,
-) -> dict[str, Any]:  # fmt: skip
+    column: str | None = "person",
+    kind: str | None = "integer",
+    relation: str = "add_remove",
+    entity: str = "",
+    rows: int = 1,
+    **columns: Any,
+) -> dict[str, Any]:
     unit = {"column": column, "kind": kind, "entity": entity, "groups": 1, "rows": rows}
     return {"public": False, "columns": columns, "unit": unit, "relation": relation}
 
@@ -76,8 +83,8 @@ class Books:
 
 
 @pytest.fixture
-def books(tmp_path: Path) -> Iterator[Books]:
-    yield Books(tmp_path)
+def books(tmp_path: Path) -> Books:
+    return Books(tmp_path)
 
 
 # --- which changes break a promise --------------------------------------------------------------------------------
@@ -122,7 +129,9 @@ def test_every_pair_of_declarations_is_weakened_or_has_the_same_neighbours() -> 
         (PUBLIC, "public"),
     ],
 )
-def test_a_change_after_a_charge_is_refused_and_leaves_no_entry(books: Books, change: dict[str, Any], says: str) -> None:
+def test_a_change_after_a_charge_is_refused_and_leaves_no_entry(
+    books: Books, change: dict[str, Any], says: str
+) -> None:
     with books.open(policy(PERSON)) as ledger:
         books.charge(ledger)
         with pytest.raises(ConfigError, match="HB112") as refused:
@@ -197,6 +206,23 @@ def test_a_charge_and_a_change_in_one_transaction_are_told_apart(books: Books) -
         with ledger.snapshot() as later:
             fresh = list(later.entries(Filter(kind="charge")))
         assert [each.code for each in problems(snapshot, policy(ROW), fresh)] == ["HB112"]
+
+
+def test_the_rule_holds_in_every_store_and_while_charges_are_made(desk: "Desk") -> None:
+    """Eight threads charge while the owner tries to loosen the unit: no charge is ever made under the looser one."""
+    ledger = desk.open(policy=replace(desk.policy, declarations={"visits": PERSON}))
+    loose = replace(desk.policy, declarations={"visits": ROW})
+    desk.spend(ledger, "0.001")
+    with ThreadPoolExecutor(8) as pool:
+        charged = [pool.submit(desk.spend, ledger, "0.001") for _ in range(40)]
+        for _ in range(5):
+            with pytest.raises(ConfigError, match="HB112"):
+                ledger.govern(loose)
+        for each in charged:
+            each.result()
+    with pytest.raises(ConfigError, match="HB112"):
+        desk.open(policy=loose)
+    assert ledger.verify().sound
 
 
 def test_verification_finds_a_charge_that_breaks_an_earlier_promise(

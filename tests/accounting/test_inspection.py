@@ -39,8 +39,8 @@ def test_an_overview_says_what_is_spent_and_left_of_each_cap(desk: "Desk") -> No
         "ana on visits: up to ε=0.5 in one more query\n"
         "  at most ε=0.5 for one query on visits\n"
         "  spent 0.5 of ε=2, δ=1e-09, 1.5 left, for ana on visits\n"
-        "  spent 0.75 of ε=3, δ=1e-09, 2.25 left, for the group interns on visits\n"
-        "  spent 0.75 of ε=6, δ=1e-09, 5.25 left, for everybody on visits\n"
+        "  spent 0.9 of ε=3, δ=1e-09, 2.1 left, for the group interns on visits\n"
+        "  spent 1.1 of ε=6, δ=1e-09, 4.9 left, for everybody on visits\n"
         "  about 3 more queries like your last: SELECT count(*) FROM visits"
     )
 

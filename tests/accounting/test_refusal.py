@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.price import ZERO, price
-from hubbub.accounting.refusal import CapError, cost, left
+from hubbub.accounting.refusal import CapError
+from hubbub.accounting.shown import cost, left
 from hubbub.core.events import Gaussian, Laplace, Response, Threshold
 from hubbub.core.numbers import brief, down
 
@@ -41,7 +42,9 @@ def test_the_group_and_the_data_set_are_named_too(desk: "Desk") -> None:
     for _ in range(4):
         desk.spend(ledger, "0.5")
         desk.spend(ledger, "0.2", analyst="ben")
-    assert "0.2 is left for the group interns on visits" in refused(desk, ledger, "0.3", analyst="ben").message
+    error = refused(desk, ledger, "0.3", analyst="ben")
+    assert "at least 0 is left for the group interns on visits" in error.message  # 0.2 are, in tenths of 3
+    assert "Less than a tenth" in error.remedy
     assert "0.5 is allowed for one query on visits" in refused(desk, ledger, "0.6", analyst="cleo").message
 
 

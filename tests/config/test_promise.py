@@ -9,8 +9,11 @@ import pytest
 
 from hubbub.accounting.contract import KEYS
 from hubbub.config import load
+from hubbub.config.declaration import declaration
 from hubbub.config.json_schema import SCHEMA
-from hubbub.config.promise import caps, concerns, neighbours, protected, sureness, uses
+from hubbub.config.promise import caps, concerns, matched, neighbours, protected, sureness, uses
+from hubbub.core.schema import Column, Kind, Table
+from hubbub.errors import ConfigError
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1", "3", "6"])
@@ -53,6 +56,46 @@ def test_concerns_point_at_what_is_seldom_meant(folder: Path) -> None:
     found = " ".join(concerns(load(folder / "hubbub.yaml")))
     assert "ε = 60" in found
     assert "δ = 0.001" in found
+
+
+def test_tables_of_one_entity_are_named_and_those_that_lack_one_pointed_at(folder: Path) -> None:
+    path = folder / "hubbub.yaml"
+    text = path.read_text()
+    (folder / "labs.csv").write_text("patient,x\n1,2\n")
+    labs = "datasets:\n  labs: {source: labs.csv, unit: {column: patient}, budget: {epsilon: 1},\n"
+    labs += "    columns: {x: {type: integer, bounds: [0, 9]}}}\n"
+    path.write_text(text.replace("datasets:\n", labs, 1))
+    config = load(path)
+    assert matched(config) == []
+    (concern,) = [each for each in concerns(config) if "entity" in each]
+    assert "labs and visits: all have the unit column patient" in concern
+    path.write_text(path.read_text().replace("{column: patient", "{column: patient, entity: patient"))
+    config = load(path)
+    (sentence,) = matched(config)
+    assert sentence.startswith("labs and visits protect one patient: ")
+    assert not [each for each in concerns(config) if "entity" in each]
+    assert protected(config.datasets["visits"]).startswith("each patient (one patient), with all of its rows")
+
+
+@pytest.mark.parametrize("entity", ["''", "two words", "3", "[a]", "null"])
+def test_an_entity_is_one_word(folder: Path, entity: str) -> None:
+    path = folder / "hubbub.yaml"
+    path.write_text(path.read_text().replace("{column: patient", f"{{column: patient, entity: {entity}"))
+    with pytest.raises(ConfigError, match="HB413"):
+        load(path)
+
+
+def test_a_declaration_holds_no_value_of_the_data_and_no_address(folder: Path) -> None:
+    config = load(folder / "hubbub.yaml")
+    text = json.dumps(config.policy.declarations)
+    unit = config.policy.declarations["visits"]["unit"]
+    assert (unit["column"], unit["entity"], unit["groups"], unit["rows"]) == ("patient", "", 5, 10)
+    assert str(folder) not in text
+    assert "source" not in text
+    many = tuple(range(500))
+    long = declaration(Table("t", (Column("k", Kind.INTEGER, values=many),), None))
+    assert long["columns"]["k"]["values"]["count"] == 500
+    assert len(json.dumps(long)) < 300
 
 
 def _keys(schema: object, path: str, found: dict[str, frozenset[str]]) -> None:

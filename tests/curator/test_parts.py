@@ -13,7 +13,7 @@ from hubbub.audit import receipt
 from hubbub.core.schema import Bounds
 from hubbub.curator.question import Question
 from hubbub.curator.session import Session, open_session
-from hubbub.errors import ConfigError, LedgerError, ParameterError
+from hubbub.errors import ConfigError, ParameterError
 
 Opener = Callable[..., Session]
 

@@ -10,17 +10,22 @@ from tests.server.visits import COUNT, token
 UNSEEN = ("income", "education", "admissions", "frailty")
 
 QUERIES = (
-    "SELECT COUNT({}) FROM health", "SELECT {} FROM health GROUP BY {}", "SELECT COUNT(*) FROM health WHERE {} > 1",
-    "SELECT AVG(h.{}) FROM health h", "SELECT COUNT(*) FROM (SELECT person, {} FROM health)",
-    "SELECT COUNT(*) FROM health h JOIN plans p ON h.{} = p.coinsurance", "SELECT * FROM health ORDER BY {}",
+    "SELECT COUNT({}) FROM health",
+    "SELECT {} FROM health GROUP BY {}",
+    "SELECT COUNT(*) FROM health WHERE {} > 1",
+    "SELECT AVG(h.{}) FROM health h",
+    "SELECT COUNT(*) FROM (SELECT person, {} FROM health)",
+    "SELECT COUNT(*) FROM health h JOIN plans p ON h.{} = p.coinsurance",
+    "SELECT * FROM health ORDER BY {}",
     *(
         f"CALL {name}(table => 'health', columns => ['{{}}'])"
         for name in ("tabulate", "moments", "pca", "synthetic", "mwem", "small_database")
     ),
-    "CALL ranges(table => 'health', column => '{}')", "CALL kmeans(table => 'health', columns => ['{}'], k => 2)",
+    "CALL ranges(table => 'health', column => '{}')",
+    "CALL kmeans(table => 'health', columns => ['{}'], k => 2)",
     "CALL decision_tree(table => 'health', columns => ['age'], target => '{}')",
     "CALL linear_regression(table => 'health', columns => ['age'], target => '{}')",
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +35,9 @@ def hiding(shared: Any) -> Any:
     data = (shared.folder / "health.csv").read_text().splitlines()
     lines = [data[0] + ",frailty", *(line + ",3" for line in data[1:])]
     (shared.folder / "health.csv").write_text("\n".join(lines) + "\n")
-    path.write_text(path.read_text().replace("      age: ", "      frailty: {type: integer, hidden: true}\n      age: "))
+    path.write_text(
+        path.read_text().replace("      age: ", "      frailty: {type: integer, hidden: true}\n      age: ")
+    )
     assert shared.service.current.reload()
     return shared
 

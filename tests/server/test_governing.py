@@ -62,6 +62,46 @@ def test_a_config_that_does_not_check_is_refused_and_nothing_changes(app: Any, o
     assert not (app.folder / "elsewhere.db").exists()
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("unit: {column: person, groups: 5, rows: 5}", "unit: row"),
+        ("unit: {column: person, groups: 5, rows: 5}", "relation: replace\n    unit: {column: person}"),
+        ("unit: {column: person, groups: 5, rows: 5}", "unit: {column: site}"),
+    ],
+)
+def test_a_change_that_breaks_what_a_charge_promised_is_refused_and_nothing_is_written(
+    app: Any, old: str, new: str
+) -> None:
+    assert app.ask().status_code == 200
+    text, digest = config(app)
+    wrong = text.replace(old, new)
+    problems = app.client("owner").post("/api/v1/config/check", json={"text": wrong}).json()["problems"]
+    assert [each["code"] for each in problems] == ["HB112"]
+    answer = put(app, wrong, digest)
+    assert (answer.status_code, answer.json()["code"]) == (422, "HB112")
+    assert config(app) == (text, digest)
+    assert app.ask(key="again").status_code == 200
+    renamed = wrong.replace("  health:\n    source", "  health2:\n    source").replace("{health: {", "{health2: {")
+    renamed = renamed.replace("eve], health:", "eve], health2:")
+    assert put(app, renamed, digest).status_code == 200, "a new name is a new budget"
+    assert app.client("owner").post("/api/v1/ledger/verify").json()["sound"]
+
+
+def test_bounds_and_contributions_may_change_and_each_change_is_an_entry(app: Any) -> None:
+    assert app.ask().status_code == 200
+    for old, new in (
+        ("bounds: [0, 65]", "bounds: [0, 90]"),
+        ("rows: 5", "rows: 4"),
+        ("groups: 5,", "groups: 5, entity: person,"),
+    ):
+        text, digest = config(app)
+        assert put(app, text.replace(old, new), digest).status_code == 200
+        assert app.ask(key=new).status_code == 200
+    policies = app.client("owner").get("/api/v1/ledger", params={"kind": "policy"}).json()["entries"]
+    assert len(policies) == 4
+
+
 def test_of_two_changes_from_the_same_text_one_is_refused(app: Any) -> None:
     text, digest = config(app)
     with ThreadPoolExecutor(4) as pool:

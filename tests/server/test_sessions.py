@@ -11,10 +11,10 @@ import pytest
 from tests.server.conftest import Clock
 
 from hubbub.errors import AccessError
-from hubbub.server.accounts import Accounts, Principal
+from hubbub.server.accounts import LASTS, Accounts, Principal
 from hubbub.server.database import Sqlite
 from hubbub.server.oidc import Oidc
-from hubbub.server.sessions import LASTS, Sessions
+from hubbub.server.sessions import Sessions
 from hubbub.server.settings import OidcSettings
 from hubbub.server.state import State
 

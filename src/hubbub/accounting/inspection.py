@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -16,10 +16,10 @@ from hubbub.accounting.declared import summary
 from hubbub.accounting.filters import admits
 from hubbub.accounting.policy import Cap, Policy
 from hubbub.accounting.price import ZERO, Price, priced
-from hubbub.accounting.refusal import cost, left
+from hubbub.accounting.shown import Shown, own_totals, shown
 from hubbub.accounting.store import Filter, Snapshot
 from hubbub.core.numbers import brief
-from hubbub.core.overview import MANY, CapState, Overview, printable
+from hubbub.core.overview import MANY, CapState, Overview, Show, printable
 from hubbub.errors import ParameterError
 
 _PAGE = 1000
@@ -41,22 +41,21 @@ class Standings:
     dataset: str
     caps: tuple[Standing, ...]
     last: Entry | None
+    show: Show = "rounded"
 
     def admits(self, loss: Price, count: int = 1) -> bool:
         """Say whether every cap would admit so many queries of this loss, one after the other."""
-        return all(
-            admits(each.cap.budget, each.total, loss if each.cap.scope == "query" else loss.times(count))
-            for each in self.caps
-        )
+        return _admitting(self.caps, loss, count)
 
     def overview(self) -> Overview:
-        """Put it into plain facts."""
+        """Put it into plain facts, as far as the analyst is told of what others spent."""
+        told = self._told()
         states = tuple(
             CapState(
                 each.cap.scope, each.cap.name, each.cap.per, each.cap.budget.epsilon, each.cap.budget.delta,
-                cost(each.cap.budget, each.total), left(each.cap.budget, each.total),
+                how.spent, how.left,
             )
-            for each in self.caps
+            for each, how in told
         )  # fmt: skip
         return Overview(
             self.analyst, self.dataset, states, min(state.left for state in states),
@@ -65,27 +64,56 @@ class Standings:
         )  # fmt: skip
 
     def left(self) -> Fraction:
-        """Give the largest ε that the lasting caps would still admit."""
-        return min(left(each.cap.budget, each.total) for each in self.caps if each.cap.scope != "query")
+        """Give the largest ε that the lasting caps would still admit, as far as the analyst is told."""
+        return min(how.left for each, how in self._told() if each.cap.scope != "query")
 
-    def _how_many(self, loss: Price) -> int:
-        """Find the largest number of queries of this loss, one after the other, that pass every cap."""
+    def largest(self, *, admitted: bool) -> Fraction:
+        """Give the largest ε that a query may cost, where one was `admitted`, or not; 0 where that is not told."""
+        told = self._told()
+        return Fraction(0) if len(told) < len(self.caps) and not admitted else min(how.left for _, how in told)
+
+    def _told(self) -> list[tuple[Standing, Shown]]:
+        own = own_totals([(each.cap, each.total) for each in self.caps]).get(self.dataset, ZERO)
+        told = [(each, shown(each.cap, each.total, own, self.show)) for each in self.caps]
+        return [(each, how) for each, how in told if how is not None]
+
+    def _how_many(self, loss: Price) -> int | None:
+        """Find the largest number of queries of this loss that pass every cap; None where that is not told."""
+        told = self._told()
+        rounded = [how.left for _, how in told if not how.exact]
+        if len(told) < len(self.caps) or (rounded and not loss.pure):
+            return None
+        most = self._passing([each for each, how in told if how.exact], loss)
+        return min([most, *(int(left // loss.pure) for left in rounded if loss.pure)])
+
+    @staticmethod
+    def _passing(caps: Sequence[Standing], loss: Price) -> int:
         low, high = 0, MANY
-        if self.admits(loss, high):
+        if _admitting(caps, loss, high):
             return high
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if self.admits(loss, middle) else (low, middle)
+            low, high = (middle, high) if _admitting(caps, loss, middle) else (low, middle)
         return low
 
 
-def overview(snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, time: int) -> Overview:
+def _admitting(caps: Iterable[Standing], loss: Price, count: int) -> bool:
+    return all(
+        admits(each.cap.budget, each.total, loss if each.cap.scope == "query" else loss.times(count)) for each in caps
+    )
+
+
+def overview(
+    snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, time: int, *, exact: bool = False
+) -> Overview:
     """Say what is spent and left for an analyst on a data set at that time."""
-    return standings(snapshot, policy, analyst, dataset, time).overview()
+    return standings(snapshot, policy, analyst, dataset, time, exact=exact).overview()
 
 
-def standings(snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, time: int) -> Standings:
-    """Find where an analyst stands on a data set at that time."""
+def standings(
+    snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, time: int, *, exact: bool = False
+) -> Standings:
+    """Find where an analyst stands on a data set at that time; `exact` is for who may see what others spent."""
     totals = snapshot.totals()
     later = _later(snapshot, policy, max((total.sequence for total in totals.values()), default=0))
     states, newest = [], 0
@@ -97,7 +125,7 @@ def standings(snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, ti
             newest = sequence or (0 if stored is None else stored.sequence)
     mine = Filter(kind="charge", analyst=analyst, dataset=dataset)
     last = next(snapshot.entries(mine, after=newest - 1), None) if newest else None
-    return Standings(analyst, dataset, tuple(states), last)
+    return Standings(analyst, dataset, tuple(states), last, "exact" if exact else policy.show.get(dataset, "rounded"))
 
 
 def _later(snapshot: Snapshot, policy: Policy, stored: int) -> dict[str, tuple[Price, int]]:

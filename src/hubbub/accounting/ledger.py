@@ -95,7 +95,7 @@ class Ledger:
             return call.outcome
         if call.refusal is None:
             raise LedgerError("HB301", "the ledger stopped.", "Restart hubbub: the start verifies the ledger.")
-        raise refuse(*call.refusal, requests[0].analyst)
+        raise refuse(*call.refusal, requests[0].analyst, self.policy.show)
 
     def record(self, charge: Charge, release: bytes) -> bytes:
         """Keep what a charge paid for, durably, and return what may be handed out: the first release of the charge.

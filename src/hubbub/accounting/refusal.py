@@ -4,16 +4,19 @@ A refusal is a function of the request, the policy and what was charged before; 
 says nothing about the data.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from functools import lru_cache
 
-from hubbub.accounting.filters import Budget, headroom, limits, spent_epsilon
+from hubbub.accounting.filters import limits
 from hubbub.accounting.policy import Cap
-from hubbub.accounting.price import Price
+from hubbub.accounting.price import ZERO, Price
+from hubbub.accounting.shown import Shown, cost, own_totals, shown
 from hubbub.core import overview
 from hubbub.core.numbers import brief, down
+from hubbub.core.overview import Show
 from hubbub.errors import BudgetError
+
+_HIDDEN = "Ask for less, or ask the data owner: what is left of the shared budget is not shown."
 
 #: A cap and what was charged to it so far.
 Spent = tuple[Cap, Price]
@@ -25,27 +28,30 @@ class CapError(BudgetError):
     largest: Fraction = Fraction(0)
 
 
-#: The largest pure ε that a cap still admits; kept, since a refused analyst tends to ask again.
-left: Callable[[Budget, Price], Fraction] = lru_cache(maxsize=4096)(headroom)
+def refuse(
+    cap: Cap, spent: Price, price: Price, all_caps: Sequence[Spent], analyst: str, show: Mapping[str, Show]
+) -> CapError:
+    """Make the refusal by `cap`, which does not admit `price` after `spent`; `show` says what is told of each data set.
 
-
-def cost(budget: Budget, price: Price) -> Fraction | None:
-    """Say what a price amounts to as ε under a cap, or None where the cap's δ is too small for it to be said."""
-    if price.pure is None and all(most < 0 for most in limits(budget).renyi):
-        return None
-    return spent_epsilon(budget, price)
-
-
-def refuse(cap: Cap, spent: Price, price: Price, all_caps: Sequence[Spent], analyst: str) -> CapError:
-    """Make the refusal by `cap`, which does not admit `price` after `spent`."""
-    largest = min(left(each.budget, before) for each, before in all_caps)
+    Where a cap is hidden, no ε is named that would pass, since nobody could promise it.
+    """
+    own = own_totals(all_caps)
+    told = [_told(each, before, own, show) for each, before in all_caps]
+    refusing = _told(cap, spent, own, show)
+    largest = min((each.left if each is not None else Fraction(0) for each in told), default=Fraction(0))
     error = CapError(
         "HB201",
-        f"budget: {_why(cap, spent, price, analyst)}. Nothing was run or charged.",
-        _remedy(cap, price, largest),
+        f"budget: {_why(cap, refusing, spent, price, analyst)}. Nothing was run or charged.",
+        _HIDDEN
+        if None in told
+        else _remedy(cap, price, largest, exact=all(each is None or each.exact for each in told)),
     )
     error.largest = largest
     return error
+
+
+def _told(cap: Cap, total: Price, own: Mapping[str, Price], show: Mapping[str, Show]) -> Shown | None:
+    return shown(cap, total, own.get(cap.dataset, ZERO), show.get(cap.dataset, "rounded"))
 
 
 def whose(cap: Cap, analyst: str) -> str:
@@ -53,18 +59,22 @@ def whose(cap: Cap, analyst: str) -> str:
     return overview.whose(cap.scope, cap.name, cap.per, analyst=analyst, dataset=cap.dataset)
 
 
-def _why(cap: Cap, spent: Price, price: Price, analyst: str) -> str:
+def _why(cap: Cap, told: Shown | None, spent: Price, price: Price, analyst: str) -> str:
     epsilon, own = cost(cap.budget, price), limits(cap.budget).delta
     if epsilon is None or (price.delta and not own):
         return f"this query needs a δ, and the cap {whose(cap, analyst)} has none or too small a one"
-    if spent.delta + price.delta > own:
-        rest = down(max(Fraction(0), own - spent.delta))
-        return f"this query costs δ={brief(price.delta)} and {rest} is left {whose(cap, analyst)}"
-    room = f"{down(left(cap.budget, spent))} is {'allowed' if cap.scope == 'query' else 'left'}"
-    return f"this query costs ε={brief(epsilon)} and {room} {whose(cap, analyst)}"
+    short = spent.delta + price.delta > own
+    costs = f"this query costs δ={brief(price.delta)}" if short else f"this query costs ε={brief(epsilon)}"
+    if told is None:
+        return f"{costs}, and less is left {whose(cap, analyst)}"
+    rest = down(told.delta_left if short else told.left)
+    room = f"{rest} is {'allowed' if cap.scope == 'query' else 'left'}"
+    return f"{costs} and {'' if told.exact else 'at least '}{room} {whose(cap, analyst)}"
 
 
-def _remedy(cap: Cap, price: Price, largest: Fraction) -> str:
+def _remedy(cap: Cap, price: Price, largest: Fraction, *, exact: bool) -> str:
+    if not largest and not exact:
+        return "Less than a tenth of a shared budget is left. Ask for a smaller ε, or ask the data owner to raise it."
     if not largest:
         return "Nothing more can be asked under this cap; the owner of the data decides whether to raise it."
     if price.delta or cost(cap.budget, price) is None:

@@ -71,7 +71,7 @@ _DATASET = {
                 },
                 "show": {
                     "enum": ["rounded", "exact", "hidden"],
-                    "description": "What an analyst is told of the budgets that others spend from too: in tenths of the "
+                    "description": "What an analyst is told of budgets that others spend from too: in tenths of the "
                     "budget (default), exactly, or nothing. Their own spending is always exact.",
                 },
             },

@@ -90,7 +90,7 @@ def matched(config: Config) -> list[str]:
             said.append(
                 f"{' and '.join(names)} protect one {entity}: equal values of their unit columns are one {entity} to "
                 f"every query, and can be joined on."
-            )  # fmt: skip
+            )
     return said
 
 
@@ -108,7 +108,7 @@ def concerns(config: Config) -> list[str]:
             found.append(
                 f"{' and '.join(names)}: all have the unit column {column}, and no `entity`, so they cannot be joined. "
                 f"If equal values are one person, declare it: `unit: {{column: {column}, entity: person}}`."
-            )  # fmt: skip
+            )
     for name, dataset in config.datasets.items():
         if dataset.table.public:
             continue

@@ -54,7 +54,11 @@ class CapState:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What one analyst has on one data set: every cap, and how many more like the last query would pass them all."""
+    """What one analyst has on one data set: every cap, and how many more like the last query would pass them all.
+
+    Of caps that others spend from too, `spent` is rounded up and `left` down, unless the owner shows them exactly. Caps
+    that the owner hides are not listed.
+    """
 
     analyst: str
     dataset: str
@@ -74,6 +78,8 @@ class Overview:
                 lines.append(f"  at most ε={brief(state.epsilon)} {where}")
             else:
                 lines.append(f"  spent {spent} of ε={brief(state.epsilon)}{delta}, {down(state.left)} left, {where}")
+        if not any(state.scope == "dataset" for state in self.caps):
+            lines.append("  what is left for everybody is not shown: a query may be refused before this is spent")
         if self.more is not None:
             count = f"more than {MANY}" if self.more >= MANY else f"about {self.more}"
             lines.append(f"  {count} more queries like your last: {printable(self.last or '')}")

@@ -133,17 +133,20 @@ class Curator:
         stands = [self._standings(analyst, table.name) for table in _private(planned)]
         loss = price(planned.event)
         admitted = all(each.admits(loss) for each in stands)
-        largest = min(each.overview().largest for each in stands)
+        largest = min(each.largest(admitted=admitted) for each in stands)
         if isinstance(planned, Called):
             return estimates.of_call(planned, admitted=admitted, largest=largest)
         return estimates.of(
             planned, admitted=admitted, largest=largest, scaling=self._around(analyst, planned, question)
         )
 
-    def budget(self, analyst: str) -> tuple[Overview, ...]:
-        """Say what is spent and left, for each data set that the analyst may ask about."""
+    def budget(self, analyst: str, *, exact: bool = False) -> tuple[Overview, ...]:
+        """Say what is spent and left, for each data set that the analyst may ask about.
+
+        What others spent is told as the owner chose; `exact` is for the owner.
+        """
         mine = [name for name in self.datasets(analyst) if not self.tables[name].public]
-        return tuple(self._standings(analyst, name).overview() for name in mine)
+        return tuple(self._standings(analyst, name, exact=exact).overview() for name in mine)
 
     def releases(
         self, analyst: str | None, *, limit: int = 100, before: int | None = None, unseen: past.Unseen = frozenset()
@@ -362,9 +365,9 @@ class Curator:
             left = min((self._standings(analyst, name).left() for name in mine), default=None)
         return Release(columns, ratio, epsilon, delta, paper, left, replayed, model)
 
-    def _standings(self, analyst: str, dataset: str) -> Standings:
+    def _standings(self, analyst: str, dataset: str, *, exact: bool = False) -> Standings:
         with self.ledger.snapshot() as snapshot:
-            return standings(snapshot, self.config.policy, analyst, dataset, self.ledger.time())
+            return standings(snapshot, self.config.policy, analyst, dataset, self.ledger.time(), exact=exact)
 
 
 def _private(planned: Plan | Called) -> list[Table]:

@@ -42,7 +42,7 @@ class Versions:
         return fingerprint.through(lambda value: self._name(dataset, value.hex()))
 
     def refresh(self, dataset: str) -> None:
-        """Take the data for changed, whatever its fingerprint says: its state gets a new name when it is asked about."""
+        """Take the data for changed, whatever its fingerprint says: its state gets a new name when it is used."""
         with self._known() as known:
             # the count goes on, under a name that is no fingerprint
             known[dataset] = {"": _count(known.get(dataset, {}))}

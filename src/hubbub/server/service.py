@@ -95,7 +95,7 @@ class Service(Attacking):
             known = curator.config.policy.analysts
             if analyst is not None and analyst not in known:
                 raise missing(f"analyst called {analyst!r}")
-            return tuple(view for name in known if analyst in (None, name) for view in curator.budget(name))
+            return tuple(view for name in known if analyst in (None, name) for view in curator.budget(name, exact=True))
 
     # --- asking -------------------------------------------------------------------------------------------------------
 

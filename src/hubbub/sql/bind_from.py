@@ -13,7 +13,7 @@ from hubbub.sql.bind_apply import apply
 from hubbub.sql.bind_expr import condition, scalar
 from hubbub.sql.bind_join import join
 from hubbub.sql.bind_names import grouped, output_name, rewritten
-from hubbub.sql.bind_scope import MAX_SCANS, Context, Owner, Scope, Source, Visible, conjuncts, is_unit, matches, one_owner
+from hubbub.sql.bind_scope import MAX_SCANS, Context, Owner, Scope, Source, Visible, conjuncts, is_unit, matches
 from hubbub.sql.domains import FEW_COMBINATIONS, with_values
 from hubbub.sql.expressions import Col, Expr, Facts, facts
 from hubbub.sql.parse import quote
@@ -221,7 +221,7 @@ def _semi_join(ctx: Context, found: Source, node: exp.In, around: Around) -> Sou
             node, "HB514", "A unit can be IN a sub-query that selects the unit of the same entity and nothing else.",
             "Write unit IN (SELECT unit FROM … WHERE …).",
         )  # fmt: skip
-    one_owner(ctx, node, "HB514", found.owner, others.owner)
+    ctx.one_owner(node, "HB514", found.owner, others.owner)
     return replace(found, rel=Join(found.rel, PerUnit(others.rel, (), ()), "inner", (), unit=True))
 
 
@@ -348,7 +348,7 @@ def _union(ctx: Context, node: exp.Union, around: Around) -> Source:
     parts = [relation(ctx, node.this, around), relation(ctx, node.expression, around)]
     first, second = parts
     owner = first.owner
-    one_owner(ctx, node, "HB519", owner, second.owner)
+    ctx.one_owner(node, "HB519", owner, second.owner)
     if owner is not None and owner.kind is None:
         raise ctx.refusal(
             node, "HB519", "Where each row is a unit by itself, UNION ALL would make two rows of one.",

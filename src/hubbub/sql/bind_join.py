@@ -6,7 +6,7 @@ from typing import Literal as Choice
 from sqlglot import exp
 
 from hubbub.sql.bind_expr import condition, scalar
-from hubbub.sql.bind_scope import Context, Scope, Source, Visible, conjuncts, find, is_unit, one_owner
+from hubbub.sql.bind_scope import Context, Scope, Source, Visible, conjuncts, find, is_unit
 from hubbub.sql.expressions import Col, Expr
 from hubbub.sql.relations import UNIT, Filter, Join, Project, Rel, Scan, columns
 
@@ -144,7 +144,7 @@ def _may_meet(ctx: Context, node: exp.Join, left: Source, right: Source, pairs: 
                 node, "HB513", "This join would mix the rows of different people.",
                 "Join private tables on the unit's column: ON a.unit = b.unit (and more, if you like).",
             )  # fmt: skip
-        one_owner(ctx, node, "HB513", left.owner, right.owner)
+        ctx.one_owner(node, "HB513", left.owner, right.owner)
     if left.owner is not None and left.owner.kind is None and not _unique(right.rel, [b for _, b in pairs]):
         raise ctx.refusal(
             node, "HB513", "Where each row is a unit by itself, a join must not make two rows of one.",

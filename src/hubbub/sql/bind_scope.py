@@ -44,9 +44,9 @@ class Owner:
         if undeclared:
             return (
                 "These tables are not declared to hold the same people.",
-                f"If each unit of one is the same person as the equal unit of the other, the data owner can declare it: "
+                "If equal units of the two tables are the same person, the data owner can declare it: "
                 f"`unit: {{column: …, entity: person}}` in both ({' and '.join(undeclared)} declared none).",
-            )  # fmt: skip
+            )
         if self.entity != other.entity:
             return (
                 f"One table protects each {self.entity}, the other each {other.entity}.",
@@ -111,6 +111,27 @@ class Context:
     def refusal(self, place: exp.Expr | int | None, code: str, reason: str, remedy: str) -> QueryError:
         """Refuse the query at a place of its text."""
         return self.text.refusal(place, code, reason, remedy)
+
+    def one_owner(self, node: exp.Expr, code: str, a: Owner | None, b: Owner | None) -> None:
+        """Refuse to put the rows of two relations together unless they belong to the same units.
+
+        Theorem (Declared entities). Let a query match the units of several private tables, or unite their rows, and let
+        this function accept it. Then one unit of the entity that all of them declare, taken out of every table at once,
+        takes out of the result only rows that carry its name: it is one neighbour, at the stated sensitivity.
+        Proof    Owners are equal only if their tables declare one entity, column type and relation, or are one table. A
+                 unit is then one value of one type in all of them, which equality in the engine neither splits nor
+                 merges, and the theorem of one owner for each row (`render.relation`) applies with that unit. Without
+                 the declaration, equal values in two tables may be two people: a join makes the rows of one depend on
+                 the presence of the other, and a step by either moves the answer.
+        Assumes  equal values in tables of one declared entity are one person: the owner's word.
+        Charges  nothing by itself.
+        Tested   tests/sql/test_entities.py::test_every_accepted_match_moves_by_no_more_than_one_unit_has
+                 tests/sql/test_entities.py::test_two_people_of_one_number_move_a_join_by_more_than_one_has
+        """
+        if a is not None and b is not None and a != b:
+            raise self.refusal(node, code, *a.apart(b))
+        if a != b:
+            raise self.refusal(node, code, "One side is public, the other private.", "Query each table on its own.")
 
     def name(self, stem: str) -> str:
         """Give a name that nothing else in this query has."""
@@ -215,25 +236,3 @@ def is_unit(ctx: Context, scope: Scope, node: exp.Expr) -> bool:
         return False
     found = find(ctx, scope, inner)
     return found is not None and found.col is None
-
-
-def one_owner(ctx: Context, node: exp.Expr, code: str, a: Owner | None, b: Owner | None) -> None:
-    """Refuse to put the rows of two relations together unless they belong to the same units.
-
-    Theorem (Declared entities). Let a query match the units of several private tables, or unite their rows, and let
-    this function accept it. Then one unit of the entity that all of them declare, taken out of every table at once,
-    takes out of the result only rows that carry its name: it is one neighbour, at the stated sensitivity.
-    Proof    Owners are equal only if their tables declare one entity, column type and relation, or are one table. A
-             unit is then one value of one type in all of them, which equality in the engine neither splits nor
-             merges, and the relational theorem (`render.relation`) applies with that unit. Without the declaration, equal
-             values in two tables may be two people: a join makes the rows of one depend on the presence of the other,
-             and a step by either moves the answer.
-    Assumes  equal values in tables of one declared entity are one person: the owner's word.
-    Charges  nothing by itself.
-    Tested   tests/sql/test_entities.py::test_every_accepted_match_moves_by_no_more_than_one_unit_has
-             tests/sql/test_entities.py::test_two_people_of_one_number_move_a_join_by_more_than_one_has
-    """
-    if a is not None and b is not None and a != b:
-        raise ctx.refusal(node, code, *a.apart(b))
-    if a != b:
-        raise ctx.refusal(node, code, "One side is public, the other private.", "Query each table on its own.")
