@@ -34,7 +34,6 @@ from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.curator.question import Question
 from hubbub.curator.session import Session, open_session
-from hubbub.errors import HubbubError
 from hubbub.noise.source import system
 from hubbub.releases import mwem, synthetic
 from hubbub.selfaudit.asked import planned
