@@ -248,6 +248,26 @@ def test_changing_all_edges_of_a_node_stays_within_the_bounds(most: int) -> None
     assert gone <= other_ones <= 3 * most == declared[1].mechanism.sensitivity
 
 
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("most", [1, 2])
+def test_node_privacy_of_tables_with_repeats_loops_and_nulls(most: int, relation: Relation) -> None:
+    """All rows of node 3 go, or others come in their place; rows repeat, run both ways, end nowhere or in a loop."""
+    others: list[tuple[float, float, float]] = [(0, 1, 1), (1, 0, 1), (1, 2, 1), (0, 2, 1), (2, 2, 1), (0, NAN, 1)]
+    own: list[tuple[float, float, float]] = [(3, 0, 1), (0, 3, 1), (1, 3, 1), (3, 2, 1), (3, 3, 1), (3, NAN, 1)]
+    prepared = answers.degree_histogram(setting(relation), table="links", ends=["a", "b"], most=most, protects="node")
+    farthest = 0
+    for base in combinations_with_replacement(others, 3):
+        values = [exact(prepared, (*base, *rows)) for size in (0, 1, 2, 3) for rows in combinations(own, size)]
+        if relation is Relation.ADD_REMOVE:
+            farthest = max(farthest, *(int(np.abs(each - values[0]).sum()) for each in values))
+        else:
+            farthest = max(farthest, *(int(np.abs(a - b).sum()) for a, b in combinations(values, 2)))
+    declared = prepared.mechanism.sensitivity
+    assert declared == most * (2 if relation is Relation.ADD_REMOVE else 3)
+    # with four nodes the third part of a replacement is not reached
+    assert 2 * most <= farthest <= declared
+
+
 def test_without_the_projection_a_node_moves_the_counts_by_more() -> None:
     """The planted error: a star of 20 nodes, capped at degree 1, loses all its nodes with its centre."""
     star = graph(21, np.zeros(20, dtype=np.int64), np.arange(1, 21), np.ones(20, dtype=np.int64))

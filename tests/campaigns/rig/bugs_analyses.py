@@ -1,22 +1,21 @@
 """Errors in what analyses buy their noise for: sensitivities, norms, relations, scales, branches that are forgotten."""
 
-from functools import partial
-
 from tests.campaigns.rig.bugs import Garden, mutate
 from tests.campaigns.rig.detect_contract import look_at
 
 ANALYSED = Garden("analyses", ("contract",))
+#: The module, the text and what is written instead, by the name of the error.
+TEXTS: dict[str, tuple[str, str, str]] = {}
 
 
-def _bug(name: str, module: str, old: str, new: str, *analyses: str) -> None:
-    def plant(module: str = module, old: str = old, new: str = new) -> None:
+def _of(name: str, module: str, old: str, new: str, *analyses: str) -> None:
+    def plant() -> None:
         mutate(f"hubbub.{module}", old, new)
         look_at(*analyses)
 
+    TEXTS[name] = (f"hubbub.{module}", old, new)
     ANALYSED.bug(name, "contract")(plant)
 
-
-_of = partial(_bug)
 
 # --- programs ---------------------------------------------------------------------------------------------------------
 
