@@ -7,8 +7,8 @@ import pytest
 
 from hubbub.accounting.calls import Noting
 from hubbub.accounting.chain import canonical
-from hubbub.accounting.verify import loss_of
 from hubbub.accounting.refusal import CapError
+from hubbub.accounting.verify import loss_of
 
 if TYPE_CHECKING:
     from tests.accounting.conftest import Desk

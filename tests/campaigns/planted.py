@@ -44,7 +44,12 @@ Check = Callable[[], list[str]]
 
 def detectors() -> dict[str, Check]:
     """Give every detector by its name; imported before any fork, and run in children alone."""
-    found: dict[str, Check] = {**detect_noise.CHECKS, **detect_plans.CHECKS, **detect_ledger.CHECKS, **detect_contract.CHECKS}
+    found: dict[str, Check] = {
+        **detect_noise.CHECKS,
+        **detect_plans.CHECKS,
+        **detect_ledger.CHECKS,
+        **detect_contract.CHECKS,
+    }
     for name, module in (("audit", "tests.campaigns.audit"), ("grey box", "tests.campaigns.grey_box")):
         if find_spec(module) is not None:
             found[name] = import_module(module).detect
@@ -121,8 +126,8 @@ def table(rows: Iterable[tuple[Bug, Seen]], names: Iterable[str], when: str) -> 
     lines = [
         "# Planted errors", "",
         "What a careless author could write, and who notices. Each error is a small patch, applied in the memory of a "
-        "process of its own; detectors then look at the patched product. A dot: it complained; a cross: it broke, which "
-        "is no catch; a dash: it did not look. On the code as it is, none of them complains or breaks.", "",
+        "process of its own; detectors then look at the patched product. A dot: it complained; a cross: it broke, "
+        "which is no catch; a dash: it did not look. On the code as it is, none of them complains or breaks.", "",
         f"{len(rows)} errors, {caught} caught ({100 * caught / len(rows):.1f} %), {when}: "
         "`HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.planted`.", "",
         "| detector | what it does |", "|---|---|",

@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tests.contract.analyses import ALL, FOUR, PEOPLE, REPLACE, Reach
 from tests.contract.search import Begin, Subject
-from tests.contract.tables import DELTA, EPSILON, ROW, SILENT, World
+from tests.contract.tables import DELTA, ROW, World, price
 from tests.contract.watched import Data
 
 from hubbub.analysis.base import Prepared, Setting
@@ -55,24 +57,25 @@ HORIZON = 7  #: three levels, all of which the first arrival is in
 def streams() -> Iterator[tuple[str, Subject, Reach]]:
     """Count over seven arrivals; the changed one comes first, so that it is in as many blocks as can be."""
     for name, (said, pool) in STREAMS.items():
-        for relation in Relation:
-            for delta in (Fraction(0), DELTA):
-                if said.get("method") == "root" and not delta:
-                    continue
+        for relation, delta in product(Relation, (Fraction(0), DELTA)):
+            if said.get("method") == "root" and not delta:
+                continue
+            subject = Subject(
+                f"stream of {name} {relation.value} δ={float(delta):g}",
+                relation,
+                ((pool, ()),),
+                1,
+                partial(_counted, said, relation, delta),
+                parted=True,
+                begin=(((), ((pool[0],),), ((pool[1],),)),),
+            )
+            yield name, subject, {}
 
-                def make(silent: bool, said: Mapping[str, Any] = said, relation: Relation = relation,
-                         delta: Fraction = delta) -> Counted:  # noqa: FBT001 # fmt: skip
-                    price = SILENT if silent else EPSILON
-                    terms = Terms(
-                        name="s", kind="count", epsilon=price, delta=delta, horizon=HORIZON, relation=relation, **said
-                    )
-                    return Counted(terms, terms.event, price, delta)
 
-                begin: Begin = ((), ((pool[0],),), ((pool[1],),))
-                yield name, Subject(
-                    f"stream of {name} {relation.value} δ={float(delta):g}", relation, ((pool, ()),), 1, make, parted=True,
-                    begin=(begin,),
-                ), {}  # fmt: skip
+def _counted(said: Mapping[str, Any], relation: Relation, delta: Fraction, *, silent: bool) -> Counted:
+    cost = price(delta, silent=silent)
+    terms = Terms(name="s", kind="count", epsilon=cost, delta=delta, horizon=HORIZON, relation=relation, **said)
+    return Counted(terms, terms.event, cost, delta)
 
 
 # --- an owner's function ----------------------------------------------------------------------------------------------
@@ -126,28 +129,30 @@ RELEASES: dict[str, tuple[Any, list[str], tuple[float, float], int]] = {
 
 def releases() -> Iterator[tuple[str, Subject, Reach]]:
     """Release sums of a row's numbers, whose sensitivity is known."""
-    for metric, (function, columns, moved, outputs) in RELEASES.items():
-        for relation in Relation:
-            delta = DELTA if metric == "l2" else Fraction(0)
+    ends: Begin = ((), ((1.0, 0.0, "a", True, True, 3, "p"),), ((-1.0, 0.0, "a", True, True, 0, "p"),))
+    # a step for each number's rounding; the sum of two norms bounds the Euclidean one from above
+    reach: dict[str, Reach] = {"absolute": {}, "l1": {0: 0.9}, "l2": {0: 0.45}}
+    for metric, relation in product(RELEASES, Relation):
+        make = partial(_released, metric, relation)
+        name = f"release in {metric} {relation.value}"
+        yield metric, Subject(name, relation, PEOPLE.only(["i", "x"]), 1, make, begin=(ends,)), reach[metric]
 
-            def make(silent: bool, metric: Any = metric, relation: Relation = relation, delta: Fraction = delta,
-                     function: Any = function, columns: Any = columns, moved: Any = moved,
-                     outputs: int = outputs) -> Asked:  # noqa: FBT001 # fmt: skip
-                order = OwnFunction.of(
-                    function, "t", columns, sensitivity=Fraction(moved[relation is REPLACE]), metric=metric,
-                    outputs=outputs, step=Fraction(1, 8),
-                )  # fmt: skip
-                table = PEOPLE.table(ROW, relation)
-                setting = Setting({"t": table}, SILENT if silent else EPSILON, delta, Words("salt"))
-                prepared = order.prepare(setting)
-                return Asked(PEOPLE, prepared, prepared.event, setting.epsilon, prepared.delta)
 
-            begin: Begin = ((), ((1.0, 0.0, "a", True, True, 3, "p"),), ((-1.0, 0.0, "a", True, True, 0, "p"),))
-            # a step for each number's rounding; the sum of two norms bounds the Euclidean one from above
-            reach = {"absolute": {}, "l1": {0: 0.9}, "l2": {0: 0.45}}[metric]
-            yield metric, Subject(
-                f"release in {metric} {relation.value}", relation, PEOPLE.only(["i", "x"]), 1, make, begin=(begin,)
-            ), reach  # fmt: skip
+def _released(metric: Any, relation: Relation, *, silent: bool) -> Asked:
+    function, columns, moved, outputs = RELEASES[metric]
+    delta = DELTA if metric == "l2" else Fraction(0)
+    order = OwnFunction.of(
+        function,
+        "t",
+        columns,
+        sensitivity=Fraction(moved[relation is REPLACE]),
+        metric=metric,
+        outputs=outputs,
+        step=Fraction(1, 8),
+    )
+    setting = Setting({"t": PEOPLE.table(ROW, relation)}, price(delta, silent=silent), delta, Words("salt"))
+    prepared = order.prepare(setting)
+    return Asked(PEOPLE, prepared, prepared.event, setting.epsilon, prepared.delta)
 
 
 # --- code of strangers on blocks --------------------------------------------------------------------------------------
@@ -176,23 +181,19 @@ class Placed(Aggregated):
 
 def aggregates(*, full: bool) -> Iterator[tuple[str, Subject, Reach]]:
     """Aggregate two numbers over five blocks."""
-    for how in ("mean", "median"):
-        for unit, relation, _ in ALL if full else FOUR:
+    for how, (unit, relation, _) in product(("mean", "median"), ALL if full else FOUR):
+        name = f"sample_and_aggregate by {how} {unit.column or 'row'} {relation.value}"
+        columns, rows = PEOPLE.only(["i"] if unit != ROW else []), 1 if unit == ROW else 6
+        yield how, Subject(name, relation, columns, rows, partial(_aggregated, how, unit, relation)), {}
 
-            def make(silent: bool, how: Any = how, relation: Relation = relation, unit: Whose = unit) -> Asked:  # noqa: FBT001
-                order = Order.of(
-                    "def f(rows):\n    return 0, 0\n", "t", ["i"], bounds=[(-1, 1), (0, 8)], blocks=5, how=how
-                )
-                setting = Setting(
-                    {"t": PEOPLE.table(unit, relation)}, SILENT if silent else EPSILON, Fraction(0), Words("salt")
-                )
-                made = order.prepare(setting, Inside())  # type: ignore[arg-type]
-                prepared = Placed(made.order, made.rows, made.epsilon, made.box, made.mean, made.medians)
-                return Asked(PEOPLE, prepared, prepared.event, prepared.epsilon, prepared.delta)
 
-            yield how, Subject(
-                f"sample_and_aggregate by {how} {unit.column or 'row'} {relation.value}", relation,
-                PEOPLE.only(["i"] if unit != ROW else []),
-                1 if unit == ROW else 6, make,
-            ), {}  # fmt: skip
-
+def _aggregated(how: Any, unit: Whose, relation: Relation, *, silent: bool) -> Asked:
+    text = "def f(rows):\n    return 0, 0\n"
+    order = Order.of(text, "t", ["i"], bounds=[(-1, 1), (0, 8)], blocks=5, how=how)
+    cost = price(Fraction(0), silent=silent)
+    made = order.prepare(
+        Setting({"t": PEOPLE.table(unit, relation)}, cost, Fraction(0), Words("salt")),
+        Inside(),  # type: ignore[arg-type]
+    )
+    prepared = Placed(made.order, made.rows, made.epsilon, made.box, made.mean, made.medians)
+    return Asked(PEOPLE, prepared, prepared.event, prepared.epsilon, prepared.delta)

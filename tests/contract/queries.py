@@ -64,9 +64,12 @@ def subjects(*, full: bool) -> Iterator[tuple[str, Subject, Reach]]:
             of_units = any(each in text for each in OF_UNITS)
             if not (of_units and unit == ROW):
                 needed = SLIP if FOUND in text else delta
-                yield text, query(text, PEOPLE, used, unit=unit, relation=relation, delta=needed), _reach(text, relation)
+                yield (
+                    text,
+                    query(text, PEOPLE, used, unit=unit, relation=relation, delta=needed),
+                    _reach(text, relation),
+                )
 
 
 def _reach(text: str, relation: Relation) -> Reach:
     return next((each.get(relation, {}) for start, each in REACHED.items() if text.startswith(start)), {})
-

@@ -6,10 +6,10 @@ what a program asks next depends on both.
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Protocol
 
 from tests.contract.watched import Charged, Row, Slot, Unit, affordable, drawn, look, neighbours
 
@@ -34,6 +34,14 @@ Begin = tuple[tuple[Unit, ...], Unit, Unit]
 MOST_UNITS = 6
 
 
+class Make(Protocol):
+    """Plans a subject at the price of a run with or without noise."""
+
+    def __call__(self, *, silent: bool) -> Charged:
+        """Plan it."""
+        ...
+
+
 @dataclass(frozen=True)
 class Subject:
     """What is tried: how it is planned at each price, and the small universe of its rows.
@@ -49,7 +57,7 @@ class Subject:
     relation: Relation
     columns: tuple[Pool, ...]
     rows: int
-    make: Callable[[bool], Charged]
+    make: Make
     by_cell: bool = False
     begin: tuple[Begin, ...] = ()
     parted: bool = False
@@ -74,7 +82,7 @@ def climb(subject: Subject, targets: Mapping[int, Fraction], *, steps: int, extr
     targets  how far each noise can be used, by its place in the event; 1 where nothing is said
     """
     chance, found = random.Random(f"{seed} {subject.name}"), Climbed()
-    made = {silent: subject.make(silent) for silent in (False, True)}
+    made = {silent: subject.make(silent=silent) for silent in (False, True)}
     found.problems += [each for one in made.values() for each in affordable(one)]
     queue = list(_beginnings(subject, chance))
     beginnings = queue[:]

@@ -1,4 +1,4 @@
-"""Analyses and queries on a small table in DuckDB: rows of a universe that holds ends, repeats, NULL and odd numbers."""
+"""Analyses and queries on a small table in DuckDB, of a universe that holds ends, repeats, NULL and odd numbers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,10 +30,17 @@ from hubbub.sql.plan import Plan, plan
 
 ROW = Whose(None)
 FEW = Whose("u", groups=2, rows=2)
-#: So little that noise decides what is asked next; and a price for runs without noise, in which the data does.
-EPSILON, SILENT = Fraction(1, 4), Fraction(10)
-#: So much that Gaussian noise is the smaller one at either price.
+#: So little that noise decides what is asked next.
+EPSILON = Fraction(1, 4)
+#: So much that Gaussian noise is the smaller one.
 DELTA = Fraction(1, 10)
+
+
+def price(delta: Fraction, *, silent: bool) -> Fraction:
+    """Give the ε of a run: for one without noise, in which the data decides, as much as leaves the same kind of it."""
+    return EPSILON if not silent else Fraction(1) if delta else Fraction(10)
+
+
 ODD = (float("inf"), float("nan"))
 
 
@@ -83,11 +90,17 @@ class World:
         names = ["u", *(each.name for each in self.columns)]
         kinds = ["BIGINT", *self.types]
         rows = [(number, *row) for number, unit in enumerate(data) for row in unit or ()]
-        values = ", ".join(f"({', '.join(map(_literal, row))})" for row in rows) or f"({', '.join(['NULL'] * len(names))})"
-        read = ", ".join(f"CAST(c{i} AS {kind}) AS {name}" for i, (name, kind) in enumerate(zip(names, kinds, strict=True)))
+        values = (
+            ", ".join(f"({', '.join(map(_literal, row))})" for row in rows) or f"({', '.join(['NULL'] * len(names))})"
+        )
+        read = ", ".join(
+            f"CAST(c{i} AS {kind}) AS {name}" for i, (name, kind) in enumerate(zip(names, kinds, strict=True))
+        )
         places = ", ".join(f"c{i}" for i in range(len(names)))
         none = "" if rows else " WHERE FALSE"
-        self.connection.execute(f"CREATE OR REPLACE VIEW t AS SELECT {read} FROM (VALUES {values}) AS v({places}){none}")
+        self.connection.execute(
+            f"CREATE OR REPLACE VIEW t AS SELECT {read} FROM (VALUES {values}) AS v({places}){none}"
+        )
 
     def ask(self, sql: str) -> Secret[Arrays]:
         """Run a text, fetched as the product does."""
@@ -111,16 +124,25 @@ def people() -> World:
     values = ("a", "b", "c")
     return World(
         (
-            Column("x", Kind.REAL, _bounds(-1, 1)), Column("y", Kind.REAL, _bounds(-1, 1)),
-            Column("k", Kind.TEXT, values=values), Column("f", Kind.BOOLEAN), Column("g", Kind.BOOLEAN),
-            Column("i", Kind.INTEGER, _bounds(0, 3)), Column("w", Kind.TEXT),
+            Column("x", Kind.REAL, _bounds(-1, 1)),
+            Column("y", Kind.REAL, _bounds(-1, 1)),
+            Column("k", Kind.TEXT, values=values),
+            Column("f", Kind.BOOLEAN),
+            Column("g", Kind.BOOLEAN),
+            Column("i", Kind.INTEGER, _bounds(0, 3)),
+            Column("w", Kind.TEXT),
         ),
         ("DOUBLE", "DOUBLE", "VARCHAR", "BOOLEAN", "BOOLEAN", "BIGINT", "VARCHAR"),
         (
-            ((-1.0, 0.0, 1.0), (-0.5, None, 7.0, *ODD)), ((-1.0, 0.0, 1.0), (0.25, None)), (values, (None, "z")),
-            ((True, False), (None,)), ((True, False), (None,)), ((0, 1, 2, 3), (None, 99)), (("p", "q"), (None,)),
+            ((-1.0, 0.0, 1.0), (-0.5, None, 7.0, *ODD)),
+            ((-1.0, 0.0, 1.0), (0.25, None)),
+            (values, (None, "z")),
+            ((True, False), (None,)),
+            ((True, False), (None,)),
+            ((0, 1, 2, 3), (None, 99)),
+            (("p", "q"), (None,)),
         ),
-    )  # fmt: skip
+    )
 
 
 def links() -> World:
@@ -128,12 +150,14 @@ def links() -> World:
     nodes = (0, 1, 2, 3, 4, 5)
     return World(
         (
-            Column("a", Kind.INTEGER, _bounds(0, 5)), Column("b", Kind.INTEGER, _bounds(0, 5)),
+            Column("a", Kind.INTEGER, _bounds(0, 5)),
+            Column("b", Kind.INTEGER, _bounds(0, 5)),
             Column("v", Kind.REAL, _bounds(0, 1), Fraction(1, 4)),
         ),
         ("BIGINT", "BIGINT", "DOUBLE"),
-        ((nodes, (None, 9)), (nodes, (None,)), ((0.0, 1.0), (0.5, None, 5.0))), repeated=False,
-    )  # fmt: skip
+        ((nodes, (None, 9)), (nodes, (None,)), ((0.0, 1.0), (0.5, None, 5.0))),
+        repeated=False,
+    )
 
 
 @dataclass
@@ -174,23 +198,36 @@ class Query:
 
 
 def analysis(
-    name: str, world: World, arguments: Mapping[str, Any], used: str, *, unit: Whose, relation: Relation,
-    delta: Fraction, by_cell: bool = False, begin: tuple[Begin, ...] = (),
-) -> Subject:  # fmt: skip
+    name: str,
+    world: World,
+    arguments: Mapping[str, Any],
+    used: str,
+    *,
+    unit: Whose,
+    relation: Relation,
+    delta: Fraction,
+    by_cell: bool = False,
+    begin: tuple[Begin, ...] = (),
+) -> Subject:
     """Try an analysis under one unit, relation and δ; only the columns that it uses differ between rows."""
     table = world.table(unit, relation)
 
-    def make(silent: bool) -> Analysis:  # noqa: FBT001
-        setting = Setting({"t": table}, SILENT if silent else EPSILON, delta, Words("salt"))
+    def make(*, silent: bool) -> Analysis:
+        setting = Setting({"t": table}, price(delta, silent=silent), delta, Words("salt"))
         called = prepare(Call(name, {"table": "t", **arguments}), setting)
         return Analysis(world, called, called.event, called.epsilon, called.delta)
 
     said = ", ".join(f"{key}={value}" for key, value in arguments.items())
     pools = world.only(used.split())
     return Subject(
-        f"{name}({said}) {_whose(unit)} {relation.value} δ={float(delta):g}", relation, pools, 1 if unit == ROW else 6,
-        make, by_cell, tuple(_placed(world, used.split(), each, unit) for each in begin),
-    )  # fmt: skip
+        f"{name}({said}) {_whose(unit)} {relation.value} δ={float(delta):g}",
+        relation,
+        pools,
+        1 if unit == ROW else 6,
+        make,
+        by_cell,
+        tuple(_placed(world, used.split(), each, unit) for each in begin),
+    )
 
 
 def _placed(world: World, used: Sequence[str], begin: Begin, unit: Whose) -> Begin:
@@ -214,7 +251,7 @@ def query(text: str, world: World, used: str, *, unit: Whose, relation: Relation
     """Try a query under one unit, relation and δ."""
     table = world.table(unit, relation)
 
-    def make(silent: bool) -> Query:  # noqa: ARG001, FBT001
+    def make(*, silent: bool) -> Query:
         bound = bind(text, tables={"t": table})
         noise: Noise | None = "gaussian" if delta and not bound.top else None
         made = plan(bound, epsilon=Fraction(1), delta=delta, salt="salt", dialect=DUCKDB, noise=noise)
@@ -224,8 +261,7 @@ def query(text: str, world: World, used: str, *, unit: Whose, relation: Relation
     # groups that nobody declared are shown where there are many in them
     crowd = tuple((row,) for row in world.shown(used.split()) * 150) if "GROUP BY w" in text else ()
     begin = tuple(
-        (crowd, *((each[:1] if unit == ROW else each * 3) for each in pair))
-        for _, *pair in world.corners(used.split())
+        (crowd, *((each[:1] if unit == ROW else each * 3) for each in pair)) for _, *pair in world.corners(used.split())
     )
     rows = 1 if unit == ROW else 6
     return Subject(name, relation, world.only(used.split()), rows, make, by_cell=True, begin=begin)  # type: ignore[arg-type]

@@ -48,8 +48,9 @@ def test_both_relations_both_kinds_of_noise_and_both_kinds_of_units_are_tried() 
     """Of each analysis that has them: a stream has no units, and a pure mechanism no δ."""
     for name, tried in TRIED.items():
         assert len({each.subject.relation for each in tried}) == 2, name
-    kinds = {slot[1] for name in ("tabulate", "moments", "stream") for each in TRIED[name]
-             for slot in each.climbed().best}  # fmt: skip
+    kinds = {
+        slot[1] for name in ("tabulate", "moments", "stream") for each in TRIED[name] for slot in each.climbed().best
+    }
     assert kinds == {"Laplace", "Gaussian"}
 
 

@@ -142,10 +142,8 @@ def look(made: Charged, one: Sequence[Draw], two: Sequence[Draw], *, by_cell: bo
         before = seen.shares.get(slot, Fraction(0))
         seen.shares[slot] = before + used(a, b) if parted else max(before, used(a, b))
     whole = charged(made.event)
-    if whole.pure is not None and total.pure is not None:
-        over = total.pure > whole.pure
-    else:
-        over = total.rho > whole.rho
+    pure = whole.pure is not None and total.pure is not None
+    over = total.pure > whole.pure if pure else total.rho > whole.rho  # type: ignore[operator]
     if over:
         seen.problems.append("all draws together lose more than is charged")
     if not parted:
@@ -189,6 +187,3 @@ def _brief(moved: Any) -> str:
 def neighbours(base: Data, unit: Unit, other: Unit, relation: Relation) -> tuple[Data, Data]:
     """Give two data sets: with a unit and without it, or with another in its place."""
     return (*base, unit), (*base, other if relation is Relation.REPLACE else None)
-
-
-__all__ = ["SELECTIONS", "Charged", "Data", "Looked", "Row", "Slot", "Unit", "affordable", "drawn", "look"]

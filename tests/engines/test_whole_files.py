@@ -1,4 +1,4 @@
-"""Files are looked at whole: every byte counts for the version of the data, and a line that cannot be read is no end."""
+"""Files are looked at whole: every byte counts for the version of the data, and an unreadable line ends nothing."""
 
 from collections.abc import Callable
 from pathlib import Path

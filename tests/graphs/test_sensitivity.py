@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, combinations_with_replacement, product
-from math import nan as NAN
 
 import networkx as nx
 import numpy as np
@@ -93,22 +92,38 @@ def test_brute_force_over_neighbours_stays_within_what_is_declared(
         assert farthest == declared, "nothing is given away"
 
 
+NAN = float("nan")
 #: Rows as an engine gives them: both directions, two weights, a loop, an end that is none, weights that are NULL.
 ROWS: list[tuple[float, float, float]] = [
-    (0, 1, 0.0), (0, 1, 1.0), (1, 0, 0.5), (1, 2, 0.0), (1, 2, 1.0), (0, 2, 0.0), (2, 3, 0.0), (2, 3, 1.0),
-    (1, 1, 1.0), (0, NAN, 1.0), (0, 3, NAN), (9, 1, 1.0),
-]  # fmt: skip
+    (0, 1, 0.0),
+    (0, 1, 1.0),
+    (1, 0, 0.5),
+    (1, 2, 0.0),
+    (1, 2, 1.0),
+    (0, 2, 0.0),
+    (2, 3, 0.0),
+    (2, 3, 1.0),
+    (1, 1, 1.0),
+    (0, NAN, 1.0),
+    (0, 3, NAN),
+    (9, 1, 1.0),
+]
 WEIGHED: list[tuple[Prepare, dict[str, object]]] = [
-    (answers.min_cut, {"weight": "w"}), (answers.spanning_tree, {"weight": "w"}), *ANSWERS,
-]  # fmt: skip
+    (answers.min_cut, {"weight": "w"}),
+    (answers.spanning_tree, {"weight": "w"}),
+    *ANSWERS,
+]
 #: What is reached in this universe under add/remove and replace, worked out by hand; all that is declared if not here.
 REACHED: dict[str, tuple[int, int]] = {
     # without weights every tree weighs the same; cycles and triangles need more rows than there are here
-    "spanning_tree{}": (0, 0), "triangle_count{'most': 2}": (1, 1), "triangle_count{'most': 3}": (1, 1),
-    "triangle_count{'most': 4}": (1, 1), "graph_distance{'property': 'disconnected'}": (1, 1),
+    "spanning_tree{}": (0, 0),
+    "triangle_count{'most': 2}": (1, 1),
+    "triangle_count{'most': 3}": (1, 1),
+    "triangle_count{'most': 4}": (1, 1),
+    "graph_distance{'property': 'disconnected'}": (1, 1),
     # four counts move where an edge of two lone nodes goes, and one between two nodes of degree 1 comes: six nodes
     "degree_histogram{'most': 2}": (2, 3),
-}  # fmt: skip
+}
 
 
 def exact(prepared: OfGraph, rows: tuple[tuple[float, float, float], ...]) -> NDArray[np.int64]:
@@ -231,6 +246,26 @@ def test_changing_all_edges_of_a_node_stays_within_the_bounds(most: int) -> None
     ]
     assert gone == 2 * most == declared[0].mechanism.sensitivity, "it is attained"
     assert gone <= other_ones <= 3 * most == declared[1].mechanism.sensitivity
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("most", [1, 2])
+def test_node_privacy_of_tables_with_repeats_loops_and_nulls(most: int, relation: Relation) -> None:
+    """All rows of node 3 go, or others come in their place; rows repeat, run both ways, end nowhere or in a loop."""
+    others: list[tuple[float, float, float]] = [(0, 1, 1), (1, 0, 1), (1, 2, 1), (0, 2, 1), (2, 2, 1), (0, NAN, 1)]
+    own: list[tuple[float, float, float]] = [(3, 0, 1), (0, 3, 1), (1, 3, 1), (3, 2, 1), (3, 3, 1), (3, NAN, 1)]
+    prepared = answers.degree_histogram(setting(relation), table="links", ends=["a", "b"], most=most, protects="node")
+    farthest = 0
+    for base in combinations_with_replacement(others, 3):
+        values = [exact(prepared, (*base, *rows)) for size in (0, 1, 2, 3) for rows in combinations(own, size)]
+        if relation is Relation.ADD_REMOVE:
+            farthest = max(farthest, *(int(np.abs(each - values[0]).sum()) for each in values))
+        else:
+            farthest = max(farthest, *(int(np.abs(a - b).sum()) for a, b in combinations(values, 2)))
+    declared = prepared.mechanism.sensitivity
+    assert declared == most * (2 if relation is Relation.ADD_REMOVE else 3)
+    # with four nodes the third part of a replacement is not reached
+    assert 2 * most <= farthest <= declared
 
 
 def test_without_the_projection_a_node_moves_the_counts_by_more() -> None:

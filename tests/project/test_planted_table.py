@@ -1,10 +1,19 @@
 """docs/planted.md lists every planted error with who notices it, as the campaign wrote it."""
 
+import os
 import re
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
-from tests.campaigns.planted import BUGS, GOAL, chosen, detectors, table
-from tests.campaigns.rig.bugs import Bug
+import pytest
+from tests.campaigns import planted
+from tests.campaigns.planted import BUGS, GOAL, Seen, chosen, detectors, table
+from tests.campaigns.rig.bugs import Bug, mutate
+from tests.campaigns.rig.bugs_analyses import TEXTS
+
+from hubbub.core.unit import Relation
 
 TEXT = (Path(__file__).parents[2] / "docs" / "planted.md").read_text()
 ROWS = {line.split(" | ")[0].removeprefix("| "): line for line in TEXT.splitlines() if line.startswith("| ")}
@@ -34,7 +43,58 @@ def test_small_runs_take_every_error_in_turn() -> None:
 
 def test_the_table_tells_who_complained_who_did_not_and_who_did_not_look() -> None:
     bug = Bug("an error", "somewhere", lambda: None, ("words",), ("words", "path"))
-    text = table([(bug, {"words": ["wrong"], "path": []}), (bug, {"words": []})], ["words", "path"], "today")
+    rows = [(bug, Seen({"words": ["wrong"], "path": []})), (bug, Seen({"words": []})), (bug, Seen({}, {"path": "oh"}))]
+    text = table(rows, ["words", "path"], "today")
     assert "| an error | ● |  |" in text
     assert "| an error |  | – |" in text
-    assert "2 errors, 1 caught (50.0 %), today" in text
+    assert "| an error | – | × |" in text
+    assert "3 errors, 1 caught (33.3 %), today" in text
+
+
+def _raises() -> list[str]:
+    raise ValueError("not what was looked for")
+
+
+def _dies() -> list[str]:
+    os._exit(3)
+
+
+def _hangs() -> list[str]:
+    time.sleep(60)
+    return ["too late"]
+
+
+@pytest.mark.parametrize("check", [_raises, _dies, _hangs])
+def test_a_detector_that_raises_dies_or_hangs_has_caught_nothing(
+    check: Callable[[], list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planted, "PATIENCE", 0.5)
+    seen = planted.examine(None, {"check": check})
+    assert not seen.caught
+    assert list(seen.broken) == ["check"]
+
+
+def test_what_a_detector_says_is_a_catch_and_an_error_that_is_not_planted_is_none() -> None:
+    assert planted.examine(None, {"check": lambda: ["it is wrong"]}).complaints == {"check": ["it is wrong"]}
+    gone = Bug("gone", "somewhere", lambda: mutate("hubbub.core.unit", "no such text", ""), ("check",), ("check",))
+    seen = planted.examine(gone, {"check": lambda: ["it is wrong"]})
+    assert not seen.caught
+
+
+def test_every_error_in_the_source_of_an_analysis_can_still_be_written_there() -> None:
+    for name, (module, old, new) in TEXTS.items():
+        spec = find_spec(module)
+        assert spec is not None
+        assert Path(str(spec.origin)).read_text().count(old) == 1, name
+        assert old != new
+    assert len(TEXTS) >= 30
+
+
+def test_a_changed_source_runs_wherever_the_function_is_used() -> None:
+    """In a child: the class was imported long ago, and its property says what the new text says."""
+    changed = Bug("changed", "somewhere", lambda: mutate(
+        "hubbub.core.unit", "return 1 if self is Relation.ADD_REMOVE else 2", "return 7"
+    ), ("check",), ("check",))  # fmt: skip
+    seen = planted.examine(changed, {"check": lambda: [str(Relation.REPLACE.units_changed)]})
+    assert seen.complaints == {"check": ["7"]}
+    assert Relation.REPLACE.units_changed == 2

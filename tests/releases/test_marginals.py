@@ -183,3 +183,11 @@ def test_neighbours_move_sums_of_cells_by_no_more_than_stated(relation: Relation
         moved = one.part(len(parts))
         assert max(int(np.abs(a - b).sum()) for a, b in pairs) == moved.l1
         assert max(int(((a - b) ** 2).sum()) for a, b in pairs) <= moved.l2_squared
+
+
+def test_a_column_may_have_any_name() -> None:
+    """The count has a name of its own beside it."""
+    for name in ("n", "count", "m0", "cell"):
+        table = Table("t", (Column(name, Kind.INTEGER, Bounds(F(0), F(3))),), Unit(None), Relation.ADD_REMOVE)
+        at = Setting({"t": table}, F(1), F(0), Words("salt"))
+        assert marginal(at, "t", axes(table, [name])).size == 4

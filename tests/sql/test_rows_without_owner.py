@@ -4,18 +4,23 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.campaigns.rig.worlds import connect, fill, run, visits
+from tests.campaigns.rig.worlds import arrays, connect, fill, run, visits
 
+from hubbub.analysis.rows import Rows
 from hubbub.core.schema import Unit
 from hubbub.sql.bind import bind
+from hubbub.sql.bounding import Words
 from hubbub.sql.finish import exact
 from hubbub.sql.plan import plan
 
 #: Two patients with one visit each, and three visits of nobody.
 ROWS = [
-    (1, "North", 10.0, 50, True), (2, "South", 20.0, 60, False),
-    (None, "North", 10.0, 50, True), (None, "South", 20.0, 60, False), (None, "North", 30.0, 70, True),
-]  # fmt: skip
+    (1, "North", 10.0, 50, True),
+    (2, "South", 20.0, 60, False),
+    (None, "North", 10.0, 50, True),
+    (None, "South", 20.0, 60, False),
+    (None, "North", 30.0, 70, True),
+]
 
 
 @pytest.mark.parametrize(
@@ -36,3 +41,16 @@ def test_rows_without_an_owner_are_not_counted(text: str, expected: list[int]) -
         fill(connection, ROWS)
         measures, _ = exact(made, run(connection, made))
     assert np.asarray(measures[0]).tolist() == expected
+
+
+def test_rows_without_an_owner_are_not_read_for_graphs_and_own_functions() -> None:
+    """There the scan alone keeps them out: all of nobody's rows together would be one more unit."""
+    table = visits(Unit("patient", groups=4, rows=3))
+    rows = Rows(table, tuple(each for each in table.columns if each.name in ("age", "cost")), Words("s"))
+    with connect() as connection:
+        fill(connection, ROWS)
+        taken = rows.take(arrays(connection, rows.sql))
+    assert taken.owners is not None
+    assert sorted(taken.owners.tolist()) == [0, 1]
+    assert sorted(taken.columns["age"].tolist()) == [50.0, 60.0]
+    assert sorted(taken.columns["cost"].tolist()) == [10.0, 20.0]

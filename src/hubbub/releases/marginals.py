@@ -144,7 +144,9 @@ def marginal(
         raise QueryError("HB587", "a condition is a text.", "Write where => 'age >= 18'.")
     by_unit = count == "units" and unit is not None and unit.column is not None
     asked = f"COUNT(DISTINCT {DUCKDB.identifier(unit.column or '')})" if by_unit and unit is not None else "COUNT(*)"
-    text = f"SELECT {asked} AS n FROM {DUCKDB.identifier(table)}"  # noqa: S608 - bound and checked like any query
+    # a name that no column has, or a column of that name could not be grouped by
+    named = max((each.name for each in setting.table(table).columns), key=len) + "_"
+    text = f"SELECT {asked} AS {DUCKDB.identifier(named)} FROM {DUCKDB.identifier(table)}"  # noqa: S608 - bound and checked
     # on lines of its own, so that a comment in it ends with it
     text += "" if where is None else f" WHERE (\n{where}\n)"
     text += f" GROUP BY {', '.join(each.key for each in axes)}" if axes else ""
