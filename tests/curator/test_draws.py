@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from tests.curator.test_path import COUNT, Around, around, charges
 
 from hubbub.accounting.calls import Request
 from hubbub.accounting.store import Filter
-from hubbub.curator import draws, seeds
+from hubbub.curator import seeds
 from hubbub.curator.question import Question
 from hubbub.curator.seeds import Seeds
 from hubbub.curator.session import Session, open_session
@@ -261,7 +262,12 @@ def test_of_two_servers_without_a_shared_folder_one_draws(clinic: Path, tmp_path
     ):
         other._curator._draws.seeds = Seeds(tmp_path / "elsewhere", one._curator._draws.seeds._ledger)
         inside, go_on = threading.Event(), threading.Event()
-        around(one, lambda: (inside.set(), go_on.wait(30)))
+
+        def hold() -> None:
+            inside.set()
+            go_on.wait(30)
+
+        around(one, hold)
         engine = around(other, lambda: None)
         with ThreadPoolExecutor(1) as pool:
             first = pool.submit(lambda: one.query(COUNT, epsilon="0.5"))
@@ -289,8 +295,8 @@ def test_a_release_that_comes_while_a_retry_waits_for_the_seed_is_given(
     charge = curator.ledger.recall("ana", entry.key)
     assert body is not None
     assert charge is not None
-    pause = draws.time.sleep
-    monkeypatch.setattr(draws.time, "sleep", lambda span: (curator.ledger.record(charge, body), pause(span)))
+    pause = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda span: (curator.ledger.record(charge, body), pause(span)))
     assert session.query(COUNT, epsilon="0.5").rows == first.rows
 
 
@@ -301,7 +307,7 @@ def test_a_seed_that_cannot_be_kept_costs_the_retry_and_not_the_answer(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(seeds.os, "link", full)
+        patch.setattr(os, "link", full)
         assert session.query(COUNT, epsilon="0.5").rows
         broken(session, COUNT, key="other")
     with pytest.raises(SpentError, match="HB901"):

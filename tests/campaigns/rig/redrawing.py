@@ -107,7 +107,7 @@ def watched(curator: Curator, trace: Trace) -> Iterator[None]:
 
     curator.engine = _Engine(engine, trace)
     curator._draws.sources = lambda seed: _Words(sources(seed), trace)
-    curator.ledger.record = recorded  # type: ignore[method-assign]
+    curator.ledger.record = recorded  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
@@ -167,7 +167,7 @@ def first_selection() -> Iterator[list[tuple[Exponential, list[int]]]]:
         noted.append((self, [int(each) for each in value]))
         return real(self, value, source)
 
-    Exponential.sample = sample  # type: ignore[method-assign, assignment]
+    Exponential.sample = sample  # type: ignore[method-assign]
     try:
         yield noted
     finally:
