@@ -17,10 +17,12 @@ from tests.curator.test_path import COUNT, Around, around, charges
 
 from hubbub.accounting.calls import Request
 from hubbub.accounting.store import Filter
+from hubbub.core.secret import Secret
 from hubbub.curator import seeds
 from hubbub.curator.question import Question
 from hubbub.curator.seeds import Seeds
 from hubbub.curator.session import Session, open_session
+from hubbub.engines.base import Arrays
 from hubbub.errors import LedgerError, RunError, SpentError
 from hubbub.noise.source import Seeded, Words
 
@@ -88,6 +90,27 @@ def test_a_retry_repeats_the_words_of_the_first_run(session: Session, clinic: Pa
         session.query(sql, epsilon="0.5")
     assert second == first
     assert len({dataset for _, dataset, _ in charges(clinic)}) == len(charges(clinic))
+
+
+@pytest.mark.parametrize("sql", KINDS)
+def test_the_order_in_which_an_engine_gives_rows_does_not_decide_which_row_gets_which_draw(
+    session: Session, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    bodies: list[bytes] = []
+    ledger, engine = session._curator.ledger, session._curator.engine
+    run = engine.run
+    monkeypatch.setattr(ledger, "record", lambda _, body: (bodies.append(body), 1 / 0))
+    for backwards in (False, True):
+        turned = slice(None, None, -1 if backwards else 1)
+
+        def turn(text: str, turned: slice = turned) -> Secret[Arrays]:
+            return Secret(run(text).through(lambda rows: {name: column[turned] for name, column in rows.items()}))
+
+        monkeypatch.setattr(engine, "run", turn)
+        with pytest.raises(RunError, match="HB900"):
+            session.query(sql, epsilon="2")
+    assert len(bodies) == 2
+    assert bodies[0] == bodies[1]
 
 
 def test_another_charge_draws_other_words(session: Session) -> None:
