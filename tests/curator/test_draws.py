@@ -219,6 +219,17 @@ def test_a_retry_on_changed_data_is_refused_and_the_charge_is_spent(clinic: Path
     assert charges(clinic) == [("ana", "visits", False)]
 
 
+def test_a_retry_of_an_analysis_under_other_declarations_is_refused(clinic: Path) -> None:
+    """The event, the text and the lines of the derivation are the same; which cell gets which draw is not."""
+    call = "CALL tabulate(table => 'visits', columns => ['region'])"
+    file = clinic / "hubbub.yaml"
+    with open_session(file, analyst="ana") as session:
+        broken(session, call, key="once")
+    file.write_text(file.read_text().replace("[North, South, East]", "[South, North, East]"))
+    with open_session(file, analyst="ana") as session, pytest.raises(SpentError, match="HB902"):
+        session.query(call, epsilon="0.5", key="once")
+
+
 def test_data_that_changes_while_a_retry_runs_spends_the_charge(session: Session, clinic: Path) -> None:
     broken(session, COUNT, key="once")
     around(session, lambda: shrink(clinic / "visits.parquet"))
