@@ -32,8 +32,9 @@ from tests.campaigns.rig.redrawing import QUERIES, Trace, asked, attempt, every_
 from tests.campaigns.rig.town import url
 
 import hubbub
+import hubbub.curator as curating
 from hubbub.curator import Curator
-from hubbub.curator.draws import Draw, Draws
+from hubbub.curator.draws import Draw, Draws, made_of
 from hubbub.curator.question import Question
 from hubbub.curator.seeds import Seed, Seeds
 
@@ -88,7 +89,8 @@ def differing(name: str, tries: list[Trace]) -> Iterator[str]:
 
 def embedded(report: Report, curator: Curator) -> tuple[list[str], int]:
     """Stop everything at every point, in this process."""
-    broken, stops = [], 0
+    broken: list[str] = []
+    stops = 0
     for number, (name, question) in enumerate(report.progress(list(asked()), "stopped at every point")):
         few = None if report.full else SLOW.get(name)
         tries, release = every_stop(curator, question, f"stopped {number}", few or range(1000))
@@ -185,18 +187,21 @@ def seeds_anew(curator: Curator) -> Callable[[], None]:
     def find(self: Seeds, charge: object) -> Seed | None:
         return real(self, charge) or self.make(charge, bytes(32))  # type: ignore[arg-type]
 
-    Seeds.find = find  # type: ignore[method-assign, assignment]
     undo = ignores_changes(curator)
-    return lambda: (setattr(Seeds, "find", real), undo())[1]
+
+    def mend() -> None:
+        Seeds.find = real  # type: ignore[method-assign]
+        undo()
+
+    Seeds.find = find  # type: ignore[method-assign]
+    return mend
 
 
 def ignores_changes(_: Curator) -> Callable[[], None]:
     """Plant an error: nobody looks whether a retry is on the same data."""
-    import hubbub.curator as module
-
-    real = module.made_of
-    module.made_of = lambda *_: bytes(32)
-    return lambda: setattr(module, "made_of", real)
+    real = made_of
+    setattr(curating, "made_of", lambda *_: bytes(32))  # noqa: B010 - another module's own name
+    return lambda: setattr(curating, "made_of", real)
 
 
 def planted(curator: Curator, neighbour: Curator) -> dict[str, bool]:
@@ -224,7 +229,7 @@ def at_rest(report: Report, base: Path, server: Server) -> tuple[int, int]:
         made.append((seed := real(self, *rest)).secret)  # type: ignore[arg-type]
         return seed
 
-    Seeds.make = make  # type: ignore[method-assign]
+    Seeds.make = make  # type: ignore[method-assign, assignment]
     seen = held = 0
     try:
         with ExitStack() as stack:

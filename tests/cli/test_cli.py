@@ -320,3 +320,27 @@ def test_ctrl_c_stops_a_long_query_and_leaves_the_ledger_right(folder: Path, run
     assert time.monotonic() - start < 10
     assert run("verify", "ledger")[0] == 0
     assert len(json.loads(run("audit", "ledger", "--unreleased", "--json")[1])) == 1
+
+
+def test_failures_are_listed_and_cleared(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, _ = run("admin", "failures")
+    assert (code, "No query failed" in out) == (1, False)  # there is no ledger yet
+    assert run("query", COUNT, "--epsilon", "0.1")[0] == 0
+    assert "No query failed after its charge" in run("admin", "failures")[1]
+    with monkeypatch.context() as patch:
+        patch.setattr("hubbub.engines.duckdb.DuckDB.run", lambda *_: 1 / 0)
+        for number in range(3):
+            code, _, err = run("query", COUNT, "--epsilon", "0.1", "--key", f"k{number}")
+            assert "HB900" in err
+    code, out, _ = run("admin", "failures")
+    assert code == 0
+    assert re.search(r"ana\s+visits\s+3\s+3\s+charges 4, 6, 8", out)
+    _, _, err = run("query", COUNT, "--epsilon", "0.1", "--key", "other")
+    assert "HB325" in err
+    code, out, _ = run("admin", "failures", "--clear", "ana", "visits", "--by", "olga")
+    assert (code, "ana may query visits again" in out) == (0, True)
+    assert run("query", COUNT, "--epsilon", "0.1", "--key", "other")[0] == 0
+    assert run("verify", "ledger")[0] == 0
+    assert "olga" in run("audit", "ledger", "--kind", "reviewed")[1]
+    assert len(run("audit", "ledger", "--kind", "failure")[1].splitlines()) == 3
+    assert "HB327" in run("admin", "failures", "--clear", "ana", "visits")[2]

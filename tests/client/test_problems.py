@@ -10,7 +10,7 @@ import pytest
 import hubbub
 from hubbub import errors
 from hubbub.client import problems
-from hubbub.errors import AccessError, HubbubError, QueryError, RunError, ServerError
+from hubbub.errors import AccessError, HubbubError, QueryError, RunError, ServerError, SpentError
 
 SOURCE = Path(hubbub.__file__).parent
 RAISED = re.compile(r'\b(\w+Error)\(\s*"(HB\d{3})"')
@@ -44,7 +44,8 @@ def test_a_problem_becomes_the_error_that_it_was() -> None:
     found = problems.error(problem(detail=original.message))
     assert isinstance(found, QueryError)
     assert (str(found), found.position, found.args) == (str(original), (2, 5), original.args)
-    assert isinstance(problems.error(problem(code="HB900")), RunError)
+    assert type(problems.error(problem(code="HB900"))) is RunError
+    assert type(problems.error(problem(code="HB901"))) is SpentError
     assert type(problems.error(problem(code="HB999"))) is HubbubError
 
 

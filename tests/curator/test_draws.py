@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,10 +17,12 @@ from tests.curator.test_path import COUNT, Around, around, charges
 
 from hubbub.accounting.calls import Request
 from hubbub.accounting.store import Filter
-from hubbub.curator import draws, seeds
+from hubbub.core.secret import Secret
+from hubbub.curator import seeds
 from hubbub.curator.question import Question
 from hubbub.curator.seeds import Seeds
 from hubbub.curator.session import Session, open_session
+from hubbub.engines.base import Arrays
 from hubbub.errors import LedgerError, RunError, SpentError
 from hubbub.noise.source import Seeded, Words
 
@@ -87,6 +90,27 @@ def test_a_retry_repeats_the_words_of_the_first_run(session: Session, clinic: Pa
         session.query(sql, epsilon="0.5")
     assert second == first
     assert len({dataset for _, dataset, _ in charges(clinic)}) == len(charges(clinic))
+
+
+@pytest.mark.parametrize("sql", KINDS)
+def test_the_order_in_which_an_engine_gives_rows_does_not_decide_which_row_gets_which_draw(
+    session: Session, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    bodies: list[bytes] = []
+    ledger, engine = session._curator.ledger, session._curator.engine
+    run = engine.run
+    monkeypatch.setattr(ledger, "record", lambda _, body: (bodies.append(body), 1 / 0))
+    for backwards in (False, True):
+        turned = slice(None, None, -1 if backwards else 1)
+
+        def turn(text: str, turned: slice = turned) -> Secret[Arrays]:
+            return Secret(run(text).through(lambda rows: {name: column[turned] for name, column in rows.items()}))
+
+        monkeypatch.setattr(engine, "run", turn)
+        with pytest.raises(RunError, match="HB900"):
+            session.query(sql, epsilon="2")
+    assert len(bodies) == 2
+    assert bodies[0] == bodies[1]
 
 
 def test_another_charge_draws_other_words(session: Session) -> None:
@@ -195,6 +219,17 @@ def test_a_retry_on_changed_data_is_refused_and_the_charge_is_spent(clinic: Path
     assert charges(clinic) == [("ana", "visits", False)]
 
 
+def test_a_retry_of_an_analysis_under_other_declarations_is_refused(clinic: Path) -> None:
+    """The event, the text and the lines of the derivation are the same; which cell gets which draw is not."""
+    call = "CALL tabulate(table => 'visits', columns => ['region'])"
+    file = clinic / "hubbub.yaml"
+    with open_session(file, analyst="ana") as session:
+        broken(session, call, key="once")
+    file.write_text(file.read_text().replace("[North, South, East]", "[South, North, East]"))
+    with open_session(file, analyst="ana") as session, pytest.raises(SpentError, match="HB902"):
+        session.query(call, epsilon="0.5", key="once")
+
+
 def test_data_that_changes_while_a_retry_runs_spends_the_charge(session: Session, clinic: Path) -> None:
     broken(session, COUNT, key="once")
     around(session, lambda: shrink(clinic / "visits.parquet"))
@@ -261,7 +296,12 @@ def test_of_two_servers_without_a_shared_folder_one_draws(clinic: Path, tmp_path
     ):
         other._curator._draws.seeds = Seeds(tmp_path / "elsewhere", one._curator._draws.seeds._ledger)
         inside, go_on = threading.Event(), threading.Event()
-        around(one, lambda: (inside.set(), go_on.wait(30)))
+
+        def hold() -> None:
+            inside.set()
+            go_on.wait(30)
+
+        around(one, hold)
         engine = around(other, lambda: None)
         with ThreadPoolExecutor(1) as pool:
             first = pool.submit(lambda: one.query(COUNT, epsilon="0.5"))
@@ -289,8 +329,8 @@ def test_a_release_that_comes_while_a_retry_waits_for_the_seed_is_given(
     charge = curator.ledger.recall("ana", entry.key)
     assert body is not None
     assert charge is not None
-    pause = draws.time.sleep
-    monkeypatch.setattr(draws.time, "sleep", lambda span: (curator.ledger.record(charge, body), pause(span)))
+    pause = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda span: (curator.ledger.record(charge, body), pause(span)))
     assert session.query(COUNT, epsilon="0.5").rows == first.rows
 
 
@@ -301,7 +341,7 @@ def test_a_seed_that_cannot_be_kept_costs_the_retry_and_not_the_answer(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(seeds.os, "link", full)
+        patch.setattr(os, "link", full)
         assert session.query(COUNT, epsilon="0.5").rows
         broken(session, COUNT, key="other")
     with pytest.raises(SpentError, match="HB901"):

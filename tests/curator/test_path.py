@@ -372,12 +372,12 @@ def test_an_estimate_at_the_ends_of_the_range_leaves_out_what_cannot_be(session:
     assert 1 <= len(session.estimate(COUNT, epsilon=epsilon).scaling) <= 3
 
 
-def failing(session: Session, key: str, **options: Callable[[], bool]) -> None:
+def failing(session: Session, key: str, *, cancelled: bool = False) -> None:
     """Let one run fail after its charge."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session._curator.engine, "run", lambda _: 1 / 0)
         with pytest.raises(RunError, match="HB900"):
-            session._curator.query("ana", Question(COUNT, epsilon="0.1"), key=key, **options)
+            session._curator.query("ana", Question(COUNT, epsilon="0.1"), key=key, cancelled=lambda: cancelled)
 
 
 def test_after_three_failures_an_analyst_is_refused_until_the_owner_looked(opened: Opener, clinic: Path) -> None:
@@ -412,7 +412,7 @@ def test_the_owner_says_how_many_failures_are_too_many(clinic: Path) -> None:
 
 def test_a_cancelled_run_is_no_failure(session: Session) -> None:
     for key in ("a", "b", "c", "d"):
-        failing(session, key, cancelled=lambda: True)
+        failing(session, key, cancelled=True)
     assert session.query(COUNT, epsilon="0.1").rows
 
 

@@ -135,8 +135,8 @@ def test_retries_survive_a_restart(start_app: Any) -> None:
     assert second.spent() == {"health": "1/10"}
 
 
-def test_a_retry_after_a_failed_run_and_a_change_of_the_data_goes_on_from_its_charge(app: Any) -> None:
-    """The charge was made under the old version's name: a new name would charge again."""
+def fail(app: Any, **said: Any) -> Any:
+    """Ask while the engine cannot answer."""
     engine = app.service.current.curator.engine
     run = engine.run
 
@@ -144,9 +144,49 @@ def test_a_retry_after_a_failed_run_and_a_change_of_the_data_goes_on_from_its_ch
         raise ValueError("no more memory")
 
     engine.run = broken
-    assert app.ask(header="one").status_code == 424
-    engine.run = run
-    data = app.folder / "health.csv"
-    data.write_text("".join(data.read_text().splitlines(keepends=True)[:-5]))
+    try:
+        answer = app.ask(**said)
+    finally:
+        engine.run = run
+    assert (answer.status_code, answer.json()["code"]) == (424, "HB900")
+    return answer
+
+
+def test_a_retry_after_a_failed_run_goes_on_from_its_charge(app: Any) -> None:
+    fail(app, header="one")
     assert app.ask(header="one").status_code == 200
     assert app.spent() == {"health": "1/10"}
+
+
+def test_a_retry_after_a_failed_run_and_a_change_of_the_data_is_refused_and_costs_nothing(app: Any) -> None:
+    """The noise of the failed run was drawn on the old data: on the new it would tell the difference."""
+    fail(app, header="one")
+    data = app.folder / "health.csv"
+    data.write_text("".join(data.read_text().splitlines(keepends=True)[:-5]))
+    for code in ("HB902", "HB901"):  # changed; and spent for good
+        answer = app.ask(header="one")
+        assert (answer.status_code, answer.json()["code"]) == (424, code)
+    assert app.spent() == {"health": "1/10"}
+    assert app.ask(header="two").status_code == 200  # without a key, new data is a new question
+    assert app.spent() == {"health": "1/5"}
+
+
+def test_after_some_failures_an_analyst_waits_for_the_owner(app: Any) -> None:
+    for number in range(3):
+        fail(app, header=f"h{number}", key=f"k{number}")
+    for path in ("query", "estimate"):
+        body = {"sql": BY_PLAN, "epsilon": "0.1"}
+        headers = {"Idempotency-Key": "more"} if path == "query" else {}
+        answer = app.client("ana").post(f"/api/v1/{path}", json=body, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (409, "HB325"), answer.text
+    spent = app.spent()
+    owner = app.client("owner")
+    listed = owner.get("/api/v1/ledger?kind=failure").json()["entries"]
+    assert [(each["analyst"], each["dataset"]) for each in listed] == [("ana", "health")] * 3
+    who = {"analyst": "ana", "dataset": "health"}
+    done = owner.post("/api/v1/ledger/review", json=who)
+    assert done.json()["charges"] == sorted(each["charge"] for each in listed)
+    assert owner.post("/api/v1/ledger/review", json=who).json()["code"] == "HB327"
+    assert app.ask(header="more", sql=BY_PLAN).status_code == 200
+    assert app.spent() != spent
+    assert owner.post("/api/v1/ledger/verify").json()["sound"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
+from hubbub.accounting.calls import Remark, Remarking
 from hubbub.errors import AccessError
 from hubbub.server.accounts import Principal
 from hubbub.server.api import asking, attacks, governing, streams
@@ -107,6 +108,13 @@ def a_request(verb: str) -> Callable[[Any], tuple[str, Any, dict[str, str]]]:
     return make
 
 
+def a_failure(world: Any) -> tuple[str, Any, dict[str, str]]:
+    ledger = world.service.current.curator.ledger
+    charge = world.ask(epsilon="0.001").json()["receipt"]["ledger"][0]["sequence"]
+    ledger.remark(Remarking("failure", [Remark("ana", "health", charge)]))
+    return "/ledger/review", {"analyst": "ana", "dataset": "health"}, {}
+
+
 def an_analyst(world: Any) -> tuple[str, Any, dict[str, str]]:
     world.client("owner").post("/api/v1/analysts", json={"name": "tom", "caps": {}})
     return "/analysts/tom", None, {}
@@ -196,6 +204,7 @@ CELLS: dict[str, Cell] = {
     "apply": Cell("PUT", "/config", the_config),
     "history": Cell("GET", "/ledger", plain("/ledger")),
     "verify": Cell("POST", "/ledger/verify", plain("/ledger/verify")),
+    "review": Cell("POST", "/ledger/review", a_failure),
     "streams": Cell("GET", "/streams", plain("/streams")),
     "begin_stream": Cell("POST", "/streams", a_charged_stream, 201),
     "stream": Cell("GET", "/streams/{name}", a_stream("")),

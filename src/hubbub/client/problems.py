@@ -26,7 +26,7 @@ from hubbub.errors import (
 
 _CLASSES: Mapping[str, type[HubbubError]] = {
     "HB1": ParameterError, "HB2": BudgetError, "HB3": LedgerError, "HB4": ConfigError, "HB5": QueryError,
-    "HB6": MechanismError, "HB7": AccessError, "HB8": ServerError, "HB9": SpentError,
+    "HB6": MechanismError, "HB7": AccessError, "HB8": ServerError,
 }  # fmt: skip
 
 #: Options that are refused while a query is planned have codes among those of queries.
@@ -35,13 +35,14 @@ _OPTIONS = frozenset({"HB553", "HB556", "HB558", "HB566", "HB567"})
 _STREAMS = frozenset({"HB531", "HB532", "HB533", "HB534"})
 
 
-#: Attacks, crowd sanitizers and audits have parts of the six hundreds, by their tens.
+#: Attacks, crowd sanitizers and audits have parts of the six hundreds, and spent charges of the nine hundreds, by tens.
 _TENS: Mapping[str, type[HubbubError]] = {
     "HB62": CrowdError,
     "HB63": AuditError,
     "HB64": AttackError,
     "HB65": AttackError,
     "HB66": StreamError,
+    "HB90": SpentError,
 }
 
 

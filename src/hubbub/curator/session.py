@@ -54,7 +54,8 @@ class Session(Analyses[Release], Publishes, OwnCode):
         """Ask, for a price: `epsilon`, or `within` for the ± that is wanted. See `Question` for the other options.
 
         The same question on the same data is answered from the ledger at no cost. A `key` names one answer: the same
-        key always gives the same one, a new key draws (and charges) anew.
+        key always gives the same one, a new key draws (and charges) anew. A run that was cut off is repeated with the
+        same noise by the next call of the same question, or key, while the data is unchanged.
         """
         return self._curator.query(self.analyst, Question(sql, **options), key=key)
 

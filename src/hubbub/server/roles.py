@@ -40,7 +40,7 @@ ROLES: Mapping[str, frozenset[Role]] = {
     "config": _GOVERNING,
     "add_analyst": _GOVERNING, "remove_analyst": _GOVERNING, "set_group": _GOVERNING, "remove_group": _GOVERNING,
     "tokens": _GOVERNING, "issue": _GOVERNING, "revoke": _GOVERNING, "check": _GOVERNING, "apply": _GOVERNING,
-    "grant": _GOVERNING, "refuse": _GOVERNING,
+    "grant": _GOVERNING, "refuse": _GOVERNING, "review": _GOVERNING,
 }  # fmt: skip
 
 P = ParamSpec("P")

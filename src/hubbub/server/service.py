@@ -13,6 +13,7 @@ from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
+from hubbub.accounting.failures import review
 from hubbub.accounting.inspection import history
 from hubbub.accounting.store import Filter
 from hubbub.config.promise import neighbours, protected
@@ -219,7 +220,8 @@ class Service(Attacking):
         """Charge and answer once, however often the same request is made.
 
         Theorem (One charge per request). All tries of one request, under one Idempotency-Key, are charged together at
-        most once and get the same release, through crashes and changes of the data.
+        most once and get the same release, through crashes and changes of the data; or none, where a crash or a change
+        of the data came before it was recorded.
         Proof    Before any charge, a try claims its key: the first claim is durable and wins, and every later one gets
                  the first one's name in the ledger. All tries charge under that one name, and the ledger charges a name
                  once and keeps one release for it. A crash before the charge leaves a claim that costs nothing.
@@ -305,6 +307,12 @@ class Service(Attacking):
             "problems": [asdict(each) for each in found.problems],
             "report": found.report(),
         }
+
+    @allowed
+    def review(self, principal: Principal, analyst: str, dataset: str) -> tuple[int, ...]:
+        """Note that the owner looked at an analyst's failed queries on a data set; the count starts again."""
+        with self.current.using() as curator:
+            return review(curator.ledger, analyst, dataset, by=principal.name)
 
     @allowed
     def figures(self, principal: Principal) -> str:

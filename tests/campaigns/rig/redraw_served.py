@@ -78,7 +78,7 @@ def plant(folder: Path) -> None:
         note("step", f"{done} {what}")
         advance(self, done, what)
 
-    draws.Draws.begin = began  # type: ignore[method-assign]
+    draws.Draws.begin = began  # type: ignore[method-assign, assignment]
     DuckDB.run = slow  # type: ignore[method-assign]
     DuckDB.interrupt = stop  # type: ignore[method-assign]
     Job.advance = step  # type: ignore[method-assign]

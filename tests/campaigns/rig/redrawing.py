@@ -75,8 +75,15 @@ class _Words:
         return found
 
 
+def shuffled(arrays: Arrays) -> Arrays:
+    """Put the rows of a result in another order, as an engine may: which row gets which draw must not depend on it."""
+    size = len(next(iter(arrays.values()))) if arrays else 0
+    order = np.random.default_rng().permutation(size)
+    return {name: values[order] for name, values in arrays.items()}
+
+
 class _Engine:
-    """The engine, with a point before and after each statement."""
+    """The engine, with a point before and after each statement, and rows in any order."""
 
     def __init__(self, engine: Any, trace: Trace) -> None:
         self._engine, self._trace = engine, trace
@@ -87,7 +94,7 @@ class _Engine:
         self._trace.note("statement", sql)
         found: Secret[Arrays] = self._engine.run(sql)
         self._trace.point()
-        return found
+        return Secret(found.through(shuffled))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
@@ -99,15 +106,15 @@ def watched(curator: Curator, trace: Trace) -> Iterator[None]:
     engine, sources, record = curator.engine, curator._draws.sources, curator.ledger.record
 
     def recorded(charge: Any, body: bytes) -> bytes:
-        trace.point()
         trace.note("record", sha256(body).hexdigest())
+        trace.point()
         found = record(charge, body)
         trace.point()
         return found
 
     curator.engine = _Engine(engine, trace)
     curator._draws.sources = lambda seed: _Words(sources(seed), trace)
-    curator.ledger.record = recorded  # type: ignore[method-assign]
+    curator.ledger.record = recorded  # type: ignore[method-assign, assignment]
     try:
         yield
     finally:
@@ -167,7 +174,7 @@ def first_selection() -> Iterator[list[tuple[Exponential, list[int]]]]:
         noted.append((self, [int(each) for each in value]))
         return real(self, value, source)
 
-    Exponential.sample = sample  # type: ignore[method-assign, assignment]
+    Exponential.sample = sample  # type: ignore[method-assign]
     try:
         yield noted
     finally:

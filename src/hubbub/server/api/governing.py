@@ -205,6 +205,14 @@ def verify(service: Serving, principal: Asking) -> Response:
     return Padded(service.verify(principal))
 
 
+@router.post(
+    "/ledger/review", operation_id="review", responses={200: {"model": forms.Reviewed}, **refusals(_UNCHANGED)}
+)
+def review(service: Serving, principal: Asking, body: forms.Review) -> Response:
+    """Note that the failed queries of an analyst on a data set were looked at, and let the analyst go on."""
+    return Padded({"charges": list(service.review(principal, body.analyst, body.dataset))})
+
+
 def _caps(caps: Mapping[str, Budget]) -> dict[str, dict[str, str]]:
     return {dataset: {"epsilon": str(cap.epsilon), "delta": str(cap.delta)} for dataset, cap in caps.items()}
 

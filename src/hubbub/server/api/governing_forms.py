@@ -64,6 +64,13 @@ class More(Given):
     reason: str = Field(min_length=1, max_length=2000, examples=["The second half of the study."])
 
 
+class Review(Given):
+    """Whose failed queries were looked at, on which data set."""
+
+    analyst: Name = Field(examples=["ana"])
+    dataset: Name = Field(examples=["health"])
+
+
 class Verdict(Given):
     """A word to who asked."""
 
@@ -177,6 +184,12 @@ class History(BaseModel):
 
     entries: list[dict[str, Any]]
     next: int | None
+
+
+class Reviewed(BaseModel):
+    """The charges whose failures were looked at."""
+
+    charges: list[int]
 
 
 class Verified(BaseModel):
