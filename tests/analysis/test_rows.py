@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.accounting.postgres_server import Server, postgres_server
 from tests.campaigns.rig import postgres
+from tests.campaigns.rig.worlds import arrays
 
 from hubbub.analysis import rows as reading
 from hubbub.analysis.base import Arrays, Setting
@@ -155,7 +156,7 @@ def test_owners_are_numbered_as_sql_tells_them_apart(kind: Kind, data: st.DataOb
     with duckdb.connect() as local:
         local.execute(f"CREATE TABLE t (who {type_}, i BIGINT)")
         local.executemany("INSERT INTO t VALUES (?, ?)", [(each, i) for i, each in enumerate(who)])
-        taken = rows.take(local.execute(rows.sql).fetchnumpy())
+        taken = rows.take(arrays(local, rows.sql))
         same = local.execute("SELECT a.i, b.i FROM t AS a JOIN t AS b ON a.who = b.who").fetchall()
     number = dict(zip(taken.columns["i"].astype(int).tolist(), np.asarray(taken.owners).tolist(), strict=True))
     found = {(i, j) for i in number for j in number if number[i] == number[j]}

@@ -129,8 +129,8 @@ def test_spark_shows_equal_values_in_one_form_whichever_comes_first(tmp_path: Pa
             counts = engine.run(f"SELECT {distinct} FROM `t` AS s").through(_texts)
             assert counts == [("2",) * len(texts)], world
             rows = Rows(table, columns[3:4], Words("s", "engine", SPARK))
-            owners = engine.run(rows.sql).through(lambda found, rows=rows: rows.take(found).owners)
-            assert len(np.unique(owners)) == alike.PEOPLE
+            taken = engine.run(rows.sql).through(rows.take)
+            assert len(np.unique(np.asarray(taken.owners))) == alike.PEOPLE
         finally:
             engine.close()
     assert seen[0] == seen[1]
