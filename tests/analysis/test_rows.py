@@ -1,13 +1,18 @@
 """Rows in the curator's memory: the same on every engine, in one order, with one form of nothing."""
 
+import math
 from fractions import Fraction
 from typing import Any
 
 import duckdb
 import numpy as np
+import psycopg
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.accounting.postgres_server import Server
 from tests.campaigns.rig import postgres
+from tests.campaigns.rig.worlds import arrays
 
 from hubbub.analysis import rows as reading
 from hubbub.analysis.base import Arrays, Setting
@@ -126,3 +131,46 @@ def test_an_order_depends_on_the_salt_and_on_no_other_row() -> None:
     for group in range(7):
         assert order[kept & (groups == group)].max() < order[~kept & (groups == group)].min()
     assert first_of_each(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.uint64), 3).tolist() == []
+
+
+OWNERS = {
+    Kind.REAL: ("DOUBLE", st.floats(width=64) | st.sampled_from([0.0, -0.0, math.nan, -math.nan, math.inf, 0.1])),
+    Kind.INTEGER: ("BIGINT", st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)),
+    Kind.TEXT: ("VARCHAR", st.text(st.sampled_from("aA\0 e\u0301\u00e9"), max_size=3)),
+    Kind.BOOLEAN: ("BOOLEAN", st.booleans()),
+    Kind.DATE: ("DATE", st.dates()),
+    Kind.TIMESTAMP: ("TIMESTAMP", st.datetimes()),
+}
+
+
+@pytest.mark.parametrize("kind", OWNERS)
+@given(data=st.data())
+def test_owners_are_numbered_as_sql_tells_them_apart(kind: Kind, data: st.DataObject) -> None:
+    """A unit that is bounded as one in SQL is one in every analysis, and two units are two."""
+    type_, values = OWNERS[kind]
+    who = data.draw(st.lists(values, min_size=1, max_size=8))
+    table = Table("t", (Column("who", kind), Column("i", Kind.INTEGER)), Unit("who"))
+    rows = Rows(table, table.columns[1:], Words("salt"))
+    with duckdb.connect() as local:
+        local.execute(f"CREATE TABLE t (who {type_}, i BIGINT)")
+        local.executemany("INSERT INTO t VALUES (?, ?)", [(each, i) for i, each in enumerate(who)])
+        taken = rows.take(arrays(local, rows.sql))
+        same = local.execute("SELECT a.i, b.i FROM t AS a JOIN t AS b ON a.who = b.who").fetchall()
+    number = dict(zip(taken.columns["i"].astype(int).tolist(), np.asarray(taken.owners).tolist(), strict=True))
+    found = {(i, j) for i in number for j in number if number[i] == number[j]}
+    assert found == set(same)
+
+
+def test_the_zeros_of_an_owner_are_one_on_postgres(postgres_server: Server) -> None:
+    table = Table("t", (Column("who", Kind.REAL), Column("i", Kind.INTEGER)), Unit("who"))
+    with postgres_server.database() as dsn, duckdb.connect() as local:
+        local.execute("CREATE TABLE t AS SELECT * FROM (VALUES (-0e0, 1), (0e0, 2), ('nan', 3), (1.5, 4)) AS v(who, i)")
+        name = str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
+        postgres.copied(local, {"t": table}, postgres_server, name)
+        engine = postgres.engine({"t": table}, postgres_server, name)
+        rows = Rows(table, table.columns[1:], Words("salt", "engine", POSTGRES))
+        try:
+            owners = engine.run(rows.sql).through(lambda found: np.asarray(rows.take(found).owners))
+        finally:
+            engine.close()
+    assert len(set(owners.tolist())) == 3

@@ -174,7 +174,8 @@ def by_asking(report: Report, side: Side, units: Sequence[str], *, alone: bool) 
                 names = ", ".join(identifier(pair.name) for pair in columns)
                 text = f"SELECT {names}, count(*) AS m FROM {world}_{unit} GROUP BY {names}"
                 # a key of its own: without one, the answer of an earlier pass would be given again
-                found = session.query(text, epsilon=1000, delta="1e-6", key=f"pass {next(_passes)}").rows
+                answer = session.query(text, epsilon=1000, delta="1e-6", key=f"pass {next(_passes)}")
+                found = [row for row in answer.rows if row[-1]]  # truth values are declared, and shown without rows
                 for place, pair in enumerate(columns):
                     keys = sorted(_text(row[place]) for row in found)
                     if keys != sorted(map(_text, pair.keys)):

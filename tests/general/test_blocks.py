@@ -72,6 +72,14 @@ def test_all_rows_of_a_unit_are_in_one_block() -> None:
         assert sum(float(person) in home for home in homes) == 1
 
 
+def test_a_unit_with_both_zeros_is_in_one_block() -> None:
+    """As in SQL, where they are one owner; in a hundred blocks two would part but for 1 of 100, ten times over."""
+    made = prepared(unit=Unit("who", 1, 1), blocks=100)
+    found = {"v0": np.arange(2.0), "$unit": np.array([-0.0, 0.0])}
+    for _ in range(10):
+        assert sorted(len(block["cost"]) for block in made.split(found, system()))[-1] == 2
+
+
 def test_the_law_of_blocks_is_uniform() -> None:
     """3,000 rows in three blocks: each count is within 160 of 1,000 but for 10⁻⁸ (its standard deviation is 26)."""
     made = prepared(blocks=3)

@@ -83,8 +83,10 @@ class _Task:
 
     def order(self, *values: tuple[str, Kind]) -> str:
         """The hash of a unit, a cell and values of its own."""
-        own = self.words.hashing == "engine" and isinstance(self.cells, Found)
-        cell = self.cells.carried(self.dialect) if own else self.cells.hashed(self.dialect)
+        if isinstance(self.cells, Found) and self.words.hashing == "engine":
+            cell = self.cells.carried(self.dialect)
+        else:
+            cell = self.cells.hashed(self.dialect)
         return self.words.hash(("u", owner_kind(self.relation)), *cell, *values)
 
 

@@ -85,7 +85,7 @@ def taped(source: Seeded, given: Sequence[Draw] | None = None) -> Iterator[list[
         return draw
 
     def discovered(found: Any, rule: Any, table: Any, units: str, source: Any) -> Any:
-        columns = [discover._plain(table[f"k{j}"], key.expr.kind).tolist() for j, key in enumerate(found.keys)]
+        columns = [discover._canonical(table[f"k{j}"], key.expr.kind).tolist() for j, key in enumerate(found.keys)]
         value = Found(tuple(zip(*columns, strict=True)), np.asarray(table[units], dtype=np.int64))
         return noted(rule, value, lambda: finding(found, rule, table, units, source))
 
