@@ -11,10 +11,25 @@ import math
 from fractions import Fraction
 
 from hubbub.core.schema import Column, Kind
+from hubbub.sql import cut
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Call, Col, Expr, Literal, facts
-from hubbub.sql.relations import UNIT, Filter, Inner, Join, PerUnit, Project, Rel, Scan, Union, columns, owned
+from hubbub.sql.relations import (
+    LONGEST,
+    UNIT,
+    Cut,
+    Filter,
+    Inner,
+    Join,
+    PerUnit,
+    Project,
+    Rel,
+    Scan,
+    Union,
+    columns,
+    owned,
+)
 
 #: A float sum depends on the order of rows, so sums inside a unit are of integers: 2⁶² steps cover the bounds.
 _INNER_BITS = 62
@@ -44,12 +59,26 @@ def _raw(expr: Expr, dialect: Dialect) -> str:
     return spelled(expr, [write(arg, dialect) for arg in expr.args])
 
 
+def repeated(call: Call, dialect: Dialect) -> tuple[int, list[int]]:
+    """Measure the text of a call: characters of its own, and how often each argument's text stands in it."""
+    marks = [f"\x01{place}\x01" for place in range(len(call.args))]
+    shown = [
+        f"CASE WHEN {dialect.is_nan(mark)} THEN NULL ELSE {mark} END"
+        if call.function not in _PASSES_NAN and not never_nan(arg)
+        else mark
+        for arg, mark in zip(call.args, marks, strict=True)
+    ]
+    text = dialect.spelling(call.function)(call, shown)
+    times = [text.count(mark) for mark in marks]
+    return len(text) - sum(len(mark) * count for mark, count in zip(marks, times, strict=True)), times
+
+
 def _clean(expr: Expr, dialect: Dialect) -> str:
     text = _raw(expr, dialect)
-    return text if _never_nan(expr) else f"CASE WHEN {dialect.is_nan(text)} THEN NULL ELSE {text} END"
+    return text if never_nan(expr) else f"CASE WHEN {dialect.is_nan(text)} THEN NULL ELSE {text} END"
 
 
-def _never_nan(expr: Expr) -> bool:
+def never_nan(expr: Expr) -> bool:
     """Say whether the raw text of an expression cannot be NaN: finite operands and a finite result make none.
 
     The bounds of the result alone do not tell: inf % 3 lies between -3 and 3, or is NaN.
@@ -57,7 +86,7 @@ def _never_nan(expr: Expr) -> bool:
     if not isinstance(expr, Call) or expr.function not in _MAKES_NAN:
         return True
     finite = expr.facts.bounds is not None and all(facts(arg).bounds is not None for arg in expr.args)
-    return finite and all(_never_nan(arg) for arg in expr.args)
+    return finite and all(never_nan(arg) for arg in expr.args)
 
 
 #: Functions that give NaN for a NaN, so that it may be left to whoever uses their result.
@@ -99,6 +128,8 @@ def relation(rel: Rel, dialect: Dialect = DUCKDB) -> str:
             return _union(rel, dialect)
         case PerUnit():
             return _per_unit(rel, dialect)
+        case Cut():
+            return cut.written(rel, relation(rel.input, dialect), dialect)
 
 
 def _list(dialect: Dialect, *outputs: str) -> str:
@@ -109,7 +140,7 @@ def _list(dialect: Dialect, *outputs: str) -> str:
 def _scan(rel: Scan, dialect: Dialect) -> str:
     table = rel.table
     outputs = [
-        f"{_made_true(table_column, dialect, strict=col.name not in rel.loose)} AS {dialect.identifier(col.name)}"
+        f"{_shown(table_column, col.name, rel, dialect)} AS {dialect.identifier(col.name)}"
         for col, source in zip(rel.columns, rel.sources, strict=True)
         for table_column in table.columns
         if table_column.name == source
@@ -120,6 +151,11 @@ def _scan(rel: Scan, dialect: Dialect) -> str:
     kind = next((c.kind for c in table.columns if c.name == table.unit.column), None)
     shown = _list(dialect, f"{dialect.owner(owner, kind)} AS {dialect.identifier(UNIT)}", *outputs)
     return f"SELECT {shown} FROM {dialect.identifier(table.name)} AS s WHERE {owner} IS NOT NULL"
+
+
+def _shown(column: Column, name: str, rel: Scan, dialect: Dialect) -> str:
+    text = _made_true(column, dialect, strict=name not in rel.loose)
+    return f"left({text}, {LONGEST})" if name in rel.short else text
 
 
 def _made_true(column: Column, dialect: Dialect, *, strict: bool) -> str:
