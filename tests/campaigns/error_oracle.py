@@ -4,12 +4,15 @@ Two clinics differ in one patient, whose rows hold every value that makes databa
 query is sent to both. Accepted or refused, message, columns, charge: all must be equal, nothing may fail after the
 charge, and no canary may be in a message or in the log. The same texts sent to plain DuckDB show that they bite. The
 table is there as Parquet, as CSV and in a real PostgreSQL.
+
+Resource queries (`rig/heavy.py`) are sent to two more clinics, under a small memory and time limit: there the patient
+is far heavier than the declarations allow. Without the cuts and the weights, which is planted, she is told apart.
 """
 
 import logging
 import random
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -18,7 +21,7 @@ from tempfile import TemporaryDirectory
 import duckdb
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig import postgres
+from tests.campaigns.rig import heavy, postgres
 from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS, WHOLE
 
 from hubbub.core.secret import Secret
@@ -26,6 +29,7 @@ from hubbub.curator.session import Session, open_session
 from hubbub.engines.base import Arrays, Engine
 from hubbub.engines.several import serving
 from hubbub.errors import HubbubError
+from hubbub.sql import fanout, work
 
 CANARIES = ("CANARY7431", "8123456789012345", "31415926.53", "5867-04-03")
 
@@ -203,8 +207,62 @@ def planted(one: Session, other: Session) -> int:
     return found
 
 
+#: Told apart where nothing is cut and nothing is too much; right guesses, so that the heavy patient's rows are joined.
+UNCUT = (
+    "SELECT COUNT(*) AS n FROM t AS a JOIN t AS b ON a.patient = b.patient JOIN t AS c ON a.patient = c.patient"
+    " WHERE a.secret = 7",
+    "SELECT COUNT(*) AS n FROM t AS a" + "".join(f" JOIN p AS p{i} ON a.y = p{i}.y" for i in range(15))
+    + " WHERE a.secret = 7",
+)  # fmt: skip
+
+
+@contextmanager
+def uncut() -> Iterator[None]:
+    """Plant the error: relations stay as they are bound, and nothing is weighed."""
+    bounded, weighed = fanout.bounded, work.weighed
+    fanout.bounded = lambda rel, _: fanout.Part(rel, None)
+    work.weighed = lambda *_: 0
+    try:
+        yield
+    finally:
+        fanout.bounded, work.weighed = bounded, weighed
+
+
+def resources(report: Report, folder: Path) -> None:
+    """Send resource queries to two clinics, one of them with the heavy patient."""
+    rows = report.scale(ci=3_000, full=30_000)
+    paths = [heavy.clinic(folder / name, patient=name == "heavy", rows=rows) for name in ("heavy", "light")]
+    differ, failed, counts = 0, 0, {"answered": 0, "refused": 0, "failed": 0, "crashed": 0}
+    with open_session(paths[0]) as one, open_session(paths[1]) as other:
+        for number, sql in enumerate(report.progress(list(heavy.queries()), "resource queries")):
+            first, second = ask(one, sql, f"heavy {number}"), ask(other, sql, f"heavy {number}")
+            counts[first.what] += 1
+            failed += first.what in ("failed", "crashed") or second.what in ("failed", "crashed")
+            if first != second:
+                differ += 1
+                report.say(f"differs: {sql[:300]}\n  {first}\n  {second}")
+            elif first.what in ("failed", "crashed"):
+                report.say(f"{first.what}: {sql[:300]}\n  {first.words}")
+        with uncut():
+            apart = sum(ask(one, sql, f"uncut {sql}") != ask(other, sql, f"uncut {sql}") for sql in UNCUT)
+    for what, count in counts.items():
+        report.figure(f"resources_{what}", count)
+    report.target("resources_told_apart", differ, at_most=0)
+    report.target("resources_failed_after_the_charge", failed, at_most=0)
+    report.target("resources_accepted", counts["answered"], at_least=15)
+    report.target("resources_refused", counts["refused"], at_least=8)
+    report.target("planted_missing_cuts_told_apart", apart, at_least=len(UNCUT))
+
+
 def campaign(report: Report) -> None:
     """Send every query to both neighbours and compare what is heard."""
+    with TemporaryDirectory(prefix="hubbub-heavy-") as folder:
+        resources(report, Path(folder))
+    errors(report)
+
+
+def errors(report: Report) -> None:
+    """Send every query that may raise an error of the data."""
     texts = list(queries())
     whole = len(WHOLE)
     chosen = texts[:whole] + random.Random(1).sample(texts[whole:], report.scale(ci=220, full=1500))

@@ -33,7 +33,7 @@ MOST_BUILT = 131_072
 #: Characters of a number, a truth value or a date that is written as text.
 _WRITTEN = 64
 #: Steps for a character, where it is looked up in a table or read by a pattern.
-_WEIGHTS = {"lower": 8, "upper": 8, "like": 8, "to_real": 8, "to_date": 8, "to_timestamp": 8, "to_boolean": 8}
+_WEIGHTS = {"lower": 8, "upper": 8, "like": 2, "to_real": 8, "to_date": 8, "to_timestamp": 8, "to_boolean": 8}
 #: With constants, these look at no more of a text than the constants have.
 _COMPARED = frozenset({"eq", "ne", "in", "is_distinct"})
 #: These hand a text on and do not look at it.
@@ -134,7 +134,7 @@ def weighed(query: Query, rel: Rel, dialect: Dialect) -> int:
     Tested   tests/sql/test_work.py::test_sizes_are_those_of_the_rendered_text
              tests/sql/test_work.py::test_no_text_is_longer_than_its_bound
     """
-    meter = _Meter(dialect)
+    meter = Meter(dialect)
     meter.relation(rel)
     for expr in top(query):
         meter.add(expr)
@@ -149,12 +149,18 @@ def top(query: Query) -> list[Expr]:
     return exprs
 
 
-class _Meter:
+class Meter:
+    """Adds up the work of expressions over columns that it has learned of."""
+
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._known: dict[str, Work] = {}
         self._steps = 0
         self._built = 0
+
+    def know(self, columns: Mapping[str, Work]) -> None:
+        """Learn what columns are."""
+        self._known.update(columns)
 
     def add(self, expr: Expr | None) -> Work:
         """Count one more expression of the query, and hold the limits."""
@@ -244,7 +250,7 @@ class _Meter:
     def of(self, expr: Expr) -> Work:
         """Bound the work of an expression."""
         if isinstance(expr, Col):
-            return self._known.get(expr.name, Work(len(expr.name)))
+            return self._known.get(expr.name, Work(len(self._dialect.identifier(expr.name))))
         if isinstance(expr, Literal):
             text = self._dialect.literal(expr.value, expr.kind)
             return Work(len(text), length=len(expr.value) if isinstance(expr.value, str) else _WRITTEN)

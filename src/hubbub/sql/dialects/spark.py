@@ -5,6 +5,7 @@ arguments see to it that nothing raises. Where Spark's own function has another 
 floor into 64 bits, digits of a double), it is not used.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import ClassVar
@@ -217,7 +218,23 @@ def _trimmed(side: str) -> Spelling:
     return lambda _, a: f"trim({side} {SPARK.text(BLANKS)} FROM {a[0]})"
 
 
+def _pattern(pattern: str) -> str:
+    """Write a pattern with several % so that no part is tried again once it was found: time grows with the text alone.
+
+    Spark makes `.*` of each %, and Java tries them in every combination. The leftmost place of each part is as good as
+    any other for what follows, so a part that was found is kept (an atomic group).
+    """
+    first, *middle, last = (
+        "".join("." if sign == "_" else f"\\{sign}" if not sign.isalnum() and sign.isascii() else sign for sign in part)
+        for part in re.split("%+", pattern)
+    )
+    return rf"(?s)\A{first}{''.join(f'(?>.*?{part})' for part in middle)}" + (rf".*{last}\z" if last else "")
+
+
 def _like(call: Call, a: list[str]) -> str:
+    parts = re.split("%+", word(call.args[1]))
+    if len(parts) > 3 or (len(parts) == 3 and (parts[0] or parts[2])):
+        return f"({a[0]} RLIKE {SPARK.text(_pattern(word(call.args[1])))})"
     # every character stands for itself, so the escape is one that is not there
     escape = next(sign for sign in "!#~^@&;:|" if sign not in word(call.args[1]))
     return f"({a[0]} LIKE {a[1]} ESCAPE '{escape}')"
