@@ -137,12 +137,12 @@ def clinic(folder: Path, server: Server, *, patient: bool) -> None:
     (folder / "hubbub.yaml").write_text(YAML.replace("SOURCE", postgres.address(server, database, "public.t")))
 
 
-def ask(session: Session, sql: str, key: str) -> Heard:
+def ask(session: Session, sql: str, key: str, delta: str | None = None) -> Heard:
     """Send a query; whatever is raised that is not a refusal of ours is heard as a crash."""
     given = {"?": ("CANARY",), "$2": ("CANARY", 0), "$1": ("CANARY",)}
     parameters = next((values for mark, values in given.items() if mark in sql), ())
     try:
-        release = session.query(sql, epsilon="0.01", key=key, parameters=parameters)
+        release = session.query(sql, epsilon="0.01", delta=delta, key=key, parameters=parameters)
     except HubbubError as error:
         what = "failed" if error.code.startswith("HB9") else "refused"
         return Heard(what, str(error))
@@ -211,9 +211,8 @@ def planted(one: Session, other: Session) -> int:
 UNCUT = (
     "SELECT COUNT(*) AS n FROM t AS a JOIN t AS b ON a.patient = b.patient JOIN t AS c ON a.patient = c.patient"
     " WHERE a.secret = 7",
-    "SELECT COUNT(*) AS n FROM t AS a" + "".join(f" JOIN p AS p{i} ON a.y = p{i}.y" for i in range(15))
-    + " WHERE a.secret = 7",
-)  # fmt: skip
+    f"SELECT COUNT(*) AS n FROM t AS a{''.join(f' JOIN p AS p{i} ON a.y = p{i}.y' for i in range(15))} WHERE a.secret = 7",
+)
 
 
 @contextmanager
@@ -228,14 +227,19 @@ def uncut() -> Iterator[None]:
         fanout.bounded, work.weighed = bounded, weighed
 
 
-def resources(report: Report, folder: Path) -> None:
-    """Send resource queries to two clinics, one of them with the heavy patient."""
-    rows = report.scale(ci=3_000, full=30_000)
-    paths = [heavy.clinic(folder / name, patient=name == "heavy", rows=rows) for name in ("heavy", "light")]
+def resources(report: Report, folder: Path, server: Server | None) -> None:
+    """Send resource queries to two clinics, one of them with the heavy patient; `server` is where its table is."""
+    rows, prefix = report.scale(ci=3_000, full=30_000), "resources" if server is None else "resources_on_postgres"
+    places = [("heavy", 30), ("light", 30), ("heavy_late", 2), ("light_late", 2)]
+    paths = [
+        heavy.clinic(folder / name, patient="heavy" in name, rows=rows, server=server, seconds=seconds)
+        for name, seconds in places
+    ]
+    texts = list(heavy.queries())[:: report.scale(ci=1 if server is None else 4, full=1)]
     differ, failed, counts = 0, 0, {"answered": 0, "refused": 0, "failed": 0, "crashed": 0}
     with open_session(paths[0]) as one, open_session(paths[1]) as other:
-        for number, sql in enumerate(report.progress(list(heavy.queries()), "resource queries")):
-            first, second = ask(one, sql, f"heavy {number}"), ask(other, sql, f"heavy {number}")
+        for number, sql in enumerate(report.progress(texts, prefix.replace("_", " "))):
+            first, second = (ask(each, sql, f"heavy {number}", "1e-7") for each in (one, other))
             counts[first.what] += 1
             failed += first.what in ("failed", "crashed") or second.what in ("failed", "crashed")
             if first != second:
@@ -243,21 +247,23 @@ def resources(report: Report, folder: Path) -> None:
                 report.say(f"differs: {sql[:300]}\n  {first}\n  {second}")
             elif first.what in ("failed", "crashed"):
                 report.say(f"{first.what}: {sql[:300]}\n  {first.words}")
-        with uncut():
-            apart = sum(ask(one, sql, f"uncut {sql}") != ask(other, sql, f"uncut {sql}") for sql in UNCUT)
+    with open_session(paths[2]) as one, open_session(paths[3]) as other, uncut():
+        apart = sum(ask(one, sql, f"uncut {i}") != ask(other, sql, f"uncut {i}") for i, sql in enumerate(UNCUT))
     for what, count in counts.items():
-        report.figure(f"resources_{what}", count)
-    report.target("resources_told_apart", differ, at_most=0)
-    report.target("resources_failed_after_the_charge", failed, at_most=0)
-    report.target("resources_accepted", counts["answered"], at_least=15)
-    report.target("resources_refused", counts["refused"], at_least=8)
-    report.target("planted_missing_cuts_told_apart", apart, at_least=len(UNCUT))
+        report.figure(f"{prefix}_{what}", count)
+    report.target(f"{prefix}_told_apart", differ, at_most=0)
+    report.target(f"{prefix}_failed_after_the_charge", failed, at_most=0)
+    report.target(f"{prefix}_accepted", counts["answered"], at_least=len(texts) // 3)
+    report.target(f"{prefix}_planted_missing_cuts_told_apart", apart, at_least=len(UNCUT))
 
 
 def campaign(report: Report) -> None:
     """Send every query to both neighbours and compare what is heard."""
-    with TemporaryDirectory(prefix="hubbub-heavy-") as folder:
-        resources(report, Path(folder))
+    with TemporaryDirectory(prefix="hubbub-heavy-") as folder, Server(fsync="off") as server:
+        for place in (None, server):
+            home = Path(folder) / ("files" if place is None else "postgres")
+            home.mkdir()
+            resources(report, home, place)
     errors(report)
 
 

@@ -33,9 +33,13 @@ COLUMNS = (
 TABLE = Table("t", COLUMNS, Unit("u", groups=2, rows=3))
 OTHER = replace(TABLE, name="o", unit=Unit("u", groups=1, rows=2))
 PUBLIC = Table(
-    "p", (Column("y", Kind.INTEGER), Column("z", Kind.TEXT), Column("n", Kind.INTEGER)), None, unique=("n",),
-    size=30, repeats={"y": 3, "z": 15, "n": 1},
-)  # fmt: skip
+    "p",
+    (Column("y", Kind.INTEGER), Column("z", Kind.TEXT), Column("n", Kind.INTEGER)),
+    None,
+    unique=("n",),
+    size=30,
+    repeats={"y": 3, "z": 15, "n": 1},
+)
 TABLES = {"t": TABLE, "o": OTHER, "p": PUBLIC}
 
 
@@ -49,15 +53,23 @@ def filled(rng: random.Random, rows: int = 60) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"threads": 1})
     types = "u BIGINT, x DOUBLE, y BIGINT, w VARCHAR, b BOOLEAN, d DATE, m TIMESTAMP"
     made = [
-        (rng.randrange(5), rng.choice((None, 0.0, -0.0, 1.25, rng.uniform(-9, 9))), rng.choice((None, 0, 1, 2)),
-         rng.choice((None, "", "a", "é", "b" * 50)), rng.choice((None, True, False)),
-         rng.choice((None, "2020-02-29", "0001-01-01")), rng.choice((None, "2020-02-29 01:02:03.5")))
+        (
+            rng.randrange(5),
+            rng.choice((None, 0.0, -0.0, 1.25, rng.uniform(-9, 9))),
+            rng.choice((None, 0, 1, 2)),
+            rng.choice((None, "", "a", "é", "b" * 50)),
+            rng.choice((None, True, False)),
+            rng.choice((None, "2020-02-29", "0001-01-01")),
+            rng.choice((None, "2020-02-29 01:02:03.5")),
+        )
         for _ in range(rows)
-    ]  # fmt: skip
+    ]
     for name in ("t", "o"):
         connection.execute(f"CREATE TABLE {name} ({types})")
         connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?, ?, ?, ?, ?)", made)
-    connection.execute("CREATE TABLE p AS SELECT i // 3 AS y, ['a', 'é'][1 + i % 2] AS z, i AS n FROM range(30) AS r(i)")
+    connection.execute(
+        "CREATE TABLE p AS SELECT i // 3 AS y, ['a', 'é'][1 + i % 2] AS z, i AS n FROM range(30) AS r(i)"
+    )
     return connection
 
 

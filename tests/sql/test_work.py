@@ -1,4 +1,4 @@
-"""What one row can be of work is bounded before the charge: sizes are the rendered ones, texts have a longest length."""
+"""The work of one row is bounded before the charge: sizes are the rendered ones, texts have a longest length."""
 
 import random
 from collections.abc import Callable
@@ -78,12 +78,18 @@ def test_no_text_is_longer_than_its_bound() -> None:
             return chance.choice(texts)
         a, b = one(depth - 1), one(depth - 1)
         number = Literal(chance.choice((0, 3, 100_000)), Kind.INTEGER)
-        name = chance.choice(("concat", "lower", "upper", "trim", "left", "right", "substr", "coalesce", "nullif", "case"))
+        name = chance.choice(
+            ("concat", "lower", "upper", "trim", "left", "right", "substr", "coalesce", "nullif", "case")
+        )
         args: dict[str, tuple[Expr, ...]] = {
-            "concat": (a, b), "left": (a, number), "right": (a, number), "coalesce": (a, b), "nullif": (a, b),
+            "concat": (a, b),
+            "left": (a, number),
+            "right": (a, number),
+            "coalesce": (a, b),
+            "nullif": (a, b),
             "substr": (a, Literal(2, Kind.INTEGER), number),
             "case": (Call("is_null", (a,), Kind.BOOLEAN), a, b),
-        }  # fmt: skip
+        }
         return Call(name, args.get(name, (a,)), Kind.TEXT)
 
     longest = 0
@@ -107,7 +113,7 @@ def test_no_text_is_longer_than_its_bound() -> None:
         ("HB527", "duckdb", " OR ".join(f"w LIKE '%{i}_%_%'" for i in range(260))),
         ("HB528", "duckdb", " OR ".join(["w || v || w || v || w || v || w = 'a'"] * 3)),
     ],
-)  # fmt: skip
+)
 def test_too_much_work_for_one_row_is_refused(code: str, dialect: str, condition: str) -> None:
     with pytest.raises(QueryError) as caught:
         planned(f"SELECT count(*) FROM t WHERE {condition}", named(dialect))
@@ -119,13 +125,16 @@ def test_texts_that_double_through_sub_queries_are_refused() -> None:
     source = nested(lambda inner: f"(SELECT u, w || w AS w FROM {inner} AS s)", 7, "t")
     with pytest.raises(QueryError, match="HB528"):
         planned(f"SELECT count(*) FROM {source} AS s WHERE w = 'a'")
-    assert planned(f"SELECT count(*) FROM {nested(lambda i: f'(SELECT u, k || k AS k FROM {i} AS s)', 7, 't')} AS s "
-                   "WHERE k = 'a'").statements  # fmt: skip
+    assert planned(
+        f"SELECT count(*) FROM {nested(lambda i: f'(SELECT u, k || k AS k FROM {i} AS s)', 7, 't')} AS s WHERE k = 'a'"
+    ).statements
 
 
 def test_lower_on_postgres_is_not_written_out_again_and_again() -> None:
-    texts = [planned(f"SELECT count(*) FROM t WHERE {nested(lambda e: f'lower({e})', n, 'w')} = 'a'", named("postgres"))
-             for n in (2, 8)]  # fmt: skip
+    texts = [
+        planned(f"SELECT count(*) FROM t WHERE {nested(lambda e: f'lower({e})', n, 'w')} = 'a'", named("postgres"))
+        for n in (2, 8)
+    ]
     assert len(texts[1].statements[0].sql) < 6 * len(texts[0].statements[0].sql)
 
 
@@ -158,7 +167,7 @@ def test_a_text_within_the_limit_is_as_it_was() -> None:
 
 
 def test_the_time_limit_holds_inside_an_expression(tmp_path: Path) -> None:
-    """Heavy functions of text on three vectors of rows, which take 5 s or more: DuckDB's own limit does not stop them."""
+    """Heavy functions of text on three vectors of rows take 5 s or more; DuckDB's own limit does not stop them."""
     path = tmp_path / "t.parquet"
     with duckdb.connect() as made:
         made.execute(

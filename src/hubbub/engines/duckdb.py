@@ -136,9 +136,10 @@ class DuckDB:
 
 @contextmanager
 def _limited(cursor: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
-    """Interrupt what takes longer. DuckDB's own limit is not looked at while it filters; interrupts are, every 2,048 rows.
+    """Interrupt what takes longer. DuckDB does not look at its own limit while it filters; it does at interrupts.
 
-    It goes on interrupting until the query has ended, since the beginning of a statement takes an interrupt back.
+    It looks every 2,048 rows. The interrupts go on until the query has ended, since a statement that begins takes an
+    earlier one back.
     """
     ended = threading.Event()
 

@@ -214,9 +214,10 @@ def _repeats(rel: Scan, on: set[str]) -> int:
         return 1
     if table.size is None:
         raise QueryError(
-            "HB525", f"it is not known how many rows of the public table {table.name} one row can meet.",
+            "HB525",
+            f"it is not known how many rows of the public table {table.name} one row can meet.",
             "Declare `unique` columns of that table, or open it with hubbub.open, which counts them.",
-        )  # fmt: skip
+        )
     return min([table.size, *(table.repeats[source] for source in sources if source in table.repeats)])
 
 
@@ -236,7 +237,9 @@ def _pushed(rel: Rel, predicates: Sequence[Expr]) -> Rel:
         case Join():
             mine, theirs = ({column.name for column in columns(side)} for side in (rel.left, rel.right))
             first = [each for each in predicates if names(each) <= mine]
-            second = [each for each in predicates if rel.kind == "inner" and each not in first and names(each) <= theirs]
+            second = [
+                each for each in predicates if rel.kind == "inner" and each not in first and names(each) <= theirs
+            ]
             rest = [each for each in predicates if each not in first and each not in second]
             return _filtered(replace(rel, left=_pushed(rel.left, first), right=_pushed(rel.right, second)), rest)
         case Union():

@@ -196,7 +196,7 @@ class Meter:
             )
         return work
 
-    def relation(self, rel: Rel) -> None:
+    def relation(self, rel: Rel) -> None:  # noqa: C901 - one case a relation
         """Count what a relation computes, and learn what its columns are."""
         match rel:
             case Scan():
@@ -272,9 +272,7 @@ class Meter:
 def _looked_at(call: Call, args: Sequence[Work], times: Sequence[int]) -> int:
     """Count the characters of text that a function looks at."""
     texts = [
-        work.length * count
-        for work, arg, count in zip(args, call.args, times, strict=True)
-        if arg.kind is Kind.TEXT
+        work.length * count for work, arg, count in zip(args, call.args, times, strict=True) if arg.kind is Kind.TEXT
     ]
     if call.function in _PASSED or not texts:
         return 0
@@ -304,9 +302,11 @@ def _length(call: Call, args: Sequence[Work]) -> int:
 
 def _largest(parts: Sequence[Work]) -> Work:
     return Work(
-        max(each.size for each in parts), max(each.steps for each in parts), max(each.built for each in parts),
+        max(each.size for each in parts),
+        max(each.steps for each in parts),
+        max(each.built for each in parts),
         max(each.length for each in parts),
-    )  # fmt: skip
+    )
 
 
 def _about(count: int) -> str:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import duckdb
+from tests.accounting.postgres_server import Server
+from tests.campaigns.rig import postgres
 
-#: Memory in MB and seconds: enough for every row that a plan lets a unit make, and for little else.
-ENGINE = "engine: {threads: 1, memory: 700, disk: 200, seconds: 20}"
-
+#: Memory in MB: enough for every row that a plan lets a unit make, and for little else.
 YAML = """
 version: 1
-ENGINE
+engine: {threads: 1, memory: 700, disk: 200, seconds: SECONDS}
 datasets:
   t:
     source: SOURCE_T
@@ -49,15 +49,21 @@ def fill(made: duckdb.DuckDBPyConnection, *, patient: bool, rows: int) -> None:
     made.execute("CREATE TABLE p AS SELECT n % 10 AS y, ['Éa', 'w1'][1 + n % 2] AS z, n FROM range(40) AS r(n)")
 
 
-def clinic(folder: Path, *, patient: bool, rows: int) -> Path:
-    """Write one of the neighbours as files, and give the path of its hubbub.yaml."""
+def clinic(folder: Path, *, patient: bool, rows: int, server: Server | None, seconds: int) -> Path:
+    """Write one of the neighbours, as files or with the private table in PostgreSQL; give the path of hubbub.yaml."""
     folder.mkdir()
+    source = "t.parquet"
     with duckdb.connect() as made:
         fill(made, patient=patient, rows=rows)
         for name in ("t", "p"):
             made.execute(f"COPY {name} TO '{folder}/{name}.parquet'")
+        if server is not None:
+            database = f"heavy_{folder.name}"
+            server.run(f"CREATE DATABASE {database}")
+            postgres.copied(made, ["t"], server, database)
+            source = postgres.address(server, database, "public.t")
     path = folder / "hubbub.yaml"
-    text = YAML.replace("ENGINE", ENGINE).replace("SOURCE_T", "t.parquet").replace("SOURCE_P", "p.parquet")
+    text = YAML.replace("SECONDS", str(seconds)).replace("SOURCE_T", source).replace("SOURCE_P", "p.parquet")
     path.write_text(text)
     return path
 
@@ -83,7 +89,8 @@ def queries() -> Iterator[str]:
         joins = "".join(f" JOIN p AS p{i} ON a.y = p{i}.y" for i in range(count))
         yield f"SELECT COUNT(*) AS n FROM t AS a{joins} WHERE {GUESS}"
         yield f"SELECT MEDIAN(a.x) AS m FROM t AS a{joins} WHERE {GUESS}"
-    yield f"SELECT COUNT(*) AS n FROM t AS a JOIN p ON a.y * 0 = p.n * 0 JOIN p AS q ON left(a.word, 2) = q.z WHERE {GUESS}"
+    public = "JOIN p ON a.y * 0 = p.n * 0 JOIN p AS q ON left(a.word, 2) = q.z"
+    yield f"SELECT COUNT(*) AS n FROM t AS a {public} WHERE {GUESS}"
     parts = " UNION ALL ".join(["SELECT patient, x, secret FROM t"] * 7)
     yield f"SELECT COUNT(*) AS n FROM ({parts}) AS a JOIN ({parts}) AS b ON a.patient = b.patient WHERE {GUESS}"
     yield f"SELECT b.word, COUNT(*) AS n FROM t AS a JOIN t AS b ON a.patient = b.patient WHERE {GUESS} GROUP BY b.word"
@@ -96,12 +103,14 @@ def queries() -> Iterator[str]:
         yield f"SELECT COUNT(*) AS n FROM t AS a WHERE {GUESS} AND ({whole})"
     yield f"SELECT COUNT(DISTINCT word) AS n FROM t AS a WHERE {GUESS}"
     yield f"SELECT word, COUNT(*) AS n FROM t AS a WHERE {GUESS} GROUP BY word"
-    yield f"SELECT word || y, x, COUNT(*) AS n, SUM(x) AS s FROM t AS a WHERE {GUESS} GROUP BY word || y, x"
+    yield f"SELECT word || key, x, COUNT(*) AS n, SUM(x) AS s FROM t AS a WHERE {GUESS} GROUP BY word || key, x"
     yield f"SELECT COUNT(*) AS n FROM t AS a WHERE {GUESS} AND word = word || '' AND word LIKE '%a%a%a%a%a%a%_b%'"
-    for times in (5, 11):
-        deep = nested(lambda inner: f"greatest(0.5, a.x / {inner} - ln({inner}))", times, "a.x")
+    for times in (4, 8, 11):
+        deep = nested(lambda inner: f"greatest(0.5, a.x / {inner})", times, "a.x")
         yield f"SELECT COUNT(*) AS n FROM t AS a WHERE CASE WHEN {GUESS} THEN {deep} ELSE 0 END > 1"
-    yield f"SELECT key, y, x, COUNT(*) AS n FROM t AS a WHERE {GUESS} GROUP BY CUBE (key, y > 3, x > 2)"
-    distinct = "(SELECT patient, secret, COUNT(DISTINCT word) AS n, MIN(word) AS w FROM t GROUP BY patient, secret) AS a"
+    both = "t AS a JOIN t AS b ON a.patient = b.patient"
+    yield f"SELECT COUNT(*) AS n FROM {both} WHERE {GUESS} GROUP BY CUBE (a.key, b.key)"
+    distinct = (
+        "(SELECT patient, secret, COUNT(DISTINCT word) AS n, MIN(word) AS w FROM t GROUP BY patient, secret) AS a"
+    )
     yield f"SELECT COUNT(*) AS n FROM {distinct} WHERE {GUESS} AND lower(w) = 'v' AND n > 3"
-

@@ -15,7 +15,7 @@ from hubbub.sql.expressions import Call
 def _cased(name: Literal["lower", "upper"]) -> Spelling:
     def spelled(call: Call, a: list[str]) -> str:
         before, after = map(WORDS.text, simple_case(name))
-        plain = f"octet_length({{x}}) = length({{x}})"
+        plain = "octet_length({x}) = length({x})"
         return let(call, a, f"CASE WHEN {plain} THEN {name}({{x}}) ELSE translate({{x}}, {before}, {after}) END")
 
     return spelled
