@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.sql.test_functions import grown
+from tests.sql.nasty import grown
 
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.engines.base import Place, View

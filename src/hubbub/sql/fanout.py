@@ -41,10 +41,14 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A relation, and what bounds the number of its rows of one unit: a product. None: as many as the data has."""
+    """A relation, and what bounds the number of its rows of one unit: a product. None: as many as the data has.
+
+    `joins` are the joins in it that multiply, each with the most rows of one unit.
+    """
 
     rel: Rel
     factors: tuple[tuple[str, int], ...] | None
+    joins: tuple[tuple[Join, int], ...] = ()
 
     @property
     def most(self) -> int | None:
@@ -77,14 +81,15 @@ def _bounded(rel: Rel, bounds: Bounds) -> Part:
             return _over(rel, _bounded(rel.input, bounds))
         case PerUnit():
             part = _bounded(rel.input, bounds)
-            return Part(_over(rel, part).rel, part.factors if rel.keys else (("one row a unit", 1),))
+            return replace(_over(rel, part), factors=part.factors if rel.keys else (("one row a unit", 1),))
         case Union():
             parts = [_bounded(each, bounds) for each in rel.inputs]
             same = all(part.rel is each for part, each in zip(parts, rel.inputs, strict=True))
             sizes = [part.most for part in parts]
             known = [size for size in sizes if size is not None]
             factors = (("rows of a union", sum(known)),) if len(known) == len(sizes) else None
-            return Part(rel if same else replace(rel, inputs=tuple(part.rel for part in parts)), factors)
+            joins = tuple(join for part in parts for join in part.joins)
+            return Part(rel if same else replace(rel, inputs=tuple(part.rel for part in parts)), factors, joins)
         case Join():
             return _join(rel, bounds)
         case Cut():
@@ -92,7 +97,7 @@ def _bounded(rel: Rel, bounds: Bounds) -> Part:
 
 
 def _over(rel: Filter | Project | PerUnit, part: Part) -> Part:
-    return Part(rel if part.rel is rel.input else replace(rel, input=part.rel), part.factors)
+    return replace(part, rel=rel if part.rel is rel.input else replace(rel, input=part.rel))
 
 
 def _join(rel: Join, bounds: Bounds) -> Part:
@@ -100,18 +105,20 @@ def _join(rel: Join, bounds: Bounds) -> Part:
     if not rel.unit:
         fan = fan_out(rel.right, [b for _, b in rel.on])
         if fan <= 1:
-            return Part(rel if left.rel is rel.left else replace(rel, left=left.rel), left.factors)
+            return replace(left, rel=rel if left.rel is rel.left else replace(rel, left=left.rel))
         left = _cut(left, bounds)
         factors = (*(left.factors or ()), (f"matches of one row in {_named(rel.right)}", fan))
-        return _checked(Part(replace(rel, left=left.rel), factors))
+        return _checked(replace(rel, left=left.rel), factors, left.joins)
     right = _bounded(rel.right, bounds)
     if 1 in (left.most, right.most):
         # a left join of one row with others keeps one where there are none
         stays = right if left.most == 1 else left
         same = left.rel is rel.left and right.rel is rel.right
-        return Part(rel if same else replace(rel, left=left.rel, right=right.rel), stays.factors)
+        whole = rel if same else replace(rel, left=left.rel, right=right.rel)
+        return Part(whole, stays.factors, left.joins + right.joins)
     left, right = _cut(left, bounds), _cut(right, bounds)
-    return _checked(Part(replace(rel, left=left.rel, right=right.rel), (left.factors or ()) + (right.factors or ())))
+    factors = (left.factors or ()) + (right.factors or ())
+    return _checked(replace(rel, left=left.rel, right=right.rel), factors, left.joins + right.joins)
 
 
 def _cut(part: Part, bounds: Bounds) -> Part:
@@ -119,7 +126,7 @@ def _cut(part: Part, bounds: Bounds) -> Part:
         return part
     size = _size(part.rel, bounds)
     label = f"rows of {_named(part.rel)}"
-    return Part(Cut(_strict(part.rel), size, bounds.salt, bounds.hashing), ((label, size),))
+    return replace(part, rel=Cut(_strict(part.rel), size, bounds.salt, bounds.hashing), factors=((label, size),))
 
 
 def _size(rel: Rel, bounds: Bounds) -> int:
@@ -135,6 +142,8 @@ def _size(rel: Rel, bounds: Bounds) -> int:
             return max(_size(each, bounds) for each in sides)
         case Cut():
             return rel.rows
+        case PerUnit():
+            return _size(rel.input, bounds) if rel.keys else 1
         case _:
             return _size(rel.input, bounds)
 
@@ -152,10 +161,10 @@ def _strict(rel: Rel) -> Rel:
             return replace(rel, input=_strict(rel.input))
 
 
-def _checked(part: Part) -> Part:
-    most, factors = part.most or 0, part.factors or ()
+def _checked(rel: Join, factors: tuple[tuple[str, int], ...], joins: tuple[tuple[Join, int], ...]) -> Part:
+    most = prod(size for _, size in factors)
     if most <= MOST_JOINED:
-        return part
+        return Part(rel, factors, (*joins, (rel, most)))
     largest = max(factors, key=lambda factor: factor[1])
     shown = " × ".join(f"{size:,}" for _, size in factors)
     raise QueryError(

@@ -31,9 +31,6 @@ from hubbub.sql.query import Query
 from hubbub.sql.relations import Rel
 from hubbub.sql.split import concentrated
 
-#: Characters of text in the keys of all rows that one unit makes by joins.
-MOST_TEXT = 1 << 28
-
 
 @dataclass(frozen=True, slots=True)
 class Statement:
@@ -174,16 +171,8 @@ def _event(allotted: Allotted, rule: Threshold | None) -> Event:
 def _bounded(query: Query, groups: int | None, rows: int | None, words: Words) -> Rel:
     """Give the query's relation with what one unit and one row can make of it bounded, or refuse it."""
     part = fanout.bounded(query.relation, fanout.Bounds(groups, rows, words.salt, words.hashing))
-    multiplied = part.rel is not query.relation
-    rel = work.shortened(part.rel, work.top(query), every=multiplied)
-    keys = work.weighed(query, rel, words.dialect)
-    if multiplied and (part.most or 1) * keys > MOST_TEXT:
-        raise QueryError(
-            "HB568",
-            f"one unit could make {part.most or 1:,} rows whose keys have up to {keys:,} characters of text; the "
-            f"product can be at most {MOST_TEXT:,}.",
-            "Declare the values of the keys, group by a part of the text such as left(x, 20), or pass smaller rows=.",
-        )
+    rel = work.shortened(part.rel, work.top(query), every=bool(part.joins))
+    work.weighed(query, rel, part.joins, words.dialect)
     return rel
 
 

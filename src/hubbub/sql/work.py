@@ -29,6 +29,8 @@ MOST_SIZE = 200_000
 #: Of all expressions of a query, each counted once.
 MOST_STEPS = 2_000_000
 MOST_BUILT = 131_072
+#: Of all rows that one unit makes by a join.
+MOST_TEXT = 1 << 28
 
 #: Characters of a number, a truth value or a date that is written as text.
 _WRITTEN = 64
@@ -109,8 +111,8 @@ def _shortened(rel: Rel, looked: set[str], *, every: bool) -> Rel:  # noqa: C901
             inputs = []
             for each in rel.inputs:
                 pairs = zip(columns(each), rel.columns, strict=True)
-                inner = looked | {mine.name for mine, ours in pairs if ours.name in looked}
-                inputs.append(_shortened(each, inner, every=every))
+                mine = {own.name for own, ours in pairs if ours.name in looked}
+                inputs.append(_shortened(each, looked | mine, every=every))
             return replace(rel, inputs=tuple(inputs))
         case Cut():
             pass
@@ -121,15 +123,17 @@ def _shortened(rel: Rel, looked: set[str], *, every: bool) -> Rel:  # noqa: C901
 # --- bounds ------------------------------------------------------------------------------------------------------
 
 
-def weighed(query: Query, rel: Rel, dialect: Dialect) -> int:
-    """Refuse a query that is too much work for one row; give the characters of text that its keys can have in a row.
+def weighed(query: Query, rel: Rel, joins: Sequence[tuple[Join, int]], dialect: Dialect) -> None:
+    """Refuse a query that is too much work for one row, or too much text in the rows that one unit makes by joins.
 
     Theorem (Work of a row). For no row does the engine evaluate more than `MOST_SIZE` characters of one expression,
-    look at more than `MOST_STEPS` characters of text, or make more than `MOST_BUILT` of them, in all of a query.
+    look at more than `MOST_STEPS` characters of text, or make more than `MOST_BUILT` of them, in all of a query. In all
+    rows that a join makes of one unit, columns and keys have at most `MOST_TEXT` characters.
     Proof    By induction over expressions, with each column written out as what it is made of. The text of a call is
              its function's spelling with the texts of its arguments in it; how often each stands there is counted in
              the spelling itself. The length of a text is bounded at the scan, where a function looks at it, and each
              function's result by its arguments' (`||` adds, a part has a constant length, case and trimming keep it).
+             The rows of a join are bounded by "Joined rows of a unit".
     Assumes  An engine evaluates an operator at most as often as it stands in the text, columns written out.
     Tested   tests/sql/test_work.py::test_sizes_are_those_of_the_rendered_text
              tests/sql/test_work.py::test_no_text_is_longer_than_its_bound
@@ -138,7 +142,20 @@ def weighed(query: Query, rel: Rel, dialect: Dialect) -> int:
     meter.relation(rel)
     for expr in top(query):
         meter.add(expr)
-    return sum(meter.of(key.expr).length for key in query.keys if key.expr.kind is Kind.TEXT)
+    counted = [each.arguments[0] for each in query.aggregates if each.function == "count_distinct"]
+    grouped = max(
+        meter.grouped, *(meter.letters([*(key.expr for key in query.keys), each]) for each in counted or [None])
+    )
+    for join, most in joins:
+        letters = max(grouped, meter.letters(columns(join)))
+        if most * letters > MOST_TEXT:
+            raise QueryError(
+                "HB568",
+                f"one unit could make {most:,} rows with up to {letters:,} characters of text in each; the product can "
+                f"be at most {MOST_TEXT:,}.",
+                "Declare the values of the texts, take a part of each in a sub-query before the join, such as "
+                "left(x, 20), or pass smaller rows= or groups=.",
+            )
 
 
 def top(query: Query) -> list[Expr]:
@@ -157,6 +174,11 @@ class Meter:
         self._known: dict[str, Work] = {}
         self._steps = 0
         self._built = 0
+        self.grouped = 0  #: the most characters of text that a grouping inside a unit keeps for one row
+
+    def letters(self, exprs: Iterable[Expr | None]) -> int:
+        """Add up the lengths of texts."""
+        return sum(self.of(expr).length for expr in exprs if expr is not None and expr.kind is Kind.TEXT)
 
     def know(self, columns: Mapping[str, Work]) -> None:
         """Learn what columns are."""
@@ -221,6 +243,8 @@ class Meter:
                     self._known[column.name] = _largest(parts)
             case PerUnit():
                 self.relation(rel.input)
+                kept = [*(expr for _, expr in rel.keys), *(inner.argument for _, inner in rel.aggregates)]
+                self.grouped = max(self.grouped, self.letters(kept))
                 self._learn(rel.keys)
                 for name, inner in rel.aggregates:
                     self.add(inner.where)
