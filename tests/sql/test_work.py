@@ -106,7 +106,7 @@ def test_no_text_is_longer_than_its_bound() -> None:
 @pytest.mark.parametrize(
     ("code", "dialect", "condition"),
     [
-        ("HB526", "duckdb", nested(lambda e: f"greatest(0.5, free - {e})", 13, "free") + " > 1"),
+        ("HB526", "duckdb", nested(lambda e: f"greatest(0.5, free - {e})", 14, "free") + " > 1"),
         ("HB526", "spark", nested(lambda e: f"round({e}, 2)", 7, "x") + " > 1"),
         ("HB526", "spark", nested(lambda e: f"floor({e})", 12, "x") + " > 1"),
         ("HB527", "duckdb", " OR ".join([nested(lambda e: f"lower({e})", 10, "w") + " = 'a'"] * 7)),
