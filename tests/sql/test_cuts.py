@@ -4,22 +4,26 @@ import random
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
 from tests.accounting.postgres_server import Server
-from tests.campaigns.rig import postgres
+from tests.campaigns.rig import postgres, spark
 
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Hash
+from hubbub.engines.base import Engine
 from hubbub.errors import QueryError
 from hubbub.sql import fanout, render
 from hubbub.sql.bind import bind
+from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES
+from hubbub.sql.dialects.spark import SPARK
 from hubbub.sql.plan import Plan, plan
-from hubbub.sql.relations import Cut, Rel, Scan
+from hubbub.sql.relations import Cut, Rel, Scan, columns
 
 COLUMNS = (
     Column("u", Kind.INTEGER),
@@ -126,23 +130,29 @@ def test_a_cut_that_looks_at_the_order_of_rows_would_be_seen(monkeypatch: pytest
     assert len(seen) == 1
 
 
-def test_a_cut_keeps_the_same_rows_on_every_engine(postgres_server: Server) -> None:
+def test_a_cut_keeps_the_same_rows_on_every_engine(postgres_server: Server, spark_address: str, tmp_path: Path) -> None:
     postgres_server.run("CREATE DATABASE cuts")
     connection = filled(random.Random(7), 200)
     postgres.copied(connection, ["t"], postgres_server, "cuts")
-    engine = postgres.engine({"t": TABLE}, postgres_server, "cuts")
+    engines: list[tuple[Dialect, Engine]] = [
+        (POSTGRES, postgres.engine({"t": TABLE}, postgres_server, "cuts")),
+        (SPARK, spark.engine({"t": TABLE}, spark.copied(connection, ["t"], tmp_path), spark_address)),
+    ]
+    cut = a_cut("portable", 9)
+    names = ["$unit", *(column.name for column in columns(cut) if column.name[0] not in "dm")]
     try:
-        cut = a_cut("portable", 9)
-        names = [column.name for column in cut.input.columns if column.name[0] not in "dm"]  # type: ignore[union-attr]
-        shown = ", ".join(f'"{name}"' for name in ("$unit", *names))
+        shown = ", ".join(map(DUCKDB.identifier, names))
         mine = connection.execute(f"SELECT {shown} FROM ({render.relation(cut, DUCKDB)})").fetchall()
-        theirs = engine.run(f"SELECT {shown} FROM ({render.relation(cut, POSTGRES)}) AS c").through(
-            lambda arrays: list(zip(*(column.tolist() for column in arrays.values()), strict=True))
-        )
-        assert Counter(map(repr, mine)) == Counter(map(repr, theirs))
         assert max(Counter(row[0] for row in mine).values()) == 9
+        for dialect, engine in engines:
+            shown = ", ".join(map(dialect.identifier, names))
+            theirs = engine.run(f"SELECT {shown} FROM ({render.relation(cut, dialect)}) AS c").through(
+                lambda arrays: list(zip(*(column.tolist() for column in arrays.values()), strict=True))
+            )
+            assert Counter(map(repr, mine)) == Counter(map(repr, theirs))
     finally:
-        engine.close()
+        for _, engine in engines:
+            engine.close()
         postgres_server.run("DROP DATABASE cuts WITH (FORCE)")
 
 

@@ -34,9 +34,10 @@ _FLOATS = Fraction(2) ** 128 - Fraction(2) ** 103
 _DAYS = 719_162  # from 0001-01-01 to 1970-01-01
 _MICROS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 #: What DuckDB reads as a number, but for what it would make of a sign after a plus.
-_DIGITS = r"[0-9]+(_[0-9]+)*"
+#: No group is repeated: Java goes one call deeper for each time that it is, and a long text ends in an error.
+_DIGITS = r"[0-9](?:[0-9_]*[0-9])?"
 _NUMBER = (
-    rf"^[ \t\n\x0B\f\r]*[+]?-?((({_DIGITS})([.]({_DIGITS})?)?|[.]{_DIGITS})([eE][+-]?{_DIGITS})?"
+    rf"^(?!(?s:.*)__)[ \t\n\x0B\f\r]*[+]?-?((({_DIGITS})([.]({_DIGITS})?)?|[.]{_DIGITS})([eE][+-]?{_DIGITS})?"
     r"|(?i:inf|infinity|nan))[ \t\n\x0B\f\r]*$"
 )
 
