@@ -143,9 +143,8 @@ def weighed(query: Query, rel: Rel, joins: Sequence[tuple[Join, int]], dialect: 
     for expr in top(query):
         meter.add(expr)
     counted = [each.arguments[0] for each in query.aggregates if each.function == "count_distinct"]
-    grouped = max(
-        meter.grouped, *(meter.letters([*(key.expr for key in query.keys), each]) for each in counted or [None])
-    )
+    keys = [key.expr for key in query.keys]
+    grouped = max([meter.grouped, meter.letters(keys), *(meter.letters([*keys, each]) for each in counted)])
     for join, most in joins:
         letters = max(grouped, meter.letters(columns(join)))
         if most * letters > MOST_TEXT:
