@@ -4,21 +4,25 @@ Two clinics differ in one patient, whose rows hold every value that makes databa
 query is sent to both. Accepted or refused, message, columns, charge: all must be equal, nothing may fail after the
 charge, and no canary may be in a message or in the log. The same texts sent to plain DuckDB show that they bite. The
 table is there as Parquet, as CSV and in a real PostgreSQL.
+
+Resource queries (`rig/heavy.py`) are sent to two more clinics, under a small memory and time limit: there the patient
+is far heavier than the declarations allow. Without the cuts and the weights, which is planted, she is told apart.
 """
 
 import logging
 import random
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import duckdb
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig import postgres
+from tests.campaigns.rig import heavy, postgres
 from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS, WHOLE
 
 from hubbub.core.secret import Secret
@@ -26,6 +30,7 @@ from hubbub.curator.session import Session, open_session
 from hubbub.engines.base import Arrays, Engine
 from hubbub.engines.several import serving
 from hubbub.errors import HubbubError
+from hubbub.sql import fanout, work
 
 CANARIES = ("CANARY7431", "8123456789012345", "31415926.53", "5867-04-03")
 
@@ -133,12 +138,12 @@ def clinic(folder: Path, server: Server, *, patient: bool) -> None:
     (folder / "hubbub.yaml").write_text(YAML.replace("SOURCE", postgres.address(server, database, "public.t")))
 
 
-def ask(session: Session, sql: str, key: str) -> Heard:
+def ask(session: Session, sql: str, key: str, delta: str | None = None) -> Heard:
     """Send a query; whatever is raised that is not a refusal of ours is heard as a crash."""
     given = {"?": ("CANARY",), "$2": ("CANARY", 0), "$1": ("CANARY",)}
     parameters = next((values for mark, values in given.items() if mark in sql), ())
     try:
-        release = session.query(sql, epsilon="0.01", key=key, parameters=parameters)
+        release = session.query(sql, epsilon="0.01", delta=delta, key=key, parameters=parameters)
     except HubbubError as error:
         what = "failed" if error.code.startswith("HB9") else "refused"
         return Heard(what, str(error))
@@ -203,8 +208,63 @@ def planted(one: Session, other: Session) -> int:
     return found
 
 
+#: Told apart where nothing is cut and nothing is too much; right guesses, so that the heavy patient's rows are joined.
+UNCUT = (
+    "SELECT COUNT(*) AS n FROM t AS a JOIN t AS b ON a.patient = b.patient JOIN t AS c ON a.patient = c.patient"
+    " WHERE a.secret = 7",
+    f"SELECT COUNT(*) AS n FROM t{''.join(f' JOIN p AS p{i} ON t.y = p{i}.y' for i in range(15))} WHERE secret = 7",
+)
+
+
+@contextmanager
+def uncut() -> Iterator[None]:
+    """Plant the error: relations stay as they are bound, and nothing is weighed."""
+    with patch.object(fanout, "bounded", lambda rel, _: fanout.Part(rel, None)), patch.object(work, "weighed"):
+        yield
+
+
+def resources(report: Report, folder: Path, server: Server | None) -> None:
+    """Send resource queries to two clinics, one of them with the heavy patient; `server` is where its table is."""
+    rows, prefix = report.scale(ci=3_000, full=30_000), "resources" if server is None else "resources_on_postgres"
+    places = [("heavy", 30), ("light", 30), ("heavy_late", 2), ("light_late", 2)]
+    paths = [
+        heavy.clinic(folder / name, patient="heavy" in name, rows=rows, server=server, seconds=seconds)
+        for name, seconds in places
+    ]
+    texts = list(heavy.queries())[:: report.scale(ci=1 if server is None else 4, full=1)]
+    differ, failed, counts = 0, 0, {"answered": 0, "refused": 0, "failed": 0, "crashed": 0}
+    with open_session(paths[0]) as one, open_session(paths[1]) as other:
+        for number, sql in enumerate(report.progress(texts, prefix.replace("_", " "))):
+            first, second = (ask(each, sql, f"heavy {number}", "1e-7") for each in (one, other))
+            counts[first.what] += 1
+            failed += first.what in ("failed", "crashed") or second.what in ("failed", "crashed")
+            if first != second:
+                differ += 1
+                report.say(f"differs: {sql[:300]}\n  {first}\n  {second}")
+            elif first.what in ("failed", "crashed"):
+                report.say(f"{first.what}: {sql[:300]}\n  {first.words}")
+    with open_session(paths[2]) as one, open_session(paths[3]) as other, uncut():
+        apart = sum(ask(one, sql, f"uncut {i}") != ask(other, sql, f"uncut {i}") for i, sql in enumerate(UNCUT))
+    for what, count in counts.items():
+        report.figure(f"{prefix}_{what}", count)
+    report.target(f"{prefix}_told_apart", differ, at_most=0)
+    report.target(f"{prefix}_failed_after_the_charge", failed, at_most=0)
+    report.target(f"{prefix}_accepted", counts["answered"], at_least=len(texts) // 3)
+    report.target(f"{prefix}_planted_missing_cuts_told_apart", apart, at_least=len(UNCUT))
+
+
 def campaign(report: Report) -> None:
     """Send every query to both neighbours and compare what is heard."""
+    with TemporaryDirectory(prefix="hubbub-heavy-") as folder, Server(fsync="off") as server:
+        for place in (None, server):
+            home = Path(folder) / ("files" if place is None else "postgres")
+            home.mkdir()
+            resources(report, home, place)
+    errors(report)
+
+
+def errors(report: Report) -> None:
+    """Send every query that may raise an error of the data."""
     texts = list(queries())
     whole = len(WHOLE)
     chosen = texts[:whole] + random.Random(1).sample(texts[whole:], report.scale(ci=220, full=1500))

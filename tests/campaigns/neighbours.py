@@ -1,10 +1,10 @@
 """Neighbour fuzzing of the SQL path: exact integers before noise are never further apart than the plan states.
 
 Random tables (NULL, NaN, ±inf, 2⁵³ edges, int64 limits, empty, a unit with very many rows, odd Unicode), random queries
-that binding accepts, one unit removed or replaced, rows in another order, one to eight threads. A few units are removed
-(or replaced) in every combination, and all combinations that differ in one unit are compared: twelve pairs of
-neighbours from eight runs. Planted errors must be caught by the same comparison. DuckDB first, then a real PostgreSQL,
-whose plans are changed from time to time instead of its threads.
+that binding accepts (self-joins among them), one unit removed or replaced, rows in another order, one to eight threads.
+A few units are removed (or replaced) in every combination, and all combinations that differ in one unit are compared:
+twelve pairs of neighbours from eight runs. Planted errors must be caught by the same comparison. DuckDB first, then a
+real PostgreSQL, whose plans are changed from time to time instead of its threads.
 """
 
 import random
@@ -317,6 +317,8 @@ class Planted:
 
 ONE = Unit("u", groups=1, rows=1)
 TABLE = "SELECT count(*) FROM t GROUP BY k, b"
+PAIRED = "SELECT count(r.x), sum(r.y) FROM t AS l JOIN t AS r ON l.u = r.u GROUP BY r.k"
+CUT = r"rank\(\) OVER \(PARTITION BY \"\$unit\" ORDER BY .*?, \"\$copy\"\)"
 ORDER = r"rank\(\) OVER \(PARTITION BY u ORDER BY [^)]*\), c\)"
 #: Errors that a careless author might make; each must be caught.
 PLANTED = {
@@ -325,12 +327,11 @@ PLANTED = {
         lambda made: _rewrite(made, r"WHERE n <= 1 ", "WHERE n <= 1000 "),
         ONE, "SELECT count(x), sum(y) FROM t GROUP BY k",
     ),
-    "groups not bounded": Planted(
-        lambda made: _rewrite(made, r"WHERE place <= 1 ", "WHERE place <= 1000 "), ONE, TABLE
-    ),
+    "groups not bounded": Planted(lambda m: _rewrite(m, r"WHERE place <= 1 ", "WHERE place <= 1000 "), ONE, TABLE),
     "sensitivity of adding under replace": Planted(_adding_only, Unit(None), TABLE),
-    "choice by order of rows": Planted(
-        lambda made: _rewrite(made, ORDER, "row_number() OVER (PARTITION BY u)"), ONE, TABLE
+    "choice by order of rows": Planted(lambda m: _rewrite(m, ORDER, "row_number() OVER (PARTITION BY u)"), ONE, TABLE),
+    "cut by order of rows": Planted(
+        lambda made: _rewrite(made, CUT, 'row_number() OVER (PARTITION BY "$unit")'), ONE, PAIRED
     ),
 }  # fmt: skip
 
@@ -350,13 +351,8 @@ def caught(rng: random.Random, ground: Ground, planted: Planted) -> bool:
     for _ in range(40):
         world = a_world(rng, ground.connection, unit=planted.unit)
         ground.settle(world)
-        made = plan(
-            bind(planted.text, tables={"t": world.table}),
-            epsilon=Fraction(1),
-            delta=Fraction(0),
-            salt=str(rng.random()),
-            dialect=ground.dialect,
-        )
+        query, salt = bind(planted.text, tables={"t": world.table}), str(rng.random())
+        made = plan(query, epsilon=Fraction(1), delta=Fraction(0), salt=salt, dialect=ground.dialect)
         if len(made.groups[0].keys) and planted.unit == ONE and made.size <= 1:
             continue  # one group for all: nothing to bound
         try:

@@ -20,7 +20,7 @@ from hubbub.sql.bind import bind
 from hubbub.sql.expressions import Col, Literal, facts
 from hubbub.sql.parse import parse
 from hubbub.sql.query import Query
-from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Union, owned
+from hubbub.sql.relations import Cut, Filter, Join, PerUnit, Project, Rel, Scan, Union, owned
 
 Tables = Mapping[str, Table]
 Exact = Callable[[Query], str]
@@ -171,7 +171,7 @@ def scans(rel: Rel) -> list[Scan]:
     match rel:
         case Scan():
             return [rel]
-        case Filter() | Project() | PerUnit():
+        case Filter() | Project() | PerUnit() | Cut():
             return scans(rel.input)
         case Join():
             return scans(rel.left) + scans(rel.right)

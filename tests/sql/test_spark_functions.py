@@ -21,7 +21,7 @@ from hubbub.sql import render
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.spark import SPARK
-from hubbub.sql.expressions import Call, Col, Expr
+from hubbub.sql.expressions import Call, Col, Expr, Literal
 from hubbub.sql.functions import FUNCTIONS
 from hubbub.sql.relations import Scan
 
@@ -181,3 +181,38 @@ def test_what_is_refused_is_refused_with_a_remedy() -> None:
     for name in REFUSED:
         refused = [expr for expr in applied(name) if expr not in accepted([expr])]
         assert refused, name
+
+
+PATTERNS = ("a%b%c", "%a%b%", "%a_%b", "a%_%a", "%.%(%", "%a%a%a%a%a%a%a_b", "%é%_%", "%\n%a%", "_%_%_", "%ab%ab")
+SUBJECTS = ("", "a", "ab", "abab", "aab", "abcabc", "a.b(c", "é🙂a", "x\na\n", "bca", "aXbXc", "🙂🙂🙂", "ab" * 3)
+
+
+def matched(pattern: str, subject: str) -> bool:
+    """Match by trying everything."""
+    if not pattern:
+        return not subject
+    if pattern[0] == "%":
+        return any(matched(pattern[1:], subject[place:]) for place in range(len(subject) + 1))
+    return bool(subject) and pattern[0] in ("_", subject[0]) and matched(pattern[1:], subject[1:])
+
+
+def test_patterns_match_what_they_should_and_in_a_time_by_the_length_of_the_text(remote: Spark) -> None:
+    """Several % are tried in every combination by Java: with seven and 4,096 letters nobody would see the end of it."""
+    column = Col("x", Kind.TEXT)
+    calls = [Call("like", (column, Literal(pattern, Kind.TEXT)), Kind.BOOLEAN) for pattern in PATTERNS]
+    shown = ", ".join(f"{render.expression(call, SPARK)} AS p{i}" for i, call in enumerate(calls))
+    values = ", ".join(f"({SPARK.text(each)})" for each in (*SUBJECTS, "a" * 4096))
+    found = remote.run(f"SELECT x, {shown} FROM (VALUES {values}) AS v(x)").through(dict)
+    for place, subject in enumerate(found["x"].tolist()):
+        for i, pattern in enumerate(PATTERNS):
+            if len(subject) < 100:
+                assert bool(found[f"p{i}"][place]) is matched(pattern, subject), (pattern, subject)
+            else:
+                assert bool(found[f"p{i}"][place]) is (set(pattern) <= set("a_%")), pattern
+
+
+def test_a_number_that_is_a_long_text_breaks_nothing(remote: Spark) -> None:
+    number = render.expression(Call("to_real", (Col("x", Kind.TEXT),), Kind.REAL), SPARK)
+    text = "SELECT {} AS v FROM (VALUES ('1' || repeat('_1', 2047)), (repeat('1', 4096)), (' 1_0 ')) AS v(x)"
+    found = remote.run(text.format(number)).through(dict)["v"]
+    assert found[2] == 10

@@ -5,7 +5,7 @@ vanish), so that everything after the scan may lean on it.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date, datetime
 from enum import Enum
 from fractions import Fraction
@@ -118,7 +118,11 @@ class Unit:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that queries may name. A public table has no unit; a private one always has."""
+    """A table that queries may name. A public table has no unit; a private one always has.
+
+    size, repeats   of a public table, measured at loading: how many rows there are, and how many at most share one
+                    value of a column. They bound what a join with it makes of one row; they are no part of its form.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -126,6 +130,8 @@ class Table:
     relation: Relation = Relation.ADD_REMOVE
     unique: tuple[str, ...] | None = None  #: public: columns that no two rows share, checked at loading
     arrivals: bool = False  #: private: whether the number of arrivals in its streams is public
+    size: int | None = field(default=None, repr=False, compare=False)
+    repeats: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def public(self) -> bool:

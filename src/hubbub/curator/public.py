@@ -12,7 +12,11 @@ from hubbub.engines.base import Engine
 from hubbub.engines.duckdb import Limits
 from hubbub.engines.several import open_engine
 from hubbub.errors import ConfigError, RunError
+from hubbub.sql import render
+from hubbub.sql.bind_from import declared
 from hubbub.sql.dialects.named import named
+from hubbub.sql.expressions import Col
+from hubbub.sql.relations import Scan
 
 #: A column with more values than this is no key.
 MOST_VALUES = 10_000
@@ -25,12 +29,13 @@ _SENSIBLE = {
 
 
 def public(dataset: Dataset, limits: Limits) -> Table:
-    """Complete a public table: values and bounds of its columns, and columns that no two rows share."""
+    """Complete a public table: values and bounds of its columns, what no two rows share, how often a value repeats."""
     engine = open_engine([dataset.view], frozenset(), limits=limits)
     try:
         reader = _Reader(engine, dataset.table.name)
         columns = tuple(reader.facts(column) for column in dataset.table.columns)
-        return replace(dataset.table, columns=columns, unique=reader.unique(dataset.table))
+        table = replace(dataset.table, columns=columns, unique=reader.unique(dataset.table))
+        return replace(table, size=reader.size, repeats=reader.repeats(table))
     except RunError:
         raise ConfigError(
             "HB411", f"the public table {dataset.table.name} cannot be read.", "Check its source."
@@ -46,6 +51,7 @@ class _Reader:
         self._engine = engine
         self._dialect = named(engine.dialect)
         self._table = self._dialect.identifier(name)
+        self.size = self._count("*")
 
     def _written(self, column: Column) -> str:
         """Write a column; texts as queries see them, told apart byte by byte whatever collation they have."""
@@ -67,18 +73,31 @@ class _Reader:
         return replace(column, values=values, bounds=bounds)
 
     def unique(self, table: Table) -> tuple[str, ...] | None:
-        size = self._count("*")
         if table.unique is None:
-            alone = (column for column in table.columns if self._count(f"DISTINCT {self._written(column)}") == size)
+            alone = (
+                column for column in table.columns if self._count(f"DISTINCT {self._written(column)}") == self.size
+            )
             return next(((column.name,) for column in alone), None)
         keys = ", ".join(self._written(column) for column in table.columns if column.name in table.unique)
         distinct = int(self._one("count(*)", table=f"(SELECT DISTINCT {keys} FROM {self._table}) AS d")[0])  # noqa: S608
-        if distinct != size:
+        if distinct != self.size:
             raise ConfigError(
-                "HB414", f"datasets.{table.name}.unique is not true: {size - distinct} rows repeat another's.",
+                "HB414", f"datasets.{table.name}.unique is not true: {self.size - distinct} rows repeat another's.",
                 "Name columns that no two rows share, or remove the double rows.",
             )  # fmt: skip
         return table.unique
+
+    def repeats(self, table: Table) -> dict[str, int]:
+        """Count how many rows at most share one value of each column, as a query reads it: clamped and of its kind."""
+        most = {}
+        for column in table.columns:
+            if not column.hidden:
+                scan = Scan(table, (Col("v", column.kind, declared(column)),), (column.name,))
+                rows = f"({render.relation(scan, self._dialect)}) AS t"
+                v = self._dialect.identifier("v")
+                groups = f"(SELECT count(*) AS n FROM {rows} WHERE {v} IS NOT NULL GROUP BY {v}) AS g"  # noqa: S608
+                most[column.name] = int(self._one("coalesce(max(n), 0)", table=groups)[0])
+        return most
 
     def _count(self, what: str) -> int:
         return int(self._one(f"count({what})")[0])

@@ -12,12 +12,11 @@ from hubbub.sql.bounding import Limits
 from hubbub.sql.expressions import Call, Col, Expr, Literal
 from hubbub.sql.measures import Distinct, Measure, Reach, Rows, Units
 from hubbub.sql.noised import Chosen, Noised
-from hubbub.sql.query import Query
-from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Union
+from hubbub.sql.relations import LONGEST, Cut, Filter, Join, PerUnit, Project, Rel, Scan, Union
 
 
 def derivation(
-    query: Query,
+    rows: Rel,
     relation: Relation,
     limits: Limits | None,
     reaches: Sequence[Reach],
@@ -26,7 +25,7 @@ def derivation(
     rule: Threshold | TopK | None,
 ) -> tuple[str, ...]:
     """Give the lines: relations first, then the bounding, then each measure with its noise."""
-    lines = list(_relation(query.relation))
+    lines = list(_relation(rows))
     verb = "added or removed" if relation is Relation.ADD_REMOVE else "replaced by another"
     if limits is None:
         lines.append(f"neighbours: one row {verb}; each row stands in one cell of each grouping set")
@@ -54,12 +53,13 @@ def derivation(
 def _relation(relation: Rel) -> list[str]:
     match relation:
         case Scan(table, columns, _) if table.public:
-            return [f"scan {table.name}: public, {len(columns)} columns"]
+            return [f"scan {table.name}: public, {len(columns)} columns", *_short(relation)]
         case Scan(table, columns, _):
             owner = (
                 "each row is a unit" if table.unit is None or table.unit.column is None else "rows owned by the unit"
             )
-            return [f"scan {table.name}: {len(columns)} columns clamped into their bounds; {owner}; stability 1"]
+            scan = f"scan {table.name}: {len(columns)} columns clamped into their bounds; {owner}; stability 1"
+            return [scan, *_short(relation)]
         case Filter(inner, predicate):
             return [*_relation(inner), f"filter {show(predicate)}: drops rows one by one; stability 1"]
         case Project(inner, outputs):
@@ -80,6 +80,14 @@ def _relation(relation: Rel) -> list[str]:
                 *_relation(inner),
                 f"per unit and {len(keys)} keys: {what} of that unit's rows; stability 1 in units",
             ]
+        case Cut(inner, rows, _, _):
+            kept = f"cut before the join: each unit keeps at most {rows:,} rows, in hash order; stability 1 in units"
+            return [*_relation(inner), kept]
+
+
+def _short(scan: Scan) -> list[str]:
+    shown = ", ".join(show(column) for column in scan.columns if column.name in scan.short)
+    return [f"text of {shown}: cut to its first {LONGEST:,} characters, row by row"] if shown else []
 
 
 def _noise(each: Noised) -> str:

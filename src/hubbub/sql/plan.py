@@ -16,7 +16,7 @@ from hubbub.core.unit import Hash, Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.threshold import Threshold
 from hubbub.mechanisms.top_k import TopK
-from hubbub.sql import bounding, discover, topk
+from hubbub.sql import bounding, discover, fanout, topk, work
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Formula
 from hubbub.sql.allot import LEVEL, Allotted, Task, allot, expected, reach
 from hubbub.sql.bounding import Limits, Words
@@ -28,6 +28,7 @@ from hubbub.sql.keys import Cells, Groups, cells
 from hubbub.sql.measures import Additive, Distinct, Measure
 from hubbub.sql.noised import Chosen, Noise, Noised
 from hubbub.sql.query import Query
+from hubbub.sql.relations import Rel
 from hubbub.sql.split import concentrated
 
 
@@ -113,8 +114,9 @@ def plan(
         numbers.delta(delta)
     relation, limits = _protection(query, groups, rows)
     words = Words(salt, hashing, dialect)
+    rows_of = _bounded(query, groups, rows, words)
     if query.top:
-        return _top(query, epsilon, relation, limits, words)
+        return _top(query, rows_of, epsilon, relation, limits, words)
     if query.keys and discover.needed(query) and delta:
         sets: tuple[Groups, ...] = (discover.groups(query),)
     else:
@@ -133,25 +135,25 @@ def plan(
         rule = discover.threshold(units, task.reaches[0], relation, delta)
     return Plan(
         query, epsilon, delta if kind == "gaussian" or rule else Fraction(0), kind, relation, limits, sets,
-        _statements(query, sets, best, limits, words), best.measures, best.choices, best.histograms,
+        _statements(rows_of, sets, best, limits, words), best.measures, best.choices, best.histograms,
         best.derived, best.formulas, rule, None, _event(best, rule), expected(best, kind),
-        derivation(query, relation, limits, task.reaches, best.measures, best.choices, rule),
+        derivation(rows_of, relation, limits, task.reaches, best.measures, best.choices, rule),
     )  # fmt: skip
 
 
-def _top(query: Query, epsilon: Fraction, relation: Relation, limits: Limits | None, words: Words) -> Plan:
+def _top(query: Query, rows: Rel, epsilon: Fraction, relation: Relation, limits: Limits | None, words: Words) -> Plan:
     """Plan a question for the keys of the largest counts."""
     (each,) = cells(query)
     chosen_by = topk.measure(query)
     wide = None if limits is None else Limits(each.size, limits.rows)
     best = topk.selection(query, each, limits, relation, epsilon)
-    text = bounding.sums(query.relation, each, [chosen_by], limits=wide, words=words)
+    text = bounding.sums(rows, each, [chosen_by], limits=wide, words=words)
     half = float(best.error(LEVEL))
     return Plan(
         query, epsilon, Fraction(0), "laplace", relation, wide, (each,),
         (Statement("sums0", text, 0, "measures", (0,)),), (), (), (), {}, {}, None, best, best.event,
         tuple(Expected(name, half, None, half / TYPICAL_ROWS, "rank") for name, _ in query.select[:1]),
-        derivation(query, relation, wide, (reach(each, wide),), (), (), best),
+        derivation(rows, relation, wide, (reach(each, wide),), (), (), best),
     )  # fmt: skip
 
 
@@ -166,8 +168,16 @@ def _event(allotted: Allotted, rule: Threshold | None) -> Event:
     return Together(tuple(parts))
 
 
+def _bounded(query: Query, groups: int | None, rows: int | None, words: Words) -> Rel:
+    """Give the query's relation with what one unit and one row can make of it bounded, or refuse it."""
+    part = fanout.bounded(query.relation, fanout.Bounds(groups, rows, words.salt, words.hashing))
+    rel = work.shortened(part.rel, work.top(query), every=bool(part.joins))
+    work.weighed(query, rel, part.joins, words.dialect)
+    return rel
+
+
 def _statements(
-    query: Query, sets: Sequence[Groups], allotted: Allotted, limits: Limits | None, words: Words
+    relation: Rel, sets: Sequence[Groups], allotted: Allotted, limits: Limits | None, words: Words
 ) -> tuple[Statement, ...]:
     made = []
     additive: list[Additive] = []
@@ -178,14 +188,14 @@ def _statements(
             places.append(i)
     for place, each in enumerate(sets):
         if additive:
-            text = bounding.sums(query.relation, each, additive, limits=limits, words=words)
+            text = bounding.sums(relation, each, additive, limits=limits, words=words)
             made.append(Statement(f"sums{place}", text, place, "measures", tuple(places)))
         for i, noised in enumerate(allotted.measures):
             if isinstance(noised.measure, Distinct):
-                text = bounding.distinct(query.relation, each, noised.measure, limits=limits, words=words)
+                text = bounding.distinct(relation, each, noised.measure, limits=limits, words=words)
                 made.append(Statement(f"distinct{i}_{place}", text, place, "measures", (i,)))
         for i, candidates in enumerate(allotted.histograms):
-            text = bounding.buckets(query.relation, each, candidates, limits=limits, words=words)
+            text = bounding.buckets(relation, each, candidates, limits=limits, words=words)
             made.append(Statement(f"buckets{i}_{place}", text, place, "histogram", (i,)))
     return tuple(made)
 

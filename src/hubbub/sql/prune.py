@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hubbub.sql.expressions import Call, Col, Expr
 from hubbub.sql.query import Query
-from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Union
+from hubbub.sql.relations import Cut, Filter, Join, PerUnit, Project, Rel, Scan, Union
 
 
 def names(expr: Expr | None) -> set[str]:
@@ -60,6 +60,8 @@ def _kept(rel: Rel, used: set[str], bare: set[str]) -> Rel:
             aggregates = tuple((name, inner) for name, inner in rel.aggregates if name in used | bare)
             needed |= _all(expr for _, inner in aggregates for expr in (inner.argument, inner.where))
             return replace(rel, input=_kept(rel.input, needed, set()), aggregates=aggregates)
+        case Cut():
+            raise TypeError("a bound query is cut when it is planned")
 
 
 def _union(rel: Union, used: set[str]) -> Union:

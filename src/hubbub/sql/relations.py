@@ -6,10 +6,11 @@ relation over private data carries the owner in the column `UNIT` (for a table w
 the owner, and no operator may make two rows of one).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal as Choice
 
 from hubbub.core.schema import Kind, Table
+from hubbub.core.unit import Hash
 from hubbub.sql.expressions import Col, Expr, facts
 
 #: The owner's column in a relation over private data. Analysts cannot type it: their names are renamed at binding.
@@ -22,12 +23,15 @@ class Scan:
 
     A value outside a declared list is the declared `other`, or NULL. Columns in `loose` are used as keys of the whole
     query alone, whose cells leave such values out by themselves; there the scan saves the look at the list.
+    Texts in `short` are cut to `LONGEST` characters. A plan sets it; the bound query, which is written into the key of
+    a charge, does not have it.
     """
 
     table: Table
     columns: tuple[Col, ...]  #: named by binding; the table's own column is `sources[i]`
     sources: tuple[str, ...]
     loose: frozenset[str] = frozenset()  #: bound names
+    short: frozenset[str] = field(default=frozenset(), repr=False)  #: bound names
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,20 @@ class Inner:
     column: Col  #: its result, with kind and facts
 
 
-Rel = Scan | Filter | Project | Join | Union | PerUnit
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """At most `rows` rows of each unit, in the order of a salted hash of that unit's own rows. Plans alone have it."""
+
+    input: "Rel"
+    rows: int
+    salt: str = field(repr=False)
+    hashing: Hash
+
+
+Rel = Scan | Filter | Project | Join | Union | PerUnit | Cut
+
+#: Characters of a text that functions look at: longer ones are cut at the scan.
+LONGEST = 4_096
 
 
 def columns(rel: Rel) -> tuple[Col, ...]:
@@ -100,7 +117,7 @@ def columns(rel: Rel) -> tuple[Col, ...]:
     match rel:
         case Scan() | Union():
             return rel.columns
-        case Filter():
+        case Filter() | Cut():
             return columns(rel.input)
         case Project():
             return tuple(Col(name, expr.kind, facts(expr)) for name, expr in rel.outputs)
@@ -116,7 +133,7 @@ def owned(rel: Rel) -> bool:
     match rel:
         case Scan():
             return rel.table.unit is not None and rel.table.unit.column is not None
-        case Filter() | Project():
+        case Filter() | Project() | Cut():
             return owned(rel.input)
         case Join():
             return owned(rel.left)
@@ -138,5 +155,5 @@ def owner_kind(rel: Rel) -> Kind:
             return owner_kind(rel.left)
         case Union():
             return owner_kind(rel.inputs[0])
-        case Filter() | Project() | PerUnit():
+        case Filter() | Project() | PerUnit() | Cut():
             return owner_kind(rel.input)

@@ -73,7 +73,7 @@ class Weights:
         raw, passes = len(text), render.passes_nan(expr)
         for mark, part in zip(marks, parts, strict=True):
             raw += text.count(mark) * ((part.raw if passes else part.length) - len(mark))
-        never_nan = render.never_nan(expr, [part.never_nan for part in parts])
+        never_nan = render.call_never_nan(expr, [part.never_nan for part in parts])
         found = Weight(
             raw if never_nan else 2 * raw + _GUARD, raw, 1 + max((part.depth for part in parts), default=0),
             _width(expr, [part.width for part in parts]), never_nan=never_nan,

@@ -12,10 +12,25 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from hubbub.core.schema import Column, Kind
+from hubbub.sql import cut
 from hubbub.sql.dialects.base import Canonical, Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Call, Col, Expr, Literal, facts
-from hubbub.sql.relations import UNIT, Filter, Inner, Join, PerUnit, Project, Rel, Scan, Union, columns, owned
+from hubbub.sql.relations import (
+    LONGEST,
+    UNIT,
+    Cut,
+    Filter,
+    Inner,
+    Join,
+    PerUnit,
+    Project,
+    Rel,
+    Scan,
+    Union,
+    columns,
+    owned,
+)
 
 #: A float sum depends on the order of rows, so sums inside a unit are of integers: 2⁶² steps cover the bounds.
 _INNER_BITS = 62
@@ -45,20 +60,34 @@ def _raw(expr: Expr, dialect: Dialect) -> str:
     return spelled(expr, [write(arg, dialect) for arg in expr.args])
 
 
+def repeated(call: Call, dialect: Dialect) -> tuple[int, list[int]]:
+    """Measure the text of a call: characters of its own, and how often each argument's text stands in it."""
+    marks = [f"\x01{place}\x01" for place in range(len(call.args))]
+    shown = [
+        f"CASE WHEN {dialect.is_nan(mark)} THEN NULL ELSE {mark} END"
+        if not passes_nan(call) and not never_nan(arg)
+        else mark
+        for arg, mark in zip(call.args, marks, strict=True)
+    ]
+    text = dialect.spelling(call.function)(call, shown)
+    times = [text.count(mark) for mark in marks]
+    return len(text) - sum(len(mark) * count for mark, count in zip(marks, times, strict=True)), times
+
+
 def _clean(expr: Expr, dialect: Dialect) -> str:
     text = _raw(expr, dialect)
-    return text if _never_nan(expr) else f"CASE WHEN {dialect.is_nan(text)} THEN NULL ELSE {text} END"
+    return text if never_nan(expr) else f"CASE WHEN {dialect.is_nan(text)} THEN NULL ELSE {text} END"
 
 
-def _never_nan(expr: Expr) -> bool:
+def never_nan(expr: Expr) -> bool:
     """Say whether the raw text of an expression cannot be NaN: finite operands and a finite result make none.
 
     The bounds of the result alone do not tell: inf % 3 lies between -3 and 3, or is NaN.
     """
-    return not isinstance(expr, Call) or never_nan(expr, map(_never_nan, expr.args))
+    return not isinstance(expr, Call) or call_never_nan(expr, map(never_nan, expr.args))
 
 
-def never_nan(call: Call, arguments: Iterable[bool]) -> bool:
+def call_never_nan(call: Call, arguments: Iterable[bool]) -> bool:
     """Say the same of a call by what holds of its arguments, which are looked at where they matter."""
     if call.function not in _MAKES_NAN:
         return True
@@ -110,6 +139,8 @@ def relation(rel: Rel, dialect: Dialect = DUCKDB) -> str:
             return _union(rel, dialect)
         case PerUnit():
             return _per_unit(rel, dialect)
+        case Cut():
+            return cut.written(rel, relation(rel.input, dialect), dialect)
 
 
 def _list(dialect: Dialect, *outputs: str) -> str:
@@ -120,7 +151,7 @@ def _list(dialect: Dialect, *outputs: str) -> str:
 def _scan(rel: Scan, dialect: Dialect) -> str:
     table = rel.table
     outputs = [
-        f"{_made_true(table_column, dialect, strict=col.name not in rel.loose)} AS {dialect.identifier(col.name)}"
+        f"{_shown(table_column, col.name, rel, dialect)} AS {dialect.identifier(col.name)}"
         for col, source in zip(rel.columns, rel.sources, strict=True)
         for table_column in table.columns
         if table_column.name == source
@@ -131,6 +162,11 @@ def _scan(rel: Scan, dialect: Dialect) -> str:
     kind = next((c.kind for c in table.columns if c.name == table.unit.column), None)
     shown = _list(dialect, f"{dialect.owner(owner, kind)} AS {dialect.identifier(UNIT)}", *outputs)
     return f"SELECT {shown} FROM {dialect.identifier(table.name)} AS s WHERE {owner} IS NOT NULL"
+
+
+def _shown(column: Column, name: str, rel: Scan, dialect: Dialect) -> str:
+    text = _made_true(column, dialect, strict=name not in rel.loose)
+    return f"left({text}, {LONGEST})" if name in rel.short else text
 
 
 def _made_true(column: Column, dialect: Dialect, *, strict: bool) -> str:

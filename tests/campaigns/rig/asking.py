@@ -63,6 +63,11 @@ def _aggregate(rng: random.Random, *, by_row: bool) -> str:
     return rng.choice(CHOSEN).format(n=rng.choice(("x", "y", "x + y")))
 
 
+def _sided(rng: random.Random) -> str:
+    """Conditions on one side of a join, on the other, and on both."""
+    return " AND ".join(rng.sample(("l.b", "r.y <= 3", "l.x > 1", "l.x <> r.x", "length(r.w) > 0", "TRUE"), 2))
+
+
 def _source(rng: random.Random, *, by_row: bool) -> str:
     kind = rng.random()
     if kind < 0.45:
@@ -76,7 +81,12 @@ def _source(rng: random.Random, *, by_row: bool) -> str:
         return f"(SELECT {owner}k, w, b, x, y FROM t UNION ALL SELECT {owner}k, w, b, y, y FROM t) AS s"
     if by_row:
         return "(SELECT DISTINCT k, w, b, x, y FROM t) AS s" if kind < 0.9 else "t AS t JOIN t AS s ON t.k = s.k"
-    if kind < 0.95:
+    if kind < 0.91:
+        how, on = rng.choice(("JOIN", "LEFT JOIN")), rng.choice(("", " AND l.k = r.k"))
+        return (
+            f"(SELECT l.u, l.k, r.w, l.b, r.x, l.y FROM t AS l {how} t AS r ON l.u = r.u{on} WHERE {_sided(rng)}) AS s"
+        )
+    if kind < 0.96:
         inner = rng.choice(("sum(x) AS x", "avg(x) AS x", "max(x) AS x"))
         return f"(SELECT u, k, {inner}, count(*) AS y, min(w) AS w, max(b) AS b FROM t GROUP BY u, k) AS s"
     return "(SELECT DISTINCT u, k, w, b, x, y FROM t) AS s"

@@ -13,10 +13,10 @@ from hubbub.sql.expressions import Call
 
 
 def _cased(name: Literal["lower", "upper"]) -> Spelling:
-    def spelled(_: Call, a: list[str]) -> str:
+    def spelled(call: Call, a: list[str]) -> str:
         before, after = map(WORDS.text, simple_case(name))
-        plain = f"octet_length({a[0]}) = length({a[0]})"
-        return f"CASE WHEN {plain} THEN {name}({a[0]}) ELSE translate({a[0]}, {before}, {after}) END"
+        plain = "octet_length({x}) = length({x})"
+        return let(call, a, f"CASE WHEN {plain} THEN {name}({{x}}) ELSE translate({{x}}, {before}, {after}) END")
 
     return spelled
 

@@ -5,6 +5,7 @@ arguments see to it that nothing raises. Where Spark's own function has another 
 floor into 64 bits, digits of a double), it is not used.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import ClassVar
@@ -33,9 +34,10 @@ _FLOATS = Fraction(2) ** 128 - Fraction(2) ** 103
 _DAYS = 719_162  # from 0001-01-01 to 1970-01-01
 _MICROS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
 #: What DuckDB reads as a number, but for what it would make of a sign after a plus.
-_DIGITS = r"[0-9]+(_[0-9]+)*"
+#: No group is repeated: Java goes one call deeper for each time that it is, and a long text ends in an error.
+_DIGITS = r"[0-9](?:[0-9_]*[0-9])?"
 _NUMBER = (
-    rf"^[ \t\n\x0B\f\r]*[+]?-?((({_DIGITS})([.]({_DIGITS})?)?|[.]{_DIGITS})([eE][+-]?{_DIGITS})?"
+    rf"^(?!(?s:.*)__)[ \t\n\x0B\f\r]*[+]?-?((({_DIGITS})([.]({_DIGITS})?)?|[.]{_DIGITS})([eE][+-]?{_DIGITS})?"
     r"|(?i:inf|infinity|nan))[ \t\n\x0B\f\r]*$"
 )
 
@@ -213,7 +215,23 @@ def _trimmed(side: str) -> Spelling:
     return lambda _, a: f"trim({side} {SPARK.text(BLANKS)} FROM {a[0]})"
 
 
+def _pattern(pattern: str) -> str:
+    """Write a pattern with several % so that no part is tried again once it was found: time grows with the text alone.
+
+    Spark makes `.*` of each %, and Java tries them in every combination. The leftmost place of each part is as good as
+    any other for what follows, so a part that was found is kept (an atomic group).
+    """
+    first, *middle, last = (
+        "".join("." if sign == "_" else f"\\{sign}" if not sign.isalnum() and sign.isascii() else sign for sign in part)
+        for part in re.split("%+", pattern)
+    )
+    return rf"(?s)\A{first}{''.join(f'(?>.*?{part})' for part in middle)}" + (rf".*{last}\z" if last else "")
+
+
 def _like(call: Call, a: list[str]) -> str:
+    parts = re.split("%+", word(call.args[1]))
+    if len(parts) > 3 or (len(parts) == 3 and (parts[0] or parts[2])):
+        return f"({a[0]} RLIKE {SPARK.text(_pattern(word(call.args[1])))})"
     # every character stands for itself, so the escape is one that is not there
     escape = next(sign for sign in "!#~^@&;:|" if sign not in word(call.args[1]))
     return f"({a[0]} LIKE {a[1]} ESCAPE '{escape}')"
