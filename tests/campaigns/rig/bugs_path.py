@@ -1,6 +1,7 @@
 """Errors in charging, composing, refusing and keeping."""
 # ruff: noqa: ARG005 - a patch keeps the signature of what it stands for
 
+import os
 import time
 from dataclasses import replace
 from fractions import Fraction
@@ -20,6 +21,7 @@ from hubbub.accounting.totals import Balance, Caps, Totals
 from hubbub.core import events, numbers
 from hubbub.core.loss import ORDERS, Zcdp
 from hubbub.curator import Curator
+from hubbub.curator.draws import Draw, Draws
 from hubbub.curator.question import Question
 
 PATH = Garden("charging and accounting", ("path", "caps", "race", "tamper"))
@@ -62,6 +64,7 @@ def not_kept() -> None:
         return [each._replace(release=None) for each in charges], versions
 
     wrap(Curator, "_charge", around)
+    wrap(Draws, "begin", lambda _, self, *__: Draw(self.sources(os.urandom(32)), retried=False))
     wrap(Turn, "record", _recorded)
 
 
