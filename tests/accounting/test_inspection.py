@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hubbub.accounting import inspection
+from hubbub.accounting.chain import facts_text
 from hubbub.accounting.inspection import Line, history, overview, write_csv, write_json
 from hubbub.accounting.policy import DAY
 from hubbub.accounting.store import Filter
@@ -184,3 +186,11 @@ def test_a_query_cannot_steer_the_terminal_of_who_reads_it(desk: "Desk") -> None
     assert "\x1b" not in line.text()
     assert "\u202e" not in line.text()
     assert "\x1b" not in seen(ledger).text()
+
+
+def test_a_line_is_a_class_and_equal_prices_are_worked_out_once() -> None:
+    assert isinstance(inspection.Line, type)
+    inspection._epsilon.cache_clear()
+    facts = facts_text(LaplaceEvent(sensitivity=1, scale=Fraction(2)))
+    assert [inspection._epsilon(facts) for _ in range(3)] == ["ε=0.5"] * 3
+    assert inspection._epsilon.cache_info().misses == 1
