@@ -10,12 +10,14 @@ The scale is that of campaigns: HUBBUB_CAMPAIGN=full tries all units, relations 
 """
 
 import os
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from tests.contract.queries import TEXTS
 from tests.contract.search import climb
 from tests.contract.subjects import Tried, every
+from tests.contract.watched import slots
 
 from hubbub.curator.analyses import ANALYSES, OWN
 from hubbub.sql.nodes import AGGREGATES, NAMED_AGGREGATES
@@ -48,20 +50,15 @@ def test_both_relations_both_kinds_of_noise_and_both_kinds_of_units_are_tried() 
     """Of each analysis that has them: a stream has no units, and a pure mechanism no δ."""
     for name, tried in TRIED.items():
         assert len({each.subject.relation for each in tried}) == 2, name
-    kinds = {
-        slot[1] for name in ("tabulate", "moments", "stream") for each in TRIED[name] for slot in each.climbed().best
-    }
-    assert kinds == {"Laplace", "Gaussian"}
+    for name in ("tabulate", "moments", "stream", "geography", "ranges"):
+        events = [each.subject.make(silent=False).event for each in TRIED[name]]
+        assert {kind for event in events for _, kind in slots(event).values()} == {"Laplace", "Gaussian"}, name
 
 
 def test_a_search_that_reaches_too_little_says_so() -> None:
     """The planted error of this test itself: a universe in which nothing moves."""
-    tried = next(each for each in TRIED["tabulate"])
-    still = tried.subject.columns
-    subject = type(tried.subject)(
-        tried.subject.name, tried.subject.relation, tuple(((pool[0][0],), ()) for pool in still), 1, tried.subject.make
-    )
-    nowhere = type(subject)(subject.name, subject.relation, subject.columns, 0, subject.make)
-    found = climb(nowhere, {}, steps=10, extra=1)
+    tried = TRIED["tabulate"][0].subject
+    still = replace(tried, columns=tuple(((None,), ()) for _ in tried.columns), begin=())
+    found = climb(still, {}, steps=10, extra=1)
     assert found.short({}) == list(found.best)
     assert all(share == Fraction(0) for share, _ in found.best.values())

@@ -7,11 +7,12 @@ in the norm of the mechanism.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol
+from unittest.mock import patch
 
 import numpy as np
 from tests.campaigns.rig.draws import NOTHING, SELECTIONS, Draw, Found, charged, differ, lost, taped
@@ -86,25 +87,19 @@ def drawn(
     """
     source = Seeded(seed)
     with ExitStack() as stack:
-        if silent:
-            stack.enter_context(_without_noise())
+        for kind in (Laplace, Gaussian, *SELECTIONS) if silent else ():
+            stack.enter_context(patch.object(kind, "sample", _best if kind in SELECTIONS else _exactly))
         tape = stack.enter_context(taped(source, given))
         made.run(data, source)
     return tape
 
 
-@contextmanager
-def _without_noise() -> Iterator[None]:
-    kept = {kind: kind.sample for kind in (Laplace, Gaussian, *SELECTIONS)}
-    try:
-        for kind in (Laplace, Gaussian):
-            kind.sample = lambda _, value, __: np.copy(value) if isinstance(value, np.ndarray) else value
-        for kind in SELECTIONS:
-            kind.sample = lambda _, value, __: int(np.argmax(value))
-        yield
-    finally:
-        for kind, sample in kept.items():
-            kind.sample = sample
+def _exactly(_: Any, value: Any, __: Any) -> Any:
+    return np.copy(value) if isinstance(value, np.ndarray) else value
+
+
+def _best(_: Any, value: Any, __: Any) -> int:
+    return int(np.argmax(value))
 
 
 def noise_of(draw: Draw) -> Event:
@@ -112,7 +107,7 @@ def noise_of(draw: Draw) -> Event:
     mechanism = draw.mechanism
     if isinstance(mechanism, Thresholded):
         return mechanism.noise.event
-    return mechanism.one.event if isinstance(mechanism, TopK) else mechanism.event  # type: ignore[no-any-return]
+    return mechanism.one.event if isinstance(mechanism, TopK) else mechanism.event
 
 
 def look(made: Charged, one: Sequence[Draw], two: Sequence[Draw], *, by_cell: bool, parted: bool = False) -> Looked:
