@@ -32,7 +32,7 @@ from hubbub.curator import estimate as estimates
 from hubbub.curator import past, replay, streams
 from hubbub.curator import receipt as receipts
 from hubbub.curator.analyses import Called, Progress, prepare
-from hubbub.curator.draws import Draw, Draws, made_of
+from hubbub.curator.draws import Draw, Draws, made_of, nothing
 from hubbub.curator.question import Question
 from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine, UnreachableError
@@ -121,7 +121,7 @@ class Curator:
         stored = charges[0].release
         if stored is None:
             stored = self._answer(
-                planned, text, charges, versions, raw=question.raw, progress=progress, cancelled=cancelled
+                planned, text, charges, versions, raw=question.raw, progress=progress, cancelled=cancelled, silent=held
             )
         self._draws.seeds.erase(charges[0].entry)
         return self._release(stored, analyst, replayed=charges[0].release is not None)
@@ -282,15 +282,16 @@ class Curator:
 
     def _answer(
         self, planned: Plan | Called, text: str, charges: Sequence[Charge], versions: Mapping[str, str], *, raw: bool,
-        progress: Progress, cancelled: Callable[[], bool] = never,
+        progress: Progress, cancelled: Callable[[], bool] = never, silent: bool = False,
     ) -> bytes:  # fmt: skip
-        """Run, add noise, record: whatever fails in here, the analyst hears one constant."""
+        """Run, add noise, record: whatever fails in here, the analyst hears one constant. A `silent` run draws none."""
 
         def released() -> bytes | None:
             with self.ledger.snapshot() as snapshot:
                 return snapshot.body(charges[0].sequence)
 
-        draw = self._draws.begin(charges, made_of(planned, text, versions), lambda: released() is not None)
+        made = made_of(planned, text, versions)
+        draw = nothing() if silent else self._draws.begin(charges, made, lambda: released() is not None)
         if draw is None:
             return released() or b""
         failure = ""

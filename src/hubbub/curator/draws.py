@@ -17,7 +17,7 @@ from hubbub.core.events import to_facts
 from hubbub.curator.analyses import Called
 from hubbub.curator.seeds import Seeds
 from hubbub.errors import SpentError
-from hubbub.noise.source import Seeded, Source
+from hubbub.noise.source import Replay, Seeded, Source
 from hubbub.sql.plan import Plan
 
 #: Seconds that a retry waits for the seed of a charge that another thread or process has just made.
@@ -31,6 +31,11 @@ class Draw:
 
     source: Source
     retried: bool
+
+
+def nothing() -> Draw:
+    """Give the draw of a run that draws nothing, such as the purchase of a stream: it needs no seed."""
+    return Draw(Replay(()), retried=False)
 
 
 class Draws:

@@ -7,6 +7,7 @@ hubbub-streams/visits.stream                             of nobody's data set, o
 
 import fcntl
 import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from hubbub.core.private_files import make_folder, open_private
 from hubbub.errors import StreamError
 from hubbub.streams import state as states
 from hubbub.streams.terms import Terms
@@ -79,9 +81,8 @@ def held_by(root: Path, analyst: str) -> Iterator[Path]:
     """Hold an analyst's folder: of two who buy or end at once, one waits for the other."""
     folder = own_folder(root, analyst)
     try:
-        for each in (root, folder):
-            each.mkdir(parents=True, exist_ok=True, mode=0o700)
-        turn = (folder / "lock").open("a")
+        make_folder(folder)
+        turn = os.fdopen(open_private(folder / "lock", os.O_WRONLY | os.O_CREAT), "w")
     except OSError as error:
         raise states.unwritable(error) from None
     with turn:

@@ -123,8 +123,7 @@ def replace_text(path: Path, text: str) -> None:
     """Replace a small file in one step; it is on the disk when this returns."""
     new = path.with_name(f"{path.name}.new")
     try:
-        file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(file, "w", encoding="utf-8") as writer:
+        with private_file(new, "w") as writer:
             writer.write(text)
             writer.flush()
             os.fsync(writer.fileno())
