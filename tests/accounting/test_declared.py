@@ -134,14 +134,14 @@ def test_a_change_after_a_charge_is_refused_and_leaves_no_entry(
 ) -> None:
     with books.open(policy(PERSON)) as ledger:
         books.charge(ledger)
-        with pytest.raises(ConfigError, match="HB112") as refused:
+        with pytest.raises(ConfigError, match="HB433") as refused:
             ledger.govern(policy(change))
         assert says in refused.value.message
         assert "new name" in refused.value.remedy
         books.charge(ledger)
         assert ledger.policy.declarations["visits"] == PERSON
         assert ledger.verify().sound
-    with pytest.raises(ConfigError, match="HB112"):
+    with pytest.raises(ConfigError, match="HB433"):
         books.open(policy(change))
     assert books.kinds() == ["policy", "charge", "charge"]
 
@@ -179,7 +179,7 @@ def test_a_ledger_of_an_older_hubbub_opens_and_gets_a_first_declaration(books: B
     with books.open(policy(PERSON)) as ledger:
         books.charge(ledger)
         assert ledger.verify().sound
-        with pytest.raises(ConfigError, match="HB112"):
+        with pytest.raises(ConfigError, match="HB433"):
             ledger.govern(policy(ROW))
     assert books.kinds() == ["policy", "charge", "policy", "charge"]
 
@@ -193,7 +193,7 @@ def test_a_dataset_that_was_removed_comes_back_under_its_promise_alone(books: Bo
         for turn in range(100):  # beyond the entries that a ledger reads again
             ledger.govern(policy(PERSON, returning=("ana",) if turn % 2 else ()))
         ledger.govern(replace(parse(without), declarations={"labs": declared()}))
-        with pytest.raises(ConfigError, match="HB112"):
+        with pytest.raises(ConfigError, match="HB433"):
             ledger.govern(policy(ROW))
         ledger.govern(policy(PERSON))
 
@@ -205,7 +205,7 @@ def test_a_charge_and_a_change_in_one_transaction_are_told_apart(books: Books) -
         books.charge(ledger)
         with ledger.snapshot() as later:
             fresh = list(later.entries(Filter(kind="charge")))
-        assert [each.code for each in problems(snapshot, policy(ROW), fresh)] == ["HB112"]
+        assert [each.code for each in problems(snapshot, policy(ROW), fresh)] == ["HB433"]
 
 
 def test_the_rule_holds_in_every_store_and_while_charges_are_made(desk: "Desk") -> None:
@@ -216,11 +216,11 @@ def test_the_rule_holds_in_every_store_and_while_charges_are_made(desk: "Desk") 
     with ThreadPoolExecutor(8) as pool:
         charged = [pool.submit(desk.spend, ledger, "0.001") for _ in range(40)]
         for _ in range(5):
-            with pytest.raises(ConfigError, match="HB112"):
+            with pytest.raises(ConfigError, match="HB433"):
                 ledger.govern(loose)
         for each in charged:
             each.result()
-    with pytest.raises(ConfigError, match="HB112"):
+    with pytest.raises(ConfigError, match="HB433"):
         desk.open(policy=loose)
     assert ledger.verify().sound
 
@@ -280,13 +280,13 @@ def test_a_removed_name_is_not_given_again_unless_the_owner_says_so(books: Books
     without = YAML.replace(", ben: {visits: {epsilon: 1}}", "")
     with books.open(policy(PERSON)) as ledger:
         ledger.govern(policy(PERSON, without))
-        with pytest.raises(ConfigError, match="HB113") as refused:
+        with pytest.raises(ConfigError, match="HB434") as refused:
             ledger.govern(policy(PERSON))
         assert "returning: [ben]" in refused.value.remedy
         ledger.govern(policy(PERSON, YAML + "returning: [ben]\n"))
         ledger.govern(policy(PERSON))  # in force, the name needs no word any more
         ledger.govern(policy(PERSON, without))
-    with pytest.raises(ConfigError, match="HB113"):
+    with pytest.raises(ConfigError, match="HB434"):
         books.open(policy(PERSON))
     with books.open(policy(PERSON, YAML.replace("ben:", "bea:"))) as ledger:
         assert ledger.verify().sound

@@ -97,6 +97,7 @@ class World:
         self.tokens = {
             "owner": issue("olga", "owner", 1).text, "auditor": issue("udo", "auditor", 1).text,
             "analyst": issue("ana", "analyst", 1).text, "other": issue("ben", "analyst", 1).text,
+            "feeder": issue("gate", "feeder", 1, ["ana/seen"]).text,
         }  # fmt: skip
         self.app = create_app(self.service)
 

@@ -33,7 +33,7 @@ def test_check_and_query_refuse_a_change_of_the_promise(charged: Run, folder: Pa
         code, out, err = charged(*command)
         said = " ".join((out + err).split())
         assert code != 0
-        assert "HB112" in said
+        assert "HB433" in said
         assert says in said
 
 
@@ -59,5 +59,5 @@ def test_a_removed_analyst_is_not_added_again_by_a_command(charged: Run, folder:
     assert charged("query", COUNT, "--epsilon", "0.125")[0] == 0  # the first to read the file without her
     before = (folder / "hubbub.yaml").read_text()
     code, out, err = charged("analyst", "add", "zoe", "--cap", "visits=1")
-    assert (code != 0, "HB113" in out + err) == (True, True)
+    assert (code != 0, "HB434" in out + err) == (True, True)
     assert (folder / "hubbub.yaml").read_text() == before

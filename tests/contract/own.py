@@ -149,6 +149,7 @@ def _released(metric: Any, relation: Relation, *, silent: bool) -> Asked:
         metric=metric,
         outputs=outputs,
         step=Fraction(1, 8),
+        total=True,
     )
     setting = Setting({"t": PEOPLE.table(ROW, relation)}, price(delta, silent=silent), delta, Words("salt"))
     prepared = order.prepare(setting)

@@ -175,12 +175,15 @@ def test_no_block_finds_another_blocks_rows_in_memory() -> None:
     text = """
 import ctypes, gc
 def f(rows):
-    word = bytes([83, 69, 67, 82, 69, 84]) + bytes([45, 52, 50])
-    mine = any(word.decode() == x for x in rows["word"])
-    objects = sum(isinstance(o, str) and word.decode() in o for o in gc.get_objects())
     heap = id(rows)
     near = ctypes.string_at(heap - (heap % 4096), 65536)
-    return [float(mine), float(objects), float(word in near)]
+    # in the negative: the word itself would stand on the heap if it were written down before the look
+    negative = bytes([172, 186, 188, 173, 186, 171, 210, 203, 205])
+    seen = negative in bytes(255 - byte for byte in near)
+    word = bytes(255 - byte for byte in negative)
+    mine = any(word.decode() == x for x in rows["word"])
+    objects = sum(isinstance(o, str) and word.decode() in o for o in gc.get_objects())
+    return [float(mine), float(objects), float(seen)]
 """
     secret = {"x": np.array([1.0]), "word": np.array(["SECRET-42"] * 1000, dtype=object)}
     with Box(Code.of(text), outputs=3, seconds=PLENTY, imports=("ctypes",)) as box:

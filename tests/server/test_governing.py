@@ -77,9 +77,9 @@ def test_a_change_that_breaks_what_a_charge_promised_is_refused_and_nothing_is_w
     text, digest = config(app)
     wrong = text.replace(old, new)
     problems = app.client("owner").post("/api/v1/config/check", json={"text": wrong}).json()["problems"]
-    assert [each["code"] for each in problems] == ["HB112"]
+    assert [each["code"] for each in problems] == ["HB433"]
     answer = put(app, wrong, digest)
-    assert (answer.status_code, answer.json()["code"]) == (422, "HB112")
+    assert (answer.status_code, answer.json()["code"]) == (422, "HB433")
     assert config(app) == (text, digest)
     assert app.ask(key="again").status_code == 200
     renamed = wrong.replace("  health:\n    source", "  health2:\n    source").replace("{health: {", "{health2: {")
@@ -164,7 +164,7 @@ def test_an_analyst_is_added_gets_a_token_asks_and_is_removed(app: Any) -> None:
     assert owner.delete("/api/v1/analysts/tom").status_code == 404
     # the name is not given again, unless the owner says that it is the same person
     again = owner.post("/api/v1/analysts", json={"name": "tom", "caps": {"health": {"epsilon": 1}}})
-    assert (again.status_code, again.json()["code"]) == (422, "HB113")
+    assert (again.status_code, again.json()["code"]) == (422, "HB434")
     text, digest = config(app)
     text = text.replace("analysts:\n", "analysts:\n  tom: {health: {epsilon: 1}}\n") + "returning: [tom]\n"
     assert put(app, text, digest).status_code == 200

@@ -47,7 +47,7 @@ def test_an_edit_of_the_file_revokes_tokens_and_adding_the_name_revives_nothing(
     assert status(app, "ben") == (200, None), "whoever comes has the file looked at"
     assert status(app) == (401, "HB703")
     assert app.service.current.trouble is not None
-    assert app.service.current.trouble.code == "HB113"
+    assert app.service.current.trouble.code == "HB434"
     rewritten(app, text + "returning: [ana]\n")
     assert status(app, "ben") == (200, None)
     assert status(app) == (401, "HB703")

@@ -34,8 +34,8 @@ COLUMNS = (
     Column("d", Kind.DATE),
     Column("m", Kind.TIMESTAMP),
 )
-TABLE = Table("t", COLUMNS, Unit("u", groups=2, rows=3))
-OTHER = replace(TABLE, name="o", unit=Unit("u", groups=1, rows=2))
+TABLE = Table("t", COLUMNS, Unit("u", entity="person", groups=2, rows=3))
+OTHER = replace(TABLE, name="o", unit=Unit("u", entity="person", groups=1, rows=2))
 PUBLIC = Table(
     "p",
     (Column("y", Kind.INTEGER), Column("z", Kind.TEXT), Column("n", Kind.INTEGER)),
@@ -198,7 +198,7 @@ def test_filters_on_one_side_come_before_its_cut() -> None:
     """Of a unit's forty rows the one that is asked about is kept, also where one row may be."""
     connection = duckdb.connect(config={"threads": 1})
     connection.execute("CREATE TABLE t AS SELECT 1 AS u, 0.0 AS x, i % 40 AS y FROM range(40) AS r(i)")
-    one = {"t": replace(TABLE, unit=Unit("u", groups=1, rows=1))}
+    one = {"t": replace(TABLE, unit=Unit("u", entity="person", groups=1, rows=1))}
     text = "SELECT count(*) FROM t AS a JOIN t AS b ON a.u = b.u WHERE a.y = 7 AND b.y = 3 AND a.y > b.y"
     counted = [
         connection.execute(planned(text.replace("7", str(y)), one).statements[0].sql).fetchall() for y in (7, 2, 9)
@@ -221,7 +221,7 @@ def refused(text: str, tables: dict[str, Table] = TABLES, **options: Any) -> Que
 def test_joins_that_make_too_many_rows_are_refused_with_the_factor() -> None:
     aliases = [f"t{i}" for i in range(16)]
     itself = "SELECT count(*) FROM t AS t0" + "".join(f" JOIN t AS {a} ON t0.u = {a}.u" for a in aliases[1:])
-    wide = {"t": replace(TABLE, unit=Unit("u", groups=1, rows=5))}
+    wide = {"t": replace(TABLE, unit=Unit("u", entity="person", groups=1, rows=5))}
     error = refused(itself, wide)
     assert error.code == "HB524"
     assert "5 rows of t" in error.message
@@ -254,7 +254,7 @@ BOTH = "t AS a JOIN t AS b ON a.u = b.u"
 )
 def test_joined_rows_with_much_text_are_refused(text: str) -> None:
     column = Column("k", Kind.TEXT, values=("a", "bb"))
-    tables = {"t": replace(TABLE, columns=(*COLUMNS, column), unit=Unit("u", groups=30, rows=30))}
+    tables = {"t": replace(TABLE, columns=(*COLUMNS, column), unit=Unit("u", entity="person", groups=30, rows=30))}
     codes = []
     for key in ("a.w || b.w", "a.k || b.k"):
         query = bind(text.format(key), tables=tables)

@@ -113,7 +113,7 @@ def _unit(unit: Mapping[str, Any]) -> str:
 
 def _refusal(name: str, why: str) -> ConfigError:
     return ConfigError(
-        "HB112",
+        "HB433",
         f"{name} was charged under another promise: {why}. The earlier charges would count under a cap that "
         "no longer says what they cost. Nothing was changed.",
         f"Restore the declaration of {name}, or give the data set a new name. A new name starts a new budget, and "
@@ -123,7 +123,7 @@ def _refusal(name: str, why: str) -> ConfigError:
 
 def _taken(name: str) -> ConfigError:
     return ConfigError(
-        "HB113",
+        "HB434",
         f"{name} was removed as an analyst, and a removed name is not given again: its new holder would have "
         "the releases, streams and keys of the former one. Nothing was changed.",
         f"Choose another name. If it is the same person, say so in hubbub.yaml: `returning: [{name}]`. Old tokens stay "

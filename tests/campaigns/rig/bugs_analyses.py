@@ -356,8 +356,8 @@ _of(
 _of(
     "own function: half of what its owner declared",
     "general.function",
-    "steps = math.ceil(self.sensitivity / step)",
-    "steps = math.ceil(self.sensitivity / step / 2)",
+    "steps = math.ceil(max(self.sensitivity, reach) / step)",
+    "steps = math.ceil(max(self.sensitivity, reach) / step / 2)",
     "release",
 )
 _of(

@@ -224,7 +224,10 @@ def repeats(draw: Draw, seed: int) -> bool:
     words = Seeded(seed)
     words.words(draw.at)
     if isinstance(draw.value, Found):
-        positions, counts = draw.mechanism.sample(draw.value.counts, words)
+        # groups are drawn for in the order of their keys, whatever order the engine gave them in
+        order = np.array(sorted(range(len(draw.value.keys)), key=draw.value.keys.__getitem__), dtype=np.int64)
+        places, counts = draw.mechanism.sample(draw.value.counts[order], words)
+        positions = order[places]
         return sorted(zip(positions.tolist(), counts.tolist(), strict=True)) == sorted(
             zip(draw.own.positions.tolist(), draw.own.units.tolist(), strict=True)
         )

@@ -166,6 +166,8 @@ def watch(curator: Curator, question: Question, *, key: str, seed: int, given: S
         outputs, ratio, model, paper = decode(stored)
         shown = [*outputs, ratio, model]
         paper = {name: value for name, value in paper.items() if name != "ledger"}
+        # the rest of a version's name is drawn when the state is first seen, once for each side
+        paper["data"] = [{**of, "version": of["version"].partition("-")[0]} for of in paper["data"]]
     return Seen(
         planned.event, planned.derivation, tuple(told.texts), tuple(tape), source.used, tuple(trace.steps), shown, paper
     )
