@@ -122,7 +122,8 @@ class Release:
                 names += [f"{output.name}_low", f"{output.name}_high"]
                 data += [output.low, output.high]
         writer.writerow(names)
-        writer.writerows(zip(*data, strict=True))
+        for row in zip(*data, strict=True):  # not in one step, during which no other thread could run
+            writer.writerow(row)
         return file.getvalue()
 
     def to_pandas(self) -> Any:

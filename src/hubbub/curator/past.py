@@ -9,6 +9,7 @@ from itertools import islice
 from hubbub.accounting.chain import Entry
 from hubbub.accounting.price import price
 from hubbub.accounting.store import Filter, Snapshot
+from hubbub.core import pieces
 from hubbub.core.events import from_facts
 from hubbub.core.overview import Past
 from hubbub.errors import ParameterError
@@ -61,7 +62,7 @@ def _past(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> Past:
     epsilon, delta = loss.pure, loss.delta
     stored = None if holder is None or epsilon is not None else snapshot.body(holder)
     if stored is not None:  # a loss that is a curve: as it was agreed on
-        paid = json.loads(stored)["receipt"]["charge"]
+        paid = pieces.loads(stored)["receipt"]["charge"]
         epsilon, delta = Fraction(paid["epsilon"]), Fraction(paid["delta"])
     time = datetime.fromtimestamp(entry.time / 1_000_000, UTC)
     return Past(entry.sequence, time, entry.analyst, entry.dataset, entry.query, epsilon, delta, holder is not None)

@@ -4,7 +4,6 @@ The stored form of a release is its answer and its receipt; the receipt holds th
 charge in the ledger's chain.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from hashlib import sha256
@@ -13,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.accounting.chain import Entry, canonical
+from hubbub.accounting.chain import Entry
+from hubbub.core import pieces
 from hubbub.core.events import to_facts
 from hubbub.core.release import Cell, Output, form, read_answer
 from hubbub.curator.analyses import Called
@@ -132,13 +132,13 @@ def encode(
 ) -> bytes:
     """Write what the ledger keeps: the answer, and the receipt with the answer's hash."""
     answer = form(columns, ratio, model)
-    digest = sha256(canonical(answer).encode()).hexdigest()
-    return canonical({"answer": answer, "receipt": {**paper, "answer": digest}}).encode()
+    digest = sha256(pieces.dumps(answer, sort_keys=True).encode()).hexdigest()
+    return pieces.dumps({"answer": answer, "receipt": {**paper, "answer": digest}}, sort_keys=True).encode()
 
 
 def decode(stored: bytes) -> tuple[tuple[Output, ...], list[float | None], dict[str, Any], dict[str, Any]]:
     """Read what the ledger kept: outputs, ratio, model, receipt."""
-    found = json.loads(stored)
+    found = pieces.loads(stored)
     return *read_answer(found["answer"]), found["receipt"]
 
 

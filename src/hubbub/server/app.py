@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server import pages, threads
 from hubbub.server.api import asking, attacks, governing, streams
-from hubbub.server.api.routing import no_key
+from hubbub.server.api.routing import MOST_NAMES, no_key
 from hubbub.server.border import Border, JsonLines, too_large
 from hubbub.server.health import Readiness
 from hubbub.server.problems import Padded, Refusal, missing
@@ -203,7 +203,8 @@ async def _malformed(request: Request, error: Exception) -> Response:
 _WORDS: dict[int, HubbubError] = {
     400: ParameterError(
         "HB160", "the body is not JSON that means one thing to everybody.",
-        "Send UTF-8 JSON without NaN, without a name twice, without NUL, and not nested thousands deep.",
+        "Send UTF-8 JSON without NaN, without a name twice, without NUL, not nested thousands deep, and with at most "
+        f"{MOST_NAMES} names.",
     ),
     405: ParameterError("HB165", "this address does not know that method.", f"{_API}/openapi.json says more."),
     408: AccessError("HB729", "the body did not arrive in time.", "Send the request again, all of it at once."),

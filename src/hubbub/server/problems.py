@@ -4,7 +4,6 @@ A problem is made of an error's code, message and remedy, which never hold a val
 number, by which the operator finds it in the log.
 """
 
-import json
 import logging
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -12,6 +11,7 @@ from typing import Any
 
 from starlette.responses import Response
 
+from hubbub.core import pieces
 from hubbub.errors import AccessError, HubbubError, LedgerError, ParameterError, QueryError
 
 _log = logging.getLogger("hubbub.server")
@@ -102,7 +102,7 @@ def released(form: dict[str, Any], **around: Any) -> Padded:
 
 
 def _json(content: Any) -> bytes:
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    return pieces.dumps(content).encode()
 
 
 class Refusal(Padded):

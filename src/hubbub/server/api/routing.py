@@ -18,6 +18,9 @@ from hubbub.server.service import Service
 
 T = TypeVar("T")
 
+#: Names that all objects of a body have together: a refusal is made for each of them, while everybody else waits.
+MOST_NAMES = 1200
+
 #: What any route may answer beside its own; each is a problem.
 REFUSALS: Mapping[int | str, dict[str, Any]] = {
     400: {"description": "The request is not HTTP or JSON as it should be."},
@@ -49,10 +52,10 @@ class _Strict(Request):
     """A request whose JSON means one thing to everybody who reads it."""
 
     async def json(self) -> Any:
-        """Read the body: no NaN, no name twice, no half characters, no NUL, no depth that breaks a reader."""
+        """Read the body: no NaN, no name twice, no half characters, no NUL, not too deep and not too many names."""
         body = await self.body()
         try:
-            found = json.loads(body, parse_constant=_refuse, object_pairs_hook=_once)
+            found = json.loads(body, parse_constant=_refuse, object_pairs_hook=_Names().once)
             if b"\\u" in body:
                 _check_text(found)
         except (ValueError, RecursionError) as error:
@@ -129,11 +132,20 @@ def _refuse(_: str) -> NoReturn:
     raise ValueError("not a number of JSON")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name stands twice")
-    return found
+class _Names:
+    """Reads the objects of one body, and counts their names."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def once(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("a name stands twice")
+        self._count += len(found)
+        if self._count > MOST_NAMES:
+            raise ValueError("too many names")
+        return found
 
 
 def _check_text(found: Any) -> None:
