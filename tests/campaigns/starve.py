@@ -14,6 +14,7 @@ pool. It must be caught. Everything stays on this machine, and ends by itself.
 import http.client
 import json
 import multiprocessing
+import os
 import random
 import re
 import signal
@@ -266,17 +267,21 @@ def within(taken: list[float], share: int) -> float:
 
 
 def body(report: Report) -> None:
-    """Run both servers. Where others want the cores too, seconds say more about them: then the two are compared."""
+    """Run both servers. Where others want the cores too, seconds say more about them: then the two are compared.
+
+    Beside other tests they always do, whatever a first look says.
+    """
     prepare()
     factor = slowdown()
     report.figure("slowdown by others", round(factor, 2))
+    alone = factor < _BUSY and "PYTEST_XDIST_WORKER" not in os.environ
     with tempfile.TemporaryDirectory() as folder:
         victim = siege(Path(folder) / "right", float(report.scale(ci=6, full=120)))
         planted = siege(Path(folder) / "planted", float(report.scale(ci=4, full=20)), shared)
     for name, taken in victim.taken.items():
         report.figure(f"{name}: answers", len(taken))
         report.figure(f"{name}: p50, s", round(within(taken, 50), 3))
-        if factor < _BUSY:
+        if alone:
             report.target(f"{name}: p99, s", round(within(taken, 99), 3), at_most=BOUND)
         else:
             report.figure(f"{name}: p99, s", round(within(taken, 99), 3))
@@ -285,7 +290,7 @@ def body(report: Report) -> None:
     report.figure("planted: failed", sum(planted.failed.values()))
     report.figure("planted: worst p99, s", round(wrong, 3))
     # an answer that never came counts as LATE, so on a very busy machine the planted error cannot look much worse
-    most = 0.67 if factor < _BUSY else 0.9
+    most = 0.67 if alone else 0.9
     report.target("worst p99 beside that with the planted error", round(right / wrong, 3), at_most=most)
     report.target("planted error is caught", float(wrong > BOUND), at_least=1)
 

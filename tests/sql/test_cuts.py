@@ -232,6 +232,37 @@ def test_joins_that_make_too_many_rows_are_refused_with_the_factor() -> None:
     assert "15 matches of one row in p" in error.message
 
 
+def test_public_tables_that_make_too_many_rows_are_refused() -> None:
+    """An engine leaves such a join out where nobody is there to meet it, and runs out of time where somebody is."""
+    text = "SELECT count(*) FROM o JOIN (SELECT a.n AS n FROM p AS a {} JOIN p AS b ON a.y = b.y) AS s ON o.y = s.n"
+    large = {**TABLES, "p": replace(PUBLIC, size=fanout.MOST_PUBLIC, repeats={"y": 2, "n": 1})}
+    for how in ("", "LEFT"):
+        assert planned(text.format(how)).statements
+        error = refused(text.format(how), large)
+        assert error.code == "HB524"
+        assert "public tables p and p" in error.message
+
+
+def test_public_tables_meet_each_other_on_columns_that_repeat() -> None:
+    """Each row of p meets the three that share its y, and a unit's row of t meets those."""
+    connection = filled(random.Random(1))
+    connection.execute("CREATE OR REPLACE TABLE o AS SELECT 7 AS u, 0.0 AS x, 4 AS y")
+    text = "SELECT count(*) FROM o JOIN (SELECT a.n AS n FROM p AS a JOIN p AS b ON a.y = b.y) AS s ON o.y = s.n"
+    found = connection.execute(planned(text, {**TABLES, "o": replace(OTHER, unit=Unit("u", rows=9))}).statements[0].sql)
+    assert [row[-1] for row in found.fetchall()] == [3]
+
+
+def test_a_unique_column_whose_values_meet_when_they_are_read_is_counted() -> None:
+    tables = {**TABLES, "p": replace(PUBLIC, repeats={**PUBLIC.repeats, "n": 4})}
+    assert (
+        fanout.bounded(
+            bind("SELECT count(*) FROM t JOIN p ON t.y = p.n", tables=tables).relation,
+            fanout.Bounds(None, None, "s", "engine"),
+        ).most
+        == 6 * 4
+    )
+
+
 def test_a_public_table_that_nobody_counted_is_refused() -> None:
     tables = {**TABLES, "p": replace(PUBLIC, size=None)}
     assert refused("SELECT count(*) FROM t JOIN p ON t.y = p.y", tables).code == "HB525"

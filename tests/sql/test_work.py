@@ -120,6 +120,31 @@ def test_too_much_work_for_one_row_is_refused(code: str, dialect: str, condition
     assert caught.value.code == code
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT count(*) FROM t JOIN p ON t.x = p.id WHERE {}",
+        "SELECT count(*) FROM t JOIN p ON t.x = p.id AND {}",
+        "SELECT count(*) FROM t LEFT JOIN (SELECT id FROM p WHERE {}) AS s ON t.x = s.id",
+        "SELECT count(*) FROM t JOIN (SELECT id, {} AS z FROM p) AS s ON t.x = s.id WHERE z",
+        "SELECT count(*) FROM (SELECT t.u, p.v AS v FROM t JOIN p ON t.x = p.id) AS p WHERE {}",
+    ],
+)
+def test_too_much_work_on_a_public_table_is_refused(text: str) -> None:
+    """Engines look at no public row where nobody's row is there to meet one, and at all of them where one is."""
+    condition = " AND ".join(f"lower(upper(p.v)) LIKE '%{i}_%'" for i in range(12)).replace("p.", "")
+    condition = condition.replace("(v)", "(p.v)") if "FROM p WHERE" not in text and "FROM p)" not in text else condition
+    columns = (Column("id", Kind.INTEGER), Column("v", Kind.TEXT))
+    for size, lengths, code in ((10**6, {}, "HB529"), (1000, {}, ""), (10**6, {"v": 20}, "")):
+        public = Table("p", columns, None, unique=("id",), size=size, repeats={"id": 1}, lengths=lengths)
+        query = bind(text.format(condition), tables={"t": TABLE, "p": public})
+        if code:
+            with pytest.raises(QueryError, match=code):
+                plan(query, epsilon=Fraction(1), delta=Fraction(0), salt="s")
+        else:
+            assert plan(query, epsilon=Fraction(1), delta=Fraction(0), salt="s").statements
+
+
 def test_texts_that_double_through_sub_queries_are_refused() -> None:
     """Nested x || x, which took 46 seconds where the limit was 2."""
     source = nested(lambda inner: f"(SELECT u, w || w AS w FROM {inner} AS s)", 7, "t")

@@ -120,8 +120,9 @@ class Unit:
 class Table:
     """A table that queries may name. A public table has no unit; a private one always has.
 
-    size, repeats   of a public table, measured at loading: how many rows there are, and how many at most share one
-                    value of a column. They bound what a join with it makes of one row; they are no part of its form.
+    size, repeats,   of a public table, measured at loading: how many rows there are, how many at most share one value
+    lengths          of a column, and how many characters the longest text of a column has. They bound what a join with
+                     it makes of one row, and the work on its columns; they are no part of its form.
     """
 
     name: str
@@ -132,6 +133,7 @@ class Table:
     arrivals: bool = False  #: private: whether the number of arrivals in its streams is public
     size: int | None = field(default=None, repr=False, compare=False)
     repeats: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
+    lengths: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def public(self) -> bool:

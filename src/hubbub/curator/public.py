@@ -29,13 +29,13 @@ _SENSIBLE = {
 
 
 def public(dataset: Dataset, limits: Limits) -> Table:
-    """Complete a public table: values and bounds of its columns, what no two rows share, how often a value repeats."""
+    """Complete a public table: values and bounds of its columns, what no two rows share, and its sizes."""
     engine = open_engine([dataset.view], frozenset(), limits=limits)
     try:
         reader = _Reader(engine, dataset.table.name)
         columns = tuple(reader.facts(column) for column in dataset.table.columns)
         table = replace(dataset.table, columns=columns, unique=reader.unique(dataset.table))
-        return replace(table, size=reader.size, repeats=reader.repeats(table))
+        return replace(table, size=reader.size, repeats=reader.repeats(table), lengths=reader.lengths(table))
     except RunError:
         raise ConfigError(
             "HB411", f"the public table {dataset.table.name} cannot be read.", "Check its source."
@@ -73,12 +73,15 @@ class _Reader:
         return replace(column, values=values, bounds=bounds)
 
     def unique(self, table: Table) -> tuple[str, ...] | None:
+        """Find columns that no two rows share, or check those that are declared, as a query reads them."""
         if table.unique is None:
             alone = (
-                column for column in table.columns if self._count(f"DISTINCT {self._written(column)}") == self.size
+                column
+                for column in table.columns
+                if self._count(f"DISTINCT {self._dialect.scanned(column)}") == self.size
             )
             return next(((column.name,) for column in alone), None)
-        keys = ", ".join(self._written(column) for column in table.columns if column.name in table.unique)
+        keys = ", ".join(self._dialect.scanned(column) for column in table.columns if column.name in table.unique)
         distinct = int(self._one("count(*)", table=f"(SELECT DISTINCT {keys} FROM {self._table}) AS d")[0])  # noqa: S608
         if distinct != self.size:
             raise ConfigError(
@@ -98,6 +101,14 @@ class _Reader:
                 groups = f"(SELECT count(*) AS n FROM {rows} WHERE {v} IS NOT NULL GROUP BY {v}) AS g"  # noqa: S608
                 most[column.name] = int(self._one("coalesce(max(n), 0)", table=groups)[0])
         return most
+
+    def lengths(self, table: Table) -> dict[str, int]:
+        """Find the number of characters of the longest text in each column."""
+        texts = [column for column in table.columns if column.kind is Kind.TEXT and not column.hidden]
+        return {
+            column.name: int(self._one(f"coalesce(max(length({self._dialect.scanned(column)})), 0)")[0])
+            for column in texts
+        }
 
     def _count(self, what: str) -> int:
         return int(self._one(f"count({what})")[0])

@@ -20,6 +20,9 @@ from hubbub.sql.relations import Cut, Filter, Join, PerUnit, Project, Rel, Scan,
 
 #: The most rows that one unit may make in a join: every engine sorts so many in seconds, in less than 200 MB.
 MOST_JOINED = 1 << 20
+#: The most rows of a join of public tables that multiplies: whether an engine computes it at all may depend on whether
+#: anybody's row is there to meet it.
+MOST_PUBLIC = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +106,7 @@ def _over(rel: Filter | Project | PerUnit, part: Part) -> Part:
 def _join(rel: Join, bounds: Bounds) -> Part:
     left = _bounded(rel.left, bounds)
     if not rel.unit:
+        rows(rel.right)
         fan = fan_out(rel.right, [b for _, b in rel.on])
         if fan <= 1:
             return replace(left, rel=rel if left.rel is rel.left else replace(rel, left=left.rel))
@@ -196,6 +200,55 @@ def fan_out(rel: Rel, on: Sequence[Expr]) -> int:
     return _fan(rel, {expr.name for expr in on if isinstance(expr, Col)})
 
 
+def rows(rel: Rel) -> int | None:
+    """Bound how many rows a public relation has, where its tables were counted; refuse it where they are too many.
+
+    Theorem (Work of public data). Let a private relation meet a public one. What the engine may leave undone where
+    nobody's row is there (the joins inside the public relation, and functions of its columns) is at most `MOST_PUBLIC`
+    rows for each join that multiplies, and at most `work.MOST_PUBLIC` characters for each condition.
+    Proof    A join has for each row on the left at most `fan_out` rows on the right; the product is checked where a row
+             has more than one. Conditions on public columns are weighed by `work.weighed`, with the rows of the
+             relation that the columns are of, wherever they stand: an engine moves them to the table.
+    Assumes  A public table is as it was when it was opened.
+    Tested   tests/sql/test_cuts.py::test_public_tables_that_make_too_many_rows_are_refused
+             tests/sql/test_work.py::test_too_much_work_on_a_public_table_is_refused
+    """
+    match rel:
+        case Scan():
+            return rel.table.size
+        case Filter() | Project():
+            return rows(rel.input)
+        case Union():
+            sizes = [rows(each) for each in rel.inputs]
+            known = [size for size in sizes if size is not None]
+            return sum(known) if len(known) == len(sizes) else None
+        case Join():
+            left, fan = rows(rel.left), fan_out(rel.right, [b for _, b in rel.on])
+            rows(rel.right)
+            if fan <= 1:
+                return left
+            if left is None:
+                raise _uncounted(_named(rel.left))
+            if left * fan > MOST_PUBLIC:
+                raise QueryError(
+                    "HB524",
+                    f"the public tables {_named(rel)} can make {left * fan:,} rows by this join ({left:,} × {fan:,}); "
+                    f"at most {MOST_PUBLIC:,} can be.",
+                    "Join them on `unique` columns, join each with the private table, or leave one out.",
+                )
+            return left * fan
+        case _:
+            raise TypeError("public relations are neither grouped nor cut")
+
+
+def _uncounted(name: str) -> QueryError:
+    return QueryError(
+        "HB525",
+        f"it is not known how many rows of the public table {name} one row can meet.",
+        "Declare `unique` columns of that table, or open it with hubbub.open, which counts them.",
+    )
+
+
 def _fan(rel: Rel, on: set[str]) -> int:
     match rel:
         case Scan():
@@ -220,13 +273,10 @@ def _repeats(rel: Scan, on: set[str]) -> int:
     table = rel.table
     sources = {source for column, source in zip(rel.columns, rel.sources, strict=True) if column.name in on}
     if table.unique is not None and set(table.unique) <= sources:
-        return 1
+        # values outside a declared list are read as one
+        return max(1, table.repeats.get(table.unique[0], 1)) if len(table.unique) == 1 else 1
     if table.size is None:
-        raise QueryError(
-            "HB525",
-            f"it is not known how many rows of the public table {table.name} one row can meet.",
-            "Declare `unique` columns of that table, or open it with hubbub.open, which counts them.",
-        )
+        raise _uncounted(table.name)
     return min([table.size, *(table.repeats[source] for source in sources if source in table.repeats)])
 
 

@@ -143,6 +143,21 @@ def owned(rel: Rel) -> bool:
             return True
 
 
+def public(rel: Rel) -> bool:
+    """Say whether a relation is made of public data alone: a public side of a join with private data is the right."""
+    match rel:
+        case Scan():
+            return rel.table.unit is None
+        case Filter() | Project() | Cut():
+            return public(rel.input)
+        case Join():
+            return public(rel.left)
+        case Union():
+            return public(rel.inputs[0])
+        case PerUnit():
+            return False
+
+
 def owner_kind(rel: Rel) -> Kind:
     """Give the kind of the column UNIT, which is the same in all tables of one entity."""
     match rel:

@@ -30,6 +30,7 @@ from hubbub.sql.relations import (
     Union,
     columns,
     owned,
+    public,
 )
 
 #: A float sum depends on the order of rows, so sums inside a unit are of integers: 2⁶² steps cover the bounds.
@@ -192,7 +193,7 @@ def _join(rel: Join, dialect: Dialect) -> str:
     if rel.unit:
         tests.insert(0, f"l.{dialect.identifier(UNIT)} = r.{dialect.identifier(UNIT)}")
     right = f"SELECT *{keys_right} FROM ({right}) AS r"
-    if not owned(rel.left):
+    if not owned(rel.left) and not public(rel.left):
         # each row is a unit of its own and must stay one row: a key that is there twice matches nothing
         keys = ", ".join(dialect.identifier(f"$r{i}") for i in range(len(pairs)))
         right = dialect.once(right, keys)

@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 
 from hubbub.core.schema import Kind
 from hubbub.errors import QueryError
-from hubbub.sql import render
+from hubbub.sql import fanout, render
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.expressions import Call, Col, Expr, Literal
 from hubbub.sql.prune import names
 from hubbub.sql.query import Query
-from hubbub.sql.relations import LONGEST, Cut, Filter, Join, PerUnit, Project, Rel, Scan, Union, columns
+from hubbub.sql.relations import LONGEST, Cut, Filter, Join, PerUnit, Project, Rel, Scan, Union, columns, public
 
 #: DuckDB takes about 100 µs for a row of so large an expression, with 2,048 rows between two looks at the clock.
 MOST_SIZE = 500_000
@@ -31,6 +31,9 @@ MOST_STEPS = 2_000_000
 MOST_BUILT = 131_072
 #: Of all rows that one unit makes by a join.
 MOST_TEXT = 1 << 28
+#: Characters of a condition on public columns, written or looked at, times the rows of the public tables: DuckDB takes
+#: some seconds for so many, and leaves them out where nobody's row is there to meet them.
+MOST_PUBLIC = 1 << 34
 
 #: Characters of a number, a truth value or a date that is written as text.
 _WRITTEN = 64
@@ -173,6 +176,8 @@ class Meter:
         self._known: dict[str, Work] = {}
         self._steps = 0
         self._built = 0
+        self._rows: dict[str, int] = {}  # of the public relation that a column is of
+        self._public = 0
         self.grouped = 0  #: the most characters of text that a grouping inside a unit keeps for one row
 
     def letters(self, exprs: Iterable[Expr | None]) -> int:
@@ -217,8 +222,47 @@ class Meter:
             )
         return work
 
-    def relation(self, rel: Rel) -> None:  # noqa: C901 - one case a relation
+    def _add_public(self, expr: Expr) -> None:
+        """Count an expression for every row of the public data that it is computed of; others are cut before joins."""
+        if isinstance(expr, Call) and expr.function == "and":
+            for arg in expr.args:
+                self._add_public(arg)
+            return
+        read = names(expr)
+        if isinstance(expr, Call) and read and read <= self._rows.keys():
+            work = self.of(expr)
+            self._public += (work.size + work.steps) * max(self._rows[name] for name in read)
+        if self._public > MOST_PUBLIC:
+            raise QueryError(
+                "HB529",
+                f"what this query computes of public columns is {_about(self._public)} characters of work over all "
+                f"their rows; at most {_about(MOST_PUBLIC)} can be.",
+                "Use fewer or smaller functions of public columns, or ask the owner to declare a table with them.",
+            )
+
+    def relation(self, rel: Rel) -> None:
         """Count what a relation computes, and learn what its columns are."""
+        self._relation(rel)
+        match rel:
+            case Filter():
+                self._add_public(rel.predicate)
+            case Project():
+                for name, expr in rel.outputs:
+                    self._add_public(expr)
+                    read = names(expr)
+                    if read and read <= self._rows.keys():
+                        self._rows[name] = max(self._rows[each] for each in read)
+            case Join():
+                for pair in rel.on:
+                    for expr in pair:
+                        self._add_public(expr)
+            case _:
+                pass
+        if public(rel):
+            size = fanout.rows(rel) or 0
+            self._rows |= {column.name: size for column in columns(rel)}
+
+    def _relation(self, rel: Rel) -> None:  # noqa: C901 - one case a relation
         match rel:
             case Scan():
                 self._scan(rel)
@@ -264,7 +308,7 @@ class Meter:
             length = _WRITTEN
             if col.kind is Kind.TEXT:
                 listed = [*(column.values or ()), *([] if column.other is None else [column.other])]
-                length = LONGEST
+                length = min(LONGEST, rel.table.lengths.get(source, LONGEST))
                 if column.values is not None and col.name not in rel.loose:
                     length = max((len(str(value)) for value in listed), default=0)
             # written out, a column of a scan is its cast and its bounds; the list of its values is looked at once
