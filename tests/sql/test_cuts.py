@@ -248,7 +248,9 @@ def test_public_tables_meet_each_other_on_columns_that_repeat() -> None:
     connection = filled(random.Random(1))
     connection.execute("CREATE OR REPLACE TABLE o AS SELECT 7 AS u, 0.0 AS x, 4 AS y")
     text = "SELECT count(*) FROM o JOIN (SELECT a.n AS n FROM p AS a JOIN p AS b ON a.y = b.y) AS s ON o.y = s.n"
-    found = connection.execute(planned(text, {**TABLES, "o": replace(OTHER, unit=Unit("u", rows=9))}).statements[0].sql)
+    found = connection.execute(
+        planned(text, {**TABLES, "o": replace(OTHER, unit=Unit("u", entity="person", rows=9))}).statements[0].sql
+    )
     assert [row[-1] for row in found.fetchall()] == [3]
 
 
