@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.campaigns.frame import Report, run
 
+from hubbub.analyses.graphs.degrees import triangles, truncated
+from hubbub.analyses.graphs.edges import Graph, graph
 from hubbub.curator.session import Session, open_session
 from hubbub.demo import HERE
-from hubbub.graphs.degrees import triangles, truncated
-from hubbub.graphs.edges import Graph, graph
 
 LASTFM = Path(__file__).parents[2] / "shared" / "data" / "lastfm_asia_edges.csv"
 ENDS = ["a", "b"]

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.campaigns.frame import Report, run
 
+from hubbub.analyses.streams.density import Density
+from hubbub.analyses.streams.terms import Terms
 from hubbub.demo import HERE
-from hubbub.local.estimate import joint, single
-from hubbub.local.survey import Question, Survey
-from hubbub.mechanisms.flips import Flips
+from hubbub.mechanisms.bit_flips import Flips
 from hubbub.noise.source import system
-from hubbub.streams.density import Density
-from hubbub.streams.terms import Terms
+from hubbub.surveys.estimate import joint, single
+from hubbub.surveys.survey import Question, Survey
 
 Doubles = NDArray[np.float64]
 

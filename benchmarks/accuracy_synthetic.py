@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tests.campaigns.frame import Report, run
 
 import hubbub
-from hubbub.releases.utility import Synthetic, distances, k_marginal
+from hubbub.analyses.synthetic.utility import Synthetic, distances, k_marginal
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 EPSILON, DELTA = 1, "1e-9"

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from tests.campaigns.frame import Report, run
 
 import hubbub
+from hubbub.analyses.tables.strategies import best, dense, groups, identity, tree
 from hubbub.curator.session import Session
-from hubbub.releases.strategies import best, dense, groups, identity, tree
 
 ACS = Path(__file__).parents[2] / "shared" / "data" / "national2019.csv"
 PEER = Path(__file__).parents[1] / ".peers" / "diffprivlib" / "bin" / "python"

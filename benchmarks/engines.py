@@ -35,9 +35,10 @@ from tests.campaigns.rig import postgres
 
 import hubbub
 from hubbub.curator.session import Session
-from hubbub.engines import spark_local, spark_session
-from hubbub.engines.duckdb import Limits
-from hubbub.engines.postgres_catalog import connect
+from hubbub.engines.duckdb.connection import Limits
+from hubbub.engines.postgres.catalog import connect
+from hubbub.engines.spark import catalog as spark_session
+from hubbub.engines.spark import local_server as spark_local
 
 REGIONS = tuple(f"region {number:02}" for number in range(50))
 MEMORY = 6000

@@ -25,8 +25,8 @@ from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.service import Place, request
 
 from hubbub.accounting.chain import Entry, append, canonical, facts_text, request_hash
+from hubbub.accounting.cost import price
 from hubbub.accounting.ledger import Ledger, no_step
-from hubbub.accounting.price import price
 from hubbub.accounting.store import Total
 
 BLOCK = 10

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hubbub.core.release import Release
+from hubbub.answers.release import Release
 from hubbub.errors import (
     AccessError,
     BudgetError,
@@ -19,7 +19,7 @@ from hubbub.errors import (
 )
 
 if TYPE_CHECKING:
-    from hubbub.client.asynchronous import AsyncSession
+    from hubbub.client.async_session import AsyncSession
     from hubbub.client.session import ServedSession
     from hubbub.curator.session import Session
 
@@ -62,7 +62,7 @@ def connect_async(
 
     See `connect` for what the options mean.
     """
-    from hubbub.client.asynchronous import connect_async
+    from hubbub.client.async_session import connect_async
 
     return connect_async(url, token, timeout=timeout, retries=retries, ca=ca, insecure=insecure)
 
@@ -73,7 +73,7 @@ def model(release: Release) -> Any:
     It is made of published values alone: using it costs nothing.
     """
     try:
-        from hubbub.curator.analyses import model
+        from hubbub.analyses.registry import model
     except ModuleNotFoundError as missing:
         if missing.name != "hubbub.curator":
             raise

@@ -15,12 +15,12 @@ import pytest
 from hubbub.accounting.anchor import FileAnchor, beside
 from hubbub.accounting.calls import Charge, Request
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.contract import parse
+from hubbub.accounting.cost import Price
 from hubbub.accounting.ledger import Ledger, no_step, now
 from hubbub.accounting.policy import Policy
+from hubbub.accounting.policy_config import parse
 from hubbub.accounting.postgres import PostgresStore
 from hubbub.accounting.postgres import set_aside as set_aside_schema
-from hubbub.accounting.price import Price
 from hubbub.accounting.refusal import CapError
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.sqlite_schema import set_aside

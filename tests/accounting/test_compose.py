@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting import compose, convert
-from hubbub.accounting.price import RENYI_UNIT, ZERO, price
-from hubbub.audit.enumerate import Bounds, delta_at, worst_ratio
+from hubbub.accounting.cost import RENYI_UNIT, ZERO, price
 from hubbub.core.events import Laplace
 from hubbub.core.finite import Finite, exactly
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
@@ -21,6 +20,7 @@ from hubbub.core.numbers import EPSILON_MIN
 from hubbub.core.numbers import epsilon as typed_epsilon
 from hubbub.core.unit import Relation
 from hubbub.errors import MechanismError, ParameterError
+from hubbub.mechanisms.enumeration import Bounds, delta_at, worst_ratio
 from hubbub.mechanisms.laplace import Laplace as LaplaceMechanism
 
 TENTH, MILLIONTH = Fraction(1, 10), Fraction(1, 10**6)

@@ -4,7 +4,7 @@ from fractions import Fraction
 import pytest
 import yaml
 
-from hubbub.accounting.contract import KEYS, Places, load, parse, places, read
+from hubbub.accounting.policy_config import KEYS, Places, load, parse, places, read
 from hubbub.errors import ConfigError
 
 EXAMPLE = """

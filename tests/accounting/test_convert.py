@@ -11,12 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting import convert, curves
-from hubbub.accounting.price import price
-from hubbub.audit.enumerate import delta_at, total_variation, worst_ratio
+from hubbub.accounting.cost import price
 from hubbub.core.events import Laplace
 from hubbub.core.finite import Finite, exactly
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Pure, Renyi, Zcdp
 from hubbub.errors import MechanismError, ParameterError
+from hubbub.mechanisms.enumeration import delta_at, total_variation, worst_ratio
 from hubbub.mechanisms.laplace import Laplace as LaplaceMechanism
 
 Number = Any  # mpmath has no types

@@ -12,12 +12,12 @@ import pytest
 
 from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.calls import Request
-from hubbub.accounting.contract import parse, recorded
-from hubbub.accounting.declared import problems, summary, weakened
-from hubbub.accounting.inspection import history
+from hubbub.accounting.declarations import problems, summary, weakened
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.policy import Policy
+from hubbub.accounting.policy_config import parse, recorded
 from hubbub.accounting.sqlite import SqliteStore
+from hubbub.accounting.status import history
 from hubbub.accounting.store import Filter
 from hubbub.core.events import Laplace
 from hubbub.errors import ConfigError
@@ -228,7 +228,7 @@ def test_the_rule_holds_in_every_store_and_while_charges_are_made(desk: "Desk") 
 def test_verification_finds_a_charge_that_breaks_an_earlier_promise(
     books: Books, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hubbub.accounting.deciding.problems", lambda *_: [])
+    monkeypatch.setattr("hubbub.accounting.transaction.problems", lambda *_: [])
     with books.open(policy(PERSON)) as ledger:
         books.charge(ledger)
         ledger.govern(policy(ROW))

@@ -9,12 +9,12 @@ import pytest
 
 from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.calls import Remark, Remarking, Request
-from hubbub.accounting.contract import parse
 from hubbub.accounting.failures import Failures, review
-from hubbub.accounting.inspection import history
 from hubbub.accounting.ledger import Ledger, examine
+from hubbub.accounting.policy_config import parse
 from hubbub.accounting.postgres import PostgresStore
 from hubbub.accounting.sqlite import SqliteStore
+from hubbub.accounting.status import history
 from hubbub.accounting.store import LAG, Filter, Store
 from hubbub.core.events import Laplace
 from hubbub.errors import LedgerError

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting.convert import divergence_for, renyi_delta
+from hubbub.accounting.cost import RENYI_UNIT, ZERO, Price, price
 from hubbub.accounting.filters import Budget, admits, headroom, limits, spent_epsilon
-from hubbub.accounting.price import RENYI_UNIT, ZERO, Price, price
 from hubbub.core.events import Event, Flips, Gaussian, Laplace, Response, Selection, Threshold, Together
 from hubbub.core.interval import Interval, exp, log
 from hubbub.core.loss import ORDERS

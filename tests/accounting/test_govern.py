@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.accounting.conftest import Desk as FileDesk
 
-from hubbub.accounting.contract import parse
+from hubbub.accounting.policy_config import parse
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Filter
 from hubbub.errors import BudgetError, HubbubError, LedgerError, ParameterError

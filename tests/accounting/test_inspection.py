@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hubbub.accounting import inspection
+from hubbub.accounting import status as inspection
 from hubbub.accounting.chain import facts_text
-from hubbub.accounting.inspection import Line, history, overview, write_csv, write_json
 from hubbub.accounting.policy import DAY
+from hubbub.accounting.status import Line, history, overview, write_csv, write_json
 from hubbub.accounting.store import Filter
+from hubbub.answers.budget import MANY
 from hubbub.core.events import Gaussian, Threshold
 from hubbub.core.events import Laplace as LaplaceEvent
-from hubbub.core.overview import MANY
 from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:
     from tests.accounting.conftest import Desk
 
     from hubbub.accounting.ledger import Ledger
-    from hubbub.core.overview import Overview
+    from hubbub.answers.budget import Overview
 
 
 def seen(ledger: "Ledger", analyst: str = "ana", dataset: str = "visits") -> "Overview":
@@ -141,7 +141,7 @@ def test_the_history_can_be_filtered(desk: "Desk") -> None:
 
 
 def test_a_long_history_is_read_page_by_page(desk: "Desk", monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hubbub.accounting.inspection._PAGE", 3)
+    monkeypatch.setattr("hubbub.accounting.status._PAGE", 3)
     ledger = desk.open()
     for number in range(10):
         charge = desk.spend(ledger, "0.01")

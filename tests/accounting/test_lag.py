@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from tests.accounting.conftest import POLICY, Desk
 
 from hubbub.accounting.anchor import FileAnchor
+from hubbub.accounting.cost import ZERO, Price, price
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.forfeit import forfeit
-from hubbub.accounting.inspection import overview
 from hubbub.accounting.ledger import Ledger, examine, no_step, now
-from hubbub.accounting.price import ZERO, Price, price
 from hubbub.accounting.sqlite import SqliteStore
+from hubbub.accounting.status import overview
 from hubbub.accounting.totals import Balance
 from hubbub.core.events import Gaussian, Laplace, Threshold
 from hubbub.errors import BudgetError, LedgerError

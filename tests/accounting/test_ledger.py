@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from hubbub.accounting.calls import Charge, Request
 from hubbub.accounting.chain import canonical
-from hubbub.accounting.contract import parse
-from hubbub.accounting.deciding import TOLERANCE
+from hubbub.accounting.cost import ZERO, price
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.policy import DAY
-from hubbub.accounting.price import ZERO, price
+from hubbub.accounting.policy_config import parse
 from hubbub.accounting.refusal import CapError
 from hubbub.accounting.store import STEPS, Filter
 from hubbub.accounting.totals import total_text
+from hubbub.accounting.transaction import TOLERANCE
 from hubbub.core.events import Gaussian, Laplace, Threshold
 from hubbub.errors import BudgetError, LedgerError, ParameterError
 
@@ -415,7 +415,7 @@ from fractions import Fraction
 from pathlib import Path
 from hubbub.accounting.anchor import FileAnchor, beside
 from hubbub.accounting.calls import Request
-from hubbub.accounting.contract import parse
+from hubbub.accounting.policy_config import parse
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.core.events import Laplace

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting import compose, convert, gaussian
+from hubbub.accounting.cost import RENYI_UNIT, price
 from hubbub.accounting.pld import tight_deltas, tight_epsilon
-from hubbub.accounting.price import RENYI_UNIT, price
 from hubbub.core.events import (
     Event,
     Flips,

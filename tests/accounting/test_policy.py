@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.accounting.contract import load, parse, read
 from hubbub.accounting.policy import DAY, Policy
+from hubbub.accounting.policy_config import load, parse, read
 from hubbub.errors import ParameterError
 
 BASE = """

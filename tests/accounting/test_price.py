@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting import curves
-from hubbub.accounting.price import RENYI_UNIT, ZERO, Price, is_tame, price
-from hubbub.audit.enumerate import ratio_range, renyi
+from hubbub.accounting.cost import RENYI_UNIT, ZERO, Price, is_tame, price
 from hubbub.core.events import (
     Event,
     Flips,
@@ -26,19 +25,12 @@ from hubbub.core.events import (
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Zcdp
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
-from hubbub.mechanisms import (
-    exponential,
-    flips,
-    gaussian,
-    laplace,
-    metric,
-    noisy_max,
-    permute_and_flip,
-    response,
-    sparse,
-    threshold,
-    top_k,
-)
+from hubbub.mechanisms import bit_flips as flips
+from hubbub.mechanisms import exponential, gaussian, laplace, metric, noisy_max, permute_and_flip, top_k
+from hubbub.mechanisms import partition_selection as threshold
+from hubbub.mechanisms import randomized_response as response
+from hubbub.mechanisms import sparse_vector as sparse
+from hubbub.mechanisms.enumeration import ratio_range, renyi
 
 TENTH = Fraction(1, 10)
 EVENTS: list[Event] = [

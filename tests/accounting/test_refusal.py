@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hubbub.accounting.cost import ZERO, price
+from hubbub.accounting.disclosure import cost, left
 from hubbub.accounting.filters import Budget
-from hubbub.accounting.price import ZERO, price
 from hubbub.accounting.refusal import CapError
-from hubbub.accounting.shown import cost, left
 from hubbub.core.events import Gaussian, Laplace, Response, Threshold
 from hubbub.core.numbers import brief, down
 

@@ -10,10 +10,10 @@ from tests.accounting.conftest import PostgresDesk
 
 from hubbub.accounting import ledger as ledgers
 from hubbub.accounting.calls import Charging, Recording
-from hubbub.accounting.deciding import Turn
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import MOST_RELEASE
+from hubbub.accounting.transaction import Turn
 from hubbub.errors import LedgerError
 
 if TYPE_CHECKING:

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hubbub.accounting.contract import parse
+from hubbub.accounting.cost import Price, price
+from hubbub.accounting.disclosure import left, shown
 from hubbub.accounting.filters import Budget, admits
-from hubbub.accounting.inspection import overview
 from hubbub.accounting.policy import Cap
-from hubbub.accounting.price import Price, price
+from hubbub.accounting.policy_config import parse
 from hubbub.accounting.refusal import CapError
-from hubbub.accounting.shown import left, shown
+from hubbub.accounting.status import overview
+from hubbub.answers.budget import Overview, Per, Scope, Show
 from hubbub.core.events import Gaussian, Laplace
-from hubbub.core.overview import Overview, Per, Scope, Show
 from hubbub.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ import pytest
 
 from hubbub.accounting import sqlite_schema
 from hubbub.accounting.anchor import FileAnchor, beside
+from hubbub.accounting.bloom import Traces
 from hubbub.accounting.calls import Charge
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
-from hubbub.accounting.traces import Traces
 from hubbub.errors import LedgerError, ParameterError
 
 if TYPE_CHECKING:
@@ -268,11 +268,11 @@ from fractions import Fraction
 from pathlib import Path
 from hubbub.accounting.anchor import FileAnchor, beside
 from hubbub.accounting.calls import Request
-from hubbub.accounting.contract import parse
+from hubbub.accounting.policy_config import parse
 from hubbub.accounting.calls import Charge
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
-from hubbub.accounting.traces import Traces
+from hubbub.accounting.bloom import Traces
 from hubbub.core.events import Laplace
 from hubbub.errors import BudgetError
 

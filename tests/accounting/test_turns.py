@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from hubbub.accounting.turns import LARGEST, Call, Turns
+from hubbub.accounting.group_commit import LARGEST, Call, Turns
 
 
 class Work(Call):

@@ -7,8 +7,8 @@ import pytest
 
 from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.chain import Entry, Mark, append, genesis
+from hubbub.accounting.cost import price
 from hubbub.accounting.ledger import examine
-from hubbub.accounting.price import price
 from hubbub.accounting.store import Filter
 from hubbub.accounting.verify import Verification, _check_keys, _Pass, loss_of
 from hubbub.core.events import Gaussian, Laplace, Response

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from hubbub.accounting.price import price
+from hubbub.accounting.cost import price
+from hubbub.analyses.registry import ANALYSES, function
 from hubbub.audit.receipt import check
 from hubbub.core.call import Call, read
 from hubbub.core.events import Event, Selection, Together, from_facts
-from hubbub.curator.analyses import ANALYSES, function
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import HubbubError, QueryError, RunError
 from hubbub.mechanisms.exponential import Exponential

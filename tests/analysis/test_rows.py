@@ -14,12 +14,12 @@ from tests.accounting.postgres_server import Server
 from tests.campaigns.rig import postgres
 from tests.campaigns.rig.worlds import arrays
 
-from hubbub.analysis import rows as reading
-from hubbub.analysis.base import Arrays, Setting
-from hubbub.analysis.rows import Rows, Taken, first_of_each, mixed
+from hubbub.analyses import rows as reading
+from hubbub.analyses.base import Arrays, Setting
+from hubbub.analyses.graphs.edges import EdgeTable, edge_table
+from hubbub.analyses.rows import Rows, Taken, first_of_each, mixed
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.errors import RunError
-from hubbub.graphs.edges import EdgeTable, edge_table
 from hubbub.sql.bounding import Words
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB

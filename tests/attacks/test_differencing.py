@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.attacks.base import Study, ceiling
 from hubbub.attacks.differencing import difference, odds, singled_out
-from hubbub.attacks.made import clinic
+from hubbub.attacks.simulated import clinic
 from hubbub.attacks.table import Table, read
 from hubbub.attacks.target import condition, count, number, protected
 from hubbub.core import binomial

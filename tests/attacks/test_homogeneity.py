@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hubbub.attacks.base import Study, percent
 from hubbub.attacks.homogeneity import commonest, grouped, homogeneous, suppressed
-from hubbub.attacks.made import clinic
+from hubbub.attacks.simulated import clinic
 from hubbub.attacks.table import Table
 
 Run = Callable[..., Study]

@@ -7,7 +7,7 @@ import pytest
 
 from hubbub.attacks import separation
 from hubbub.attacks.separation import drawn, odd
-from hubbub.separations.parity import asked_difference, repeated, response_difference
+from hubbub.attacks.separations.parity import asked_difference, repeated, response_difference
 
 F = Fraction
 

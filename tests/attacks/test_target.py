@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.attacks.made import clinic
+from hubbub.attacks.simulated import clinic
 from hubbub.attacks.table import Table
 from hubbub.attacks.target import condition, count, laplace, mechanism, number, protected
 from hubbub.core import binomial

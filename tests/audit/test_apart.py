@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 from tests.campaigns.rig.worlds import connect, fill, run, visits
 
-from hubbub.audit.apart import apart
+from hubbub.audit.sensitivity import apart
 from hubbub.core.schema import Unit
 from hubbub.core.unit import Relation
 from hubbub.sql.bind import bind

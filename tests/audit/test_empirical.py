@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from hubbub.accounting.cost import Price, price
 from hubbub.accounting.gaussian import profile
-from hubbub.accounting.price import Price, price
-from hubbub.audit.empirical import FEWEST, audit, epsilon_at_least, ratio_at_least
-from hubbub.audit.witness import fitted
+from hubbub.audit.black_box import FEWEST, audit, epsilon_at_least, ratio_at_least
+from hubbub.audit.distinguisher import fitted
 from hubbub.core.binomial import tail
 from hubbub.core.loss import ORDERS
 from hubbub.errors import AuditError
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.response import Response
+from hubbub.mechanisms.randomized_response import Response
 from hubbub.noise.source import system
 
 Floats = NDArray[np.float64]

@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.audit.enumerate import (
+from hubbub.core.finite import Finite, exactly
+from hubbub.core.loss import Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
+from hubbub.errors import MechanismError, ParameterError
+from hubbub.mechanisms.enumeration import (
     Worst,
     delta_at,
     image,
@@ -24,11 +27,8 @@ from hubbub.audit.enumerate import (
     worst_over,
     worst_ratio,
 )
-from hubbub.core.finite import Finite, exactly
-from hubbub.core.loss import Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
-from hubbub.errors import MechanismError, ParameterError
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.response import Response
+from hubbub.mechanisms.randomized_response import Response
 
 QUARTER = Fraction(1, 4)
 YES, NO = exactly({1: 3 * QUARTER, 0: QUARTER}), exactly({1: QUARTER, 0: 3 * QUARTER})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.audit import receipt_form
+from hubbub.audit import receipt_format as receipt_form
 from hubbub.audit.receipt import check
 
 #: Written by the first release of this format.

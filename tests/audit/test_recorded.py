@@ -14,8 +14,8 @@ from tests.campaigns.rig.forging import forge, rehashed
 
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Snapshot
+from hubbub.audit.ledger_check import compare
 from hubbub.audit.receipt import check
-from hubbub.audit.recorded import compare
 from hubbub.cli import main
 from hubbub.curator.session import open_session
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hubbub.audit.watch import WATCHED, Cost, Tape, recorded, repeated, stated, within
+from hubbub.audit.grey_box import WATCHED, Cost, Tape, recorded, repeated, stated, within
 from hubbub.core.events import Together
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian

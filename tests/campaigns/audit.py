@@ -34,11 +34,11 @@ from tests.campaigns.rig.pairs import ASKED, RELATIONS, Pair, Question, Towns, a
 from tests.campaigns.rig.sampled import SHORT, Sampled, Table, mechanisms, streams
 
 import hubbub.curator as curator_module
-from hubbub.accounting.price import RENYI_UNIT, Price, price
-from hubbub.audit.empirical import FEWEST, Verdict, audit
+from hubbub.accounting.cost import RENYI_UNIT, Price, price
+from hubbub.answers.release import Release
+from hubbub.audit.black_box import FEWEST, Verdict, audit
 from hubbub.core.events import from_facts
 from hubbub.core.loss import ORDERS
-from hubbub.core.release import Release
 from hubbub.curator.question import Question as Asked
 from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace

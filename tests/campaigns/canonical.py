@@ -29,15 +29,15 @@ from tests.campaigns.frame import Report, run
 from tests.campaigns.rig import alike, spark
 from tests.campaigns.rig.alike import PEOPLE, Pair
 
-from hubbub.analysis import rows as reading
+from hubbub.analyses import rows as reading
 from hubbub.config import Config, load
 from hubbub.core.schema import Column, Kind
 from hubbub.curator.public import public
 from hubbub.curator.session import open_session
-from hubbub.engines import duckdb_open
 from hubbub.engines.base import Arrays, Engine, identifier
+from hubbub.engines.duckdb import open as duckdb_open
 from hubbub.engines.several import open_engine, serving
-from hubbub.sql import discover
+from hubbub.sql import partition_selection as discover
 from hubbub.sql.bind import bind
 from hubbub.sql.bounding import Words
 from hubbub.sql.dialects.base import Canonical, Dialect

@@ -22,8 +22,8 @@ from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.service import Place, request, totals
 
+from hubbub.accounting.cost import price
 from hubbub.accounting.ledger import Ledger
-from hubbub.accounting.price import price
 from hubbub.core.events import Laplace
 from hubbub.core.loss import ORDERS
 

@@ -30,7 +30,8 @@ from hubbub.curator.session import Session, open_session
 from hubbub.engines.base import Arrays, Engine
 from hubbub.engines.several import serving
 from hubbub.errors import HubbubError
-from hubbub.sql import fanout, work
+from hubbub.sql import fanout
+from hubbub.sql import row_cost as work
 
 CANARIES = ("CANARY7431", "8123456789012345", "31415926.53", "5867-04-03")
 

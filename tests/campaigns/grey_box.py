@@ -52,10 +52,10 @@ from hubbub.curator.versions import Versions
 from hubbub.engines.several import serving
 from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql import allot
+from hubbub.sql import allocation as allot
 from hubbub.sql.finish import declared, finish
 from hubbub.sql.measures import Sensitivity
-from hubbub.sql.noised import mechanism
+from hubbub.sql.noise import mechanism
 from hubbub.sql.plan import plan
 
 _YAML = """

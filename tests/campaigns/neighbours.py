@@ -25,15 +25,15 @@ from tests.campaigns.rig.worlds import apart
 
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
-from hubbub.engines.postgres import Postgres
+from hubbub.engines.postgres.connection import Postgres
 from hubbub.errors import QueryError, RunError
-from hubbub.sql.allot import reach
+from hubbub.sql.allocation import reach
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES
 from hubbub.sql.measures import sensitivity
-from hubbub.sql.noised import Noise
+from hubbub.sql.noise import Noise
 from hubbub.sql.plan import Plan, plan
 
 WORDS = ("North", "Ça", "Ca\u0327", "", "\u200b", "🙂", "O'Brien")

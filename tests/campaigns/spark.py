@@ -35,7 +35,7 @@ from tests.sql.corpus.worlds import WORLDS
 from hubbub.core.schema import Unit
 from hubbub.curator.session import open_session
 from hubbub.engines.base import Engine
-from hubbub.engines.spark_local import Local
+from hubbub.engines.spark.local_server import Local
 from hubbub.errors import QueryError, RunError
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.spark import SPARK

@@ -213,7 +213,7 @@ def shared() -> None:
     """Break the server: all blocking work, of whatever kind and whoever asks, shares one pool of threads."""
     import anyio.to_thread
 
-    from hubbub.server.desk import Desk, Doors
+    from hubbub.server.free_work import Desk, Doors
 
     async def in_turn(
         _: object, __: object, ___: object, call: Callable[..., object], /, *args: object, **options: object

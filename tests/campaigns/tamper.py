@@ -29,7 +29,7 @@ from tests.campaigns.rig.receipts import Receipts, judge
 from tests.campaigns.rig.service import Place, request, totals
 from tests.campaigns.rig.tampering import BYTE_EDITS, ROW_EDITS, Rows, cut_short, flip_bits, read, write
 
-from hubbub.accounting.price import price
+from hubbub.accounting.cost import price
 from hubbub.accounting.store import Filter, Snapshot
 from hubbub.errors import LedgerError
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.audit import nightly
 from hubbub.cli import main
 from hubbub.curator.session import open_session
-from hubbub.selfaudit import nightly
 
 YAML = """
 version: 1

@@ -328,7 +328,7 @@ def test_failures_are_listed_and_cleared(run: Run, monkeypatch: pytest.MonkeyPat
     assert run("query", COUNT, "--epsilon", "0.1")[0] == 0
     assert "No query failed after its charge" in run("admin", "failures")[1]
     with monkeypatch.context() as patch:
-        patch.setattr("hubbub.engines.duckdb.DuckDB.run", lambda *_: 1 / 0)
+        patch.setattr("hubbub.engines.duckdb.connection.DuckDB.run", lambda *_: 1 / 0)
         for number in range(3):
             code, _, err = run("query", COUNT, "--epsilon", "0.1", "--key", f"k{number}")
             assert "HB900" in err

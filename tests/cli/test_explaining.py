@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from hubbub import show
+from hubbub.answers import terminal
 from hubbub.cli import main
 from hubbub.semantics.explained import explain
 
@@ -105,7 +105,7 @@ def test_the_separation_is_a_table_over_bits_and_people(run: Run) -> None:
 def test_a_long_sentence_goes_on_below_its_beginning() -> None:
     console = Console(width=20, file=StringIO())
     with console.capture() as said:
-        console.print(show.sentences(["one two three four five", "[bold]six"]))
+        console.print(terminal.sentences(["one two three four five", "[bold]six"]))
     assert [line.rstrip() for line in said.get().splitlines()] == [
         " · one two three", "   four five", " · [bold]six",
     ]  # fmt: skip

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hubbub.cli import main, sanitizing
-from hubbub.crowd.promises import KINDS, NOT_PRIVATE, PROMISES
+from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, PROMISES
 
 Run = Callable[..., tuple[int, str, str]]
 ROWS = 400

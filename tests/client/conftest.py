@@ -10,7 +10,7 @@ import pytest
 from tests.server.conftest import Starter, World, lay_out, start_served  # noqa: F401 - a fixture
 
 import hubbub
-from hubbub.client.asynchronous import AsyncSession
+from hubbub.client.async_session import AsyncSession
 
 KINDS = ("embedded", "served", "async")
 

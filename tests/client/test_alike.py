@@ -12,11 +12,11 @@ from tests.client.conftest import Opener
 from tests.server.conftest import lay_out
 
 import hubbub
-from hubbub.client.asynchronous import AsyncSession
+from hubbub.answers.budget import Overview
+from hubbub.answers.estimate import Estimate
+from hubbub.answers.release import Release
+from hubbub.client.async_session import AsyncSession
 from hubbub.client.session import ServedSession
-from hubbub.core.estimate import Estimate
-from hubbub.core.overview import Overview
-from hubbub.core.release import Release
 from hubbub.core.schema import Table
 from hubbub.curator.session import Session
 from hubbub.errors import BudgetError, HubbubError, ParameterError, QueryError

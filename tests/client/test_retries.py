@@ -16,7 +16,7 @@ import pytest
 from tests.server.conftest import World
 
 import hubbub
-from hubbub.client import steps
+from hubbub.client import protocol as steps
 from hubbub.client.session import ServedSession, connect
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Arrays, Engine

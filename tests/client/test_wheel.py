@@ -20,7 +20,7 @@ SCRIPT = """
 import importlib.util, json, sys
 sys.path[:0] = [sys.argv[1]]
 absent = ("numpy", "duckdb", "sqlglot", "yaml", "cryptography", "rich", "fastapi", "hubbub.sql", "hubbub.curator")
-import hubbub, hubbub.dbapi
+import hubbub, hubbub.client.dbapi
 found = {"present": [name for name in absent if importlib.util.find_spec(name)], "file": hubbub.__file__}
 with hubbub.connect(sys.argv[2], sys.argv[3]) as session:
     found["datasets"] = session.datasets()
@@ -39,10 +39,10 @@ try:
 except hubbub.ParameterError as error:
     found["open"] = error.code
 try:
-    hubbub.dbapi.connect(path="hubbub.yaml")
-except hubbub.dbapi.ProgrammingError as error:
+    hubbub.client.dbapi.connect(path="hubbub.yaml")
+except hubbub.client.dbapi.ProgrammingError as error:
     found["path"] = error.code
-with hubbub.dbapi.connect(sys.argv[2], sys.argv[3], epsilon="0.5") as connection:
+with hubbub.client.dbapi.connect(sys.argv[2], sys.argv[3], epsilon="0.5") as connection:
     cursor = connection.cursor()
     found["rows"] = len(cursor.execute("SELECT coinsurance, COUNT(*) AS n FROM health GROUP BY coinsurance").fetchall())
 print(json.dumps(found))

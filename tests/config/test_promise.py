@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.accounting.contract import KEYS
+from hubbub.accounting.policy_config import KEYS
 from hubbub.config import load
 from hubbub.config.declaration import declaration
 from hubbub.config.json_schema import SCHEMA
-from hubbub.config.promise import caps, concerns, matched, neighbours, protected, sureness, uses
+from hubbub.config.summary import caps, concerns, matched, neighbours, protected, sureness, uses
 from hubbub.core.schema import Column, Kind, Table
 from hubbub.errors import ConfigError
 

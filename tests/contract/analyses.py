@@ -15,8 +15,8 @@ from typing import Any
 from tests.contract.search import Begin, Subject
 from tests.contract.tables import DELTA, FEW, ROW, World, analysis, links, people
 
+from hubbub.analyses.graphs.properties import PROPERTIES
 from hubbub.core.unit import Relation
-from hubbub.graphs.properties import PROPERTIES
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE
 NONE = Fraction(0)

@@ -14,16 +14,16 @@ from tests.contract.search import Begin, Subject
 from tests.contract.tables import DELTA, ROW, World, price
 from tests.contract.watched import Data
 
-from hubbub.analysis.base import Prepared, Setting
+from hubbub.analyses.base import Prepared, Setting
+from hubbub.analyses.functions.function import OwnFunction
+from hubbub.analyses.functions.sample_and_aggregate import Aggregated, Order
+from hubbub.analyses.streams.stream import _start, _taken
+from hubbub.analyses.streams.terms import Terms
 from hubbub.core.events import Event
 from hubbub.core.schema import Unit as Whose
 from hubbub.core.unit import Relation
-from hubbub.general.blocks import Aggregated, Order
-from hubbub.general.function import OwnFunction
 from hubbub.noise.source import Source
 from hubbub.sql.bounding import Words
-from hubbub.streams.stream import _start, _taken
-from hubbub.streams.terms import Terms
 
 # --- streams ----------------------------------------------------------------------------------------------------------
 

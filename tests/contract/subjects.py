@@ -11,8 +11,8 @@ import numpy as np
 from tests.contract import analyses, own, queries
 from tests.contract.search import Climbed, Subject, climb
 
-from hubbub.releases import mwem, synthetic
-from hubbub.releases.synthetic_model import Measured, Model, independent
+from hubbub.analyses.synthetic import mwem, synthetic
+from hubbub.analyses.synthetic.model import Measured, Model, independent
 
 #: Pairs of neighbours for one subject at most, and pairs that are tried after all was reached.
 STEPS, EXTRA = 60, 2

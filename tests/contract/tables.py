@@ -10,22 +10,22 @@ import duckdb
 from tests.contract.search import Begin, Pool, Subject
 from tests.contract.watched import Data, Row, Unit
 
-from hubbub.analysis.base import Setting
+from hubbub.analyses.base import Setting
+from hubbub.analyses.registry import Called, prepare
 from hubbub.core.call import Call
 from hubbub.core.events import Event
 from hubbub.core.schema import Bounds, Column, Kind, Table
 from hubbub.core.schema import Unit as Whose
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
-from hubbub.curator.analyses import Called, prepare
 from hubbub.engines.base import Arrays
-from hubbub.engines.duckdb import _fetch
+from hubbub.engines.duckdb.connection import _fetch
 from hubbub.noise.source import Source
 from hubbub.sql.bind import bind
 from hubbub.sql.bounding import Words
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.finish import finish
-from hubbub.sql.noised import Noise
+from hubbub.sql.noise import Noise
 from hubbub.sql.plan import Plan, plan
 
 ROW = Whose(None)

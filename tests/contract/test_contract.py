@@ -19,7 +19,7 @@ from tests.contract.search import climb
 from tests.contract.subjects import Tried, every
 from tests.contract.watched import slots
 
-from hubbub.curator.analyses import ANALYSES, OWN
+from hubbub.analyses.registry import ANALYSES, OWN
 from hubbub.sql.nodes import AGGREGATES, NAMED_AGGREGATES
 
 FULL = os.environ.get("HUBBUB_CAMPAIGN") == "full"

@@ -18,13 +18,13 @@ import numpy as np
 from tests.campaigns.rig.draws import NOTHING, SELECTIONS, Draw, Found, charged, differ, lost, taped
 from tests.campaigns.rig.words import Seeded
 
+from hubbub.accounting.cost import ZERO, price
 from hubbub.accounting.filters import Budget, admits
-from hubbub.accounting.price import ZERO, price
 from hubbub.core.events import Event, Selection, Threshold, Together
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.threshold import Threshold as Thresholded
+from hubbub.mechanisms.partition_selection import Threshold as Thresholded
 from hubbub.mechanisms.top_k import TopK
 from hubbub.noise.source import Source
 

@@ -3,7 +3,7 @@
 import re
 from xml.etree import ElementTree
 
-from hubbub.core.chart import lines
+from hubbub.answers.chart import lines
 
 SERIES = {"centre & ball": [(2.0, 0.75, 0.7, 0.8), (5.0, 0.03, 0.02, 0.05)], "<itself>": [(2.0, 0.4, 0.3, 0.5)]}
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
-from hubbub.core.combine import again, combine, refinable, refined
-from hubbub.core.release import Output, Release
+from hubbub.answers.combine import again, combine, refinable, refined
+from hubbub.answers.release import Output, Release
 from hubbub.errors import ParameterError
 
 L95, G95 = math.log(20), 1.959963984540054

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.core.drawing import MOST_ROWS, bars
-from hubbub.core.release import Output, Release
+from hubbub.answers.bars import MOST_ROWS, bars
+from hubbub.answers.release import Output, Release
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -5,8 +5,8 @@ from math import erfc, sqrt
 
 import pytest
 
+from hubbub.core.distributions import GaussianLaw, LaplaceLaw, NoiseLaw, half_width, least
 from hubbub.core.interval import ONE, exp
-from hubbub.core.laws import GaussianLaw, LaplaceLaw, NoiseLaw, half_width, least
 
 LAWS: list[NoiseLaw] = [
     LaplaceLaw(Fraction(1, 10)), LaplaceLaw(Fraction(1)), LaplaceLaw(Fraction(7, 3)), LaplaceLaw(Fraction(40)),

@@ -10,8 +10,8 @@ import nbclient
 import nbformat
 import pytest
 
-from hubbub.core.notebook import MOST_ROWS
-from hubbub.core.release import Output, Release
+from hubbub.answers.notebook import MOST_ROWS
+from hubbub.answers.release import Output, Release
 from hubbub.demo import lay_out
 
 SVG = "{http://www.w3.org/2000/svg}"

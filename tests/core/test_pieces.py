@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.core import patience, pieces
-from hubbub.core.release import Output, form
+from hubbub.answers.release import Output, form
+from hubbub.core import chunked_json as pieces
+from hubbub.core import deadline as patience
 from hubbub.curator import receipt
 from hubbub.server.problems import released
 

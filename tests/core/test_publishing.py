@@ -13,10 +13,10 @@ from typing import Any
 import duckdb
 import pytest
 
+from hubbub.answers.publish import publish
+from hubbub.answers.release import Output, Release
+from hubbub.answers.sheet import METHODS, sheet
 from hubbub.core.events import Gaussian, Laplace, Together, to_facts
-from hubbub.core.publishing import publish
-from hubbub.core.release import Output, Release
-from hubbub.core.sheet import METHODS, sheet
 from hubbub.errors import ParameterError
 
 

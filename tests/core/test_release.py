@@ -12,7 +12,7 @@ from fractions import Fraction
 import matplotlib as mpl
 import pytest
 
-from hubbub.core.release import Cell, Output, Release, form, text
+from hubbub.answers.release import Cell, Output, Release, form, text
 from hubbub.errors import ParameterError
 
 mpl.use("Agg")
@@ -168,7 +168,7 @@ def test_a_library_that_is_missing_is_named(package: str, method: str) -> None:
 import sys
 sys.modules[{package!r}] = None
 from fractions import Fraction
-from hubbub.core.release import Output, Release
+from hubbub.answers.release import Output, Release
 from hubbub.errors import ParameterError
 release = Release((Output("n", "integer", [3], [1.0], [5.0]),), [0.5], Fraction(1), Fraction(0), {{}})
 assert release.rows == [(3,)] and "3 ±2" in repr(release) and release.to_csv()

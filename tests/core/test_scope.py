@@ -12,10 +12,10 @@ import duckdb
 import numpy as np
 import pytest
 
-from hubbub.core.estimate import Estimate
-from hubbub.core.options import Options
-from hubbub.core.release import Release
-from hubbub.core.scope import Scope, ScopeLater
+from hubbub.answers.estimate import Estimate
+from hubbub.answers.options import Options
+from hubbub.answers.release import Release
+from hubbub.answers.scope import Scope, ScopeLater
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import BudgetError, HubbubError, LedgerError, ParameterError, QueryError, RunError, ServerError
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.core import options, wire
-from hubbub.core.estimate import Estimate, Expected
-from hubbub.core.options import Options
-from hubbub.core.overview import CapState, Overview, Past
-from hubbub.core.release import Output, Release
+from hubbub.answers import options, wire
+from hubbub.answers.budget import CapState, Overview, Past
+from hubbub.answers.estimate import Estimate, Expected
+from hubbub.answers.options import Options
+from hubbub.answers.release import Output, Release
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError

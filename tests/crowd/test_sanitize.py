@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from hubbub.crowd.disclaimers import KINDS, Kind
 from hubbub.crowd.points import points
-from hubbub.crowd.promises import KINDS, Kind
 from hubbub.crowd.sanitize import binned, sanitize
 from hubbub.errors import CrowdError
 

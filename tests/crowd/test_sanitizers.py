@@ -10,12 +10,12 @@ import hubbub
 from hubbub.crowd import perfect
 from hubbub.crowd.adversaries import of_cross_training, posterior_mean
 from hubbub.crowd.changing import again, anew, averaged
+from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, PROMISES
 from hubbub.crowd.experiments import factors, re_released, uniform
 from hubbub.crowd.histogram import recursive
 from hubbub.crowd.isolation import point
 from hubbub.crowd.neighbours import Crowd
 from hubbub.crowd.perturb import Shape, around, perturbed
-from hubbub.crowd.promises import KINDS, NOT_PRIVATE, PROMISES
 from hubbub.crowd.training import cross_trained
 from hubbub.errors import CrowdError
 

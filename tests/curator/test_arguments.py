@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from hubbub.curator.arguments import fitted
+from hubbub.analyses.arguments import fitted
 from hubbub.errors import QueryError
 
 

@@ -10,7 +10,7 @@ import pytest
 from hubbub.accounting.anchor import FileAnchor, at_home, beside
 from hubbub.cli import main
 from hubbub.config import load
-from hubbub.curator import custody
+from hubbub.curator import exposure as custody
 from hubbub.curator.opening import concerns, exposed
 from hubbub.curator.session import open_session
 from hubbub.errors import LedgerError

@@ -89,7 +89,7 @@ def test_the_charge_is_durable_before_the_engine_runs(session: Session, clinic: 
 _VICTIM = """
 import os, signal, sys
 from hubbub.curator.session import open_session
-from hubbub.engines.duckdb import DuckDB
+from hubbub.engines.duckdb.connection import DuckDB
 
 session = open_session(sys.argv[1], analyst="ana")
 DuckDB.run = lambda self, sql: os.kill(os.getpid(), signal.SIGKILL)

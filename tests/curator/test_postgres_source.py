@@ -9,9 +9,9 @@ import psycopg
 import pytest
 from tests.accounting.postgres_server import Server
 
+from hubbub.answers.release import Release
 from hubbub.cli import main
 from hubbub.config import examine, load
-from hubbub.core.release import Release
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import ConfigError, HubbubError, LedgerError, QueryError, RunError
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.server.conftest import Starter, lay_out, start_served  # noqa: F401 - a fixture
 
-from hubbub import dbapi
+from hubbub.client import dbapi
 
 Connecting = Callable[..., dbapi.Connection]
 

@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from tests.dbapi.conftest import Connecting
 
-from hubbub import dbapi
-from hubbub.dbapi.statements import below, changed, explained
+from hubbub.client import dbapi
+from hubbub.client.dbapi.statements import below, changed, explained
 from hubbub.errors import BudgetError, HubbubError, LedgerError, QueryError, RunError, ServerError
 
 PLANS = "SELECT coinsurance, COUNT(*) AS n, AVG(visits) AS visits FROM health GROUP BY coinsurance"
@@ -169,7 +169,7 @@ def test_errors_are_those_of_the_pep_and_keep_code_remedy_and_place(connecting: 
      (ServerError("HB801", "x"), dbapi.InterfaceError), (HubbubError("HB999", "x"), dbapi.InternalError)],
 )  # fmt: skip
 def test_other_errors_have_their_kinds(error: HubbubError, kind: type[dbapi.Error]) -> None:
-    from hubbub.dbapi.failures import translated
+    from hubbub.client.dbapi.failures import translated
 
     with pytest.raises(kind, match=error.code), translated():
         raise error

@@ -9,7 +9,7 @@ import pytest
 
 from hubbub.core.schema import Kind
 from hubbub.engines.base import Place, View
-from hubbub.engines.duckdb import DuckDB, Limits
+from hubbub.engines.duckdb.connection import DuckDB, Limits
 
 COLUMNS = (("id", Kind.INTEGER), ("amount", Kind.REAL), ("word", Kind.TEXT))
 Open = Callable[..., DuckDB]

@@ -11,14 +11,14 @@ from tests.accounting.postgres_server import Server
 from tests.campaigns.rig import alike, spark
 from tests.campaigns.rig.postgres import place as in_postgres
 
-from hubbub.analysis.rows import Rows
+from hubbub.analyses.rows import Rows
 from hubbub.config import examine
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.engines.base import Arrays, Field, Place, View, locate
-from hubbub.engines.duckdb import schema
-from hubbub.engines.postgres import schema as postgres_schema
-from hubbub.engines.spark import Spark
-from hubbub.engines.spark import schema as spark_schema
+from hubbub.engines.duckdb.connection import schema
+from hubbub.engines.postgres.connection import schema as postgres_schema
+from hubbub.engines.spark.connection import Spark
+from hubbub.engines.spark.connection import schema as spark_schema
 from hubbub.sql.bind import bind
 from hubbub.sql.bounding import Words
 from hubbub.sql.dialects.spark import SPARK

@@ -13,7 +13,7 @@ import pytest
 from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Place, View
-from hubbub.engines.duckdb import DuckDB, Limits
+from hubbub.engines.duckdb.connection import DuckDB, Limits
 from hubbub.errors import RunError
 
 Open = Callable[..., DuckDB]

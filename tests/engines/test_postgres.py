@@ -14,8 +14,8 @@ from tests.campaigns.rig.postgres import place
 
 from hubbub.core.schema import Bounds, Column, Kind, Table
 from hubbub.engines.base import UnreachableError, Upload, View, locate
-from hubbub.engines.duckdb import Limits
-from hubbub.engines.postgres import Postgres, schema
+from hubbub.engines.duckdb.connection import Limits
+from hubbub.engines.postgres.connection import Postgres, schema
 from hubbub.errors import ConfigError, RunError
 from hubbub.sql import render
 from hubbub.sql.bind_from import declared

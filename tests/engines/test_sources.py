@@ -14,7 +14,7 @@ import pytest
 from hubbub.core.schema import Kind
 from hubbub.engines import files
 from hubbub.engines.base import Place, View, locate
-from hubbub.engines.duckdb import DuckDB, Limits, schema
+from hubbub.engines.duckdb.connection import DuckDB, Limits, schema
 from hubbub.errors import ConfigError
 
 Open = Callable[..., DuckDB]

@@ -22,10 +22,11 @@ from tests.campaigns.rig import spark
 import hubbub
 from hubbub.core.schema import Column, Kind, Table, Unit
 from hubbub.curator.session import Session
-from hubbub.engines import spark_local, spark_session
 from hubbub.engines.base import Arrays, Place, UnreachableError, View, locate
-from hubbub.engines.duckdb import Limits
-from hubbub.engines.spark import Spark, schema
+from hubbub.engines.duckdb.connection import Limits
+from hubbub.engines.spark.connection import Spark, schema
+from hubbub.engines.spark import catalog as spark_session
+from hubbub.engines.spark import local_server as spark_local
 from hubbub.errors import ConfigError, RunError
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.spark import SPARK

@@ -8,7 +8,7 @@ import pytest
 from hubbub.core.schema import Kind
 from hubbub.engines import files
 from hubbub.engines.base import Place, View
-from hubbub.engines.duckdb import DuckDB
+from hubbub.engines.duckdb.connection import DuckDB
 
 MIB = 1 << 20
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from hubbub.streams.stream import opened
 from psycopg.conninfo import conninfo_to_dict
 from tests.accounting.postgres_server import Server
 
@@ -23,7 +24,6 @@ from hubbub.accounting.store import Filter
 from hubbub.audit.receipt import check
 from hubbub.config import load
 from hubbub.curator.opening import anchor_of, store_of
-from hubbub.streams.stream import opened
 
 GOLDEN = Path(__file__).parent / "golden"
 KINDS = {"policy": 1, "charge": 19, "release": 17, "forfeit": 1}

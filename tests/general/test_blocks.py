@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.accounting.price import price
-from hubbub.analysis.base import Setting
-from hubbub.audit.enumerate import keeps, worst_ratio
+from hubbub.accounting.cost import price
+from hubbub.analyses.base import Setting
+from hubbub.analyses.functions.sample_and_aggregate import Aggregated, How, Order, scores
 from hubbub.audit.receipt import check
 from hubbub.core.events import from_facts
 from hubbub.core.loss import Pure
@@ -17,7 +17,7 @@ from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.curator.session import Session
 from hubbub.errors import ParameterError
-from hubbub.general.blocks import Aggregated, How, Order, scores
+from hubbub.mechanisms.enumeration import keeps, worst_ratio
 from hubbub.noise.source import Replay, system
 from hubbub.sql.bounding import Words
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hubbub.analyses.functions import sandbox as boxes
+from hubbub.analyses.functions.sandbox import Box, Code
 from hubbub.errors import ParameterError
-from hubbub.general import box as boxes
-from hubbub.general.box import Box, Code
 
 SECONDS = 0.2
 PLENTY = 1.5  #: for what must succeed, also on a busy machine

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.audit.enumerate import SLACK
+from hubbub.analyses.functions.declared_sensitivity import Universe, examine, refuse_broken, try_failures
+from hubbub.analyses.functions.function import OwnFunction
+from hubbub.analyses.functions.noise import Grid
+from hubbub.analyses.functions.sample_and_aggregate import Order
 from hubbub.core.unit import Relation
 from hubbub.curator.session import Session
 from hubbub.errors import HubbubError, ParameterError, QueryError
-from hubbub.general.blocks import Order
-from hubbub.general.function import OwnFunction
-from hubbub.general.noised import Grid
-from hubbub.general.promise import Universe, examine, refuse_broken, try_failures
+from hubbub.mechanisms.enumeration import SLACK
 from hubbub.mechanisms.metric import Space
 
 Opener = Callable[..., Session]

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.accounting.price import price
+from hubbub.accounting.cost import price
+from hubbub.analyses.functions.function import Named, OwnFunction
+from hubbub.analyses.functions.noise import Grid
+from hubbub.analyses.graphs.properties import DistanceFrom, pairs_of
 from hubbub.audit.receipt import check
 from hubbub.core.events import Flips, Gaussian, Laplace, Metric, from_facts
 from hubbub.curator.session import Session
 from hubbub.errors import ParameterError, QueryError
-from hubbub.general.function import Named, OwnFunction
-from hubbub.general.noised import Grid
-from hubbub.graphs.properties import DistanceFrom, pairs_of
 from hubbub.mechanisms.metric import Space
 
 Opener = Callable[..., Session]

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from hubbub.audit.enumerate import SLACK
+from hubbub.analyses.functions.declared_sensitivity import Promise, Universe, examine, refuse_broken
+from hubbub.analyses.functions.function import OwnFunction
 from hubbub.core.unit import Relation
 from hubbub.curator.session import Session
 from hubbub.errors import ParameterError, QueryError
-from hubbub.general.function import OwnFunction
-from hubbub.general.promise import Promise, Universe, examine, refuse_broken
+from hubbub.mechanisms.enumeration import SLACK
 from hubbub.mechanisms.metric import Space
 
 Opener = Callable[..., Session]

@@ -7,8 +7,16 @@ from itertools import product
 import numpy as np
 import pytest
 
+from hubbub.analyses.functions.sample_complexity import (
+    Data,
+    Outcome,
+    ReedSolomon,
+    distances,
+    examine,
+    from_samples,
+    looks_uniform,
+)
 from hubbub.errors import ParameterError
-from hubbub.general.sampling import Data, Outcome, ReedSolomon, distances, examine, from_samples, looks_uniform
 
 HALF = Fraction(1, 2)
 

@@ -6,10 +6,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from hubbub.graphs.cuts import minimum_cut
-from hubbub.graphs.degrees import at_least, falling, triangles
-from hubbub.graphs.edges import Graph, graph
-from hubbub.graphs.trees import forest, tree_weight
+from hubbub.analyses.graphs.cuts import minimum_cut
+from hubbub.analyses.graphs.degrees import at_least, falling, triangles
+from hubbub.analyses.graphs.edges import Graph, graph
+from hubbub.analyses.graphs.trees import forest, tree_weight
 
 Made = Callable[..., tuple[Graph, "nx.Graph[int]"]]
 
@@ -108,7 +108,7 @@ def test_triangles_are_those_of_networkx(random_graph: Made, rows: int, monkeypa
         made, other = random_graph(seed, nodes=14, rows=rows, heaviest=1)
         expected = sum(nx.triangles(other).values()) // 3
         assert triangles(made) == expected
-        monkeypatch.setattr("hubbub.graphs.degrees._AT_ONCE", 3)
+        monkeypatch.setattr("hubbub.analyses.graphs.degrees._AT_ONCE", 3)
         assert triangles(made) == expected, "in parts too"
         monkeypatch.undo()
 

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hubbub.accounting.price import price
-from hubbub.analysis.base import Arrays, Setting
+from hubbub.accounting.cost import price
+from hubbub.analyses.base import Arrays, Setting
+from hubbub.analyses.graphs.answers import spanning_tree
 from hubbub.audit.receipt import check
 from hubbub.core.events import Laplace, Together, from_facts
 from hubbub.core.secret import Secret
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import ParameterError, QueryError
-from hubbub.graphs.answers import spanning_tree
 from hubbub.noise.source import Source, system
 from hubbub.sql.bounding import Words
 

@@ -7,9 +7,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from hubbub.analyses.graphs.edges import Graph, graph
+from hubbub.analyses.graphs.properties import PROPERTIES, Checker, DistanceFrom, Pair, pairs_of
 from hubbub.errors import QueryError
-from hubbub.graphs.edges import Graph, graph
-from hubbub.graphs.properties import PROPERTIES, Checker, DistanceFrom, Pair, pairs_of
 
 NODES = 4
 PAIRS = list(combinations(range(NODES), 2))

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hubbub.analysis.base import Setting
+from hubbub.analyses.base import Setting
+from hubbub.analyses.graphs import answers
+from hubbub.analyses.graphs.answers import OfGraph
+from hubbub.analyses.graphs.cuts import minimum_cut
+from hubbub.analyses.graphs.degrees import at_least, projected, triangles, truncated
+from hubbub.analyses.graphs.edges import Graph, graph
+from hubbub.analyses.graphs.properties import PROPERTIES
+from hubbub.analyses.graphs.trees import tree_weight
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
-from hubbub.graphs import answers
-from hubbub.graphs.answers import OfGraph
-from hubbub.graphs.cuts import minimum_cut
-from hubbub.graphs.degrees import at_least, projected, triangles, truncated
-from hubbub.graphs.edges import Graph, graph
-from hubbub.graphs.properties import PROPERTIES
-from hubbub.graphs.trees import tree_weight
 from hubbub.sql.bounding import Words
 
 NODES = 4

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hubbub.local.survey import TEMPLATE, Survey
+from hubbub.surveys.survey import TEMPLATE, Survey
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from hubbub.errors import HubbubError
-from hubbub.local.estimate import Answers, deviation, joint, single
-from hubbub.local.survey import Question, Survey
 from hubbub.noise.source import Source
+from hubbub.surveys.estimate import Answers, deviation, joint, single
+from hubbub.surveys.survey import Question, Survey
 
 SMOKE = Question(name="smoke", text="", answers=("no", "yes"), epsilon=Fraction("1.0986"))
 REGION = Question(name="region", text="", answers=("n", "s", "e"), epsilon=Fraction(1))

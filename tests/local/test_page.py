@@ -13,11 +13,11 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from hubbub.audit.enumerate import SLACK, worst_ratio
 from hubbub.errors import HubbubError
-from hubbub.local.collect import MOST, Collector, load
-from hubbub.local.page import law, page, policy, threshold
-from hubbub.local.survey import TEMPLATE, Question, Survey
+from hubbub.mechanisms.enumeration import SLACK, worst_ratio
+from hubbub.surveys.collect import MOST, Collector, load
+from hubbub.surveys.page import law, page, policy, threshold
+from hubbub.surveys.survey import TEMPLATE, Question, Survey
 
 ARGUMENTS = (
     "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from hubbub.accounting.price import price
-from hubbub.audit.enumerate import SLACK, worst_ratio
+from hubbub.accounting.cost import price
 from hubbub.cli import main
 from hubbub.core.reals import floor_to, log
 from hubbub.errors import HubbubError
-from hubbub.local.respond import check, respond
-from hubbub.local.survey import TEMPLATE, Question, Survey
 from hubbub.mechanisms.additive import independent
-from hubbub.mechanisms.flips import Flips
-from hubbub.mechanisms.response import Response
+from hubbub.mechanisms.bit_flips import Flips
+from hubbub.mechanisms.enumeration import SLACK, worst_ratio
+from hubbub.mechanisms.randomized_response import Response
 from hubbub.noise.source import Source, system
+from hubbub.surveys.respond import check, respond
+from hubbub.surveys.survey import TEMPLATE, Question, Survey
 
 LN_3 = floor_to(log(Fraction(3))[0], 24)
 

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from hubbub.core.finite import Finite
 from hubbub.core.unit import Relation
+from hubbub.mechanisms.bit_flips import Flips
 from hubbub.mechanisms.exponential import Exponential
-from hubbub.mechanisms.flips import Flips
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.grid import OnGrid
 from hubbub.mechanisms.histogram import Histogram
@@ -24,10 +24,10 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.mean import Mean
 from hubbub.mechanisms.metric import Metric, Space
 from hubbub.mechanisms.noisy_max import NoisyMax
+from hubbub.mechanisms.partition_selection import Threshold
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
-from hubbub.mechanisms.response import Response
-from hubbub.mechanisms.sparse import SparseVector
-from hubbub.mechanisms.threshold import Threshold
+from hubbub.mechanisms.randomized_response import Response
+from hubbub.mechanisms.sparse_vector import SparseVector
 from hubbub.mechanisms.top_k import TopK
 
 ADD_REMOVE, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE

@@ -17,13 +17,13 @@ import pytest
 from scipy import stats
 
 import hubbub.mechanisms
-from hubbub.accounting.price import RENYI_UNIT, price
-from hubbub.audit.enumerate import delta_at, keeps, ratio_range, renyi, worst_ratio
+from hubbub.accounting.cost import RENYI_UNIT, price
 from hubbub.core.events import from_facts, to_facts
 from hubbub.core.finite import Finite
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Pure, Zcdp
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Mechanism
+from hubbub.mechanisms.enumeration import delta_at, keeps, ratio_range, renyi, worst_ratio
 from hubbub.noise.source import Replay, Source
 
 NAN = float("nan")

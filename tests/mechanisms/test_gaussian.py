@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 from scipy import stats
 
-from hubbub.audit.enumerate import delta_at, renyi
 from hubbub.core.loss import ORDERS
+from hubbub.mechanisms.enumeration import delta_at, renyi
 from hubbub.mechanisms.gaussian import Gaussian
 
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hubbub.audit.enumerate import worst_ratio
 from hubbub.core.unit import Relation
 from hubbub.errors import MechanismError, ParameterError
+from hubbub.mechanisms.enumeration import worst_ratio
 from hubbub.mechanisms.histogram import Histogram
 from hubbub.noise.source import Source, system
 

@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hubbub.audit.enumerate import worst_ratio
 from hubbub.core.reals import floor_to, log
 from hubbub.core.unit import Relation
 from hubbub.errors import MechanismError
 from hubbub.mechanisms import sensitivity
+from hubbub.mechanisms.enumeration import worst_ratio
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import Source, system
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.audit.enumerate import worst_over, worst_ratio
 from hubbub.core.finite import Finite
 from hubbub.core.interval import exp, total
 from hubbub.errors import MechanismError, ParameterError
-from hubbub.mechanisms.flips import Flips
+from hubbub.mechanisms.bit_flips import Flips
+from hubbub.mechanisms.enumeration import worst_over, worst_ratio
 from hubbub.mechanisms.metric import Metric, Space
 from hubbub.noise.source import system
 

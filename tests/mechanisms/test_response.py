@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from hubbub.audit.enumerate import image, worst_ratio
 from hubbub.core.finite import Finite, exactly
 from hubbub.core.reals import floor_to, log
 from hubbub.errors import MechanismError, ParameterError
-from hubbub.mechanisms.flips import Flips
+from hubbub.mechanisms.bit_flips import Flips
+from hubbub.mechanisms.enumeration import image, worst_ratio
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.response import Response
+from hubbub.mechanisms.randomized_response import Response
 from hubbub.noise.source import Source, system
 
 COIN = Response.from_truth(answers=2, probability="0.75")

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.audit.enumerate import worst_ratio
 from hubbub.core.finite import Finite
 from hubbub.core.unit import Relation
 from hubbub.errors import MechanismError, ParameterError
+from hubbub.mechanisms.enumeration import worst_ratio
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.noisy_max import NoisyMax
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip

@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import pytest
 
-from hubbub.audit.enumerate import worst_ratio
 from hubbub.core.unit import Relation
 from hubbub.errors import MechanismError, ParameterError
-from hubbub.mechanisms.sparse import SparseVector
+from hubbub.mechanisms.enumeration import worst_ratio
+from hubbub.mechanisms.sparse_vector import SparseVector
 from hubbub.noise.source import system
 
 LOUD = SparseVector.from_epsilon(

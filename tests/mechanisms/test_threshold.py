@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hubbub.audit.enumerate import delta_at, image
 from hubbub.core.loss import Approximate, Pure, Zcdp
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
+from hubbub.mechanisms.enumeration import delta_at, image
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.threshold import Threshold
+from hubbub.mechanisms.partition_selection import Threshold
 from hubbub.noise.source import system
 
 ADD_REMOVE, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE

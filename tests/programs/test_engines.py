@@ -11,17 +11,17 @@ import pytest
 from tests.accounting.postgres_server import Server
 from tests.campaigns.rig import postgres, spark
 
-from hubbub.analysis.base import Arrays, Prepared, Setting
+from hubbub.analyses.base import Arrays, Prepared, Setting
+from hubbub.analyses.programs.hyperplane import hyperplane
+from hubbub.analyses.programs.itemsets import frequent_itemsets
+from hubbub.analyses.programs.kmeans import kmeans
+from hubbub.analyses.programs.moments import moments, pca
+from hubbub.analyses.programs.regression import linear_regression, logistic_regression
+from hubbub.analyses.programs.tree import decision_tree
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Engine
 from hubbub.noise.source import Words as Drawn
-from hubbub.programs.hyperplane import hyperplane
-from hubbub.programs.itemsets import frequent_itemsets
-from hubbub.programs.kmeans import kmeans
-from hubbub.programs.moments import moments, pca
-from hubbub.programs.regression import linear_regression, logistic_regression
-from hubbub.programs.tree import decision_tree
 from hubbub.sql.bounding import Words
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB

@@ -8,12 +8,12 @@ import pytest
 from numpy.typing import NDArray
 from tests.programs.worlds import ADULT, World, adult, affords, charged
 
-from hubbub.accounting.price import price
+from hubbub.accounting.cost import price
+from hubbub.analyses.programs.hyperplane import Grid, Hyperplane, hyperplane
 from hubbub.core.schema import Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.exponential import Exponential
-from hubbub.programs.hyperplane import Grid, Hyperplane, hyperplane
 
 
 def halves(world: World, rows: int = 2_000, **how: object) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

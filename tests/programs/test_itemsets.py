@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from tests.programs.worlds import World, affords, charged
 
+from hubbub.analyses.programs.ground import one_cell
+from hubbub.analyses.programs.itemsets import Itemsets, Levels, frequent_itemsets
 from hubbub.core.schema import Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.programs.ground import one_cell
-from hubbub.programs.itemsets import Itemsets, Levels, frequent_itemsets
 from hubbub.sql.measures import Rows
 
 PAGES = ("home", "news", "shop", "help")

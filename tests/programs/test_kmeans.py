@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from tests.programs.worlds import DATA, World, affords, charged
 
-from hubbub.accounting.price import price
+from hubbub.accounting.cost import price
+from hubbub.analyses.programs.ground import ground, numbered
+from hubbub.analyses.programs.kmeans import HALVINGS, KMeans, Lloyd, closest, kmeans, nearest
+from hubbub.analyses.programs.vectors import STEPS, box, of_box, totals
 from hubbub.core.schema import Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.programs.ground import ground, numbered
-from hubbub.programs.kmeans import HALVINGS, KMeans, Lloyd, closest, kmeans, nearest
-from hubbub.programs.vectors import STEPS, box, of_box, totals
 from hubbub.sql.measures import Rows, sensitivity
 
 LETTER = DATA / "letter.arff"

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from tests.programs.worlds import World, affords, charged
 
+from hubbub.analyses.programs.moments import PCA, Covariance, moments, pca
 from hubbub.core.schema import Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.programs.moments import PCA, Covariance, moments, pca
 
 NAMES = ["a", "b", "c"]
 MATRIX = np.array([[4.0, 3.0, 0.0], [3.0, 4.0, 0.5], [0.0, 0.5, 1.0]])

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import hubbub
-from hubbub.core.estimate import Estimate
-from hubbub.core.release import Release
+from hubbub.analyses.programs.kmeans import KMeans
+from hubbub.answers.estimate import Estimate
+from hubbub.answers.release import Release
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import BudgetError, QueryError
-from hubbub.programs.kmeans import KMeans
 
 YAML = """
 version: 1

@@ -5,10 +5,10 @@ from fractions import Fraction
 import pytest
 from tests.programs.worlds import World
 
+from hubbub.accounting.cost import ZERO, price
 from hubbub.accounting.filters import Budget, admits
-from hubbub.accounting.price import ZERO, price
+from hubbub.analyses.programs.purse import Need, deviation, purse
 from hubbub.errors import QueryError
-from hubbub.programs.purse import Need, deviation, purse
 from hubbub.sql.measures import Sensitivity
 
 NEEDS = [Need(Sensitivity(1, 1), 0.1), Need(Sensitivity(70_001, 65_540**2), 0.6, 7), Need(Sensitivity(9, 3), 0.3, 3)]

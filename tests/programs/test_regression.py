@@ -5,11 +5,8 @@ import pytest
 from numpy.typing import NDArray
 from tests.programs.worlds import World, affords, charged
 
-from hubbub.core.schema import Unit
-from hubbub.core.unit import Relation
-from hubbub.errors import ParameterError, QueryError
-from hubbub.programs.moments import Moments
-from hubbub.programs.regression import (
+from hubbub.analyses.programs.moments import Moments
+from hubbub.analyses.programs.regression import (
     LinearRegression,
     Logistic,
     LogisticRegression,
@@ -17,7 +14,10 @@ from hubbub.programs.regression import (
     logistic_regression,
     solved,
 )  # fmt: skip
-from hubbub.programs.vectors import of_sums
+from hubbub.analyses.programs.vectors import of_sums
+from hubbub.core.schema import Unit
+from hubbub.core.unit import Relation
+from hubbub.errors import ParameterError, QueryError
 
 Floats = NDArray[np.float64]
 SLOPES = np.array([2.0, -1.0, 0.5])

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from tests.programs.worlds import ADULT, World, adult, affords, charged
 
-from hubbub.accounting.price import price
+from hubbub.accounting.cost import price
+from hubbub.analyses.programs.tree import PARTS, DecisionTree, Question, decision_tree, scores_of
 from hubbub.core.schema import Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.exponential import Exponential
-from hubbub.programs.tree import PARTS, DecisionTree, Question, decision_tree, scores_of
 
 SHAPES = ("round", "long", "flat")
 

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from tests.programs.worlds import World
 
-from hubbub.core.schema import Unit
-from hubbub.core.unit import Relation
-from hubbub.programs.ground import ground, numbered, one_cell
-from hubbub.programs.kmeans import nearest
-from hubbub.programs.vectors import (
+from hubbub.analyses.programs.ground import ground, numbered, one_cell
+from hubbub.analyses.programs.kmeans import nearest
+from hubbub.analyses.programs.vectors import (
     STEPS,
     box,
     boxed,
@@ -21,6 +19,8 @@ from hubbub.programs.vectors import (
     products,
     totals,
 )  # fmt: skip
+from hubbub.core.schema import Unit
+from hubbub.core.unit import Relation
 from hubbub.sql.measures import Additive
 
 SIZES = [1, 2, 5, 16]

@@ -11,11 +11,11 @@ import duckdb
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.accounting.cost import ZERO, price
 from hubbub.accounting.filters import Budget, admits
-from hubbub.accounting.price import ZERO, price
-from hubbub.analysis.base import Arrays, Prepared, Published, Setting
+from hubbub.analyses.base import Arrays, Prepared, Published, Setting
+from hubbub.answers.release import Release
 from hubbub.core.events import Event, Together
-from hubbub.core.release import Release
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hubbub.server.lab import MEMORY, MOST_RUNNING
+from hubbub.server.attack_lab import MEMORY, MOST_RUNNING
 from hubbub.server.settings import OTHERS, VARIABLES
 
 ROOT = Path(__file__).parents[2]

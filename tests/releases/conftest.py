@@ -6,7 +6,7 @@ from typing import cast
 import duckdb
 import pytest
 
-from hubbub.analysis.base import Arrays
+from hubbub.analyses.base import Arrays
 from hubbub.core.secret import Secret
 from hubbub.noise.source import Source, system
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.accounting.price import price
-from hubbub.analysis.base import Setting
-from hubbub.audit.enumerate import worst_ratio
+from hubbub.accounting.cost import price
+from hubbub.analyses.base import Setting
+from hubbub.analyses.synthetic.blr import SmallDatabase, databases, questions, scores, small_database
 from hubbub.core.schema import Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.releases.blr import SmallDatabase, databases, questions, scores, small_database
+from hubbub.mechanisms.enumeration import worst_ratio
 from hubbub.sql.bounding import Words
 
 F = Fraction

@@ -9,12 +9,12 @@ import pytest
 from tests.accounting.postgres_server import Server
 from tests.campaigns.rig import postgres
 
-from hubbub.analysis.base import Arrays, Setting
+from hubbub.analyses.base import Arrays, Setting
+from hubbub.analyses.tables.axes import axes
+from hubbub.analyses.tables.marginals import counts, marginal
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Engine
-from hubbub.releases.domains import axes
-from hubbub.releases.marginals import counts, marginal
 from hubbub.sql.bounding import Words
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.accounting.price import price
-from hubbub.analysis.base import Published, Setting
-from hubbub.core.release import Release
+from hubbub.accounting.cost import price
+from hubbub.analyses.base import Published, Setting
+from hubbub.analyses.tables.geography import Geography, geography
+from hubbub.analyses.tables.hierarchy import Tree, nested, prefixed, told, whole
+from hubbub.answers.release import Release
 from hubbub.core.schema import Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.releases.geography import Geography, geography
-from hubbub.releases.places import Tree, nested, prefixed, told, whole
 from hubbub.sql.bounding import Words
 
 CODES = ("0101", "0102", "0201", "0202", "0203", "1101", "1102")

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.analysis.base import Setting
+from hubbub.analyses.base import Setting
+from hubbub.analyses.tables.axes import axes, axis
+from hubbub.analyses.tables.marginals import AT_ONCE, Marginal, counts, marginal
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
-from hubbub.releases.domains import axes, axis
-from hubbub.releases.marginals import AT_ONCE, Marginal, counts, marginal
 from hubbub.sql.bounding import Words
 
 F = Fraction

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.accounting.price import price
-from hubbub.analysis.base import Setting
+from hubbub.accounting.cost import price
+from hubbub.analyses.base import Setting
+from hubbub.analyses.synthetic.mwem import Mwem, mended, mwem, summed
+from hubbub.analyses.tables.marginals import counts
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.releases.marginals import counts
-from hubbub.releases.mwem import Mwem, mended, mwem, summed
 from hubbub.sql.bounding import Words
 
 F = Fraction

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.accounting.price import price
-from hubbub.analysis.base import Published, Setting
-from hubbub.core.release import Release
+from hubbub.accounting.cost import price
+from hubbub.analyses.base import Published, Setting
+from hubbub.analyses.tables.ranges import Ranges, ranges
+from hubbub.answers.release import Release
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.releases.ranges import Ranges, ranges
 from hubbub.sql.bounding import Words
 
 #: 1,000 people; ages are spread so that every bin of ten years has its own count.

@@ -8,15 +8,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from hubbub.accounting.price import price
-from hubbub.audit.enumerate import worst_over
+from hubbub.accounting.cost import price
+from hubbub.analyses.tables import strategy_search as optimise
+from hubbub.analyses.tables.strategies import GRAMS, STEPS, Strategy, Workload, best, identity, strategy, tree
 from hubbub.core.finite import Finite
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
+from hubbub.mechanisms.enumeration import worst_over
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.releases import optimise
-from hubbub.releases.strategies import GRAMS, STEPS, Strategy, Workload, best, identity, strategy, tree
-from hubbub.sql.noised import Noise
+from hubbub.sql.noise import Noise
 
 NAMES = ("identity", "tree", "groups", "root", "dense")
 

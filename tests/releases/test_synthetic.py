@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.accounting.price import price
-from hubbub.analysis.base import Published, Setting
+from hubbub.accounting.cost import price
+from hubbub.analyses.base import Published, Setting
+from hubbub.analyses.synthetic.columns import asked, levels
+from hubbub.analyses.synthetic.model import Model, calibrated, independent, marginal, spread
+from hubbub.analyses.synthetic.select import Candidate, candidates, forest, scores, small_enough
+from hubbub.analyses.synthetic.synthetic import root_below, synthetic
+from hubbub.analyses.synthetic.utility import Synthetic, distances, k_marginal
+from hubbub.analyses.tables.marginals import counts
+from hubbub.answers.release import Release
 from hubbub.core.events import Gaussian, Selection, Together
-from hubbub.core.release import Release
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.releases.marginals import counts
-from hubbub.releases.synthetic import root_below, synthetic
-from hubbub.releases.synthetic_columns import asked, levels
-from hubbub.releases.synthetic_model import Model, calibrated, independent, marginal, spread
-from hubbub.releases.synthetic_select import Candidate, candidates, forest, scores, small_enough
-from hubbub.releases.utility import Synthetic, distances, k_marginal
 from hubbub.sql.bounding import Words
 from hubbub.sql.split import concentrated
 
@@ -168,7 +168,7 @@ def test_the_report_says_how_far_the_rows_are_off(bench: Any) -> None:
 
 
 def test_a_report_of_wrong_rows_is_bad() -> None:
-    from hubbub.releases.utility import compared
+    from hubbub.analyses.synthetic.utility import compared
 
     fares = compared(["a", "b"], np.array([1000, 10]), np.array([3000, 20]), [4.0, 8.0], 1000.0)
     assert (fares[0].alone, fares[0].pairs) == (0.5, 1.0)

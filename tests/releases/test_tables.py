@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.accounting.price import price
-from hubbub.analysis.base import Published, Setting
-from hubbub.core.release import Release
+from hubbub.accounting.cost import price
+from hubbub.analyses.base import Published, Setting
+from hubbub.analyses.tables import contingency as tables
+from hubbub.analyses.tables.consistency import non_negative, onto_total, rounded
+from hubbub.analyses.tables.contingency import tabulate
+from hubbub.analyses.tables.lattice import Lattice, closure, shares, subsets
+from hubbub.answers.release import Release
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.releases import tables
-from hubbub.releases.consistent import non_negative, onto_total, rounded
-from hubbub.releases.lattice import Lattice, closure, shares, subsets
-from hubbub.releases.tables import tabulate
 from hubbub.sql.bounding import Words
 
 ROWS = (

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from hubbub.audit.replan import question
 from hubbub.curator.question import Question
-from hubbub.selfaudit.asked import question
 
 ASKED: list[dict[str, Any]] = [
     {"sql": "SELECT COUNT(*) FROM t"},

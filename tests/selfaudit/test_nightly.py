@@ -9,13 +9,13 @@ import duckdb
 import numpy as np
 import pytest
 
+from hubbub.audit import nightly
+from hubbub.audit.nightly import audit, questions
+from hubbub.audit.randomness import repeats
 from hubbub.config import load
 from hubbub.curator.opening import tables_of
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import Keystream
-from hubbub.selfaudit import nightly
-from hubbub.selfaudit.nightly import audit, questions
-from hubbub.selfaudit.randomness import repeats
 from hubbub.sql.dialects.base import Dialect
 
 Numbers = tuple[Path, dict[str, int]]

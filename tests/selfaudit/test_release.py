@@ -14,11 +14,11 @@ from tests.selfaudit.conftest import ASKED
 
 from hubbub.accounting.anchor import at_home
 from hubbub.accounting.chain import canonical
+from hubbub.audit import release as releases
+from hubbub.audit.release import Audited
 from hubbub.config import load
 from hubbub.curator.session import open_session
 from hubbub.errors import ParameterError
-from hubbub.selfaudit import release as releases
-from hubbub.selfaudit.release import Audited
 from hubbub.sql import measures
 from hubbub.sql.measures import Sensitivity
 

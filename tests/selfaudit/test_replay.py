@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
+from hubbub.audit.replan import planned
+from hubbub.audit.replay import Replayed, replay
+from hubbub.audit.simulated_rows import MadeUp
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.curator.question import Question
 from hubbub.errors import AuditError
-from hubbub.selfaudit.asked import planned
-from hubbub.selfaudit.made_up import MadeUp
-from hubbub.selfaudit.replay import Replayed, replay
 from hubbub.sql.plan import Plan
 
 COLUMNS = (

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.audit.report import checked, private_key, public_half, public_key, signed
 from hubbub.errors import AuditError
-from hubbub.selfaudit.report import checked, private_key, public_half, public_key, signed
 
 FACTS = {"time": "2026-11-16T00:00:00Z", "sound": True, "parts": [{"name": "laws", "problems": []}], "seconds": 1.5}
 

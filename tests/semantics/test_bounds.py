@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.audit.enumerate import delta_at, worst_ratio
 from hubbub.core.finite import Finite, exactly
 from hubbub.core.reals import exp
 from hubbub.errors import ParameterError
+from hubbub.mechanisms.enumeration import delta_at, worst_ratio
 from hubbub.semantics import bounds, odds
 from hubbub.semantics.games import Game, databases, filled, semantic_level
 

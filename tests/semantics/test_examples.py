@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from hubbub.audit.enumerate import worst_ratio
+from hubbub.mechanisms.enumeration import worst_ratio
 from hubbub.noise.source import Replay
 from hubbub.semantics.bounds import beliefs
 from hubbub.semantics.examples import TITLES, Heights, Study, dalenius, height, smoking, tell

@@ -6,10 +6,10 @@ from random import Random
 
 import pytest
 
-from hubbub.audit.enumerate import worst_over
 from hubbub.core.finite import Finite, exactly
 from hubbub.core.reals import exp
 from hubbub.errors import ParameterError
+from hubbub.mechanisms.enumeration import worst_over
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.semantics.bounds import beliefs
 from hubbub.semantics.games import Game, databases, filled, semantic_level, uniform

@@ -8,9 +8,9 @@ from random import Random
 import mpmath
 import pytest
 
-from hubbub.audit.enumerate import delta_at, total_variation
 from hubbub.core.finite import Finite, exactly
 from hubbub.core.reals import exp
+from hubbub.mechanisms.enumeration import delta_at, total_variation
 from hubbub.semantics import bounds
 from hubbub.semantics.indistinguishable import far_apart, far_apart_given, given, joined
 

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from hubbub.audit.enumerate import worst_ratio
 from hubbub.core.finite import Finite, exactly
 from hubbub.errors import ParameterError
+from hubbub.mechanisms.enumeration import worst_ratio
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.semantics.games import databases
 from hubbub.semantics.simulation import best_simulation, blanked, informed, loss_between, simulation_loss

@@ -9,12 +9,12 @@ from statistics import NormalDist
 import mpmath
 import pytest
 
-from hubbub.accounting.price import ZERO, price
-from hubbub.audit.enumerate import delta_at, total_variation
+from hubbub.accounting.cost import ZERO, price
 from hubbub.core.events import Event, Gaussian, Laplace, Threshold
 from hubbub.core.finite import Finite, exactly
 from hubbub.core.reals import exp, log
 from hubbub.errors import ParameterError
+from hubbub.mechanisms.enumeration import delta_at, total_variation
 from hubbub.semantics import tradeoff
 from hubbub.semantics.tradeoff import TradeOff, best_power
 

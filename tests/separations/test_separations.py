@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from hubbub.errors import ParameterError
-from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.response import Response
-from hubbub.separations import bounds, table
-from hubbub.separations.parity import (
+from hubbub.attacks.separations import bounds, table
+from hubbub.attacks.separations.parity import (
     Floats,
     asked_difference,
     asked_error,
@@ -28,6 +25,9 @@ from hubbub.separations.parity import (
     subset_difference,
     transformed,
 )
+from hubbub.errors import ParameterError
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.randomized_response import Response
 
 
 def by_hand(law: Floats, masks: list[tuple[int, int]]) -> float:

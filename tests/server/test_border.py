@@ -12,8 +12,8 @@ import pytest
 from fastapi.exceptions import RequestValidationError
 
 from hubbub.errors import LedgerError
-from hubbub.server.border import MOST, JsonLines
 from hubbub.server.limits import Limit
+from hubbub.server.middleware import MOST, JsonLines
 from hubbub.server.service import Service
 
 QUERY = {"sql": "SELECT COUNT(*) AS n FROM health", "epsilon": "0.1"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.server.confines import trespasses
+from hubbub.server.remote_edit_rules import trespasses
 
 EXTRA = "  stolen: {{source: '{source}', unit: row, columns: {{}}, budget: {{epsilon: 1000}}}}\n  plans:"
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hubbub.core import patience
+from hubbub.core import deadline as patience
 from hubbub.errors import AccessError, QueryError
-from hubbub.server import desk as desks
+from hubbub.server import free_work as desks
 from hubbub.server.accounts import Principal
-from hubbub.server.desk import Desk, Doors
+from hubbub.server.free_work import Desk, Doors
 
 ANA, BEN = (Principal(name, "analyst", None, 0) for name in ("ana", "ben"))
 

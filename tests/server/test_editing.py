@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.accounting import contract
+from hubbub.accounting import policy_config as contract
 from hubbub.accounting.filters import Budget
 from hubbub.config import Config, load
 from hubbub.errors import ConfigError, HubbubError, ParameterError

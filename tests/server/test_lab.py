@@ -17,13 +17,13 @@ import pytest
 from starlette.formparsers import MultiPartParser
 from tests.server.visits import Visitor, token
 
-from hubbub.attacks import child as child_
+from hubbub.attacks import study_process as child_
 from hubbub.attacks.base import Finding, Score, Study, ceiling
 from hubbub.attacks.catalogue import ATTACKS
-from hubbub.attacks.child import PROGRAM, Child
+from hubbub.attacks.study_process import PROGRAM, Child
 from hubbub.errors import AccessError, HubbubError
-from hubbub.server import border
-from hubbub.server.lab import Lab, Run, Wanted
+from hubbub.server import middleware as border
+from hubbub.server.attack_lab import Lab, Run, Wanted
 
 TAKING = "differencing"  # it takes a table, or makes one up
 WANTED = Wanted("exhaustive", ("1",))
@@ -181,7 +181,7 @@ def test_a_child_that_fails_is_a_study_that_failed(labs: Callable[..., Lab], pro
 
 def test_a_child_is_bounded_in_memory_and_files_and_comes_last() -> None:
     program = (
-        "import os, resource\nfrom hubbub.attacks.apart import confine\nconfine(memory=2 << 30, seconds=60)\n"
+        "import os, resource\nfrom hubbub.attacks.study_worker import confine\nconfine(memory=2 << 30, seconds=60)\n"
         "assert os.nice(0) >= 10\nassert open('/proc/self/oom_score_adj').read().strip() == '1000'\n"
         "assert resource.getrlimit(resource.RLIMIT_CPU) == (60, 60)\n"
         "try:\n    bytearray(4 << 30)\nexcept MemoryError:\n    print('bounded')\n"
@@ -238,7 +238,7 @@ def test_a_child_whose_server_is_gone_goes_too_and_cleans_up(tmp_path: Path) -> 
     order = {"attack": "reconstruction", "epsilons": ["1"], "settings": {"people": "4000"}, "table": "made up",
              "csv": None, "memory": 4 << 30, "seconds": 100}  # fmt: skip
     child = subprocess.Popen(
-        [sys.executable, "-I", "-m", "hubbub.attacks.apart"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        [sys.executable, "-I", "-m", "hubbub.attacks.study_worker"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
         env={"TMPDIR": str(folder), "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert child.stdin is not None

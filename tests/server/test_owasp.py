@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 import hubbub
-from hubbub.server.api import asking, attacks, governing, streams
+from hubbub.server.api import administration as governing
+from hubbub.server.api import attacks, streams
+from hubbub.server.api import queries as asking
 from hubbub.server.limits import Limit
 
 SOURCE = Path(hubbub.__file__).parent

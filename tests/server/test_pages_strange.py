@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.server.visits import COUNT, Visitor, spend, token
 
-from hubbub.core.release import Output, Release
+from hubbub.answers.release import Output, Release
 from hubbub.server.pages.releases import _tame
 
 

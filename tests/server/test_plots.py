@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from hubbub.core.estimate import Estimate, Expected
+from hubbub.answers.estimate import Estimate, Expected
 from hubbub.server import plots
 from hubbub.server.pages.ask import ladder, laid_out, scale, step
 

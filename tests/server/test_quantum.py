@@ -7,7 +7,9 @@ from typing import Any
 import httpx
 import pytest
 
-from hubbub.server import border, service, work
+from hubbub.server import middleware as border
+from hubbub.server import query_pool as work
+from hubbub.server import service
 
 QUANTUM = 1000.0  # seconds, which pass when a test says so
 GROUPED = "SELECT year, COUNT(*) AS n FROM health GROUP BY year"

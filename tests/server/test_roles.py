@@ -11,7 +11,9 @@ from fastapi.routing import APIRoute
 from hubbub.accounting.calls import Remark, Remarking
 from hubbub.errors import AccessError
 from hubbub.server.accounts import Principal
-from hubbub.server.api import asking, attacks, governing, streams
+from hubbub.server.api import administration as governing
+from hubbub.server.api import attacks, streams
+from hubbub.server.api import queries as asking
 from hubbub.server.roles import ROLES
 from hubbub.server.service import Service
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.accounting.contract import KEYS
+from hubbub.accounting.policy_config import KEYS
 from hubbub.errors import ConfigError, HubbubError
 from hubbub.server import settings
 from hubbub.server.settings import OTHERS, VARIABLES, OidcSettings, Settings

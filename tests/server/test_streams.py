@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from hubbub.analyses.streams import places
+from hubbub.analyses.streams.places import own_folder
 from hubbub.errors import AccessError
 from hubbub.server.sessions import Sessions
-from hubbub.streams import places
-from hubbub.streams.places import own_folder
 
 PAID = "CALL stream(table => 'health', name => 'seen', kind => 'density', universe => [0, 9999], outputs => 2)"
 
@@ -131,7 +131,7 @@ def test_a_purchase_begins_its_stream_and_a_retry_charges_nothing(app: Any) -> N
 
 
 def test_a_retry_of_a_charge_whose_stream_did_not_begin_begins_it(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.streams import buying
+    from hubbub.analyses.streams import buying
 
     with monkeypatch.context() as patch:
         patch.setattr(buying, "begin", lambda *_, **__: 1 / 0)

@@ -12,8 +12,8 @@ import pytest
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Arrays, Engine
 from hubbub.errors import RunError
-from hubbub.server import work
-from hubbub.server.work import Job, due
+from hubbub.server import query_pool as work
+from hubbub.server.query_pool import Job, due
 
 
 class Gate:

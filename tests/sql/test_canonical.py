@@ -15,9 +15,9 @@ from tests.accounting.postgres_server import Server
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.threshold import Threshold
+from hubbub.mechanisms.partition_selection import Threshold
 from hubbub.noise.source import system
-from hubbub.sql import discover
+from hubbub.sql import partition_selection as discover
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB

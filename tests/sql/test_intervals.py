@@ -20,7 +20,7 @@ from hubbub.sql.aggregates.order import Target
 from hubbub.sql.bind import bind
 from hubbub.sql.estimates import Keys
 from hubbub.sql.finish import Answer, exact, present
-from hubbub.sql.noised import Noise
+from hubbub.sql.noise import Noise
 from hubbub.sql.plan import Plan, plan
 
 RUNS = 2000

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.campaigns.rig.worlds import run
 
-from hubbub.accounting.price import price
+from hubbub.accounting.cost import price
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.noise.source import system
 from hubbub.sql import dates

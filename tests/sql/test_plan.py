@@ -23,18 +23,18 @@ from tests.campaigns.rig.worlds import (
     visits,
 )  # fmt: skip
 
+from hubbub.accounting.cost import ZERO, price
 from hubbub.accounting.filters import Budget, admits
-from hubbub.accounting.price import ZERO, price
 from hubbub.core.events import Gaussian, Laplace, Selection, Threshold, Together
 from hubbub.core.schema import Kind, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError, ParameterError, QueryError
 from hubbub.noise.source import system
-from hubbub.sql.allot import factor
-from hubbub.sql.discover import Shown
+from hubbub.sql.allocation import factor
 from hubbub.sql.expressions import Call, Col, Facts, Literal
 from hubbub.sql.finish import exact, finish
 from hubbub.sql.keys import Found
+from hubbub.sql.partition_selection import Shown
 from hubbub.sql.plan import Plan, plan
 from hubbub.sql.query import Aggregate, Key, Order, Query
 from hubbub.sql.relations import Filter

@@ -14,7 +14,7 @@ from tests.campaigns.rig.worlds import arrays
 
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
-from hubbub.engines.postgres import Postgres
+from hubbub.engines.postgres.connection import Postgres
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.postgres import POSTGRES
 from hubbub.sql.plan import plan

@@ -15,7 +15,7 @@ from tests.sql.nasty import COLS, TABLE, applied, fill, grown, literal
 
 from hubbub.core.schema import Column, Kind
 from hubbub.engines.base import Arrays
-from hubbub.engines.postgres import Postgres
+from hubbub.engines.postgres.connection import Postgres
 from hubbub.errors import QueryError, RunError
 from hubbub.sql import render
 from hubbub.sql.dialects.base import Dialect

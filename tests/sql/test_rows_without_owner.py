@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.campaigns.rig.worlds import arrays, connect, fill, run, visits
 
-from hubbub.analysis.rows import Rows
+from hubbub.analyses.rows import Rows
 from hubbub.core.schema import Unit
 from hubbub.sql.bind import bind
 from hubbub.sql.bounding import Words

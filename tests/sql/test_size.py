@@ -11,7 +11,7 @@ from hubbub.errors import QueryError
 from hubbub.sql import render
 from hubbub.sql.bind import bind
 from hubbub.sql.plan import Plan, plan
-from hubbub.sql.released_weight import Weights
+from hubbub.sql.released_cost import Weights
 from hubbub.sql.size import check
 
 PEOPLE = Table(

@@ -15,7 +15,7 @@ from tests.sql.nasty import COLS, TABLE, applied, fill, grown
 
 from hubbub.core.schema import Column, Kind
 from hubbub.engines.base import Arrays
-from hubbub.engines.spark import Spark
+from hubbub.engines.spark.connection import Spark
 from hubbub.errors import QueryError, RunError
 from hubbub.sql import render
 from hubbub.sql.dialects.base import Dialect

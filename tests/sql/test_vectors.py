@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tests.campaigns.rig.worlds import arrays
 
+from hubbub.accounting.cost import ZERO, price
 from hubbub.accounting.filters import Budget, admits
-from hubbub.accounting.price import ZERO, price
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError, RunError

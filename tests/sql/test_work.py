@@ -11,10 +11,11 @@ from tests.sql.nasty import grown
 
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.engines.base import Place, View
-from hubbub.engines.duckdb import DuckDB
-from hubbub.engines.duckdb_open import Limits
+from hubbub.engines.duckdb.connection import DuckDB
+from hubbub.engines.duckdb.open import Limits
 from hubbub.errors import QueryError, RunError
-from hubbub.sql import render, work
+from hubbub.sql import render
+from hubbub.sql import row_cost as work
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB

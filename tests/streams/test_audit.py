@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.audit.enumerate import SLACK
+from hubbub.analyses.streams import state as states
+from hubbub.analyses.streams.audit import snapshots
+from hubbub.analyses.streams.density import Density
+from hubbub.analyses.streams.examples import CountMin, Reservoir
+from hubbub.analyses.streams.stream import made
+from hubbub.analyses.streams.terms import Terms
 from hubbub.cli import main
 from hubbub.core.finite import Finite, exactly
+from hubbub.mechanisms.enumeration import SLACK
 from hubbub.noise.source import Source
-from hubbub.streams import state as states
-from hubbub.streams.audit import snapshots
-from hubbub.streams.density import Density
-from hubbub.streams.examples import CountMin, Reservoir
-from hubbub.streams.stream import made
-from hubbub.streams.terms import Terms
 
 
 @pytest.mark.row(60)

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from hubbub.analyses.streams import state as states
+from hubbub.analyses.streams.buying import begin_paid, listed
+from hubbub.analyses.streams.places import own_folder
+from hubbub.analyses.streams.stream import Stream, opened
+from hubbub.answers.release import Release
 from hubbub.audit.receipt import check
 from hubbub.cli import main
 from hubbub.config import load
-from hubbub.core.release import Release
 from hubbub.curator.opening import folder_of
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import BudgetError, HubbubError, StreamError
 from hubbub.noise.source import system
-from hubbub.streams import state as states
-from hubbub.streams.buying import begin_paid, listed
-from hubbub.streams.places import own_folder
-from hubbub.streams.stream import Stream, opened
 
 YAML = """
 version: 1

@@ -12,21 +12,21 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from hubbub.accounting.price import price
-from hubbub.audit.enumerate import SLACK
+from hubbub.accounting.cost import price
+from hubbub.analyses.streams.audit import snapshots
+from hubbub.analyses.streams.density import Density
+from hubbub.analyses.streams.exact import enumerated
+from hubbub.analyses.streams.root import Root
+from hubbub.analyses.streams.terms import Terms
+from hubbub.analyses.streams.tree import Tree
+from hubbub.audit.release import audit
 from hubbub.cli import main
 from hubbub.config import load
 from hubbub.core.unit import Relation
 from hubbub.curator.session import open_session
+from hubbub.mechanisms.enumeration import SLACK
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import Replay
-from hubbub.selfaudit.release import audit
-from hubbub.streams.audit import snapshots
-from hubbub.streams.density import Density
-from hubbub.streams.exact import enumerated
-from hubbub.streams.root import Root
-from hubbub.streams.terms import Terms
-from hubbub.streams.tree import Tree
 
 NOTHING = Replay([])
 DELTA = Fraction(1, 10**6)

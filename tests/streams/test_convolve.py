@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from hubbub.analyses.streams import convolve
 from hubbub.errors import QueryError
-from hubbub.streams import convolve
 
 
 @given(

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hubbub.analyses.streams import state as states
+from hubbub.analyses.streams.stream import made, opened
+from hubbub.analyses.streams.terms import Terms
 from hubbub.noise.source import system
-from hubbub.streams import state as states
-from hubbub.streams.stream import made, opened
-from hubbub.streams.terms import Terms
 
 STEPS = ("drawn", "written", "synced", "renamed", "durable")
 KINDS = {
@@ -76,7 +76,7 @@ def test_a_kill_at_any_step_loses_nothing_and_draws_nothing_again(kind: str, ste
 
 
 def test_a_kill_while_a_stream_is_made_leaves_none_or_one(tmp_path: Path) -> None:
-    from hubbub.streams.stream import Stream
+    from hubbub.analyses.streams.stream import Stream
 
     for step in ("written", "synced", "renamed", "durable"):
         folder = tmp_path / step

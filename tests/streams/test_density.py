@@ -7,15 +7,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hubbub.accounting.price import price
-from hubbub.audit.enumerate import SLACK, worst_ratio
+from hubbub.accounting.cost import price
+from hubbub.analyses.streams.audit import neighbours, snapshots, view_law
+from hubbub.analyses.streams.density import Density
 from hubbub.core.finite import Finite
 from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError
+from hubbub.mechanisms.enumeration import SLACK, worst_ratio
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import Source
-from hubbub.streams.audit import neighbours, snapshots, view_law
-from hubbub.streams.density import Density
 
 ONE = Fraction(1)
 

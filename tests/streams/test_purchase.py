@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
+from hubbub.analyses.streams import buying, places
+from hubbub.analyses.streams import state as states
+from hubbub.analyses.streams.places import own_folder
+from hubbub.analyses.streams.stream import opened
 from hubbub.config import load
 from hubbub.curator import Curator
 from hubbub.curator.opening import open_curator
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import HubbubError, LedgerError, QueryError, RunError, StreamError
 from hubbub.noise.source import system
-from hubbub.streams import buying, places
-from hubbub.streams import state as states
-from hubbub.streams.places import own_folder
-from hubbub.streams.stream import opened
 
 YAML = """
 version: 1

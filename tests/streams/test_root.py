@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
+from hubbub.analyses.streams.root import UNIT, Root, inverse, kernel, squared_norm
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.noise.source import Replay, Source
-from hubbub.streams.root import UNIT, Root, inverse, kernel, squared_norm
 
 NOTHING = Replay([])
 

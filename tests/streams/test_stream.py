@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.accounting.price import price
+from hubbub.accounting.cost import price
+from hubbub.analyses.streams import state as states
+from hubbub.analyses.streams.stream import MOST_LINES, made, opened
+from hubbub.analyses.streams.terms import Terms
 from hubbub.cli import main
 from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import Source, system
-from hubbub.streams import state as states
-from hubbub.streams.stream import MOST_LINES, made, opened
-from hubbub.streams.terms import Terms
 
 ONE, SMALL = Fraction(1), Fraction(1, 10**6)
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
+from hubbub.analyses.streams.tree import Tree, variance
+from hubbub.core.distributions import LaplaceLaw
 from hubbub.core.interval import Interval
-from hubbub.core.laws import LaplaceLaw
 from hubbub.core.reals import log
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import Replay, Source
-from hubbub.streams.tree import Tree, variance
 
 
 class Silent(Laplace):

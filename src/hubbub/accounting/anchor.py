@@ -14,8 +14,8 @@ from typing import NoReturn, Protocol
 from zlib import crc32
 
 from hubbub.accounting.chain import Mark
-from hubbub.core.private_files import make_folder, open_private
 from hubbub.errors import LedgerError
+from hubbub.private_files import make_folder, open_private
 
 _SLOT = 4096  # one disk block for each slot: writing one cannot tear the other
 _PERIOD = 1.0  # seconds between syncs

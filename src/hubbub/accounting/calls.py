@@ -5,10 +5,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from hubbub.accounting.chain import Entry, Kind, facts_text, request_hash
+from hubbub.accounting.cost import Price, price
+from hubbub.accounting.group_commit import Call
 from hubbub.accounting.policy import Cap, Policy
-from hubbub.accounting.price import Price, price
 from hubbub.accounting.refusal import Spent
-from hubbub.accounting.turns import Call
 from hubbub.core.events import Event
 from hubbub.errors import ParameterError
 

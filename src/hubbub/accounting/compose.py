@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import starmap
 
 from hubbub.accounting import convert
-from hubbub.accounting.price import is_tame
+from hubbub.accounting.cost import is_tame
 from hubbub.core.interval import Interval, exp, log, sqrt
 from hubbub.core.loss import Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
 from hubbub.core.numbers import EPSILON_MIN, MAX_PLACES

@@ -49,7 +49,7 @@ from functools import lru_cache
 
 from hubbub.accounting import curves
 from hubbub.accounting.convert import divergence_for, renyi_epsilon
-from hubbub.accounting.price import RENYI_UNIT, Price
+from hubbub.accounting.cost import RENYI_UNIT, Price
 from hubbub.core.loss import ORDERS
 from hubbub.core.numbers import EPSILON_MIN, MAX_PLACES
 from hubbub.core.reals import floor_to

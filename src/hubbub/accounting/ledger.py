@@ -16,12 +16,12 @@ from typing import NoReturn, Self
 from hubbub.accounting.anchor import Anchor
 from hubbub.accounting.calls import AnyCall, Charge, Charging, Noting, Recalling, Recording, Remarking, Request
 from hubbub.accounting.chain import Mark
-from hubbub.accounting.deciding import Turn
+from hubbub.accounting.group_commit import Call, Turns
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.refusal import refuse
 from hubbub.accounting.store import MOST_RELEASE, REFUSED, Head, OnStep, Snapshot, Store, refused
 from hubbub.accounting.totals import Totals
-from hubbub.accounting.turns import Call, Turns
+from hubbub.accounting.transaction import Turn
 from hubbub.accounting.verify import Verification, verify
 from hubbub.errors import HubbubError, LedgerError
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.accounting.convert import zcdp_epsilon
-from hubbub.accounting.price import price
+from hubbub.accounting.cost import price
 from hubbub.core.events import Event, Flips, Gaussian, Laplace, Response, Threshold, Together
 from hubbub.errors import MechanismError, ParameterError
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from hubbub.accounting.chain import canonical
 from hubbub.accounting.filters import Budget
-from hubbub.core.overview import Per, Scope, Show
+from hubbub.answers.budget import Per, Scope, Show
 from hubbub.errors import ParameterError
 
 DAY = 86_400_000_000  # in microseconds

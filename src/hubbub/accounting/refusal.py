@@ -7,13 +7,13 @@ says nothing about the data.
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
+from hubbub.accounting.cost import ZERO, Price
+from hubbub.accounting.disclosure import Shown, cost, own_totals, shown
 from hubbub.accounting.filters import limits
 from hubbub.accounting.policy import Cap
-from hubbub.accounting.price import ZERO, Price
-from hubbub.accounting.shown import Shown, cost, own_totals, shown
-from hubbub.core import overview
+from hubbub.answers import budget as overview
+from hubbub.answers.budget import Show
 from hubbub.core.numbers import brief, down
-from hubbub.core.overview import Show
 from hubbub.errors import BudgetError
 
 _HIDDEN = "Ask for less, or ask the data owner: what is left of the shared budget is not shown."

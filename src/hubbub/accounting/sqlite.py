@@ -16,12 +16,12 @@ from typing import NoReturn
 from urllib.parse import quote
 
 from hubbub.accounting import sqlite_schema
+from hubbub.accounting.bloom import Traces
 from hubbub.accounting.chain import NO_HASH, Entry, genesis
 from hubbub.accounting.sqlite_snapshot import FIELDS, HEAD, SqliteSnapshot
 from hubbub.accounting.store import Begun, Found, Head, OnStep, Total, refused, stored_until
-from hubbub.accounting.traces import Traces
-from hubbub.core.private_files import make_database, open_private, refuse_open_folder
 from hubbub.errors import LedgerError
+from hubbub.private_files import make_database, open_private, refuse_open_folder
 
 _CHARGE = "SELECT charge FROM keys WHERE key = ? AND analyst = ?"
 #: Both in one go: the newest entry, and the charge of a key.

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.contract import recorded
+from hubbub.accounting.cost import ZERO, Price, priced
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.policy import DAY, Cap, Policy
-from hubbub.accounting.price import ZERO, Price, priced
+from hubbub.accounting.policy_config import recorded
 from hubbub.accounting.refusal import Spent
 from hubbub.accounting.store import Snapshot, Store, Total, stored_until
 

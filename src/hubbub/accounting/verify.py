@@ -14,10 +14,10 @@ from hashlib import sha256
 from typing import Literal
 
 from hubbub.accounting.chain import NO_HASH, Entry, Mark, canonical, genesis, link, request_hash
-from hubbub.accounting.contract import recorded
-from hubbub.accounting.declared import Declaration, weakened
+from hubbub.accounting.cost import ZERO, Price, price, priced
+from hubbub.accounting.declarations import Declaration, weakened
 from hubbub.accounting.policy import DAY, Policy
-from hubbub.accounting.price import ZERO, Price, price, priced
+from hubbub.accounting.policy_config import recorded
 from hubbub.accounting.store import Filter, Snapshot, Total, stored_until
 from hubbub.core.events import Response
 from hubbub.errors import HubbubError, LedgerError

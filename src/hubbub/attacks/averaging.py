@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from hubbub.attacks.base import Fact, Finding, Progress, Score, Study, ceiling, compared, unheard
 from hubbub.attacks.bits import share
 from hubbub.attacks.game import Bits, flip, informed, scored, settled
-from hubbub.attacks.made import clinic
+from hubbub.attacks.simulated import clinic
 from hubbub.attacks.table import Table
 from hubbub.attacks.target import count, counting, laplace, number, protected
 from hubbub.core import numbers

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hubbub.attacks.base import Finding, Progress, Study, ceiling, compared, unheard
 from hubbub.attacks.game import Bits, flip, informed, scored, settled
-from hubbub.attacks.made import clinic
+from hubbub.attacks.simulated import clinic
 from hubbub.attacks.table import Table
 from hubbub.attacks.target import condition, count, counting, laplace, protected
 from hubbub.core import numbers

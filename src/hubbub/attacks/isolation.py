@@ -13,19 +13,19 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.answers.release import Release
 from hubbub.attacks.base import Fact, Finding, Progress, Study, ceiling, compared, percent, unheard
 from hubbub.attacks.game import Bits, flip, scored, settled
 from hubbub.attacks.table import Table
 from hubbub.attacks.target import TABLE, laplace, protected
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
-from hubbub.core.release import Release
+from hubbub.crowd.disclaimers import Kind
 from hubbub.crowd.histogram import Histogram, recursive
 from hubbub.crowd.isolation import Rate, point
 from hubbub.crowd.neighbours import Crowd, Floats
 from hubbub.crowd.perturb import perturbed
 from hubbub.crowd.points import Points, points
-from hubbub.crowd.promises import Kind
 from hubbub.crowd.sanitize import Sanitized, binned, sanitize
 from hubbub.errors import AttackError
 from hubbub.mechanisms.laplace import Laplace

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hubbub.attacks.base import Fact, Finding, Progress, Study, compared, listed, percent, unheard
 from hubbub.attacks.game import Bits, flip, informed_at, scored, settled
-from hubbub.attacks.made import clinic
+from hubbub.attacks.simulated import clinic
 from hubbub.attacks.table import Table
 from hubbub.attacks.target import condition, countings
 from hubbub.errors import AttackError

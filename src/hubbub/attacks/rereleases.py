@@ -11,6 +11,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.analyses.streams.terms import Terms
+from hubbub.analyses.streams.tree import Tree
 from hubbub.attacks.base import Finding, Progress, Score, Study, ceiling, compared, unheard
 from hubbub.attacks.game import Bits, flip, scored, settled
 from hubbub.attacks.table import Table
@@ -20,8 +22,6 @@ from hubbub.crowd.experiments import re_released, uniform
 from hubbub.errors import AttackError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import system
-from hubbub.streams.terms import Terms
-from hubbub.streams.tree import Tree
 
 Floats = NDArray[np.float64]
 

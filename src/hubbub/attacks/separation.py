@@ -1,6 +1,6 @@
 """Publishing against asking, as a game: does everybody satisfy a parity, or nobody? (Dwork et al. 2006, § 4)
 
-What can be said exactly is in `hubbub.separations` and shown by `hubbub explain separation`; here it is played.
+What can be said exactly is in `hubbub.attacks.separations` and shown by `hubbub explain separation`; here it is played.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from hubbub.attacks.base import Finding, Progress, Study, compared, unheard
 from hubbub.attacks.game import Bits, flip, scored, settled
+from hubbub.attacks.separations.table import row, sentences
 from hubbub.attacks.table import Table
 from hubbub.attacks.target import counting
 from hubbub.core import numbers
-from hubbub.mechanisms.response import Response
+from hubbub.mechanisms.randomized_response import Response
 from hubbub.noise.source import system
-from hubbub.separations.table import row, sentences
 
 Codes = NDArray[np.int64]
 

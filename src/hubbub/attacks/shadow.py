@@ -12,12 +12,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.answers.release import Release
 from hubbub.attacks.base import Finding, Progress, Study, ceiling, compared, unheard
 from hubbub.attacks.game import flip, scored
 from hubbub.attacks.table import Table
 from hubbub.attacks.target import TABLE, protected
 from hubbub.core import numbers
-from hubbub.core.release import Release
 from hubbub.curator.session import Session
 from hubbub.errors import AttackError
 

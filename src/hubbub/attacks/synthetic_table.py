@@ -11,13 +11,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.answers.release import Release
 from hubbub.attacks import bits
 from hubbub.attacks.base import Finding, Progress, Study, ceiling, compared, percent, unheard
 from hubbub.attacks.decoding import Bits, Dense, Floats, least_squares, subsets
 from hubbub.attacks.table import Table
 from hubbub.attacks.target import TABLE, protected
 from hubbub.core import numbers
-from hubbub.core.release import Release
 from hubbub.curator.session import Session
 from hubbub.errors import AttackError
 

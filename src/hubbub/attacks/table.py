@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
 from hubbub.engines.base import Arrays, Place, View, locate
-from hubbub.engines.duckdb import DuckDB, Limits, schema
+from hubbub.engines.duckdb.connection import DuckDB, Limits, schema
 from hubbub.errors import AttackError, ConfigError, RunError
 
 MOST_BYTES = 1 << 29

@@ -12,11 +12,11 @@ import numpy as np
 import yaml
 from numpy.typing import NDArray
 
+from hubbub.answers.release import Release
 from hubbub.attacks.table import Table
 from hubbub.core.events import Gaussian as GaussianEvent
 from hubbub.core.events import Laplace as LaplaceEvent
 from hubbub.core.events import Together, from_facts
-from hubbub.core.release import Release
 from hubbub.curator.session import Session, open_session
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace

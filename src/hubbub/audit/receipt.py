@@ -4,7 +4,7 @@ This file imports nothing of the planner, the mechanisms or the accountant, and 
 write by hand: what one unit can add to the sums, the noise on each, the loss of each, the loss of all. Beside it,
 `receipt_form` says which values each field can have; it imports nothing of the product either.
 
-A receipt is not signed: whoever changes an answer can hash it again. Only a ledger shows that (`audit/recorded.py`).
+A receipt is not signed: anyone who changes an answer can hash it again. Only a ledger shows that (`ledger_check`).
 """
 
 import json
@@ -15,7 +15,7 @@ from functools import cache
 from hashlib import sha256
 from typing import Any
 
-from hubbub.audit import receipt_form as form
+from hubbub.audit import receipt_format as form
 
 _UP = Context(prec=50, rounding=ROUND_CEILING)
 _DOWN = Context(prec=50, rounding=ROUND_FLOOR)

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from rich.console import Console
 
-from hubbub import show
+from hubbub.answers import terminal
 from hubbub.cli import attacks, audits, collecting, explaining, sanitizers
 from hubbub.errors import HubbubError
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options, Console(highlight=False)))
     except HubbubError as error:
-        show.error(Console(stderr=True, highlight=False), error)
+        terminal.error(Console(stderr=True, highlight=False), error)
         return 1
     except KeyboardInterrupt:
         Console(stderr=True).print("Stopped.")

@@ -14,13 +14,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from hubbub.answers import render
+from hubbub.answers.options import Options
+from hubbub.answers.publish import FORMATS
 from hubbub.client.session import ServedSession, connect
-from hubbub.core.options import Options
-from hubbub.core.publishing import FORMATS
+from hubbub.config.summary import sureness
 from hubbub.core.schema import Value
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import ParameterError
-from hubbub.show import answers
 
 
 def plan(options: Namespace, console: Console) -> int:
@@ -30,7 +31,7 @@ def plan(options: Namespace, console: Console) -> int:
     if options.json:
         print(json.dumps(found.form()))  # noqa: T201
     else:
-        answers.estimate(found, console, sql=options.sql_text)
+        render.estimate(found, console, sureness=sureness(found.epsilon), sql=options.sql_text)
     return 0 if found.admitted else 1
 
 
@@ -59,7 +60,7 @@ def query(options: Namespace, console: Console) -> int:
     elif options.csv:
         print(release.to_csv(), end="")  # noqa: T201
     else:
-        answers.release(release, console)
+        render.release(release, console)
     return 0
 
 
@@ -95,7 +96,7 @@ def budget(options: Namespace, console: Console) -> int:
         print(json.dumps([each.form() for each in found], ensure_ascii=False))  # noqa: T201
         return 0
     for each in found:
-        answers.budget(each, console)
+        render.budget(each, console)
     return 0
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from hubbub import show
+from hubbub.answers import terminal
 from hubbub.attacks.base import Progress as Told
 from hubbub.attacks.base import Study
 from hubbub.attacks.catalogue import ATTACKS, Attack, find
@@ -54,7 +54,7 @@ def _list(options: Namespace, console: Console) -> int:
         raise AttackError("HB640", "it is not said which attack.", "Name one: hubbub attack linkage table.csv")
     takes = {"no": "", "may": "[TABLE]", "must": "TABLE"}
     rows = [(each.name, takes[each.table], each.summary) for each in ATTACKS.values()]
-    console.print(show.table(("attack", "takes", "what it does"), rows))
+    console.print(terminal.table(("attack", "takes", "what it does"), rows))
     console.print("\n[dim]hubbub attack NAME --about explains one, hubbub attack NAME runs it.[/]")
     return 0
 
@@ -67,7 +67,7 @@ def _about(found: Attack, console: Console) -> int:
         console.print("It takes a table of yours: " + escape(f"hubbub attack {found.name} table.csv") + "\n")
     rows = [(name, _default(value)) for name, value in found.settings.items()]
     if rows:
-        console.print(show.table(("setting", "default"), rows))
+        console.print(terminal.table(("setting", "default"), rows))
         console.print(f"\n[dim]Set one: hubbub attack {found.name} --set {escape(rows[-1][0])}=…[/]")
     return 0
 
@@ -127,12 +127,12 @@ def progress(name: str) -> Iterator[Told]:
 
 def _show(study: Study, console: Console) -> None:
     console.print(f"[bold]{escape(study.title)}[/]\n")
-    console.print(show.sentences(study.words))
+    console.print(terminal.sentences(study.words))
     console.print()
-    console.print(show.table(COLUMNS, [row(each) for each in study.findings], right=(1, 2)))
+    console.print(terminal.table(COLUMNS, [row(each) for each in study.findings], right=(1, 2)))
     further = [(each.label, escape(facts(each))) for each in study.findings if each.facts]
     if further:
         console.print()
-        console.print(show.facts(further))
+        console.print(terminal.facts(further))
     if broken(study):
         console.print(f"\n[bold red]![/] {escape(ALARM)}")

@@ -12,13 +12,13 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from hubbub import show
+from hubbub.answers import terminal
+from hubbub.audit import nightly, report
+from hubbub.audit import release as releases
 from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.curator.opening import folder_of
 from hubbub.errors import AuditError
-from hubbub.selfaudit import nightly, report
-from hubbub.selfaudit import release as releases
 
 _MOST_WORLDS = 10_000
 _MOST_SECONDS = 86_400
@@ -31,7 +31,7 @@ def release(options: Namespace, console: Console) -> int:
     if options.json:
         console.print_json(json.dumps(found.form()))
         return 0 if found.sound else 1
-    console.print(show.sentences(found.lines))
+    console.print(terminal.sentences(found.lines))
     for line in found.left_out:
         console.print(f"[yellow]left out[/] {escape(line)}")
     for problem in found.problems:
@@ -83,7 +83,7 @@ def _tell(found: Mapping[str, Any], console: Console) -> None:
         ("problem" if part["problems"] else "sound", part["name"], part["what"], f"{part['cases']:,}")
         for part in found["parts"]
     ]
-    console.print(show.table(("", "part", "claim", "looks"), rows, right=(3,)))
+    console.print(terminal.table(("", "part", "claim", "looks"), rows, right=(3,)))
     for part in found["parts"]:
         for problem in part["problems"]:
             console.print(f"[bold red]problem[/] {escape(part['name'])}: {escape(problem)}")

@@ -7,9 +7,9 @@ from argparse import Namespace
 from rich.console import Console
 from rich.table import Table
 
+from hubbub.analyses.registry import ANALYSES, function
 from hubbub.cli import analyst
 from hubbub.core.call import Call, read
-from hubbub.curator.analyses import ANALYSES, function
 from hubbub.errors import ParameterError, QueryError
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from hubbub import show
+from hubbub.answers import terminal
+from hubbub.attacks.separations import table as separation
 from hubbub.config import load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
@@ -19,7 +20,6 @@ from hubbub.semantics.examples import tell
 from hubbub.semantics.explained import Explanation
 from hubbub.semantics.explained import explain as explained
 from hubbub.semantics.familiar import FAMILIAR
-from hubbub.separations import table as separation
 
 
 def explain(options: Namespace, console: Console) -> int:
@@ -45,7 +45,7 @@ def explain(options: Namespace, console: Console) -> int:
             _form(found.form()) if options.json else _explanation(found, console)
         case _:
             total = _asked(options)
-            _form(total.form()) if options.json else console.print(show.sentences(total.sentences))
+            _form(total.form()) if options.json else console.print(terminal.sentences(total.sentences))
     return 0
 
 
@@ -59,7 +59,7 @@ def _story(options: Namespace, console: Console) -> None:
         _form(asdict(story))
         return
     console.print(f"[bold]{escape(story.title)}[/]")
-    console.print(show.sentences(story.lines))
+    console.print(terminal.sentences(story.lines))
 
 
 def _separation(options: Namespace, console: Console) -> None:
@@ -70,12 +70,12 @@ def _separation(options: Namespace, console: Console) -> None:
         _form({"epsilon": str(numbers.epsilon(epsilon)), "rows": [each.form() for each in found]})
         return
     console.print("[bold]Publishing once against asking: who can tell whether everybody satisfies a parity?[/]")
-    console.print(show.sentences(separation.sentences(epsilon=epsilon)))
+    console.print(terminal.sentences(separation.sentences(epsilon=epsilon)))
     console.print()
     names = ("bits", "people", "response", "subset", "histogram", "bound", "corrected", "printed", "asked")
     rows = [tuple(_brief(getattr(each, name)) for name in names) for each in found]
     heads = ("d", "n", "resp.", "subset", "hist.", "bound", "2006", "printed", "asked")
-    console.print(show.table(heads, rows, right=tuple(range(len(names)))))
+    console.print(terminal.table(heads, rows, right=tuple(range(len(names)))))
     console.print(
         "[dim]Statistical differences with d bits and n people: 0 tells nothing, 1 everything. Published: randomized"
         " response, its best form, a noisy histogram; what no view exceeds for 2/3 of all questions: bound, that of"
@@ -94,12 +94,12 @@ def _explanation(found: Explanation, console: Console) -> None:
     for line in found.icons():
         console.print(f"  {line}")
     console.print("  [dim]of 100 guesses: ● right by chance, ◉ right by the answers at most, ○ wrong[/]\n")
-    console.print(show.sentences(found.sentences))
+    console.print(terminal.sentences(found.sentences))
     for warning in found.warnings:
         console.print(f"[bold yellow]![/] {escape(warning)}")
     console.print()
     rows = [(brief(each.epsilon), each.guesses, each.name, each.unit, each.source) for each in FAMILIAR]
-    console.print(show.table(("ε", "of 100", "promise", "protects", "source"), rows, right=(0, 1)))
+    console.print(terminal.table(("ε", "of 100", "promise", "protects", "source"), rows, right=(0, 1)))
 
 
 def _asked(options: Namespace) -> Asked:

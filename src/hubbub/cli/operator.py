@@ -10,19 +10,19 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from hubbub import show
 from hubbub.accounting import sqlite_schema
 from hubbub.accounting.failures import Failures, review
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.forfeit import adopt, forfeit
-from hubbub.accounting.inspection import history, write_csv, write_json
 from hubbub.accounting.ledger import Ledger, examine
 from hubbub.accounting.sqlite import SqliteStore
+from hubbub.accounting.status import history, write_csv, write_json
 from hubbub.accounting.store import Filter, Store
 from hubbub.accounting.verify import verify as verified
+from hubbub.answers import terminal
 from hubbub.audit import receipt as receipts
-from hubbub.audit import receipt_form
-from hubbub.audit.recorded import Comparison, compare
+from hubbub.audit import receipt_format as receipt_form
+from hubbub.audit.ledger_check import Comparison, compare
 from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
@@ -62,7 +62,7 @@ def _verify_receipt(options: Namespace, console: Console) -> int:
             compared = True
             lines += comparison.lines
             problems += comparison.problems
-    console.print(show.sentences(lines))
+    console.print(terminal.sentences(lines))
     for problem in problems:
         console.print(f"[bold red]problem[/] {escape(problem)}")
     if problems:
@@ -152,7 +152,7 @@ def admin(options: Namespace, console: Console) -> int:
         lambda: store_of(config), lambda: _set_aside(config), policy=config.policy, anchor=anchor_of(config),
         by=options.by, reason=options.reason, amount=amount,
     )  # fmt: skip
-    console.print(show.table(
+    console.print(terminal.table(
         ("cap", "written off: ε", "δ"),
         [(label, brief(budget.epsilon), brief(budget.delta)) for label, budget in done.charged.items()], right=(1, 2),
     ))  # fmt: skip
@@ -211,7 +211,7 @@ def failures(options: Namespace, console: Console) -> int:
         for (analyst, dataset), charges in counted.every().items()
     ]
     if rows:
-        console.print(show.table(("analyst", "data set", "failed", "allowed", "charges"), rows, right=(2, 3)))
+        console.print(terminal.table(("analyst", "data set", "failed", "allowed", "charges"), rows, right=(2, 3)))
     else:
         console.print("No query failed after its charge since you last looked.")
     return 0

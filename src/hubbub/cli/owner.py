@@ -9,16 +9,16 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from hubbub import show
+from hubbub.answers import terminal
 from hubbub.config import Config, examine
 from hubbub.config.json_schema import SCHEMA
-from hubbub.config.promise import caps, concerns, matched, neighbours, protected, reach, uses
+from hubbub.config.summary import caps, concerns, matched, neighbours, protected, reach, uses
 from hubbub.config.template import BLANK, name_of, template
 from hubbub.core.numbers import brief
 from hubbub.curator.opening import broken
 from hubbub.curator.opening import concerns as places
 from hubbub.engines.base import SERVERS, locate
-from hubbub.engines.duckdb import guessed
+from hubbub.engines.duckdb.connection import guessed
 from hubbub.engines.several import schema
 from hubbub.errors import ConfigError, LedgerError
 from hubbub.server import settings
@@ -68,7 +68,7 @@ def check(options: Namespace, console: Console) -> int:
         except LedgerError as error:
             console.print(f"[yellow]Not compared with the ledger[/]  {escape(error.message)}")
     for problem in problems:
-        show.error(console, problem)
+        terminal.error(console, problem)
     if config is None or problems:
         console.print(
             f"\n[bold red]{len(problems)} problem(s)[/] in {escape(options.config)}. Nothing can be asked yet."
@@ -92,10 +92,10 @@ def _dataset(config: Config, name: str, console: Console) -> None:
     if dataset.table.public:
         console.print("  public: anybody may see it, and it costs nothing\n")
         return
-    console.print(show.facts([("Protected", escape(protected(dataset))), ("Hidden", escape(neighbours(dataset)))]))
+    console.print(terminal.facts([("Protected", escape(protected(dataset))), ("Hidden", escape(neighbours(dataset)))]))
     console.print()
     console.print(
-        show.table(
+        terminal.table(
             ("who may learn", "ε", "δ", "somebody 50/50 about one of them gets to at most"),
             [
                 (who, brief(b.epsilon), brief(b.delta) if b.delta else "0", reach(b))
@@ -106,13 +106,13 @@ def _dataset(config: Config, name: str, console: Console) -> None:
     )
     console.print()
     console.print(
-        show.table(
+        terminal.table(
             ("column", "type", "filter", "group by", "sum, average"),
             [(c.name, c.kind.value, *uses(c)) for c in dataset.table.columns],
         )
     )
     if dataset.disabled:
         console.print(
-            show.facts([("Disabled", ", ".join(f"{escape(c)} ({escape(why)})" for c, why in dataset.disabled))])
+            terminal.facts([("Disabled", ", ".join(f"{escape(c)} ({escape(why)})" for c, why in dataset.disabled))])
         )
     console.print()

@@ -12,17 +12,17 @@ import numpy as np
 from rich.console import Console
 from rich.markup import escape
 
-from hubbub import show
+from hubbub.answers import terminal
 from hubbub.attacks.base import percent
 from hubbub.attacks.isolation import MOST_COLUMNS, Beside, beside
 from hubbub.attacks.table import Table, read
 from hubbub.cli.attacking import progress
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
+from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, PROMISES, Kind
 from hubbub.crowd.experiments import drawing, informed, re_released, sweep, uniform
 from hubbub.crowd.isolation import demanded
 from hubbub.crowd.points import Points, points
-from hubbub.crowd.promises import KINDS, NOT_PRIVATE, PROMISES, Kind
 from hubbub.crowd.sanitize import Columns, Sanitized, sanitize
 from hubbub.errors import CrowdError
 from hubbub.noise.source import system
@@ -143,7 +143,7 @@ def _warn(kind: Kind, console: Console) -> None:
     """Say what it does not promise, before it does anything."""
     console.print(f"[bold yellow]![/] [bold]{NOT_PRIVATE}[/]")
     console.print(f"  It {escape(PROMISES[kind].does)}.")
-    console.print(show.sentences(PROMISES[kind].warnings[1:]))
+    console.print(terminal.sentences(PROMISES[kind].warnings[1:]))
 
 
 def _remarks(made: Points, console: Console) -> None:
@@ -193,7 +193,7 @@ def _show(sanitized: Sanitized, compared: Sequence[Beside], c: float, console: C
     console.print(f"[bold]{sanitized.kind}[/], {n:,} rows, {len(sanitized.points.axes)} columns, t = {sanitized.t}\n")
     named = [(each.name, "none" if each.epsilon is None else brief(each.epsilon), each) for each in compared]
     console.print(
-        show.table(
+        terminal.table(
             ("published", "ε", "means off by", "rows in a wrong bin"),
             [(name, price, f"{each.means:.3f} sd", percent(each.shares)) for name, price, each in named],
             right=(1, 2, 3),
@@ -201,7 +201,7 @@ def _show(sanitized: Sanitized, compared: Sequence[Beside], c: float, console: C
     )
     console.print(f"\nGuesses that are {c:g} times nearer to somebody than to a crowd of {sanitized.t}:")
     console.print(
-        show.table(
+        terminal.table(
             ("published", "ε", "guessed", "guesses", "single out", "95 %"),
             [
                 (name, price, who, f"{rate.trials:,}", percent(rate.share), "–".join(map(percent, rate.interval())))

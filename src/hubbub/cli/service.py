@@ -10,8 +10,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from hubbub import show
 from hubbub.accounting.filters import Budget
+from hubbub.answers import terminal
 from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
@@ -121,10 +121,10 @@ def _list(config: Config, state: State, console: Console) -> None:
         for dataset, cap in [*caps.items()]
     ]
     bare = [(name, "", "") for name, caps in config.policy.analysts.items() if not caps]
-    console.print(show.table(("analyst", "data set", "ε"), [*people, *bare], right=(2,)))
+    console.print(terminal.table(("analyst", "data set", "ε"), [*people, *bare], right=(2,)))
     console.print()
     console.print(
-        show.table(
+        terminal.table(
             ("token", "of", "role", "made", "good until", "last used"),
             [
                 (t.id, t.name, t.role, _day(t.created), _day(t.expires) if _good(t) else _why(t), t.used or "never")

@@ -10,21 +10,21 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from hubbub import show
+from hubbub.analyses.streams import buying, feeding
+from hubbub.analyses.streams import state as states
+from hubbub.analyses.streams.audit import snapshots
+from hubbub.analyses.streams.density import Density
+from hubbub.analyses.streams.examples import CountMin, Reservoir
+from hubbub.analyses.streams.places import Entry, entries, find
+from hubbub.analyses.streams.stream import Stream, made, opened
+from hubbub.analyses.streams.terms import Terms
+from hubbub.answers import terminal
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.core.unit import Relation
 from hubbub.curator.session import open_session
 from hubbub.errors import QueryError, StreamError
 from hubbub.noise.source import system
-from hubbub.streams import buying, feeding
-from hubbub.streams import state as states
-from hubbub.streams.audit import snapshots
-from hubbub.streams.density import Density
-from hubbub.streams.examples import CountMin, Reservoir
-from hubbub.streams.places import Entry, entries, find
-from hubbub.streams.stream import Stream, made, opened
-from hubbub.streams.terms import Terms
 
 #: Arrivals of the streams that `audit` enumerates: a look between two of them shows all there is.
 _LENGTH = 2
@@ -169,7 +169,7 @@ def _show(held: Stream, console: Console) -> None:
         console.print(f"  {escape(line)}")
     if held.values():
         shown = ((e.name, f"{e.value:.6g}", f"{e.low:.6g}", f"{e.high:.6g}") for e in held.values())
-        console.print(show.table(("what", "value", "95 % from", "to"), shown, right=(1, 2, 3)))
+        console.print(terminal.table(("what", "value", "95 % from", "to"), shown, right=(1, 2, 3)))
 
 
 def _list(options: Namespace, console: Console) -> int:
@@ -189,7 +189,7 @@ def _audit(options: Namespace, console: Console) -> int:
         ("reservoir sample", "none", snapshots(Reservoir(2), length=_LENGTH, relation=relation)),
     ]
     shown = ((name, promised, f"{float(worst.bounds[1]):.6g}") for name, promised, worst in rows)
-    console.print(show.table(("state and answer of", "ε promised", "ε found"), shown, right=(1, 2)))
+    console.print(terminal.table(("state and answer of", "ε promised", "ε found"), shown, right=(1, 2)))
     console.print(
         f"Every pair of neighboring streams ({relation.value}) of {_LENGTH} arrivals of two elements, one look at each"
         " moment, and the answer."

@@ -10,15 +10,15 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from hubbub import show
+from hubbub.answers import terminal
 from hubbub.core.numbers import brief
 from hubbub.errors import ConfigError, QueryError
-from hubbub.local import collect
-from hubbub.local.estimate import Estimated, deviation, joint, single
-from hubbub.local.page import page, promise
-from hubbub.local.respond import Truth, respond
-from hubbub.local.survey import TEMPLATE, Question, Survey
 from hubbub.noise.source import system
+from hubbub.surveys import collect
+from hubbub.surveys.estimate import Estimated, deviation, joint, single
+from hubbub.surveys.page import page, promise
+from hubbub.surveys.respond import Truth, respond
+from hubbub.surveys.survey import TEMPLATE, Question, Survey
 
 
 def survey(options: Namespace, console: Console) -> int:
@@ -54,7 +54,7 @@ def _check(options: Namespace, console: Console) -> int:
         for each in asked.questions
     ]
     console.print(f"[bold]{escape(asked.title)}[/]")
-    console.print(show.table(("question", "ε", "what is done", f"of {options.people} people"), rows, right=(1, 3)))
+    console.print(terminal.table(("question", "ε", "what is done", f"of {options.people} people"), rows, right=(1, 3)))
     odds = exp(min(float(asked.epsilon), 700.0))
     console.print(
         f"Whoever answers everything pays ε = {brief(asked.epsilon)}: the sum, for all that is sent belongs to one"
@@ -106,7 +106,7 @@ def _estimate(options: Namespace, console: Console) -> int:
     for table in found:
         shown = [(cell, *(f"{value:.6g}" for value in values)) for _, cell, *values in _rows(table)]
         console.print(f"[bold]{escape(' and '.join(table.questions))}[/]  ε = {brief(table.price)} for each person")
-        console.print(show.table(("answer", "people", "95 % from", "to"), shown, right=(1, 2, 3)))
+        console.print(terminal.table(("answer", "people", "95 % from", "to"), shown, right=(1, 2, 3)))
     refused = f", {others} lines are no responses to this survey" if others else ""
     console.print(f"{len(responses)} people answered{refused}.")
     return 0

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from hubbub.client.steps import Send, Steps, asked, read, sent
-from hubbub.core import numbers, options
-from hubbub.core.estimate import Estimate
-from hubbub.core.options import Options
-from hubbub.core.overview import Overview, Past
-from hubbub.core.release import Release
+from hubbub.answers import options
+from hubbub.answers.budget import Overview, Past
+from hubbub.answers.estimate import Estimate
+from hubbub.answers.options import Options
+from hubbub.answers.release import Release
+from hubbub.client.protocol import Send, Steps, asked, read, sent
+from hubbub.core import numbers
 from hubbub.core.schema import Table, unknown
 from hubbub.errors import ParameterError
 

@@ -8,19 +8,19 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
+from hubbub.answers.budget import Overview, Past
+from hubbub.answers.combine import again, refined
+from hubbub.answers.estimate import Estimate
+from hubbub.answers.methods import Analyses, Estimates
+from hubbub.answers.options import Options
+from hubbub.answers.publish import Publishes
+from hubbub.answers.release import Release
+from hubbub.answers.scope import Scope
 from hubbub.client import address, problems
 from hubbub.client.calls import Calls
-from hubbub.client.steps import Pause, Send, Steps
-from hubbub.core.analyses import Analyses, Estimates
-from hubbub.core.combine import again, refined
-from hubbub.core.estimate import Estimate
+from hubbub.client.protocol import Pause, Send, Steps
 from hubbub.core.numbers import Number
-from hubbub.core.options import Options
-from hubbub.core.overview import Overview, Past
-from hubbub.core.publishing import Publishes
-from hubbub.core.release import Release
 from hubbub.core.schema import Table
-from hubbub.core.scope import Scope
 
 T = TypeVar("T")
 
@@ -72,7 +72,7 @@ class ServedSession(Analyses[Release], Publishes):
     def scope(self, *, epsilon: Number, delta: Number = 0) -> Scope:
         """Give a loop of queries and analyses so much to spend, and no way to more: `with h.scope(epsilon=1) as s:`.
 
-        See `hubbub.core.scope.Scope`.
+        See `hubbub.answers.scope.Scope`.
         """
         return Scope(self, epsilon=epsilon, delta=delta)
 

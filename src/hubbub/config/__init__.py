@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from hubbub.accounting import contract
-from hubbub.accounting.contract import KEYS, Places
+from hubbub.accounting import policy_config as contract
 from hubbub.accounting.policy import Policy
+from hubbub.accounting.policy_config import KEYS, Places
 from hubbub.config.columns import resolve
 from hubbub.config.declaration import declaration
 from hubbub.core import numbers
 from hubbub.core.schema import Column, Table, Unit
 from hubbub.core.unit import Hash, Relation
 from hubbub.engines.base import SERVERS, Field, Place, View, locate
-from hubbub.engines.duckdb import Limits
+from hubbub.engines.duckdb.connection import Limits
 from hubbub.engines.several import schema
 from hubbub.errors import ConfigError, HubbubError
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
-from hubbub.accounting import contract
-from hubbub.accounting.contract import KEYS
+from hubbub.accounting import policy_config as contract
+from hubbub.accounting.policy_config import KEYS
 from hubbub.core import numbers
 from hubbub.core.schema import Bounds, Column, Kind, Value
 from hubbub.engines.base import Field

@@ -97,10 +97,19 @@ class Together:
 Event = Laplace | Gaussian | Selection | Response | Flips | Metric | SparseVector | Threshold | Together
 Facts = dict[str, object]
 
-_KINDS: dict[str, type[Event]] = {
-    kind.__name__.lower(): kind
-    for kind in (Laplace, Gaussian, Selection, Response, Flips, Metric, SparseVector, Threshold, Together)
+#: The name under which the ledger stores each event. Stored names never change, whatever the class is called.
+_STORED: dict[type[Event], str] = {
+    Laplace: "laplace",
+    Gaussian: "gaussian",
+    Selection: "selection",
+    Response: "response",
+    Flips: "flips",
+    Metric: "metric",
+    SparseVector: "sparsevector",
+    Threshold: "threshold",
+    Together: "together",
 }
+_BY_STORED_NAME = {name: kind for kind, name in _STORED.items()}
 
 
 def to_facts(event: Event) -> Facts:
@@ -109,7 +118,7 @@ def to_facts(event: Event) -> Facts:
     >>> to_facts(Laplace(sensitivity=1, scale=Fraction(10)))
     {'mechanism': 'laplace', 'sensitivity': 1, 'scale': '10'}
     """
-    facts: Facts = {"mechanism": type(event).__name__.lower()}
+    facts: Facts = {"mechanism": _STORED[type(event)]}
     for field in fields(event):
         value = getattr(event, field.name)
         if isinstance(event, Together):
@@ -134,7 +143,7 @@ def from_facts(facts: Facts) -> Event:
 
 def _read(facts: Facts) -> Event:
     values = dict(facts)
-    kind = _KINDS[str(values.pop("mechanism"))]
+    kind = _BY_STORED_NAME[str(values.pop("mechanism"))]
     if kind is Together:
         parts = values["parts"]
         if not isinstance(parts, list):

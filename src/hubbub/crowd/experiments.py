@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from hubbub.core.chart import Point, lines
+from hubbub.answers.chart import Point, lines
 from hubbub.crowd import adversaries
 from hubbub.crowd.changing import Published, again, anew, averaged
 from hubbub.crowd.histogram import recursive

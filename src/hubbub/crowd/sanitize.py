@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hubbub.crowd import adversaries
+from hubbub.crowd.disclaimers import KINDS, PROMISES, Kind, Promise
 from hubbub.crowd.histogram import Histogram, recursive
 from hubbub.crowd.isolation import Rate, demanded, point
 from hubbub.crowd.neighbours import Crowd, Floats, Indices
 from hubbub.crowd.perturb import around
 from hubbub.crowd.points import Points
-from hubbub.crowd.promises import KINDS, PROMISES, Kind, Promise
 from hubbub.crowd.training import CrossTrained, cross_trained
 from hubbub.errors import CrowdError
 

@@ -14,24 +14,26 @@ from types import TracebackType
 from typing import Any, Self
 
 from hubbub.accounting.calls import Charge, Remark, Request
+from hubbub.accounting.cost import price
 from hubbub.accounting.failures import Failures
-from hubbub.accounting.inspection import Standings, standings
 from hubbub.accounting.ledger import Ledger
-from hubbub.accounting.price import price
+from hubbub.accounting.status import Standings, standings
 from hubbub.accounting.store import Filter
-from hubbub.analysis.base import Setting
+from hubbub.analyses.base import Setting
+from hubbub.analyses.registry import Called, Progress, prepare
+from hubbub.answers.budget import Overview, Past
+from hubbub.answers.estimate import Estimate
+from hubbub.answers.release import Release
 from hubbub.config import FAILURES, Config
 from hubbub.core import call as calls
-from hubbub.core import numbers, patience
-from hubbub.core.estimate import Estimate
-from hubbub.core.overview import Overview, Past
-from hubbub.core.release import Release
+from hubbub.core import deadline as patience
+from hubbub.core import numbers
 from hubbub.core.schema import Table
 from hubbub.core.secret import together
 from hubbub.curator import estimate as estimates
-from hubbub.curator import past, replay, streams
+from hubbub.curator import history as past
 from hubbub.curator import receipt as receipts
-from hubbub.curator.analyses import Called, Progress, prepare
+from hubbub.curator import replay, streams
 from hubbub.curator.draws import Draw, Draws, made_of, nothing
 from hubbub.curator.question import Question
 from hubbub.curator.versions import Versions

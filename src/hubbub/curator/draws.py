@@ -13,8 +13,8 @@ import numpy as np
 
 from hubbub.accounting.calls import Charge
 from hubbub.accounting.chain import Entry, canonical
+from hubbub.analyses.registry import Called
 from hubbub.core.events import to_facts
-from hubbub.curator.analyses import Called
 from hubbub.curator.seeds import Seeds
 from hubbub.errors import SpentError
 from hubbub.noise.source import Replay, Seeded, Source

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from hubbub.core.estimate import Estimate, Expected
-from hubbub.curator.analyses import Called
+from hubbub.analyses.registry import Called
+from hubbub.answers.estimate import Estimate, Expected
 from hubbub.sql.expressions import Call, Col, Expr
 from hubbub.sql.plan import Plan
 

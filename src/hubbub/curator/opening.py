@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from hubbub.accounting.anchor import Anchor, FileAnchor, TwoAnchors, at_home, beside
-from hubbub.accounting.declared import problems
+from hubbub.accounting.declarations import problems
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Store
 from hubbub.config import Config
-from hubbub.core.private_files import make_folder
 from hubbub.core.schema import Table
-from hubbub.curator import Curator, custody
+from hubbub.curator import Curator
+from hubbub.curator import exposure as custody
 from hubbub.curator.draws import Draws
 from hubbub.curator.public import public
 from hubbub.curator.seeds import Seeds, place
@@ -18,6 +18,7 @@ from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine
 from hubbub.engines.several import open_engine
 from hubbub.errors import ConfigError
+from hubbub.private_files import make_folder
 
 
 def is_postgres(config: Config) -> bool:

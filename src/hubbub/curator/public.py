@@ -9,7 +9,7 @@ import numpy as np
 from hubbub.config import Dataset
 from hubbub.core.schema import Bounds, Column, Kind, Table, Value
 from hubbub.engines.base import Engine
-from hubbub.engines.duckdb import Limits
+from hubbub.engines.duckdb.connection import Limits
 from hubbub.engines.several import open_engine
 from hubbub.errors import ConfigError, RunError
 from hubbub.sql import render

@@ -7,10 +7,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypedDict
 
-from hubbub.analysis.base import Prepared, Setting
+from hubbub.analyses.base import Prepared, Setting
+from hubbub.answers.options import settled
 from hubbub.core import call, numbers
 from hubbub.core.numbers import Number
-from hubbub.core.options import settled
 from hubbub.core.schema import Value
 from hubbub.errors import ParameterError
 from hubbub.sql.expressions import Col

@@ -13,17 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting.chain import Entry
-from hubbub.core import pieces
+from hubbub.analyses.registry import Called
+from hubbub.answers.release import Cell, Output, form, read_answer
+from hubbub.core import chunked_json as pieces
 from hubbub.core.events import to_facts
-from hubbub.core.release import Cell, Output, form, read_answer
-from hubbub.curator.analyses import Called
 from hubbub.mechanisms.top_k import TopK
-from hubbub.sql import discover, topk
+from hubbub.sql import partition_selection as discover
+from hubbub.sql import topk
 from hubbub.sql.explain import describe, show
 from hubbub.sql.finish import Answer
 from hubbub.sql.keys import Cells
 from hubbub.sql.measures import Units
-from hubbub.sql.noised import Chosen, Noised
+from hubbub.sql.noise import Chosen, Noised
 from hubbub.sql.plan import Plan
 
 FORMAT = 1

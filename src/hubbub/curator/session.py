@@ -5,23 +5,23 @@ from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
+from hubbub.analyses.functions.function import Own
+from hubbub.answers.budget import Overview, Past
+from hubbub.answers.combine import again, refined
+from hubbub.answers.estimate import Estimate
+from hubbub.answers.methods import Analyses, Estimates
+from hubbub.answers.options import Options
+from hubbub.answers.publish import Publishes
+from hubbub.answers.release import Release
+from hubbub.answers.scope import Scope
 from hubbub.config import load
-from hubbub.core.analyses import Analyses, Estimates
-from hubbub.core.combine import again, refined
-from hubbub.core.estimate import Estimate
 from hubbub.core.numbers import Number
-from hubbub.core.options import Options
-from hubbub.core.overview import Overview, Past
-from hubbub.core.publishing import Publishes
-from hubbub.core.release import Release
 from hubbub.core.schema import Table, unknown
-from hubbub.core.scope import Scope
 from hubbub.curator import Curator
 from hubbub.curator.opening import open_curator
-from hubbub.curator.own import Handed, OwnCode
 from hubbub.curator.question import Question
+from hubbub.curator.user_functions import Handed, OwnCode
 from hubbub.errors import ParameterError
-from hubbub.general.function import Own
 
 
 class Session(Analyses[Release], Publishes, OwnCode):
@@ -67,7 +67,7 @@ class Session(Analyses[Release], Publishes, OwnCode):
     def scope(self, *, epsilon: Number, delta: Number = 0) -> Scope:
         """Give a loop of queries and analyses so much to spend, and no way to more: `with h.scope(epsilon=1) as s:`.
 
-        See `hubbub.core.scope.Scope`.
+        See `hubbub.answers.scope.Scope`.
         """
         return Scope(self, epsilon=epsilon, delta=delta)
 
@@ -77,7 +77,7 @@ class Session(Analyses[Release], Publishes, OwnCode):
     def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:
         """Ask the same once more with a second, independent draw at this price, and combine both: nothing paid is lost.
 
-        For counts, sums and averages over declared groups; see `hubbub.core.combine`. A `key` names the second draw.
+        For counts, sums and averages over declared groups; see `hubbub.answers.combine`. A `key` names the second draw.
         """
         sql, options = again(first.receipt, epsilon=epsilon)
         return refined(first, self.query(sql, key=key or token_hex(16), **options))

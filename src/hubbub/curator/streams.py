@@ -11,10 +11,10 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
+from hubbub.analyses.registry import Called
+from hubbub.answers.release import Release
 from hubbub.config import Config
 from hubbub.core import call as calls
-from hubbub.core.release import Release
-from hubbub.curator.analyses import Called
 from hubbub.curator.question import Question
 from hubbub.errors import HubbubError, LedgerError, RunError, StreamError
 from hubbub.noise.source import system
@@ -49,8 +49,8 @@ def buy(
              tests/streams/test_purchase.py::test_a_charge_whose_stream_did_not_begin_is_used_by_the_same_purchase
              tests/streams/test_purchase.py::test_two_purchases_at_once_share_no_name_and_pass_no_limit
     """
+    from hubbub.analyses.streams import buying, places
     from hubbub.curator.opening import folder_of
-    from hubbub.streams import buying, places
 
     prepared = planned.prepared
     if not isinstance(prepared, buying.Bought):

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hubbub.core.private_files import open_private, private_file
 from hubbub.core.secret import Secret
 from hubbub.errors import LedgerError
+from hubbub.private_files import open_private, private_file
 
 
 class Versions:

@@ -15,14 +15,13 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.panel import Panel
 
-from hubbub import show
+from hubbub.answers import render, terminal
+from hubbub.answers.options import Options
+from hubbub.answers.release import shown_left
 from hubbub.core.numbers import brief
-from hubbub.core.options import Options
-from hubbub.core.release import shown_left
 from hubbub.curator.session import Session, open_session
 from hubbub.demo.serving import serve
 from hubbub.errors import HubbubError, ParameterError
-from hubbub.show import answers
 
 HERE = Path(__file__).parent
 FILES = ("hubbub.yaml", "health.csv")
@@ -76,7 +75,7 @@ def command(options: Namespace, console: Console) -> int:
 
 
 def _tour(session: Session, console: Console) -> None:
-    about = show.facts(
+    about = terminal.facts(
         (
             ("Data", "the RAND Health Insurance Experiment: 20,190 person-years of 5,912 people (bundled)"),
             ("Protected", "each [bold]person[/], with all of that person's rows"),
@@ -90,21 +89,21 @@ def _tour(session: Session, console: Console) -> None:
         console.print(f"\n[bold cyan]{number}  {step.words}[/]")
         _indented(console, f"[dim]{escape(step.sql)}[/]")
         estimate = session.estimate(step.sql, **step.options)
-        before = ", ".join(f"{each.name} {answers.margin(each)}" for each in estimate.expected)
+        before = ", ".join(f"{each.name} {render.margin(each)}" for each in estimate.expected)
         price = f"costs ε = {step.options['epsilon']}, 19 times in 20 within {escape(before)}"
         _indented(console, f"[cyan]Before[/] {price}\n")
-        _indented(console, answers.rows(session.query(step.sql, **step.options)))
+        _indented(console, render.rows(session.query(step.sql, **step.options)))
         _indented(console, f"\n{escape(step.remark)}")
     again = session.query(STEPS[0].sql, **STEPS[0].options)
     console.print("\n[bold cyan]4  The first question once more[/]")
-    _indented(console, answers.rows(again))
+    _indented(console, render.rows(again))
     _indented(console, f"\nThe very same answer, {escape(again.price())}.")
     console.print("\n[bold cyan]5  What about person 125024?[/]")
     _indented(console, f"[dim]{escape(REFUSED)}[/]")
     try:
         session.query(REFUSED, epsilon="0.1")
     except HubbubError as refusal:
-        _indented(console, show.problem(refusal))
+        _indented(console, terminal.problem(refusal))
     console.print()
     _budget(session, console, "Budget after")
 
@@ -117,7 +116,7 @@ def _budget(session: Session, console: Console, title: str) -> None:
     (found,) = session.budget()
     state = next(state for state in found.caps if state.scope == "analyst")
     rows = [(title, f"ε = {shown_left(state.left)} of {brief(state.epsilon)} is left")]
-    console.print(show.facts(rows))
+    console.print(terminal.facts(rows))
 
 
 def _into(folder: Path, console: Console) -> int:

@@ -18,13 +18,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.panel import Panel
 
-from hubbub import show
+from hubbub.answers import render, terminal
 from hubbub.client.session import connect
 from hubbub.config import load
-from hubbub.core.private_files import private_file
+from hubbub.private_files import private_file
 from hubbub.server.accounts import Accounts
 from hubbub.server.state import State
-from hubbub.show import answers
 
 ANALYST, OWNER = "you", "owner"
 PORT = 8321
@@ -41,7 +40,7 @@ def serve(folder: Path, console: Console, *, once: bool) -> None:
     with suppress(KeyboardInterrupt), _terminable(), _server(config, port, folder / "server.log") as url:
         console.print("\n[bold cyan]6  The same over HTTP[/]")
         with connect(url, tokens[ANALYST]) as session:
-            answers.release(session.query(FIRST, epsilon="0.2", rows=1), console)
+            render.release(session.query(FIRST, epsilon="0.2", rows=1), console)
         console.print()
         _welcome(url, tokens, console)
         if not once:
@@ -83,7 +82,7 @@ def _welcome(url: str, tokens: dict[str, str], console: Console) -> None:
         ("analyst", escape(tokens[ANALYST])),
         ("owner", escape(tokens[OWNER])),
     ]
-    console.print(Panel(show.facts(rows), title="served", title_align="left", border_style="cyan"))
+    console.print(Panel(terminal.facts(rows), title="served", title_align="left", border_style="cyan"))
     console.print("[bold]The analyst's first three commands[/]: what is left, and one question, paid for once")
     for command in commands(url, tokens[ANALYST]):
         # as it is, on a line of its own: to be copied

@@ -6,8 +6,8 @@ from importlib import import_module
 
 from hubbub.core.secret import Secret
 from hubbub.engines.base import SERVERS, Arrays, Engine, Field, Place, Upload, View, identifier
-from hubbub.engines.duckdb import DuckDB, Limits
-from hubbub.engines.duckdb import schema as schema_of_file
+from hubbub.engines.duckdb.connection import DuckDB, Limits
+from hubbub.engines.duckdb.connection import schema as schema_of_file
 from hubbub.errors import QueryError, RunError
 
 #: Rows of a public file that may travel to a server with a query.

@@ -9,9 +9,9 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from hubbub.core.distributions import NoiseLaw, least
 from hubbub.core.finite import Finite
 from hubbub.core.interval import Interval
-from hubbub.core.laws import NoiseLaw, least
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.base import Integers, Outcome
 

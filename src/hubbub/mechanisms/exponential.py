@@ -7,9 +7,9 @@ from fractions import Fraction
 from typing import ClassVar, Literal
 
 from hubbub.core import numbers
+from hubbub.core.distributions import least
 from hubbub.core.finite import Finite
 from hubbub.core.interval import Interval, exp, total
-from hubbub.core.laws import least
 from hubbub.core.loss import BoundedRange
 from hubbub.mechanisms.selection import Scores, Selection
 from hubbub.noise.choice import choose

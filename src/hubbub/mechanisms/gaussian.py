@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
+from hubbub.core.distributions import GaussianLaw, half_width
 from hubbub.core.finite import Finite
-from hubbub.core.laws import GaussianLaw, half_width
 from hubbub.core.loss import Zcdp
 from hubbub.mechanisms import additive
 from hubbub.mechanisms.additive import Window

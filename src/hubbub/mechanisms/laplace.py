@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
+from hubbub.core.distributions import LaplaceLaw, half_width
 from hubbub.core.finite import Finite
 from hubbub.core.interval import exp
-from hubbub.core.laws import LaplaceLaw, half_width
 from hubbub.core.loss import Pure
 from hubbub.core.reals import Enclosure
 from hubbub.mechanisms import additive

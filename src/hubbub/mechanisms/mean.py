@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hubbub.core import events, numbers
+from hubbub.core.distributions import half_width
 from hubbub.core.finite import Finite
-from hubbub.core.laws import half_width
 from hubbub.core.loss import Pure, Zcdp
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError

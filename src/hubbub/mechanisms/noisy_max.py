@@ -8,9 +8,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from hubbub.core import numbers
+from hubbub.core.distributions import LaplaceLaw, half_width
 from hubbub.core.finite import Finite
 from hubbub.core.interval import ONE, ZERO, Interval
-from hubbub.core.laws import LaplaceLaw, half_width
 from hubbub.core.loss import Pure
 from hubbub.mechanisms.additive import refuse_large
 from hubbub.mechanisms.selection import Scores, Selection

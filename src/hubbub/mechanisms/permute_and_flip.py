@@ -9,9 +9,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from hubbub.core import numbers
+from hubbub.core.distributions import least
 from hubbub.core.finite import Finite
 from hubbub.core.interval import ONE, ZERO, Interval, exp, total
-from hubbub.core.laws import least
 from hubbub.core.loss import Pure
 from hubbub.mechanisms.selection import Scores, Selection
 from hubbub.noise.bernoulli import bernoulli_exp_each

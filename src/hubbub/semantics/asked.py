@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hubbub.accounting.chain import Entry
+from hubbub.accounting.cost import ZERO, Price, priced
 from hubbub.accounting.policy import Policy
-from hubbub.accounting.price import ZERO, Price, priced
 from hubbub.accounting.store import Filter, Snapshot
 from hubbub.core.events import Event, Together, from_facts
 from hubbub.core.numbers import brief

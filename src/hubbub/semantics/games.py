@@ -15,10 +15,10 @@ from itertools import product
 from math import inf
 from typing import Generic, TypeVar
 
-from hubbub.audit.enumerate import Extended, total_variation
 from hubbub.core.finite import Finite
 from hubbub.core.reals import Enclosure, sqrt
 from hubbub.errors import ParameterError
+from hubbub.mechanisms.enumeration import Extended, total_variation
 
 World = TypeVar("World", bound=Hashable)
 Outcome = TypeVar("Outcome", bound=Hashable)

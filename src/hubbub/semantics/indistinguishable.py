@@ -7,10 +7,10 @@ from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 from typing import TypeVar
 
-from hubbub.audit.enumerate import delta_at
 from hubbub.core import reals
 from hubbub.core.finite import Finite, exactly
 from hubbub.core.reals import Enclosure
+from hubbub.mechanisms.enumeration import delta_at
 
 First = TypeVar("First", bound=Hashable)
 Second = TypeVar("Second", bound=Hashable)

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
-from hubbub.audit.enumerate import Bounds, worst_ratio
 from hubbub.core.finite import Finite
 from hubbub.errors import ParameterError
+from hubbub.mechanisms.enumeration import Bounds, worst_ratio
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.semantics.bounds import local_beliefs
 

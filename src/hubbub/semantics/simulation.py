@@ -11,11 +11,11 @@ from fractions import Fraction
 from itertools import combinations
 from typing import TypeVar
 
-from hubbub.audit.enumerate import Bounds, worst_over, worst_ratio
 from hubbub.core import reals
 from hubbub.core.finite import Finite
 from hubbub.core.reals import Enclosure
 from hubbub.errors import ParameterError
+from hubbub.mechanisms.enumeration import Bounds, worst_over, worst_ratio
 from hubbub.semantics.games import Game, databases
 
 Row = TypeVar("Row", bound=Hashable)

@@ -16,8 +16,8 @@ from typing import TypeVar
 
 from hubbub.accounting import gaussian
 from hubbub.accounting.convert import delta_at
+from hubbub.accounting.cost import RENYI_UNIT, Price
 from hubbub.accounting.pld import tight_deltas
-from hubbub.accounting.price import RENYI_UNIT, Price
 from hubbub.core.events import Event
 from hubbub.core.finite import Finite
 from hubbub.core.loss import Approximate, Renyi

@@ -18,10 +18,12 @@ from starlette.responses import PlainTextResponse, Response
 
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server import pages, threads
-from hubbub.server.api import asking, attacks, governing, streams
+from hubbub.server.api import administration as governing
+from hubbub.server.api import attacks, streams
+from hubbub.server.api import queries as asking
 from hubbub.server.api.routing import MOST_NAMES, no_key
-from hubbub.server.border import Border, JsonLines, too_large
 from hubbub.server.health import Readiness
+from hubbub.server.middleware import Border, JsonLines, too_large
 from hubbub.server.problems import Padded, Refusal, missing
 from hubbub.server.service import PATIENCE, Service
 from hubbub.server.settings import Settings

@@ -2,7 +2,7 @@
 
 from hubbub.attacks.catalogue import ATTACKS, Attack
 from hubbub.server.accounts import Principal
-from hubbub.server.lab import Run, Wanted
+from hubbub.server.attack_lab import Run, Wanted
 from hubbub.server.roles import allowed
 from hubbub.server.streaming import Streaming
 

@@ -13,8 +13,8 @@ from threading import BoundedSemaphore, Lock
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from urllib.parse import quote
 
-from hubbub.core.private_files import make_database, make_folder
 from hubbub.errors import LedgerError
+from hubbub.private_files import make_database, make_folder
 
 if TYPE_CHECKING:
     from hubbub.accounting.postgres_session import Session

@@ -23,13 +23,14 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 
-from hubbub.accounting import contract
+from hubbub.accounting import policy_config as contract
 from hubbub.accounting.filters import Budget
 from hubbub.config import Config, examine
 from hubbub.core import numbers
-from hubbub.core.private_files import open_private
 from hubbub.errors import ConfigError, HubbubError
-from hubbub.server import confines, settings
+from hubbub.private_files import open_private
+from hubbub.server import remote_edit_rules as confines
+from hubbub.server import settings
 
 LONGEST = 1_000_000  # characters of a hubbub.yaml
 

@@ -13,8 +13,8 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from hubbub.errors import HubbubError
+from hubbub.server.query_pool import clock
 from hubbub.server.service import Service
-from hubbub.server.work import clock
 
 #: Seconds for which a finding holds: looking costs a turn of the ledger, and nobody needs a token to ask.
 _HOLDS = 1.0

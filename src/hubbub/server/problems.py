@@ -11,7 +11,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from hubbub.core import pieces
+from hubbub.core import chunked_json as pieces
 from hubbub.errors import AccessError, HubbubError, LedgerError, ParameterError, QueryError
 
 _log = logging.getLogger("hubbub.server")

@@ -14,13 +14,13 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from hubbub.accounting.failures import review
-from hubbub.accounting.inspection import history
+from hubbub.accounting.status import history
 from hubbub.accounting.store import Filter
-from hubbub.config.promise import neighbours, protected
+from hubbub.answers.budget import Overview, Past
+from hubbub.answers.estimate import Estimate
+from hubbub.answers.release import Release
+from hubbub.config.summary import neighbours, protected
 from hubbub.core import numbers
-from hubbub.core.estimate import Estimate
-from hubbub.core.overview import Overview, Past
-from hubbub.core.release import Release
 from hubbub.core.schema import unknown
 from hubbub.curator import Curator
 from hubbub.curator.question import Question
@@ -30,8 +30,8 @@ from hubbub.semantics.odds import EVEN, Meaning, meaning
 from hubbub.server.accounts import Principal
 from hubbub.server.attacking import Attacking
 from hubbub.server.problems import missing
+from hubbub.server.query_pool import Job, cancelled, clock
 from hubbub.server.roles import allowed
-from hubbub.server.work import Job, cancelled, clock
 
 #: Seconds that running queries have to end when the server stops.
 PATIENCE = 20.0

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from hubbub.accounting import contract
-from hubbub.accounting.contract import KEYS, refuse
+from hubbub.accounting import policy_config as contract
+from hubbub.accounting.policy_config import KEYS, refuse
 from hubbub.core import numbers
-from hubbub.core.private_files import make_folder, open_private
 from hubbub.errors import ConfigError, ParameterError
+from hubbub.private_files import make_folder, open_private
 
 #: Each variable with the key that it stands for; a dot leads into a part.
 VARIABLES: Mapping[str, str] = {

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hubbub.analyses.streams import buying
+from hubbub.analyses.streams.places import Entry, entries, of_analyst
+from hubbub.analyses.streams.stream import opened
 from hubbub.curator.opening import folder_of
 from hubbub.curator.streams import streams_of
 from hubbub.errors import StreamError
 from hubbub.noise.source import system
 from hubbub.server.accounts import Principal
-from hubbub.server.governing import Governing
+from hubbub.server.administration import Governing
 from hubbub.server.problems import missing
 from hubbub.server.roles import allowed
-from hubbub.streams import buying
-from hubbub.streams.places import Entry, entries, of_analyst
-from hubbub.streams.stream import opened
 
 
 class Streaming(Governing):

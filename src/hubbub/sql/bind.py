@@ -18,7 +18,7 @@ from hubbub.sql.expressions import Col, Expr
 from hubbub.sql.parse import parse
 from hubbub.sql.prune import pruned
 from hubbub.sql.query import Key, Order, Query
-from hubbub.sql.released_weight import weigh
+from hubbub.sql.released_cost import weigh
 
 MAX_COLUMNS = 100
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from hubbub.core import patience
+from hubbub.core import deadline as patience
 from hubbub.core.schema import Kind
 from hubbub.sql import dates, ranges
 from hubbub.sql.bind_apply import (

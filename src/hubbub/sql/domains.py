@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 
-from hubbub.core import patience
+from hubbub.core import deadline as patience
 from hubbub.core.schema import Kind, Value
 from hubbub.sql import dates
 from hubbub.sql.evaluate import Scalar, Unsure, evaluate, public, scalar

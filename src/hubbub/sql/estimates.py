@@ -11,9 +11,9 @@ from hubbub.core.schema import Kind
 from hubbub.sql import answers
 from hubbub.sql.aggregates.formula import Floats, Formula, spread
 from hubbub.sql.aggregates.order import Extreme, Target
-from hubbub.sql.allot import LEVEL, counted, factor, width
+from hubbub.sql.allocation import LEVEL, counted, factor, width
 from hubbub.sql.expressions import Call, Col, Expr
-from hubbub.sql.noised import SLIP, Chosen, half_width
+from hubbub.sql.noise import SLIP, Chosen, half_width
 from hubbub.sql.plan import Plan
 
 Integers = NDArray[np.int64]

@@ -6,12 +6,12 @@ from fractions import Fraction
 from hubbub.core.numbers import brief
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.threshold import Threshold
+from hubbub.mechanisms.partition_selection import Threshold
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql.bounding import Limits
 from hubbub.sql.expressions import Call, Col, Expr, Literal
 from hubbub.sql.measures import Distinct, Measure, Reach, Rows, Units
-from hubbub.sql.noised import Chosen, Noised
+from hubbub.sql.noise import Chosen, Noised
 from hubbub.sql.relations import LONGEST, Cut, Filter, Join, PerUnit, Project, Rel, Scan, Union
 
 

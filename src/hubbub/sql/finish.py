@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.mechanisms.threshold import Threshold
+from hubbub.mechanisms.partition_selection import Threshold
 from hubbub.noise.source import Source
-from hubbub.sql import answers, discover
+from hubbub.sql import answers
+from hubbub.sql import partition_selection as discover
 from hubbub.sql.aggregates.formula import Floats
-from hubbub.sql.allot import counted, factor
+from hubbub.sql.allocation import counted, factor
 from hubbub.sql.estimates import Estimate, Integers, Keys, choice, estimate, expression
 from hubbub.sql.expressions import Col
 from hubbub.sql.keys import Found, domains_of
-from hubbub.sql.noised import Chosen
+from hubbub.sql.noise import Chosen
 from hubbub.sql.plan import Plan
 
 Tables = Mapping[str, Mapping[str, NDArray[Any]]]

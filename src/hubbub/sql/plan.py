@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from hubbub.answers.estimate import Expected
 from hubbub.core import numbers
-from hubbub.core.estimate import Expected
 from hubbub.core.events import Event, Together
 from hubbub.core.schema import Table
 from hubbub.core.unit import Hash, Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.mechanisms.threshold import Threshold
+from hubbub.mechanisms.partition_selection import Threshold
 from hubbub.mechanisms.top_k import TopK
-from hubbub.sql import bounding, discover, fanout, topk, work
+from hubbub.sql import bounding, fanout, topk
+from hubbub.sql import partition_selection as discover
+from hubbub.sql import row_cost as work
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Formula
-from hubbub.sql.allot import LEVEL, Allotted, Task, allot, expected, reach
+from hubbub.sql.allocation import LEVEL, Allotted, Task, allot, expected, reach
 from hubbub.sql.bounding import Limits, Words
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.dialects.base import Dialect
@@ -26,7 +28,7 @@ from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.explain import derivation
 from hubbub.sql.keys import Cells, Groups, cells
 from hubbub.sql.measures import Additive, Distinct, Measure
-from hubbub.sql.noised import Chosen, Noise, Noised
+from hubbub.sql.noise import Chosen, Noise, Noised
 from hubbub.sql.query import Query
 from hubbub.sql.relations import Rel
 from hubbub.sql.split import concentrated

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from hubbub.core.schema import Column, Kind
-from hubbub.sql import cut
+from hubbub.sql import truncation as cut
 from hubbub.sql.dialects.base import Canonical, Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Call, Col, Expr, Literal, facts

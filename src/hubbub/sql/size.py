@@ -11,7 +11,7 @@ from hubbub.core.schema import Kind
 from hubbub.errors import QueryError
 from hubbub.sql.expressions import Col, facts
 from hubbub.sql.plan import Plan
-from hubbub.sql.released_weight import MOST_STEPS, too_heavy, weigh
+from hubbub.sql.released_cost import MOST_STEPS, too_heavy, weigh
 
 #: Values (rows times columns) of a release, unless hubbub.yaml says otherwise.
 MOST_CELLS = 1_000_000

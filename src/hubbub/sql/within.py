@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from fractions import Fraction
 
+from hubbub.answers.estimate import Expected
 from hubbub.core import numbers
-from hubbub.core.estimate import Expected
 from hubbub.errors import ParameterError, QueryError
 from hubbub.sql.plan import plan
 from hubbub.sql.query import Query

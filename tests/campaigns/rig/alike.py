@@ -14,7 +14,7 @@ import psycopg
 from tests.accounting.postgres_server import Server
 from tests.campaigns.rig import spark as rig_spark
 
-from hubbub.engines import spark_session
+from hubbub.engines.spark import catalog as spark_session
 
 PEOPLE = 10
 #: Every person has four rows: both forms of each value, twice.

@@ -11,22 +11,14 @@ import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from tests.campaigns.rig.bugs import Garden, swap, wrap, wrap_function
 
-from hubbub.core import events, laws
+from hubbub.core import distributions as laws
+from hubbub.core import events
 from hubbub.core.unit import Relation
-from hubbub.mechanisms import (
-    additive,
-    flips,
-    gaussian,
-    laplace,
-    metric,
-    noisy_max,
-    permute_and_flip,
-    response,
-    selection,
-    sparse,
-    threshold,
-    top_k,
-)
+from hubbub.mechanisms import additive, gaussian, laplace, metric, noisy_max, permute_and_flip, selection, top_k
+from hubbub.mechanisms import bit_flips as flips
+from hubbub.mechanisms import partition_selection as threshold
+from hubbub.mechanisms import randomized_response as response
+from hubbub.mechanisms import sparse_vector as sparse
 from hubbub.noise import bernoulli, choice, geometric, source, uniform
 from hubbub.noise import gaussian as gaussian_noise
 

@@ -11,13 +11,14 @@ from typing import Any
 from tests.campaigns.rig.bugs import Garden, swap, wrap, wrap_function
 
 from hubbub import curator
-from hubbub.accounting import compose, convert, curves, filters, price, sqlite, verify
-from hubbub.accounting.deciding import Turn
+from hubbub.accounting import compose, convert, curves, filters, sqlite, verify
+from hubbub.accounting import cost as price
+from hubbub.accounting.cost import ZERO, Price
 from hubbub.accounting.filters import Budget, Limits
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.policy import Policy
-from hubbub.accounting.price import ZERO, Price
 from hubbub.accounting.totals import Balance, Caps, Totals
+from hubbub.accounting.transaction import Turn
 from hubbub.core import events, numbers
 from hubbub.core.loss import ORDERS, Zcdp
 from hubbub.curator import Curator

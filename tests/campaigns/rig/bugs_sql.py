@@ -12,15 +12,17 @@ import numpy as np
 from tests.campaigns.rig.bugs import Garden, swap, wrap, wrap_function
 from tests.campaigns.rig.words import Seeded
 
+from hubbub.analyses.programs import kmeans, vectors
 from hubbub.core.events import Together
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
 from hubbub.curator import Curator
-from hubbub.engines import duckdb as engine
+from hubbub.engines.duckdb import connection as engine
 from hubbub.errors import QueryError, RunError
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.programs import kmeans, vectors
-from hubbub.sql import bounding, discover, finish, measures, noised, plan, split
+from hubbub.sql import bounding, finish, measures, plan, split
+from hubbub.sql import noise as noised
+from hubbub.sql import partition_selection as discover
 from hubbub.sql.aggregates import formula, order
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.expressions import Literal, facts

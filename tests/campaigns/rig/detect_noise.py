@@ -13,22 +13,22 @@ from tests.mechanisms.conftest import CASES, Case
 from tests.mechanisms.test_contract import p_value
 
 from hubbub.accounting import compose, convert
+from hubbub.accounting.cost import RENYI_UNIT, ZERO, price
 from hubbub.accounting.filters import Budget, admits, limits
-from hubbub.accounting.price import RENYI_UNIT, ZERO, price
-from hubbub.audit.enumerate import SLACK, delta_at, keeps, renyi, worst_ratio
+from hubbub.audit.randomness import repeats
 from hubbub.core import events
 from hubbub.core.events import Event, Together
 from hubbub.core.finite import Finite, exactly
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Zcdp
 from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError
+from hubbub.mechanisms.enumeration import SLACK, delta_at, keeps, renyi, worst_ratio
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.histogram import Histogram
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.response import Response
-from hubbub.mechanisms.threshold import Threshold
+from hubbub.mechanisms.partition_selection import Threshold
+from hubbub.mechanisms.randomized_response import Response
 from hubbub.noise.source import Replay, system
-from hubbub.selfaudit.randomness import repeats
 
 #: A comparison of samples with a law alarms by mistake this often.
 ALARM = 1e-9

@@ -27,19 +27,19 @@ from tests.campaigns.neighbours import Local, Tally, fuzz
 from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS, WHOLE
 from tests.mechanisms.test_contract import p_value
 
+from hubbub.analyses.registry import Called
+from hubbub.analyses.synthetic import mwem, synthetic
+from hubbub.audit.grey_box import WATCHED
 from hubbub.audit.receipt import check
-from hubbub.audit.watch import WATCHED
+from hubbub.audit.replan import planned
+from hubbub.audit.replay import replay
 from hubbub.config import load
 from hubbub.core.events import Event, Threshold, from_facts
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
-from hubbub.curator.analyses import Called
 from hubbub.curator.question import Question
 from hubbub.curator.session import Session, open_session
 from hubbub.noise.source import system
-from hubbub.releases import mwem, synthetic
-from hubbub.selfaudit.asked import planned
-from hubbub.selfaudit.replay import replay
 from hubbub.sql.finish import exact, finish
 from hubbub.sql.plan import Plan
 

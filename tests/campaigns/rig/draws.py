@@ -23,11 +23,11 @@ from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.noisy_max import NoisyMax
+from hubbub.mechanisms.partition_selection import Threshold as Thresholded
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
-from hubbub.mechanisms.threshold import Threshold as Thresholded
 from hubbub.mechanisms.top_k import TopK
 from hubbub.noise.source import Source
-from hubbub.sql import discover
+from hubbub.sql import partition_selection as discover
 
 TAPED = (Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip, TopK, Thresholded)
 SELECTIONS = (Exponential, NoisyMax, PermuteAndFlip)

@@ -20,10 +20,10 @@ from tests.campaigns.rig.draws import NOTHING, Draw, Lost, charged, differ, lost
 from tests.campaigns.rig.words import Seeded
 
 import hubbub
-from hubbub.accounting.price import Price, price
+from hubbub.accounting.cost import Price, price
+from hubbub.answers.options import Options
+from hubbub.answers.release import Release
 from hubbub.core.events import Event, from_facts
-from hubbub.core.options import Options
-from hubbub.core.release import Release
 from hubbub.curator.session import Session
 
 RELATIONS = ("add_remove", "replace")

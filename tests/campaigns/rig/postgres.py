@@ -10,8 +10,8 @@ from tests.accounting.postgres_server import Server
 
 from hubbub.core.schema import Table
 from hubbub.engines.base import Place, View, identifier, locate
-from hubbub.engines.duckdb import Limits
-from hubbub.engines.postgres import Postgres
+from hubbub.engines.duckdb.connection import Limits
+from hubbub.engines.postgres.connection import Postgres
 
 TYPES = {
     "BIGINT": "bigint", "INTEGER": "integer", "SMALLINT": "smallint", "TINYINT": "smallint", "DOUBLE": "float8",

@@ -11,11 +11,11 @@ from typing import Literal
 from tests.campaigns.rig.forging import Document, forge
 
 from hubbub.accounting.convert import renyi_epsilon
-from hubbub.accounting.price import RENYI_UNIT, price
+from hubbub.accounting.cost import RENYI_UNIT, price
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Snapshot
+from hubbub.audit.ledger_check import compare
 from hubbub.audit.receipt import check
-from hubbub.audit.recorded import compare
 from hubbub.core.events import from_facts
 from hubbub.core.loss import ORDERS
 from hubbub.curator.session import open_session

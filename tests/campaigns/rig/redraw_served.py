@@ -43,8 +43,8 @@ class Noted:
 def plant(folder: Path) -> None:
     """In the server: write down what each run does, line by line, and make statements slow and easy to stop."""
     from hubbub.curator import draws
-    from hubbub.engines.duckdb import DuckDB
-    from hubbub.server.work import Job
+    from hubbub.engines.duckdb.connection import DuckDB
+    from hubbub.server.query_pool import Job
 
     own = threading.local()
     stopped: set[int] = set()

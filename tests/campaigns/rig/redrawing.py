@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from tests.analysis.conftest import EXAMPLES
 
-from hubbub.core.release import Release
+from hubbub.analyses.functions.function import OwnFunction
+from hubbub.answers.release import Release
 from hubbub.core.secret import Secret
 from hubbub.curator import Curator
 from hubbub.curator.question import Question
 from hubbub.engines.base import Arrays
 from hubbub.errors import HubbubError
-from hubbub.general.function import OwnFunction
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.noise.source import Source, Words
 

@@ -10,22 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.mechanisms.conftest import CASES
 
-from hubbub.accounting.price import Price, price
+from hubbub.accounting.cost import Price, price
+from hubbub.analyses.streams.terms import Terms
 from hubbub.core.unit import Relation
-from hubbub.local.respond import respond
-from hubbub.local.survey import Question as Asked
-from hubbub.local.survey import Survey
+from hubbub.mechanisms.bit_flips import Flips
 from hubbub.mechanisms.exponential import Exponential
-from hubbub.mechanisms.flips import Flips
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.noisy_max import NoisyMax
+from hubbub.mechanisms.partition_selection import Threshold
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
-from hubbub.mechanisms.response import Response
-from hubbub.mechanisms.threshold import Threshold
+from hubbub.mechanisms.randomized_response import Response
 from hubbub.mechanisms.top_k import TopK
 from hubbub.noise.source import Source
-from hubbub.streams.terms import Terms
+from hubbub.surveys.respond import respond
+from hubbub.surveys.survey import Question as Asked
+from hubbub.surveys.survey import Survey
 
 Table = NDArray[np.float64]
 #: Stands in the columns that a shorter answer does not have.

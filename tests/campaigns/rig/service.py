@@ -11,10 +11,10 @@ from pathlib import Path
 
 from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.calls import Request
-from hubbub.accounting.contract import parse
+from hubbub.accounting.cost import Price
 from hubbub.accounting.ledger import Ledger, no_step
+from hubbub.accounting.policy_config import parse
 from hubbub.accounting.postgres import PostgresStore
-from hubbub.accounting.price import Price
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Filter, OnStep, Snapshot, Store
 from hubbub.accounting.verify import verify

@@ -10,9 +10,9 @@ import duckdb
 
 from hubbub.core.schema import Table
 from hubbub.engines.base import View, identifier, locate
-from hubbub.engines.duckdb import Limits
-from hubbub.engines.spark import Spark
-from hubbub.engines.spark_local import Local
+from hubbub.engines.duckdb.connection import Limits
+from hubbub.engines.spark.connection import Spark
+from hubbub.engines.spark.local_server import Local
 
 #: For small tables: one part, and no programs compiled for each query.
 SMALL = {

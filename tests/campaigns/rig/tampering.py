@@ -12,8 +12,8 @@ import psycopg
 from tests.campaigns.rig.service import Place, request
 
 from hubbub.accounting.chain import Entry, append, canonical, genesis, request_hash
+from hubbub.accounting.cost import price
 from hubbub.accounting.postgres_schema import MIGRATIONS as POSTGRES
-from hubbub.accounting.price import price
 from hubbub.accounting.sqlite_schema import MIGRATIONS as SQLITE
 
 _COLUMNS = ", ".join(Entry._fields)

@@ -21,7 +21,7 @@ from hubbub.curator import Curator, unheard
 from hubbub.curator.question import Question
 from hubbub.curator.receipt import decode
 from hubbub.engines.base import Arrays, Engine
-from hubbub.engines.duckdb import _fetch
+from hubbub.engines.duckdb.connection import _fetch
 from hubbub.errors import RunError
 
 _ROOT = str(Path(hubbub.__file__).parent)
@@ -31,8 +31,8 @@ _ROOT = str(Path(hubbub.__file__).parent)
 _APART = tuple(
     str(Path(hubbub.__file__).parent / name)
     for name in (
-        "accounting", "graphs/cuts.py", "graphs/trees.py", "noise/choice.py", "noise/decide.py", "core/reals.py",
-        "core/interval.py", "core/normal.py", "core/laws.py", "core/numbers.py",
+        "accounting", "analyses/graphs/cuts.py", "analyses/graphs/trees.py", "noise/choice.py", "noise/decide.py", "core/reals.py",
+        "core/interval.py", "core/normal.py", "core/distributions.py", "core/numbers.py",
     )
 )  # fmt: skip
 _NOISE = str(Path(hubbub.__file__).parent / "noise")

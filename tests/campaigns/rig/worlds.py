@@ -6,7 +6,7 @@ from typing import Any
 
 import duckdb
 
-from hubbub.audit.apart import apart, excess
+from hubbub.audit.sensitivity import apart, excess
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.sql.expressions import Col, Expr, Facts

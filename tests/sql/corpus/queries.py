@@ -21,18 +21,18 @@ from typing import Any
 
 from tests.sql.corpus.worlds import WORLDS
 
-from hubbub.accounting.price import price
+from hubbub.accounting.cost import price
 from hubbub.core.events import Event, Together
 from hubbub.core.numbers import SCALE_MIN, brief
 from hubbub.core.schema import Value
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.threshold import Threshold
+from hubbub.mechanisms.partition_selection import Threshold
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql.aggregates.order import Extreme
 from hubbub.sql.bind import bind
 from hubbub.sql.keys import Found
-from hubbub.sql.noised import Pick
+from hubbub.sql.noise import Pick
 from hubbub.sql.plan import Plan, plan
 from hubbub.sql.query import Query
 

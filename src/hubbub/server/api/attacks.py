@@ -6,11 +6,11 @@ from fastapi import APIRouter, Path, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from hubbub.attacks.apart import BUNDLED, MADE_UP, UPLOAD
+from hubbub.attacks.study_worker import BUNDLED, MADE_UP, UPLOAD
 from hubbub.attacks.upload import MOST_BYTES
-from hubbub.server.api.forms import Exact, Given, Number, Problem, ProgressForm
 from hubbub.server.api.routing import ApiRoute, Asking, Serving, refusals
-from hubbub.server.lab import MOST_EPSILONS, Run, Wanted
+from hubbub.server.api.schemas import Exact, Given, Number, Problem, ProgressForm
+from hubbub.server.attack_lab import MOST_EPSILONS, Run, Wanted
 from hubbub.server.problems import Padded, problem
 
 router = APIRouter(prefix="/api/v1", route_class=ApiRoute)

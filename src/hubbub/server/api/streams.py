@@ -6,8 +6,8 @@ from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, Field
 from starlette.responses import Response
 
-from hubbub.server.api.forms import Given
 from hubbub.server.api.routing import ApiRoute, Asking, Serving, refusals
+from hubbub.server.api.schemas import Given
 from hubbub.server.problems import Padded
 
 router = APIRouter(prefix="/api/v1", route_class=ApiRoute)

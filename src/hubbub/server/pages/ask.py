@@ -15,12 +15,12 @@ from typing import Any
 
 from starlette.responses import Response
 
+from hubbub.answers.budget import CapState, Overview
+from hubbub.answers.combine import again, refinable
+from hubbub.answers.estimate import Estimate, Expected, margin, significant
+from hubbub.answers.release import Release
 from hubbub.core import numbers
-from hubbub.core.combine import again, refinable
-from hubbub.core.estimate import Estimate, Expected, margin, significant
 from hubbub.core.numbers import brief
-from hubbub.core.overview import CapState, Overview
-from hubbub.core.release import Release
 from hubbub.curator.question import Question
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.semantics.odds import meaning

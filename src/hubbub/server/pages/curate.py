@@ -8,9 +8,9 @@ from typing import Any, cast
 from starlette.responses import Response
 
 from hubbub.accounting.filters import Budget
+from hubbub.answers.budget import Overview, Past
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
-from hubbub.core.overview import Overview, Past
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.server import plots
 from hubbub.server.pages.frame import Visit, drawing, only

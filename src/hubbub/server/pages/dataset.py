@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from hubbub.config.promise import uses
+from hubbub.config.summary import uses
 from hubbub.core.numbers import brief
 from hubbub.core.schema import Column, Kind, Table, Value
 from hubbub.semantics.odds import guess, percent

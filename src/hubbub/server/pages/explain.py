@@ -6,9 +6,9 @@ from typing import Any
 
 from starlette.responses import Response
 
+from hubbub.answers.budget import CapState
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
-from hubbub.core.overview import CapState
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.semantics.examples import TITLES, Story, tell
 from hubbub.semantics.explained import FAMILY_MAX, Explanation

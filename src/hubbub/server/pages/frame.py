@@ -23,9 +23,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from hubbub.core.drawing import bars
+from hubbub.answers.bars import bars
+from hubbub.answers.release import Release
 from hubbub.core.numbers import brief, down
-from hubbub.core.release import Release
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server.accounts import Principal
 from hubbub.server.problems import shown, status_of

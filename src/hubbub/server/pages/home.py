@@ -5,9 +5,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from hubbub.core.estimate import significant
+from hubbub.answers.budget import CapState, Overview
+from hubbub.answers.estimate import significant
 from hubbub.core.numbers import brief, down
-from hubbub.core.overview import CapState, Overview
 from hubbub.curator.question import Question
 from hubbub.errors import HubbubError
 from hubbub.server import plots

@@ -9,13 +9,13 @@ from urllib.parse import urlencode
 from starlette.responses import JSONResponse, Response
 
 from hubbub.attacks import report
-from hubbub.attacks.apart import BUNDLED, MADE_UP, UPLOAD
 from hubbub.attacks.base import Study
 from hubbub.attacks.catalogue import Attack
 from hubbub.attacks.report_plot import plot
+from hubbub.attacks.study_worker import BUNDLED, MADE_UP, UPLOAD
 from hubbub.attacks.upload import MOST_BYTES, MOST_ROWS
 from hubbub.errors import AttackError, HubbubError
-from hubbub.server.lab import MOST_EPSILONS, SECONDS, Run, Wanted
+from hubbub.server.attack_lab import MOST_EPSILONS, SECONDS, Run, Wanted
 from hubbub.server.pages.frame import Visit, drawing
 from hubbub.server.problems import missing, status_of
 

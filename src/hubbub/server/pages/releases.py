@@ -7,9 +7,9 @@ from typing import Any
 
 from starlette.responses import Response
 
-from hubbub.core.combine import combine
+from hubbub.answers.combine import combine
+from hubbub.answers.release import Release
 from hubbub.core.numbers import brief
-from hubbub.core.release import Release
 from hubbub.errors import ParameterError
 from hubbub.server.pages.frame import VERSION, Visit
 from hubbub.server.problems import missing

@@ -1,0 +1,232 @@
+"""Graphs as analyses: CALL min_cut(table => 'links', ends => ['a', 'b']), and its like.
+
+The edges come into this process as a secret (`hubbub.analyses.rows`); exact integers are computed there, and only
+integers with noise on them go on. What is protected is one row, an edge, or the rows of one unit where the owner
+declares one; a whole node where `protects => 'node'` is said and allowed. Nodes are declared, so they are public.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.graphs.cuts import minimum_cut
+from hubbub.analyses.graphs.degrees import at_least, falling, projected, triangles, truncated
+from hubbub.analyses.graphs.edges import EdgeTable, Graph, edge_table
+from hubbub.analyses.graphs.properties import PROPERTIES
+from hubbub.analyses.graphs.trees import tree_weight
+from hubbub.answers.estimate import Expected
+from hubbub.answers.release import Output
+from hubbub.core import numbers
+from hubbub.core.events import Event, Together
+from hubbub.core.schema import Table
+from hubbub.core.unit import Relation
+from hubbub.errors import QueryError
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql.bounding import Limits
+
+LEVEL = Fraction(95, 100)
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class OfGraph:
+    """One or more integers computed from a graph, with Laplace noise; ready to be charged and run.
+
+    Theorem (Numbers of a graph). Integers that a unit moves by at most D in L1, with independent Laplace noise of scale
+    D/ε on each, are ε-private.
+    Proof    The Laplace mechanism; what follows (clamping, a falling sequence) is a function of the noisy integers.
+    Assumes  D by the theorem of each function, for edges or for nodes.
+    Charges  Pure(ε).
+    Tested   tests/graphs/test_answers.py::test_an_answer_is_the_exact_integers_with_the_noise_that_was_charged
+             tests/graphs/test_sensitivity.py::test_brute_force_over_neighbours_stays_within_what_is_declared
+    """
+
+    edges: EdgeTable
+    epsilon: Fraction
+    mechanism: Laplace
+    compute: Callable[[Graph], Numbers]
+    shown: Callable[[Numbers, float], Published]
+    name: str
+    step: Fraction
+    why: str
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The table of edges."""
+        return (self.edges.table,)
+
+    @property
+    def delta(self) -> Fraction:
+        """None is used."""
+        return Fraction(0)
+
+    @property
+    def event(self) -> Event:
+        """One vector with noise."""
+        return Together(((self.mechanism.event, 1),))
+
+    @property
+    def relation(self) -> Relation:
+        """What neighbours are."""
+        return self.edges.table.relation
+
+    @property
+    def limits(self) -> Limits | None:
+        """How many edges of one unit count."""
+        return None if self.edges.by_row else Limits(1, self.edges.rows)
+
+    @property
+    def noise(self) -> str:
+        """The kind of noise."""
+        return "laplace"
+
+    @property
+    def derivation(self) -> tuple[str, ...]:
+        """From what is protected to the noise."""
+        edges = self.edges
+        whose = "one row, an edge" if edges.by_row else f"up to {edges.rows} edges of one unit"
+        weights = "" if edges.weight is None else f", weights in steps of {numbers.brief(edges.step)}"
+        return (
+            f"{edges.nodes} nodes are declared and public{weights}; rows are read into the curator's memory",
+            f"protected: {self.why.format(whose=whose)}",
+            f"neighbours are up to {self.mechanism.sensitivity} steps apart in L1 ({edges.table.relation.value})",
+            f"Laplace noise of scale {numbers.brief(self.mechanism.scale)} steps costs ε = {self.epsilon}",
+        )
+
+    @property
+    def expected(self) -> tuple[Expected, ...]:
+        """The half width of each number."""
+        return (Expected(self.name, self._half, None, 0.0),)
+
+    @property
+    def _half(self) -> float:
+        return float(self.mechanism.error(LEVEL) * self.step)
+
+    def run(self, run: Run) -> Published:
+        """Read the edges, compute, add noise."""
+        run.progress(0.0, "reading edges")
+        secret = run.ask(self.edges.read.sql)
+        noisy: Numbers = secret.through(
+            lambda found: self.mechanism.sample(self.compute(self.edges.graph(found)), run.source)
+        )
+        return self.shown(noisy, self._half)
+
+
+def min_cut(setting: Setting, *, table: str, ends: list[str], weight: str | None = None, step: Any = None) -> OfGraph:
+    """Prepare the weight of the minimum cut."""
+    edges = edge_table(setting, table=table, ends=ends, weight=weight, step=step)
+    return _number(
+        setting, edges, "min_cut", edges.sensitivity(edges.most, one_way=True), minimum_cut, edges.step,
+        "{whose}; a cut moves by at most the largest weight with one edge",
+    )  # fmt: skip
+
+
+def spanning_tree(
+    setting: Setting, *, table: str, ends: list[str], weight: str | None = None, step: Any = None
+) -> OfGraph:
+    """Prepare the weight of the lightest spanning tree; a pair without an edge weighs as much as an edge can.
+
+    More rows may lower the weight (a first row of a pair) or raise it (a heavier one beside it), so a replaced unit
+    moves it twice as far as one more or less does.
+    """
+    edges = edge_table(setting, table=table, ends=ends, weight=weight, step=step)
+    return _number(
+        setting, edges, "tree_weight", edges.sensitivity(edges.most, one_way=False),
+        lambda graph: tree_weight(graph, edges.most), edges.step,
+        "{whose}; a tree's weight moves by at most the largest weight with one edge",
+    )  # fmt: skip
+
+
+def graph_distance(setting: Setting, *, table: str, ends: list[str], property: object) -> OfGraph:  # noqa: A002
+    """Prepare the number of edges that would have to come or go for a property to hold."""
+    found = PROPERTIES.get(property) if isinstance(property, str) else None
+    if found is None:
+        raise QueryError(
+            "HB595", f"there is no property called {property!r}.",
+            f"There are: {', '.join(PROPERTIES)}. A checker of your own goes with DistanceFrom where the data is.",
+        )  # fmt: skip
+    edges = edge_table(setting, table=table, ends=ends)
+    return _number(
+        setting, edges, "distance", edges.sensitivity(1, one_way=found.one_way), found.distance, Fraction(1),
+        f"{{whose}}; a distance moves by at most 1 with one edge (the property: {found.means})",
+    )  # fmt: skip
+
+
+def triangle_count(setting: Setting, *, table: str, ends: list[str], most: int) -> OfGraph:
+    """Prepare the number of triangles among the first `most` edges of each node."""
+    edges = edge_table(setting, table=table, ends=ends)
+    bound = numbers.integer(most, "most", 2, edges.nodes)
+    salt = setting.words.salt
+    return _number(
+        setting, edges, "triangles", edges.sensitivity(2 * (bound - 1), one_way=False),
+        lambda graph: triangles(truncated(graph, bound, salt)), Fraction(1),
+        f"{{whose}}; with degrees of at most {bound}, one edge puts in {bound - 1} triangles or takes out twice that",
+    )  # fmt: skip
+
+
+def degree_histogram(setting: Setting, *, table: str, ends: list[str], most: int, protects: str = "edge") -> OfGraph:
+    """Prepare the numbers of nodes of each degree, up to `most`, under edge or node privacy."""
+    edges = edge_table(setting, table=table, ends=ends)
+    bound = numbers.integer(most, "most", 1, min(10_000, edges.nodes))
+    salt = setting.words.salt
+    if protects == "edge":
+        moved, why = edges.sensitivity(2, one_way=bound == 1), "{whose}; one edge moves two nodes by one degree each"
+
+        def compute(graph: Graph) -> Numbers:
+            return at_least(graph, bound)
+    elif protects == "node":
+        if not edges.by_row:
+            raise QueryError(
+                "HB596", "nodes are protected where each row is its own unit.",
+                "Ask with protects => 'edge': all counted edges of one unit are protected together.",
+            )  # fmt: skip
+        moved = bound * (2 if edges.table.relation is Relation.ADD_REMOVE else 3)
+        why = f"one node with all its edges; {bound} edges of each node are kept, in an order that a salt fixes"
+
+        def compute(graph: Graph) -> Numbers:
+            return at_least(projected(graph, bound, salt), bound)
+    else:
+        raise QueryError("HB595", f"{protects!r} is not what can be protected.", "Write 'edge' or 'node'.")
+
+    def shown(noisy: Numbers, half: float) -> Published:
+        return _histogram(noisy, half, edges.nodes)
+
+    mechanism = Laplace.from_epsilon(sensitivity=moved, epsilon=setting.epsilon)
+    return OfGraph(edges, setting.epsilon, mechanism, compute, shown, "at_least", Fraction(1), why)
+
+
+def _number(
+    setting: Setting, edges: EdgeTable, name: str, moved: int, compute: Callable[[Graph], int], step: Fraction, why: str
+) -> OfGraph:
+    mechanism = Laplace.from_epsilon(sensitivity=moved, epsilon=setting.epsilon)
+
+    def vector(graph: Graph) -> Numbers:
+        return np.array([compute(graph)], dtype=np.int64)
+
+    def shown(noisy: Numbers, half: float) -> Published:
+        value = int(noisy[0]) * step
+        kind = "integer" if step == 1 else "real"
+        cell = max(int(noisy[0]), 0) if step == 1 else max(float(value), 0.0)
+        return Published((Output(name, kind, [cell], [float(value) - half], [float(value) + half]),))
+
+    return OfGraph(edges, setting.epsilon, mechanism, vector, shown, name, step, why)
+
+
+def _histogram(noisy: Numbers, half: float, nodes: int) -> Published:
+    """Give degrees from 0 to the bound (its last means "or more"); the counts fall, since those of larger degree do."""
+    fitted = np.rint(np.clip(falling(noisy), 0, nodes)).astype(np.int64)
+    counts = np.r_[nodes, fitted, 0]
+    low, high = (np.r_[nodes, np.clip(noisy + end, 0, nodes)] for end in (-half, half))
+    return Published(
+        (
+            Output("degree", "integer", list(range(len(noisy) + 1))),
+            Output("nodes", "integer", (counts[:-1] - counts[1:]).tolist()),
+            Output("at_least", "integer", counts[:-1].tolist(), low.tolist(), high.tolist()),
+        )
+    )

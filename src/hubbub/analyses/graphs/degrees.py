@@ -1,0 +1,123 @@
+"""Degrees and triangles, of graphs with bounded degrees: projections that one edge, or one node, hardly moves."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.analyses.graphs.edges import Graph
+from hubbub.analyses.rows import first_of_each, mixed
+
+Numbers = NDArray[np.int64]
+
+
+def at_least(graph: Graph, most: int) -> Numbers:
+    """Count the nodes of degree at least 1, 2, …, most.
+
+    Theorem (Degrees under edge privacy). One row more or less moves these counts by at most 2 in L1, whatever the
+    degrees are.
+    Proof    One edge more raises the degree of two nodes by one, from d to d + 1 say, which moves the count of those of
+             degree at least d + 1 alone. (The histogram itself moves by 4: two nodes each leave one cell for another.)
+    Tested   tests/graphs/test_sensitivity.py::test_brute_force_over_neighbours_stays_within_what_is_declared
+    """
+    counts = np.bincount(np.minimum(graph.degrees(), most), minlength=most + 1)
+    return np.cumsum(counts[::-1])[::-1][1:].astype(np.int64)
+
+
+def projected(graph: Graph, most: int, salt: str) -> Graph:
+    """Go through the edges in an order that a salt fixes, and keep one if both its ends have fewer than `most` yet.
+
+    Theorem (Degrees under node privacy). Let G′ be G without all edges of node x. After this projection the counts of
+    nodes of degree at least 1, …, D differ by at most 2D in L1; where x has other edges instead, by at most 3D (Day, Li
+    and Lyu 2016, for degrees; the proof here is for these counts).
+    Proof    Go through both graphs at once, and look at the sum over nodes u ≠ x of |deg(u) − deg′(u)|. An edge of x is
+             kept at most D times, and raises the sum by 1 each time. Any other edge is in both graphs. If it is kept in
+             both or in none, nothing changes. If it is kept in G alone, then in G′ one of its ends, u, has D already
+             and in G it has fewer: the difference at u falls by 1, and at the other end it rises by at most 1; so the
+             sum never rises, and likewise the other way round. In the end it is at most D (edges of x in one graph
+             alone) or 2D (in both). A difference of 1 in a degree moves one count by 1. The degree of x itself is
+             between 0 and D in both, and adds at most D.
+    Assumes  the order is fixed for all pairs of nodes before the data is seen.
+    Tested   tests/graphs/test_sensitivity.py::test_changing_all_edges_of_a_node_stays_within_the_bounds
+    """
+    order = np.argsort(mixed(graph.codes, salt))
+    degrees, kept = [0] * graph.nodes, []
+    # what is kept depends on all that was kept before: a loop in Python, one step an edge
+    for place, a, b in zip(order.tolist(), graph.a[order].tolist(), graph.b[order].tolist(), strict=True):
+        if degrees[a] < most and degrees[b] < most:
+            degrees[a] += 1
+            degrees[b] += 1
+            kept.append(place)
+    chosen = np.zeros(graph.size, dtype=np.bool_)
+    chosen[kept] = True
+    return graph.only(chosen)
+
+
+def truncated(graph: Graph, most: int, salt: str) -> Graph:
+    """Keep an edge if it is among the first `most` edges of both its ends, in an order that a salt fixes.
+
+    Theorem (Truncation of degrees). All degrees are then at most D; and one edge more puts in at most one edge (itself)
+    and takes out at most two (one at each end). (Blocki, Blum, Datta and Sheffet 2013.)
+    Proof    The edge takes its place in the lists of its two ends, where it pushes at most one other out of the first
+             D each; the lists of other nodes do not change.
+    Tested   tests/graphs/test_sensitivity.py::test_one_edge_moves_at_most_three_edges_of_a_truncated_graph
+    """
+    places = np.arange(graph.size)
+    ends, edges = np.concatenate([graph.a, graph.b]), np.concatenate([places, places])
+    first = first_of_each(ends, np.tile(mixed(graph.codes, salt), 2), most)
+    return graph.only(np.bincount(edges, first, graph.size) == 2)
+
+
+def triangles(graph: Graph) -> int:
+    """Count triangles.
+
+    Theorem (Triangles of bounded degree). In graphs truncated to degrees of at most D, one row more or less moves the
+    number of triangles by at most 2(D − 1).
+    Proof    An edge of a graph with degrees of at most D is part of at most D − 1 triangles: its ends have that many
+             other neighbours at most. At most one edge comes, with up to D − 1, and at most two go, with twice that.
+    Assumes  `truncated` before.
+    Tested   tests/graphs/test_sensitivity.py::test_brute_force_over_neighbours_stays_within_what_is_declared
+             tests/graphs/test_algorithms.py::test_triangles_are_those_of_networkx
+    """
+    if not graph.size:
+        return 0
+    # each edge points to the end of higher degree, so no node has many edges that leave it
+    rank = np.empty(graph.nodes, dtype=np.int64)
+    rank[np.argsort(graph.degrees(), kind="stable")] = np.arange(graph.nodes)
+    one, other = rank[graph.a], rank[graph.b]
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    order = np.lexsort((high, low))
+    low, high = low[order], high[order]
+    codes = low * graph.nodes + high
+    starts = np.searchsorted(low, np.arange(graph.nodes + 1))
+    # for each edge, all later edges that leave the same node: pairs whose other ends may be joined
+    many = starts[low + 1] - np.arange(graph.size) - 1
+    total, begin = 0, 0
+    sums = np.cumsum(many)
+    while begin < graph.size:
+        end = max(begin + 1, int(np.searchsorted(sums, (sums[begin - 1] if begin else 0) + _AT_ONCE)))
+        first = np.repeat(np.arange(begin, end), many[begin:end])
+        within = np.arange(len(first)) - np.repeat(np.cumsum(many[begin:end]) - many[begin:end], many[begin:end])
+        wanted = high[first] * graph.nodes + high[first + 1 + within]
+        found = np.minimum(np.searchsorted(codes, wanted), graph.size - 1)
+        total += int(np.count_nonzero(codes[found] == wanted))
+        begin = end
+    return total
+
+
+#: Pairs of edges looked at together: what bounds the memory.
+_AT_ONCE = 10_000_000
+
+
+def falling(noisy: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Give the falling sequence that is nearest in squares: pool neighbours that rise until none does.
+
+    >>> falling(np.array([5, 7, 3])).tolist()
+    [6.0, 6.0, 3.0]
+    """
+    levels: list[tuple[float, int]] = []
+    for value in noisy.tolist():
+        level, many = float(value), 1
+        while levels and levels[-1][0] < level:
+            before, count = levels.pop()
+            level, many = (before * count + level * many) / (count + many), count + many
+        levels.append((level, many))
+    return np.repeat([level for level, _ in levels], [many for _, many in levels])

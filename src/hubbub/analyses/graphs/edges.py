@@ -1,0 +1,199 @@
+"""A table of edges as a weighted graph: declared nodes, one weight a pair, each row a weight between 0 and a bound.
+
+The nodes are public: they are what the owner declares for the two columns of ends. A pair of nodes has the largest
+weight of its rows, and none where it has no row; direction and loops are left out. So one row more or less changes the
+weight of one pair, from or to something in [0, W], and another row in its place changes two pairs.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.analyses.base import Arrays, Setting
+from hubbub.analyses.rows import Rows, Taken, column, first_of_each, mixed
+from hubbub.core import numbers
+from hubbub.core.schema import Column, Kind, Table
+from hubbub.core.unit import Relation
+from hubbub.errors import QueryError
+
+MOST_NODES = 100_000
+_MOST_STEPS = 1 << 28
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A simple graph: pairs a < b of the nodes 0, …, nodes − 1, each pair once, with a weight in whole steps."""
+
+    nodes: int
+    a: Numbers
+    b: Numbers
+    weight: Numbers
+
+    @property
+    def size(self) -> int:
+        """How many pairs have an edge."""
+        return len(self.a)
+
+    @property
+    def codes(self) -> Numbers:
+        """A number for each edge's pair, which depends on no other edge."""
+        return self.a * self.nodes + self.b
+
+    def degrees(self) -> Numbers:
+        """Count the edges of each node."""
+        return np.bincount(np.concatenate([self.a, self.b]), minlength=self.nodes).astype(np.int64)
+
+    def only(self, kept: NDArray[np.bool_]) -> "Graph":
+        """Keep some edges."""
+        return Graph(self.nodes, self.a[kept], self.b[kept], self.weight[kept])
+
+
+def graph(nodes: int, first: Numbers, second: Numbers, weight: Numbers) -> Graph:
+    """Make a graph of rows: undirected, without loops, a pair once with its largest weight.
+
+    >>> graph(3, np.array([0, 1, 2]), np.array([1, 0, 2]), np.array([3, 5, 1]))
+    Graph(nodes=3, a=array([0]), b=array([1]), weight=array([5]))
+    """
+    apart = first != second
+    low, high = np.minimum(first, second)[apart], np.maximum(first, second)[apart]
+    codes = low * nodes + high
+    order = np.lexsort((-weight[apart], codes))
+    pairs, places = np.unique(codes[order], return_index=True)
+    return Graph(nodes, pairs // nodes, pairs % nodes, weight[apart][order][places])
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeTable:
+    """How a table is read as a graph.
+
+    names   the nodes' names in order; None where they are the whole numbers from `first`
+    step    what a weight is counted in; `most` is the largest weight in steps
+    rows    how many rows of one unit count; 1 where the row is the unit
+    """
+
+    table: Table
+    ends: tuple[Column, Column]
+    weight: Column | None
+    nodes: int
+    first: int
+    names: tuple[str, ...] | None
+    step: Fraction
+    most: int
+    rows: int
+    read: Rows
+
+    @property
+    def by_row(self) -> bool:
+        """Whether every row is its own unit."""
+        return self.table.unit is None or self.table.unit.column is None
+
+    def sensitivity(self, per_edge: int, *, one_way: bool) -> int:
+        """Say how far a unit moves a function that one row more or less moves by at most `per_edge`, in L1.
+
+        Theorem (Edge sensitivity). Let one row more or less move f by at most s, and a unit own at most k rows. Then a
+        unit more or less moves f by at most k·s, and another unit in its place by at most 2·k·s; where more rows never
+        lower f (or never raise it), by k·s too.
+        Proof    Rows go and come one by one. Where f is monotone, taking rows away moves it by 0 to k·s one way, and
+                 putting others there by 0 to k·s the other way, so the two do not add up.
+        Tested   tests/graphs/test_sensitivity.py::test_brute_force_over_neighbours_stays_within_what_is_declared
+        """
+        alike = one_way or self.table.relation is Relation.ADD_REMOVE
+        return numbers.sensitivity(per_edge * self.rows * (1 if alike else 2))
+
+    def graph(self, found: Arrays) -> Graph:
+        """Make the graph of what the engine gave; at most so many rows of each unit, chosen by its own rows alone."""
+        rows = self.read.take(found)
+        first, second = (self._codes(rows, end) for end in self.ends)
+        weight = self._weights(rows)
+        there = (first >= 0) & (second >= 0) & (weight >= 0) & (first != second)
+        if rows.owners is not None:
+            # equal rows of a unit are one edge, so a tie is between rows that do not differ
+            code = (np.minimum(first, second) * self.nodes + np.maximum(first, second)) * (self.most + 1) + weight
+            place = mixed(np.where(there, code, -1), self.read.words.salt)
+            there[there] = first_of_each(rows.owners[there], place[there], self.rows)
+        return graph(self.nodes, first[there], second[there], weight[there])
+
+    def _codes(self, rows: Taken, end: Column) -> Numbers:
+        """Number the ends; −1 where a row has none that is declared."""
+        values = rows.columns[end.name]
+        if self.names is None:
+            whole = np.isfinite(values) & (values == np.floor(values))
+            number = np.where(whole, values, -1.0).astype(np.int64) - self.first
+            return np.where(whole & (number >= 0) & (number < self.nodes), number, -1)
+        place = {name: i for i, name in enumerate(self.names)}
+        return np.fromiter((place.get(value, -1) for value in values.tolist()), dtype=np.int64, count=len(values))
+
+    def _weights(self, rows: Taken) -> Numbers:
+        if self.weight is None:
+            return np.ones(len(rows.columns[self.ends[0].name]), dtype=np.int64)
+        values = rows.columns[self.weight.name]
+        # row by row, so that rounding and clamping depend on no other row
+        steps = np.clip(np.rint(np.nan_to_num(values) / float(self.step)), 0, self.most).astype(np.int64)
+        return np.where(np.isnan(values), -1, steps)
+
+
+def edge_table(setting: Setting, *, table: object, ends: Any, weight: object = None, step: Any = None) -> EdgeTable:
+    """Read the declarations of a table of edges, or refuse."""
+    found = setting.table(table)
+    if not isinstance(ends, list | tuple) or len(ends) != 2 or ends[0] == ends[1]:
+        raise QueryError("HB595", "an edge has two ends.", "Write ends => ['from', 'to'], two columns.")
+    first, second = (column(found, name, "ends") for name in ends)
+    nodes, start, names = _nodes(first)
+    if (nodes, start, names) != _nodes(second):
+        raise QueryError(
+            "HB595", f"{first.name} and {second.name} do not declare the same nodes.",
+            "Declare the same bounds, or the same values, for both columns.",
+        )  # fmt: skip
+    weighed = None if weight is None else column(found, weight, "weight")
+    unit, most = _steps(weighed, step)
+    read = (first, second) if weighed is None else (first, second, weighed)
+    return EdgeTable(
+        found, (first, second), weighed, nodes, start, names, unit, most, _rows(setting, found),
+        Rows(found, read, setting.words),
+    )  # fmt: skip
+
+
+def _nodes(end: Column) -> tuple[int, int, tuple[str, ...] | None]:
+    """Give the number of declared nodes, the first of them, and their names where they are texts."""
+    if end.kind is Kind.TEXT and end.values is not None:
+        names = tuple(str(value) for value in end.values)
+        size, first = len(names), 0
+    elif end.kind is Kind.INTEGER and end.bounds is not None:
+        names, first = None, int(-(-end.bounds.low // 1))
+        size = int(end.bounds.high // 1) - first + 1
+    else:
+        raise QueryError(
+            "HB595", f"{end.name} does not declare the nodes of the graph.",
+            "Declare bounds for whole numbers, or values for texts: which nodes there are is public.",
+        )  # fmt: skip
+    if not 2 <= size <= MOST_NODES:
+        raise QueryError("HB595", f"{end.name} declares {size} nodes.", f"Declare from 2 to {MOST_NODES}.")
+    return size, first, names
+
+
+def _steps(weight: Column | None, step: Any) -> tuple[Fraction, int]:
+    if weight is None:
+        return Fraction(1), 1
+    bounds = weight.bounds
+    if not weight.kind.numeric or bounds is None or bounds.low < 0 or not bounds.high > 0:
+        raise QueryError(
+            "HB595", f"{weight.name} does not declare a weight from 0 to some bound.",
+            "Declare bounds, [0, 1] say: one edge moves the answer by at most the upper one.",
+        )  # fmt: skip
+    chosen = weight.step if step is None else numbers.exact(step, "step")
+    unit = bounds.high / 1024 if chosen is None else chosen
+    if not 0 < unit <= bounds.high or not -(-bounds.high // unit) <= _MOST_STEPS:
+        raise QueryError("HB596", "this step does not fit the weights.", "Choose a smaller one, or leave it out.")
+    return unit, int(-(-bounds.high // unit))
+
+
+def _rows(setting: Setting, table: Table) -> int:
+    if table.unit is None or table.unit.column is None:
+        return 1
+    most = table.unit.rows
+    return most if setting.rows is None else numbers.integer(setting.rows, "rows", 1, most)

@@ -1,0 +1,210 @@
+"""A hyperplane that tells two classes apart, chosen by the exponential mechanism from a finite grid of hyperplanes."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from math import gcd
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.programs.ground import bounded, by_values, call, equals, ground, listed, real, whole
+from hubbub.analyses.programs.model import model_of
+from hubbub.analyses.programs.program import Program
+from hubbub.analyses.programs.purse import said
+from hubbub.analyses.programs.regression import positive_last, shown
+from hubbub.analyses.programs.vectors import Box, Floats, box
+from hubbub.answers.estimate import Expected
+from hubbub.answers.release import Output, Release
+from hubbub.core import numbers
+from hubbub.core.events import Together
+from hubbub.core.reals import floor_to
+from hubbub.core.schema import Value
+from hubbub.core.unit import Relation
+from hubbub.errors import QueryError
+from hubbub.mechanisms.exponential import Exponential
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql.expressions import Call, Col
+from hubbub.sql.measures import Rows
+
+Integers = NDArray[np.int64]
+
+MOST_CELLS = 1 << 16
+MOST_CANDIDATES = 1 << 20
+_TOLD = Fraction(1, 10)  #: of the price, for how many rows are on the right side
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The hyperplanes {g : w·g = t}: w whole vectors without a common factor, g the middles of cells, t whole."""
+
+    dimensions: int
+    bins: int
+    slopes: int  #: largest entry of w
+
+    @property
+    def middles(self) -> Integers:
+        """The middles of all cells in whole numbers, 1 − bins to bins − 1 in steps of 2, the last running fastest."""
+        side = range(1 - self.bins, self.bins, 2)
+        return np.array(list(product(side, repeat=self.dimensions)), dtype=np.int64)
+
+    @property
+    def directions(self) -> Integers:
+        """Every w that is no multiple of another, each with its opposite."""
+        every = product(range(-self.slopes, self.slopes + 1), repeat=self.dimensions)
+        return np.array([each for each in every if gcd(*each) == 1], dtype=np.int64)
+
+    @property
+    def offsets(self) -> Integers:
+        """Every t that can matter: w·g has one parity for each w, so every second number will do."""
+        most = self.slopes * self.dimensions * (self.bins - 1)
+        return np.arange(-most - 1, most + 1, 2, dtype=np.int64)
+
+    def scores(self, negative: Integers, positive: Integers) -> Integers:
+        """Count, for every (w, t), the rows on the right side: positive where w·g > t, negative where w·g ≤ t."""
+        places, offsets = self.directions @ self.middles.T, self.offsets
+        size = len(offsets)
+        out = np.empty((len(places), size), dtype=np.int64)
+        for row, place in enumerate(places):  # one step for each direction, not for each row of the data
+            at = np.searchsorted(offsets, place)
+            below = [np.bincount(at, weights=each, minlength=size) for each in (negative, positive)]
+            low, high = (np.cumsum(each)[:size].astype(np.int64) for each in below)
+            out[row] = low + positive.sum() - high
+        return out.ravel()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plane(Program):
+    """A choice among hyperplanes, prepared."""
+
+    box: Box
+    grid: Grid
+    target: Col
+    classes: tuple[Value, Value]
+    choice: Exponential
+    told: Laplace
+
+    def run(self, run: Run) -> Published:
+        """Count rows in the cells of the grid, score every hyperplane exactly, choose one, and say how good it is."""
+        bins = range(self.grid.bins)
+        keys = [(_bucket(self, name), tuple(bins)) for name in self.box.names]
+        sides = call("case", equals(self.target, self.classes[1]), whole(1), whole(0))
+        cells = by_values((sides, (0, 1)), *keys)
+
+        def chosen(found: Integers) -> tuple[int, Integers]:
+            negative, positive = found[0].reshape(2, -1)
+            scores = self.grid.scores(negative, positive)
+            best = self.choice.sample(scores, run.source)
+            return best, self.told.sample(np.array([scores[best], found[0].sum()]), run.source)
+
+        best, (right, rows) = self.ground.integers(run, self.ground.rows, cells, [Rows()]).through(chosen)
+        direction = self.grid.directions[best // len(self.grid.offsets)]
+        offset = int(self.grid.offsets[best % len(self.grid.offsets)])
+        share = min(1.0, max(0.0, float(right) / max(float(rows), 1.0)))
+        half = float(self.told.error(Fraction(95, 100), 2)) * 2 / max(float(rows), 1.0)
+        outputs = (
+            *(Output(name, "integer", [int(direction[j])]) for j, name in enumerate(self.box.names)),
+            Output("offset", "integer", [offset]),
+            Output("rows", "integer", [int(rows)]),
+            Output("right", "real", [share], [max(0.0, share - half)], [min(1.0, share + half)]),
+        )
+        model = {
+            "columns": list(self.box.names), "target": self.ground.names[-1],
+            "classes": [shown(each) for each in self.classes], "direction": [int(each) for each in direction],
+            "offset": offset, "bins": self.grid.bins, "centre": self.box.middle.tolist(),
+            "half": self.box.widths.tolist(),
+        }  # fmt: skip
+        return Published(outputs, model)
+
+
+def _bucket(plane: Plane, name: str) -> Call:
+    bounds, bins = bounded(plane.ground, name), plane.grid.bins
+    scaled = call(
+        "mul", call("sub", plane.ground.column(name), real(bounds.low)), real(bins / (bounds.high - bounds.low))
+    )
+    return call("greatest", real(0), call("least", real(bins - 1), call("floor", scaled)))
+
+
+def hyperplane(
+    setting: Setting, *, table: str, columns: list[str], target: str, positive: Value | None = None, bins: int = 16,
+    slopes: int = 3,
+) -> Plane:  # fmt: skip
+    """Prepare the choice of a hyperplane.
+
+    Theorem (Private hyperplane). Let u(w, t) be the number of rows that the hyperplane w·g = t has on the right side,
+    g the middle of a row's cell. A unit of at most G·r rows moves every u by at most G·r, all in one direction where it
+    is added or removed; so a choice with probability ∝ exp(ε·u/(G·r)) costs ε (Dwork 2011, with the rate of monotone
+    scores; where a unit is replaced, half of that rate).
+    Charges  a selection (nine tenths of ε) and Laplace noise on two counts (one tenth).
+    Error    with probability 1 − β the rows on the wrong side are at most G·r·ln(m/β)/ε more than at best, of m
+             hyperplanes.
+    Tested   tests/programs/test_hyperplane.py::test_one_row_moves_every_score_by_one_in_one_direction
+             tests/programs/test_hyperplane.py::test_law_of_the_choice_keeps_its_loss_on_neighbours
+    """
+    numbers.integer(bins, "bins", 2, 256)
+    numbers.integer(slopes, "slopes", 1, 16)
+    place = ground(setting, table, [*columns, target])
+    shape = box(place, place.names[:-1])
+    grid = Grid(len(shape.names), bins, slopes)
+    size = (2 * slopes + 1) ** grid.dimensions * len(grid.offsets)
+    if not 1 <= bins**grid.dimensions <= MOST_CELLS or size > MOST_CANDIDATES:
+        raise QueryError("HB545", "this grid has too many hyperplanes.", "Give fewer columns, bins or slopes.")
+    reach = place.reach(2 * bins**grid.dimensions)
+    moved = reach.touched * reach.rows
+    told = floor_to(setting.epsilon * _TOLD, 24)
+    choice = Exponential.from_epsilon(
+        candidates=len(grid.directions) * len(grid.offsets), sensitivity=moved, monotone=True, relation=place.relation,
+        epsilon=setting.epsilon - told,
+    )  # fmt: skip
+    changed = 2 * moved * (1 if place.relation is Relation.ADD_REMOVE else 2)
+    counts = Laplace(sensitivity=changed, scale=changed / told)
+    error = float(choice.error(Fraction(95, 100)))
+    lines = [
+        *place.lines(),
+        f"rows in {bins} bins of each column: {2 * bins**grid.dimensions:,} cells, of which none is published",
+        f"{choice.candidates:,} hyperplanes; scores move by at most {moved}: one selection of rate "
+        f"{numbers.brief(choice.rate)}",
+        f"rows on the right side, and all: {said(counts)}",
+    ]
+    return Plane(
+        ground=place, epsilon=setting.epsilon, delta=Fraction(0),
+        event=Together(((choice.event, 1), (counts.event, 1))), noise="exponential mechanism, laplace",
+        derivation=tuple(lines),
+        expected=(Expected("rows on the wrong side more than at best", error, None, error / 1000),),
+        box=shape, grid=grid, target=place.column(place.names[-1]),
+        classes=positive_last(listed(place, place.names[-1]), positive), choice=choice, told=counts,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Hyperplane:
+    """A published hyperplane."""
+
+    columns: tuple[str, ...]
+    classes: tuple[bool | int | float | str, ...]
+    direction: Integers
+    offset: int
+    bins: int
+    centre: Floats
+    half: Floats
+
+    @classmethod
+    def of(cls, release: Release) -> Self:
+        """Read it from a release."""
+        model = model_of(release, "hyperplane")
+        return cls(
+            tuple(model["columns"]), tuple(model["classes"]), np.array(model["direction"]), model["offset"],
+            model["bins"], np.array(model["centre"]), np.array(model["half"]),
+        )  # fmt: skip
+
+    def decision_function(self, rows: Floats) -> Floats:
+        """Give w·g − t of each row, g being the middle of its cell."""
+        scaled = (np.asarray(rows, dtype=float) - self.centre) / self.half
+        cell = np.clip(np.floor((scaled + 1) / 2 * self.bins), 0, self.bins - 1)
+        return np.asarray((2 * cell - self.bins + 1) @ self.direction - self.offset)
+
+    def predict(self, rows: Floats) -> NDArray[np.object_]:
+        """Give the class of the side that each row is on."""
+        return np.asarray(np.array(self.classes, dtype=object)[(self.decision_function(rows) > 0).astype(int)])

@@ -1,0 +1,252 @@
+"""Frequent itemsets and association rules from noisy counts, level by level as Apriori does.
+
+A basket is a row, and its items are flags that are true and columns that have one of their declared values; or it is
+all rows of one unit, and its items are the different values of one column. Each level is one query: how many baskets
+hold each candidate. Which candidates come next follows from noisy counts alone.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+from typing import Any, Self
+
+import numpy as np
+
+from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.programs.ground import Ground, call, equals, ground, listed, one_cell, real
+from hubbub.analyses.programs.model import model_of
+from hubbub.analyses.programs.moments import HALF
+from hubbub.analyses.programs.program import Program
+from hubbub.analyses.programs.purse import Additive, Need, Purse, deviation, purse, said
+from hubbub.analyses.programs.regression import shown
+from hubbub.analyses.programs.vectors import over_cells
+from hubbub.answers.estimate import Expected
+from hubbub.answers.release import Output, Release
+from hubbub.core import numbers
+from hubbub.core.schema import Bounds, Kind
+from hubbub.errors import QueryError
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql.bounding import Limits
+from hubbub.sql.expressions import Call, Col, Facts
+from hubbub.sql.measures import Rows
+from hubbub.sql.relations import Inner, PerUnit
+
+MOST_ITEMS = 256
+MOST_CANDIDATES = 1024
+
+Itemset = tuple[int, ...]  #: places in the list of items, rising
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """Something that a basket may hold; items of one column exclude each other where a basket is a row."""
+
+    name: str
+    column: str
+    test: Call
+
+
+@dataclass(frozen=True, kw_only=True)
+class Levels(Program):
+    """Itemsets, prepared: the noise of each level is fixed, its candidates are not."""
+
+    items: tuple[Item, ...]
+    exclusive: bool
+    support: Fraction
+    candidates: int
+    purse: Purse
+
+    def run(self, run: Run) -> Published:
+        """Count single items, then those sets all of whose parts are frequent, as far as noisy counts say."""
+        levels = self.purse.noises
+        singles: list[Itemset] = [(place,) for place in range(len(self.items))]
+        counts = self._counted(run, [(), *singles], levels[0])
+        rows = max(counts[()], 1.0)
+        kept = {each: count for each, count in counts.items() if each and count >= self.support * rows}
+        last, found = dict(kept), {each: (count, levels[0]) for each, count in kept.items()}
+        for level, noise in enumerate(levels[1:], 2):
+            run.progress((level - 1) / len(levels), f"level {level} of {len(levels)}")
+            wanted = self._next(last)
+            # also without a candidate: what is asked and drawn is fixed but for the sets themselves
+            counted = self._counted(run, wanted or [()], noise)
+            last = {each: count for each, count in counted.items() if each and count >= self.support * rows}
+            found |= {each: (count, noise) for each, count in last.items()}
+        return self._published(rows, found)
+
+    def _counted(self, run: Run, sets: Sequence[Itemset], noise: Additive) -> dict[Itemset, float]:
+        exact = self.ground.integers(
+            run, self.ground.rows, one_cell(), [Rows(where=self._holds(each)) for each in sets]
+        )
+        noisy = exact.through(lambda found: noise.sample(found[:, 0], run.source))
+        return dict(zip(sets, noisy.astype(float).tolist(), strict=True))
+
+    def _holds(self, each: Itemset) -> Call | None:
+        tests = [self.items[place].test for place in each]
+        return None if not tests else tests[0] if len(tests) == 1 else call("and", *tests)
+
+    def _next(self, last: Mapping[Itemset, float]) -> list[Itemset]:
+        """Give the sets of one item more all of whose parts are frequent; the most frequent by their rarest part."""
+        joined: dict[Itemset, float] = {}
+        for one, other in combinations(sorted(last), 2):
+            if one[:-1] != other[:-1] or (self.exclusive and self._same(one[-1], other[-1])):
+                continue
+            whole = (*one, other[-1])
+            parts = [last.get(part) for part in combinations(whole, len(whole) - 1)]
+            if all(part is not None for part in parts):
+                joined[whole] = min(part for part in parts if part is not None)
+        best = sorted(joined, key=lambda each: (-joined[each], each))
+        return best[: self.candidates]
+
+    def _same(self, one: int, other: int) -> bool:
+        return self.items[one].column == self.items[other].column
+
+    def _published(self, rows: float, found: Mapping[Itemset, tuple[float, Additive]]) -> Published:
+        order = sorted(found, key=lambda each: (len(each), -found[each][0], each))
+        counts = np.array([found[each][0] for each in order])
+        half = np.array([_half(found[each][1]) for each in order])
+        names = [[self.items[place].name for place in each] for each in order]
+        outputs = (
+            Output("items", "text", [", ".join(each) for each in names]),
+            Output("size", "integer", [len(each) for each in order]),
+            Output("baskets", "real", counts.tolist(), (counts - half).tolist(), (counts + half).tolist()),
+            Output("support", "real", np.clip(counts / rows, 0, 1).tolist()),
+        )
+        sets = [{"items": each, "count": count} for each, count in zip(names, counts.tolist(), strict=True)]
+        return Published(outputs, {"rows": rows, "itemsets": sets})
+
+
+def _half(noise: Additive) -> float:
+    return float(noise.error(Fraction(95, 100))) if isinstance(noise, Laplace) else HALF * deviation(noise)
+
+
+def frequent_itemsets(
+    setting: Setting, *, table: str, columns: list[str] | None = None, item: str | None = None,
+    support: Fraction | int = Fraction(1, 10), size: int = 3, candidates: int = 100,
+) -> Levels:  # fmt: skip
+    """Prepare frequent itemsets, from which association rules follow.
+
+    Theorem (Itemsets from noisy counts). A basket changes each count by 0 or 1. So a level of m candidates moves by at
+    most m·r in L1, and √m·r in L2, where a unit has r baskets at most. A basket with one item of each of c columns
+    holds at most c single items and C(c, k) sets of k, so m may be that if it is less. With noises for these (the first
+    level has the number of baskets beside), all levels together cost what the noises cost.
+    Proof    The sensitivities are those of 0/1 vectors. Candidates follow from noisy counts (Apriori), and fixed noises
+             add up under adaptive choice. Rules are made of published counts.
+    Charges  Together of one noise a level.
+    Tested   tests/programs/test_itemsets.py::test_counts_of_neighbours_are_within_the_sensitivities
+             tests/programs/test_itemsets.py::test_what_is_drawn_is_what_is_charged
+
+    columns, item  what a basket holds: columns of a row, or the values of one column over all rows of a unit
+    support        which share of baskets a frequent set is in
+    size           largest number of items in a set
+    candidates     at most so many sets are counted at each level after the first
+    """
+    support = numbers.in_range(support, "support", Fraction(1, 10**6), Fraction(1))
+    size = numbers.integer(size, "size", 1, 6)
+    candidates = numbers.integer(candidates, "candidates", 1, MOST_CANDIDATES)
+    if (columns is None) == (item is None):
+        raise QueryError(
+            "HB547", "baskets are rows with several columns, or units with one column.", "Give columns, or item."
+        )
+    place, items = _of_units(setting, table, item) if columns is None else _of_rows(setting, table, columns)
+    if not 2 <= len(items) <= MOST_ITEMS:
+        raise QueryError("HB545", f"there are {len(items)} items, not 2 to {MOST_ITEMS}.", "Choose other columns.")
+    reach = place.reach(1)
+    first = len(place.names) + 1 if columns is not None else len(items) + 1
+    # of a row's columns each has one value, so a row holds one set of k items for each k columns
+    held = len(place.names) if columns is not None else len(items)
+    counts = [first, *(min(candidates, max(1, comb(held, level))) for level in range(2, size + 1))]
+    needs = [Need(over_cells(most, most, reach, place.relation), 1 / size) for most in counts]
+    bought = purse(setting, needs)
+    lines = [
+        *place.lines(),
+        f"{len(items)} items; sets of up to {size}, at most {candidates} candidates a level, one query each",
+        *(f"level {level}: {said(noise)}" for level, noise in enumerate(bought.noises, 1)),
+    ]
+    expected = tuple(
+        Expected(f"baskets with a set of {level}", _half(noise), None, _half(noise) / 1000)
+        for level, noise in enumerate(bought.noises, 1)
+    )
+    return Levels(
+        ground=place, epsilon=setting.epsilon, delta=bought.delta, event=bought.event, noise=bought.kind,
+        derivation=tuple(lines), expected=expected, items=items, exclusive=columns is not None, support=support,
+        candidates=candidates, purse=bought,
+    )  # fmt: skip
+
+
+def _of_rows(setting: Setting, table: str, columns: Sequence[str]) -> tuple[Ground, tuple[Item, ...]]:
+    place = ground(setting, table, columns)
+    items = []
+    for name in place.names:
+        col = place.column(name)
+        values = (True,) if col.kind is Kind.BOOLEAN else listed(place, name)
+        items += [
+            Item(name if col.kind is Kind.BOOLEAN else f"{name} = {shown(value)}", name, equals(col, value))
+            for value in values
+        ]
+    return place, tuple(items)
+
+
+def _of_units(setting: Setting, table: str, item: str | None) -> tuple[Ground, tuple[Item, ...]]:
+    """Make one row of all rows of a unit: a flag for each value."""
+    place = ground(setting, table, [item])
+    if place.limits is None:
+        raise QueryError(
+            "HB548", "where each row is a unit, a basket of one column has one item.", "Name several columns."
+        )
+    values = listed(place, place.names[0])[: MOST_ITEMS + 1]
+    col = place.columns[0]
+    side = Facts(Bounds(Fraction(0), Fraction(1)))
+    flags = [Col(f"has{j}", Kind.REAL, side) for j in range(len(values))]
+    inner = [
+        (flag.name, Inner("max", call("case", equals(col, value), real(1), real(0)), None, flag))
+        for flag, value in zip(flags, values, strict=True)
+    ]
+    baskets = PerUnit(place.rows, (), tuple(inner))
+    items = [
+        Item(str(shown(value)), place.names[0], call("eq", flag, real(1)))
+        for flag, value in zip(flags, values, strict=True)
+    ]
+    return replace(place, rows=baskets, limits=Limits(1, 1)), tuple(items)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """If a basket holds these, it holds those: how often, how sure, and how much more often than by chance."""
+
+    if_: tuple[str, ...]
+    then: tuple[str, ...]
+    support: float
+    confidence: float
+    lift: float
+
+
+@dataclass(frozen=True, slots=True)
+class Itemsets:
+    """Published itemsets, and the rules that follow from them."""
+
+    rows: float
+    counts: Mapping[frozenset[str], float]
+
+    @classmethod
+    def of(cls, release: Release) -> Self:
+        """Read them from a release."""
+        model = model_of(release, "frequent_itemsets")
+        sets: Iterable[Mapping[str, Any]] = model["itemsets"]
+        return cls(model["rows"], {frozenset(each["items"]): each["count"] for each in sets})
+
+    def rules(self, confidence: float = 0.5) -> list[Rule]:
+        """List the rules of at least this confidence, the surest first. Free: made of published counts."""
+        found = []
+        for items, count in self.counts.items():
+            for size in range(1, len(items)):
+                for chosen in combinations(sorted(items), size):
+                    before, after = frozenset(chosen), items - frozenset(chosen)
+                    if before not in self.counts or after not in self.counts:
+                        continue
+                    sure = min(1.0, count / max(self.counts[before], 1.0))
+                    if sure >= confidence:
+                        lift = sure * self.rows / max(self.counts[after], 1.0)
+                        found.append(Rule(chosen, tuple(sorted(after)), count / self.rows, sure, lift))
+        return sorted(found, key=lambda rule: (-rule.confidence, -rule.lift, rule.if_, rule.then))

@@ -1,0 +1,337 @@
+"""k-means from noisy sums: each round asks for the number of rows and the sum of vectors in every cell, in one query.
+
+classic   the k-means of private programming (Dwork 2011): coordinates in [−1, 1], so a row moves counts and sums by
+          d + 1 in all; N rounds with Laplace noise of (d + 1)·N/ε, or, where the rounds are not known beforehand,
+          ε/2, ε/4, … for one after the other. (Printed as (d + 1)(ε/2), which is upside down.) Starts evenly spread.
+moments   first the mean and covariance of all rows; a k-means of a crowd drawn from that normal law is the start, and
+          rows are taken from that mean, pulled back to the spread found: a few rounds with much less noise.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.programs.ground import Ground, added, call, ground, numbered, real, whole
+from hubbub.analyses.programs.model import model_of
+from hubbub.analyses.programs.moments import HALF, find, finding, measure, measuring, with_half
+from hubbub.analyses.programs.program import Program
+from hubbub.analyses.programs.purse import Additive, Need, Purse, deviation, purse, said
+from hubbub.analyses.programs.vectors import STEPS, Box, Floats, box, boxed, clipped, of_box, of_sums, on_grid, totals
+from hubbub.answers.estimate import Expected
+from hubbub.answers.release import Output, Release
+from hubbub.core import numbers
+from hubbub.core.events import Event, Together
+from hubbub.core.reals import floor_to
+from hubbub.core.schema import Kind
+from hubbub.errors import QueryError
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql.aggregates.formula import TYPICAL_ROWS
+from hubbub.sql.expressions import Col, Expr
+from hubbub.sql.measures import Rows, sensitivity
+from hubbub.sql.relations import Project, Rel
+
+MOST_CENTRES = 1024
+MOST_TERMS = 1 << 14  #: centres times columns: the text of a round grows with it
+MOST_ROUNDS = 50
+ROUNDS = 5  #: of the variant with moments
+HALVINGS = 8  #: later rounds would have noise beyond any use
+
+_START = 0.06  #: for where the rows lie, and as much for their covariance
+_MOVED = 0.01  #: how far, squared and in radii, a centre is thought to move in a round
+_CROWD = 20_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lloyd(Program):
+    """k-means, prepared: the noises of each round are fixed, the cells that it asks about are not."""
+
+    box: Box
+    k: int
+    rounds: tuple[tuple[Additive, Additive], ...]  #: counts, sums
+    halving: bool
+
+    def run(self, run: Run) -> Published:
+        """Start evenly spread and move centres to noisy means; by halving, while they move by more than the noise."""
+        size = len(self.box.names)
+        centres = _spread(self.k, size, _generator(run))
+        counts, halves = np.zeros(self.k), np.zeros(self.k)
+        for place, noises in enumerate(self.rounds):
+            rows, columns, cell = nearest(self.ground, self.box, centres)
+            counts, sums = summed(run, self.ground, rows, columns, cell, self.k, noises)
+            error = deviation(noises[1]) / STEPS / np.maximum(counts, 1.0)
+            held = counts > 2 * deviation(noises[0])
+            moved = np.where(held[:, None], sums / np.maximum(counts, 1.0)[:, None], centres)
+            step = float(np.mean((moved - centres) ** 2))
+            centres, halves = np.clip(moved, -1.0, 1.0), HALF * error
+            self._tell(run, place)
+            if self.halving and held.any() and step < 4 * float(np.mean(error[held] ** 2)):
+                break  # the next round's noise has four times this variance
+        for later in range(place + 1, len(self.rounds)):
+            self._tell(run, later)  # the steps that show follow from the call, however early the rounds end
+        return published(self.box, centres, counts, HALF * deviation(noises[0]), np.outer(halves, self.box.widths))
+
+    def _tell(self, run: Run, place: int) -> None:
+        run.progress((place + 1) / len(self.rounds), f"round {place + 1} of {len(self.rounds)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started(Program):
+    """k-means with a start from private moments, prepared."""
+
+    box: Box
+    k: int
+    rounds: int
+    purse: Purse
+
+    def run(self, run: Run) -> Published:
+        """Find the rows, cluster a crowd that is like them, and move the centres to noisy means a few times."""
+        size, noises = len(self.box.names), self.purse.noises
+        found = find(run, self.ground, self.box, noises[:3])
+        radius = float(np.sqrt(np.sum(found.spread**2))) * (1 + 1.4 / sqrt(size))
+        units = np.full(size, radius)
+        about = measure(run, self.ground, self.box, noises[3:6], origin=found.mean, units=units)
+        run.progress(1 / (self.rounds + 2), "found where the rows lie")
+        generator = _generator(run)
+        crowd = _crowd(about.mean, about.covariance, max(2_000, min(_CROWD, 100 * self.k)), generator)
+        crowd = np.clip(about.origin + about.units * crowd, -1.0, 1.0)
+        centres = _clustered(crowd, self.k, generator)
+        counts = np.zeros(self.k)
+        for place in range(self.rounds):
+            rows, columns, cell = nearest(self.ground, self.box, centres)
+            near, pulled = clipped(
+                rows, columns, origin=[on_grid(x) for x in about.origin], units=[on_grid(radius)] * size, kept=["cell"]
+            )
+            counts, sums = summed(run, self.ground, near, pulled, cell, self.k, (noises[6], noises[7]))
+            variance = (deviation(noises[7]) / STEPS / np.maximum(counts, 1.0)) ** 2
+            # between the noisy mean and where the centre was, as their errors stand to each other
+            trust = np.where(counts > 1, _MOVED / (_MOVED + variance), 0.0)[:, None]
+            before = (centres - about.origin) / radius
+            moved = trust * (sums / np.maximum(counts, 1.0)[:, None]) + (1 - trust) * before
+            centres = np.clip(about.origin + radius * moved, -1.0, 1.0)
+            run.progress((place + 2) / (self.rounds + 2), f"round {place + 1} of {self.rounds}")
+        errors = HALF * np.sqrt(variance)[:, None] * radius * self.box.widths
+        return published(self.box, centres, counts, HALF * deviation(noises[6]), errors)
+
+
+def kmeans(
+    setting: Setting, *, table: str, columns: list[str], k: int, rounds: int | None = None, method: str = "moments"
+) -> Lloyd | Started:
+    """Prepare k-means.
+
+    Theorem (k-means from noisy sums). With all noises fixed beforehand, the centres and counts of all rounds cost what
+    the noises cost, whatever cells the rounds ask about.
+    Proof    The cells of a round are a partition of the rows by earlier noisy answers. A row adds 1 to one cell's count
+             and a vector to its sum: inside [−1, 1]^d (classic, L1 norm at most d, with the count d + 1 in all), or of
+             norm at most 1 (moments). So every noise meets the sensitivity that it was made for, and fixed noises add
+             up under adaptive choice of the cells.
+    Charges  Together of all rounds' noises. With halving Σ ε/2ᵗ < ε, also where fewer rounds are run: they are paid.
+    Error    a centre's noise is that of its sum over its count: (d + 1)·N/ε (classic) for each coordinate in [−1, 1].
+    Tested   tests/programs/test_kmeans.py::test_classic_noise_has_the_scale_of_the_paper
+             tests/programs/test_kmeans.py::test_what_is_drawn_is_what_is_charged
+             tests/programs/test_kmeans.py::test_engine_sums_of_neighbours_are_within_the_sensitivities
+
+    rounds   of the classic: NULL for unknown, by halving; of moments: 5 unless said
+    """
+    place = ground(setting, table, columns)
+    shape = box(place, place.names)
+    size = len(shape.names)
+    k = numbers.integer(k, "k", 1, MOST_CENTRES)
+    if k * size > MOST_TERMS:
+        raise QueryError("HB545", f"{k} centres of {size} columns are too many.", "Ask for fewer centres or columns.")
+    if rounds is not None:
+        rounds = numbers.integer(rounds, "rounds", 1, MOST_ROUNDS)
+    if method == "classic":
+        return _classic(setting, place, shape, k, rounds)
+    if method != "moments":
+        raise QueryError("HB546", f"there is no method {method!r}.", "There are 'moments' and 'classic'.")
+    return _with_moments(setting, place, shape, k, rounds or ROUNDS)
+
+
+def _classic(setting: Setting, place: Ground, shape: Box, k: int, rounds: int | None) -> Lloyd:
+    size, reach = len(shape.names), place.reach(k)
+    shares = [Fraction(1, 2**t) for t in range(1, HALVINGS + 1)] if rounds is None else [Fraction(1, rounds)] * rounds
+    counted, summed_ = sensitivity(Rows(), (reach,), place.relation), of_box(size, reach, place.relation)
+    noises = []
+    for share in shares:
+        # a coordinate of a sum gets as much as the count: (d + 1) equal parts
+        loss = _summable(setting.epsilon * share / (size + 1))
+        noises.append(
+            (
+                Laplace(sensitivity=counted.l1, scale=counted.l1 / loss),
+                Laplace(sensitivity=summed_.l1, scale=summed_.l1 / (size * loss)),
+            )
+        )
+    event: Event = Together(tuple((noise.event, 1) for pair in noises for noise in pair))
+    first = noises[0]
+    how = f"{len(shares)} rounds" if rounds is not None else f"at most {HALVINGS} rounds, by halving"
+    lines = [
+        *place.lines(),
+        f"{how}; each asks for counts and sums in {k} cells; coordinates in [−1, 1]: {size} + 1 moves in all",
+        f"counts of the first round: {said(first[0])}",
+        f"sums of the first round, in steps of 1/{STEPS}: {said(first[1])}",
+    ]
+    return Lloyd(
+        ground=place, epsilon=setting.epsilon, delta=Fraction(0), event=event, noise="laplace", derivation=tuple(lines),
+        expected=_expected(shape, deviation(noises[-1 if rounds else 0][1]) / STEPS), box=shape, k=k,
+        rounds=tuple(noises), halving=rounds is None,
+    )  # fmt: skip
+
+
+def _with_moments(setting: Setting, place: Ground, shape: Box, k: int, rounds: int) -> Started:
+    """Share the price: a centre is sum/count, so its squared error is (d·σ² + ‖c‖²·τ²)/n² with noises σ and τ.
+
+    With Gaussian noise of shares s and 1 − s that is least at s/(1 − s) = √d/‖c‖; a typical ‖c‖ is ¾ of the radius.
+    """
+    size, reach = len(shape.names), place.reach(k)
+    rest = 1 - 2 * _START
+    counts = rest / (1 + sqrt(size) / 0.75)
+    needs = [
+        *finding(place, size, _START),
+        *measuring(place, size, _START),
+        Need(sensitivity(Rows(), (reach,), place.relation), counts, rounds),
+        Need(of_sums(size, reach, place.relation), rest - counts, rounds),
+    ]
+    bought = purse(setting, needs)
+    labels = ("rows", "sums", "squares", "rows", "sums", "products", "counts of each round", "sums of each round")
+    lines = [
+        *place.lines(),
+        f"start: where the rows lie, and their covariance ({_START:.0%} each); the start is a k-means of a crowd drawn "
+        "from that normal law",
+        f"{rounds} rounds; each asks for counts and sums in {k} cells, vectors pulled back to norm 1",
+        *(f"{label}: {said(noise)}" for label, noise in zip(labels, bought.noises, strict=True)),
+    ]
+    return Started(
+        ground=place, epsilon=setting.epsilon, delta=bought.delta, event=bought.event, noise=bought.kind,
+        derivation=tuple(lines), expected=_expected(shape, deviation(bought.noises[7]) / STEPS * sqrt(size) / 3),
+        box=shape, k=k, rounds=rounds, purse=bought,
+    )  # fmt: skip
+
+
+def _summable(loss: Fraction) -> Fraction:
+    return loss if loss.denominator <= numbers.MAX_DENOMINATOR else floor_to(loss, 24)
+
+
+def _expected(shape: Box, noise: float) -> tuple[Expected, ...]:
+    half = HALF * noise / TYPICAL_ROWS
+    pairs = zip(shape.names, shape.widths, strict=True)
+    return tuple(Expected(f"centre, {name}", half * float(width), TYPICAL_ROWS, half) for name, width in pairs)
+
+
+def nearest(place: Ground, shape: Box, centres: Floats) -> tuple[Rel, tuple[Col, ...], Col]:
+    """Write rows as (z…, cell): their coordinates and the number of the nearest centre, of equals the first.
+
+    The nearest centre is that with the largest c·z − ‖c‖²/2.
+    """
+    rows, zs = boxed(place, shape)
+    kept = tuple((z.name, z) for z in zs)
+    scores = []
+    for i, centre in enumerate(centres):
+        terms: list[Expr] = [call("mul", z, real(on_grid(c))) for z, c in zip(zs, centre, strict=True)]
+        scores.append((f"s{i}", call("add", added(terms), real(on_grid(-float(centre @ centre) / 2)))))
+    rows = Project(rows, (*kept, *scores))
+    columns = [Col(name, Kind.REAL, each.facts) for name, each in scores]
+    best = call("greatest", *columns)
+    rows = Project(rows, (*kept, *((col.name, col) for col in columns), ("best", best)))
+    top = Col("best", Kind.REAL, best.facts)
+    tests: list[Expr] = []
+    for i, col in enumerate(columns[:-1]):
+        tests += [call("ge", col, top), whole(i)]
+    number: Expr = call("case", *tests, whole(len(columns) - 1)) if tests else whole(0)
+    rows = Project(rows, (*kept, ("cell", number)))
+    return rows, zs, Col("cell", Kind.INTEGER)
+
+
+def summed(
+    run: Run, place: Ground, rows: Rel, columns: Sequence[Col], cell: Col, k: int, noises: tuple[Additive, Additive]
+) -> tuple[Floats, Floats]:
+    """Ask for noisy counts and sums in every cell: one query."""
+    exact = place.integers(run, rows, numbered(cell, k), [Rows(), *totals(columns)])
+    counts, sums = exact.through(
+        lambda found: (noises[0].sample(found[0], run.source), noises[1].sample(found[1:], run.source))
+    )
+    return counts.astype(float), sums.T / STEPS
+
+
+def published(shape: Box, centres: Floats, counts: Floats, wide: float, errors: Floats) -> Published:
+    """Make the release: a row for each centre."""
+    outside = shape.outside(centres)
+    half = np.full(len(counts), wide)
+    outputs = [
+        Output("cluster", "integer", list(range(len(centres)))),
+        Output("rows", "integer", [round(c) for c in counts], (counts - half).tolist(), (counts + half).tolist()),
+        *(with_half(name, outside[:, j], errors[:, j]) for j, name in enumerate(shape.names)),
+    ]
+    model = {"columns": list(shape.names), "centres": outside.tolist(), "counts": [round(c) for c in counts]}
+    return Published(tuple(outputs), model)
+
+
+def _generator(run: Run) -> np.random.Generator:
+    """Give randomness that privacy does not depend on: it draws a crowd from a public law."""
+    return np.random.default_rng([int(word) for word in run.source.words(4)])
+
+
+def _crowd(mean: Floats, covariance: Floats, size: int, generator: np.random.Generator) -> Floats:
+    values, vectors = np.linalg.eigh(covariance)
+    drawn = generator.standard_normal((size, len(mean)))
+    return np.asarray(mean + drawn @ (vectors * np.sqrt(np.maximum(values, 1e-9))).T)
+
+
+def _spread(k: int, size: int, generator: np.random.Generator) -> Floats:
+    """Spread centres evenly over the box, in its inner three quarters."""
+    return _clustered(generator.uniform(-0.75, 0.75, (max(1_000, 20 * k), size)), k, generator)
+
+
+def _clustered(points: Floats, k: int, generator: np.random.Generator) -> Floats:
+    """Cluster public points: k-means++, then ten rounds of Lloyd's."""
+    centres = points[generator.integers(len(points), size=1)]
+    away = np.sum((points - centres[0]) ** 2, axis=1) + 1e-12  # never all 0
+    for _ in range(k - 1):
+        chosen = points[generator.choice(len(points), p=away / away.sum())]
+        centres = np.vstack([centres, chosen])
+        away = np.minimum(away, np.sum((points - chosen) ** 2, axis=1) + 1e-12)
+    for _ in range(10):
+        labels = closest(points, centres)
+        counts = np.bincount(labels, minlength=k)
+        sums = np.stack([np.bincount(labels, weights=column, minlength=k) for column in points.T], axis=1)
+        centres = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
+    return centres
+
+
+def closest(points: Floats, centres: Floats) -> NDArray[np.int64]:
+    """Give the number of the nearest centre of each point."""
+    return np.asarray(np.argmax(points @ centres.T - np.sum(centres**2, axis=1) / 2, axis=1), dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class KMeans:
+    """Published centres, in the manner of scikit-learn."""
+
+    columns: tuple[str, ...]
+    cluster_centers: Floats
+    counts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, release: Release) -> Self:
+        """Read them from a release."""
+        model = model_of(release, "kmeans")
+        return cls(tuple(model["columns"]), np.array(model["centres"]), tuple(model["counts"]))
+
+    def predict(self, rows: Floats) -> NDArray[np.int64]:
+        """Give the nearest centre of each row."""
+        return closest(np.asarray(rows, dtype=float), self.cluster_centers)
+
+    def transform(self, rows: Floats) -> Floats:
+        """Give the distance of each row from each centre."""
+        apart = np.asarray(rows, dtype=float)[:, None, :] - self.cluster_centers
+        return np.asarray(np.sqrt(np.sum(apart**2, axis=2)))
+
+    def score(self, rows: Floats) -> float:
+        """Give the mean squared distance from the nearest centre, negated as scikit-learn does."""
+        points = np.asarray(rows, dtype=float)
+        return -float(np.mean(np.sum((points - self.cluster_centers[self.predict(points)]) ** 2, axis=1)))

@@ -1,0 +1,23 @@
+"""How a model is read from a release: plain published values, and no data behind them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from hubbub.answers.release import Release
+from hubbub.errors import ParameterError
+
+
+def model_of(release: Release, name: str) -> Mapping[str, Any]:
+    """Give the model of a release of this analysis, or refuse."""
+    if not release.model or release.receipt.get("analysis") != name:
+        raise ParameterError(
+            "HB196", f"this release has no model of {name}.", f'Ask for one: h.query("CALL {name}(…)", epsilon=…).'
+        )
+    return release.model
+
+
+def flag(value: object, name: str) -> bool:
+    """Accept a truth value."""
+    if not isinstance(value, bool):
+        raise ParameterError("HB101", f"{name} is not true or false.", "Give TRUE or FALSE.")
+    return value

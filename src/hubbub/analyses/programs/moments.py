@@ -1,0 +1,352 @@
+"""Mean vector, covariance matrix and principal components, from one noisy look at where rows lie and one at moments.
+
+First a share of the price finds where the rows are: their number, and each column's sum and sum of squares within the
+declared bounds. Then rows are taken from that mean in units of that spread, pulled back where they are far out, and
+their moments are measured: the noise is as large as the data is wide, not as its bounds are.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt, sqrt
+from typing import Any, Self
+
+import numpy as np
+
+from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.programs.ground import Ground, ground, one_cell
+from hubbub.analyses.programs.model import flag, model_of
+from hubbub.analyses.programs.program import Program
+from hubbub.analyses.programs.purse import Additive, Need, Purse, deviation, purse, said
+from hubbub.analyses.programs.vectors import (
+    STEPS,
+    Box,
+    Floats,
+    box,
+    boxed,
+    clipped,
+    of_products,
+    of_sums,
+    on_grid,
+    over_cells,
+    products,
+    totals,
+)  # fmt: skip
+from hubbub.answers.estimate import Expected
+from hubbub.answers.release import Output, Release
+from hubbub.core import numbers
+from hubbub.sql.aggregates.formula import TYPICAL_ROWS
+from hubbub.sql.measures import Rows, Sensitivity, sensitivity
+
+#: Half of a normal variable's 95 % interval, in deviations.
+HALF = 1.96
+
+#: What finding the rows gets of the whole, and how it is shared by count, sums and squares.
+FINDING = 0.2
+_FOUND = (0.15, 0.45, 0.4)
+_MOMENTS = (0.05, 0.25, 0.7)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where rows lie, in the box's coordinates: made of noisy sums alone."""
+
+    count: float
+    mean: Floats
+    spread: Floats  #: standard deviation of each column, not below what the noise lets one see
+
+    def origin(self) -> list[Fraction]:
+        """The mean, on the grid of constants."""
+        return [on_grid(each) for each in self.mean]
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """Noisy moments of vectors taken from `origin` in `units` (of the box's coordinates), with their noise."""
+
+    count: float
+    origin: Floats
+    units: Floats
+    sums: Floats  #: in units of 1
+    squares: Floats  #: the symmetric matrix of sums of products
+    noises: tuple[float, float, float]  #: deviations of count, sums and products
+
+    @property
+    def mean(self) -> Floats:
+        """The mean vector from the origin, in units."""
+        return np.clip(self.sums / self.count, -1.0, 1.0)
+
+    @property
+    def covariance(self) -> Floats:
+        """The covariance matrix in units, its eigenvalues brought into [0, 1], where the true ones are."""
+        raw = self.squares / self.count - np.outer(self.mean, self.mean)
+        values, vectors = np.linalg.eigh(raw)
+        return np.asarray((vectors * np.clip(values, 0.0, 1.0)) @ vectors.T)
+
+
+def finding(place: Ground, dimensions: int, share: float = FINDING) -> list[Need]:
+    """List what finding the rows needs: their number, sums, sums of squares (whose L1 and L2 norms are at most 1)."""
+    reach, relation = place.reach(1), place.relation
+    rounding = (isqrt(dimensions) + 2) // 2 + 1
+    squares = over_cells(STEPS + 1 + (dimensions + 1) // 2, (STEPS + rounding) ** 2, reach, relation)
+    moved = (sensitivity(Rows(), (reach,), relation), of_sums(dimensions, reach, relation), squares)
+    return [Need(each, share * part) for each, part in zip(moved, _FOUND, strict=True)]
+
+
+def measuring(place: Ground, dimensions: int, share: float) -> list[Need]:
+    """List what the moments of clipped vectors need: number, sums, products."""
+    reach, relation = place.reach(1), place.relation
+    moved: tuple[Sensitivity, ...] = (
+        sensitivity(Rows(), (reach,), relation),
+        of_sums(dimensions, reach, relation),
+        of_products(dimensions, reach, relation),
+    )
+    return [Need(each, share * part) for each, part in zip(moved, _MOMENTS, strict=True)]
+
+
+def find(run: Run, place: Ground, shape: Box, noises: Sequence[Additive]) -> Found:
+    """Ask where the rows lie: one query."""
+    size = len(shape.names)
+    wide = on_grid(sqrt(size) + 1e-6)
+    inside, coordinates = boxed(place, shape)
+    rows, columns = clipped(inside, coordinates, origin=[Fraction(0)] * size, units=[wide] * size)
+    squares = [each for each in products(columns) if each.terms[0] == each.terms[1]]
+    exact = place.integers(run, rows, one_cell(), [Rows(), *totals(columns), *squares])
+    count, sums, square = exact.through(
+        lambda found: (
+            noises[0].sample(found[0], run.source),
+            noises[1].sample(found[1 : size + 1, 0], run.source),
+            noises[2].sample(found[size + 1 :, 0], run.source),
+        )
+    )
+    n = max(float(count[0]), 1.0, deviation(noises[0]))
+    mean = np.clip(sums * float(wide) / STEPS / n, -1.0, 1.0)
+    variance = square * float(wide) ** 2 / STEPS / n - mean**2
+    least = deviation(noises[2]) * float(wide) ** 2 / STEPS / n
+    return Found(n, mean, np.sqrt(np.clip(variance, max(least, 1e-8), 1.0)))
+
+
+def measure(
+    run: Run, place: Ground, shape: Box, noises: Sequence[Additive], *, origin: Floats, units: Floats
+) -> Moments:
+    """Ask for the moments of vectors taken from an origin, in units, clipped to norm 1: one query."""
+    size = len(shape.names)
+    at, steps = [on_grid(each) for each in origin], [max(on_grid(each), Fraction(1, 1 << 20)) for each in units]
+    inside, coordinates = boxed(place, shape)
+    rows, columns = clipped(inside, coordinates, origin=at, units=steps)
+    exact = place.integers(run, rows, one_cell(), [Rows(), *totals(columns), *products(columns)])
+    count, sums, upper = exact.through(
+        lambda found: (
+            noises[0].sample(found[0], run.source),
+            noises[1].sample(found[1 : size + 1, 0], run.source),
+            noises[2].sample(found[size + 1 :, 0], run.source),
+        )
+    )
+    matrix = np.zeros((size, size))
+    matrix[np.triu_indices(size)] = upper / STEPS
+    scale = (deviation(noises[0]), deviation(noises[1]) / STEPS, deviation(noises[2]) / STEPS)
+    return Moments(
+        max(float(count[0]), 1.0, deviation(noises[0])),
+        np.array([float(each) for each in at]),
+        np.array([float(each) for each in steps]),
+        sums / STEPS,
+        matrix + np.triu(matrix, 1).T,
+        scale,
+    )
+
+
+def fitted(found: Found) -> Floats:
+    """Give units in which nearly all rows have norm at most 1: each column's spread, times √d + 2."""
+    return found.spread * (sqrt(len(found.spread)) + 2.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measured(Program):
+    """Moments, prepared."""
+
+    box: Box
+    purse: Purse
+
+    def moments(self, run: Run) -> Moments:
+        """Find the rows, then measure them."""
+        found = find(run, self.ground, self.box, self.purse.noises[:3])
+        run.progress(0.5, "found where the rows lie")
+        return measure(
+            run, self.ground, self.box, self.purse.noises[3:], origin=found.mean, units=fitted(found)
+        )  # fmt: skip
+
+    def run(self, run: Run) -> Published:
+        """Publish mean and covariance."""
+        moments = self.moments(run)
+        mean, matrix = described(self.box, moments)
+        half = HALF * moments.noises[1] / moments.count * moments.units * self.box.widths
+        spread = self.box.widths * moments.units
+        errors = HALF * moments.noises[2] / moments.count * np.outer(spread, spread)
+        names = self.box.names
+        outputs = [
+            Output("column", "text", list(names)),
+            with_half("mean", mean, half),
+            *(with_half(f"covariance with {name}", matrix[:, j], errors[:, j]) for j, name in enumerate(names)),
+        ]
+        model = {
+            "columns": list(names),
+            "count": moments.count,
+            "mean": mean.tolist(),
+            "covariance": matrix.tolist(),
+        }
+        return Published(tuple(outputs), model)
+
+
+def described(shape: Box, moments: Moments) -> tuple[Floats, Floats]:
+    """Give mean and covariance in the columns' own units."""
+    scale = shape.widths * moments.units
+    mean = shape.outside(moments.origin + moments.units * moments.mean)
+    return mean, moments.covariance * np.outer(scale, scale)
+
+
+def with_half(name: str, values: Floats, half: Floats) -> Output:
+    """Make a column with symmetric intervals."""
+    return Output(name, "real", values.tolist(), (values - half).tolist(), (values + half).tolist())
+
+
+def planned(setting: Setting, table: object, columns: Sequence[object]) -> tuple[Ground, Box, Purse, list[str]]:
+    """Prepare what moments need: the ground, the box, all noises and the lines that say so."""
+    place = ground(setting, table, columns)
+    shape = box(place, place.names)
+    size = len(shape.names)
+    bought = purse(setting, [*finding(place, size), *measuring(place, size, 1 - FINDING)])
+    labels = ("rows", "sums", "sums of squares", "rows", "sums", "sums of products")
+    lines = [
+        *place.lines(),
+        f"where the rows lie ({FINDING:.0%}): their number, sums and sums of squares in the box of the bounds",
+        "moments: rows from the noisy mean, in units of the noisy spread, pulled back to norm 1",
+        *(f"{label}: {said(noise)}" for label, noise in zip(labels, bought.noises, strict=True)),
+    ]
+    return place, shape, bought, lines
+
+
+def expectations(shape: Box, bought: Purse) -> tuple[Expected, ...]:
+    """Say how exact a mean will be where rows spread over a quarter of their bounds."""
+    reach = (sqrt(len(shape.names)) + 2) / 4
+    half = HALF * deviation(bought.noises[4]) / STEPS * reach / TYPICAL_ROWS
+    widths = shape.widths
+    return tuple(
+        Expected(f"mean of {name}", half * float(width), TYPICAL_ROWS, half)
+        for name, width in zip(shape.names, widths, strict=True)
+    )
+
+
+def moments(setting: Setting, *, table: str, columns: list[str]) -> Measured:
+    """Prepare the mean vector and the covariance matrix of some columns.
+
+    Theorem (Private moments). The published mean and covariance are functions of six noisy vectors: counts, sums and
+    squares over the box of the declared bounds, then counts, sums and products of vectors clipped to norm 1 about an
+    origin and in units that the first three gave. They cost what the six noises cost.
+    Proof    The noises are fixed beforehand; the clipped vectors have norm at most 1 whatever origin and units are
+             (Clipped rows on a grid), so each noise meets the sensitivity that it was made for. The rest is
+             post-processing.
+    Charges  Together of six events.
+    Error    of a mean: its noise times the spread found, over the count; of a covariance likewise. Rows beyond √d + 2
+             spreads are pulled in, which is not in the intervals.
+    Tested   tests/programs/test_moments.py::test_mean_and_covariance_are_near_the_truth
+             tests/programs/test_moments.py::test_what_is_drawn_is_what_is_charged
+    """
+    place, shape, bought, lines = planned(setting, table, columns)
+    return Measured(
+        ground=place, epsilon=setting.epsilon, delta=bought.delta, event=bought.event, noise=bought.kind,
+        derivation=tuple(lines), expected=expectations(shape, bought), box=shape, purse=bought,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Components(Measured):
+    """Principal components, prepared."""
+
+    keep: int
+    scaled: bool
+
+    def run(self, run: Run) -> Published:
+        """Publish the components with what they explain."""
+        mean, matrix = described(self.box, self.moments(run))
+        scale = self.box.widths if self.scaled else np.ones(len(mean))
+        values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
+        order = np.argsort(values)[::-1][: self.keep]
+        axes = vectors[:, order].T
+        # one sign of two that are as good: the largest loading is positive
+        axes *= np.sign(axes[np.arange(len(axes)), np.abs(axes).argmax(axis=1)])[:, None]
+        whole = max(float(values.sum()), 1e-300)
+        outputs = [
+            Output("component", "integer", list(range(1, len(axes) + 1))),
+            Output("variance", "real", values[order].tolist()),
+            Output("share", "real", (values[order] / whole).tolist()),
+            *(Output(name, "real", axes[:, j].tolist()) for j, name in enumerate(self.box.names)),
+        ]
+        model = {
+            "columns": list(self.box.names),
+            "mean": mean.tolist(),
+            "scale": scale.tolist(),
+            "components": axes.tolist(),
+            "variance": values[order].tolist(),
+            "share": (values[order] / whole).tolist(),
+        }
+        return Published(tuple(outputs), model)
+
+
+def pca(
+    setting: Setting, *, table: str, columns: list[str], components: int | None = None, scaled: bool = False
+) -> Components:
+    """Prepare principal components: the eigenvectors of the noisy covariance (see `moments`), which cost nothing more.
+
+    scaled   in units of half of each column's declared range, where columns are not of one kind
+    """
+    place, shape, bought, lines = planned(setting, table, columns)
+    most = len(shape.names)
+    keep = most if components is None else numbers.integer(components, "components", 1, most)
+    lines.append(f"{keep} components: eigenvectors of the noisy covariance; post-processing")
+    return Components(
+        ground=place, epsilon=setting.epsilon, delta=bought.delta, event=bought.event, noise=bought.kind,
+        derivation=tuple(lines), expected=expectations(shape, bought), box=shape, purse=bought, keep=keep,
+        scaled=flag(scaled, "scaled"),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Covariance:
+    """Published mean and covariance."""
+
+    columns: tuple[str, ...]
+    mean: Floats
+    covariance: Floats
+
+    @classmethod
+    def of(cls, release: Release) -> Self:
+        """Read it from a release."""
+        model = model_of(release, "moments")
+        return cls(tuple(model["columns"]), np.array(model["mean"]), np.array(model["covariance"]))
+
+
+@dataclass(frozen=True, slots=True)
+class PCA:
+    """Published principal components, in the manner of scikit-learn."""
+
+    columns: tuple[str, ...]
+    mean: Floats
+    scale: Floats
+    components: Floats
+    explained_variance: Floats
+    explained_variance_ratio: Floats
+
+    @classmethod
+    def of(cls, release: Release) -> Self:
+        """Read it from a release."""
+        model: Mapping[str, Any] = model_of(release, "pca")
+        names = ("mean", "scale", "components", "variance", "share")
+        return cls(tuple(model["columns"]), *(np.array(model[name]) for name in names))
+
+    def transform(self, rows: Floats) -> Floats:
+        """Give the components of some rows."""
+        return np.asarray((np.asarray(rows, dtype=float) - self.mean) / self.scale @ self.components.T)
+
+    def inverse_transform(self, scores: Floats) -> Floats:
+        """Give rows back from their components."""
+        return np.asarray(np.asarray(scores, dtype=float) @ self.components * self.scale + self.mean)

@@ -1,0 +1,317 @@
+"""Linear and logistic regression from noisy sums.
+
+linear     the normal equations from noisy moments (sufficient statistics), with a ridge as large as the noise demands.
+logistic   the same look at the rows for a fixed bound on the curvature, then a few noisy gradients, each one query.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import sqrt
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.programs.ground import added, call, equals, ground, listed, one_cell, real
+from hubbub.analyses.programs.model import model_of
+from hubbub.analyses.programs.moments import (
+    HALF,
+    Measured,
+    Moments,
+    expectations,
+    find,
+    finding,
+    fitted,
+    measure,
+    measuring,
+    planned,
+    with_half,
+)  # fmt: skip
+from hubbub.analyses.programs.program import Program
+from hubbub.analyses.programs.purse import Need, Purse, deviation, purse, said
+from hubbub.analyses.programs.vectors import STEPS, Box, Floats, box, boxed, clipped, of_sums, on_grid, totals
+from hubbub.answers.estimate import Expected
+from hubbub.answers.release import Output, Release
+from hubbub.core import numbers
+from hubbub.core.schema import Value
+from hubbub.errors import QueryError
+from hubbub.sql.expressions import Call, Col
+from hubbub.sql.relations import Project
+
+ROUNDS = 8
+MOST_ROUNDS = 50
+_GRADIENTS = 0.6  #: of the price of a logistic regression
+_SHORT = Fraction(707_106, 10**6)  #: 1/√2 less nearly a millionth: (1, y) has norm at most √2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Linear(Measured):
+    """Linear regression, prepared; the last column is the target."""
+
+    def run(self, run: Run) -> Published:
+        """Solve the normal equations of the noisy moments."""
+        moments = self.moments(run)
+        weights, error, ridge = solved(moments)
+        scale = self.box.widths * moments.units
+        # from units about the origin to the columns' own
+        own, half = weights[1:] * scale[-1] / scale[:-1], error[1:] * scale[-1] / scale[:-1]
+        middle = self.box.outside(moments.origin)
+        intercept = middle[-1] + weights[0] * scale[-1] - own @ middle[:-1]
+        around = HALF * error[0] * scale[-1]
+        outputs = [
+            Output("term", "text", ["intercept", *self.box.names[:-1]]),
+            with_half("coefficient", np.array([intercept, *own]), np.array([np.nan, *(HALF * half)])),
+        ]
+        # the intercept is far from where the rows are, so its error is told where they are
+        outputs[1] = _open_first(outputs[1])
+        model = {
+            "columns": list(self.box.names[:-1]), "target": self.box.names[-1], "intercept": float(intercept),
+            "coefficients": own.tolist(), "ridge": ridge, "at_the_middle": float(around),
+        }  # fmt: skip
+        return Published(tuple(outputs), model)
+
+
+def _open_first(output: Output) -> Output:
+    low, high = list(output.low or ()), list(output.high or ())
+    return Output(output.name, output.kind, output.values, [None, *low[1:]], [None, *high[1:]])
+
+
+def solved(moments: Moments) -> tuple[Floats, Floats, float]:
+    """Give weights (the constant first), their errors from the noise, and the ridge, all in the moments' units.
+
+    The noise on the Gram matrix has a norm of about 2σ√d; the ridge lifts its least eigenvalue to half of that, which
+    costs nothing: it is a function of what is already noisy. (Lifted to all of it, intervals hold the truth less.)
+    """
+    size = len(moments.sums)
+    gram = np.empty((size, size))
+    gram[0, 0] = moments.count
+    gram[0, 1:] = gram[1:, 0] = moments.sums[:-1]
+    gram[1:, 1:] = moments.squares[:-1, :-1]
+    right = np.array([moments.sums[-1], *moments.squares[:-1, -1]])
+    noise = max(moments.noises)
+    floor = noise * sqrt(size)
+    ridge = max(0.0, floor - float(np.linalg.eigvalsh(gram)[0]))
+    inverse = np.linalg.inv(gram + ridge * np.eye(size))
+    weights = inverse @ right
+    # right and gram are off by independent noise, gram's entry (i, j) times weights[j]
+    spread = moments.noises[2] * sqrt(1 + float(weights[1:] @ weights[1:]))
+    per = np.full(size, spread)
+    per[0] = moments.noises[1] * sqrt(1 + float(weights[1:] @ weights[1:])) + moments.noises[0] * abs(weights[0])
+    return weights, np.sqrt((inverse**2) @ per**2), ridge
+
+
+def linear_regression(setting: Setting, *, table: str, columns: list[str], target: str) -> Linear:
+    """Prepare a linear regression of a target on some columns.
+
+    Theorem (Regression from sufficient statistics). The coefficients are a function of the noisy moments of the columns
+    and the target together, and of the known size of their noise; they cost what the moments cost.
+    Proof    Post-processing: the ridge is chosen by the noisy Gram matrix and the public noise alone.
+    Charges  Together of six events (see `moments`).
+    Error    first order: the inverse Gram matrix times the noise of both sides of the normal equations.
+    Tested   tests/programs/test_regression.py::test_the_line_is_found
+             tests/programs/test_regression.py::test_what_is_drawn_is_what_is_charged
+    """
+    if target in columns:
+        raise QueryError("HB547", f"{target!r} is the target and a column.", "Leave it out of the columns.")
+    place, shape, bought, lines = planned(setting, table, [*columns, target])
+    if len(shape.names) < 2:
+        raise QueryError("HB540", "a regression needs a column.", "Name at least one.")
+    lines.append("normal equations of the noisy moments, with a ridge that lifts them above the noise; post-processing")
+    return Linear(
+        ground=place, epsilon=setting.epsilon, delta=bought.delta, event=bought.event, noise=bought.kind,
+        derivation=tuple(lines), expected=expectations(shape, bought)[-1:], box=shape, purse=bought,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Logistic(Program):
+    """Logistic regression, prepared."""
+
+    box: Box
+    target: Col
+    classes: tuple[Value, Value]
+    rounds: int
+    purse: Purse
+
+    def run(self, run: Run) -> Published:
+        """Climb by steps of a fixed bound on the curvature: a quarter of the noisy Gram matrix (Böhning 1992)."""
+        size, noises = len(self.box.names), self.purse.noises
+        found = find(run, self.ground, self.box, noises[:3])
+        units = fitted(found)
+        moments = measure(run, self.ground, self.box, noises[3:6], origin=found.mean, units=units)
+        gram = np.empty((size + 1, size + 1))
+        gram[0, 0], gram[0, 1:], gram[1:, 0], gram[1:, 1:] = (
+            moments.count, moments.sums, moments.sums, moments.squares
+        )  # fmt: skip
+        noise = deviation(noises[6]) / STEPS
+        floor = 2 * max(moments.noises) * sqrt(size + 1) + noise * sqrt(self.rounds)
+        ridge = max(0.0, floor - float(np.linalg.eigvalsh(gram)[0]))
+        step = np.linalg.inv((gram + ridge * np.eye(size + 1)) / 4)
+        weights = np.zeros(size + 1)
+        trail = []
+        for place in range(self.rounds):
+            weights = weights + step @ (self._gradient(run, moments, weights) - ridge / 4 * weights)
+            # weights of that size already tell classes apart without doubt
+            weights *= min(1.0, 50.0 * sqrt(size + 1) / max(float(np.linalg.norm(weights)), 1e-12))
+            trail.append(weights)
+            run.progress((place + 2) / (self.rounds + 1), f"round {place + 1} of {self.rounds}")
+        # near the end steps are mostly noise, which the mean of the last half has less of
+        weights = np.mean(trail[len(trail) // 2 :], axis=0)
+        scale = self.box.widths * moments.units
+        own = weights[1:] / scale
+        intercept = float(weights[0] - own @ self.box.outside(moments.origin))
+        half = HALF * np.sqrt(np.sum(step[1:] ** 2, axis=1)) * noise / scale
+        outputs = (
+            Output("term", "text", ["intercept", *self.box.names]),
+            _open_first(with_half("coefficient", np.array([intercept, *own]), np.array([np.nan, *half]))),
+        )
+        model = {
+            "columns": list(self.box.names), "target": self.ground.names[-1], "intercept": intercept,
+            "coefficients": own.tolist(), "ridge": ridge, "classes": [shown(each) for each in self.classes],
+        }  # fmt: skip
+        return Published(outputs, model)
+
+    def _gradient(self, run: Run, moments: Moments, weights: Floats) -> Floats:
+        """Ask for the noisy sum of (label − probability)·(1, y) over all rows: one query."""
+        size = len(self.box.names)
+        at, units = ([on_grid(each) for each in these] for these in (moments.origin, moments.units))
+        inside, coordinates = boxed(self.ground, self.box, [self.target])
+        rows, ys = clipped(inside, coordinates, origin=at, units=units, kept=[self.target.name])
+        terms = [call("mul", y, real(on_grid(w))) for y, w in zip(ys, weights[1:], strict=True)]
+        margin = call("add", added(terms), real(on_grid(weights[0])))
+        chance = call("div", real(1), call("add", real(1), call("exp", call("neg", margin))))
+        label = call("case", equals(self.target, self.classes[1]), real(1), real(0))
+        residual = call("mul", call("sub", label, chance), real(_SHORT))
+        first = Project(rows, (*((y.name, y) for y in ys), ("residual", residual)))
+        left = Col("residual", residual.kind, residual.facts)
+        outputs: list[tuple[str, Call | Col]] = [("g0", left)]
+        outputs += [(f"g{j + 1}", call("mul", left, y)) for j, y in enumerate(ys)]
+        second = Project(first, tuple(outputs))
+        columns = [Col(f"g{j}", residual.kind, ys[0].facts) for j in range(size + 1)]
+        exact = self.ground.integers(run, second, one_cell(), totals(columns))
+        noisy = exact.through(lambda sums: self.purse.noises[6].sample(sums[:, 0], run.source))
+        return np.asarray(noisy / STEPS / float(_SHORT))
+
+
+def logistic_regression(
+    setting: Setting, *, table: str, columns: list[str], target: str, positive: Value | None = None,
+    rounds: int = ROUNDS,
+) -> Logistic:  # fmt: skip
+    """Prepare a logistic regression of a two-valued target.
+
+    Theorem (Logistic regression from noisy gradients). The weights of all rounds are functions of noisy moments and of
+    one noisy sum of (label − p)·(1, y)/√2 a round, y clipped to norm 1: they cost what these noises cost.
+    Proof    |label − p| ≤ 1 and ‖(1, y)‖ ≤ √2 (1 + 2⁻⁴⁰), so a row adds a vector of norm at most 1 (1/√2 is taken a
+             millionth smaller than it is, for the roundings), whatever weights earlier rounds gave.
+    Charges  Together of six events of moments, and the gradient's as many times as there are rounds.
+    Tested   tests/programs/test_regression.py::test_gradients_of_neighbours_are_within_the_sensitivity
+             tests/programs/test_regression.py::test_classes_are_told_apart
+
+    positive   the value that counts as 1: the second of two declared ones unless said
+    """
+    if target in columns:
+        raise QueryError("HB547", f"{target!r} is the target and a column.", "Leave it out of the columns.")
+    rounds = numbers.integer(rounds, "rounds", 1, MOST_ROUNDS)
+    place = ground(setting, table, [*columns, target])
+    shape = box(place, place.names[:-1])
+    size = len(shape.names)
+    reach, relation = place.reach(1), place.relation
+    needs = [
+        *finding(place, size, 0.1),
+        *measuring(place, size, 0.9 - _GRADIENTS),
+        Need(of_sums(size + 1, reach, relation), _GRADIENTS, rounds),
+    ]
+    bought = purse(setting, needs)
+    lines = [
+        *place.lines(),
+        "where the rows lie (10 %), and the Gram matrix that bounds the curvature (30 %)",
+        f"{rounds} gradients, each one query: {said(bought.noises[6])}",
+    ]
+    half = HALF * deviation(bought.noises[6]) / STEPS
+    return Logistic(
+        ground=place, epsilon=setting.epsilon, delta=bought.delta, event=bought.event, noise=bought.kind,
+        derivation=tuple(lines), expected=(Expected("gradient of a round, in rows", half, None, half / 1000),),
+        box=shape, target=place.column(place.names[-1]), rounds=rounds, purse=bought,
+        classes=positive_last(listed(place, place.names[-1]), positive),
+    )  # fmt: skip
+
+
+def positive_last(values: tuple[Value, ...], positive: Value | None) -> tuple[Value, Value]:
+    """Order two classes, the positive one last; of more values the positive one is told from all others."""
+    if positive is None and len(values) == 2:
+        return values[0], values[1]
+    if positive not in values or positive is None:
+        raise QueryError(
+            "HB548", "it is not said which value of the target counts as positive.",
+            f"Give positive, one of: {', '.join(map(str, values))}.",
+        )  # fmt: skip
+    others = [each for each in values if each != positive]
+    return (others[0] if len(others) == 1 else "other"), positive
+
+
+def shown(value: Value) -> bool | int | float | str:
+    """Give a value as JSON has it."""
+    return value if isinstance(value, bool | int | str) else float(value) if isinstance(value, Fraction) else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class LinearRegression:
+    """A published line, in the manner of scikit-learn."""
+
+    columns: tuple[str, ...]
+    target: str
+    coef: Floats
+    intercept: float
+
+    @classmethod
+    def of(cls, release: Release) -> Self:
+        """Read it from a release."""
+        model = model_of(release, "linear_regression")
+        return cls(tuple(model["columns"]), model["target"], np.array(model["coefficients"]), model["intercept"])
+
+    def predict(self, rows: Floats) -> Floats:
+        """Give the target that the line gives for each row."""
+        return np.asarray(np.asarray(rows, dtype=float) @ self.coef + self.intercept)
+
+    def score(self, rows: Floats, target: Floats) -> float:
+        """Give R²: how much of the target's variance the line explains."""
+        truth = np.asarray(target, dtype=float)
+        rest = float(np.sum((truth - self.predict(rows)) ** 2))
+        return 1 - rest / float(np.sum((truth - truth.mean()) ** 2))
+
+
+@dataclass(frozen=True, slots=True)
+class LogisticRegression:
+    """A published logistic regression, in the manner of scikit-learn."""
+
+    columns: tuple[str, ...]
+    target: str
+    classes: tuple[bool | int | float | str, ...]
+    coef: Floats
+    intercept: float
+
+    @classmethod
+    def of(cls, release: Release) -> Self:
+        """Read it from a release."""
+        model = model_of(release, "logistic_regression")
+        return cls(
+            tuple(model["columns"]), model["target"], tuple(model["classes"]), np.array(model["coefficients"]),
+            model["intercept"],
+        )  # fmt: skip
+
+    def decision_function(self, rows: Floats) -> Floats:
+        """Give the log-odds of each row."""
+        return np.asarray(np.asarray(rows, dtype=float) @ self.coef + self.intercept)
+
+    def predict_proba(self, rows: Floats) -> Floats:
+        """Give the probability of each class for each row."""
+        margin = np.clip(self.decision_function(rows), -500, 500)
+        chance = 1 / (1 + np.exp(-margin))
+        return np.stack([1 - chance, chance], axis=1)
+
+    def predict(self, rows: Floats) -> NDArray[np.object_]:
+        """Give the likelier class of each row."""
+        classes: Sequence[object] = self.classes
+        return np.asarray(np.array(classes, dtype=object)[(self.decision_function(rows) > 0).astype(int)])

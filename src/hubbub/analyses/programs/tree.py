@@ -1,0 +1,368 @@
+"""A decision tree in the manner of ID3: splits by the exponential mechanism, leaves by noisy counts.
+
+Each level is one query: for every leaf so far and every class, how many rows fall in each bucket of each column. From
+these exact counts, which nobody sees, every split of every leaf is scored; one is chosen in each leaf. The last query
+counts the classes in the leaves, with Laplace noise (Friedman and Schuster 2010).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.programs.ground import Ground, bounded, by_values, call, equals, ground, listed, real, whole
+from hubbub.analyses.programs.model import model_of
+from hubbub.analyses.programs.program import Program
+from hubbub.analyses.programs.purse import deviation, said
+from hubbub.analyses.programs.regression import shown
+from hubbub.answers.estimate import Expected
+from hubbub.answers.release import Output, Release
+from hubbub.core import numbers
+from hubbub.core.events import Together
+from hubbub.core.reals import floor_to
+from hubbub.core.schema import Value
+from hubbub.core.unit import Relation
+from hubbub.errors import QueryError
+from hubbub.mechanisms.exponential import Exponential
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql.expressions import Call, Expr, facts
+from hubbub.sql.keys import Cells
+from hubbub.sql.measures import Rows, sensitivity
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+MOST_LEAVES = 2048
+MOST_VALUES = 64  #: of a column that is split into all of them
+#: Gini scores are counted in so many parts of a row.
+PARTS = 1 << 10
+
+_LEAVES = Fraction(2, 5)  #: of the price, for the counts in the leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A split: by all values of a column, or by one threshold; `buckets` says which buckets go to which child."""
+
+    column: str
+    children: tuple[tuple[int, ...], ...]
+    values: tuple[Value, ...] = ()
+    threshold: Fraction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A column cut into buckets, with the splits that they allow."""
+
+    column: str
+    tests: tuple[Call, ...]  #: which rows are in which bucket
+    questions: tuple[Question, ...]
+
+
+@dataclass(slots=True)
+class Node:
+    """A node while the tree grows; what it holds is public: chosen by a mechanism."""
+
+    used: frozenset[str] = frozenset()
+    question: Question | None = None
+    children: list["Node"] = field(default_factory=list)
+    number: int = -1
+
+    def leaves(self) -> list["Node"]:
+        """List the leaves below, in order."""
+        return [self] if self.question is None else [leaf for child in self.children for leaf in child.leaves()]
+
+
+def scores_of(questions: Sequence[Question], counts: Sequence[Integers], rule: str) -> Integers:
+    """Score splits from exact counts (bucket, class) of each question's column.
+
+    Theorem (Scores of splits). Let a split send a node's rows to children with n_vc rows of class c each, n_v in all.
+    One row more raises Σ_v max_c n_vc by 0 or 1, and moves Σ_v Σ_c n_vc²/n_v by at most 1 either way.
+    Proof    The row falls in one child, v. A maximum of counts rises by 0 or 1 when one of them does. With S = Σ n_c²
+             and n rows before, a of them of its class, the second moves by (n(2a + 1) − S)/(n(n + 1)); S ≥ a² and
+             a ≤ n give at most 1, a ≥ 0 and S ≤ n² at least −(n − 1)/(n + 1). Taking the floor of each child's share
+             in parts of 1/K moves whole numbers by at most K.
+    Tested   tests/programs/test_tree.py::test_brute_force_finds_the_sensitivity_of_scores
+    """
+    out = []
+    for question, table in zip(questions, counts, strict=True):
+        children = np.stack([table[list(each)].sum(axis=0) for each in question.children])
+        if rule == "max":
+            out.append(children.max(axis=1).sum())
+        else:
+            whole_ = np.maximum(children.sum(axis=1), 1)
+            # exact in whole numbers: a child of less than 2²⁶ rows squares within 64 bits
+            squares = (children.astype(object) ** 2).sum(axis=1) * PARTS // whole_.astype(object)
+            out.append(int(squares.sum()))
+    return np.array(out, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Growing(Program):
+    """A tree, prepared: the noises of each level and of the leaves are fixed, what is asked is not."""
+
+    attributes: tuple[Attribute, ...]
+    classes: tuple[Value, ...]
+    depth: int
+    rule: str
+    selection: Exponential  #: of any number of candidates: its facts do not depend on it
+    counting: Laplace
+
+    def run(self, run: Run) -> Published:
+        """Grow level by level, then count the leaves."""
+        root = Node()
+        for level in range(self.depth):
+            self._split(run, root)
+            run.progress((level + 1) / (self.depth + 1), f"level {level + 1} of {self.depth}")
+        leaves = root.leaves()
+        exact = self.ground.integers(run, self.ground.rows, self._cells(root, leaves), [Rows()])
+        noisy = exact.through(lambda found: self.counting.sample(found[0], run.source))
+        counts = noisy.reshape(len(leaves), -1).astype(float)
+        return self._published(root, counts)
+
+    def _cells(self, root: Node, leaves: Sequence[Node]) -> Cells:
+        for number, leaf in enumerate(leaves):
+            leaf.number = number
+        target = self.ground.column(self.ground.names[-1])
+        return by_values((_place(self.ground, root), tuple(range(len(leaves)))), (target, self.classes))
+
+    def _split(self, run: Run, root: Node) -> None:
+        """Ask for the counts of every bucket in every leaf, and choose a split in each leaf: one query."""
+        leaves = root.leaves()
+        tests = [test for attribute in self.attributes for test in attribute.tests]
+        exact = self.ground.integers(
+            run, self.ground.rows, self._cells(root, leaves), [Rows(where=test) for test in tests]
+        )
+        ends = np.cumsum([0, *(len(each.tests) for each in self.attributes)])
+
+        def chosen(found: Integers) -> list[Question | None]:
+            shaped = found.reshape(len(tests), len(leaves), len(self.classes))
+            return [self._chosen(run, leaf, shaped[:, leaf.number], ends) for leaf in leaves]
+
+        room = MOST_LEAVES - len(leaves)
+        for leaf, question in zip(leaves, exact.through(chosen), strict=True):
+            if question is None or room < len(question.children):
+                continue
+            room -= len(question.children) - 1
+            used = leaf.used | {question.column} if question.values else leaf.used
+            leaf.question, leaf.children = question, [Node(used) for _ in question.children]
+
+    def _chosen(self, run: Run, leaf: Node, counts: Integers, ends: Integers) -> Question | None:
+        questions: list[Question] = []
+        tables: list[Integers] = []
+        for place, attribute in enumerate(self.attributes):
+            if attribute.column not in leaf.used:
+                questions += attribute.questions
+                tables += [counts[ends[place] : ends[place + 1]]] * len(attribute.questions)
+        if not questions:
+            return None
+        scores = scores_of(questions, tables, self.rule)
+        facts_ = self.selection
+        choice = Exponential(
+            candidates=len(questions), sensitivity=facts_.sensitivity, monotone=facts_.monotone, rate=facts_.rate
+        )
+        return questions[choice.sample(scores, run.source)]
+
+    def _published(self, root: Node, counts: Floats) -> Published:
+        half = float(self.counting.error(Fraction(95, 100)))
+        noise = deviation(self.counting)
+        names = [shown(each) for each in self.classes]
+        tree = _told(root, counts, np.full(len(names), 1 / len(names)), noise)
+        best = [names[int(np.argmax(_chances(row, np.zeros(len(names)), noise)))] for row in counts]
+        outputs = [
+            Output("leaf", "text", [text or "all rows" for text in _rules(root)]),
+            Output("prediction", "text", [str(each) for each in best]),
+            *(
+                Output(str(name), "real", counts[:, j].tolist(), (counts[:, j] - half).tolist(),
+                       (counts[:, j] + half).tolist())
+                for j, name in enumerate(names)
+            ),
+        ]  # fmt: skip
+        model = {
+            "columns": [each.column for each in self.attributes], "target": self.ground.names[-1], "classes": names,
+            "tree": tree,
+        }  # fmt: skip
+        return Published(tuple(outputs), model)
+
+
+def _place(place: Ground, node: Node) -> Expr:
+    """Write the number of the leaf that a row falls in."""
+    if node.question is None:
+        return whole(node.number)
+    col, question = place.column(node.question.column), node.question
+    children = [_place(place, child) for child in node.children]
+    if question.threshold is not None:
+        return call("case", call("lt", col, real(question.threshold)), *children)
+    tests: list[Expr] = []
+    for value, child in zip(question.values[:-1], children[:-1], strict=True):
+        tests += [equals(col, value), child]
+    return call("case", *tests, children[-1]) if tests else children[-1]
+
+
+def _chances(counts: Floats, before: Floats, noise: float) -> Floats:
+    """Mix a leaf's noisy counts with what holds above it, as much as the noise makes them uncertain."""
+    kept = np.maximum(counts, 0.0) + 2 * noise * before
+    return np.asarray(kept / kept.sum() if kept.sum() > 0 else np.full(len(kept), 1 / len(kept)))
+
+
+def _told(node: Node, counts: Floats, before: Floats, noise: float) -> dict[str, Any]:
+    """Write a node and all below; a split whose children would all say the same is left out."""
+    own = counts[[leaf.number for leaf in node.leaves()]].sum(axis=0)
+    chances = _chances(own, before, noise)
+    if node.question is None:
+        return {"chances": chances.tolist()}
+    children = [_told(child, counts, chances, noise) for child in node.children]
+    ends = [child.get("chances") for child in children]
+    if all(end is not None and int(np.argmax(end)) == int(np.argmax(chances)) for end in ends):
+        return {"chances": chances.tolist()}
+    question = node.question
+    told: dict[str, Any] = {"column": question.column, "children": children, "otherwise": chances.tolist()}
+    if question.threshold is not None:
+        return told | {"threshold": float(question.threshold)}
+    return told | {"values": [shown(value) for value in question.values]}
+
+
+def _rules(node: Node, so_far: str = "") -> list[str]:
+    if node.question is None:
+        return [so_far]
+    question = node.question
+    if question.threshold is not None:
+        at = numbers.brief(question.threshold)
+        tests = [f"{question.column} < {at}", f"{question.column} ≥ {at}"]
+    else:
+        tests = [f"{question.column} = {shown(value)}" for value in question.values]
+    head = f"{so_far}, " if so_far else ""
+    return [rule for test, child in zip(tests, node.children, strict=True) for rule in _rules(child, head + test)]
+
+
+def _attribute(place: Ground, name: str, bins: int) -> Attribute:
+    """Cut a column into buckets: by its declared values, or evenly between its bounds."""
+    col = place.column(name)
+    if col.kind.numeric and facts(col).values is None:
+        bounds = bounded(place, name)
+        cuts = [bounds.low + (bounds.high - bounds.low) * b / bins for b in range(1, bins)]
+        edges: list[Fraction | None] = [None, *cuts, None]
+        tests = []
+        for low, high in pairwise(edges):
+            ends = [call("ge", col, real(low))] if low is not None else []
+            ends += [call("lt", col, real(high))] if high is not None else []
+            tests.append(ends[0] if len(ends) == 1 else call("and", *ends))
+        return Attribute(
+            name, tuple(tests),
+            tuple(
+                Question(name, (tuple(range(b)), tuple(range(b, bins))), threshold=cut) for b, cut in enumerate(cuts, 1)
+            ),
+        )  # fmt: skip
+    values = listed(place, name)
+    if len(values) > MOST_VALUES:
+        raise QueryError(
+            "HB545", f"{name!r} has {len(values)} values, more than {MOST_VALUES}.", "Leave it out, or make it coarser."
+        )
+    every = Question(name, tuple((b,) for b in range(len(values))), values=values)
+    return Attribute(name, tuple(equals(col, value) for value in values), (every,))
+
+
+def decision_tree(
+    setting: Setting, *, table: str, columns: list[str], target: str, depth: int = 3, bins: int = 8, score: str = "gini"
+) -> Growing:
+    """Prepare a decision tree for a target of declared values.
+
+    Theorem (Private decision tree). Let a unit keep at most G cells (leaf and class) and r rows in each, so at most G·r
+    rows. The choices of one level, one in each leaf, together cost what one choice costs whose scores move by G·r
+    (max; all one way where a unit is added or removed) or by G·r·K (gini, in parts of 1/K; twice that under replace).
+    So `depth` levels and the leaves' counts cost their sum.
+    Proof    Leaves are disjoint sets of rows. A unit with s_l rows in leaf l moves that leaf's scores by at most s_l
+             (or K·s_l), so the log-ratio of the choice there ranges over an interval of length proportional to s_l, and
+             independent choices together range over the sum, as Σ s_l ≤ G·r. A choice of that range is what is
+             charged. What a level asks depends on earlier choices alone.
+    Charges  Together of one selection a level and Laplace noise on the leaves' counts.
+    Error    leaves' counts: exact intervals; a split is at most ln(m/β)/rate below the best, with probability 1 − β.
+    Tested   tests/programs/test_tree.py::test_brute_force_finds_the_sensitivity_of_scores
+             tests/programs/test_tree.py::test_levels_and_leaves_are_charged_once_each
+             tests/programs/test_tree.py::test_law_of_a_level_keeps_its_loss_on_neighbours
+
+    score   'gini' (purity of the children) or 'max' (rows of the children's largest classes)
+    """
+    if target in columns:
+        raise QueryError("HB547", f"{target!r} is the target and a column.", "Leave it out of the columns.")
+    if score not in ("gini", "max"):
+        raise QueryError("HB546", f"there is no score {score!r}.", "There are 'gini' and 'max'.")
+    depth = numbers.integer(depth, "depth", 1, 12)
+    bins = numbers.integer(bins, "bins", 2, 64)
+    place = ground(setting, table, [*columns, target])
+    if len(place.names) < 2:
+        raise QueryError("HB540", "a tree needs a column.", "Name at least one.")
+    classes = listed(place, place.names[-1])
+    attributes = tuple(_attribute(place, name, bins) for name in place.names[:-1])
+    reach = place.reach(1 << 30)
+    rows = reach.touched * reach.rows
+    counting = floor_to(setting.epsilon * _LEAVES, 24)
+    level = floor_to((setting.epsilon - counting) / depth, 24)
+    replaced = place.relation is Relation.REPLACE
+    moved = rows if score == "max" else rows * PARTS * (2 if replaced else 1)
+    selection = Exponential.from_epsilon(
+        candidates=2, sensitivity=moved, monotone=score == "max", relation=place.relation, epsilon=level
+    )
+    l1 = sensitivity(Rows(), (reach,), place.relation).l1
+    noise = Laplace(sensitivity=l1, scale=l1 / counting)
+    lines = [
+        *place.lines(),
+        f"{depth} levels, one query each: in every leaf one selection by {score}, scores move by {moved:,} in all, "
+        f"rate {numbers.brief(selection.rate)}",
+        f"leaves: {said(noise)}",
+    ]
+    half = float(noise.error(Fraction(95, 100)))
+    return Growing(
+        ground=place, epsilon=setting.epsilon, delta=Fraction(0),
+        event=Together(((selection.event, depth), (noise.event, 1))), noise="exponential mechanism, laplace",
+        derivation=tuple(lines), expected=(Expected("rows of a class in a leaf", half, None, half / 1000),),
+        attributes=attributes, classes=classes, depth=depth, rule=score, selection=selection, counting=noise,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionTree:
+    """A published tree, in the manner of scikit-learn; rows are given column by column."""
+
+    columns: tuple[str, ...]
+    target: str
+    classes: tuple[bool | int | float | str, ...]
+    tree: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, release: Release) -> Self:
+        """Read it from a release."""
+        model = model_of(release, "decision_tree")
+        return cls(tuple(model["columns"]), model["target"], tuple(model["classes"]), model["tree"])
+
+    def predict_proba(self, rows: Mapping[str, Sequence[Any] | NDArray[Any]]) -> Floats:
+        """Give the chances of each class for rows given as columns (a dict of lists or arrays, or a DataFrame)."""
+        data = {name: np.asarray(rows[name]) for name in self.columns}
+        size = len(next(iter(data.values())))
+        out = np.empty((size, len(self.classes)))
+        _fill(self.tree, data, np.arange(size), out)
+        return out
+
+    def predict(self, rows: Mapping[str, Sequence[Any] | NDArray[Any]]) -> NDArray[np.object_]:
+        """Give the likeliest class of each row."""
+        return np.asarray(np.array(self.classes, dtype=object)[self.predict_proba(rows).argmax(axis=1)])
+
+
+def _fill(node: Mapping[str, Any], data: Mapping[str, NDArray[Any]], at: Integers, out: Floats) -> None:
+    if "column" not in node:
+        out[at] = node["chances"]
+        return
+    out[at] = node["otherwise"]
+    own = data[node["column"]][at]
+    if "threshold" in node:
+        below = own.astype(float) < node["threshold"]
+        parts = [at[below], at[~below]]
+    else:
+        parts = [at[own == value] for value in node["values"]]
+    for child, rows in zip(node["children"], parts, strict=True):
+        _fill(child, data, rows, out)

@@ -1,0 +1,1 @@
+"""Synthetic data: artificial rows whose counts approximate those of the real data."""

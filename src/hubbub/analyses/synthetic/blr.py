@@ -1,0 +1,207 @@
+"""A small database that answers many counting questions: Blum, Ligett and Roth's synthetic data.
+
+CALL small_database(table => 'patients', columns => ['sick', 'smokes', 'old'], size => 10)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, combinations_with_replacement
+from math import comb, prod
+from typing import cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.tables.axes import axes
+from hubbub.analyses.tables.marginals import Counts, OfMarginal, counts, marginal
+from hubbub.analyses.tables.measured import expected
+from hubbub.answers.estimate import Expected
+from hubbub.answers.release import Output
+from hubbub.core import numbers
+from hubbub.core.events import Event, Together
+from hubbub.core.numbers import brief
+from hubbub.errors import QueryError
+from hubbub.mechanisms.exponential import Exponential
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql.split import portions
+
+Whole = NDArray[np.int64]
+
+#: Most databases among which one is chosen.
+MOST_DATABASES = 200_000
+#: What the number of rows costs, where it is not public.
+TOTAL_SHARE = 0.1
+#: The level at which the error is foretold.
+LEVEL = Fraction(19, 20)
+
+
+def small_database(
+    setting: Setting,
+    *,
+    table: str,
+    columns: list[object],
+    size: int = 10,
+    ways: int | None = None,
+    total: int | None = None,
+    where: str | None = None,
+) -> "SmallDatabase":
+    """Prepare a small database that answers every conjunction of values nearly as the data does.
+
+    size    how many rows it has
+    ways    how many columns a conjunction names at most; by default all of them
+    total   the number of rows of the data, where that is public: it is not counted then, and costs nothing
+    """
+    on = axes(setting.table(table), columns)
+    size = numbers.integer(size, "size", 1, 1_000)
+    ways = len(on) if ways is None else numbers.integer(ways, "ways", 1, len(on))
+    if total is not None:
+        total = numbers.integer(total, "total", 1, 10**12)
+    universe = prod(each.size for each in on)
+    if comb(universe + size - 1, size) > MOST_DATABASES:
+        raise QueryError(
+            "HB594", f"there are more than {MOST_DATABASES:,} databases of {size} rows over {universe:,} cells.",
+            "Ask for fewer rows, columns or categories, or for synthetic(…), which has no such limit.",
+        )  # fmt: skip
+    return SmallDatabase(setting, marginal(setting, table, on, where=where), size, ways, total)
+
+
+@dataclass(frozen=True)
+class SmallDatabase(OfMarginal):
+    """Choose one of all databases of m rows, by how well it answers every conjunction.
+
+    Theorem (Small databases by the exponential mechanism). Let u(x, y) = −max_q |m·q(x) − n·q(y)| over counting
+    questions q, n being public. If a unit adds at most D to any count, then u moves by at most m·D between neighbours,
+    whatever y; so choosing y with probability ∝ exp(ε·u/(2mD)) costs ε. With probability 1 − β the largest error of a
+    count, as a part of n, is within 2D(ln C + ln 1/β)/(εn) of that of the best of the C databases (Blum, Ligett and
+    Roth 2008; McSherry and Talwar 2007).
+    Proof    Each m·q(x) moves by at most m·D: it goes up by what one unit adds, which lies in [0, D], and down by what
+             the unit in its place no longer adds. A maximum of absolute values moves no more than they do.
+    Assumes  every universe of m-row databases is written out, so it is for small ones; n is the analyst's, or was
+             measured with Laplace noise from a share of ε.
+    Charges  the selection, and the count where n is not given.
+    Tested   tests/releases/test_blr.py::test_expected_error_of_ten_rows_for_26_conjunctions_of_three_bits
+             tests/releases/test_blr.py::test_neighbours_move_a_score_by_no_more_than_its_sensitivity
+             tests/releases/test_blr.py::test_the_choice_is_private_by_enumeration
+    """
+
+    size: int
+    ways: int
+    public: int | None
+
+    @property
+    def delta(self) -> Fraction:
+        """No δ."""
+        return Fraction(0)
+
+    @property
+    def noise(self) -> str:
+        """The kind of noise."""
+        return "exponential" if self.public is not None else "exponential, laplace"
+
+    @cached_property
+    def _parts(self) -> tuple[Fraction, ...]:
+        return portions(self.epsilon, [1.0] if self.public is not None else [1 - TOTAL_SHARE, TOTAL_SHARE])
+
+    @cached_property
+    def selection(self) -> Exponential:
+        """The choice of a database."""
+        among = comb(self.asked.size + self.size - 1, self.size)
+        moved = self.size * self.asked.contribution
+        return Exponential.from_epsilon(
+            candidates=among, sensitivity=moved, monotone=False, relation=self.relation, epsilon=self._parts[0]
+        )
+
+    @cached_property
+    def counted(self) -> Laplace | None:
+        """The noise on the number of rows, where it is not public."""
+        if self.public is not None:
+            return None
+        return Laplace.from_epsilon(sensitivity=self.asked.part(1).l1, epsilon=self._parts[1])
+
+    @property
+    def event(self) -> Event:
+        """The facts that are charged."""
+        parts: list[tuple[Event, int]] = [(self.selection.event, 1)]
+        if self.counted is not None:
+            parts.append((cast(Event, self.counted.event), 1))
+        return Together(tuple(parts))
+
+    @property
+    def derivation(self) -> tuple[str, ...]:
+        """How the noise follows from the declarations."""
+        lines = [
+            f"one of {self.selection.candidates:,} databases of {self.size} rows, by its largest error over "
+            f"{questions(self.asked.shape, self.ways).shape[1]:,} conjunctions: exponential mechanism at "
+            f"ε = {brief(self.selection.epsilon)}; a score moves by at most {self.selection.sensitivity:,}"
+        ]
+        if self.counted is not None:
+            lines.append(f"the number of rows: Laplace noise of scale {brief(self.counted.scale)}")
+        return tuple(lines)
+
+    @property
+    def expected(self) -> tuple[Expected, ...]:
+        """By how many rows a count is off more than with the best database, at most (in 19 of 20 cases)."""
+        half = float(self.selection.error(LEVEL)) / self.size
+        return (expected("conjunctions", half),)
+
+    def run(self, run: Run) -> Published:
+        """Count the cells, choose a database, show its rows."""
+        run.progress(0.1, "counting")
+        truth = counts(run, [self.asked])
+        total = self.public
+        if self.counted is not None:
+            rule = self.counted
+            total = max(1, truth.through(lambda found: rule.sample(int(found[0].sum()), run.source)))
+        run.progress(0.3, "choosing")
+        every = databases(self.asked.size, self.size)
+        asks = questions(self.asked.shape, self.ways)
+        place = truth.through(
+            lambda found: self.selection.sample(scores(found[0], every, asks, total or 1), run.source)
+        )
+        cells = np.repeat(np.arange(self.asked.size), every[place])
+        at = np.unravel_index(cells, self.asked.shape)
+        outputs = tuple(
+            Output(axis.name, axis.kind.value, [axis.labels[int(code)] for code in codes])
+            for axis, codes in zip(self.asked.axes, at, strict=True)
+        )
+        return Published(outputs, {"rows": self.size, "total": total, "cells": every[place].tolist()})
+
+
+def databases(universe: int, size: int) -> Whole:
+    """List every database of so many rows, as counts of each cell.
+
+    >>> databases(2, 3).tolist()
+    [[3, 0], [2, 1], [1, 2], [0, 3]]
+    """
+    chosen = np.array(list(combinations_with_replacement(range(universe), size)), dtype=np.int64)
+    found = np.zeros((len(chosen), universe), dtype=np.int64)
+    np.add.at(found, (np.arange(len(chosen))[:, None], chosen), 1)
+    return found
+
+
+def questions(shape: Sequence[int], ways: int) -> Whole:
+    """List every conjunction of one to so many columns: a column of 0 and 1 over the cells for each.
+
+    >>> questions((2, 2), 2).shape, questions((2, 2, 2), 3).shape
+    ((4, 8), (8, 26))
+    """
+    places = np.indices(shape).reshape(len(shape), -1)
+    found = []
+    for count in range(1, ways + 1):
+        for columns in combinations(range(len(shape)), count):
+            which: Whole = np.asarray(np.ravel_multi_index(list(places[list(columns)]), [shape[c] for c in columns]))
+            found.append(np.arange(prod(shape[c] for c in columns))[None, :] == which[:, None])
+    return np.concatenate(found, axis=1).astype(np.int64)
+
+
+def scores(truth: Counts, every: Whole, asks: Whole, total: int) -> Whole:
+    """Score each database by its largest error, in m-ths of a count, the worse the lower."""
+    size = int(every[:1].sum())
+    true = size * (truth @ asks)
+    found = np.empty(len(every), dtype=np.int64)
+    for start in range(0, len(every), 10_000):  # some at a time: all answers at once would fill the memory
+        found[start : start + 10_000] = -np.abs(true - total * (every[start : start + 10_000] @ asks)).max(axis=1)
+    return found

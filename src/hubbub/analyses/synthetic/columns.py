@@ -1,0 +1,179 @@
+"""The columns of synthetic data: categories that are counted, levels that a model knows, values that rows show.
+
+Many categories (256 thin bins of an income, every day of ten years) become a few levels of about equal counts by the
+*noisy* counts of the categories, so the levels are private quantiles and cost nothing more.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hubbub.analyses.synthetic.model import Floats, Whole, spread
+from hubbub.analyses.tables.axes import Axis, axis, listed
+from hubbub.analyses.tables.consistency import onto_total
+from hubbub.answers.release import Cell
+from hubbub.core import numbers
+from hubbub.core.schema import Column, Kind, Table
+from hubbub.errors import QueryError
+
+#: Most columns, and most levels that the model knows of one.
+MOST_COLUMNS = 32
+MOST_LEVELS = 128
+#: The levels of a number that has too many values to list, and the thin bins that these are made of.
+QUANTILES = 16
+THIN = 256
+#: How coarsely a column may be seen in a selected pair.
+COARSE = (16, 8, 4, 2)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One column as asked for: what is counted, and how many levels the model may know of it."""
+
+    axis: Axis
+    column: Column
+    most: int
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.axis.name
+
+
+@dataclass(frozen=True)
+class Levels:
+    """One column as the model knows it.
+
+    merged    the level of each category
+    counts    the noisy count of each category, none below zero
+    """
+
+    asked: Asked
+    merged: Whole
+    counts: Floats
+
+    @property
+    def size(self) -> int:
+        """How many levels there are."""
+        return int(self.merged.max()) + 1
+
+    @property
+    def sums(self) -> Floats:
+        """The noisy count of each level."""
+        found: Floats = np.zeros(self.size)
+        np.add.at(found, self.merged, self.counts)
+        return found
+
+    def labels(self) -> list[str]:
+        """Name each level by the categories that it is made of."""
+        names = [str(label) if label is not None else "missing" for label in self.asked.axis.labels]
+        found = []
+        for level in range(self.size):
+            own = np.flatnonzero(self.merged == level)
+            first, last = names[int(own[0])], names[int(own[-1])]
+            found.append(first if len(own) == 1 else f"{first} … {last}" if self.asked.axis.ordered else f"{first}, …")
+        return found
+
+    def groupings(self) -> tuple[Whole, ...]:
+        """Give ways to see the levels more coarsely, the finest first: neighbours together, or the rare ones."""
+        found = [np.arange(self.size)]
+        for most in COARSE:
+            if most < self.size:
+                groups = _together(self.sums, most, ordered=self.asked.axis.ordered)
+                if int(groups.max()) < int(found[-1].max()):
+                    found.append(groups)
+        return tuple(found)
+
+    def values(self, drawn: Whole, some: np.random.Generator) -> list[Cell]:
+        """Give each drawn level a value: a category by the noisy counts, and a number of its bin where it is a bin."""
+        shares = np.zeros((self.size, len(self.merged)))
+        # where nothing was counted all categories of a level are alike
+        shares[self.merged, np.arange(len(self.merged))] = self.counts + 1e-9
+        places = spread(shares, drawn, some)
+        on = self.asked.axis
+        if on.edges is None:
+            return list(np.array([*on.labels, None], dtype=object)[places])
+        low, high = np.array([*on.edges[:-1], 0], dtype=np.float64), np.array([*on.edges[1:], 0], dtype=np.float64)
+        bins = len(on.edges) - 1
+        at = low[places] + some.random(len(places)) * (high[places] - low[places])
+        if self.asked.column.kind is Kind.INTEGER:
+            first = np.ceil(low)
+            # every bin but the last leaves out its upper end
+            last = np.where(np.arange(len(high)) == bins - 1, np.floor(high), np.ceil(high) - 1)
+            at = first[places] + np.floor(some.random(len(places)) * (last[places] - first[places] + 1))
+            found = at.astype(np.int64).astype(object)
+        else:
+            step = self.asked.column.step
+            found = (np.rint(at / float(step)) * float(step) if step else at).astype(object)
+        found[places >= bins] = None
+        return list(found)
+
+
+def asked(table: Table, wanted: object) -> tuple[Asked, ...]:
+    """Read the list of columns: names, axes as in a published table, or {'column': 'pay', 'quantiles': 16}."""
+    if not isinstance(wanted, Sequence) or isinstance(wanted, str) or not wanted:
+        raise QueryError("HB592", "no columns are named.", "Give a list: columns => ['region', 'age'].")
+    if len(wanted) > MOST_COLUMNS:
+        raise QueryError("HB592", f"synthetic rows have at most {MOST_COLUMNS} columns.", "Leave some out.")
+    found = tuple(_one(table, each) for each in wanted)
+    if len({each.name for each in found}) < len(found):
+        raise QueryError("HB592", "a column is named twice.", "Name each column once.")
+    return found
+
+
+def _one(table: Table, wanted: object) -> Asked:
+    given = dict(wanted) if isinstance(wanted, Mapping) else {"column": wanted}
+    name = given.get("column")
+    column = table.column(name) if isinstance(name, str) else None
+    many = column is not None and column.kind.numeric and column.bounds is not None and listed(column) is None
+    most = MOST_LEVELS
+    if "quantiles" in given or (many and "bins" not in given and "edges" not in given):
+        most = numbers.integer(given.pop("quantiles", QUANTILES), f"the quantiles of {name}", 2, MOST_LEVELS)
+        if column is not None and column.kind in (Kind.TEXT, Kind.BOOLEAN):
+            raise QueryError("HB592", f"{name} has no quantiles: it has no order.", "Name the column alone.")
+        if column is not None and column.kind.numeric and "bins" not in given and "edges" not in given:
+            given["bins"] = _thin(column)
+    on = axis(table, given)
+    if column is None:
+        raise AssertionError("an axis is made of a column")
+    return Asked(on, column, most)
+
+
+def _thin(column: Column) -> int:
+    """Choose how many thin bins a column's quantiles are made of: no more than it has whole numbers."""
+    if column.bounds is None or column.kind is Kind.REAL:
+        return THIN
+    return min(THIN, math.floor(column.bounds.high - column.bounds.low) + 1)
+
+
+def levels(each: Asked, noisy: Whole, total: float) -> Levels:
+    """Make the levels of a column from the noisy counts of its categories."""
+    counts = onto_total(noisy.astype(np.float64)[None, :], np.array([max(total, 1.0)]))[0]
+    if each.axis.size <= each.most:
+        return Levels(each, np.arange(each.axis.size), counts)
+    merged = _together(counts, each.most, ordered=each.axis.ordered)
+    if None in each.axis.labels:  # what is missing lies near nothing
+        merged[each.axis.labels.index(None)] = int(merged.max()) + 1
+        merged = np.unique(merged, return_inverse=True)[1]
+    return Levels(each, merged, counts)
+
+
+def _together(counts: Floats, most: int, *, ordered: bool) -> Whole:
+    """Put categories together into at most so many: neighbours by equal shares of the counts, or all rare ones.
+
+    >>> _together(np.array([5.0, 1, 1, 1, 4]), 2, ordered=True).tolist()
+    [0, 0, 1, 1, 1]
+    >>> _together(np.array([1.0, 9, 1, 5]), 3, ordered=False).tolist()
+    [2, 0, 2, 1]
+    """
+    if ordered:
+        shares = np.maximum(counts, 0.0) + 1e-9
+        middle = (np.cumsum(shares) - shares / 2) / shares.sum()
+        groups = np.minimum((middle * most).astype(np.int64), most - 1)
+    else:
+        groups = np.full(len(counts), most - 1, dtype=np.int64)
+        frequent = np.argsort(-counts, kind="stable")[: most - 1]
+        groups[frequent] = np.arange(most - 1)
+    return np.unique(groups, return_inverse=True)[1]

@@ -1,0 +1,250 @@
+"""Contingency tables over declared domains, with marginals that agree with each other.
+
+CALL tabulate(table => 'visits', columns => ['region', {'column': 'age', 'bins': 10}])
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import prod, sqrt
+from typing import Any, Self
+
+import numpy as np
+
+from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.tables.axes import Axis, axes
+from hubbub.analyses.tables.consistency import Whole, ends, non_negative, onto_total, rounded
+from hubbub.analyses.tables.lattice import Axes, Floats, Lattice, closure, shares, subsets
+from hubbub.analyses.tables.marginals import Counted, Counts, Marginal, counts, marginal
+from hubbub.analyses.tables.measured import Budget, Release, budgets, expected, free, half_width, noised, opening
+from hubbub.answers.estimate import Expected
+from hubbub.answers.release import Cell, Output
+from hubbub.answers.release import Release as Given
+from hubbub.errors import ParameterError, QueryError
+from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql.size import NUMBER, labels_width
+
+#: Most axes of a table, and most marginals that are published of it.
+MOST_AXES = 8
+MOST_MARGINALS = 256
+#: The columns of the answer beside the axes.
+TABLE, COUNT = "table", "count"
+#: The name of the marginal without axes.
+TOTAL = "total"
+
+
+def tabulate(
+    setting: Setting,
+    *,
+    table: str,
+    columns: list[object],
+    marginals: list[list[str]] | None = None,
+    noise: str | None = None,
+    count: Counted = "rows",
+    where: str | None = None,
+    whole: bool = True,
+) -> Release:
+    """Prepare a contingency table.
+
+    columns    axes: names of columns, or {'column': 'age', 'bins': 10}
+    marginals  which tables are published, by the names of their columns ([] is the total); by default all of them, or
+               those of one and two columns and the whole table where there are more than three columns
+    whole      publish whole numbers; otherwise numbers with a fraction, a little nearer to what was measured
+    """
+    on = axes(setting.table(table), columns)
+    if len(on) > MOST_AXES:
+        raise QueryError(
+            "HB587", f"a table has at most {MOST_AXES} columns.", "Leave some out, or make synthetic data."
+        )
+    if not isinstance(whole, bool):
+        raise QueryError("HB587", "'whole' is TRUE or FALSE.", "Leave it out to have whole numbers.")
+    wanted = _wanted(on, marginals)
+    widths = [labels_width([_named(on, each) for each in wanted]), *(labels_width(each.labels) for each in on), NUMBER]
+    setting.fits(sum(prod(on[i].size for i in each) for each in wanted), widths)
+    asked = marginal(setting, table, on, count=count, where=where)
+    found = [_measured(asked, wanted, each) for each in budgets(setting, noise)]
+    chosen = min(found, key=lambda each: sum(each.lattice.variance(axes) for axes in wanted))
+    lines = [
+        noised(f"{share:.1%} for {_named(on, each)}", asked.part(prod(on[i].size for i in each)), mechanism)
+        for (each, share), mechanism in zip(chosen.shares.items(), chosen.mechanisms, strict=True)
+    ]
+    return Release(
+        setting, asked, chosen.budget, chosen.mechanisms,
+        (*opening(asked, count), *lines, "what is published is told from these by least squares"), chosen.expected,
+        partial(_publish, chosen, whole),
+    )  # fmt: skip
+
+
+def _wanted(on: Sequence[Axis], marginals: object) -> tuple[Axes, ...]:
+    """Read which marginals are published, the smallest first."""
+    every = tuple(range(len(on)))
+    if marginals is None:
+        return tuple(each for each in subsets(every) if len(on) <= 3 or len(each) <= 2 or each == every)
+    names = [each.name for each in on]
+    if not isinstance(marginals, Sequence) or isinstance(marginals, str) or not marginals:
+        raise QueryError("HB587", "marginals are lists of columns.", "Write marginals => [['region'], []].")
+    found = set()
+    for each in marginals:
+        if not isinstance(each, Sequence) or isinstance(each, str) or not all(name in names for name in each):
+            raise QueryError("HB587", "a marginal names columns of the table.", f"There are: {', '.join(names)}.")
+        found.add(tuple(sorted({names.index(name) for name in each})))
+    if len(closure(found)) > MOST_MARGINALS:
+        raise QueryError("HB587", f"more than {MOST_MARGINALS} marginals hang together.", "Ask for fewer columns.")
+    return tuple(sorted(found, key=lambda each: (len(each), each)))
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Which marginals get which noise."""
+
+    asked: Marginal
+    wanted: tuple[Axes, ...]
+    budget: Budget
+    shares: Mapping[Axes, float]
+    mechanisms: tuple[Laplace | Gaussian, ...]
+    lattice: Lattice
+
+    @property
+    def expected(self) -> tuple[Expected, ...]:
+        on = self.asked.axes
+        return tuple(
+            expected(_named(on, each), half_width(self.budget.noise, sqrt(self.lattice.variance(each))))
+            for each in self.wanted
+        )
+
+
+def _measured(asked: Marginal, wanted: tuple[Axes, ...], budget: Budget) -> _Measured:
+    sizes = asked.shape
+    moved = {each: asked.part(prod(sizes[i] for i in each)) for each in closure(wanted)}
+    spreads = {each: budget.spread(s) for each, s in moved.items()}
+    chosen = shares(sizes, wanted, spreads, power=2 if budget.noise == "laplace" else 1)
+    mechanisms = budget.mechanisms([moved[each] for each in chosen], list(chosen.values()))
+    variances = {each: budget.spread(moved[each], share) ** 2 for each, share in chosen.items()}
+    return _Measured(asked, wanted, budget, chosen, mechanisms, Lattice(sizes, variances))
+
+
+def _named(on: Sequence[Axis], each: Axes) -> str:
+    return " × ".join(on[i].name for i in each) or TOTAL
+
+
+def _sums(table: Floats | Counts, each: Axes) -> Any:
+    return table.sum(axis=tuple(i for i in range(table.ndim) if i not in each))
+
+
+def _publish(measured: _Measured, whole: bool, run: Run) -> Published:  # noqa: FBT001 - bound by name above
+    asked = measured.asked
+    run.progress(0.1, "counting")
+
+    def drawn(found: tuple[Counts, ...]) -> dict[Axes, Floats]:
+        cells = found[0].reshape(asked.shape)
+        sums = [np.asarray(_sums(cells, each), dtype=np.int64) for each in measured.shares]
+        noisy = [m.sample(s, run.source) for m, s in zip(measured.mechanisms, sums, strict=True)]
+        return {each: table.astype(np.float64) for each, table in zip(measured.shares, noisy, strict=True)}
+
+    noisy = counts(run, [asked]).through(drawn)
+    run.progress(0.4, "fitting")
+    every = tuple(range(len(asked.shape)))
+    told = measured.lattice.told(noisy, sorted({*measured.wanted, every}, key=len))
+    fitted = _fitted(measured, noisy, told[every])
+    cells: Floats | Whole = _whole(fitted) if whole else np.round(fitted, 6)
+    run.progress(0.9, "writing")
+    return Published(_outputs(measured, cells, told, whole=whole), _model(measured, cells))
+
+
+def _fitted(measured: _Measured, noisy: Mapping[Axes, Floats], start: Floats) -> Floats:
+    """Find the table without negative cells, of the estimated total, that is nearest to all that was measured."""
+    sizes, variances = measured.asked.shape, measured.lattice.variances
+    steepest = sum(start.size / prod(sizes[i] for i in each) / variances[each] for each in noisy)
+
+    def slope(table: Floats) -> Floats:
+        total = np.zeros_like(table)
+        for each, seen in noisy.items():
+            shape = [sizes[i] if i in each else 1 for i in range(len(sizes))]
+            total += ((_sums(table, each) - seen) / variances[each]).reshape(shape)
+        return total
+
+    return non_negative(start, slope, steepest, total=float(start.sum()))
+
+
+def _whole(fitted: Floats) -> Whole:
+    """Round from the total down, axis after axis, so that each step adds up to the one before."""
+    totals = np.array([max(0, round(float(fitted.sum())))], dtype=np.int64)
+    for depth in range(fitted.ndim):
+        values = fitted.sum(axis=tuple(range(depth + 1, fitted.ndim))).reshape(len(totals), -1)
+        totals = rounded(onto_total(values, totals.astype(np.float64)), totals).reshape(-1)
+    return totals.reshape(fitted.shape)
+
+
+def _outputs(
+    measured: _Measured, cells: Floats | Whole, told: Mapping[Axes, Floats], *, whole: bool
+) -> tuple[Output, ...]:
+    on = measured.asked.axes
+    names: list[Cell] = []
+    labels: list[list[Cell]] = [[] for _ in on]
+    values: list[Cell] = []
+    low: list[float | None] = []
+    high: list[float | None] = []
+    for each in measured.wanted:
+        table = np.asarray(_sums(cells, each))
+        half = half_width(measured.budget.noise, sqrt(measured.lattice.variance(each)))
+        lower, upper = ends(table.ravel(), told[each].ravel(), half)
+        names += [_named(on, each)] * table.size
+        places = np.indices(table.shape).reshape(len(each), table.size)
+        for i, axis in enumerate(on):
+            named = np.array([*axis.labels, None], dtype=object)
+            labels[i] += named[places[each.index(i)]].tolist() if i in each else [None] * table.size
+        values += table.ravel().tolist()
+        low += lower
+        high += upper
+    taken = {axis.name for axis in on}
+    keys = [Output(axis.name, axis.kind.value, own) for axis, own in zip(on, labels, strict=True)]
+    return (
+        Output(free(TABLE, taken), "text", names), *keys,
+        Output(free(COUNT, taken), "integer" if whole else "real", values, low, high),
+    )  # fmt: skip
+
+
+def _model(measured: _Measured, cells: Floats | Whole) -> dict[str, Any]:
+    on = measured.asked.axes
+    return {
+        "columns": [axis.name for axis in on],
+        "published": [[on[i].name for i in each] for each in measured.wanted],
+        "measured": [
+            {"columns": [on[i].name for i in each], "share": share, "deviation": sqrt(measured.lattice.variances[each])}
+            for each, share in measured.shares.items()
+        ],
+        "noise": measured.budget.noise,
+        "error": {
+            _named(on, each): half_width(measured.budget.noise, sqrt(measured.lattice.variance(each)))
+            for each in measured.wanted
+        },
+        "shape": list(cells.shape),
+        "cells": cells.ravel().tolist(),
+    }
+
+
+class Table:
+    """A published contingency table as an array, with its marginals."""
+
+    def __init__(self, columns: tuple[str, ...], cells: Floats | Whole, error: Mapping[str, float]) -> None:
+        self.columns = columns
+        self.cells = cells
+        self.error = dict(error)
+
+    @classmethod
+    def of(cls, release: Given) -> Self:
+        """Read a release of `tabulate`."""
+        model = release.model
+        return cls(tuple(model["columns"]), np.array(model["cells"]).reshape(model["shape"]), model["error"])
+
+    def marginal(self, *columns: str) -> Any:
+        """Give the counts over some columns, in their order: sums of the published cells."""
+        if not set(columns) <= set(self.columns):
+            raise ParameterError("HB171", "there is no such column.", f"There are: {', '.join(self.columns)}.")
+        each = tuple(sorted(self.columns.index(name) for name in columns))
+        order = [sorted(columns, key=self.columns.index).index(name) for name in columns]
+        return np.transpose(_sums(self.cells, each), order)
+
+    def __repr__(self) -> str:
+        return f"Table({' × '.join(self.columns)}, {self.cells.size:,} cells)"

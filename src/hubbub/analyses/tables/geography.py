@@ -1,0 +1,260 @@
+"""Counts of places inside places: at every level whole, not negative, and adding up.
+
+CALL geography(table => 'people', column => 'county', places => {'North': ['a', 'b'], 'South': ['c']},
+               columns => ['sex'])
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from math import sqrt
+from typing import Any, Self
+
+import numpy as np
+
+from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.tables.axes import Axis, axes, axis
+from hubbub.analyses.tables.consistency import Floats, Whole, ends
+from hubbub.analyses.tables.hierarchy import Tree, nested, prefixed, told, whole
+from hubbub.analyses.tables.marginals import Counted, Counts, Marginal, counts, marginal
+from hubbub.analyses.tables.measured import Budget, Release, budgets, expected, free, half_width, noised, opening
+from hubbub.analyses.tables.strategy_search import descend
+from hubbub.answers.estimate import Expected
+from hubbub.answers.release import Cell, Output
+from hubbub.answers.release import Release as Given
+from hubbub.core import numbers
+from hubbub.core.numbers import Number
+from hubbub.errors import ParameterError, QueryError
+from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql.measures import Sensitivity
+from hubbub.sql.size import NUMBER, labels_width
+
+#: The columns of the answer beside those of the table.
+LEVEL, COUNT = "level", "count"
+TOTAL = "total"
+#: A level that would get less of the budget than this gets this.
+_LEAST = 0.02
+
+
+def geography(
+    setting: Setting,
+    *,
+    table: str,
+    column: str,
+    places: object,
+    columns: list[object] | None = None,
+    levels: list[str] | None = None,
+    weights: list[Number] | None = None,
+    noise: str | None = None,
+    count: Counted = "rows",
+    where: str | None = None,
+) -> Release:
+    """Prepare counts at all levels of a tree of places.
+
+    column    the column that names the smallest places
+    places    the tree over its values: {'North': ['a', 'b'], 'South': ['c']}, or lengths of prefixes of codes, [2, 5]
+    columns   what to cross the places with: axes, as in a contingency table
+    levels    what the levels are called, the widest first, the smallest places last
+    weights   how much each level matters, the total first: the mean variance over all levels, so weighted, is small
+    """
+    on = axis(setting.table(table), column)
+    others = axes(setting.table(table), columns) if columns else ()
+    if any(each.name == on.name for each in others):
+        raise QueryError("HB590", f"{on.name} is crossed with itself.", "Leave it out of the columns.")
+    tree = prefixed(on.labels, places) if isinstance(places, list) else nested(on.labels, places)
+    asked = marginal(setting, table, [on, *others], count=count, where=where)
+    names = _names(tree, on, levels)
+    texts = labels_width(name for level in tree.levels for name in level.names)
+    widths = [labels_width(names), texts, *(labels_width(each.labels) for each in others), NUMBER]
+    setting.fits(sum(level.size for level in tree.levels) * (asked.size // on.size), widths)
+    matters = _weights(tree, weights)
+    found = [_measured(asked, tree, names, matters, each) for each in budgets(setting, noise)]
+    chosen = min(found, key=lambda each: _error(tree, each.variances, matters))
+    cells = asked.size // on.size
+    lines = [
+        noised(f"{share:.1%} for {name} ({level.size * cells:,} counts)", moved, mechanism)
+        for name, level, share, moved, mechanism in zip(
+            names, tree.levels, chosen.shares, chosen.moved, chosen.mechanisms, strict=True
+        )
+    ]
+    return Release(
+        setting, asked, chosen.budget, chosen.mechanisms,
+        (*opening(asked, count), *lines, "counts are made to add up, whole and not negative, from the total down"),
+        chosen.expected, partial(_publish, chosen),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Levels with their noise."""
+
+    asked: Marginal
+    tree: Tree
+    names: tuple[str, ...]
+    budget: Budget
+    shares: tuple[float, ...]
+    moved: tuple[Sensitivity, ...]
+    mechanisms: tuple[Laplace | Gaussian, ...]
+    variances: tuple[float, ...]
+
+    @property
+    def expected(self) -> tuple[Expected, ...]:
+        spreads = told(self.tree, [np.zeros((level.size, 1)) for level in self.tree.levels], self.variances)[1]
+        return tuple(
+            expected(name, half_width(self.budget.noise, sqrt(float(each.mean()))))
+            for name, each in zip(self.names, spreads, strict=True)
+        )
+
+
+def _measured(
+    asked: Marginal, tree: Tree, names: tuple[str, ...], matters: Sequence[float], budget: Budget
+) -> _Measured:
+    cells = asked.size // tree.levels[-1].size
+    moved = tuple(asked.part(level.size * cells) for level in tree.levels)
+    spreads = [budget.spread(each) for each in moved]
+    power = 2 if budget.noise == "laplace" else 1
+
+    def variances(shares: Floats) -> tuple[float, ...]:
+        return tuple(float(spread**2 / share**power) for spread, share in zip(spreads, shares, strict=True))
+
+    def error(root: Floats) -> float:
+        return _error(tree, variances(root**2 / float(root @ root)), matters)
+
+    def slope(root: Floats) -> tuple[float, Floats]:
+        small = 1e-5
+        turned = [(error(root + small * way) - error(root - small * way)) / (2 * small) for way in np.eye(len(root))]
+        return error(root), np.array(turned)
+
+    found = descend(slope, np.full(len(moved), 1 / sqrt(len(moved)))) ** 2
+    shares = np.maximum(found / found.sum(), _LEAST)
+    shares /= shares.sum()
+    mechanisms = budget.mechanisms(moved, shares.tolist())
+    return _Measured(asked, tree, names, budget, tuple(shares.tolist()), moved, mechanisms, variances(shares))
+
+
+def _error(tree: Tree, variances: Sequence[float], matters: Sequence[float]) -> float:
+    """Give the weighted mean variance over levels."""
+    spreads = told(tree, [np.zeros((level.size, 1)) for level in tree.levels], variances)[1]
+    return sum(weight * float(each.mean()) for weight, each in zip(matters, spreads, strict=True))
+
+
+def _names(tree: Tree, on: Axis, levels: object) -> tuple[str, ...]:
+    below = len(tree.levels) - 1
+    if levels is None:
+        return (TOTAL, *(f"level {place}" for place in range(1, below)), on.name)
+    if not isinstance(levels, list) or len(levels) != below or len({*map(str, levels), TOTAL}) != below + 1:
+        raise QueryError("HB590", f"there are {below} levels below the total.", "Give each a name of its own.")
+    return (TOTAL, *map(str, levels))
+
+
+def _weights(tree: Tree, weights: object) -> tuple[float, ...]:
+    if weights is None:
+        return (1.0,) * len(tree.levels)
+    if not isinstance(weights, list) or len(weights) != len(tree.levels):
+        raise QueryError("HB590", f"there are {len(tree.levels)} levels to weigh, the total first.", "Weigh each.")
+    exact = [
+        numbers.in_range(each, "a weight", numbers.exact("1/1000", ""), numbers.exact(1000, "")) for each in weights
+    ]
+    return tuple(map(float, exact))
+
+
+def _publish(measured: _Measured, run: Run) -> Published:
+    tree = measured.tree
+    run.progress(0.1, "counting")
+
+    def drawn(found: tuple[Counts, ...]) -> list[Floats]:
+        sums = tree.sums(found[0].reshape(tree.levels[-1].size, -1))
+        noisy = [m.sample(each, run.source) for m, each in zip(measured.mechanisms, sums, strict=True)]
+        return [each.astype(np.float64) for each in noisy]
+
+    noisy = counts(run, [measured.asked]).through(drawn)
+    run.progress(0.5, "adding up")
+    middle, spreads = told(tree, noisy, measured.variances)
+    found = whole(tree, middle)
+    run.progress(0.9, "writing")
+    return Published(_outputs(measured, found, middle, spreads), _model(measured, found, spreads))
+
+
+def _outputs(
+    measured: _Measured, found: Sequence[Whole], middle: Sequence[Floats], spreads: Sequence[Floats]
+) -> tuple[Output, ...]:
+    on, *others = measured.asked.axes
+    shape = measured.asked.shape[1:]
+    inner = np.indices(shape).reshape(len(shape), int(np.prod(shape)))
+    keys = [np.array([*other.labels, None], dtype=object)[own] for other, own in zip(others, inner, strict=True)]
+    levels: list[Cell] = []
+    names: list[Cell] = []
+    values: list[Cell] = []
+    low: list[float | None] = []
+    high: list[float | None] = []
+    labels: list[list[Cell]] = [[] for _ in others]
+    for name, level, own, centre, spread in zip(
+        measured.names, measured.tree.levels, found, middle, spreads, strict=True
+    ):
+        size = own.shape[1]
+        half = np.repeat(half_width(measured.budget.noise, 1.0) * np.sqrt(spread), size)
+        lower, upper = ends(own.ravel(), centre.ravel(), half)
+        levels += [name] * own.size
+        names += np.repeat(np.array(level.names, dtype=object), size).tolist()
+        for column, key in zip(labels, keys, strict=True):
+            column += np.tile(key, level.size).tolist()
+        values += own.ravel().tolist()
+        low += lower
+        high += upper
+    taken = {each.name for each in measured.asked.axes}
+    return (
+        Output(free(LEVEL, taken), "text", levels), Output(on.name, "text", names),
+        *(Output(other.name, other.kind.value, own) for other, own in zip(others, labels, strict=True)),
+        Output(free(COUNT, taken), "integer", values, low, high),
+    )  # fmt: skip
+
+
+def _model(measured: _Measured, found: Sequence[Whole], spreads: Sequence[Floats]) -> dict[str, Any]:
+    return {
+        "columns": [each.name for each in measured.asked.axes[1:]],
+        "shape": list(measured.asked.shape[1:]),
+        "noise": measured.budget.noise,
+        "levels": [
+            {
+                "name": name,
+                "places": list(level.names),
+                "parents": level.parents.tolist(),
+                "counts": own.tolist(),
+                "share": share,
+                "error": half_width(measured.budget.noise, sqrt(float(spread.mean()))),
+            }
+            for name, level, own, share, spread in zip(
+                measured.names, measured.tree.levels, found, measured.shares, spreads, strict=True
+            )
+        ],
+    }
+
+
+class Geography:
+    """Published counts of places: at each level, a place's count or its table."""
+
+    def __init__(self, levels: Sequence[dict[str, Any]], shape: Sequence[int]) -> None:
+        self._levels = {each["name"]: each for each in levels}
+        self._shape = tuple(shape)
+
+    @classmethod
+    def of(cls, release: Given) -> Self:
+        """Read a release of `geography`."""
+        return cls(release.model["levels"], release.model["shape"])
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The names of the levels, the widest first."""
+        return tuple(self._levels)
+
+    def level(self, name: str) -> dict[str, Any]:
+        """Give every place of a level with its count, or with its table of counts; of namesakes the last."""
+        if name not in self._levels:
+            raise ParameterError("HB171", f"there is no level {name!r}.", f"There are: {', '.join(self._levels)}.")
+        found = self._levels[name]
+        tables = np.array(found["counts"], dtype=np.int64).reshape(-1, *self._shape)
+        return dict(zip(found["places"], tables if self._shape else tables.tolist(), strict=True))
+
+    def __repr__(self) -> str:
+        return f"Geography({', '.join(self._levels)})"

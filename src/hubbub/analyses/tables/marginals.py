@@ -1,0 +1,191 @@
+"""Marginals: counts over the cells of some axes, as integer vectors that leave the engine only as secrets.
+
+Each marginal is bounded by itself, as one grouping set of a query is; several are asked for in one text.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.analyses.base import Arrays, Run, Setting
+from hubbub.analyses.tables.axes import Axis
+from hubbub.core.schema import Table
+from hubbub.core.secret import Secret, together
+from hubbub.core.unit import Relation
+from hubbub.errors import QueryError
+from hubbub.sql.allocation import reach
+from hubbub.sql.bind import bind
+from hubbub.sql.bounding import Limits, Words
+from hubbub.sql.dialects.duckdb import DUCKDB
+from hubbub.sql.keys import cells
+from hubbub.sql.measures import Sensitivity, sensitivity
+from hubbub.sql.plan import Plan, plan
+
+Counts = NDArray[np.int64]
+Counted = Literal["rows", "units"]
+
+#: Marginals that one text asks for.
+AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """The counts over all combinations of some axes (none: the total), the last axis running fastest."""
+
+    axes: tuple[Axis, ...]
+    plan: Plan
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many categories each axis has."""
+        return tuple(each.size for each in self.axes)
+
+    @property
+    def size(self) -> int:
+        """How many cells there are."""
+        return math.prod(self.shape)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the axes."""
+        return tuple(each.name for each in self.axes)
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """How far one unit moves the counts, in L1 and in squared L2, for the table's relation and limits."""
+        return self.plan.measures[0].sensitivity
+
+    @property
+    def contribution(self) -> int:
+        """How much one unit adds to all cells together, at most."""
+        noised, (each,) = self.plan.measures[0], self.plan.cells
+        return sensitivity(noised.measure, (reach(each, self.limits),), Relation.ADD_REMOVE).l1
+
+    def part(self, size: int) -> Sensitivity:
+        """Bound how far one unit moves sums of the cells, of which every cell goes into one: into `size` sums in all.
+
+        Theorem (Sums of bounded cells). Let every cell be part of exactly one of k sums, and let a unit add u ≥ 0 to
+        the cells, Σu ≤ D. Then one unit more or less moves the sums by at most D in L1 and D² in squared L2; another
+        in its place by at most 2D and 2D², and by D and D² where k = 1.
+        Proof    The sums of u are v ≥ 0 with Σv ≤ D, so Σv² ≤ D². Of two such vectors no product of coordinates is
+                 negative, so ‖v − w‖₂² ≤ ‖v‖₂² + ‖w‖₂²; two numbers in [0, D] differ by at most D.
+        Tested   tests/releases/test_marginals.py::test_neighbours_move_sums_of_cells_by_no_more_than_stated
+        """
+        own, whole = self.contribution, self.sensitivity
+        if size == self.size:
+            return whole
+        times = 1 if self.relation is Relation.ADD_REMOVE or size == 1 else 2
+        return Sensitivity(min(times * own, whole.l1), times * own**2)
+
+    @property
+    def relation(self) -> Relation:
+        """What neighbours are."""
+        return self.plan.relation
+
+    @property
+    def limits(self) -> Limits | None:
+        """What one unit may contribute; None where the unit is the row."""
+        return self.plan.limits
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that are read."""
+        return self.plan.query.tables
+
+
+@dataclass(frozen=True)
+class OfMarginal:
+    """What every release takes from its setting and from the marginal that it asks for (or the first of several)."""
+
+    setting: Setting
+    asked: Marginal
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that it reads."""
+        return self.asked.tables
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What it costs."""
+        return self.setting.epsilon
+
+    @property
+    def relation(self) -> Relation:
+        """What neighbours are."""
+        return self.asked.relation
+
+    @property
+    def limits(self) -> Limits | None:
+        """What one unit may contribute; None where the unit is the row."""
+        return self.asked.limits
+
+
+def marginal(
+    setting: Setting, table: str, axes: Sequence[Axis], *, count: Counted = "rows", where: str | None = None
+) -> Marginal:
+    """Plan one marginal: of rows, or of the units that have a row in a cell; of the rows where a condition holds.
+
+    Theorem (Counts of a marginal). The vector of a marginal moves by at most `sensitivity` between neighbours: it is
+    the vector of COUNT(*), or of COUNT(DISTINCT unit), of one grouping set, whatever the condition.
+    Proof    "Sensitivity of bounded cells", for one grouping set. The condition is bound and checked with the whole
+             text like any query's, and what is counted is taken from the bound query.
+    Tested   tests/releases/test_marginals.py::test_neighbours_move_a_marginal_by_no_more_than_its_sensitivity
+    """
+    unit = setting.table(table).unit
+    if count not in ("rows", "units"):
+        raise QueryError("HB587", "rows or units can be counted.", "Write count => 'units', or leave it out.")
+    if where is not None and not isinstance(where, str):
+        raise QueryError("HB587", "a condition is a text.", "Write where => 'age >= 18'.")
+    by_unit = count == "units" and unit is not None and unit.column is not None
+    asked = f"COUNT(DISTINCT {DUCKDB.identifier(unit.column or '')})" if by_unit and unit is not None else "COUNT(*)"
+    # a name that no column has, or a column of that name could not be grouped by
+    named = max((each.name for each in setting.table(table).columns), key=len) + "_"
+    text = f"SELECT {asked} AS {DUCKDB.identifier(named)} FROM {DUCKDB.identifier(table)}"  # noqa: S608 - bound and checked
+    # on lines of its own, so that a comment in it ends with it
+    text += "" if where is None else f" WHERE (\n{where}\n)"
+    text += f" GROUP BY {', '.join(each.key for each in axes)}" if axes else ""
+    query = bind(text, tables=setting.tables)
+    found = cells(query)
+    values = tuple(domain.values for domain in found[0].domains)
+    if len(found) != 1 or len(query.aggregates) != 1 or values != tuple(each.codes for each in axes):
+        named = ", ".join(each.name for each in axes)
+        raise QueryError("HB587", f"some categories of {named} cannot occur.", "Leave them out, or widen the bins.")
+    words: Words = setting.words
+    planned = plan(
+        query, epsilon=setting.epsilon, delta=Fraction(0), salt=words.salt, groups=setting.groups, rows=setting.rows,
+        noise="laplace", hashing=words.hashing, dialect=words.dialect,
+    )  # fmt: skip
+    return Marginal(tuple(axes), planned)
+
+
+def counts(run: Run, marginals: Sequence[Marginal]) -> Secret[tuple[Counts, ...]]:
+    """Ask the engine for the exact counts of several marginals, some of them in each text; they stay secret."""
+    asked = {
+        str(start): run.ask(_text(marginals[start : start + AT_ONCE])) for start in range(0, len(marginals), AT_ONCE)
+    }
+
+    def scattered(found: dict[str, Arrays]) -> tuple[Counts, ...]:
+        out = [np.zeros(each.size, dtype=np.int64) for each in marginals]
+        for start, table in found.items():
+            which = np.asarray(table["marginal"], dtype=np.int64)
+            cell, count = (np.asarray(table[name], dtype=np.int64) for name in ("cell", "m0"))
+            for place in range(int(start), min(int(start) + AT_ONCE, len(marginals))):
+                own = which == place - int(start)
+                np.add.at(out[place], cell[own], count[own])
+        return tuple(out)
+
+    return Secret(together(asked).through(scattered))
+
+
+def _text(marginals: Sequence[Marginal]) -> str:
+    return " UNION ALL ".join(
+        f"SELECT {place} AS marginal, cell, m0 FROM ({statement.sql}) AS t{place}"  # noqa: S608 - rendered texts
+        for place, each in enumerate(marginals)
+        for statement in each.plan.statements
+    )

@@ -1,0 +1,197 @@
+"""Histograms from which every range, or every running total, can be told well: the matrix mechanism on one axis.
+
+CALL ranges(table => 'visits', column => {'column': 'age', 'bins': 100}, workload => 'ranges')
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from math import sqrt
+from typing import Any, Self
+
+import numpy as np
+
+from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.tables.axes import axis
+from hubbub.analyses.tables.consistency import Floats, ends, non_negative, running
+from hubbub.analyses.tables.marginals import Counted, Marginal, counts, marginal
+from hubbub.analyses.tables.measured import Budget, Release, budgets, expected, half_width, noised, opening
+from hubbub.analyses.tables.strategies import GRAMS, Strategy, Workload, best
+from hubbub.analyses.tables.strategies import strategy as by_name
+from hubbub.answers.release import Output
+from hubbub.answers.release import Release as Given
+from hubbub.errors import ParameterError, QueryError
+from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql.measures import Sensitivity
+
+#: The columns of the answer beside the bins.
+COUNT, UP_TO = "count", "up_to"
+
+
+def ranges(
+    setting: Setting,
+    *,
+    table: str,
+    column: object,
+    workload: Workload = "ranges",
+    strategy: str | None = None,
+    noise: str | None = None,
+    count: Counted = "rows",
+    where: str | None = None,
+) -> Release:
+    """Prepare a histogram for ranges or prefixes.
+
+    column    an axis: a column's name, or {'column': 'age', 'bins': 100}
+    workload  'ranges': all sums of neighbouring bins matter alike; 'prefixes': all running totals do
+    strategy  insist on one: identity, tree, groups, root or dense; otherwise the one with the smallest error is taken
+    """
+    on = axis(setting.table(table), column)
+    if None in on.labels:
+        raise QueryError("HB589", "what is missing is in no range.", "Leave 'missing' out.")
+    if workload not in GRAMS:
+        raise QueryError("HB589", "the workload is 'ranges' or 'prefixes'.", "Choose one of them.")
+    asked = marginal(setting, table, [on], count=count, where=where)
+    found = [_measured(asked, workload, strategy, each) for each in budgets(setting, noise)]
+    chosen = min(found, key=lambda each: each.rmse)
+    sums = f"{len(chosen.strategy.matrix):,} weighted sums of bins (strategy {chosen.strategy.name})"
+    alone = chosen.budget.spread(asked.sensitivity)
+    lines = (
+        *opening(asked, count),
+        noised(sums, chosen.moved, chosen.mechanism),
+        f"all {workload} have a root mean squared error of {chosen.rmse:.4g}; bins measured one by one would have "
+        f"{alone * chosen.alone:.4g}",
+    )
+    half = half_width(chosen.budget.noise, chosen.rmse)
+    return Release(
+        setting, asked, chosen.budget, (chosen.mechanism,), lines, (expected(workload, half),),
+        partial(_publish, chosen),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A strategy with its noise."""
+
+    asked: Marginal
+    workload: Workload
+    strategy: Strategy
+    budget: Budget
+
+    @cached_property
+    def moved(self) -> Sensitivity:
+        return self.strategy.sensitivity(contribution=self.asked.contribution, relation=self.asked.relation)
+
+    @cached_property
+    def mechanism(self) -> Laplace | Gaussian:
+        return self.budget.mechanisms([self.moved], [1.0])[0]
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the noise on a measured sum."""
+        return self.budget.spread(self.moved)
+
+    @cached_property
+    def rmse(self) -> float:
+        return sqrt(self.strategy.variance(self.workload)) * self.deviation
+
+    @property
+    def alone(self) -> float:
+        """The root mean squared error of bins measured one by one, for noise of deviation 1."""
+        return sqrt(float(GRAMS[self.workload](self.strategy.size).diagonal.sum()))
+
+
+def _measured(asked: Marginal, workload: Workload, name: object, budget: Budget) -> _Measured:
+    if name is None:
+        return _Measured(asked, workload, best(asked.size, workload, budget.noise), budget)
+    return _Measured(asked, workload, by_name(str(name), asked.size, workload), budget)
+
+
+def _publish(measured: _Measured, run: Run) -> Published:
+    on, plan = measured.asked.axes[0], measured.strategy
+    run.progress(0.1, "counting")
+    noisy = counts(run, [measured.asked]).through(
+        lambda found: measured.mechanism.sample(plan.measured(found[0]), run.source)
+    )
+    run.progress(0.6, "fitting")
+    middle = plan.estimated(noisy)
+    weights = plan.matrix.astype(np.float64)
+    pull = weights.T @ weights
+    fitted = non_negative(middle, lambda x: pull @ (x - middle), float(np.linalg.eigvalsh(pull)[-1]))
+    whole = running(fitted)
+    up_to = np.cumsum(whole)
+    deviation, covariance = measured.deviation, plan.covariance
+    own = half_width(measured.budget.noise, deviation) * np.sqrt(np.diag(covariance))
+    sums = half_width(measured.budget.noise, deviation) * np.sqrt(
+        np.maximum(np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1)), 0)
+    )
+    return Published(
+        (
+            Output(on.name, on.kind.value, list(on.labels)),
+            Output(COUNT, "integer", whole.tolist(), *ends(whole, middle, own)),
+            Output(UP_TO, "integer", up_to.tolist(), *ends(up_to, np.cumsum(middle), sums)),
+        ),
+        {
+            "column": on.name,
+            "edges": None if on.edges is None else [float(edge) for edge in on.edges],
+            "counts": whole.tolist(),
+            "estimates": np.round(middle, 3).tolist(),
+            "workload": measured.workload,
+            "strategy": plan.name,
+            "noise": measured.budget.noise,
+            "deviation": deviation,
+        },
+    )
+
+
+class Ranges:
+    """A published histogram that answers ranges, with their errors; no data and no budget are needed any more."""
+
+    def __init__(self, labels: tuple[Any, ...], model: Mapping[str, Any]) -> None:
+        self.labels = labels
+        self.counts = np.array(model["counts"], dtype=np.int64)
+        self._estimates: Floats = np.array(model["estimates"], dtype=np.float64)
+        self._edges = model["edges"]
+        used = by_name(model["strategy"], len(self.counts), model["workload"])
+        self._covariance = used.covariance * float(model["deviation"]) ** 2
+        self._factor = half_width(model["noise"], 1.0)
+
+    @classmethod
+    def of(cls, release: Given) -> Self:
+        """Read a release of `ranges`."""
+        return cls(tuple(release.outputs[0].values), release.model)
+
+    def between(self, first: object, last: object) -> tuple[int, float, float]:
+        """Count from one bin to another, both included, by their labels: the count and its 95 % interval."""
+        start, stop = self._place(first), self._place(last)
+        if not start <= stop:
+            raise ParameterError("HB171", "the range ends before it starts.", "Swap its ends.")
+        return self._range(start, stop + 1)
+
+    def _range(self, start: int, stop: int) -> tuple[int, float, float]:
+        value = self.counts[start:stop].sum(keepdims=True)
+        half = self._factor * sqrt(max(float(self._covariance[start:stop, start:stop].sum()), 0.0))
+        low, high = ends(value, self._estimates[start:stop].sum(keepdims=True), half)
+        return int(value[0]), low[0], high[0]
+
+    def quantile(self, level: float) -> Any:
+        """Give the bin that a quantile lies in; a number inside the bin, by a straight line, where bins have edges."""
+        if not 0 <= level <= 1:
+            raise ParameterError("HB171", "a quantile's level is between 0 and 1.", "The median is 0.5.")
+        totals = np.cumsum(self.counts)
+        wanted = level * float(totals[-1])
+        place = min(bisect_left(totals.tolist(), wanted), len(totals) - 1)
+        if self._edges is None:
+            return self.labels[place]
+        before = float(totals[place] - self.counts[place])
+        share = (wanted - before) / max(float(self.counts[place]), 1.0)
+        return self._edges[place] + share * (self._edges[place + 1] - self._edges[place])
+
+    def _place(self, label: object) -> int:
+        if label not in self.labels:
+            raise ParameterError("HB171", f"there is no bin {label!r}.", f"The first is {self.labels[0]!r}.")
+        return self.labels.index(label)
+
+    def __repr__(self) -> str:
+        return f"Ranges({len(self.labels)} bins, {self.counts.sum():,} in all)"

@@ -1,0 +1,94 @@
+"""An answer drawn as SVG: a bar for each row with its 95 % interval, the same in a page and in a notebook.
+
+Places across are percentages and places down are pixels, so that a drawing fills whatever width it gets while its
+letters keep their size. Colours are attributes, which a page's style sheet may override by class.
+"""
+
+import html
+from collections.abc import Sequence
+
+from hubbub.answers.release import Output, Release, text
+
+#: More rows than these are a table's business.
+MOST_ROWS = 60
+
+_ROW = 46
+_INK = "currentColor"
+_BAR = "#2f7f79"
+
+
+def bars(release: Release, column: str | None = None) -> str:
+    """Draw one column (the first noisy one) with its intervals; nothing where no column has any."""
+    noisy = [output for output in release.outputs if output.low is not None and column in (None, output.name)]
+    if not noisy or not release.ratio:
+        return ""
+    output = noisy[0]
+    rows = min(len(release.ratio), MOST_ROWS)
+    left, right = _reach(output, rows)
+    labels = _labels(release)
+    parts = [
+        _row(place, labels[place], output, left=left, right=right) for place in range(rows)
+    ]  # fmt: skip
+    height = rows * _ROW + 8
+    more = len(release.ratio) - rows
+    words = f"{output.name} for {rows} rows with 95 % intervals" + (f"; {more} more rows are not drawn" if more else "")
+    return (
+        f'<svg class="hub-bars" role="img" aria-label="{html.escape(words)}" xmlns="http://www.w3.org/2000/svg"'
+        f' width="100%" height="{height}" font-family="inherit" font-size="13">{"".join(parts)}</svg>'
+    )
+
+
+def _reach(output: Output, rows: int) -> tuple[float, float]:
+    """Find the two ends of the scale: zero, every value and every end of an interval are on it."""
+    numbers = [0.0]
+    for sequence in (output.values, output.low or (), output.high or ()):
+        numbers += [float(each) for each in sequence[:rows] if isinstance(each, int | float)]
+    low, high = min(numbers), max(numbers)
+    return (low, high) if high > low else (low, low + 1)
+
+
+def _labels(release: Release) -> Sequence[str]:
+    keys = [output.values for output in release.outputs if output.low is None]
+    if not keys:
+        return [""] * len(release.ratio)
+    return [" · ".join(text(cell) for cell in key) for key in zip(*keys, strict=True)]
+
+
+def _across(value: float, left: float, right: float) -> float:
+    """Place a value across, in percent; a little is left free on both sides for what is drawn around it."""
+    return round(1 + 98 * (value - left) / (right - left), 3)
+
+
+def _row(place: int, label: str, output: Output, *, left: float, right: float) -> str:
+    top = place * _ROW
+    value = output.values[place]
+    low, high = (ends[place] if ends is not None else None for ends in (output.low, output.high))
+    words = (
+        f'<text x="0" y="{top + 15}" fill="{_INK}">{html.escape(_short(label) or output.name)}</text>'
+        f'<text x="100%" y="{top + 15}" text-anchor="end" fill="{_INK}">{html.escape(text(value, (low, high)))}</text>'
+    )
+    if not isinstance(value, int | float):
+        return words
+    middle = top + 30
+    zero, at = _across(0.0, left, right), _across(float(value), left, right)
+    start = _across(left if low is None else low, left, right)
+    end = _across(right if high is None else high, left, right)
+    return (
+        f'{words}<line x1="{zero}%" x2="{zero}%" y1="{middle - 9}" y2="{middle + 9}" stroke="{_INK}"'
+        ' stroke-opacity=".4"/>'
+        f'<rect class="hub-bar" x="{min(zero, at)}%" y="{middle - 6}" width="{round(abs(at - zero), 3)}%"'
+        f' height="12" rx="2" fill="{_BAR}" fill-opacity=".35"/>'
+        f'<line class="hub-interval" x1="{start}%" x2="{end}%" y1="{middle}" y2="{middle}" stroke="{_BAR}"'
+        ' stroke-width="2"/>'
+        + "".join(
+            f'<line class="hub-interval" x1="{tip}%" x2="{tip}%" y1="{middle - 5}" y2="{middle + 5}" stroke="{_BAR}"'
+            ' stroke-width="2"/>'
+            for tip, known in ((start, low), (end, high))
+            if known is not None
+        )
+        + f'<circle class="hub-value" cx="{at}%" cy="{middle}" r="4" fill="{_BAR}"/>'
+    )
+
+
+def _short(label: str, most: int = 40) -> str:
+    return label if len(label) <= most else f"{label[: most - 1]}…"

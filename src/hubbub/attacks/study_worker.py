@@ -1,0 +1,101 @@
+"""One study in a process of its own: `python -m hubbub.attacks.study_worker`, started by the server's Attack lab.
+
+It reads one order from its standard input, runs the attack, and writes lines of JSON: how far it is, and at last the
+study or the problem. It knows nothing of the server that started it: no configuration, ledger, address or secret is in
+its order or its environment. When that server goes away, so does this, with all that it laid in its folder.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import shutil
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from hubbub.attacks import table as tables
+from hubbub.attacks import upload
+from hubbub.attacks.base import Study
+from hubbub.attacks.catalogue import find
+from hubbub.attacks.table import Table
+from hubbub.errors import HubbubError
+
+#: Tables that come with hubbub, and hold nobody's secret: their names, and where they lie in the package.
+BUNDLED: Mapping[str, str] = {"health": "demo/health.csv"}
+UPLOAD = "upload"
+MADE_UP = "made up"
+
+_NOT_DUMPABLE = 4
+_FILE = 256 << 20  # bytes of the largest file: a ledger and a table that are thrown away
+
+
+def bundled(name: str) -> Table:
+    """Read a table that comes with hubbub."""
+    return tables.read(Path(str(files("hubbub"))) / BUNDLED[name])
+
+
+def confine(*, memory: int, seconds: int) -> None:
+    """Bound what this process may take, and be the first to go when the machine has no memory left."""
+    for kind, most in (
+        (resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_FSIZE, _FILE),
+        (resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 256),
+    ):  # fmt: skip
+        hard = resource.getrlimit(kind)[1]
+        bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (bound, bound))
+    with suppress(OSError):
+        os.nice(10)  # queries come first
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_NOT_DUMPABLE, 0, 0, 0, 0)  # no core, and no look into its memory by others
+
+
+def study(order: Mapping[str, Any], tell: Any) -> Study:
+    """Run what was ordered."""
+    attack, chosen = find(order["attack"]), order["table"]
+    given = None if chosen == MADE_UP else upload.table(order["csv"]) if chosen == UPLOAD else bundled(chosen)
+    return attack.run(
+        given, epsilons=order["epsilons"], settings=order["settings"], generator=np.random.default_rng(), progress=tell
+    )
+
+
+def main(inlet: BinaryIO, outlet: BinaryIO) -> None:
+    """Read an order, run it, write what comes of it."""
+    order = json.loads(inlet.readline())
+    confine(memory=order["memory"], seconds=order["seconds"])
+    threading.Thread(target=_watch, args=[inlet], daemon=True).start()
+    lock = threading.Lock()
+
+    def say(**what: object) -> None:
+        with lock:
+            outlet.write(json.dumps(what).encode() + b"\n")
+            outlet.flush()
+
+    try:
+        found = study(order, lambda done, what: say(progress=[done, what]))
+        say(study=found.form())
+    except HubbubError as error:
+        say(problem=[error.code, error.message, error.remedy])
+    except MemoryError:
+        say(problem=["HB648", "the attack needs more memory than it may take here.", "Choose smaller settings."])
+
+
+def _watch(inlet: BinaryIO) -> None:
+    """Wait until nobody is at the other end, and then go, at once."""
+    inlet.read()
+    shutil.rmtree(os.environ["TMPDIR"], ignore_errors=True)
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    out = os.dup(1)
+    os.dup2(2, 1)  # what a library prints is not for the other end
+    main(sys.stdin.buffer, os.fdopen(out, "wb"))

@@ -1,0 +1,142 @@
+"""The same session for programs that `await`."""
+
+import asyncio
+from collections.abc import Awaitable, Generator
+from pathlib import Path
+from secrets import token_hex
+from types import TracebackType
+from typing import Any, Self, TypeVar, Unpack
+
+import httpx
+
+from hubbub.answers.budget import Overview, Past
+from hubbub.answers.combine import again, refined
+from hubbub.answers.estimate import Estimate
+from hubbub.answers.methods import Analyses, Estimates
+from hubbub.answers.options import Options
+from hubbub.answers.publish import PublishesLater
+from hubbub.answers.release import Release
+from hubbub.answers.scope import ScopeLater
+from hubbub.client import problems
+from hubbub.client.calls import Calls
+from hubbub.client.protocol import Pause, Send, Steps
+from hubbub.client.session import RETRIES, TIMEOUT, settings
+from hubbub.core.numbers import Number
+from hubbub.core.schema import Table
+
+T = TypeVar("T")
+
+
+class AsyncSession(Analyses[Awaitable[Release]], PublishesLater):
+    """One analyst's view of a curator on a server: `async with`, or `await` it and close it in the end.
+
+    A task that is cancelled while it waits for an answer cancels its query; if its charge was made, it stands.
+    """
+
+    def __init__(self, client: httpx.AsyncClient, *, retries: int) -> None:
+        """Use `hubbub.connect_async`."""
+        self._client = client
+        self._calls = Calls(retries)
+        self.analyst = ""
+
+    async def datasets(self) -> tuple[str, ...]:
+        """List the data sets that may be asked about."""
+        return await self._run(self._calls.datasets())
+
+    async def describe(self, dataset: str) -> Table:
+        """Show what is declared about a data set: who is protected, its columns with their facts."""
+        return await self._run(self._calls.describe(dataset))
+
+    async def budget(self) -> tuple[Overview, ...]:
+        """Say what is spent and what is left, for each data set."""
+        return await self._run(self._calls.budget())
+
+    async def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
+        """Say what a question would cost and how exact its answer would be. Free: nothing is run or charged."""
+        return await self._run(self._calls.estimate(sql, options))
+
+    async def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
+        """Ask, for a price: see `ServedSession.query`."""
+        return await self._run(self._calls.query(sql, key, options))
+
+    @property
+    def estimates(self) -> Estimates[Awaitable[Estimate]]:
+        """The analyses once more, each saying what it would cost instead of asking: h.estimates.kmeans(…). Free."""
+        return Estimates(self.estimate)
+
+    def scope(self, *, epsilon: Number, delta: Number = 0) -> ScopeLater:
+        """Give a loop of queries and analyses a fixed budget: see `hubbub.answers.scope.Scope`."""
+        return ScopeLater(self, epsilon=epsilon, delta=delta)
+
+    def _called(self, text: str, key: str | None, options: Options) -> Awaitable[Release]:
+        return self.query(text, key=key, **options)
+
+    async def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:
+        """Ask the same once more and combine both: see `hubbub.curator.session.Session.refine`."""
+        sql, options = again(first.receipt, epsilon=epsilon)
+        return refined(first, await self.query(sql, key=key or token_hex(16), **options))
+
+    async def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[Past, ...]:
+        """List what was asked and paid for, newest first; `before` (a number of the list) goes on where one ended."""
+        return await self._run(self._calls.releases(limit, before))
+
+    async def release(self, number: int) -> Release:
+        """Give an earlier answer once more, by the number of its charge. Free."""
+        return await self._run(self._calls.release(number))
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        await self._client.aclose()
+
+    async def __aenter__(self) -> Self:
+        try:
+            self.analyst = await self._run(self._calls.me())
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        return self.__aenter__().__await__()
+
+    def __repr__(self) -> str:
+        return f"<{self.analyst or 'somebody'} at {self._client.base_url}>"
+
+    async def _run(self, steps: Steps[T]) -> T:
+        """Carry steps out, telling them what became of each."""
+        try:
+            step = next(steps)
+            while True:
+                found, failed = None, None
+                try:
+                    found = await self._do(step)
+                except BaseException as error:  # noqa: BLE001 - a wait that is broken off is theirs to handle, too
+                    failed = error
+                # out here, so that what they raise does not carry a request, with its token, as its context
+                step = steps.send(found) if failed is None else steps.throw(failed)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    async def _do(self, step: Send | Pause) -> httpx.Response | None:
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.seconds)
+            return None
+        if self._client.is_closed:
+            raise problems.closed()
+        return await self._client.request(
+            step.method, step.path, json=step.body, params=step.query, headers=step.headers
+        )
+
+
+def connect_async(
+    url: str, token: str, *, timeout: float = TIMEOUT, retries: int = RETRIES, ca: str | Path | None = None,
+    insecure: bool = False, transport: httpx.AsyncBaseTransport | None = None,
+) -> AsyncSession:  # fmt: skip
+    """Open a session with a server; see `hubbub.connect_async`."""
+    made = settings(url, token, timeout=timeout, ca=ca, insecure=insecure)
+    return AsyncSession(httpx.AsyncClient(**made, transport=transport), retries=retries)

@@ -1,0 +1,197 @@
+"""Connections and cursors of DB-API 2.0 over a session."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from hubbub.answers.options import Options
+from hubbub.answers.release import Release
+from hubbub.client.dbapi import failures, statements
+from hubbub.client.dbapi.failures import InterfaceError, NotSupportedError, ProgrammingError, translated
+from hubbub.client.dbapi.statements import AnySession, Result
+
+Description = tuple[str, type, None, None, None, None, bool]
+
+
+class Connection:
+    """A session with the settings of its questions. Every charge is final, so there are no transactions."""
+
+    Warning = failures.Warning
+    Error = failures.Error
+    InterfaceError = failures.InterfaceError
+    DatabaseError = failures.DatabaseError
+    DataError = failures.DataError
+    OperationalError = failures.OperationalError
+    IntegrityError = failures.IntegrityError
+    InternalError = failures.InternalError
+    ProgrammingError = failures.ProgrammingError
+    NotSupportedError = failures.NotSupportedError
+
+    def __init__(self, session: AnySession, settings: Mapping[str, Any]) -> None:
+        """Use `hubbub.client.dbapi.connect`."""
+        self.session = session
+        self.settings = dict(settings)
+        self._open = True
+
+    def cursor(self) -> "Cursor":
+        """Make a cursor."""
+        self.check()
+        return Cursor(self)
+
+    def commit(self) -> None:
+        """Do nothing: every charge is durable before its answer is given."""
+        self.check()
+
+    def rollback(self) -> None:
+        """Do nothing: there is never anything that could be taken back."""
+        self.check()
+
+    def close(self) -> None:
+        """Close the session; a second time does nothing."""
+        if self._open:
+            self._open = False
+            self.session.close()
+
+    def check(self) -> None:
+        """Refuse to work with a connection that was closed."""
+        if not self._open:
+            raise InterfaceError("HB187", "this connection was closed.", "Open another one.")
+
+    def options(self) -> Options:
+        """Give the settings that a question takes."""
+        return {name: value for name, value in self.settings.items() if name != "intervals"}  # type: ignore[return-value]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Cursor:
+    """Asks, and holds the answer; `release` is the whole of it, with intervals, price and receipt."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self.release: Release | None = None
+        self._result: Result | None = None
+        self._next = 0
+        self._open = True
+
+    @property
+    def description(self) -> tuple[Description, ...] | None:
+        """Name and type of each column; None where the last statement has none."""
+        if self._result is None:
+            return None
+        return tuple((name, kind, None, None, None, None, True) for name, kind in self._result.names)
+
+    @property
+    def rowcount(self) -> int:
+        """How many rows there are; -1 where the last statement has none."""
+        return -1 if self._result is None else len(self._result.rows)
+
+    @property
+    def rownumber(self) -> int | None:
+        """The place of the next row."""
+        return None if self._result is None else self._next
+
+    def execute(self, operation: str, parameters: Sequence[Any] = ()) -> Self:
+        """Ask. Also: SET hubbub.epsilon = 0.1, EXPLAIN SELECT …, SELECT * FROM hubbub.budget."""
+        self._check()
+        self._result, self.release, self._next = None, None, 0
+        if isinstance(parameters, str | bytes | Mapping) or not isinstance(parameters, Sequence):
+            raise ProgrammingError(
+                "HB188", "parameters come as a list or tuple, in the order of the ? in the text.",
+                "Write execute(sql, [7, 'North']).",
+            )  # fmt: skip
+        with translated():
+            self._result = self._run(operation, tuple(map(_plain, parameters)))
+        self.release = None if self._result is None else self._result.release
+        return self
+
+    def _run(self, sql: str, parameters: tuple[Any, ...]) -> Result | None:
+        connection = self.connection
+        settings = statements.changed(sql, connection.settings)
+        if settings is not None:
+            connection.settings = settings
+            return None
+        options: Options = {**connection.options(), "parameters": parameters}
+        if (told := statements.about(sql, connection.session)) is not None:
+            return told
+        if "epsilon" not in options and "within" not in options:
+            raise ProgrammingError(
+                "HB132", "it is not said how much to spend, or how exact the answer shall be.",
+                "Say so once for the connection: connect(…, epsilon=0.1), or SET hubbub.epsilon = 0.1.",
+            )  # fmt: skip
+        if (asked := statements.explained(sql)) is not None:
+            return statements.plan(connection.session.estimate(asked, **options))
+        release = connection.session.query(sql, **options)
+        return statements.answer(release, intervals=connection.settings.get("intervals", False))
+
+    def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> NoReturn:  # noqa: ARG002
+        """Refuse: each question has a price of its own, and is asked by itself."""
+        raise NotSupportedError("HB189", "questions are asked one by one.", "Call execute for each.")
+
+    def fetchone(self) -> tuple[Any, ...] | None:
+        """Give the next row, or None after the last."""
+        found = self.fetchmany(1)
+        return found[0] if found else None
+
+    def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
+        """Give the next rows."""
+        rows, first = self._rows(), self._next
+        self._next = min(len(rows), first + (self.arraysize if size is None else max(0, size)))
+        return rows[first : self._next]
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """Give all rows that are left."""
+        return self.fetchmany(len(self._rows()))
+
+    def setinputsizes(self, sizes: object) -> None:
+        """Do nothing, as PEP 249 allows."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Do nothing, as PEP 249 allows."""
+
+    def close(self) -> None:
+        """Let go of the answer."""
+        self._open, self._result, self.release = False, None, None
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self
+
+    def __next__(self) -> tuple[Any, ...]:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        self._check()
+        if self._result is None:
+            raise ProgrammingError("HB190", "there is no answer to fetch from.", "Execute a SELECT first.")
+        return self._result.rows
+
+    def _check(self) -> None:
+        self.connection.check()
+        if not self._open:
+            raise InterfaceError("HB187", "this cursor was closed.", "Make another one.")
+
+
+def _plain(value: Any) -> Any:
+    """Take numpy's and pandas' values as Python's."""
+    if isinstance(value, datetime) and hasattr(value, "to_pydatetime"):
+        return value.to_pydatetime()
+    return value.item() if hasattr(value, "item") and hasattr(value, "dtype") else value

@@ -1,0 +1,68 @@
+"""What was asked before: charges with what they paid for, read again from the ledger at no cost."""
+
+import json
+from collections.abc import Set
+from datetime import UTC, datetime
+from fractions import Fraction
+from itertools import islice
+
+from hubbub.accounting.chain import Entry
+from hubbub.accounting.cost import price
+from hubbub.accounting.store import Filter, Snapshot
+from hubbub.answers.budget import Past
+from hubbub.core import chunked_json as pieces
+from hubbub.core.events import from_facts
+from hubbub.errors import ParameterError
+
+#: A query over several private tables makes a charge on each, one after the other; few others can come between.
+_NEAR = 1000
+
+#: Charges whose release may not show yet, by analyst and by their key without the data set's name.
+Unseen = Set[tuple[str, str]]
+
+
+def listed(snapshot: Snapshot, which: Filter, limit: int, unseen: Unseen = frozenset()) -> tuple[Past, ...]:
+    """List the newest charges that a filter lets through."""
+    entries = list(islice(snapshot.entries(which, newest_first=True), limit))
+    return tuple(_past(snapshot, entry, unseen) for entry in entries)
+
+
+def found(snapshot: Snapshot, number: int, analyst: str | None, unseen: Unseen = frozenset()) -> bytes:
+    """Find what one charge paid for; of an analyst's own, or of anybody's where none is named."""
+    which = Filter(kind="charge", analyst=analyst, before=number + 1)
+    entry = next(snapshot.entries(which, after=number - 1), None)
+    holder = None if entry is None else _holder(snapshot, entry, unseen)
+    stored = None if holder is None else snapshot.body(holder)
+    if stored is None:
+        # the same words for another's charge, for one without an answer and for none
+        raise ParameterError(
+            "HB146", f"there is no release with the number {number}.",
+            "A release has the number of its charge: `releases`, the page of that name and `hubbub audit ledger` tell.",
+        )  # fmt: skip
+    return stored
+
+
+def _holder(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> int | None:
+    """Say which charge the release is kept with: this one, or the first one of the same query."""
+    if (entry.analyst, entry.key.removesuffix(f" {entry.dataset}")) in unseen:
+        return None
+    if snapshot.released(entry.sequence, entry.sequence):
+        return entry.sequence
+    name = entry.key.removesuffix(f" {entry.dataset}")
+    near = Filter(kind="charge", analyst=entry.analyst, before=entry.sequence)
+    for other in snapshot.entries(near, after=max(0, entry.sequence - _NEAR), newest_first=True):
+        same = (other.key, other.query, other.facts) == (f"{name} {other.dataset}", entry.query, entry.facts)
+        if same and snapshot.released(other.sequence, other.sequence):
+            return other.sequence
+    return None
+
+
+def _past(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> Past:
+    loss, holder = price(from_facts(json.loads(entry.facts))), _holder(snapshot, entry, unseen)
+    epsilon, delta = loss.pure, loss.delta
+    stored = None if holder is None or epsilon is not None else snapshot.body(holder)
+    if stored is not None:  # a loss that is a curve: as it was agreed on
+        paid = pieces.loads(stored)["receipt"]["charge"]
+        epsilon, delta = Fraction(paid["epsilon"]), Fraction(paid["delta"])
+    time = datetime.fromtimestamp(entry.time / 1_000_000, UTC)
+    return Past(entry.sequence, time, entry.analyst, entry.dataset, entry.query, epsilon, delta, holder is not None)

@@ -1,0 +1,83 @@
+"""Code that who holds the data hands in: for a curator in this process alone. No server takes any."""
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, Required, TypedDict, Unpack
+
+from hubbub.analyses.base import Setting
+from hubbub.analyses.functions.declared_sensitivity import Universe, examine, refuse_broken, try_failures
+from hubbub.analyses.functions.function import Named, Own, OwnFunction, Released
+from hubbub.analyses.functions.sample_and_aggregate import Order, Said
+from hubbub.answers.estimate import Estimate
+from hubbub.answers.release import Release
+from hubbub.core.numbers import Number
+from hubbub.curator import Curator
+from hubbub.curator.question import Question
+from hubbub.mechanisms.metric import Space
+
+
+class Handed(TypedDict, total=False):
+    """What is said with a function: see `hubbub.analyses.functions.function.OwnFunction`; and what it may cost.
+
+    check  a finite universe, on all of which the declared sensitivity is tried before anything is charged
+    """
+
+    table: Required[str]
+    columns: Required[Sequence[str]]
+    sensitivity: Required[Number]
+    epsilon: Required[Number]
+    metric: Named | Space
+    points: Sequence[Hashable]
+    outputs: int
+    bounds: tuple[Number, Number] | None
+    step: Number | None
+    total: bool
+    check: Universe | None
+    delta: Number | None
+    key: str | None
+
+
+class OwnCode:
+    """The part of a session that takes code."""
+
+    analyst: str
+    _curator: Curator
+
+    def release_function(self, function: Own, **said: Unpack[Handed]) -> Release:
+        """Release a function of the rows by how far one unit moves it, in a metric: `h.release(f, …)` is this.
+
+        The function runs in this process on the rows. Its sensitivity is the owner's word, and so is `total=True`: that
+        it gives a value on every data set. Without it the noise also covers the default that stands for a failure.
+        """
+        given: dict[str, Any] = dict(said)
+        check, epsilon, delta, key = (given.pop(name, None) for name in ("check", "epsilon", "delta", "key"))
+        order = OwnFunction.of(function, given.pop("table", ""), given.pop("columns", ()), **given)
+
+        def prepare(setting: Setting) -> Released:
+            made = order.prepare(setting)
+            try_failures(order, made.mechanism, made.rows.table)
+            if check is not None:
+                refuse_broken(examine(order, made.mechanism, check, made.relation), setting.epsilon)
+            return made
+
+        question = Question(order.text, epsilon=epsilon, delta=delta, own=prepare)
+        return self._curator.query(self.analyst, question, key=key)
+
+    def sample_and_aggregate(
+        self, function: Callable[..., Any] | str, table: str, columns: Sequence[str], *, bounds: Sequence[Any],
+        epsilon: Number, key: str | None = None, **said: Unpack[Said],
+    ) -> Release:  # fmt: skip
+        """Run anybody's function on blocks of rows that share no unit, shut in, and release the median or mean.
+
+        See `hubbub.analyses.functions.sample_and_aggregate.Order` for what may be said. It takes as long as its blocks take, one after the
+        other, whatever the function does.
+        """
+        order = Order.of(function, table, columns, bounds=bounds, **said)
+        with order.box() as box:
+            question = Question(order.text, epsilon=epsilon, own=lambda setting: order.prepare(setting, box))
+            return self._curator.query(self.analyst, question, key=key)
+
+    def estimate_own(self, order: OwnFunction | Order, *, epsilon: Number, delta: Number | None = None) -> Estimate:
+        """Say what a function would cost and what its noise would do. Free: nothing is run or charged."""
+        own = order.prepare if isinstance(order, OwnFunction) else partial(order.prepare, box=None)
+        return self._curator.estimate(self.analyst, Question(order.text, epsilon=epsilon, delta=delta, own=own))

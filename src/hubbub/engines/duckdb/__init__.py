@@ -1,0 +1,1 @@
+"""DuckDB: files and embedded databases, opened once and locked."""

@@ -1,0 +1,1 @@
+"""PostgreSQL: queries run on the server, in a read-only session."""

@@ -1,0 +1,1 @@
+"""Spark: queries run on a cluster, through Spark Connect."""

@@ -1,0 +1,155 @@
+"""Counts of keys that nobody declared: a key is shown only where its noisy count passes a threshold."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.core import events, numbers
+from hubbub.core.distributions import least, slip
+from hubbub.core.finite import Finite
+from hubbub.core.loss import Approximate
+from hubbub.core.reals import Enclosure
+from hubbub.core.unit import Relation
+from hubbub.errors import ParameterError
+from hubbub.mechanisms.additive import UNLISTED, independent, refuse_large
+from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.noise.source import Source
+
+Shown = tuple[NDArray[np.int64], NDArray[np.int64]]  #: positions of the keys that are shown, and their noisy counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threshold:
+    """Noise on the count of every key that occurs; those that reach the threshold are shown, with their noisy counts.
+
+    Theorem (Thresholded keys). Let each unit add to at most k keys, between 1 and c to each, let the noise keep the
+    loss L for the counts of a fixed set of keys, and let p = Pr[c + Z ≥ τ]. Then showing the noisy counts that reach
+    τ, of the keys that occur, keeps L but for events of probability δ = 1 − (1−p)^k on each side; with Pure(ε) it is
+    (ε, δ)-private.
+    Proof    Let x, x′ be neighbours, K the keys of both, and E the event that no key outside K is shown. A key of x
+             outside K is owned by the one unit that x′ lacks: there are at most k of them, each of true count at most
+             c, their noises are independent, so Pr[E | x] ≥ (1−p)^k, and the same for x′. Given E, the answer is that
+             of the noise on the fixed keys K (of which showing those that reach τ is a function), as it does not
+             depend on the other noises: so it keeps L between x and x′. Then x = (1−δ)·P + δ·P″ and x′ = (1−δ)·Q +
+             δ·Q″ with P, Q keeping L, and for L = Pure(ε): (1−δ)P(S) + δP″(S) ≤ e^ε(1−δ)Q(S) + δ ≤ e^ε·Pr[x′ ∈ S] + δ.
+    Assumes  counts are bounded by k and c for each unit; under replace both units move the counts (sensitivity
+             doubles), and each side has its own k slips (δ does not double); a key that occurs has a count of at
+             least 1.
+    Charges  Approximate(L, δ), δ rounded up to 30 places.   Error  that of the noise, on the keys that are shown.
+    Tested   tests/mechanisms/test_threshold.py::test_slips_have_exactly_the_stated_probability
+             tests/mechanisms/test_threshold.py::test_printed_rule_for_one_contribution_fails_for_two
+             tests/mechanisms/test_contract.py::test_enumerated_loss_is_the_stated_one
+    """
+
+    keys: int
+    contribution: int
+    relation: Relation
+    noise: Laplace | Gaussian
+    threshold: int
+
+    def __post_init__(self) -> None:
+        needed = _sensitivity(type(self.noise), self.keys, self.contribution, self.relation)
+        noise = self.noise
+        given = noise.sensitivity if isinstance(noise, Laplace) else noise.sensitivity_squared
+        if not given >= needed:
+            raise ParameterError(
+                "HB156", "the noise is made for a smaller sensitivity than these keys and contributions have.",
+                f"Calibrate the noise to a sensitivity of {needed} (squared, if Gaussian).",
+            )  # fmt: skip
+        numbers.integer(self.threshold, "threshold", self.contribution + 1, 10**18)
+        if not self.delta <= numbers.DELTA_MAX:
+            raise ParameterError("HB103", "the threshold is so low that δ is above ½.", "Choose a larger threshold.")
+
+    @classmethod
+    def from_epsilon(
+        cls, *, keys: int, contribution: int, relation: Relation, epsilon: numbers.Number, delta: numbers.Number
+    ) -> "Threshold":
+        """Calibrate Laplace noise to ε, and take the least threshold that keeps δ.
+
+        >>> t = Threshold.from_epsilon(keys=1, contribution=1, relation=Relation.ADD_REMOVE, epsilon=1, delta="1e-6")
+        >>> t.threshold, float(t.delta)
+        (15, 6.078962034778829e-07)
+        """
+        needed = _sensitivity(Laplace, keys, contribution, relation)
+        noise = Laplace.from_epsilon(sensitivity=needed, epsilon=epsilon)
+        return cls.least(keys=keys, contribution=contribution, relation=relation, noise=noise, delta=delta)
+
+    @classmethod
+    def least(
+        cls, *, keys: int, contribution: int, relation: Relation, noise: Laplace | Gaussian, delta: numbers.Number
+    ) -> "Threshold":
+        """Take the least threshold that keeps δ under a given noise."""
+        goal = numbers.delta(delta)
+        keys = numbers.integer(keys, "keys", 1, numbers.SENSITIVITY_MAX)
+        law = noise.noise
+
+        def keeps(above: int) -> bool:
+            return slip(law, above, keys) <= goal
+
+        # the step above the contribution at which one key slips with probability δ/k, about
+        above = least(keeps, law.guess(float(goal / keys)) + 1)
+        threshold = numbers.integer(contribution, "contribution", 1, numbers.SENSITIVITY_MAX) + above
+        return cls(keys=keys, contribution=contribution, relation=relation, noise=noise, threshold=threshold)
+
+    @property
+    def delta(self) -> Fraction:
+        """The probability that a unit's own keys show, rounded up."""
+        return slip(self.noise.noise, self.threshold - self.contribution, self.keys)
+
+    @property
+    def event(self) -> events.Threshold:
+        """The facts that the ledger keeps."""
+        return events.Threshold(self.noise.event, self.keys, self.threshold - self.contribution)
+
+    @property
+    def loss(self) -> Approximate:
+        """The noise's loss, but for δ."""
+        return Approximate(self.noise.loss, self.delta)
+
+    def sample(self, value: NDArray[np.int64], source: Source) -> Shown:
+        """Give the positions of the keys that are shown and their noisy counts; a key of count 0 does not occur."""
+        occurs = np.flatnonzero(value > 0)
+        noisy = self.noise.sample(value[occurs].astype(np.int64), source)
+        shown = noisy >= self.threshold
+        return occurs[shown], noisy[shown]
+
+    def law(self, value: tuple[int, ...], ceiling: int | None = None) -> Finite[tuple[int | None, ...]]:
+        """Write out, for a few keys, the noisy count or None; counts above a ceiling are lumped at it."""
+        return independent([self._law_of_key(count, ceiling) for count in value])
+
+    def _law_of_key(self, count: int, ceiling: int | None) -> Finite[int | None]:
+        law, least_shown = self.noise.noise, self.threshold
+        if count <= 0:
+            return Finite({None: (Fraction(1), Fraction(1))})
+        # Z and −Z have one law: Pr[count + Z < τ] = Pr[Z ≥ count − τ + 1]
+        mass: dict[int | None, Enclosure] = {None: law.tail(count - least_shown + 1).enclosure}
+        if ceiling is None:
+            reach = least(lambda w: law.tail(w + 1).high <= UNLISTED, law.guess(float(UNLISTED)))
+            end, unlisted = max(least_shown, count) + reach + 1, UNLISTED
+        else:
+            end, unlisted = ceiling, Fraction(0)
+            mass[ceiling] = law.tail(ceiling - count).enclosure
+        refuse_large(end - least_shown)
+        for shown in range(least_shown, end):
+            mass[shown] = law.mass(shown - count).enclosure
+        return Finite(mass, unlisted)
+
+    def error(self, level: Fraction) -> Fraction:
+        """Give the half width of one key's noise (before it is known whether the key is shown)."""
+        return self.noise.error(level)
+
+
+def _sensitivity(kind: type[Laplace] | type[Gaussian], keys: int, contribution: int, relation: Relation) -> int:
+    keys = numbers.integer(keys, "keys", 1, numbers.SENSITIVITY_MAX)
+    contribution = numbers.integer(contribution, "contribution", 1, numbers.SENSITIVITY_MAX)
+    if not isinstance(relation, Relation):
+        raise ParameterError("HB154", "this is not a relation between neighbours.", "Give a Relation.")
+    if kind is Laplace:
+        return numbers.sensitivity(keys * contribution * relation.units_changed)
+    if kind is Gaussian:
+        # two units on different keys: 2k changes of c; on one key they differ by less than c
+        return keys * contribution * contribution * relation.units_changed
+    raise ParameterError("HB155", "the noise is not Laplace or Gaussian.", "Give a Laplace or a Gaussian.")
