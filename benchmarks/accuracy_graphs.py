@@ -146,9 +146,15 @@ def _blocks(report: Report) -> None:
             found = []
             for seed in report.progress(range(seeds), "sample and aggregate"):
                 release = h.sample_and_aggregate(
-                    "def f(rows): return np.nanmedian(rows['spending'])", "health", ["spending"], bounds=(0, 1000),
-                    blocks=40, seconds="0.25", epsilon=1, key=str(seed),
-                )  # fmt: skip
+                    "def f(rows): return np.nanmedian(rows['spending'])",
+                    "health",
+                    ["spending"],
+                    bounds=(0, 1000),
+                    blocks=40,
+                    seconds="0.25",
+                    epsilon=1,
+                    key=str(seed),
+                )
                 value = release.rows[0][0]
                 assert isinstance(value, float)
                 found.append(value)

@@ -105,15 +105,20 @@ def _clusters(report: Report, session: Session, letter: Floats, peer: Mapping[st
             f"kmeans_{k}_not_private", float(Exact(k, n_init=2, random_state=0).fit(letter).inertia_) / 20_000
         )
     prices = (0.1, 0.3, 1, 3)
-    shown["clusters"] = prices, [
-        -hubbub.model(session.kmeans("letter", LETTER, 8, epsilon=e, delta="1e-6", key=token_hex(8))).score(letter)
-        for e in prices
-    ], [
-        -hubbub.model(
-            session.kmeans("letter", LETTER, 8, rounds=5, method="classic", epsilon=e, delta=0, key=token_hex(8))
-        ).score(letter)
-        for e in prices
-    ], report.figures["kmeans_8_not_private"]  # fmt: skip
+    shown["clusters"] = (
+        prices,
+        [
+            -hubbub.model(session.kmeans("letter", LETTER, 8, epsilon=e, delta="1e-6", key=token_hex(8))).score(letter)
+            for e in prices
+        ],
+        [
+            -hubbub.model(
+                session.kmeans("letter", LETTER, 8, rounds=5, method="classic", epsilon=e, delta=0, key=token_hex(8))
+            ).score(letter)
+            for e in prices
+        ],
+        report.figures["kmeans_8_not_private"],
+    )
 
 
 def _components(
@@ -204,9 +209,7 @@ def _baskets(report: Report, session: Session, adult: Columns, shown: dict[str, 
     report.target("itemsets_support_rmse", float(np.sqrt(np.mean((np.array(truth) - noisy) ** 2))), at_most=0.01)
     every = [(name, value) for name in ITEMS for value in range(int(adult[name].max()) + 1)]
     singles = [(adult[name] == value) for name, value in every]
-    pairs = sum(
-        bool((one & other).mean() >= 0.2) for one, other in combinations(singles, 2)
-    )  # fmt: skip
+    pairs = sum(bool((one & other).mean() >= 0.2) for one, other in combinations(singles, 2))
     report.figure("itemsets_pairs_there", pairs)
     report.figure("itemsets_pairs_found", sum(len(each) == 2 for each in found.counts))
     shown["baskets"] = truth, noisy
@@ -220,10 +223,16 @@ def _peer(report: Report, letter: Floats, adult: Columns, seeds: int) -> dict[st
     with tempfile.TemporaryDirectory() as folder:
         made: dict[str, Any] = {name.replace(">", ""): each for name, each in adult.items()}
         np.savez(f"{folder}/data.npz", letter=letter, **made)
-        given = json.dumps({
-            "seeds": seeds, "path": f"{folder}/data.npz", "numbers": NUMBERS, "classes": CLASSES,
-            "line": LETTER.index(LINE), "slopes": [LETTER.index(name) for name in SLOPES],
-        })  # fmt: skip
+        given = json.dumps(
+            {
+                "seeds": seeds,
+                "path": f"{folder}/data.npz",
+                "numbers": NUMBERS,
+                "classes": CLASSES,
+                "line": LETTER.index(LINE),
+                "slopes": [LETTER.index(name) for name in SLOPES],
+            }
+        )
         report.say("diffprivlib answers")
         done = subprocess.run(
             [str(PEER), "-c", THEIRS], input=given, capture_output=True, text=True, check=False, timeout=1800

@@ -117,10 +117,13 @@ def _patients(report: Report) -> None:
     people = list(last.values())
     health = np.array([words.index(row["health"]) for row in people], dtype=np.int64)
     female = np.array([int(row["female"]) for row in people], dtype=np.int64)
-    asked = Survey("patients", (
-        Question(name="health", text="", answers=words, epsilon=Fraction(2)),
-        Question(name="female", text="", answers=("no", "yes"), epsilon=Fraction("1.0986")),
-    ))  # fmt: skip
+    asked = Survey(
+        "patients",
+        (
+            Question(name="health", text="", answers=words, epsilon=Fraction(2)),
+            Question(name="female", text="", answers=("no", "yes"), epsilon=Fraction("1.0986")),
+        ),
+    )
     truth, table = np.bincount(health, minlength=4), np.bincount(health * 2 + female, minlength=8)
     runs = report.scale(ci=40, full=400)
     errors, held, cells = [], 0, 0

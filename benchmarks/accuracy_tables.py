@@ -95,9 +95,13 @@ def _incomes(report: Report, session: Session, rows: dict[str, NDArray[Any]]) ->
         raw, published = [], []
         for seed in report.progress(range(seeds), f"ranges of incomes, {name}"):
             release = session.ranges(
-                "acs", {"column": "PINCP", "bins": BINS}, strategy=name, noise="laplace", epsilon=ROOT_TWO,
+                "acs",
+                {"column": "PINCP", "bins": BINS},
+                strategy=name,
+                noise="laplace",
+                epsilon=ROOT_TWO,
                 key=f"{name} {seed}",
-            )  # fmt: skip
+            )
             raw.append(_over_ranges(np.array(release.model["estimates"]) - exact))
             published.append(_over_ranges(np.array(release.model["counts"]) - exact))
         report.figure(f"incomes_ranges_rmse_{name}", _rms(raw))
@@ -184,7 +188,7 @@ def _plot(folder: Path, orders: dict[str, list[float]]) -> None:
         (identity(256), "laplace", "bin by bin (Laplace)"),
         (groups(256, "ranges"), "laplace", "overlapping groups (Laplace)"),
         (dense(256, "ranges"), "gaussian", "dense (Gaussian, ρ = ½)"),
-    ):  # fmt: skip
+    ):
         totals = np.zeros((257, 257))
         totals[1:, 1:] = np.cumsum(np.cumsum(found.covariance, axis=0), axis=1)
         own = np.diag(totals)

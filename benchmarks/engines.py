@@ -143,9 +143,11 @@ def on_postgres(report: Report, folder: Path, path: Path) -> None:
             session(folder, source) as asked,
         ):
             compared(
-                report, "PostgreSQL", asked,
+                report,
+                "PostgreSQL",
+                asked,
                 lambda sql: lambda: beside.execute(sql.format("public.visits").encode()).fetchall(),
-            )  # fmt: skip
+            )
 
 
 def on_spark(report: Report, folder: Path, path: Path) -> None:
@@ -168,8 +170,15 @@ def beside_tumult(report: Report, asked: Session, path: Path) -> None:
         return
     (ours,) = least(private(asked, BOUNDED.format("visits")), rounds=report.scale(ci=1, full=3))
     script = Path(__file__).parent / "rivals" / "tumult.py"
-    given = {"path": str(path), "groups": GROUPS, "rows": ROWS, "regions": list(REGIONS), "memory": MEMORY,
-             "master": MASTER, "rounds": report.scale(ci=1, full=2)}  # fmt: skip
+    given = {
+        "path": str(path),
+        "groups": GROUPS,
+        "rows": ROWS,
+        "regions": list(REGIONS),
+        "memory": MEMORY,
+        "master": MASTER,
+        "rounds": report.scale(ci=1, full=2),
+    }
     found = subprocess.run(
         [TUMULT, script], input=json.dumps(given), capture_output=True, text=True, check=False, timeout=7200
     )

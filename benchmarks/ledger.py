@@ -25,7 +25,7 @@ from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.service import Place, request
 
 from hubbub.accounting.chain import Entry, append, canonical, facts_text, request_hash
-from hubbub.accounting.cost import price
+from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.ledger import Ledger, no_step
 from hubbub.accounting.store import Total
 
@@ -119,7 +119,7 @@ def together(ledger: Ledger, clients: int, seconds: float) -> float:
 def grow(place: Place, size: int) -> None:
     """Fill a ledger with so many charges in large transactions: quick, and as valid as one by one."""
     asked = request("")
-    facts, cost = facts_text(asked.event), price(asked.event)
+    facts, cost = facts_text(asked.event), privacy_cost(asked.event)
     digest = request_hash(asked.dataset, facts, asked.query)
     with place.ledger() as ledger:
         caps = [cap.at(ledger.time()) for cap in ledger.policy.caps(asked.analyst, asked.dataset)]
@@ -131,9 +131,19 @@ def grow(place: Place, size: int) -> None:
         for each in range(start, min(size, start + 10_000)):
             number += 1
             entry = append(
-                last, number, "charge", head.time, config=head.config, facts=facts, analyst="ana", dataset="visits",
-                version="v1", query=asked.query, key=f"grown-{each}", request=digest,
-            )  # fmt: skip
+                last,
+                number,
+                "charge",
+                head.time,
+                config=head.config,
+                facts=facts,
+                analyst="ana",
+                dataset="visits",
+                version="v1",
+                query=asked.query,
+                key=f"grown-{each}",
+                request=digest,
+            )
             last = entry.hash
             entries.append(entry)
         spent = canonical(cost.times(start + len(entries)).to_json())

@@ -126,14 +126,15 @@ class OpenDP:
         """Count, add up and average by region, within the limits of one patient."""
         cost, bounds = pl.col("cost").fill_nan(0.0).fill_null(0.0), (0.0, float(MOST))
         asked = (
-            self._context("patient").query()
+            self._context("patient")
+            .query()
             .truncate_per_group(ROWS, by=["region"], keep="first")
             # it keeps one group less than it is told
             .truncate_num_groups(GROUPS + 1, by=["region"], keep="first")
             .group_by("region")
             .agg(dp.len(signed=True), _private(cost).sum(bounds).alias("sum"), _private(cost).mean(bounds).alias("avg"))
             .with_keys(self._keys)
-        )  # fmt: skip
+        )
         return asked.release().collect()
 
     def median(self) -> object:
@@ -176,9 +177,14 @@ def turns(report: Report, name: str, rivals: Mapping[str, tuple[Rival, int]]) ->
 
 
 def compare(
-    report: Report, name: str, best: Mapping[str, Time], rival: str, *, at_most: float | None = None,
+    report: Report,
+    name: str,
+    best: Mapping[str, Time],
+    rival: str,
+    *,
+    at_most: float | None = None,
     at_least: float | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Hold us against a rival: at most so many times its time, or its at least so many times ours."""
     above, below = (best["hubbub"], best[rival]) if at_most is not None else (best[rival], best["hubbub"])
     ratio = f"{name}: {' / '.join(('hubbub', rival) if at_most is not None else (rival, 'hubbub'))}"
@@ -238,29 +244,49 @@ def times(report: Report, folder: Path, rows: int, rounds: int) -> None:
     connection.execute(f"CREATE VIEW visits AS FROM read_parquet('{folder / 'visits.parquet'}')")
     with hubbub.open(folder / "hubbub.yaml") as session, connection:
         what = "count by 50 groups, row"
-        best = turns(report, what, {
-            "hubbub": (private(session, COUNT.format("rows")), 3 * rounds),
-            "DuckDB": (plain(connection, COUNT), 3 * rounds), "OpenDP": (opendp.count, rounds),
-        })  # fmt: skip
+        best = turns(
+            report,
+            what,
+            {
+                "hubbub": (private(session, COUNT.format("rows")), 3 * rounds),
+                "DuckDB": (plain(connection, COUNT), 3 * rounds),
+                "OpenDP": (opendp.count, rounds),
+            },
+        )
         compare(report, what, best, "DuckDB", at_most=1.5)
         compare(report, what, best, "OpenDP", at_least=10)
         what = "count, sum, avg by 50 groups, unit"
-        best = turns(report, what, {
-            "hubbub": (private(session, THREE.format("visits")), rounds),
-            "windows": (plain(connection, WINDOWS), rounds), "OpenDP": (opendp.three, 1),
-        })  # fmt: skip
+        best = turns(
+            report,
+            what,
+            {
+                "hubbub": (private(session, THREE.format("visits")), rounds),
+                "windows": (plain(connection, WINDOWS), rounds),
+                "OpenDP": (opendp.three, 1),
+            },
+        )
         compare(report, what, best, "windows", at_most=0.6)
         compare(report, what, best, "OpenDP", at_least=6)
         what = "median, row"
-        best = turns(report, what, {
-            "hubbub": (private(session, MEDIAN.format("rows")), rounds), "DuckDB": (plain(connection, MEDIAN), rounds),
-            "OpenDP": (opendp.median, rounds),
-        })  # fmt: skip
+        best = turns(
+            report,
+            what,
+            {
+                "hubbub": (private(session, MEDIAN.format("rows")), rounds),
+                "DuckDB": (plain(connection, MEDIAN), rounds),
+                "OpenDP": (opendp.median, rounds),
+            },
+        )
         compare(report, what, best, "DuckDB", at_most=1)
         what = "count, sum, avg by 50 groups, row"
-        turns(report, what, {
-            "hubbub": (private(session, THREE.format("rows")), rounds), "DuckDB": (plain(connection, THREE), rounds),
-        })  # fmt: skip
+        turns(
+            report,
+            what,
+            {
+                "hubbub": (private(session, THREE.format("rows")), rounds),
+                "DuckDB": (plain(connection, THREE), rounds),
+            },
+        )
 
 
 if __name__ == "__main__":

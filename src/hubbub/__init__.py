@@ -39,9 +39,14 @@ def open(path: str | Path = "hubbub.yaml", *, analyst: str | None = None) -> "Se
 
 
 def connect(
-    url: str, token: str, *, timeout: float = 30.0, retries: int = 4, ca: str | Path | None = None,
+    url: str,
+    token: str,
+    *,
+    timeout: float = 30.0,
+    retries: int = 4,
+    ca: str | Path | None = None,
     insecure: bool = False,
-) -> "ServedSession":  # fmt: skip
+) -> "ServedSession":
     """Open a session with a server: the same methods, answers and errors as `open` gives.
 
     timeout    seconds for one answer of the server; a query that takes longer is waited for, until Ctrl-C cancels it
@@ -55,9 +60,14 @@ def connect(
 
 
 def connect_async(
-    url: str, token: str, *, timeout: float = 30.0, retries: int = 4, ca: str | Path | None = None,
+    url: str,
+    token: str,
+    *,
+    timeout: float = 30.0,
+    retries: int = 4,
+    ca: str | Path | None = None,
     insecure: bool = False,
-) -> "AsyncSession":  # fmt: skip
+) -> "AsyncSession":
     """Open a session with a server, for programs that await: in an `async with` block, or by `await`.
 
     See `connect` for what the options mean.

@@ -107,18 +107,21 @@ class SpentError(RunError):
     def lost(cls) -> "SpentError":
         """Make the error of a charge whose seed is not here."""
         return cls(
-            "HB901", "this charge was made before, and its noise cannot be drawn here. The charge stands.",
+            "HB901",
+            "this charge was made before, and its noise cannot be drawn here. The charge stands.",
             "Another server may still be computing the answer: ask again shortly. If a crash or a restart ended that "
             f"run, the charge is spent. {_ANEW}",
-        )  # fmt: skip
+        )
 
     @classmethod
     def changed(cls) -> "SpentError":
         """Make the error of a charge whose data or declarations are not those of its first run."""
         return cls(
-            "HB902", "the data or its declarations changed after this charge was made. The charge stands and is spent: "
-            "the same noise on other data would reveal the difference.", _ANEW,
-        )  # fmt: skip
+            "HB902",
+            "the data or its declarations changed after this charge was made. The charge stands and is spent: "
+            "the same noise on other data would reveal the difference.",
+            _ANEW,
+        )
 
 
 class QueryError(HubbubError):

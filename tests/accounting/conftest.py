@@ -15,7 +15,7 @@ import pytest
 from hubbub.accounting.anchor import FileAnchor, beside
 from hubbub.accounting.calls import Charge, Request
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.cost import Price
+from hubbub.accounting.cost import PrivacyCost
 from hubbub.accounting.ledger import Ledger, no_step, now
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.policy_config import parse
@@ -26,7 +26,7 @@ from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.sqlite_schema import set_aside
 from hubbub.accounting.store import OnStep
 from hubbub.accounting.verify import verify
-from hubbub.core.events import Event, Laplace
+from hubbub.core.events import Event, LaplaceEvent
 
 POLICY = """
 version: 1
@@ -77,16 +77,29 @@ class Desk:
         return ledger
 
     def request(
-        self, epsilon: str = "0.1", *, analyst: str = "ana", dataset: str = "visits", query: str = "count",
-        key: str = "", event: Event | None = None, version: str = "v1",
-    ) -> Request:  # fmt: skip
-        event = event or Laplace(sensitivity=1, scale=1 / Fraction(epsilon))
+        self,
+        epsilon: str = "0.1",
+        *,
+        analyst: str = "ana",
+        dataset: str = "visits",
+        query: str = "count",
+        key: str = "",
+        event: Event | None = None,
+        version: str = "v1",
+    ) -> Request:
+        event = event or LaplaceEvent(sensitivity=1, scale=1 / Fraction(epsilon))
         return Request(analyst, dataset, version, event, query, key or f"key-{next(self._numbers)}")
 
     def spend(
-        self, ledger: Ledger, epsilon: str = "0.1", *, analyst: str = "ana", dataset: str = "visits",
-        query: str = "count", key: str = "",
-    ) -> Charge:  # fmt: skip
+        self,
+        ledger: Ledger,
+        epsilon: str = "0.1",
+        *,
+        analyst: str = "ana",
+        dataset: str = "visits",
+        query: str = "count",
+        key: str = "",
+    ) -> Charge:
         return ledger.charge(self.request(epsilon, analyst=analyst, dataset=dataset, query=query, key=key))
 
     def exhaust(
@@ -109,7 +122,7 @@ class Desk:
         finally:
             store.close()
         pure = [
-            {cap: Price.from_json(json.loads(total.spent)).pure for cap, total in totals.items()}
+            {cap: PrivacyCost.from_json(json.loads(total.spent)).pure for cap, total in totals.items()}
             for totals in (stored, {**stored, **ahead})
         ]
         return pure[0], pure[1]
@@ -143,11 +156,13 @@ class Desk:
 
     def _insert(self, table: str, row: Sequence[str | int | bytes]) -> str:
         values = [
-            self.literal(value) if isinstance(value, bytes)
-            else str(value) if isinstance(value, int)
+            self.literal(value)
+            if isinstance(value, bytes)
+            else str(value)
+            if isinstance(value, int)
             else "'" + value.replace("'", "''") + "'"
             for value in row
-        ]  # fmt: skip
+        ]
         return f"INSERT INTO {table} VALUES ({', '.join(values)})"
 
     def edit(self, *statements: str, triggers: bool = False) -> None:

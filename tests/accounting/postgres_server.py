@@ -63,10 +63,27 @@ class Server:
             os.chown(self.home, user.pw_uid, user.pw_gid)
             self._as_user = [f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
         subprocess.run(
-            ["setpriv", *self._as_user, programs() / "initdb", "--pgdata", self._data, "--username", "hubbub",
-             "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions"],
-            check=True, capture_output=True, cwd=self.home,
-        )  # fmt: skip
+            [
+                "setpriv",
+                *self._as_user,
+                programs() / "initdb",
+                "--pgdata",
+                self._data,
+                "--username",
+                "hubbub",
+                "--auth",
+                "trust",
+                "--encoding",
+                "UTF8",
+                "--locale",
+                "C",
+                "--no-sync",
+                "--no-instructions",
+            ],
+            check=True,
+            capture_output=True,
+            cwd=self.home,
+        )
 
     def start(self) -> None:
         """Start, and wait until it answers."""
@@ -75,10 +92,24 @@ class Server:
             # SIGINT is PostgreSQL's fast shutdown; setpriv has the kernel send it when the thread that starts it dies,
             # however it dies: so start it from a thread that lasts.
             self._process = subprocess.Popen(
-                ["setpriv", *self._as_user, "--pdeathsig=INT", programs() / "postgres", "-D", self._data,
-                 "-c", "listen_addresses=", "-k", self.home, *options],
-                stdout=log, stderr=log, cwd=self.home, start_new_session=True,
-            )  # fmt: skip
+                [
+                    "setpriv",
+                    *self._as_user,
+                    "--pdeathsig=INT",
+                    programs() / "postgres",
+                    "-D",
+                    self._data,
+                    "-c",
+                    "listen_addresses=",
+                    "-k",
+                    self.home,
+                    *options,
+                ],
+                stdout=log,
+                stderr=log,
+                cwd=self.home,
+                start_new_session=True,
+            )
         deadline = time.monotonic() + 60
         while True:
             try:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hubbub.accounting.ledger import Ledger
-from hubbub.core.events import Laplace as LaplaceEvent
+from hubbub.core.events import LaplaceEvent
 from hubbub.errors import HubbubError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import Keystream
@@ -98,9 +98,15 @@ def test_refusals_depend_on_the_queries_alone(fresh: Callable[[], tuple["Desk", 
 @pytest.mark.row(30)
 def test_the_same_requests_on_different_data_are_answered_alike(fresh: Callable[[], tuple["Desk", Ledger]]) -> None:
     script: list[tuple[Query, Fraction]] = [
-        ((0, 64, 128), Fraction(4)), ((0, 32, 64), Fraction(1)), ((0, 16, 32), Fraction(2)), ((0, 8), Fraction(8)),
-        ((8, 16), Fraction(4)), ((0, 16, 32), Fraction(2)), ((0, 1), Fraction(8)), ((1, 2), Fraction(8)),
-    ]  # fmt: skip
+        ((0, 64, 128), Fraction(4)),
+        ((0, 32, 64), Fraction(1)),
+        ((0, 16, 32), Fraction(2)),
+        ((0, 8), Fraction(8)),
+        ((8, 16), Fraction(4)),
+        ((0, 16, 32), Fraction(2)),
+        ((0, 1), Fraction(8)),
+        ((1, 2), Fraction(8)),
+    ]
     transcripts = []
     for ages in ([], [40] * 10_000):
         desk, ledger = fresh()

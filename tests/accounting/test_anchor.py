@@ -96,8 +96,18 @@ def test_the_slot_that_is_not_in_use_was_synced(
         anchor.write(mark(len(seconds)))
     anchor.close()
     assert events == [
-        "sync", "slot 0", "slot 0", "sync", "slot 1", "slot 1", "sync", "slot 0", "sync", "slot 0", "sync",
-    ]  # fmt: skip
+        "sync",
+        "slot 0",
+        "slot 0",
+        "sync",
+        "slot 1",
+        "slot 1",
+        "sync",
+        "slot 0",
+        "sync",
+        "slot 0",
+        "sync",
+    ]
 
 
 def test_a_file_without_a_readable_slot_is_damaged(tmp_path: Path) -> None:

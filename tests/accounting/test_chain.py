@@ -3,12 +3,23 @@ from fractions import Fraction
 from hashlib import sha256
 
 from hubbub.accounting.chain import Entry, append, canonical, facts_text, genesis, link, request_hash
-from hubbub.core.events import Laplace
+from hubbub.core.events import LaplaceEvent
 
 FIELDS: dict[str, object] = {
-    "previous": b"p" * 32, "config": b"c" * 32, "request": b"r" * 32, "sequence": 7, "kind": "charge", "time": 5,
-    "analyst": "ana", "dataset": "visits", "version": "v1", "facts": "{}", "query": "count", "key": "k", "charge": 0,
-}  # fmt: skip
+    "previous": b"p" * 32,
+    "config": b"c" * 32,
+    "request": b"r" * 32,
+    "sequence": 7,
+    "kind": "charge",
+    "time": 5,
+    "analyst": "ana",
+    "dataset": "visits",
+    "version": "v1",
+    "facts": "{}",
+    "query": "count",
+    "key": "k",
+    "charge": 0,
+}
 
 
 def digest(**changed: object) -> bytes:
@@ -44,11 +55,20 @@ def test_an_appended_entry_follows_the_one_before() -> None:
 
 
 def test_facts_are_written_in_one_form() -> None:
-    assert facts_text(Laplace(1, Fraction(10))) == '{"mechanism":"laplace","scale":"10","sensitivity":1}'
+    assert facts_text(LaplaceEvent(1, Fraction(10))) == '{"mechanism":"laplace","scale":"10","sensitivity":1}'
     assert canonical({"b": [1, "ε"], "a": None}) == '{"a":null,"b":[1,"ε"]}'
 
 
 def test_the_request_is_the_question_and_not_the_state_of_the_data() -> None:
     assert request_hash("visits", "{}", "count") == request_hash("visits", "{}", "count")
-    assert len({request_hash("visits", "{}", "count"), request_hash("wards", "{}", "count"),
-                request_hash("visits", "{x}", "count"), request_hash("visits", "{}", "sum")}) == 4  # fmt: skip
+    assert (
+        len(
+            {
+                request_hash("visits", "{}", "count"),
+                request_hash("wards", "{}", "count"),
+                request_hash("visits", "{x}", "count"),
+                request_hash("visits", "{}", "sum"),
+            }
+        )
+        == 4
+    )

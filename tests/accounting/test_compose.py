@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting import compose, convert
-from hubbub.accounting.cost import RENYI_UNIT, ZERO, price
-from hubbub.core.events import Laplace
+from hubbub.accounting.cost import RENYI_UNIT, ZERO, privacy_cost
+from hubbub.core.events import LaplaceEvent
 from hubbub.core.finite import Finite, exactly
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
 from hubbub.core.numbers import EPSILON_MIN
@@ -72,7 +72,7 @@ def test_hundred_small_losses_by_four_theorems() -> None:
     assert abs(counts.get_epsilon_for_delta(1e-6) - float(found["optimal"])) < 1e-5
     wide = privacy_loss_distribution.from_laplace_mechanism(10, use_connect_dots=True).self_compose(100)
     assert round(wide.get_epsilon_for_delta(1e-6), 1) == 4.7
-    curve = price(Laplace(1000, Fraction(10**4))).times(100).renyi
+    curve = privacy_cost(LaplaceEvent(1000, Fraction(10**4))).times(100).renyi
     total = Renyi(tuple(value * RENYI_UNIT for value in curve))
     assert round(float(convert.epsilon_at(total, delta=MILLIONTH)), 2) == 5.0
 
@@ -235,11 +235,11 @@ def test_an_uneven_split_equals_composition(weights: tuple[Fraction | int, ...])
     assert sum(parts) == epsilon
     assert compose.basic([Pure(part) for part in parts]) == Pure(epsilon)
     scales = [1 / part for part in parts]
-    singles = sum((price(Laplace(1, scale)) for scale in scales), ZERO)
+    singles = sum((privacy_cost(LaplaceEvent(1, scale)) for scale in scales), ZERO)
     assert singles.pure == epsilon
     if len(set(weights)) == 1:
         assert set(scales) == {len(weights) / epsilon}
-        vector = price(Laplace(len(weights), scales[0]))
+        vector = privacy_cost(LaplaceEvent(len(weights), scales[0]))
         assert vector.pure == epsilon
         # all coordinates moving by one is one way to move by d in all: composition is no dearer than the vector
         assert all(single <= whole + 3 for single, whole in zip(singles.renyi, vector.renyi, strict=True))
@@ -297,7 +297,7 @@ def test_shares_never_exceed_the_whole_and_can_be_spent(epsilon: Fraction, weigh
     for part in parts:
         if part >= EPSILON_MIN:
             assert typed_epsilon(part) == part
-            spent += price(Laplace(1, 1 / part))
+            spent += privacy_cost(LaplaceEvent(1, 1 / part))
     assert spent.pure is not None
     assert spent.pure <= epsilon
     with pytest.raises(ParameterError):
@@ -319,13 +319,13 @@ def test_halving_never_spends_the_whole(text: str) -> None:
     for share in compose.halving(epsilon):
         rounds += 1
         assert typed_epsilon(share) == share
-        spent += price(Laplace(dimensions + 1, (dimensions + 1) / share))
+        spent += privacy_cost(LaplaceEvent(dimensions + 1, (dimensions + 1) / share))
         assert spent.pure is not None
         assert spent.pure < epsilon
         assert epsilon - spent.pure <= epsilon / 2**rounds + Fraction(1, 10**29)
     assert rounds == math.floor(math.log2(epsilon / EPSILON_MIN))
     printed = [(dimensions + 1) * share for share in itertools.islice(compose.halving(epsilon), 3)]
-    costs = [price(Laplace(dimensions + 1, scale)).pure for scale in printed]
+    costs = [privacy_cost(LaplaceEvent(dimensions + 1, scale)).pure for scale in printed]
     assert all(cost is not None and cost > epsilon for cost in costs)
     assert costs == sorted(costs, key=lambda cost: cost or 0)
 

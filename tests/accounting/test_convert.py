@@ -11,8 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting import convert, curves
-from hubbub.accounting.cost import price
-from hubbub.core.events import Laplace
+from hubbub.accounting.cost import privacy_cost
+from hubbub.core.events import LaplaceEvent
 from hubbub.core.finite import Finite, exactly
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Pure, Renyi, Zcdp
 from hubbub.errors import MechanismError, ParameterError
@@ -198,7 +198,7 @@ def test_group_privacy_of_laplace_is_exactly_k_times(units: int) -> None:
     assert isinstance(high, Fraction)
     assert abs(low - units * Fraction(3, 10)) < GRAIN
     assert abs(high - units * Fraction(3, 10)) < GRAIN
-    assert price(Laplace(units, mechanism.scale)).pure == units * Fraction(3, 10)
+    assert privacy_cost(LaplaceEvent(units, mechanism.scale)).pure == units * Fraction(3, 10)
 
 
 def step(index: int, epsilon: Fraction, delta: Fraction, length: int) -> Finite[int]:

@@ -16,7 +16,7 @@ from hubbub.accounting.postgres import PostgresStore
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.status import history
 from hubbub.accounting.store import LAG, Filter, Store
-from hubbub.core.events import Laplace
+from hubbub.core.events import LaplaceEvent
 from hubbub.errors import LedgerError
 
 POLICY = parse("""
@@ -42,7 +42,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Ledge
 
 
 def charge(ledger: Ledger, key: str, analyst: str = "ana", dataset: str = "visits") -> Remark:
-    event = Laplace(sensitivity=1, scale=Fraction(10))
+    event = LaplaceEvent(sensitivity=1, scale=Fraction(10))
     return Remark(analyst, dataset, ledger.charge(Request(analyst, dataset, "1", event, "q", key)).sequence)
 
 

@@ -15,9 +15,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting.convert import divergence_for, renyi_delta
-from hubbub.accounting.cost import RENYI_UNIT, ZERO, Price, price
+from hubbub.accounting.cost import RENYI_UNIT, ZERO, PrivacyCost, privacy_cost
 from hubbub.accounting.filters import Budget, admits, headroom, limits, spent_epsilon
-from hubbub.core.events import Event, Flips, Gaussian, Laplace, Response, Selection, Threshold, Together
+from hubbub.core.events import (
+    Composed,
+    Event,
+    FlipsEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    ResponseEvent,
+    SelectionEvent,
+    ThresholdEvent,
+)
 from hubbub.core.interval import Interval, exp, log
 from hubbub.core.loss import ORDERS
 from hubbub.core.numbers import epsilon as typed_epsilon
@@ -33,19 +42,20 @@ Outcome = tuple[int | None, Interval]
 class Query:
     """One thing that the analyst may ask: its price, and its answers as (steps of log-ratio, probability under P)."""
 
-    cost: Price
+    cost: PrivacyCost
     answers: tuple[Outcome, ...]
 
 
 def response(steps: int) -> Query:
     yes = 1 / (1 + exp(Interval.of(-steps * STEP)))
-    return Query(price(Response(2, steps * STEP)), ((steps, yes), (-steps, 1 - yes)))
+    return Query(privacy_cost(ResponseEvent(2, steps * STEP)), ((steps, yes), (-steps, 1 - yes)))
 
 
 def three_answers(steps: int) -> Query:
     odds = exp(Interval.of(steps * STEP))
     return Query(
-        price(Response(3, steps * STEP)), ((steps, odds / (odds + 2)), (0, 1 / (odds + 2)), (-steps, 1 / (odds + 2)))
+        privacy_cost(ResponseEvent(3, steps * STEP)),
+        ((steps, odds / (odds + 2)), (0, 1 / (odds + 2)), (-steps, 1 / (odds + 2))),
     )
 
 
@@ -54,17 +64,17 @@ def laplace(shift: int) -> Query:
     q = exp(Interval.of(-STEP))
     inside = [(shift - 2 * z, (1 - q) / (1 + q) * exp(Interval.of(-z * STEP))) for z in range(1, shift)]
     ends = [(shift, 1 / (1 + q)), (-shift, exp(Interval.of(-shift * STEP)) / (1 + q))]
-    return Query(price(Laplace(shift, 1 / STEP)), tuple(ends + inside))
+    return Query(privacy_cost(LaplaceEvent(shift, 1 / STEP)), tuple(ends + inside))
 
 
 def slipping(steps: int, delta: Fraction) -> Query:
     """Randomized response that gives the data away with probability δ."""
     kept = [(move, chance * (1 - delta)) for move, chance in response(steps).answers]
-    cost = price(Laplace(1, 1 / (steps * STEP)))
-    return Query(Price(cost.pure, cost.renyi, delta), (*kept, (ONCE, Interval.of(delta))))
+    cost = privacy_cost(LaplaceEvent(1, 1 / (steps * STEP)))
+    return Query(PrivacyCost(cost.pure, cost.renyi, delta), (*kept, (ONCE, Interval.of(delta))))
 
 
-Admits = Callable[[Price, Price], bool]
+Admits = Callable[[PrivacyCost, PrivacyCost], bool]
 Worth = Callable[[int], Interval]
 
 
@@ -78,7 +88,7 @@ def worst_analyst(menu: list[Query], admit: Admits, worth: Worth, given_away: In
     longest = 0
 
     @cache
-    def spent(counts: tuple[int, ...]) -> Price:
+    def spent(counts: tuple[int, ...]) -> PrivacyCost:
         return sum((cost.times(count) for cost, count in zip(prices, counts, strict=True)), ZERO)
 
     @cache
@@ -139,8 +149,8 @@ def test_slips_are_paid_out_of_the_same_delta(cap: Budget) -> None:
 
 def test_slips_beyond_their_share_are_refused() -> None:
     cap = Budget(Fraction(3), Fraction(1, 100))
-    small = price(Laplace(1, Fraction(100)))
-    leak = Price(small.pure, small.renyi, Fraction(1, 400))
+    small = privacy_cost(LaplaceEvent(1, Fraction(100)))
+    leak = PrivacyCost(small.pure, small.renyi, Fraction(1, 400))
     assert admits(cap, leak, leak)
     assert not admits(cap, leak.times(2), leak)
     assert admits(cap, leak.times(2), small)
@@ -160,9 +170,9 @@ def test_worst_adaptive_analyst_stays_within_a_pure_cap(menu: list[Query]) -> No
 @pytest.mark.parametrize("place", [1, 4, 7, 10])
 def test_worst_adaptive_analyst_keeps_the_divergence_at_each_order(place: int) -> None:
     """A filter at one order alone: E_P[e^((α−1)·log-ratio)] stays below e^((α−1)B) for every strategy, and near it."""
-    order, bound = ORDERS[place], price(Response(2, STEP)).renyi[place] * 8
+    order, bound = ORDERS[place], privacy_cost(ResponseEvent(2, STEP)).renyi[place] * 8
 
-    def admit(spent: Price, cost: Price) -> bool:
+    def admit(spent: PrivacyCost, cost: PrivacyCost) -> bool:
         return spent.renyi[place] + cost.renyi[place] <= bound
 
     moment, _ = worst_analyst(
@@ -180,7 +190,7 @@ def test_a_filter_without_the_conversion_slack_is_caught() -> None:
     """Rényi totals held against ε itself, as if a divergence of ε were a loss of ε."""
     cap = CAPS[0]
 
-    def wrong(spent: Price, cost: Price) -> bool:
+    def wrong(spent: PrivacyCost, cost: PrivacyCost) -> bool:
         return any((s + c) * RENYI_UNIT <= cap.epsilon for s, c in zip(spent.renyi, cost.renyi, strict=True))
 
     delta, _ = worst_analyst([response(1)], wrong, beyond(cap.epsilon), CERTAIN)
@@ -189,8 +199,8 @@ def test_a_filter_without_the_conversion_slack_is_caught() -> None:
 
 @pytest.mark.parametrize("cap", CAPS[:2], ids=str)
 def test_a_price_that_misses_a_factor_of_two_is_caught(cap: Budget) -> None:
-    def half(cost: Price) -> Price:
-        return Price(cost.pure, tuple(value // 2 for value in cost.renyi), cost.delta)
+    def half(cost: PrivacyCost) -> PrivacyCost:
+        return PrivacyCost(cost.pure, tuple(value // 2 for value in cost.renyi), cost.delta)
 
     delta, _ = worst_analyst(
         [response(1)], lambda spent, cost: admits(cap, half(spent), half(cost)), beyond(cap.epsilon), CERTAIN
@@ -201,8 +211,10 @@ def test_a_price_that_misses_a_factor_of_two_is_caught(cap: Budget) -> None:
 def test_failures_that_are_not_counted_are_caught() -> None:
     cap = CAPS[0]
 
-    def blind(spent: Price, cost: Price) -> bool:
-        return admits(cap, Price(spent.pure, spent.renyi, Fraction(0)), Price(cost.pure, cost.renyi, Fraction(0)))
+    def blind(spent: PrivacyCost, cost: PrivacyCost) -> bool:
+        return admits(
+            cap, PrivacyCost(spent.pure, spent.renyi, Fraction(0)), PrivacyCost(cost.pure, cost.renyi, Fraction(0))
+        )
 
     delta, _ = worst_analyst([slipping(1, cap.delta / 6)], blind, beyond(cap.epsilon), CERTAIN)
     assert delta.low > cap.delta
@@ -257,9 +269,9 @@ def test_second_query_chosen_by_the_first_answer_costs_no_more_than_charged() ->
     for gone in ages:
         whole, without = law(ages), law([age for age in ages if age != gone])
         for (a, b), (low, high) in whole.items():
-            spent = price(first.event) + price(second(a)[0].event)
+            spent = privacy_cost(first.event) + privacy_cost(second(a)[0].event)
             assert spent.pure is not None
-            assert admits(cap, price(first.event), price(second(a)[0].event))
+            assert admits(cap, privacy_cost(first.event), privacy_cost(second(a)[0].event))
             other = without[a, b]
             ratio = max((log(Interval.of(high / other[0]))).above(), (log(Interval.of(other[1] / low))).above())
             assert ratio <= spent.pure + Fraction(1, 10**25)
@@ -275,12 +287,12 @@ budgets = st.builds(
     st.sampled_from([Fraction(0), *(Fraction(1, 10**k) for k in (1, 2, 5, 9, 20, 30))]),
 )
 EVENTS: list[Event] = [
-    Laplace(1, Fraction(100)),
-    Laplace(5, Fraction(7)),
-    Gaussian(1, Fraction(400)),
-    Flips(3, Fraction(1, 50)),
-    Selection("exponential", 1, monotone=False, rate=Fraction(1, 100)),
-    Threshold(Laplace(1, Fraction(50)), keys=1, above=1350),
+    LaplaceEvent(1, Fraction(100)),
+    LaplaceEvent(5, Fraction(7)),
+    GaussianEvent(1, Fraction(400)),
+    FlipsEvent(3, Fraction(1, 50)),
+    SelectionEvent("exponential", 1, monotone=False, rate=Fraction(1, 100)),
+    ThresholdEvent(LaplaceEvent(1, Fraction(50)), keys=1, above=1350),
 ]
 
 
@@ -304,22 +316,22 @@ def test_shares_of_a_cap_never_exceed_its_delta(cap: Budget) -> None:
 def test_headroom_passes_and_a_little_more_does_not(cap: Budget, events: list[Event]) -> None:
     spent = ZERO
     for event in events:
-        if admits(cap, spent, price(event)):
-            spent += price(event)
+        if admits(cap, spent, privacy_cost(event)):
+            spent += privacy_cost(event)
     assert admits(cap, spent, ZERO)
     assert spent_epsilon(cap, spent) <= cap.epsilon
     left = headroom(cap, spent)
     if left:
         assert typed_epsilon(left) == left
-        assert admits(cap, spent, price(Response(2, left)))
-        assert admits(cap, spent, price(Laplace(7, 7 / left)))
-    assert not admits(cap, spent, price(Response(2, left + Fraction(2, 10**9))))
+        assert admits(cap, spent, privacy_cost(ResponseEvent(2, left)))
+        assert admits(cap, spent, privacy_cost(LaplaceEvent(7, 7 / left)))
+    assert not admits(cap, spent, privacy_cost(ResponseEvent(2, left + Fraction(2, 10**9))))
 
 
 @given(budgets, st.lists(st.sampled_from(EVENTS), max_size=40))
 @settings(max_examples=60, deadline=None)
 def test_spent_epsilon_is_within_the_cap_exactly_when_the_cap_holds(cap: Budget, events: list[Event]) -> None:
-    spent = price(Together(tuple((event, 1) for event in events)))
+    spent = privacy_cost(Composed(tuple((event, 1) for event in events)))
     if spent.pure is None and not cap.delta:
         with pytest.raises(ParameterError):
             spent_epsilon(cap, spent)
@@ -328,11 +340,13 @@ def test_spent_epsilon_is_within_the_cap_exactly_when_the_cap_holds(cap: Budget,
 
 
 def test_pure_cap_is_exact_to_the_last_digit() -> None:
-    cap, tenth = Budget(Fraction(1), Fraction(0)), price(Laplace(1, Fraction(10)))
+    cap, tenth = Budget(Fraction(1), Fraction(0)), privacy_cost(LaplaceEvent(1, Fraction(10)))
     assert admits(cap, tenth.times(9), tenth)
     assert headroom(cap, tenth.times(9)) == Fraction(1, 10)
-    assert not admits(cap, tenth.times(9), price(Laplace(1, 1 / Fraction("0.100000000000000000000000000001"))))
-    assert not admits(cap, tenth.times(10), price(Laplace(1, Fraction(10**9))))
+    assert not admits(
+        cap, tenth.times(9), privacy_cost(LaplaceEvent(1, 1 / Fraction("0.100000000000000000000000000001")))
+    )
+    assert not admits(cap, tenth.times(10), privacy_cost(LaplaceEvent(1, Fraction(10**9))))
     assert headroom(cap, tenth.times(10)) == 0
 
 
@@ -341,23 +355,23 @@ def test_a_cap_with_delta_admits_more_than_the_plain_sum() -> None:
     cap = Budget(Fraction(6), Fraction(1, 10**9))
 
     def granted(event: Event) -> int:
-        cost, low, high = price(event), 0, 10**6
+        cost, low, high = privacy_cost(event), 0, 10**6
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if admits(cap, cost.times(middle), ZERO) else (low, middle)
         return low
 
-    assert granted(Laplace(1, Fraction(100))) == 8398
-    assert granted(Laplace(1, Fraction(10))) == 91
-    assert granted(Laplace(1, Fraction(2))) == 12
-    assert granted(Gaussian(1, Fraction(100))) == 83
+    assert granted(LaplaceEvent(1, Fraction(100))) == 8398
+    assert granted(LaplaceEvent(1, Fraction(10))) == 91
+    assert granted(LaplaceEvent(1, Fraction(2))) == 12
+    assert granted(GaussianEvent(1, Fraction(100))) == 83
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**30), Fraction(1, 2)], ids=str)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10**9), Fraction(10**6)], ids=str)
 def test_hostile_caps_are_split_soon_and_hold(epsilon: Fraction, delta: Fraction) -> None:
     cap = Budget(epsilon, delta)
-    cost = price(Response(2, epsilon))
+    cost = privacy_cost(ResponseEvent(2, epsilon))
     assert admits(cap, ZERO, cost)
     assert not admits(cap, cost.times(10**30), cost)
     assert headroom(cap, ZERO) >= epsilon

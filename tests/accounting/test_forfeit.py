@@ -20,9 +20,15 @@ def write_off(
     desk: "Desk", *, amount: Budget | None = None, reason: str = "the disk died", **more: object
 ) -> Forfeited:
     return forfeit(
-        lambda: desk.store(exclusive=True), desk.set_aside, policy=desk.policy,
-        anchor=FileAnchor(desk.anchor), by="olga", reason=reason, amount=amount, **more,  # type: ignore[arg-type]
-    )  # fmt: skip
+        lambda: desk.store(exclusive=True),
+        desk.set_aside,
+        policy=desk.policy,
+        anchor=FileAnchor(desk.anchor),
+        by="olga",
+        reason=reason,
+        amount=amount,
+        **more,  # type: ignore[arg-type]
+    )
 
 
 def code(action: Callable[[], object]) -> str:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hubbub.accounting.calls import Noting
+from hubbub.accounting.calls import NoteCall
 from hubbub.accounting.chain import canonical
 from hubbub.accounting.refusal import CapError
 from hubbub.accounting.verify import loss_of
@@ -20,7 +20,7 @@ def test_a_forfeit_of_another_process_is_not_ignored(desk: "Desk") -> None:
     losses = {"dataset/visits": loss_of(Fraction(27, 5), Fraction(0))}
     with desk.open() as mine, desk.open() as others:
         desk.spend(mine, "0.5")
-        others.note(Noting("forfeit", facts, losses))
+        others.note(NoteCall("forfeit", facts, losses))
         with pytest.raises(CapError):
             desk.spend(mine, "0.11")
         desk.spend(mine, "0.09")

@@ -68,9 +68,7 @@ def test_the_change_stands_in_the_chain_once(desk: "Desk") -> None:
         with ledger.snapshot() as snapshot:
             entries = list(snapshot.entries(Filter()))
     assert [entry.kind for entry in entries] == ["policy", "charge", "policy", "charge"]
-    assert [entry.config for entry in entries[1:]] == [
-        parse(policy(cap)).hash for cap in ("0.3", "0.5", "0.5")
-    ]  # fmt: skip
+    assert [entry.config for entry in entries[1:]] == [parse(policy(cap)).hash for cap in ("0.3", "0.5", "0.5")]
 
 
 def test_what_was_charged_before_a_change_is_still_charged_after_a_restart(desk: "Desk") -> None:

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from tests.accounting.conftest import POLICY, Desk
 
 from hubbub.accounting.anchor import FileAnchor
-from hubbub.accounting.cost import ZERO, Price, price
+from hubbub.accounting.cost import ZERO, PrivacyCost, privacy_cost
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.forfeit import forfeit
 from hubbub.accounting.ledger import Ledger, examine, no_step, now
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.status import overview
 from hubbub.accounting.totals import Balance
-from hubbub.core.events import Gaussian, Laplace, Threshold
+from hubbub.core.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from hubbub.errors import BudgetError, LedgerError
 
 
@@ -179,9 +179,14 @@ def test_what_is_left_is_right_between_two_times(server: ServerDesk) -> None:
 def test_a_forfeit_after_a_crash_adds_to_what_was_charged(server: ServerDesk) -> None:
     crash(server, 50)
     forfeit(
-        server.store, server.set_aside, policy=server.policy, anchor=FileAnchor(server.anchor), by="olga",
-        reason="the clock", amount=Budget(Fraction(1, 4), Fraction(0)),
-    )  # fmt: skip
+        server.store,
+        server.set_aside,
+        policy=server.policy,
+        anchor=FileAnchor(server.anchor),
+        by="olga",
+        reason="the clock",
+        amount=Budget(Fraction(1, 4), Fraction(0)),
+    )
     assert spent(server)["dataset/wards"] == Fraction(1, 2)
     with server.open() as ledger:
         assert server.exhaust(ledger, "0.005", dataset="wards")[0] == 100
@@ -232,11 +237,14 @@ def test_totals_of_earlier_that_are_right_in_themselves_are_refused(server: Serv
 
 
 EVENTS = [
-    price(event) for event in (
-        Laplace(1, Fraction(10)), Laplace(1, Fraction(10, 3)), Gaussian(1, Fraction(400)),
-        Threshold(Laplace(1, Fraction(10)), keys=1, above=224),
+    privacy_cost(event)
+    for event in (
+        LaplaceEvent(1, Fraction(10)),
+        LaplaceEvent(1, Fraction(10, 3)),
+        GaussianEvent(1, Fraction(400)),
+        ThresholdEvent(LaplaceEvent(1, Fraction(10)), keys=1, above=224),
     )
-]  # fmt: skip
+]
 
 
 @given(
@@ -245,7 +253,7 @@ EVENTS = [
     epsilon=st.sampled_from([Fraction(1), Fraction(3, 10), Fraction(7, 3)]),
 )
 def test_a_balance_decides_as_the_filters_do_on_the_sum(
-    losses: list[Price], delta: Fraction, epsilon: Fraction
+    losses: list[PrivacyCost], delta: Fraction, epsilon: Fraction
 ) -> None:
     budget, balance, total = Budget(epsilon, delta), Balance("cap", ZERO), ZERO
     for number, loss in enumerate(losses):

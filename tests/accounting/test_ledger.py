@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hubbub.accounting.calls import Charge, Request
 from hubbub.accounting.chain import canonical
-from hubbub.accounting.cost import ZERO, price
+from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.policy import DAY
 from hubbub.accounting.policy_config import parse
@@ -21,7 +21,7 @@ from hubbub.accounting.refusal import CapError
 from hubbub.accounting.store import STEPS, Filter
 from hubbub.accounting.totals import total_text
 from hubbub.accounting.transaction import TOLERANCE
-from hubbub.core.events import Gaussian, Laplace, Threshold
+from hubbub.core.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from hubbub.errors import BudgetError, LedgerError, ParameterError
 
 POLICY = """
@@ -82,7 +82,7 @@ def test_a_query_above_its_own_cap_is_refused(desk: "Desk") -> None:
 
 def test_a_cap_without_a_delta_takes_no_event_that_needs_one(desk: "Desk") -> None:
     ledger = desk.open()
-    for event in (Gaussian(1, Fraction(400)), Threshold(Laplace(1, Fraction(10)), keys=2, above=300)):
+    for event in (GaussianEvent(1, Fraction(400)), ThresholdEvent(LaplaceEvent(1, Fraction(10)), keys=2, above=300)):
         with pytest.raises(BudgetError, match="needs a δ"):
             ledger.charge(desk.request(dataset="wards", event=event))
         ledger.charge(desk.request(event=event))
@@ -242,8 +242,9 @@ def test_several_under_known_keys_are_replayed_and_the_rest_is_charged_whole_or_
     half = ledger.charge(visits)  # as a server of before might have left it
     whole = ledger.charge_all([visits, wards])
     assert [(charge.sequence, charge.replayed) for charge in whole] == [
-        (half.sequence, True), (half.sequence + 1, False)
-    ]  # fmt: skip
+        (half.sequence, True),
+        (half.sequence + 1, False),
+    ]
     with pytest.raises(ParameterError) as reused:
         ledger.charge_all([both(desk, "0.125", "new")[0], wards._replace(query="another")])
     assert reused.value.code == "HB124"
@@ -503,22 +504,22 @@ def test_totals_are_exact_sums(desk: "Desk", scales: list[Fraction]) -> None:
     )
     with desk.open(policy=plenty) as ledger:
         before = spent(desk).get("dataset/visits") or Fraction(0)
-        events = [Laplace(1, scale) for scale in scales]
+        events = [LaplaceEvent(1, scale) for scale in scales]
         for event in events:
             ledger.charge(desk.request(event=event))
-        added = sum((price(event).pure or Fraction(0) for event in events), Fraction(0))
+        added = sum((privacy_cost(event).pure or Fraction(0) for event in events), Fraction(0))
         assert spent(desk)["dataset/visits"] == before + added
         assert ledger.verify().sound
 
 
 EVENTS = [
-    Laplace(1, Fraction(10, 3)),
-    Gaussian(4, Fraction(50)),
-    Threshold(Laplace(1, Fraction(7)), keys=1, above=150),
+    LaplaceEvent(1, Fraction(10, 3)),
+    GaussianEvent(4, Fraction(50)),
+    ThresholdEvent(LaplaceEvent(1, Fraction(7)), keys=1, above=150),
 ]
 
 
 @given(st.lists(st.sampled_from(EVENTS), max_size=5))
-def test_a_total_is_written_in_canonical_form(events: list[Laplace | Gaussian | Threshold]) -> None:
-    total = sum(map(price, events), ZERO)
+def test_a_total_is_written_in_canonical_form(events: list[LaplaceEvent | GaussianEvent | ThresholdEvent]) -> None:
+    total = sum(map(privacy_cost, events), ZERO)
     assert total_text(total) == canonical(total.to_json())

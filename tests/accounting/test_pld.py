@@ -10,19 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting import compose, convert, gaussian
-from hubbub.accounting.cost import RENYI_UNIT, price
+from hubbub.accounting.cost import RENYI_UNIT, privacy_cost
 from hubbub.accounting.pld import tight_deltas, tight_epsilon
 from hubbub.core.events import (
+    Composed,
     Event,
-    Flips,
-    Gaussian,
-    Laplace,
-    Metric,
-    Response,
-    Selection,
-    SparseVector,
-    Threshold,
-    Together,
+    FlipsEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    MetricEvent,
+    ResponseEvent,
+    SelectionEvent,
+    SparseVectorEvent,
+    ThresholdEvent,
 )
 from hubbub.core.interval import Interval, exp
 from hubbub.core.loss import Approximate, Pure, Renyi
@@ -32,22 +32,22 @@ TENTH, MILLIONTH = Fraction(1, 10), Fraction(1, 10**6)
 
 
 def renyi_price(events: list[Event], delta: Fraction) -> float:
-    total = price(Together(tuple((event, 1) for event in events)))
+    total = privacy_cost(Composed(tuple((event, 1) for event in events)))
     loss = Renyi(tuple(value * RENYI_UNIT for value in total.renyi))
     return float(convert.epsilon_at(Approximate(loss, total.delta), delta=delta))
 
 
 LISTS: list[list[Event]] = [
-    [Laplace(1, Fraction(10))] * 100,
-    [Laplace(50, Fraction(500))] * 100,
-    [Gaussian(1, Fraction(100))] * 20,
-    [Response(6, TENTH)] * 80,
-    [Flips(2, TENTH)] * 30,
-    [Selection("permute_and_flip", 1, monotone=False, rate=Fraction(1, 20))] * 60,
-    [Metric(Fraction(1), TENTH, constant_normaliser=True)] * 60,
-    [SparseVector(1, monotone=True, threshold_scale=Fraction(20), query_scale=Fraction(20), hits=1)] * 60,
-    [Threshold(Laplace(1, Fraction(10)), keys=1, above=201)] * 60,
-    [*[Laplace(1, Fraction(10))] * 30, *[Gaussian(1, Fraction(400))] * 30, *[Response(2, TENTH)] * 30],
+    [LaplaceEvent(1, Fraction(10))] * 100,
+    [LaplaceEvent(50, Fraction(500))] * 100,
+    [GaussianEvent(1, Fraction(100))] * 20,
+    [ResponseEvent(6, TENTH)] * 80,
+    [FlipsEvent(2, TENTH)] * 30,
+    [SelectionEvent("permute_and_flip", 1, monotone=False, rate=Fraction(1, 20))] * 60,
+    [MetricEvent(Fraction(1), TENTH, constant_normaliser=True)] * 60,
+    [SparseVectorEvent(1, monotone=True, threshold_scale=Fraction(20), query_scale=Fraction(20), hits=1)] * 60,
+    [ThresholdEvent(LaplaceEvent(1, Fraction(10)), keys=1, above=201)] * 60,
+    [*[LaplaceEvent(1, Fraction(10))] * 30, *[GaussianEvent(1, Fraction(400))] * 30, *[ResponseEvent(2, TENTH)] * 30],
 ]
 
 
@@ -60,24 +60,26 @@ def test_tight_price_lies_between_the_exact_loss_and_the_renyi_price(events: lis
 
 def test_tight_price_of_pure_losses_is_the_optimal_composition() -> None:
     exact = compose.optimal(Pure(TENTH), count=100, delta=MILLIONTH)
-    assert tight_epsilon([Laplace(1, Fraction(10))] * 100, delta=MILLIONTH) == pytest.approx(float(exact), rel=1e-6)
-    assert tight_epsilon([Response(2, TENTH)] * 100, delta=MILLIONTH) == pytest.approx(float(exact), rel=1e-6)
+    assert tight_epsilon([LaplaceEvent(1, Fraction(10))] * 100, delta=MILLIONTH) == pytest.approx(
+        float(exact), rel=1e-6
+    )
+    assert tight_epsilon([ResponseEvent(2, TENTH)] * 100, delta=MILLIONTH) == pytest.approx(float(exact), rel=1e-6)
 
 
 def test_tight_price_of_one_gaussian_is_its_own_curve() -> None:
     variance = gaussian.discrete_variance_for(epsilon=Fraction(1), delta=MILLIONTH, sensitivity=3)
-    found = tight_epsilon([Gaussian(9, variance)], delta=MILLIONTH, one_coordinate=True)
+    found = tight_epsilon([GaussianEvent(9, variance)], delta=MILLIONTH, one_coordinate=True)
     assert found == pytest.approx(1, rel=1e-4)
 
 
 @pytest.mark.parametrize("events", LISTS, ids=lambda e: f"{len(e)} {type(e[0]).__name__}")
 def test_repeating_an_event_is_listing_it(events: list[Event]) -> None:
     """k × event == [event]*k, also for randomized response, where dp-accounting's own accountant loses the k."""
-    together = Together(tuple((event, 1) for event in events))
+    together = Composed(tuple((event, 1) for event in events))
     assert tight_epsilon([together], delta=MILLIONTH) == tight_epsilon(events, delta=MILLIONTH)
-    repeated = Together(((events[0], 40),))
+    repeated = Composed(((events[0], 40),))
     assert tight_epsilon([repeated], delta=MILLIONTH) == tight_epsilon([events[0]] * 40, delta=MILLIONTH)
-    nested = Together(((Together(((events[0], 4),)), 10),))
+    nested = Composed(((Composed(((events[0], 4),)), 10),))
     assert tight_epsilon([nested], delta=MILLIONTH) == tight_epsilon([repeated], delta=MILLIONTH)
     assert tight_epsilon([repeated], delta=MILLIONTH) > 1.5 * tight_epsilon([events[0]], delta=MILLIONTH)
 
@@ -126,9 +128,11 @@ def test_whole_shift_in_one_coordinate_has_the_largest_delta(
 
 
 @given(
-    st.integers(1, 5), st.integers(2, 4), st.fractions(Fraction(1, 3), 9, max_denominator=6),
+    st.integers(1, 5),
+    st.integers(2, 4),
+    st.fractions(Fraction(1, 3), 9, max_denominator=6),
     st.fractions(0, 1, max_denominator=20),
-)  # fmt: skip
+)
 @settings(max_examples=60, deadline=None)
 def test_a_coarser_grid_has_the_larger_delta(shift: int, factor: int, scale: Fraction, share: Fraction) -> None:
     epsilon = share * shift / scale
@@ -138,9 +142,9 @@ def test_a_coarser_grid_has_the_larger_delta(shift: int, factor: int, scale: Fra
 
 def test_a_fine_grid_is_shortened_upward() -> None:
     """A sensitivity of 10⁹ is listed in ten thousand steps: a price hardly above, never below."""
-    fine, coarse = [Laplace(10**9, Fraction(10**10))] * 50, [Laplace(10**4, Fraction(10**5))] * 50
+    fine, coarse = [LaplaceEvent(10**9, Fraction(10**10))] * 50, [LaplaceEvent(10**4, Fraction(10**5))] * 50
     assert tight_epsilon(fine, delta=MILLIONTH) == pytest.approx(tight_epsilon(coarse, delta=MILLIONTH), rel=1e-6)
-    odd = tight_epsilon([Laplace(10**4 + 1, Fraction(10**5))] * 50, delta=MILLIONTH)
+    odd = tight_epsilon([LaplaceEvent(10**4 + 1, Fraction(10**5))] * 50, delta=MILLIONTH)
     assert odd >= tight_epsilon(coarse, delta=MILLIONTH)
     assert odd < 1.001 * tight_epsilon(coarse, delta=MILLIONTH)
 
@@ -158,40 +162,40 @@ def test_without_dp_accounting_the_error_names_the_extra(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(MechanismError, match="extra `pld`"):
-        tight_epsilon([Laplace(1, Fraction(10))], delta=MILLIONTH)
+        tight_epsilon([LaplaceEvent(1, Fraction(10))], delta=MILLIONTH)
 
 
 def test_what_has_no_tight_price_is_refused() -> None:
-    for event in (Gaussian(2, Fraction(100)), Gaussian(4, Fraction(100)), Gaussian(1, Fraction(10**20))):
+    for event in (GaussianEvent(2, Fraction(100)), GaussianEvent(4, Fraction(100)), GaussianEvent(1, Fraction(10**20))):
         with pytest.raises(MechanismError):
             tight_epsilon([event], delta=MILLIONTH)
     with pytest.raises(MechanismError):
-        tight_epsilon([Gaussian(2, Fraction(100))], delta=MILLIONTH, one_coordinate=True)
+        tight_epsilon([GaussianEvent(2, Fraction(100))], delta=MILLIONTH, one_coordinate=True)
     with pytest.raises(MechanismError):
-        tight_epsilon([Laplace(1, Fraction(1, 1000))], delta=MILLIONTH)
+        tight_epsilon([LaplaceEvent(1, Fraction(1, 1000))], delta=MILLIONTH)
     for delta in (Fraction(0), Fraction(1)):
         with pytest.raises(ParameterError):
-            tight_epsilon([Laplace(1, Fraction(10))], delta=delta)
+            tight_epsilon([LaplaceEvent(1, Fraction(10))], delta=delta)
     with pytest.raises(ParameterError):
-        tight_epsilon([Laplace(1, Fraction(-10))], delta=MILLIONTH)
+        tight_epsilon([LaplaceEvent(1, Fraction(-10))], delta=MILLIONTH)
 
 
 def test_small_ends() -> None:
     assert tight_epsilon([], delta=MILLIONTH) == 0
-    assert tight_epsilon([Laplace(1, Fraction(10**9))] * 3, delta=Fraction(1, 10**30)) <= 3e-9 * (1 + 1e-12)
-    assert not math.isinf(tight_epsilon([Gaussian(1, Fraction(100))], delta=Fraction(1, 10**9)))
+    assert tight_epsilon([LaplaceEvent(1, Fraction(10**9))] * 3, delta=Fraction(1, 10**30)) <= 3e-9 * (1 + 1e-12)
+    assert not math.isinf(tight_epsilon([GaussianEvent(1, Fraction(100))], delta=Fraction(1, 10**9)))
 
 
 def test_failures_of_the_events_are_not_forgotten_where_there_is_a_pure_loss() -> None:
     """A threshold fails with some δ of its own: below that no ε is promised, whatever the noise's pure loss is."""
-    event = Threshold(Laplace(1, Fraction(1)), keys=1, above=3)
-    own = price(event).delta
+    event = ThresholdEvent(LaplaceEvent(1, Fraction(1)), keys=1, above=3)
+    own = privacy_cost(event).delta
     assert tight_epsilon([event], delta=own / 2) == math.inf
     assert tight_epsilon([event], delta=2 * own) <= 1 + 1e-3
 
 
 def test_deltas_and_epsilons_of_a_list_are_one_curve() -> None:
-    events: list[Event] = [Laplace(1, Fraction(10))] * 30
+    events: list[Event] = [LaplaceEvent(1, Fraction(10))] * 30
     epsilon = tight_epsilon(events, delta=MILLIONTH)
     below, above, pure = tight_deltas(events, epsilons=[Fraction(epsilon) * 99 / 100, Fraction(epsilon), Fraction(3)])
     assert below > 1e-6

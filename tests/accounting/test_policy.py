@@ -29,12 +29,20 @@ def labels(policy: Policy, analyst: str, dataset: str) -> list[str]:
 def test_a_charge_must_pass_query_analyst_every_group_data_set_and_period() -> None:
     policy = parse(BASE)
     assert labels(policy, "ana", "visits") == [
-        "query/one/visits", "analyst/ana/visits", "group/interns/visits", "dataset/visits", "dataset/visits/day",
-    ]  # fmt: skip
-    assert labels(policy, "ben", "visits") == [
-        "query/one/visits", "analyst/ben/visits", "group/interns/visits", "group/night/visits", "dataset/visits",
+        "query/one/visits",
+        "analyst/ana/visits",
+        "group/interns/visits",
+        "dataset/visits",
         "dataset/visits/day",
-    ]  # fmt: skip
+    ]
+    assert labels(policy, "ben", "visits") == [
+        "query/one/visits",
+        "analyst/ben/visits",
+        "group/interns/visits",
+        "group/night/visits",
+        "dataset/visits",
+        "dataset/visits/day",
+    ]
 
 
 def test_a_member_without_an_own_cap_is_still_counted() -> None:
@@ -75,9 +83,14 @@ def test_a_renewed_cap_has_a_total_for_each_calendar_period() -> None:
 
 def test_every_cap_is_listed_once() -> None:
     assert sorted(cap.label for cap in parse(BASE).every_cap()) == [
-        "analyst/ana/visits", "analyst/ben/visits", "dataset/visits", "dataset/visits/day", "dataset/wards",
-        "group/interns/visits", "group/night/visits",
-    ]  # fmt: skip
+        "analyst/ana/visits",
+        "analyst/ben/visits",
+        "dataset/visits",
+        "dataset/visits/day",
+        "dataset/wards",
+        "group/interns/visits",
+        "group/night/visits",
+    ]
 
 
 def test_the_hash_is_that_of_the_meaning() -> None:

@@ -82,9 +82,11 @@ def test_a_careless_role_is_overruled(postgres_server: Server, desk: "PostgresDe
     """What the role has as its defaults for durability and isolation does not count."""
     name = desk.dsn.split("dbname=")[1].split()[0]
     for setting in (
-        "synchronous_commit = off", "default_transaction_isolation = 'repeatable read'",
-        "default_transaction_read_only = on", "search_path = nowhere",
-    ):  # fmt: skip
+        "synchronous_commit = off",
+        "default_transaction_isolation = 'repeatable read'",
+        "default_transaction_read_only = on",
+        "search_path = nowhere",
+    ):
         postgres_server.run(f"ALTER DATABASE {name} SET {setting}")
     with desk.open() as ledger, desk.open() as other:
         for _ in range(5):
@@ -156,9 +158,13 @@ def test_entries_and_releases_cannot_be_changed_through_sql(desk: "PostgresDesk"
     with desk.open() as ledger:
         ledger.record(desk.spend(ledger), b"answer")
     for statement in (
-        "UPDATE entries SET analyst = 'x'", "DELETE FROM entries", "TRUNCATE entries", "DELETE FROM releases",
-        "UPDATE releases SET body = ''", "UPDATE identity SET ledger = 'x'",
-    ):  # fmt: skip
+        "UPDATE entries SET analyst = 'x'",
+        "DELETE FROM entries",
+        "TRUNCATE entries",
+        "DELETE FROM releases",
+        "UPDATE releases SET body = ''",
+        "UPDATE identity SET ledger = 'x'",
+    ):
         with pytest.raises(psycopg.errors.RaiseException, match="only ever added to"):
             desk.edit(statement, triggers=True)
 
@@ -301,9 +307,7 @@ def test_a_ledger_goes_on_after_a_restart_of_the_server(own_server: Server, frag
 
 def test_an_outage_is_borne_and_nothing_is_charged_meanwhile(own_server: Server, fragile: "PostgresDesk") -> None:
     fragile.open().close()
-    ledger = Ledger.open(
-        fragile.store(patience=0.2), policy=fragile.policy, anchor=FileAnchor(fragile.anchor)
-    )  # fmt: skip
+    ledger = Ledger.open(fragile.store(patience=0.2), policy=fragile.policy, anchor=FileAnchor(fragile.anchor))
     own_server.stop()
     for _ in range(2):
         refused(lambda: fragile.spend(ledger, key="kept"), "HB303")

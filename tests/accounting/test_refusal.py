@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.accounting.cost import ZERO, price
+from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.disclosure import cost, left
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.refusal import CapError
-from hubbub.core.events import Gaussian, Laplace, Response, Threshold
+from hubbub.core.events import GaussianEvent, LaplaceEvent, ResponseEvent, ThresholdEvent
 from hubbub.core.numbers import brief, down
 
 if TYPE_CHECKING:
@@ -82,19 +82,19 @@ def test_a_number_that_is_shown_down_never_grows(value: Fraction) -> None:
 
 def test_what_a_delta_is_left_is_said(desk: "Desk") -> None:
     ledger = desk.open()
-    event = Threshold(Laplace(1, Fraction(10)), keys=1, above=213)
+    event = ThresholdEvent(LaplaceEvent(1, Fraction(10)), keys=1, above=213)
     ledger.charge(desk.request(event=event))
     with pytest.raises(CapError) as refusal:
         ledger.charge(desk.request(event=event))
-    assert f"costs δ={brief(price(event).delta)}" in refusal.value.message
+    assert f"costs δ={brief(privacy_cost(event).delta)}" in refusal.value.message
     assert "Without a δ" in refusal.value.remedy
 
 
 def test_a_gaussian_under_a_cap_without_delta_has_no_cost_as_epsilon() -> None:
-    gaussian = price(Gaussian(1, Fraction(100)))
+    gaussian = privacy_cost(GaussianEvent(1, Fraction(100)))
     assert cost(Budget(Fraction(1), Fraction(0)), gaussian) is None
     assert cost(Budget(Fraction(1), Fraction(1, 10**9)), gaussian) is not None
-    assert cost(Budget(Fraction(1), Fraction(0)), price(Laplace(1, Fraction(2)))) == Fraction(1, 2)
+    assert cost(Budget(Fraction(1), Fraction(0)), privacy_cost(LaplaceEvent(1, Fraction(2)))) == Fraction(1, 2)
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])
@@ -102,7 +102,11 @@ def test_what_is_left_is_the_largest_that_is_admitted(delta: Fraction) -> None:
     from hubbub.accounting.filters import admits
 
     budget = Budget(Fraction(2), delta)
-    for spent in (ZERO, price(Laplace(1, Fraction(10))).times(13), price(Response(2, Fraction("1.7")))):
+    for spent in (
+        ZERO,
+        privacy_cost(LaplaceEvent(1, Fraction(10))).times(13),
+        privacy_cost(ResponseEvent(2, Fraction("1.7"))),
+    ):
         room = left(budget, spent)
-        assert admits(budget, spent, price(Response(2, room)))
-        assert not admits(budget, spent, price(Response(2, room + Fraction(1, 10**8))))
+        assert admits(budget, spent, privacy_cost(ResponseEvent(2, room)))
+        assert not admits(budget, spent, privacy_cost(ResponseEvent(2, room + Fraction(1, 10**8))))

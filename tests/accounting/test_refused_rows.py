@@ -9,11 +9,11 @@ import pytest
 from tests.accounting.conftest import PostgresDesk
 
 from hubbub.accounting import ledger as ledgers
-from hubbub.accounting.calls import Charging, Recording
+from hubbub.accounting.calls import ChargeCall, RecordCall
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import MOST_RELEASE
-from hubbub.accounting.transaction import Turn
+from hubbub.accounting.transaction import Transaction
 from hubbub.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -90,8 +90,11 @@ def test_in_a_group_only_the_refused_call_fails(desk: "Desk") -> None:
     first, second = desk.spend(ledger), desk.spend(ledger)
     widen = narrow(desk, ledger)
     calls: list[Any] = [
-        Charging([desk.request()]), Recording(first, LARGE), Recording(second, SMALL), Charging([desk.request()])
-    ]  # fmt: skip
+        ChargeCall([desk.request()]),
+        RecordCall(first, LARGE),
+        RecordCall(second, SMALL),
+        ChargeCall([desk.request()]),
+    ]
     ledger._serve(calls)
     assert [call.error.code if call.error else None for call in calls] == [None, "HB331", None, None]
     assert calls[2].outcome == SMALL
@@ -116,7 +119,7 @@ def test_an_error_before_anything_was_written_is_borne(
         raise kind
 
     with monkeypatch.context() as patched:
-        patched.setattr(Turn, "record", fail)
+        patched.setattr(Transaction, "record", fail)
         assert code(lambda: ledger.record(charge, SMALL)) == "HB331"
     for step in ("entries", "releases", "totals"):
         with monkeypatch.context() as patched:

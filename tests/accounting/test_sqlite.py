@@ -17,7 +17,7 @@ import pytest
 
 from hubbub.accounting import sqlite_schema
 from hubbub.accounting.anchor import FileAnchor, beside
-from hubbub.accounting.bloom import Traces
+from hubbub.accounting.bloom import BloomFilter
 from hubbub.accounting.calls import Charge
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
@@ -167,9 +167,14 @@ def test_entries_and_releases_cannot_be_changed_through_sql(desk: "Desk") -> Non
     with desk.open() as ledger:
         ledger.record(desk.spend(ledger), b"answer")
     for statement in (
-        "UPDATE entries SET analyst = 'x'", "DELETE FROM entries", "UPDATE releases SET body = x'00'",
-        "DELETE FROM releases", "UPDATE identity SET ledger = 'x'", "UPDATE keys SET charge = 9", "DELETE FROM keys",
-    ):  # fmt: skip
+        "UPDATE entries SET analyst = 'x'",
+        "DELETE FROM entries",
+        "UPDATE releases SET body = x'00'",
+        "DELETE FROM releases",
+        "UPDATE identity SET ledger = 'x'",
+        "UPDATE keys SET charge = 9",
+        "DELETE FROM keys",
+    ):
         with pytest.raises(sqlite3.IntegrityError, match="only ever added to"):
             desk.edit(statement, triggers=True)
 
@@ -501,7 +506,7 @@ def test_a_server_alone_on_its_file_charges_each_key_once(
     desk: "Desk", monkeypatch: pytest.MonkeyPatch, *, full: bool
 ) -> None:
     if full:
-        monkeypatch.setattr(Traces, "__contains__", lambda *_: True)
+        monkeypatch.setattr(BloomFilter, "__contains__", lambda *_: True)
     requests = [desk.request("0.001", key=f"k{number}") for number in range(150)]  # keys are stored at 64 and at 128
     charges: list[Charge] = []
     for part in (requests[:70], requests[70:]):
@@ -524,6 +529,6 @@ def test_a_trace_that_is_lost_would_charge_twice(desk: "Desk", monkeypatch: pyte
         requests = [desk.request("0.001", key=f"k{number}") for number in range(70)]
         for request in requests:
             ledger.charge(request)
-        monkeypatch.setattr(Traces, "__contains__", lambda *_: False)
+        monkeypatch.setattr(BloomFilter, "__contains__", lambda *_: False)
         assert not ledger.charge(requests[0]).replayed
         assert not ledger.verify().sound

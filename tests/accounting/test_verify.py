@@ -7,11 +7,11 @@ import pytest
 
 from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.chain import Entry, Mark, append, genesis
-from hubbub.accounting.cost import price
+from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.ledger import examine
 from hubbub.accounting.store import Filter
 from hubbub.accounting.verify import Verification, _check_keys, _Pass, loss_of
-from hubbub.core.events import Gaussian, Laplace, Response
+from hubbub.core.events import GaussianEvent, LaplaceEvent, ResponseEvent
 from hubbub.errors import LedgerError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def fill(desk: "Desk") -> "Desk":
         ledger.record(desk.spend(ledger, "0.5"), b"first answer")
         desk.spend(ledger, "0.25", analyst="ben")
     with desk.open() as ledger:  # which stores all totals with its first charge
-        ledger.record(ledger.charge(desk.request(event=Gaussian(1, Fraction(900)))), b"second answer")
+        ledger.record(ledger.charge(desk.request(event=GaussianEvent(1, Fraction(900)))), b"second answer")
     return desk
 
 
@@ -54,8 +54,21 @@ def test_an_honest_ledger_is_sound(kept: "Desk") -> None:
     assert "3 charges, 1 of them without a release" in report.report()
 
 
-COLUMNS = ["kind", "time", "analyst", "dataset", "version", "facts", "query", "key", "charge", "request", "config",
-           "previous", "hash"]  # fmt: skip
+COLUMNS = [
+    "kind",
+    "time",
+    "analyst",
+    "dataset",
+    "version",
+    "facts",
+    "query",
+    "key",
+    "charge",
+    "request",
+    "config",
+    "previous",
+    "hash",
+]
 
 
 @pytest.mark.parametrize("column", COLUMNS)
@@ -101,9 +114,10 @@ def test_an_entry_rewritten_with_its_own_hash_no_longer_leads_to_the_next(kept: 
 
 def test_entries_in_another_order_are_found(kept: "Desk") -> None:
     kept.edit(
-        "UPDATE entries SET sequence = 99 WHERE sequence = 2", "UPDATE entries SET sequence = 2 WHERE sequence = 4",
+        "UPDATE entries SET sequence = 99 WHERE sequence = 2",
+        "UPDATE entries SET sequence = 2 WHERE sequence = 4",
         "UPDATE entries SET sequence = 4 WHERE sequence = 99",
-    )  # fmt: skip
+    )
     assert found(kept) == ["chain"]
 
 
@@ -200,8 +214,9 @@ def test_a_repeated_key_is_found_though_the_index_is_gone(kept: "Desk") -> None:
     result = _Pass()
     _check_keys(Bare(), result)  # type: ignore[arg-type]
     assert [problem.text for problem in result.problems] == [
-        "charge 4 repeats a key of ana", "charge 5 repeats a key of ana",
-    ]  # fmt: skip
+        "charge 4 repeats a key of ana",
+        "charge 5 repeats a key of ana",
+    ]
     with pytest.raises(LedgerError, match=r"HB30[57]"):
         kept.open()
 
@@ -253,5 +268,5 @@ def test_a_forfeit_costs_at_least_what_any_mechanism_of_its_size_does() -> None:
     epsilon = Fraction(3, 2)
     loss = loss_of(epsilon, Fraction(1, 10**9))
     assert (loss.pure, loss.delta) == (epsilon, Fraction(1, 10**9))
-    for event in (Laplace(3, Fraction(2)), Response(5, epsilon)):
-        assert all(own <= most for own, most in zip(price(event).renyi, loss.renyi, strict=True))
+    for event in (LaplaceEvent(3, Fraction(2)), ResponseEvent(5, epsilon)):
+        assert all(own <= most for own, most in zip(privacy_cost(event).renyi, loss.renyi, strict=True))

@@ -26,8 +26,6 @@ def run(generator: np.random.Generator) -> Run:
     def runner(
         name: str, table: Table | None = None, *, epsilons: tuple[str, ...] = ("0.1", "1", "3"), **settings: object
     ) -> Study:
-        return find(name).run(
-            table, epsilons=list(map(Fraction, epsilons)), generator=generator, settings=settings
-        )  # fmt: skip
+        return find(name).run(table, epsilons=list(map(Fraction, epsilons)), generator=generator, settings=settings)
 
     return runner

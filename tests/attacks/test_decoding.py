@@ -77,9 +77,10 @@ def test_least_absolute_is_the_optimum_of_its_linear_program() -> None:
     eye = np.eye(rows)
     program = linprog(
         np.r_[np.zeros(people), np.ones(rows)],
-        A_ub=np.block([[asked.matrix, -eye], [-asked.matrix, -eye]]), b_ub=np.r_[answers, -answers],
+        A_ub=np.block([[asked.matrix, -eye], [-asked.matrix, -eye]]),
+        b_ub=np.r_[answers, -answers],
         bounds=[(0, 1)] * people + [(0, None)] * rows,
-    )  # fmt: skip
+    )
     assert np.abs(asked.ask(found) - answers).sum() == pytest.approx(program.fun, rel=1e-3)
 
 
@@ -105,7 +106,7 @@ def test_packed_and_short_questions_say_what_the_matrix_says() -> None:
         values = generator.normal(size=len(plain.matrix))
         assert asked.ask(secret) == pytest.approx(plain.ask(secret), rel=1e-4)
         assert asked.back(values) == pytest.approx(plain.back(values), rel=1e-3, abs=1e-2)
-        assert asked.there_and_back(secret) == pytest.approx(plain.there_and_back(secret), rel=1e-4)
+        assert asked.gram_product(secret) == pytest.approx(plain.gram_product(secret), rel=1e-4)
 
 
 @pytest.mark.parametrize("name", sorted(DECODERS))

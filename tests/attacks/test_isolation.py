@@ -72,9 +72,12 @@ def test_it_runs_on_a_table_of_the_user() -> None:
     )
     heard: list[float] = []
     found = find("isolation").run(
-        table, epsilons=["1"], generator=generator, settings={"trials": "10", "columns": "age,cost"},
+        table,
+        epsilons=["1"],
+        generator=generator,
+        settings={"trials": "10", "columns": "age,cost"},
         progress=lambda done, _: heard.append(done),
-    )  # fmt: skip
+    )
     assert found.findings[0].score.trials == 10
     assert heard == sorted(heard)
     assert heard[-1] == 1.0

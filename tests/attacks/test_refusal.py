@@ -15,10 +15,7 @@ Run = Callable[..., Study]
 
 def fixed(values: tuple[int, int, int]) -> bool:
     """Whether the largest of all and of the first two fix somebody's value, by trying all triples that fit."""
-    fit = [
-        each for each in permutations(range(5), 3)
-        if max(each) == max(values) and max(each[:2]) == max(values[:2])
-    ]  # fmt: skip
+    fit = [each for each in permutations(range(5), 3) if max(each) == max(values) and max(each[:2]) == max(values[:2])]
     return any(len({each[place] for each in fit}) == 1 for place in range(3))
 
 

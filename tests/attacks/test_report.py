@@ -190,9 +190,18 @@ def text_of(pdf: bytes) -> str:
 
 
 WORDS = (
-    "Two counts plain", "It was right. plain", "Figures", "How to read this", "What was run", "unprotected",
-    "86.0 % of 500", "within the promise", "Table: made up", "2026-03-01 12:30 UTC", "page 3",
-)  # fmt: skip
+    "Two counts plain",
+    "It was right. plain",
+    "Figures",
+    "How to read this",
+    "What was run",
+    "unprotected",
+    "86.0 % of 500",
+    "within the promise",
+    "Table: made up",
+    "2026-03-01 12:30 UTC",
+    "page 3",
+)
 
 
 def test_a_pdf_has_pages_with_text() -> None:

@@ -26,7 +26,7 @@ STUDIES: dict[str, tuple[str, float, dict[str, object]]] = {
     "tokens": ("hashed words, by neighbours", 0.4, {"trials": 1000}),
     "floats": ("textbook noise in floating point", 0.75, {"trials": 1500}),
     "timing": ("noise drawn step by step", 0.95, {"clock": "steps", "trials": 600}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", STUDIES)
@@ -43,8 +43,10 @@ def test_it_wins_where_nothing_is_promised_and_stays_under_the_ceiling(name: str
             assert binomial.tail(score.right, score.trials, finding.ceiling) > 1e-8, finding
             assert finding.target.startswith("hubbub")
     assert {each.epsilon for each in study.findings if each.target.startswith("hubbub")} == {
-        Fraction(1, 10), Fraction(1), Fraction(3),
-    }  # fmt: skip
+        Fraction(1, 10),
+        Fraction(1),
+        Fraction(3),
+    }
     won = [finding for finding in study.findings if finding.target == target]
     assert won
     for finding in won:
@@ -115,16 +117,24 @@ def test_progress_rises_to_the_end(generator: np.random.Generator) -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "code"),
     [
-        ("timing", {"clock": "sundial"}, "HB643"), ("timing", {"clok": "steps"}, "HB643"),
-        ("timing", {"trials": "many"}, "HB643"), ("timing", {"trials": "1.5"}, "HB643"),
-        ("timing", {"trials": 2.5}, "HB643"), ("timing", {"trials": True}, "HB643"),
-        ("timing", {"trials": "-5"}, "HB103"), ("timing", {"trials": "9" * 30}, "HB103"),
-        ("timing", {"clock": 7}, "HB643"), ("linkage", {"quasi": 7}, "HB643"), ("linkage", {"quasi": "nose"}, "HB644"),
-        ("homogeneity", {"k": "1"}, "HB103"), ("homogeneity", {"k": "100000"}, "HB651"),
-        ("differencing", {"column": "nose"}, "HB644"), ("differencing", {"quasi": "sex"}, "HB651"),
+        ("timing", {"clock": "sundial"}, "HB643"),
+        ("timing", {"clok": "steps"}, "HB643"),
+        ("timing", {"trials": "many"}, "HB643"),
+        ("timing", {"trials": "1.5"}, "HB643"),
+        ("timing", {"trials": 2.5}, "HB643"),
+        ("timing", {"trials": True}, "HB643"),
+        ("timing", {"trials": "-5"}, "HB103"),
+        ("timing", {"trials": "9" * 30}, "HB103"),
+        ("timing", {"clock": 7}, "HB643"),
+        ("linkage", {"quasi": 7}, "HB643"),
+        ("linkage", {"quasi": "nose"}, "HB644"),
+        ("homogeneity", {"k": "1"}, "HB103"),
+        ("homogeneity", {"k": "100000"}, "HB651"),
+        ("differencing", {"column": "nose"}, "HB644"),
+        ("differencing", {"quasi": "sex"}, "HB651"),
         ("tokens", {"most": "100000"}, "HB103"),
     ],
-)  # fmt: skip
+)
 def test_a_setting_that_cannot_be_is_refused(name: str, settings: dict[str, object], code: str, run: Run) -> None:
     with pytest.raises((AttackError, ParameterError)) as refused:
         run(name, **settings)

@@ -44,10 +44,15 @@ def test_a_parquet_file_keeps_its_types(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("gone.csv", None), ("empty.csv", b""), ("header.csv", b"a,b\n"), ("twice.csv", b"a,a\n1,2\n"),
-        ("broken.parquet", b"PAR1 no"), ("notes.txt", b"hello"), ("latin.csv", b"\xe4,b\n1,2\n"),
+        ("gone.csv", None),
+        ("empty.csv", b""),
+        ("header.csv", b"a,b\n"),
+        ("twice.csv", b"a,a\n1,2\n"),
+        ("broken.parquet", b"PAR1 no"),
+        ("notes.txt", b"hello"),
+        ("latin.csv", b"\xe4,b\n1,2\n"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_read_is_refused_with_a_reason(tmp_path: Path, name: str, content: bytes | None) -> None:
     path = tmp_path / name
     if content is not None:
@@ -87,9 +92,16 @@ def test_rows_have_one_code_just_if_they_agree(rows: list[tuple[int, str, bool]]
 @pytest.mark.parametrize(
     ("texts", "kind"),
     [
-        (["1", "2"], "i"), (["1", ""], "f"), (["1.5", "NA"], "f"), (["1", "x"], "O"), (["007", "8"], "O"),
-        (["1_000", "2"], "O"), (["", ""], "O"), (["99999999999999999999", "1"], "f"), (["-3", "+4"], "i"),
+        (["1", "2"], "i"),
+        (["1", ""], "f"),
+        (["1.5", "NA"], "f"),
+        (["1", "x"], "O"),
+        (["007", "8"], "O"),
+        (["1_000", "2"], "O"),
+        (["", ""], "O"),
+        (["99999999999999999999", "1"], "f"),
+        (["-3", "+4"], "i"),
     ],
-)  # fmt: skip
+)
 def test_text_is_taken_for_numbers_only_where_nothing_is_lost(texts: list[str], kind: str) -> None:
     assert typed(np.array(texts, dtype=object)).dtype.kind == kind

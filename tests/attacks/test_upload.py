@@ -56,7 +56,7 @@ def test_formulas_and_html_are_text_like_any_other() -> None:
         (b"a\n" + b"1" * (1 << 20), "bytes"),
     ],
     ids=range(21),
-)  # fmt: skip
+)
 def test_what_is_no_table_is_refused(content: bytes, why: str) -> None:
     message = refused(content)
     assert why in message

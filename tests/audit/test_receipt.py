@@ -19,7 +19,7 @@ from hubbub.core.unit import Relation
 from hubbub.curator.session import open_session
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.partition_selection import Threshold
+from hubbub.mechanisms.partition_selection import PartitionSelection
 
 YAML = """
 version: 1
@@ -171,9 +171,16 @@ def _no_noise(paper: dict[str, Any]) -> None:
 
 
 LIES: tuple[Callable[[dict[str, Any]], None], ...] = (
-    _shrink_noise, _understate_sensitivity, _drop_a_draw, _drop_an_event, _lower_the_charge, _drop_a_ledger_entry,
-    _other_version, _extra_key, _no_noise,
-)  # fmt: skip
+    _shrink_noise,
+    _understate_sensitivity,
+    _drop_a_draw,
+    _drop_an_event,
+    _lower_the_charge,
+    _drop_a_ledger_entry,
+    _other_version,
+    _extra_key,
+    _no_noise,
+)
 
 
 @pytest.mark.parametrize("lie", LIES)
@@ -228,12 +235,17 @@ def test_the_checker_imports_nothing_of_the_product() -> None:
 
 
 @pytest.mark.parametrize("keys", [1, 3, 50])
-@pytest.mark.parametrize("noise", [Laplace(sensitivity=50, scale=Fraction(7)),
-                                   Gaussian(sensitivity_squared=50, variance=Fraction(90)),
-                                   Gaussian(sensitivity_squared=50, variance=Fraction(3, 2))])  # fmt: skip
+@pytest.mark.parametrize(
+    "noise",
+    [
+        Laplace(sensitivity=50, scale=Fraction(7)),
+        Gaussian(sensitivity_squared=50, variance=Fraction(90)),
+        Gaussian(sensitivity_squared=50, variance=Fraction(3, 2)),
+    ],
+)
 def test_the_checkers_own_tail_is_the_mechanisms_slip(keys: int, noise: Laplace | Gaussian) -> None:
     """Two derivations of one δ agree to a billionth; facts that make it smaller than it is are refused."""
-    rule = Threshold.least(
+    rule = PartitionSelection.least(
         keys=keys, contribution=1, relation=Relation.ADD_REMOVE, noise=noise, delta=Fraction(1, 10**6)
     )
     draw = {"what": "keys", "per": "unit", "adds": [0, 1], "threshold": rule.threshold, "noise": to_facts(rule.event)}

@@ -50,9 +50,12 @@ from hubbub.server.service import Service
 from hubbub.server.settings import Settings
 
 CHECKS = [
-    not_a_server_error, status_code_conformance, content_type_conformance, response_headers_conformance,
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
     response_schema_conformance,
-]  # fmt: skip
+]
 PROCESSES = 2
 AnyCase = Case[Any]
 #: Where errors are planted, to see that they are found.
@@ -62,9 +65,13 @@ GUARDS = {"query": "ask", "group": "groups"}
 #: What exists, for the fields of bodies.
 _KNOWN: dict[str, tuple[Any, ...]] = {
     "sql": (
-        "SELECT COUNT(*) AS n FROM health", "SELECT site, AVG(age) AS a FROM health GROUP BY site", "EXPLAIN SELECT 1",
-        "SELECT COUNT(DISTINCT person) AS n FROM health WHERE visits > $1", "SELECT * FROM health",
-        "SELECT MEDIAN(age) AS m, SUM(visits) AS v FROM health WHERE year = 1", "SELECT (((((1)))))",
+        "SELECT COUNT(*) AS n FROM health",
+        "SELECT site, AVG(age) AS a FROM health GROUP BY site",
+        "EXPLAIN SELECT 1",
+        "SELECT COUNT(DISTINCT person) AS n FROM health WHERE visits > $1",
+        "SELECT * FROM health",
+        "SELECT MEDIAN(age) AS m, SUM(visits) AS v FROM health WHERE year = 1",
+        "SELECT (((((1)))))",
     ),
     "epsilon": ("0.01", 0.02, "1/50"),
     "dataset": ("health",),
@@ -75,7 +82,7 @@ _KNOWN: dict[str, tuple[Any, ...]] = {
     "table": ("made up", "upload", "health"),
     "settings": ({}, {"trials": 20}, {"nothing": 1}),
     "csv": ("a,b\n1,2\n", "a\n", "\0", None),
-}  # fmt: skip
+}
 
 
 @dataclass
@@ -95,10 +102,12 @@ class World:
         self.service.attempts_limit = Limit(1_000_000)  # guessing is what we do here
         issue = self.service.accounts.issue
         self.tokens = {
-            "owner": issue("olga", "owner", 1).text, "auditor": issue("udo", "auditor", 1).text,
-            "analyst": issue("ana", "analyst", 1).text, "other": issue("ben", "analyst", 1).text,
+            "owner": issue("olga", "owner", 1).text,
+            "auditor": issue("udo", "auditor", 1).text,
+            "analyst": issue("ana", "analyst", 1).text,
+            "other": issue("ben", "analyst", 1).text,
             "feeder": issue("gate", "feeder", 1, ["ana/seen"]).text,
-        }  # fmt: skip
+        }
         self.app = create_app(self.service)
 
     def send(self, case: AnyCase, who: str | None) -> Response:
@@ -116,11 +125,19 @@ class World:
         parts = urlsplit(request.url or "")
         body = request.body.encode() if isinstance(request.body, str) else request.body or b""
         scope = {
-            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": request.method,
-            "scheme": "http", "path": unquote(parts.path), "raw_path": parts.path.encode(), "root_path": "",
-            "query_string": parts.query.encode(), "client": ("203.0.113.9", 1), "server": ("testserver", 80),
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": request.method,
+            "scheme": "http",
+            "path": unquote(parts.path),
+            "raw_path": parts.path.encode(),
+            "root_path": "",
+            "query_string": parts.query.encode(),
+            "client": ("203.0.113.9", 1),
+            "server": ("testserver", 80),
             "headers": [(_bytes(k).lower(), _bytes(v)) for k, v in request.headers.items()],
-        }  # fmt: skip
+        }
         messages = [{"type": "http.request", "body": body, "more_body": False}]
         status, headers, received = 0, {}, b""
 
@@ -257,9 +274,12 @@ def _draw(strategy: SearchStrategy[AnyCase], count: int, number: int, check: Cal
 
     while made < count:
         options = settings(
-            max_examples=count - made, database=None, deadline=None, phases=[Phase.generate],
+            max_examples=count - made,
+            database=None,
+            deadline=None,
+            phases=[Phase.generate],
             suppress_health_check=list(HealthCheck),
-        )  # fmt: skip
+        )
         seed(number * 1_000_000 + made)(options(given(case=strategy)(one)))()
 
 

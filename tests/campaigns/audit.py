@@ -27,14 +27,14 @@ from itertools import chain, product
 from typing import Any
 
 import numpy as np
-from tests.analysis.conftest import EXAMPLES
+from tests.analyses.conftest import EXAMPLES
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.draws import differ, many, repeats, scalar
 from tests.campaigns.rig.pairs import ASKED, RELATIONS, Pair, Question, Towns, asked, towns
 from tests.campaigns.rig.sampled import SHORT, Sampled, Table, mechanisms, streams
 
 import hubbub.curator as curator_module
-from hubbub.accounting.cost import RENYI_UNIT, Price, price
+from hubbub.accounting.cost import RENYI_UNIT, PrivacyCost, privacy_cost
 from hubbub.answers.release import Release
 from hubbub.audit.black_box import FEWEST, Verdict, audit
 from hubbub.core.events import from_facts
@@ -85,7 +85,7 @@ class Tally:
         ]
 
 
-def examined(name: str, promise: Price, draw: Callable[[int], Table]) -> Verdict:
+def examined(name: str, promise: PrivacyCost, draw: Callable[[int], Table]) -> Verdict:
     """Audit one pair of tables, the columns cut to the wider where answers differ in length."""
     one, other = draw(0), draw(1)
     width = max(one.shape[1], other.shape[1])
@@ -106,7 +106,7 @@ def of_sampled(case: Sampled, size: Size, tally: Tally) -> None:
         tally.shares[case.name] = verdict.share
 
 
-def visible(promise: Price, size: Size) -> int:
+def visible(promise: PrivacyCost, size: Size) -> int:
     """Say how many coordinates may move for most of a loss to be seen in so many samples.
 
     Each takes a part of ε, and all must go one way at once. A share of a small divergence (Gaussian noise) takes more
@@ -203,7 +203,7 @@ def of_own(towns_: Towns, relation: str, place: int, count: int, tally: Tally) -
             for i in range(count)
         ]
         sides.append([numbers(each) for each in found])
-    promise = price(from_facts(dict(found[0].receipt["event"])))
+    promise = privacy_cost(from_facts(dict(found[0].receipt["event"])))
     name = f"own function {place}: {relation}"
     tally.add(name, examined(name, promise, lambda side: table(sides[side])), count)
     tally.kinds["own function"] += 1
@@ -304,10 +304,12 @@ def detect() -> list[str]:
 
 def body(report: Report) -> None:
     size = Size(
-        fast=report.scale(ci=3_000, full=10**6), worst=report.scale(ci=100_000, full=10**6),
-        slow=report.scale(ci=400, full=30_000), choice=report.scale(ci=400, full=10**6),
+        fast=report.scale(ci=3_000, full=10**6),
+        worst=report.scale(ci=100_000, full=10**6),
+        slow=report.scale(ci=400, full=30_000),
+        choice=report.scale(ci=400, full=10**6),
         public=report.scale(ci=64, full=2_000),
-    )  # fmt: skip
+    )
     tally = Tally()
     searched(size, full=report.full, tally=tally, steps=lambda each: report.progress(each, "audit"))
     for text in [*tally.excess, *tally.other][:20]:

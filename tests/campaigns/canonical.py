@@ -47,8 +47,10 @@ from hubbub.sql.dialects.postgres import Postgres
 from hubbub.sql.plan import plan
 
 UNITS = {
-    "row": "row", "pid": "{column: pid, groups: 1, rows: 1}", "who": "{column: who, groups: 2, rows: 2}",
-}  # fmt: skip
+    "row": "row",
+    "pid": "{column: pid, groups: 1, rows: 1}",
+    "who": "{column: who, groups: 2, rows: 2}",
+}
 #: Both zeros are there as keys of a join.
 PUBLIC = "z,zone\n0.0,a\n-0.0,b\n1.0,c\n"
 

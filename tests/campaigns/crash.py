@@ -41,17 +41,27 @@ READY = 5.0
 #: System calls on the ledger's files (by the end of the file's name), and how often a victim makes them at least; a
 #: kill comes just before one of them.
 CALLS: tuple[tuple[str, str, int], ...] = (
-    ("pwrite64", ".sqlite-journal", 2), ("fdatasync", ".sqlite-journal", 2), ("unlink", ".sqlite-journal", 1),
-    ("pwrite64", ".sqlite-wal", 40), ("fdatasync", ".sqlite-wal", 12), ("unlink", ".sqlite-wal", 1),
-    ("pwrite64", ".sqlite", 3), ("fdatasync", ".sqlite", 2), ("openat", ".anchor", 1), ("pwrite64", ".anchor", 13),
-    ("fsync", ".anchor", 2), ("fdatasync", ".anchor", 1),
-)  # fmt: skip
+    ("pwrite64", ".sqlite-journal", 2),
+    ("fdatasync", ".sqlite-journal", 2),
+    ("unlink", ".sqlite-journal", 1),
+    ("pwrite64", ".sqlite-wal", 40),
+    ("fdatasync", ".sqlite-wal", 12),
+    ("unlink", ".sqlite-wal", 1),
+    ("pwrite64", ".sqlite", 3),
+    ("fdatasync", ".sqlite", 2),
+    ("openat", ".anchor", 1),
+    ("pwrite64", ".anchor", 13),
+    ("fsync", ".anchor", 2),
+    ("fdatasync", ".anchor", 1),
+)
 
 #: Calls that fail instead, once: whoever shrugs that off would promise what the disk may not have.
 FAULTS: tuple[tuple[str, str, str, int], ...] = (
-    ("fdatasync", ".sqlite-wal", "EIO", 12), ("pwrite64", ".sqlite-wal", "ENOSPC", 40),
-    ("fdatasync", ".anchor", "EIO", 1), ("pwrite64", ".anchor", "ENOSPC", 12),
-)  # fmt: skip
+    ("fdatasync", ".sqlite-wal", "EIO", 12),
+    ("pwrite64", ".sqlite-wal", "ENOSPC", 40),
+    ("fdatasync", ".anchor", "EIO", 1),
+    ("pwrite64", ".anchor", "ENOSPC", 12),
+)
 
 #: Kills between a process and a PostgreSQL server: before a message leaves, and before an answer is read.
 MESSAGES = (("sendto", 40), ("recvfrom", 30))

@@ -22,9 +22,9 @@ from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.service import Place, request, totals
 
-from hubbub.accounting.cost import price
+from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.ledger import Ledger
-from hubbub.core.events import Laplace
+from hubbub.core.events import LaplaceEvent
 from hubbub.core.loss import ORDERS
 
 DENOMINATOR = 10**30 * math.lcm(*range(1, 1001))
@@ -53,7 +53,7 @@ def spend(ledger: Ledger, pool: list[Fraction], count: int, seed: int) -> Counte
         chance = random.Random(f"{seed} {number}")
         for each in range(number, count, THREADS):
             one = chance.choice(pool)
-            ledger.charge(request(f"{seed}.{each}")._replace(event=Laplace(1, 1 / one)))
+            ledger.charge(request(f"{seed}.{each}")._replace(event=LaplaceEvent(1, 1 / one)))
             counts[number][one] += 1
 
     team = [threading.Thread(target=some, args=(number,)) for number in range(THREADS)]
@@ -67,14 +67,15 @@ def spend(ledger: Ledger, pool: list[Fraction], count: int, seed: int) -> Counte
 def wrong_totals(ledger: Ledger, counts: Counter[Fraction]) -> int:
     """Count the totals that are not the sum."""
     pure = sum(number * (one.numerator * (DENOMINATOR // one.denominator)) for one, number in counts.items())
-    curves = {one: price(Laplace(1, 1 / one)).renyi for one in counts}
+    curves = {one: privacy_cost(LaplaceEvent(1, 1 / one)).renyi for one in counts}
     renyi = tuple(sum(number * curves[one][order] for one, number in counts.items()) for order in range(len(ORDERS)))
     with ledger.snapshot() as snapshot:
         spends = list(totals(snapshot).values())
     wrong = [
-        total for total in spends
+        total
+        for total in spends
         if total.pure is None or total.pure * DENOMINATOR != pure or total.renyi != renyi or total.delta
-    ]  # fmt: skip
+    ]
     return len(wrong) + abs(len(spends) - 3)
 
 

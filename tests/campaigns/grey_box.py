@@ -29,7 +29,7 @@ from unittest.mock import patch
 
 import duckdb
 import numpy as np
-from tests.analysis.conftest import EXAMPLES
+from tests.analyses.conftest import EXAMPLES
 from tests.campaigns import neighbours
 from tests.campaigns.frame import Report, run
 from tests.campaigns.neighbours import PUBLIC, World, a_world, show
@@ -99,9 +99,12 @@ class Ground:
         store = SqliteStore(folder / "ledger.db")
         self._ledger = Ledger.open(store, policy=config.policy, anchor=FileAnchor(folder / "ledger.anchor"))
         self._parts: dict[str, Any] = {
-            "ledger": self._ledger, "engine": Lent(self.connection), "versions": Versions(folder / "versions.json"),
-            "draws": Draws(Seeds(folder / "seeds", store.ledger)), "salt": "salt",
-        }  # fmt: skip
+            "ledger": self._ledger,
+            "engine": Lent(self.connection),
+            "versions": Versions(folder / "versions.json"),
+            "draws": Draws(Seeds(folder / "seeds", store.ledger)),
+            "salt": "salt",
+        }
         self._config = config
 
     def curator(self, world: World) -> Curator:

@@ -124,15 +124,19 @@ def table(rows: Iterable[tuple[Bug, Seen]], names: Iterable[str], when: str) -> 
     rows, names = list(rows), list(names)
     caught = sum(seen.caught for _, seen in rows)
     lines = [
-        "# Planted errors", "",
+        "# Planted errors",
+        "",
         "What a careless author could write, and who notices. Each error is a small patch, applied in the memory of a "
         "process of its own; detectors then look at the patched product. A dot: it complained; a cross: it broke, "
-        "which is no catch; a dash: it did not look. On the code as it is, none of them complains or breaks.", "",
+        "which is no catch; a dash: it did not look. On the code as it is, none of them complains or breaks.",
+        "",
         f"{len(rows)} errors, {caught} caught ({100 * caught / len(rows):.1f} %), {when}: "
-        "`HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.planted`.", "",
-        "| detector | what it does |", "|---|---|",
+        "`HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.planted`.",
+        "",
+        "| detector | what it does |",
+        "|---|---|",
         *(f"| {name} | {_about(check)} |" for name, check in detectors().items() if name in names),
-    ]  # fmt: skip
+    ]
     for room in dict.fromkeys(bug.room for bug, _ in rows):
         own = [(bug, seen) for bug, seen in rows if bug.room == room]
         looking = [name for name in names if any(name in {**seen.complaints, **seen.broken} for _, seen in own)]

@@ -24,7 +24,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tests.accounting.postgres_server import Server
-from tests.analysis.conftest import EXAMPLES
+from tests.analyses.conftest import EXAMPLES
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.pairs import _town
 from tests.campaigns.rig.redraw_served import served

@@ -28,10 +28,10 @@ from tests.campaigns.neighbours import PUBLIC, World, a_world, show
 from tests.campaigns.rig import spark
 from tests.campaigns.rig.asking import a_query
 from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS
-from tests.campaigns.rig.worlds import apart
 from tests.sql.corpus.queries import Entry, entries
 from tests.sql.corpus.worlds import WORLDS
 
+from hubbub.audit.sensitivity import check_sensitivity
 from hubbub.core.schema import Unit
 from hubbub.curator.session import open_session
 from hubbub.engines.base import Engine
@@ -46,9 +46,11 @@ PLANTED = {
     "rounding down": ("SELECT sum(x) FROM t", "2e0 * ", "1.9999e0 * "),
     "another order of a unit's groups": ("SELECT sum(y) FROM t GROUP BY k, b", "concat_ws('|'", "concat_ws('/'"),
     "no clamp on the scan": (
-        "SELECT count(*) FROM t WHERE x < 2000", "WHEN CAST(`x` AS DOUBLE) > ", "WHEN FALSE AND `x` > ",
+        "SELECT count(*) FROM t WHERE x < 2000",
+        "WHEN CAST(`x` AS DOUBLE) > ",
+        "WHEN FALSE AND `x` > ",
     ),
-}  # fmt: skip
+}
 
 
 _OTHER_BITS = re.compile(r"function='(ln|log10|log2|exp|power)'")
@@ -176,14 +178,18 @@ def neighbours(report: Report, there: parity.Side, goal: int) -> Iterator[str]:
             for unit in gone:
                 if gone - {unit} in results:
                     pairs += 1
-                    yield from (f"{text}: {found}" for found in apart(made, results[gone - {unit}], fewer))
+                    yield from (f"{text}: {found}" for found in check_sensitivity(made, results[gone - {unit}], fewer))
     report.target("spark: pairs of neighbours", pairs, at_least=goal)
 
 
 def _seen(
-    rng: random.Random, local: duckdb.DuckDBPyConnection, world: World, made: Plan, there: parity.Side,
+    rng: random.Random,
+    local: duckdb.DuckDBPyConnection,
+    world: World,
+    made: Plan,
+    there: parity.Side,
     gone: frozenset[int],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     show(local, world, rows=rng.choice(("rows0", "rows1")), gone=gone)
     with there.filled(local, {"t": world.table, "areas": PUBLIC}) as engine:
         return {each.name: engine.run(each.sql).through(dict) for each in made.statements}

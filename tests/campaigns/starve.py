@@ -165,8 +165,11 @@ class Victim:
     def work(self, until: float) -> None:
         """Work until then, on each kind at the same time."""
         kinds: dict[str, Callable[[], None]] = {
-            "estimate": self._estimate, "query": self._query, "sign-in": self._sign_in, "readyz": self._readyz,
-        }  # fmt: skip
+            "estimate": self._estimate,
+            "query": self._query,
+            "sign-in": self._sign_in,
+            "readyz": self._readyz,
+        }
         threads = [threading.Thread(target=self._repeat, args=[name, kind, until]) for name, kind in kinds.items()]
         for thread in threads:
             thread.start()

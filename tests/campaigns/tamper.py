@@ -29,14 +29,14 @@ from tests.campaigns.rig.receipts import Receipts, judge
 from tests.campaigns.rig.service import Place, request, totals
 from tests.campaigns.rig.tampering import BYTE_EDITS, ROW_EDITS, Rows, cut_short, flip_bits, read, write
 
-from hubbub.accounting.cost import price
+from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.store import Filter, Snapshot
 from hubbub.errors import LedgerError
 
 CHARGES = 60
 COPIES = 12  # older copies, taken on the way
 
-SPENT = price(request("").event).times(CHARGES)
+SPENT = privacy_cost(request("").event).times(CHARGES)
 
 Outcome = Literal["refused", "harmless", "missed", "untidy"]
 

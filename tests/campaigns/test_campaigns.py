@@ -16,9 +16,13 @@ CAMPAIGNS = sorted(path.stem for path in HERE.glob("*.py") if path.stem not in (
 def test_campaign_meets_its_targets_at_small_scale(name: str) -> None:
     run = subprocess.run(
         [sys.executable, "-m", f"tests.campaigns.{name}"],
-        cwd=HERE.parents[1], env={**os.environ, "HUBBUB_CAMPAIGN": "ci"},
-        capture_output=True, text=True, timeout=900, check=False,
-    )  # fmt: skip
+        cwd=HERE.parents[1],
+        env={**os.environ, "HUBBUB_CAMPAIGN": "ci"},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
     assert run.returncode == 0, run.stderr[-4000:]
     figures = json.loads(run.stdout.splitlines()[-1])
     assert figures["missed"] == []

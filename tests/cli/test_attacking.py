@@ -96,16 +96,25 @@ def test_a_report_is_written_in_the_form_that_its_name_says(run: Run, form: str,
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["linkge"], "HB640"), (["--json"], "HB640"), (["linkage", "gone.csv"], "HB641"), (["linkage", "."], "HB641"),
-        (["timing", "people.csv"], "HB642"), (["linkage", "people.csv", "--quasi", "nose"], "HB644"),
-        (["linkage", "people.csv", "--quasi", ","], "HB643"), (["timing", "--quasi", "age"], "HB643"),
-        (["timing", "--set", "clock"], "HB643"), (["timing", "--set", "=3"], "HB643"),
-        (["timing", "--set", "trials=lots"], "HB643"), (["timing", "--epsilon", "0"], "HB103"),
-        (["timing", "--epsilon", "nan"], "HB102"), (["timing", "--epsilon", ""], "HB102"),
-        (["timing", "--report", "out.doc"], "HB646"), (["timing", "--report", "gone/out.html"], "HB646"),
+        (["linkge"], "HB640"),
+        (["--json"], "HB640"),
+        (["linkage", "gone.csv"], "HB641"),
+        (["linkage", "."], "HB641"),
+        (["timing", "people.csv"], "HB642"),
+        (["linkage", "people.csv", "--quasi", "nose"], "HB644"),
+        (["linkage", "people.csv", "--quasi", ","], "HB643"),
+        (["timing", "--quasi", "age"], "HB643"),
+        (["timing", "--set", "clock"], "HB643"),
+        (["timing", "--set", "=3"], "HB643"),
+        (["timing", "--set", "trials=lots"], "HB643"),
+        (["timing", "--epsilon", "0"], "HB103"),
+        (["timing", "--epsilon", "nan"], "HB102"),
+        (["timing", "--epsilon", ""], "HB102"),
+        (["timing", "--report", "out.doc"], "HB646"),
+        (["timing", "--report", "gone/out.html"], "HB646"),
         (["homogeneity", "people.csv", "--set", "k=1000"], "HB651"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused_with_the_remedy_and_nothing_is_printed(
     run: Run, words: list[str], code: str
 ) -> None:

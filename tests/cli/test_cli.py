@@ -303,8 +303,11 @@ def test_ctrl_c_stops_a_long_query_and_leaves_the_ledger_right(folder: Path, run
     sql = "SELECT COUNT(*) AS n FROM visits WHERE " + "greatest(0.5, age / " * 5 + "age" + ")" * 5 + " > 0"
     child = subprocess.Popen(
         [sys.executable, "-m", "hubbub", "query", sql, "-e", "1"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
     database = folder / "hubbub-ledger" / "ledger.db"
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and child.poll() is None:

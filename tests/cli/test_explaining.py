@@ -107,5 +107,7 @@ def test_a_long_sentence_goes_on_below_its_beginning() -> None:
     with console.capture() as said:
         console.print(terminal.sentences(["one two three four five", "[bold]six"]))
     assert [line.rstrip() for line in said.get().splitlines()] == [
-        " · one two three", "   four five", " · [bold]six",
-    ]  # fmt: skip
+        " · one two three",
+        "   four five",
+        " · [bold]six",
+    ]

@@ -102,8 +102,10 @@ def test_a_person_sees_the_time_that_has_passed_and_nothing_else(write: Callable
     terminal, end = pty.openpty()
     child = subprocess.Popen(
         [sys.executable, "-m", "hubbub", "query", SLOW, "-e", "1"],
-        stdout=subprocess.PIPE, stderr=end, env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=end,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+    )
     os.close(end)
     shown = b""
     while True:

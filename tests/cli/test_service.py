@@ -84,12 +84,17 @@ def test_a_token_is_revoked_by_its_id(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (("token", "mallory"), "HB144"), (("token", "ana", "--days", "0"), "HB144"), (("remove", "mallory"), "HB405"),
-        (("add", "zoe", "--cap", "visits=9"), "HB406"), (("add", "zoe", "--cap", "visit=1"), "HB405"),
-        (("add", "zoe", "--cap", "visits"), "HB145"), (("add", "zoe", "--cap", "visits=nan"), "HB102"),
-        (("add", "a b"), "HB408"), (("list", "-c", "gone.yaml"), "HB410"),
+        (("token", "mallory"), "HB144"),
+        (("token", "ana", "--days", "0"), "HB144"),
+        (("remove", "mallory"), "HB405"),
+        (("add", "zoe", "--cap", "visits=9"), "HB406"),
+        (("add", "zoe", "--cap", "visit=1"), "HB405"),
+        (("add", "zoe", "--cap", "visits"), "HB145"),
+        (("add", "zoe", "--cap", "visits=nan"), "HB102"),
+        (("add", "a b"), "HB408"),
+        (("list", "-c", "gone.yaml"), "HB410"),
     ],
-)  # fmt: skip
+)
 def test_a_slip_is_refused_in_words_and_changes_nothing(
     run: Run, folder: Path, arguments: tuple[str, ...], code: str
 ) -> None:
@@ -118,10 +123,13 @@ def test_check_reads_the_servers_part(run: Run, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "environment", "code"),
     [
-        (["--host", "0.0.0.0"], {}, "HB421"), ([], {"HUBBUB_PROT": "1"}, "HB424"), (["--port", "70000"], {}, "HB420"),
-        ([], {"HUBBUB_SECRET": "short"}, "HB422"), (["-c", "gone.yaml"], {}, "HB410"),
+        (["--host", "0.0.0.0"], {}, "HB421"),
+        ([], {"HUBBUB_PROT": "1"}, "HB424"),
+        (["--port", "70000"], {}, "HB420"),
+        ([], {"HUBBUB_SECRET": "short"}, "HB422"),
+        (["-c", "gone.yaml"], {}, "HB410"),
     ],
-)  # fmt: skip
+)
 def test_a_server_that_would_be_open_or_is_set_wrong_does_not_start(
     run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], environment: dict[str, str], code: str
 ) -> None:
@@ -144,9 +152,13 @@ def port() -> int:
 @pytest.fixture
 def server(folder: Path, port: int) -> Iterator["subprocess.Popen[str]"]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "hubbub", "serve", "--port", str(port)], cwd=folder, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"COLUMNS": "120"},
-    )  # fmt: skip
+        [sys.executable, "-m", "hubbub", "serve", "--port", str(port)],
+        cwd=folder,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"COLUMNS": "120"},
+    )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and process.poll() is None:
         try:
@@ -192,9 +204,13 @@ def test_a_second_server_on_the_same_file_refuses_to_start_and_the_first_stops_i
     server: "subprocess.Popen[str]", folder: Path, port: int
 ) -> None:
     second = subprocess.run(
-        [sys.executable, "-m", "hubbub", "serve", "--port", "0"], cwd=folder, text=True, capture_output=True,
-        timeout=60, env=os.environ | {"COLUMNS": "120"},
-    )  # fmt: skip
+        [sys.executable, "-m", "hubbub", "serve", "--port", "0"],
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        env=os.environ | {"COLUMNS": "120"},
+    )
     assert second.returncode == 1
     assert "HB303" in second.stderr
     server.send_signal(signal.SIGTERM)

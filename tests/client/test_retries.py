@@ -24,8 +24,13 @@ from hubbub.errors import AccessError, BudgetError, LedgerError, RunError, Serve
 
 COUNT = "SELECT COUNT(*) AS n FROM health"
 RELEASE: dict[str, Any] = {
-    "answer": {"columns": [], "ratio": []}, "receipt": {}, "epsilon": "1", "delta": "0", "left": None, "replayed": False
-}  # fmt: skip
+    "answer": {"columns": [], "ratio": []},
+    "receipt": {},
+    "epsilon": "1",
+    "delta": "0",
+    "left": None,
+    "replayed": False,
+}
 
 Answer = httpx.Response | Exception
 
@@ -112,9 +117,13 @@ def test_tries_come_to_an_end_with_the_last_error(pauses: list[float]) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "kind"),
-    [(problem(409, "HB201"), BudgetError), (problem(401, "HB701"), AccessError), (problem(500, "HB999"), Exception),
-     (httpx.Response(307, headers={"Location": "https://evil.example"}), ServerError)],
-)  # fmt: skip
+    [
+        (problem(409, "HB201"), BudgetError),
+        (problem(401, "HB701"), AccessError),
+        (problem(500, "HB999"), Exception),
+        (httpx.Response(307, headers={"Location": "https://evil.example"}), ServerError),
+    ],
+)
 def test_what_another_try_would_not_better_is_not_tried_again(
     answer: httpx.Response, kind: type[Exception], pauses: list[float]
 ) -> None:
@@ -158,10 +167,14 @@ def test_a_job_that_somebody_else_cancelled_says_so(pauses: list[float]) -> None
 @pytest.mark.parametrize(
     "answer",
     [
-        httpx.Response(200, text="<html>"), httpx.Response(200, json=[]), httpx.Response(200, json={"budgets": [{}]}),
-        httpx.Response(200, json={"budgets": 3}), httpx.Response(200, json=None), httpx.Response(204),
+        httpx.Response(200, text="<html>"),
+        httpx.Response(200, json=[]),
+        httpx.Response(200, json={"budgets": [{}]}),
+        httpx.Response(200, json={"budgets": 3}),
+        httpx.Response(200, json=None),
+        httpx.Response(204),
     ],
-)  # fmt: skip
+)
 def test_an_answer_of_another_form_is_an_error_of_ours(answer: httpx.Response) -> None:
     with pytest.raises(ServerError, match="HB802"):
         session(Script(answer)).budget()

@@ -25,9 +25,15 @@ SECRET = "hub_0123456789ab_averysecrettoken"
 
 @pytest.mark.parametrize(
     "url",
-    ["http://data.example", "http://10.0.0.7:8321", "http://localhost.example", "http://127.0.0.1.example",
-     "http://[2001:db8::1]", "http://0.0.0.0:8321"],
-)  # fmt: skip
+    [
+        "http://data.example",
+        "http://10.0.0.7:8321",
+        "http://localhost.example",
+        "http://127.0.0.1.example",
+        "http://[2001:db8::1]",
+        "http://0.0.0.0:8321",
+    ],
+)
 def test_nothing_is_sent_in_the_open_beyond_this_machine(url: str) -> None:
     for open_one in (hubbub.connect, hubbub.connect_async):
         with pytest.raises(ParameterError, match="HB181"):
@@ -129,11 +135,29 @@ def encrypted(tmp_path: Path) -> Iterator[tuple[str, Path, list[str]]]:
     """A server with a certificate that it signed itself: its address, the certificate, the tokens that it saw."""
     certificate, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
-         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1", "-keyout", key, "-out",
-         certificate],
-        check=True, capture_output=True,
-    )  # fmt: skip
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:prime256v1",
+            "-nodes",
+            "-days",
+            "1",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost,IP:127.0.0.1",
+            "-keyout",
+            key,
+            "-out",
+            certificate,
+        ],
+        check=True,
+        capture_output=True,
+    )
     server = ThreadingHTTPServer(("127.0.0.1", 0), _Me)
     seen: list[str] = []
     server.seen = seen  # type: ignore[attr-defined]

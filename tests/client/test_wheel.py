@@ -64,9 +64,19 @@ def closure(name: str, found: set[str]) -> set[str]:
 def wheel(tmp_path: Path) -> zipfile.ZipFile:
     """Build the wheel from the sources, offline."""
     command = [
-        sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index",
-        "--disable-pip-version-check", "-w", str(tmp_path / "dist"), str(ROOT / "packaging" / "client"),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "pip",
+        "wheel",
+        "-q",
+        "--no-deps",
+        "--no-build-isolation",
+        "--no-index",
+        "--disable-pip-version-check",
+        "-w",
+        str(tmp_path / "dist"),
+        str(ROOT / "packaging" / "client"),
+    ]
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PIP_NO_INPUT": "1"})
     (path,) = (tmp_path / "dist").glob("*.whl")
     return zipfile.ZipFile(path)
@@ -90,8 +100,11 @@ def test_the_light_wheel_asks_a_server_with_httpx_alone(wheel: zipfile.ZipFile, 
                 (tmp_path / "site" / top).symlink_to(Path(str(distribution(need).locate_file(top))))
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", SCRIPT, str(tmp_path / "site"), world.url, world.tokens["ana"]],
-        capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["present"] == []

@@ -101,7 +101,7 @@ def test_a_type_that_cannot_be_used_is_disabled_with_its_reason(examined: Examin
         ("datasets:", "dataset:", "HB401", "dataset"),
         ("  regions: {", "  VISITS: {", "HB408", "datasets.visits"),
     ],
-)  # fmt: skip
+)
 def test_a_slip_is_refused_with_its_place(
     examined: Examine, good: str, old: str, new: str, code: str, where: str
 ) -> None:

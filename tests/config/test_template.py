@@ -13,10 +13,13 @@ from hubbub.engines.base import Field, Place
 from hubbub.errors import ConfigError
 
 FIELDS = (
-    Field("patient_id", "BIGINT", Kind.INTEGER), Field("on", "VARCHAR", Kind.TEXT),
+    Field("patient_id", "BIGINT", Kind.INTEGER),
+    Field("on", "VARCHAR", Kind.TEXT),
     Field("1 odd: name#", "DATE", Kind.DATE),
-    Field("flag", "BOOLEAN", Kind.BOOLEAN), Field("parts", "INTEGER[]", None), Field('"q"', "DOUBLE", Kind.REAL),
-)  # fmt: skip
+    Field("flag", "BOOLEAN", Kind.BOOLEAN),
+    Field("parts", "INTEGER[]", None),
+    Field('"q"', "DOUBLE", Kind.REAL),
+)
 
 
 def test_the_unit_is_left_empty_and_every_column_that_can_be_asked_about_is_there() -> None:
@@ -32,8 +35,9 @@ def test_the_unit_is_left_empty_and_every_column_that_can_be_asked_about_is_ther
 
 def test_what_is_written_is_checked_and_the_blanks_are_named(tmp_path: Path) -> None:
     (tmp_path / "v.csv").write_text("patient_id,age\n1,CANARY\n")
-    text = template([("v", "v.csv", (Field("patient_id", "text", None), Field("age", "text", None)))],
-                    analyst="ana", guessed=False)  # fmt: skip
+    text = template(
+        [("v", "v.csv", (Field("patient_id", "text", None), Field("age", "text", None)))], analyst="ana", guessed=False
+    )
     (tmp_path / "hubbub.yaml").write_text(text)
     _, problems = examine(tmp_path / "hubbub.yaml")
     assert sorted(problem.code for problem in problems) == ["HB413", "HB418", "HB418"]

@@ -16,7 +16,7 @@ from tests.contract.watched import Data
 
 from hubbub.analyses.base import Prepared, Setting
 from hubbub.analyses.functions.function import OwnFunction
-from hubbub.analyses.functions.sample_and_aggregate import Aggregated, Order
+from hubbub.analyses.functions.sample_and_aggregate import Aggregated, AggregateRequest
 from hubbub.analyses.streams.stream import _start, _taken
 from hubbub.analyses.streams.terms import Terms
 from hubbub.core.events import Event
@@ -190,7 +190,7 @@ def aggregates(*, full: bool) -> Iterator[tuple[str, Subject, Reach]]:
 
 def _aggregated(how: Any, unit: Whose, relation: Relation, *, silent: bool) -> Asked:
     text = "def f(rows):\n    return 0, 0\n"
-    order = Order.of(text, "t", ["i"], bounds=[(-1, 1), (0, 8)], blocks=5, how=how)
+    order = AggregateRequest.of(text, "t", ["i"], bounds=[(-1, 1), (0, 8)], blocks=5, how=how)
     cost = price(Fraction(0), silent=silent)
     made = order.prepare(
         Setting({"t": PEOPLE.table(unit, relation)}, cost, Fraction(0), Words("salt")),

@@ -18,13 +18,13 @@ import numpy as np
 from tests.campaigns.rig.draws import NOTHING, SELECTIONS, Draw, Found, charged, differ, lost, taped
 from tests.campaigns.rig.words import Seeded
 
-from hubbub.accounting.cost import ZERO, price
+from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits
-from hubbub.core.events import Event, Selection, Threshold, Together
+from hubbub.core.events import Composed, Event, SelectionEvent, ThresholdEvent
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.partition_selection import Threshold as Thresholded
+from hubbub.mechanisms.partition_selection import PartitionSelection as Thresholded
 from hubbub.mechanisms.top_k import TopK
 from hubbub.noise.source import Source
 
@@ -58,8 +58,8 @@ class Looked:
 
 def parts(event: Event) -> list[tuple[Event, int]]:
     """Take an event apart: its noises in order, each with how often it is drawn."""
-    if not isinstance(event, Together):
-        return [(event.noise, 1) if isinstance(event, Threshold) else (event, 1)]
+    if not isinstance(event, Composed):
+        return [(event.noise, 1) if isinstance(event, ThresholdEvent) else (event, 1)]
     return [(one, times * count) for part, count in event.parts for one, times in parts(part)]
 
 
@@ -73,7 +73,7 @@ def slots(event: Event) -> dict[Event, Slot]:
 
 def affordable(made: Charged) -> list[str]:
     """Compare what is charged with the price that was named."""
-    if admits(Budget(made.epsilon, made.delta), ZERO, price(made.event)):
+    if admits(Budget(made.epsilon, made.delta), ZERO, privacy_cost(made.event)):
         return []
     return [f"the noises cost more than ε = {made.epsilon}, δ = {made.delta}"]
 
@@ -171,7 +171,7 @@ def _counted(event: Event, draws: Sequence[Draw], *, by_cell: bool) -> list[str]
     return [
         f"{each} is drawn {made[each]} times and charged {wanted[each]} times"
         for each in odd
-        if not (by_cell and isinstance(each, Selection) and made[each])
+        if not (by_cell and isinstance(each, SelectionEvent) and made[each])
     ]
 
 

@@ -15,23 +15,103 @@ from hubbub.errors import ParameterError
 
 BORDERS = [numbers.epsilon, numbers.delta, numbers.scale, numbers.confidence]
 NOT_NUMBERS: list[Any] = [
-    True, False, None, b"1", [1], (1,), {1}, 1j, object(), np.bool_(1), np.array(0.5), np.int64(1), enum.Enum,
-]  # fmt: skip
+    True,
+    False,
+    None,
+    b"1",
+    [1],
+    (1,),
+    {1},
+    1j,
+    object(),
+    np.bool_(1),
+    np.array(0.5),
+    np.int64(1),
+    enum.Enum,
+]
 NOT_FINITE: list[Any] = [
-    float("nan"), -float("nan"), float("inf"), -float("inf"), np.float64("nan"), np.float64("inf"),
-    Decimal("NaN"), Decimal("-NaN"), Decimal("sNaN"), Decimal("NaN123"), Decimal("Infinity"), Decimal("-Infinity"),
-    "nan", "NaN", "inf", "-inf", "Infinity", "snan", "1e", "e5", "", " ", ".", "+", "-", "1..2", "0x1p-3", "1_000",
-    "٠.٥", "１", "½", "²", "0.5 0.5", "0,5", "1/0", "0/0", "1/2/3", "1/-2", "--1", "1\n2", "1\x00", "None", "True",
-    "1e9999", "1e-9999", "9" * 41, "0." + "3" * 41, Decimal("1e-9999"), Decimal("1E+999999"), Decimal(1).scaleb(-9999),
-]  # fmt: skip
+    float("nan"),
+    -float("nan"),
+    float("inf"),
+    -float("inf"),
+    np.float64("nan"),
+    np.float64("inf"),
+    Decimal("NaN"),
+    Decimal("-NaN"),
+    Decimal("sNaN"),
+    Decimal("NaN123"),
+    Decimal("Infinity"),
+    Decimal("-Infinity"),
+    "nan",
+    "NaN",
+    "inf",
+    "-inf",
+    "Infinity",
+    "snan",
+    "1e",
+    "e5",
+    "",
+    " ",
+    ".",
+    "+",
+    "-",
+    "1..2",
+    "0x1p-3",
+    "1_000",
+    "٠.٥",
+    "１",
+    "½",
+    "²",
+    "0.5 0.5",
+    "0,5",
+    "1/0",
+    "0/0",
+    "1/2/3",
+    "1/-2",
+    "--1",
+    "1\n2",
+    "1\x00",
+    "None",
+    "True",
+    "1e9999",
+    "1e-9999",
+    "9" * 41,
+    "0." + "3" * 41,
+    Decimal("1e-9999"),
+    Decimal("1E+999999"),
+    Decimal(1).scaleb(-9999),
+]
 OUT_OF_RANGE: list[Any] = [
-    0, -0.0, 0.0, "0", "-0", Decimal(0), Decimal("-0"), Fraction(0), -1, -0.5, "-0.5", "-1e-3", Fraction(-1, 3),
-    10**30, 1e300, "1e300", Fraction(10**40), 5e-324, "1e-300", Fraction(1, 10**300), Decimal("1e-300"),
-]  # fmt: skip
+    0,
+    -0.0,
+    0.0,
+    "0",
+    "-0",
+    Decimal(0),
+    Decimal("-0"),
+    Fraction(0),
+    -1,
+    -0.5,
+    "-0.5",
+    "-1e-3",
+    Fraction(-1, 3),
+    10**30,
+    1e300,
+    "1e300",
+    Fraction(10**40),
+    5e-324,
+    "1e-300",
+    Fraction(1, 10**300),
+    Decimal("1e-300"),
+]
 ABSURD: list[Any] = [
-    10**5000, -(10**5000), Fraction(10**5000), Fraction(1, 10**5000), Fraction(10**5000 + 1, 10**5000),
+    10**5000,
+    -(10**5000),
+    Fraction(10**5000),
+    Fraction(1, 10**5000),
+    Fraction(10**5000 + 1, 10**5000),
     Fraction(10**5000, 10**5000 + 1) / 3,
-]  # fmt: skip
+]
 
 
 def kind(x: object) -> str:
@@ -75,11 +155,18 @@ def test_a_number_of_absurd_length_is_refused_even_inside_the_range(border: Any,
     ("given_as", "meant"),
     [
         *((x, Fraction(1, 10)) for x in (0.1, np.float64(0.1), "0.1", " 0.1 ", Decimal("0.1"), ".1", "1e-1", "+1E-01")),
-        ("1/10", Fraction(1, 10)), (Fraction(1, 3), Fraction(1, 3)), ("1/3", Fraction(1, 3)), (1, Fraction(1)),
-        (1.0, Fraction(1)), ("1.", Fraction(1)), (1e22, Fraction(10**22)), (0.1 + 0.2, Fraction("0.30000000000000004")),
-        (Decimal("1E+2"), Fraction(100)), (5e-324, Fraction(5, 10**324)),
+        ("1/10", Fraction(1, 10)),
+        (Fraction(1, 3), Fraction(1, 3)),
+        ("1/3", Fraction(1, 3)),
+        (1, Fraction(1)),
+        (1.0, Fraction(1)),
+        ("1.", Fraction(1)),
+        (1e22, Fraction(10**22)),
+        (0.1 + 0.2, Fraction("0.30000000000000004")),
+        (Decimal("1E+2"), Fraction(100)),
+        (5e-324, Fraction(5, 10**324)),
     ],
-)  # fmt: skip
+)
 def test_a_number_is_taken_as_the_decimal_that_a_person_reads(given_as: numbers.Number, meant: Fraction) -> None:
     taken = numbers.exact(given_as, "x")
     assert taken == meant
@@ -174,9 +261,12 @@ def test_brief_is_near_the_number_it_shows(x: Fraction) -> None:
 @pytest.mark.parametrize(
     ("x", "shown"),
     [
-        (Fraction(10**400), "1.00000e+400"), (Fraction(-1, 3 * 10**400), "-3.33333e-401"), (Fraction(0), "0"),
-        (Fraction(1, 10), "0.1"), (Fraction(10**12), "1e+12"),
+        (Fraction(10**400), "1.00000e+400"),
+        (Fraction(-1, 3 * 10**400), "-3.33333e-401"),
+        (Fraction(0), "0"),
+        (Fraction(1, 10), "0.1"),
+        (Fraction(10**12), "1e+12"),
     ],
-)  # fmt: skip
+)
 def test_brief_shows_what_a_float_cannot_hold(x: Fraction, shown: str) -> None:
     assert numbers.brief(x) == shown

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.answers import options, wire
+from hubbub.answers import options
 from hubbub.answers.budget import CapState, Overview, Past
 from hubbub.answers.estimate import Estimate, Expected
 from hubbub.answers.options import Options
 from hubbub.answers.release import Output, Release
+from hubbub.core import wire
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
@@ -53,9 +54,13 @@ def columns_of(count: int) -> st.SearchStrategy[Output]:
         return st.builds(Output, texts, st.just(kind), many, bounds, bounds)
 
     return st.one_of(
-        column("boolean", st.booleans()), column("integer", integers), column("real", reals), column("text", texts),
-        column("date", st.dates()), column("timestamp", timestamps),
-    )  # fmt: skip
+        column("boolean", st.booleans()),
+        column("integer", integers),
+        column("real", reals),
+        column("text", texts),
+        column("date", st.dates()),
+        column("timestamp", timestamps),
+    )
 
 
 @st.composite
@@ -68,32 +73,59 @@ def releases(draw: st.DrawFn) -> Release:
     return Release(tuple(outputs), ratio, draw(fractions), draw(fractions), receipt, left, replayed)
 
 
-expected = st.builds(
-    Expected, texts, reals, nothing | st.integers(0), reals, st.sampled_from(["value", "rank"])
-)  # fmt: skip
+expected = st.builds(Expected, texts, reals, nothing | st.integers(0), reals, st.sampled_from(["value", "rank"]))
 many_expected = st.lists(expected, max_size=3).map(tuple)
 words = st.lists(texts, max_size=3).map(tuple)
 estimates = st.builds(
-    Estimate, words, fractions, fractions, texts, st.integers(0), many_expected, words, st.booleans(), fractions,
-    st.lists(st.tuples(fractions, many_expected), max_size=3).map(tuple), words,
-)  # fmt: skip
+    Estimate,
+    words,
+    fractions,
+    fractions,
+    texts,
+    st.integers(0),
+    many_expected,
+    words,
+    st.booleans(),
+    fractions,
+    st.lists(st.tuples(fractions, many_expected), max_size=3).map(tuple),
+    words,
+)
 scopes = st.sampled_from(["query", "analyst", "group", "dataset"])
 caps = st.builds(
-    CapState, scopes, texts, st.sampled_from([None, "day", "month"]), fractions, fractions, nothing | fractions,
+    CapState,
+    scopes,
+    texts,
+    st.sampled_from([None, "day", "month"]),
     fractions,
-)  # fmt: skip
+    fractions,
+    nothing | fractions,
+    fractions,
+)
 overviews = st.builds(
     Overview, texts, texts, st.lists(caps, max_size=3).map(tuple), fractions, nothing | texts, nothing | st.integers(0)
 )
 pasts = st.builds(
-    Past, st.integers(1), timestamps.map(lambda each: each.replace(tzinfo=UTC)), texts, texts, texts,
-    nothing | fractions, fractions, st.booleans(),
-)  # fmt: skip
+    Past,
+    st.integers(1),
+    timestamps.map(lambda each: each.replace(tzinfo=UTC)),
+    texts,
+    texts,
+    texts,
+    nothing | fractions,
+    fractions,
+    st.booleans(),
+)
 bounds = st.tuples(fractions, fractions).map(lambda pair: Bounds(min(pair), max(pair)))
 columns = st.builds(
-    Column, texts, st.sampled_from(Kind), nothing | bounds, nothing | fractions,
-    nothing | st.lists(values, max_size=4).map(tuple), nothing | values, st.booleans(),
-)  # fmt: skip
+    Column,
+    texts,
+    st.sampled_from(Kind),
+    nothing | bounds,
+    nothing | fractions,
+    nothing | st.lists(values, max_size=4).map(tuple),
+    nothing | values,
+    st.booleans(),
+)
 units = st.builds(Unit, nothing | texts, st.integers(1), st.integers(1), texts)
 tables = st.builds(
     Table, texts, st.lists(columns, max_size=4).map(tuple), nothing | units, st.sampled_from(Relation), nothing | words
@@ -147,13 +179,18 @@ numbers = (
     st.fixed_dictionaries(
         {},
         optional={
-            "epsilon": nothing | numbers, "within": nothing | numbers, "delta": nothing | numbers,
-            "parameters": st.lists(values, max_size=4).map(tuple), "groups": nothing | st.integers(),
-            "rows": nothing | st.integers(), "weights": nothing | st.dictionaries(texts, numbers), "raw": st.booleans(),
+            "epsilon": nothing | numbers,
+            "within": nothing | numbers,
+            "delta": nothing | numbers,
+            "parameters": st.lists(values, max_size=4).map(tuple),
+            "groups": nothing | st.integers(),
+            "rows": nothing | st.integers(),
+            "weights": nothing | st.dictionaries(texts, numbers),
+            "raw": st.booleans(),
             "dialect": texts,
         },
     )
-)  # fmt: skip
+)
 def test_options_come_back_with_the_same_meaning(given: Options) -> None:
     def meaning(found: Any) -> Any:
         plain = (lambda x: str(Fraction(x))) if not isinstance(found, str) else str
@@ -179,9 +216,19 @@ def test_a_float_is_taken_as_the_decimal_that_it_shows() -> None:
 
 @pytest.mark.parametrize(
     "form",
-    [None, [], {}, {"date": "31.1.2020"}, {"date": "2020-01-31", "number": "1"}, {"number": "1/0"}, {"number": 3},
-     {"timestamp": ""}, float("nan"), {"bytes": "00"}],
-)  # fmt: skip
+    [
+        None,
+        [],
+        {},
+        {"date": "31.1.2020"},
+        {"date": "2020-01-31", "number": "1"},
+        {"number": "1/0"},
+        {"number": 3},
+        {"timestamp": ""},
+        float("nan"),
+        {"bytes": "00"},
+    ],
+)
 def test_a_value_of_another_form_is_refused(form: object) -> None:
     with pytest.raises(ParameterError):
         wire.read_value(form)

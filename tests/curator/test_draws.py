@@ -146,9 +146,13 @@ with taped(session) as tape:
 def test_a_run_that_was_killed_is_repeated_by_another_process(clinic: Path, sql: str) -> None:
     path = str(clinic / "hubbub.yaml")
     run = subprocess.run(
-        [sys.executable, "-c", _VICTIM, path, sql], check=False, capture_output=True, text=True,
-        cwd=Path(__file__).parents[2], env={**os.environ, "PYTHONHASHSEED": "77"},
-    )  # fmt: skip
+        [sys.executable, "-c", _VICTIM, path, sql],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONHASHSEED": "77"},
+    )
     assert run.returncode == -signal.SIGKILL, run.stderr
     seed, words = run.stdout.split()
     assert len(seed) == 64

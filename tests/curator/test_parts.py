@@ -96,8 +96,13 @@ def test_kinds_of_columns_and_frames_of_a_real_answer(session: Session) -> None:
     )
     kinds = {each.name: each.kind for each in release.outputs}
     assert kinds == {
-        "region": "text", "old": "boolean", "halves": "real", "n": "integer", "mean": "real", "many": "boolean",
-    }  # fmt: skip
+        "region": "text",
+        "old": "boolean",
+        "halves": "real",
+        "n": "integer",
+        "mean": "real",
+        "many": "boolean",
+    }
     assert [row[2] for row in release.rows if row[2] is not None] == [0.0, 0.5, 1.0]
     pandas, polars = release.to_pandas(), release.to_polars()
     assert polars.rows() == release.rows

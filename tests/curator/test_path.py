@@ -110,9 +110,13 @@ def test_a_charge_survives_a_crash_between_charge_and_release_and_pays_for_the_r
 
 
 ERRORS = (
-    ValueError("CANARY-7431"), MemoryError(), RecursionError(), KeyError("CANARY-7431"),
-    HubbubError("HB999", "CANARY-7431"), sqlite3.OperationalError("CANARY-7431"),
-)  # fmt: skip
+    ValueError("CANARY-7431"),
+    MemoryError(),
+    RecursionError(),
+    KeyError("CANARY-7431"),
+    HubbubError("HB999", "CANARY-7431"),
+    sqlite3.OperationalError("CANARY-7431"),
+)
 
 
 @pytest.mark.parametrize("what", ERRORS)

@@ -164,11 +164,15 @@ def test_what_cannot_be_total_there_is_refused_before_the_charge(clinic: Clinic)
         ("DROP VIEW clinic.visits", "no such table"),
         ("REVOKE SELECT ON clinic.visits FROM reader", "cannot be read"),
         ("REVOKE USAGE ON SCHEMA clinic FROM reader", "may not use its schema"),
-        ("DROP VIEW clinic.visits; CREATE VIEW clinic.visits AS SELECT patient, region, cost::text, at FROM clinic.base"
-         "; GRANT SELECT ON clinic.visits TO reader", "cannot be read as|not what they were"),
+        (
+            "DROP VIEW clinic.visits; "
+            "CREATE VIEW clinic.visits AS SELECT patient, region, cost::text, at FROM clinic.base"
+            "; GRANT SELECT ON clinic.visits TO reader",
+            "cannot be read as|not what they were",
+        ),
         ("CREATE OR REPLACE VIEW clinic.visits AS SELECT * FROM clinic.base WHERE random() < 2", "random"),
     ],
-)  # fmt: skip
+)
 def test_before_the_charge_a_failure_is_frank_and_costs_nothing(clinic: Clinic, change: str, why: str) -> None:
     with clinic.open() as session:
         session.query(COUNT, epsilon=1)
@@ -200,8 +204,10 @@ def test_a_lost_connection_in_the_midst_of_a_query_is_the_constant_and_the_pool_
         inner: Callable[[str], object] = engine._run
 
         def cut(sql: str) -> object:
-            clinic.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hubbub'"
-                       f" AND datname = '{clinic.database}'")  # fmt: skip
+            clinic.run(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'hubbub'"
+                f" AND datname = '{clinic.database}'"
+            )
             raise psycopg.OperationalError("CANARY")
 
         engine._run = cut
@@ -274,9 +280,14 @@ def test_a_password_in_a_source_is_shown_nowhere(clinic: Clinic, capsys: pytest.
 
 @pytest.mark.parametrize(
     "source",
-    [f"postgresql://u:{PASSWORD}@h", f"postgresql://u:{PASSWORD}@h/db", f"postgresql://u:{PASSWORD}@h:port/db/s.t",
-     f"postgresql://u:{PASSWORD}@h/db/a/b", f"postgresql://u:{PASSWORD}@127.0.0.1:1/db/s.t"],
-)  # fmt: skip
+    [
+        f"postgresql://u:{PASSWORD}@h",
+        f"postgresql://u:{PASSWORD}@h/db",
+        f"postgresql://u:{PASSWORD}@h:port/db/s.t",
+        f"postgresql://u:{PASSWORD}@h/db/a/b",
+        f"postgresql://u:{PASSWORD}@127.0.0.1:1/db/s.t",
+    ],
+)
 def test_an_address_that_leads_nowhere_is_refused_without_its_password(tmp_path: Path, source: str) -> None:
     path = tmp_path / "hubbub.yaml"
     path.write_text(f"version: 1\ndatasets: {{v: {{source: '{source}', unit: row, budget: {{epsilon: 1}}}}}}\n")

@@ -7,7 +7,7 @@ from hashlib import sha256
 
 import pytest
 
-from hubbub.core.events import Laplace
+from hubbub.core.events import LaplaceEvent
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.curator import replay
 
@@ -21,7 +21,7 @@ VISITS = Table(
     Unit("person", groups=2, rows=3),
 )
 TEXT = "SELECT COUNT(*) AS n FROM visits -- rows = 3"
-EVENT = Laplace(sensitivity=1, scale=Fraction(10))
+EVENT = LaplaceEvent(sensitivity=1, scale=Fraction(10))
 #: Format 2, in full. It may never change: questions that were paid for would cost again.
 WRITTEN = (
     '{"epsilon":"1/10","event":{"mechanism":"laplace","scale":"10","sensitivity":1},"format":2,'

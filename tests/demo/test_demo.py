@@ -37,9 +37,12 @@ def test_the_demo_asks_three_questions_replays_one_and_is_refused_one(
 
 def test_the_demo_serves_until_it_is_stopped_and_its_three_commands_work(tmp_path: Path) -> None:
     demo = subprocess.Popen(
-        [sys.executable, "-m", "hubbub", "demo"], stdout=subprocess.PIPE, text=True, cwd=tmp_path,
+        [sys.executable, "-m", "hubbub", "demo"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
         env=os.environ | {"TMPDIR": str(tmp_path), "COLUMNS": "100"},
-    )  # fmt: skip
+    )
     assert demo.stdout is not None
     lines = []
     for line in demo.stdout:

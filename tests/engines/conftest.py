@@ -19,8 +19,10 @@ Open = Callable[..., DuckDB]
 def folder(tmp_path: Path) -> Path:
     """The same three rows as CSV, Parquet, DuckDB and SQLite, and one file that nobody declared."""
     with duckdb.connect(str(tmp_path / "t.duckdb")) as made:
-        made.execute("CREATE TABLE t AS SELECT * FROM (VALUES (1, 1.5, 'CANARY-7431'), (2, NULL, 'b'), (3, -2.0, NULL))"
-                     " AS v(id, amount, word)")  # fmt: skip
+        made.execute(
+            "CREATE TABLE t AS SELECT * FROM (VALUES (1, 1.5, 'CANARY-7431'), (2, NULL, 'b'), (3, -2.0, NULL))"
+            " AS v(id, amount, word)"
+        )
         made.execute(f"COPY t TO '{tmp_path}/t.parquet'")
         made.execute(f"COPY t TO '{tmp_path}/t.csv' (HEADER)")
         made.execute(f"COPY (SELECT 'UNDECLARED' AS s) TO '{tmp_path}/other.csv' (HEADER)")

@@ -59,13 +59,20 @@ def test_a_unit_is_no_column_whose_equal_values_differ_in_postgres(postgres_serv
 @pytest.mark.parametrize(
     ("type_", "declared", "code"),
     [
-        ("DOUBLE", "{type: integer}", "HB413"), ("BIGINT", "{type: real}", "HB413"),
-        ("VARCHAR", "{type: integer}", "HB413"), ("TIMESTAMP", "{type: date}", "HB413"),
-        ("VARCHAR COLLATE NOCASE", "{}", "HB413"), ("BLOB", "{type: text}", "HB413"),
-        ("INTERVAL", "{type: text}", "HB414"), ("DOUBLE", "{type: text}", None), ("DOUBLE", "{}", None),
-        ("VARCHAR", "{}", None), ("BIGINT", "{}", None), ("BIGINT", "{type: text}", None),
+        ("DOUBLE", "{type: integer}", "HB413"),
+        ("BIGINT", "{type: real}", "HB413"),
+        ("VARCHAR", "{type: integer}", "HB413"),
+        ("TIMESTAMP", "{type: date}", "HB413"),
+        ("VARCHAR COLLATE NOCASE", "{}", "HB413"),
+        ("BLOB", "{type: text}", "HB413"),
+        ("INTERVAL", "{type: text}", "HB414"),
+        ("DOUBLE", "{type: text}", None),
+        ("DOUBLE", "{}", None),
+        ("VARCHAR", "{}", None),
+        ("BIGINT", "{}", None),
+        ("BIGINT", "{type: text}", None),
     ],
-)  # fmt: skip
+)
 def test_a_unit_is_read_so_that_equals_stay_equal_and_others_apart(
     tmp_path: Path, type_: str, declared: str, code: str | None
 ) -> None:
@@ -101,10 +108,13 @@ def test_spark_shows_equal_values_in_one_form_whichever_comes_first(tmp_path: Pa
     kinds = {"zero": Kind.REAL, "free": Kind.REAL, "short": Kind.REAL, "zero_text": Kind.TEXT, "scale": Kind.REAL}
     texts = ("padded", "nocase", "noaccent", "trimmed", "forms")
     columns = (
-        Column("half", Kind.BOOLEAN), Column("flag", Kind.BOOLEAN), Column("who", Kind.REAL),
+        Column("half", Kind.BOOLEAN),
+        Column("flag", Kind.BOOLEAN),
+        Column("who", Kind.REAL),
         Column("n", Kind.INTEGER, Bounds(Fraction(-(10**9)), Fraction(10**9))),
-        *(Column(name, kind) for name, kind in kinds.items()), *(Column(name, Kind.TEXT) for name in texts),
-    )  # fmt: skip
+        *(Column(name, kind) for name, kind in kinds.items()),
+        *(Column(name, Kind.TEXT) for name in texts),
+    )
     sources = alike.in_spark(spark_address, tmp_path, ("first", "second"))
     table = Table("t", columns, Unit("who", groups=1, rows=1))
     signed = "CASE WHEN flag THEN -abs(n) ELSE abs(n) END"
@@ -119,10 +129,17 @@ def test_spark_shows_equal_values_in_one_form_whichever_comes_first(tmp_path: Pa
         engine = Spark([View("t", spot, tuple((c.name, c.kind) for c in columns))], limits=spark.LIMITS)
         try:
             made = {
-                name: plan(bind(text, tables={"t": table}), epsilon=Fraction(9), delta=Fraction(1, 10**6), salt="s",
-                           dialect=SPARK).statements[0].sql
+                name: plan(
+                    bind(text, tables={"t": table}),
+                    epsilon=Fraction(9),
+                    delta=Fraction(1, 10**6),
+                    salt="s",
+                    dialect=SPARK,
+                )
+                .statements[0]
+                .sql
                 for name, text in asked.items()
-            }  # fmt: skip
+            }
             keys = engine.run(made["keys"]).through(_texts)
             assert keys == [("0.0", "0.0", "0.0", "'0.0'", "1.0", "10", "10")], world
             seen.append([(abs(float(k)), *m) for k, *m in engine.run(made["choice"]).through(_texts)])

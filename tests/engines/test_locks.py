@@ -73,8 +73,11 @@ def test_no_setting_can_be_changed(engine: DuckDB, sql: str) -> None:
 
 
 def test_the_database_file_is_opened_read_only(engine: DuckDB) -> None:
-    for sql in ("INSERT INTO \"$source0\".main.t VALUES (9, 9, 'x')", "DROP TABLE \"$source0\".main.t",
-                "CREATE TABLE \"$source0\".main.u (i INT)"):  # fmt: skip
+    for sql in (
+        "INSERT INTO \"$source0\".main.t VALUES (9, 9, 'x')",
+        'DROP TABLE "$source0".main.t',
+        'CREATE TABLE "$source0".main.u (i INT)',
+    ):
         with pytest.raises(duckdb.Error, match="read-only"):
             inside(engine, sql)
 
@@ -221,10 +224,17 @@ def test_a_secret_cannot_be_shown_compared_or_stored() -> None:
     secret = Secret("CANARY-7431")
     assert "CANARY" not in f"{secret} {secret!r} {secret!s} {[secret]} {secret:>20}"
     attempts: tuple[Callable[[], object], ...] = (
-        lambda: bool(secret), lambda: secret == "CANARY-7431", lambda: secret < secret, lambda: hash(secret),
-        lambda: list(secret), lambda: len(secret), lambda: pickle.dumps(secret), lambda: secret[0],
-        lambda: secret.__dict__, lambda: "C" in secret,
-    )  # fmt: skip
+        lambda: bool(secret),
+        lambda: secret == "CANARY-7431",
+        lambda: secret < secret,
+        lambda: hash(secret),
+        lambda: list(secret),
+        lambda: len(secret),
+        lambda: pickle.dumps(secret),
+        lambda: secret[0],
+        lambda: secret.__dict__,
+        lambda: "C" in secret,
+    )
     for attempt in attempts:
         with pytest.raises((TypeError, AttributeError)):
             attempt()

@@ -83,8 +83,11 @@ def test_hostile_values_neither_raise_nor_pass_a_clamp(postgres_server: Server, 
             Column(name, kind, Bounds(Fraction(0), Fraction(10)) if kind.numeric else None)
             for name, kind in chosen.items()
         )
-        scan = Scan(Table("hostile", columns, None), tuple(Col(c.name, c.kind, declared(c)) for c in columns),
-                    tuple(c.name for c in columns))  # fmt: skip
+        scan = Scan(
+            Table("hostile", columns, None),
+            tuple(Col(c.name, c.kind, declared(c)) for c in columns),
+            tuple(c.name for c in columns),
+        )
         engine = opened(postgres_server, database, "hostile", *chosen.items())
         found = engine.run(render.relation(scan, POSTGRES)).through(dict)
         engine.close()
@@ -101,8 +104,9 @@ def test_hostile_values_neither_raise_nor_pass_a_clamp(postgres_server: Server, 
 
 
 def test_texts_are_told_apart_by_their_bytes_whatever_the_collation(postgres_server: Server, database: str) -> None:
-    postgres_server.run("CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false)",
-                        database)  # fmt: skip
+    postgres_server.run(
+        "CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level1', deterministic = false)", database
+    )
     postgres_server.run("CREATE TABLE w (t text COLLATE loose)", database)
     postgres_server.run("INSERT INTO w VALUES ('a'), ('A'), ('á'), ('a')", database)
     column = Column("t", Kind.TEXT, values=("a",))
@@ -118,18 +122,27 @@ def test_texts_are_told_apart_by_their_bytes_whatever_the_collation(postgres_ser
     [
         ("CREATE TABLE s.x (id int); ALTER TABLE s.x ENABLE ROW LEVEL SECURITY", "row-level security"),
         ("CREATE VIEW s.x AS SELECT id FROM s.base WHERE random() < 0.5", "random()"),
-        ("CREATE VIEW s.inner_one AS SELECT id, clock_timestamp() AS t FROM s.base;"
-         "CREATE VIEW s.x AS SELECT id FROM s.inner_one WHERE t IS NOT NULL", "clock_timestamp()"),
-        ("CREATE FUNCTION s.f(int) RETURNS int LANGUAGE sql AS 'SELECT $1';"
-         "CREATE VIEW s.x AS SELECT s.f(id) AS id FROM s.base", "f()"),
+        (
+            "CREATE VIEW s.inner_one AS SELECT id, clock_timestamp() AS t FROM s.base;"
+            "CREATE VIEW s.x AS SELECT id FROM s.inner_one WHERE t IS NOT NULL",
+            "clock_timestamp()",
+        ),
+        (
+            "CREATE FUNCTION s.f(int) RETURNS int LANGUAGE sql AS 'SELECT $1';"
+            "CREATE VIEW s.x AS SELECT s.f(id) AS id FROM s.base",
+            "f()",
+        ),
         ("CREATE SEQUENCE s.x", "not a table or a view"),
-        ("CREATE EXTENSION postgres_fdw; CREATE SERVER away FOREIGN DATA WRAPPER postgres_fdw;"
-         "CREATE TABLE s.x (id int) PARTITION BY LIST (id);"
-         "CREATE FOREIGN TABLE s.part PARTITION OF s.x DEFAULT SERVER away", "foreign table"),
+        (
+            "CREATE EXTENSION postgres_fdw; CREATE SERVER away FOREIGN DATA WRAPPER postgres_fdw;"
+            "CREATE TABLE s.x (id int) PARTITION BY LIST (id);"
+            "CREATE FOREIGN TABLE s.part PARTITION OF s.x DEFAULT SERVER away",
+            "foreign table",
+        ),
         ("SELECT 1", "no such table"),
         ("CREATE TABLE s.x (id int); REVOKE USAGE ON SCHEMA s FROM reader", "may not use its schema"),
     ],
-)  # fmt: skip
+)
 def test_what_could_not_be_asked_about_in_safety_is_refused_when_it_is_declared(
     postgres_server: Server, database: str, made: str, why: str
 ) -> None:
@@ -145,8 +158,11 @@ def test_what_could_not_be_asked_about_in_safety_is_refused_when_it_is_declared(
 
 
 def test_a_column_in_which_one_person_could_be_two_cannot_be_the_unit(postgres_server: Server, database: str) -> None:
-    postgres_server.run("CREATE EXTENSION citext; CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level1',"
-                        " deterministic = false)", database)  # fmt: skip
+    postgres_server.run(
+        "CREATE EXTENSION citext; CREATE COLLATION loose (provider = icu, locale = 'und-u-ks-level1',"
+        " deterministic = false)",
+        database,
+    )
     postgres_server.run(
         "CREATE TABLE p (a citext, b text COLLATE loose, c numeric, d text, e bigint, f date)", database
     )
@@ -164,11 +180,14 @@ def test_a_session_writes_nothing_and_finds_no_name_that_is_not_qualified(
     postgres_server.run("CREATE TABLE x (id int); CREATE SEQUENCE q; INSERT INTO x VALUES (1)", database)
     engine = opened(postgres_server, database, "x")
     for attempt in (
-        "DELETE FROM public.x", "SELECT nextval('public.q') AS n", "SELECT 1 AS n; DROP TABLE public.x",
-        "WITH gone AS (DELETE FROM public.x RETURNING id) SELECT * FROM gone", "SELECT count(*) AS n FROM q",
+        "DELETE FROM public.x",
+        "SELECT nextval('public.q') AS n",
+        "SELECT 1 AS n; DROP TABLE public.x",
+        "WITH gone AS (DELETE FROM public.x RETURNING id) SELECT * FROM gone",
+        "SELECT count(*) AS n FROM q",
         "COPY public.x TO '/tmp/x'",
         "SELECT set_config('transaction_read_only', 'off', true)",
-    ):  # fmt: skip
+    ):
         with pytest.raises(RunError):
             engine.run(attempt)
     # a setting of the session can be changed, and changes nothing: every transaction is read-only by itself
@@ -282,10 +301,11 @@ def test_a_public_table_travels_with_the_query(postgres_server: Server, database
     postgres_server.run("CREATE TABLE x (region text); INSERT INTO x VALUES ('N'), ('N'), ('É''s')", database)
     columns = (("region", Kind.TEXT), ("share", Kind.REAL), ("since", Kind.DATE), ("open", Kind.BOOLEAN))
     arrays = {
-        "region": np.array(["N", "É's", None], dtype=object), "share": np.array([0.1, float("inf"), float("nan")]),
+        "region": np.array(["N", "É's", None], dtype=object),
+        "share": np.array([0.1, float("inf"), float("nan")]),
         "since": np.array(["2024-02-29", "0001-01-01", "NaT"], dtype="datetime64[D]"),
         "open": np.array([True, False, True]),
-    }  # fmt: skip
+    }
     arrays["region"] = np.ma.MaskedArray(arrays["region"], [False, False, True])
     arrays["since"] = np.ma.MaskedArray(arrays["since"], [False, False, True])
     shared = Upload(View("areas", place(postgres_server, database, "x"), columns), lambda: arrays)

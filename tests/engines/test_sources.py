@@ -35,8 +35,10 @@ def test_every_form_gives_the_same_rows(engine: DuckDB, form: str) -> None:
 @pytest.mark.parametrize("form", ["parquet", "duckdb", "sqlite"])
 def test_schema_gives_names_and_kinds(places: dict[str, Place], form: str) -> None:
     assert [(field.name, field.kind) for field in schema(places[form])] == [
-        ("id", Kind.INTEGER), ("amount", Kind.REAL), ("word", Kind.TEXT),
-    ]  # fmt: skip
+        ("id", Kind.INTEGER),
+        ("amount", Kind.REAL),
+        ("word", Kind.TEXT),
+    ]
 
 
 def test_schema_of_a_csv_file_is_its_first_line_and_no_more(folder: Path) -> None:
@@ -79,8 +81,13 @@ def test_types_that_cannot_be_used_have_no_kind(folder: Path) -> None:
         )
     kinds = {field.name: field.kind for field in schema(Place("parquet", folder / "types.parquet"))}
     assert kinds == {
-        "list": None, "blob": None, "time": None, "money": Kind.REAL, "instant": Kind.TIMESTAMP, "uid": Kind.TEXT,
-    }  # fmt: skip
+        "list": None,
+        "blob": None,
+        "time": None,
+        "money": Kind.REAL,
+        "instant": Kind.TIMESTAMP,
+        "uid": Kind.TEXT,
+    }
 
 
 def test_what_cannot_be_cast_is_null_and_never_an_error(folder: Path, open_engine: Open) -> None:
@@ -124,8 +131,11 @@ def test_wide_integers_arrive_exactly(engine: DuckDB) -> None:
     most, least = 2**127 - 1, -(2**127) + 1
     found = engine.run(f"SELECT {most}::HUGEINT AS a, {least}::HUGEINT AS b, (-1)::HUGEINT AS c, 2::BIGINT AS d")
     assert found.through(lambda a: {name: int(array[0]) for name, array in a.items()}) == {
-        "a": most, "b": least, "c": -1, "d": 2,
-    }  # fmt: skip
+        "a": most,
+        "b": least,
+        "c": -1,
+        "d": 2,
+    }
     assert engine.run("SELECT (-5)::HUGEINT AS a").through(lambda a: a["a"].dtype) == np.int64
 
 
@@ -204,8 +214,9 @@ def test_a_source_is_read(source: str, place: Place) -> None:
     assert locate(source, "source", base=Path("/d"), name="visits") == place
 
 
-@pytest.mark.parametrize("source", [None, "", " ", 7, "x.xlsx", "postgresql://h/db", "s3://b/x.parquet", "a\0.csv",
-                                    "x.csv#table"])  # fmt: skip
+@pytest.mark.parametrize(
+    "source", [None, "", " ", 7, "x.xlsx", "postgresql://h/db", "s3://b/x.parquet", "a\0.csv", "x.csv#table"]
+)
 def test_a_source_that_says_nothing_is_refused(source: object) -> None:
     with pytest.raises(ConfigError) as refused:
         locate(source, "datasets.visits.source", base=Path("/d"), name="visits")
@@ -220,12 +231,17 @@ def test_files_that_cannot_be_read_are_refused_with_a_remedy(folder: Path) -> No
     (folder / "twice.csv").write_text("a,A\n")
     (folder / "empty.csv").write_text("")
     for place in (
-        Place("csv", folder / "missing.csv"), Place("csv", folder), Place("csv", folder / "*.csv"),
-        Place("parquet", folder / "no.parquet"), Place("sqlite", folder / "no.sqlite", "t"),
-        Place("duckdb", folder / "no.duckdb", "t"), Place("duckdb", folder / "t.duckdb", "u"),
-        Place("sqlite", folder / "t.sqlite", "u"), Place("csv", folder / "twice.csv"),
+        Place("csv", folder / "missing.csv"),
+        Place("csv", folder),
+        Place("csv", folder / "*.csv"),
+        Place("parquet", folder / "no.parquet"),
+        Place("sqlite", folder / "no.sqlite", "t"),
+        Place("duckdb", folder / "no.duckdb", "t"),
+        Place("duckdb", folder / "t.duckdb", "u"),
+        Place("sqlite", folder / "t.sqlite", "u"),
+        Place("csv", folder / "twice.csv"),
         Place("csv", folder / "empty.csv"),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ConfigError) as refused:
             schema(place)
         assert refused.value.code in ("HB411", "HB412")

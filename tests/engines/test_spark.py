@@ -24,9 +24,9 @@ from hubbub.core.schema import Column, Kind, Table, Unit
 from hubbub.curator.session import Session
 from hubbub.engines.base import Arrays, Place, UnreachableError, View, locate
 from hubbub.engines.duckdb.connection import Limits
-from hubbub.engines.spark.connection import Spark, schema
 from hubbub.engines.spark import catalog as spark_session
 from hubbub.engines.spark import local_server as spark_local
+from hubbub.engines.spark.connection import Spark, schema
 from hubbub.errors import ConfigError, RunError
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.spark import SPARK
@@ -67,15 +67,23 @@ def test_a_query_gives_exact_columns(engine: Spark) -> None:
     sql = "SELECT `id`, `amount`, `word`, CAST(9007199254740993 AS DECIMAL(38, 0)) AS wide FROM `t` AS s ORDER BY `id`"
     wide = 9007199254740993
     assert engine.run(sql).through(_plain) == [
-        (1, 1.5, "CANARY-7431", wide), (2, None, "b", wide), (3, -2.0, None, wide),
-    ]  # fmt: skip
+        (1, 1.5, "CANARY-7431", wide),
+        (2, None, "b", wide),
+        (3, -2.0, None, wide),
+    ]
 
 
 @pytest.mark.parametrize(
     "sql",
-    ["CREATE TABLE stolen AS SELECT 1 AS a", "DROP VIEW `t`", "SET spark.sql.ansi.enabled = false",
-     "SELECT 1; SELECT 2", "WITH a AS (SELECT 1) INSERT INTO stolen SELECT * FROM a", "SELECT * FROM missing"],
-)  # fmt: skip
+    [
+        "CREATE TABLE stolen AS SELECT 1 AS a",
+        "DROP VIEW `t`",
+        "SET spark.sql.ansi.enabled = false",
+        "SELECT 1; SELECT 2",
+        "WITH a AS (SELECT 1) INSERT INTO stolen SELECT * FROM a",
+        "SELECT * FROM missing",
+    ],
+)
 def test_nothing_but_one_query_can_be_run(engine: Spark, sql: str) -> None:
     with pytest.raises(RunError):
         engine.run(sql)
@@ -256,12 +264,14 @@ def test_odd_files_make_no_query_fail(tmp_path: Path, spark_address: str) -> Non
     odd = pa.StringArray.from_buffers(
         2, pa.py_buffer(np.array([0, 2, 3], dtype=np.int32).tobytes()), pa.py_buffer(b"\xff\xfea")
     )
-    table = pa.table({
-        "word": odd,
-        "day": pa.array([-(2**31) + 1, 2**31 - 1], pa.int32()).cast(pa.date32()),
-        "moment": pa.array([-(2**63) + 1, 2**63 - 1], pa.int64()).cast(pa.timestamp("us")),
-        "old": pa.array([-(2**40), 2**40], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "word": odd,
+            "day": pa.array([-(2**31) + 1, 2**31 - 1], pa.int32()).cast(pa.date32()),
+            "moment": pa.array([-(2**63) + 1, 2**63 - 1], pa.int64()).cast(pa.timestamp("us")),
+            "old": pa.array([-(2**40), 2**40], pa.int64()).cast(pa.timestamp("us", tz="UTC")),
+        }
+    )
     path = tmp_path / "odd.parquet"
     parquet.write_table(table, path)
     columns = (("word", Kind.TEXT), ("day", Kind.DATE), ("moment", Kind.TIMESTAMP), ("old", Kind.TIMESTAMP))

@@ -24,9 +24,9 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.mean import Mean
 from hubbub.mechanisms.metric import Metric, Space
 from hubbub.mechanisms.noisy_max import NoisyMax
-from hubbub.mechanisms.partition_selection import Threshold
+from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
-from hubbub.mechanisms.randomized_response import Response
+from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.mechanisms.sparse_vector import SparseVector
 from hubbub.mechanisms.top_k import TopK
 
@@ -161,7 +161,7 @@ def cycle(points: int) -> Space:
 
 
 def shown(given: Any) -> Hashable:
-    """What `Threshold.sample` gives for one key, in the form of its law."""
+    """What `PartitionSelection.sample` gives for one key, in the form of its law."""
     return (int(given[1][0]) if len(given[0]) else None,)
 
 
@@ -191,9 +191,9 @@ def far_above(mechanism: Any) -> tuple[int, int]:
     return mechanism.threshold + 2 * spread, mechanism.threshold + 4 * spread
 
 
-def thresholded_gaussian(rho: Fraction) -> Threshold:
+def thresholded_gaussian(rho: Fraction) -> PartitionSelection:
     noise = Gaussian.from_rho(sensitivity_squared=4, rho=rho)
-    return Threshold.least(keys=1, contribution=2, relation=ADD_REMOVE, noise=noise, delta="0.001")
+    return PartitionSelection.least(keys=1, contribution=2, relation=ADD_REMOVE, noise=noise, delta="0.001")
 
 
 def selection(kind: Any, candidates: int, *, monotone: bool, relation: Relation) -> Callable[[Fraction], Any]:
@@ -204,107 +204,187 @@ def selection(kind: Any, candidates: int, *, monotone: bool, relation: Relation)
 
 def grid(name: str, noise: Callable[[Fraction], Any], pair: tuple[int, int], window: tuple[int, int]) -> Case:
     return Case(
-        name, OnGrid, lambda x: OnGrid(noise=noise(x), step=Fraction(1, 100)), always(pair), 250,
-        lambda value, outcome: abs(outcome - Fraction(value, 100)), clamped(*window),
-        parameters=(Fraction(1, 2), Fraction(1)), rationals=("step",),
-    )  # fmt: skip
+        name,
+        OnGrid,
+        lambda x: OnGrid(noise=noise(x), step=Fraction(1, 100)),
+        always(pair),
+        250,
+        lambda value, outcome: abs(outcome - Fraction(value, 100)),
+        clamped(*window),
+        parameters=(Fraction(1, 2), Fraction(1)),
+        rationals=("step",),
+    )
 
 
 def choice(name: str, kind: Any, candidates: int, pairs: Pairs, *, monotone: bool, relation: Relation) -> Case:
     return Case(
-        name, kind, selection(kind, candidates, monotone=monotone, relation=relation), pairs,
-        (3, 2, 1, *[0] * (candidates - 4), 3)[:candidates], score_regret,
-        to_sample=array, counts=("candidates", "sensitivity"), rationals=("rate",),
-    )  # fmt: skip
+        name,
+        kind,
+        selection(kind, candidates, monotone=monotone, relation=relation),
+        pairs,
+        (3, 2, 1, *[0] * (candidates - 4), 3)[:candidates],
+        score_regret,
+        to_sample=array,
+        counts=("candidates", "sensitivity"),
+        rationals=("rate",),
+    )
 
 
 def histogram(relation: Relation, worst: tuple[int, int]) -> Case:
     return Case(
-        f"histogram, {relation.value}", Histogram,
+        f"histogram, {relation.value}",
+        Histogram,
         lambda e: Histogram.from_epsilon(shape=(2,), rows=1, relation=relation, epsilon=e),
-        always((array((5, 5)), array(worst)), (array((0, 0)), array((0, 1)))), array((5, 5)),
-        lambda value, outcome: furthest(value.tolist(), outcome), clamped(-8, 18),
-        to_outcome=listed, parameters=(Fraction(1), Fraction(3)), counts=("rows",), rationals=("scale",),
-    )  # fmt: skip
+        always((array((5, 5)), array(worst)), (array((0, 0)), array((0, 1)))),
+        array((5, 5)),
+        lambda value, outcome: furthest(value.tolist(), outcome),
+        clamped(-8, 18),
+        to_outcome=listed,
+        parameters=(Fraction(1), Fraction(3)),
+        counts=("rows",),
+        rationals=("scale",),
+    )
 
 
 def threshold(relation: Relation, keys: int) -> Case:
     return Case(
-        f"threshold, {relation.value}", Threshold,
-        lambda e: Threshold.from_epsilon(keys=keys, contribution=2, relation=relation, epsilon=e, delta="0.001"),
-        slips, (16,), shown_apart, lumped, to_sample=array, to_outcome=shown,
-        parameters=(Fraction(1), Fraction(2)), counts=("keys", "contribution", "threshold"),
-    )  # fmt: skip
+        f"threshold, {relation.value}",
+        PartitionSelection,
+        lambda e: PartitionSelection.from_epsilon(
+            keys=keys, contribution=2, relation=relation, epsilon=e, delta="0.001"
+        ),
+        slips,
+        (16,),
+        shown_apart,
+        lumped,
+        to_sample=array,
+        to_outcome=shown,
+        parameters=(Fraction(1), Fraction(2)),
+        counts=("keys", "contribution", "threshold"),
+    )
 
 
 def response(answers: int) -> Case:
     return Case(
-        f"response of {answers}", Response, lambda e: Response(answers=answers, epsilon=e),
-        always((0, 1), (1, answers - 1)), 1, lambda value, outcome: Fraction(value != outcome),
-        counts=("answers",), rationals=("epsilon",),
-    )  # fmt: skip
+        f"response of {answers}",
+        RandomizedResponse,
+        lambda e: RandomizedResponse(answers=answers, epsilon=e),
+        always((0, 1), (1, answers - 1)),
+        1,
+        lambda value, outcome: Fraction(value != outcome),
+        counts=("answers",),
+        rationals=("epsilon",),
+    )
 
 
 def metric(name: str, space: Space, moved: int, pairs: Pairs) -> Case:
     return Case(
-        name, Metric, lambda e: Metric.from_epsilon(space=space, sensitivity=moved, epsilon=e),
-        pairs, 0, lambda value, outcome: Fraction(space.distances[value][outcome]),
-        parameters=(Fraction(1, 2), Fraction(1), Fraction(2)), rationals=("sensitivity", "rate"),
-    )  # fmt: skip
+        name,
+        Metric,
+        lambda e: Metric.from_epsilon(space=space, sensitivity=moved, epsilon=e),
+        pairs,
+        0,
+        lambda value, outcome: Fraction(space.distances[value][outcome]),
+        parameters=(Fraction(1, 2), Fraction(1), Fraction(2)),
+        rationals=("sensitivity", "rate"),
+    )
 
 
 def sparse(hits: int, *, monotone: bool) -> Case:
     return Case(
-        f"sparse vector, {hits} hits" + (", monotone" if monotone else ""), SparseVector,
+        f"sparse vector, {hits} hits" + (", monotone" if monotone else ""),
+        SparseVector,
         lambda e: SparseVector.from_epsilon(
             sensitivity=1, monotone=monotone, relation=ADD_REMOVE, hits=hits, queries=10, epsilon=e
         ),
-        crossing, (-1, 0, 1, 2), wrongness, parameters=(Fraction(1), Fraction(3)),
-        counts=("sensitivity", "hits", "queries"), rationals=("threshold_scale", "query_scale"),
-    )  # fmt: skip
+        crossing,
+        (-1, 0, 1, 2),
+        wrongness,
+        parameters=(Fraction(1), Fraction(3)),
+        counts=("sensitivity", "hits", "queries"),
+        rationals=("threshold_scale", "query_scale"),
+    )
 
 
 CASES = [
     Case(
-        "laplace", Laplace, lambda e: Laplace.from_epsilon(sensitivity=3, epsilon=e), always((0, 3), (5, 4)),
-        0, apart, clamped(-60, 60), counts=("sensitivity",), rationals=("scale",),
+        "laplace",
+        Laplace,
+        lambda e: Laplace.from_epsilon(sensitivity=3, epsilon=e),
+        always((0, 3), (5, 4)),
+        0,
+        apart,
+        clamped(-60, 60),
+        counts=("sensitivity",),
+        rationals=("scale",),
     ),
     Case(
-        "laplace vector", Laplace, lambda e: Laplace.from_epsilon(sensitivity=2, epsilon=e),
-        always(((0, 0), (1, -1)), ((0, 5), (0, 7))), (0, 0), furthest, clamped(-12, 12),
-        error=lambda m, level: m.error(level, 2), to_sample=array, to_outcome=listed,
+        "laplace vector",
+        Laplace,
+        lambda e: Laplace.from_epsilon(sensitivity=2, epsilon=e),
+        always(((0, 0), (1, -1)), ((0, 5), (0, 7))),
+        (0, 0),
+        furthest,
+        clamped(-12, 12),
+        error=lambda m, level: m.error(level, 2),
+        to_sample=array,
+        to_outcome=listed,
         parameters=(Fraction(2), Fraction(3)),
     ),
     Case(
-        "gaussian", Gaussian, lambda r: Gaussian.from_rho(sensitivity_squared=4, rho=r), always((0, 2), (1, 0)), 0,
-        apart, clamped(-50, 50), parameters=(Fraction(1, 5), Fraction(1, 2), Fraction(2)),
-        counts=("sensitivity_squared",), rationals=("variance",),
+        "gaussian",
+        Gaussian,
+        lambda r: Gaussian.from_rho(sensitivity_squared=4, rho=r),
+        always((0, 2), (1, 0)),
+        0,
+        apart,
+        clamped(-50, 50),
+        parameters=(Fraction(1, 5), Fraction(1, 2), Fraction(2)),
+        counts=("sensitivity_squared",),
+        rationals=("variance",),
     ),
     grid("cents, laplace", lambda e: Laplace.from_epsilon(sensitivity=5, epsilon=e), (0, 5), (200, 300)),
     grid("cents, gaussian", lambda r: Gaussian.from_rho(sensitivity_squared=4, rho=r), (250, 252), (190, 310)),
     histogram(ADD_REMOVE, (6, 5)),
     histogram(REPLACE, (4, 6)),
     Case(
-        "mean", Mean, lambda e: Mean.from_epsilon(lower=0, upper=4, rows=1, relation=ADD_REMOVE, epsilon=e),
-        always(((0, 10), (2, 11)), ((3, 5), (1, 4))), (0, 5),
-        lambda value, outcome: apart(value[0], outcome[0]), clamped(-12, 14), parameters=(Fraction(2), Fraction(4)),
+        "mean",
+        Mean,
+        lambda e: Mean.from_epsilon(lower=0, upper=4, rows=1, relation=ADD_REMOVE, epsilon=e),
+        always(((0, 10), (2, 11)), ((3, 5), (1, 4))),
+        (0, 5),
+        lambda value, outcome: apart(value[0], outcome[0]),
+        clamped(-12, 14),
+        parameters=(Fraction(2), Fraction(4)),
     ),
     Case(
-        "mean, gaussian", Mean,
+        "mean, gaussian",
+        Mean,
         lambda r: Mean(
-            lower=0, upper=4, total=Gaussian.from_rho(sensitivity_squared=4, rho=half(r)),
+            lower=0,
+            upper=4,
+            total=Gaussian.from_rho(sensitivity_squared=4, rho=half(r)),
             count=Gaussian.from_rho(sensitivity_squared=1, rho=half(r)),
         ),
-        always(((0, 0), (2, 1))), (0, 0), lambda value, outcome: apart(value[0], outcome[0]), clamped(-14, 15),
+        always(((0, 0), (2, 1))),
+        (0, 0),
+        lambda value, outcome: apart(value[0], outcome[0]),
+        clamped(-14, 15),
         parameters=(Fraction(2), Fraction(4)),
     ),
     threshold(ADD_REMOVE, 2),
     threshold(REPLACE, 1),
     Case(
-        "threshold, gaussian", Threshold, thresholded_gaussian,
-        lambda m: [((far_above(m)[0],), (far_above(m)[0] + 2,)), ((0,), (2,))], (30,), shown_apart,
-        lambda m, value: m.law(value, far_above(m)[1]), parameters=(Fraction(1, 2), Fraction(1)),
-        to_sample=array, to_outcome=shown,
+        "threshold, gaussian",
+        PartitionSelection,
+        thresholded_gaussian,
+        lambda m: [((far_above(m)[0],), (far_above(m)[0] + 2,)), ((0,), (2,))],
+        (30,),
+        shown_apart,
+        lambda m, value: m.law(value, far_above(m)[1]),
+        parameters=(Fraction(1, 2), Fraction(1)),
+        to_sample=array,
+        to_outcome=shown,
     ),
     choice("exponential", Exponential, 3, moving_both_ways, monotone=False, relation=ADD_REMOVE),
     choice("exponential, monotone", Exponential, 3, moving_one_way, monotone=True, relation=ADD_REMOVE),
@@ -314,19 +394,29 @@ CASES = [
     choice("noisy max", NoisyMax, 10, behind, monotone=False, relation=ADD_REMOVE),
     choice("noisy max, monotone", NoisyMax, 10, behind, monotone=True, relation=ADD_REMOVE),
     Case(
-        "top k", TopK,
+        "top k",
+        TopK,
         lambda e: TopK.from_epsilon(k=2, candidates=4, sensitivity=1, monotone=False, relation=ADD_REMOVE, epsilon=e),
         lambda m: [((0, 0, hopeless(m.one), hopeless(m.one)), (1, 1, hopeless(m.one) - 1, hopeless(m.one) - 1))],
-        (3, 2, 1, 0), top_regret, to_sample=array, to_outcome=listed, counts=("k",),
+        (3, 2, 1, 0),
+        top_regret,
+        to_sample=array,
+        to_outcome=listed,
+        counts=("k",),
     ),
     response(2),
     response(5),
     Case(
-        "flips", Flips, lambda e: Flips.from_epsilon(bits=4, distance=2, epsilon=e),
+        "flips",
+        Flips,
+        lambda e: Flips.from_epsilon(bits=4, distance=2, epsilon=e),
         always(((False,) * 4, (True, True, False, False)), ((True,) * 4, (True, True, True, False))),
-        (True, False, True, False), lambda x, y: Fraction(sum(a != b for a, b in zip(x, y, strict=True))),
-        to_sample=lambda value: np.array(value, dtype=np.bool_), to_outcome=listed,
-        counts=("bits", "distance"), rationals=("rate",),
+        (True, False, True, False),
+        lambda x, y: Fraction(sum(a != b for a, b in zip(x, y, strict=True))),
+        to_sample=lambda value: np.array(value, dtype=np.bool_),
+        to_outcome=listed,
+        counts=("bits", "distance"),
+        rationals=("rate",),
     ),
     metric("metric, cycle", cycle(7), 2, always((0, 2), (3, 4))),
     metric("metric, star", star(400), 1, always((0, 1), (1, 5))),
@@ -334,7 +424,7 @@ CASES = [
     sparse(2, monotone=False),
     sparse(1, monotone=True),
     sparse(2, monotone=True),
-]  # fmt: skip
+]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

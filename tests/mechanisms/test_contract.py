@@ -17,7 +17,7 @@ import pytest
 from scipy import stats
 
 import hubbub.mechanisms
-from hubbub.accounting.cost import RENYI_UNIT, price
+from hubbub.accounting.cost import RENYI_UNIT, privacy_cost
 from hubbub.core.events import from_facts, to_facts
 from hubbub.core.finite import Finite
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Pure, Zcdp
@@ -140,7 +140,7 @@ def test_price_of_the_event_is_the_stated_loss(case: Any) -> None:
     rounding = Fraction(1, 10**15)
     for parameter in case.parameters:
         mechanism = case.build(parameter)
-        charged = price(mechanism.event)
+        charged = privacy_cost(mechanism.event)
         stated, delta = size(mechanism.loss)
         assert delta <= charged.delta <= delta + rounding
         if charged.pure is not None:

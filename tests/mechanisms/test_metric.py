@@ -95,10 +95,18 @@ def test_constant_normaliser_is_decided_by_distances_and_seen_in_sums(places: li
 @pytest.mark.parametrize(
     "table",
     [
-        [], [[0, 1]], [[0, 1], [2, 0]], [[1, 1], [1, 0]], [[0, 0], [0, 0]], [[0, 1, 5], [1, 0, 1], [5, 1, 0]],
-        [[0, -1], [-1, 0]], [[0, "nan"], ["nan", 0]], [[0, True], [True, 0]], [[0, 10**40], [10**40, 0]],
+        [],
+        [[0, 1]],
+        [[0, 1], [2, 0]],
+        [[1, 1], [1, 0]],
+        [[0, 0], [0, 0]],
+        [[0, 1, 5], [1, 0, 1], [5, 1, 0]],
+        [[0, -1], [-1, 0]],
+        [[0, "nan"], ["nan", 0]],
+        [[0, True], [True, 0]],
+        [[0, 10**40], [10**40, 0]],
     ],
-)  # fmt: skip
+)
 def test_what_is_no_metric_is_refused(table: list[list[int]]) -> None:
     with pytest.raises(ParameterError):
         Space.of(table)

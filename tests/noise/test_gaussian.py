@@ -149,11 +149,14 @@ def trial(bucket: int, place: int, acceptance: list[int]) -> tuple[list[int], in
     buckets = room._buckets(WIDE)
     at = [-1, *buckets.at.tolist()]
     words = [
-        (at[bucket] + at[bucket + 1]) // 2, *[1] * (TRIALS - 1),
-        place << (64 - buckets.width), *[0] * (TRIALS - 1),
-        acceptance[0], *[0] * (TRIALS - 1),
+        (at[bucket] + at[bucket + 1]) // 2,
+        *[1] * (TRIALS - 1),
+        place << (64 - buckets.width),
+        *[0] * (TRIALS - 1),
+        acceptance[0],
+        *[0] * (TRIALS - 1),
         *acceptance[1:],
-    ]  # fmt: skip
+    ]
     return words, value(bucket, buckets.width, place)
 
 

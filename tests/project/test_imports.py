@@ -11,31 +11,41 @@ SOURCE = Path(hubbub.__file__).parent
 #: Each room with the rooms it may import from. What is not listed here may not exist.
 ALLOWED: dict[str, frozenset[str]] = {
     "errors": frozenset(),
+    "private_files": frozenset({"errors"}),
     "core": frozenset({"errors"}),
+    "answers": frozenset({"errors", "core"}),
     "noise": frozenset({"errors", "core"}),
     "mechanisms": frozenset({"errors", "core", "noise"}),
-    "accounting": frozenset({"errors", "core"}),
-    "sql": frozenset({"errors", "core", "noise", "mechanisms"}),
-    "semantics": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "audit"}),
+    "accounting": frozenset({"errors", "private_files", "core", "answers"}),
+    "sql": frozenset({"errors", "core", "answers", "noise", "mechanisms"}),
     "engines": frozenset({"errors", "core"}),
+    "semantics": frozenset({"errors", "core", "noise", "mechanisms", "accounting"}),
     "config": frozenset({"errors", "core", "accounting", "engines", "semantics"}),
-    "analysis": frozenset({"errors", "core", "noise", "mechanisms", "sql"}),
-    "releases": frozenset({"errors", "core", "noise", "mechanisms", "sql", "analysis"}),
-    **dict.fromkeys(
-        ("programs", "releases", "graphs"),
-        frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql", "analysis"}),
-    ),
-    "general": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql", "analysis", "audit"}),
-    "streams": frozenset({"errors", "core", "noise", "mechanisms", "sql", "analysis", "audit"}),
-    "local": frozenset({"errors", "core", "noise", "mechanisms", "accounting"}),
+    "analyses": frozenset({"errors", "private_files", "core", "answers", "noise", "mechanisms", "sql"}),
     "curator": frozenset(
-        {"errors", "core", "noise", "mechanisms", "accounting", "sql", "engines", "config", "analysis", "general"}
-        | {"streams"}
-    ),
-    "audit": frozenset({"errors", "core", "noise", "mechanisms", "accounting", "sql"}),
-    "selfaudit": frozenset(
         {
             "errors",
+            "private_files",
+            "core",
+            "answers",
+            "noise",
+            "mechanisms",
+            "accounting",
+            "sql",
+            "engines",
+            "config",
+            "analyses",
+        }
+    ),
+    "surveys": frozenset({"errors", "private_files", "core", "noise", "mechanisms"}),
+    "crowd": frozenset({"errors", "core", "answers"}),
+    "attacks": frozenset(
+        {"errors", "core", "answers", "noise", "mechanisms", "engines", "semantics", "analyses", "curator", "crowd"}
+    ),
+    "audit": frozenset(
+        {
+            "errors",
+            "private_files",
             "core",
             "noise",
             "mechanisms",
@@ -43,48 +53,50 @@ ALLOWED: dict[str, frozenset[str]] = {
             "sql",
             "engines",
             "config",
-            "analysis",
-            "audit",
+            "analyses",
             "curator",
         }
     ),
-    "client": frozenset({"errors", "core"}),
-    "dbapi": frozenset({"errors", "core", "client", "curator"}),
-    "show": frozenset({"errors", "core", "accounting", "config", "curator"}),
-    "demo": frozenset({"errors", "core", "config", "curator", "client", "server", "show"}),
-    "crowd": frozenset({"errors", "core"}),
-    "separations": frozenset({"errors", "core"}),
-    "attacks": frozenset(
-        {"errors", "core", "noise", "mechanisms", "accounting", "audit", "sql", "engines", "config", "curator"}
-        | {"semantics", "crowd", "releases", "streams", "separations"}
-    ),
     "server": frozenset(
-        {"errors", "core", "noise", "accounting", "engines", "config", "curator", "semantics", "streams", "attacks"}
+        {
+            "errors",
+            "private_files",
+            "core",
+            "answers",
+            "noise",
+            "accounting",
+            "engines",
+            "semantics",
+            "config",
+            "analyses",
+            "curator",
+            "attacks",
+        }
     ),
+    "client": frozenset({"errors", "core", "answers", "curator"}),
+    "dbapi": frozenset({"client"}),
+    "demo": frozenset({"errors", "private_files", "core", "answers", "config", "curator", "server", "client"}),
     "cli": frozenset(
         {
             "errors",
             "core",
+            "answers",
+            "noise",
             "accounting",
             "engines",
+            "semantics",
             "config",
+            "analyses",
             "curator",
-            "show",
-            "demo",
+            "surveys",
+            "crowd",
+            "attacks",
             "audit",
-            "selfaudit",
             "server",
             "client",
-            "semantics",
-            "noise",
-            "streams",
-            "local",
-            "attacks",
-            "crowd",
-            "separations",
         }
     ),
-    "__init__": frozenset({"errors", "core", "curator", "client"}),
+    "__init__": frozenset({"errors", "answers", "analyses", "curator", "client"}),
     "__main__": frozenset({"cli"}),
 }
 

@@ -92,9 +92,13 @@ def test_every_error_in_the_source_of_an_analysis_can_still_be_written_there() -
 
 def test_a_changed_source_runs_wherever_the_function_is_used() -> None:
     """In a child: the class was imported long ago, and its property says what the new text says."""
-    changed = Bug("changed", "somewhere", lambda: mutate(
-        "hubbub.core.unit", "return 1 if self is Relation.ADD_REMOVE else 2", "return 7"
-    ), ("check",), ("check",))  # fmt: skip
+    changed = Bug(
+        "changed",
+        "somewhere",
+        lambda: mutate("hubbub.core.unit", "return 1 if self is Relation.ADD_REMOVE else 2", "return 7"),
+        ("check",),
+        ("check",),
+    )
     seen = planted.examine(changed, {"check": lambda: [str(Relation.REPLACE.units_changed)]})
     assert seen.complaints == {"check": ["7"]}
     assert Relation.REPLACE.units_changed == 2

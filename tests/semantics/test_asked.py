@@ -12,7 +12,7 @@ import hubbub
 from hubbub.accounting.chain import facts_text
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.config import load
-from hubbub.core.events import Gaussian, Laplace, Threshold
+from hubbub.core.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from hubbub.errors import ParameterError
 from hubbub.semantics import tradeoff
 from hubbub.semantics.asked import Asked, asked
@@ -64,8 +64,10 @@ def test_what_was_asked_is_summed_by_analyst_group_and_everybody(folder: Path) -
     ana, interns, everybody = read(folder, analyst="ana"), read(folder, group="interns"), read(folder)
     assert [found.count for found in (ana, interns, everybody)] == [2, 3, 4]
     assert [found.total.pure for found in (ana, interns, everybody)] == [
-        Fraction(3, 4), Fraction(5, 4), Fraction(9, 4),
-    ]  # fmt: skip
+        Fraction(3, 4),
+        Fraction(5, 4),
+        Fraction(9, 4),
+    ]
     assert ana.heading == "Everything asked so far by ana on visits: 2 charges."
     assert interns.heading == "Everything asked so far by the group interns on visits: 3 charges."
     assert everybody.heading == "Everything asked so far by everybody on visits: 4 charges."
@@ -123,12 +125,12 @@ def test_nothing_asked_is_said_so() -> None:
 
 
 def test_gaussian_noise_and_failures_are_told_as_they_are() -> None:
-    noisy = made(Counter({facts_text(Gaussian(4, Fraction(100))): 1}))
+    noisy = made(Counter({facts_text(GaussianEvent(4, Fraction(100))): 1}))
     assert noisy.sentences[0].endswith("1 charge.")
     assert noisy.sentences[1] == "Gaussian noise has no sum of ε; its questions are priced by curves."
     assert noisy.plain() is None
     assert noisy.tradeoff().certain  # a vector has no loss distribution here, so the curves stand
-    keys = made(Counter({facts_text(Threshold(Laplace(1, Fraction(2)), keys=1, above=20)): 2}))
+    keys = made(Counter({facts_text(ThresholdEvent(LaplaceEvent(1, Fraction(2)), keys=1, above=20)): 2}))
     plain = keys.plain()
     assert plain is not None
     assert plain.epsilon == 1
@@ -158,6 +160,6 @@ def test_it_can_be_had_as_json(folder: Path) -> None:
 
 
 def test_one_charge_between_two_points_of_the_grid_is_told_exactly() -> None:
-    found = made(Counter({facts_text(Laplace(1, 1 / Fraction("0.51"))): 1}))
+    found = made(Counter({facts_text(LaplaceEvent(1, 1 / Fraction("0.51"))): 1}))
     power = found.tradeoff().power(Fraction(1, 20))
     assert float(power) == pytest.approx(float(mpmath.exp(0.51)) / 20, abs=1e-12)

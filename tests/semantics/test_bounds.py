@@ -128,9 +128,13 @@ def test_the_bound_under_delta_holds_on_random_games() -> None:
         laws = {}
         for x in worlds:  # with a small chance a row comes out in the clear, else a response on the parity
             p = odds_of / (1 + odds_of)
-            laws[x] = exactly({
-                sum(x) % 2: (1 - slip) * p, 1 - sum(x) % 2: (1 - slip) * (1 - p), ("clear", x): slip,
-            })  # fmt: skip
+            laws[x] = exactly(
+                {
+                    sum(x) % 2: (1 - slip) * p,
+                    1 - sum(x) % 2: (1 - slip) * (1 - p),
+                    ("clear", x): slip,
+                }
+            )
         delta = max(delta_at(laws[x], laws[y], epsilon)[1] for x in worlds for y in worlds if _apart(x, y) == 1)
         level, chance = bounds.approximate_beliefs(epsilon=epsilon, delta=delta, people=2)
         weights = [random.randint(1, 20) for _ in worlds]
@@ -176,8 +180,9 @@ def test_the_tight_form_says_something_where_the_printed_one_is_vacuous() -> Non
     tail = mpmath.mpf("1e-9") * (1 + mpmath.e**-2) / (1 - mpmath.e**-1)
     assert abs(real(found[1]) - (2 * kept + tail)) < 1e-25
     assert bounds.approximate_beliefs(epsilon=Fraction(1), delta=NONE, people=5) == (
-        bounds.difference(epsilon=Fraction(3), delta=NONE), NONE,
-    )  # fmt: skip
+        bounds.difference(epsilon=Fraction(3), delta=NONE),
+        NONE,
+    )
 
 
 def test_a_level_of_one_promises_nothing() -> None:

@@ -78,9 +78,15 @@ def test_sentences_are_those_of_their_meaning() -> None:
     plain = meaning(epsilon=Fraction(1), delta=Fraction(1, 10**6), prior=Fraction(1, 4), people=50_000)
     assert found.meaning == plain
     assert found.sentences == (
-        plain.belief, plain.rare, plain.odds, plain.guesses, plain.test, plain.family_of(3), found.beliefs,
+        plain.belief,
+        plain.rare,
+        plain.odds,
+        plain.guesses,
+        plain.test,
+        plain.family_of(3),
+        found.beliefs,
         found.compared,
-    )  # fmt: skip
+    )
     assert found.warnings == plain.warnings
     assert found.heading == "ε = 1, δ = 1e-06, 50,000 people"
     form = found.form()
@@ -99,9 +105,15 @@ def test_a_delta_that_is_too_large_for_the_people_is_warned_of() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"epsilon": "0"}, {"epsilon": "1", "delta": "2"}, {"epsilon": "1", "people": 0}, {"epsilon": "1", "size": 0},
-     {"epsilon": "1", "prior": "1.5"}, {"epsilon": "nan"}],
-)  # fmt: skip
+    [
+        {"epsilon": "0"},
+        {"epsilon": "1", "delta": "2"},
+        {"epsilon": "1", "people": 0},
+        {"epsilon": "1", "size": 0},
+        {"epsilon": "1", "prior": "1.5"},
+        {"epsilon": "nan"},
+    ],
+)
 def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ParameterError, match="HB10"):
         explain(**wrong)  # type: ignore[arg-type]

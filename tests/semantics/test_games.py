@@ -28,14 +28,18 @@ def test_posteriors_are_those_of_bayes_worked_out_by_hand(response: Response) ->
     assert real is not None
     # ¾·½, ¾·¼ and ¼·¼, over their sum 10/16
     assert {x: low for x, (low, _) in real.mass.items()} == {
-        (0, 0): Fraction(3, 5), (1, 1): Fraction(3, 10), (1, 0): Fraction(1, 10),
-    }  # fmt: skip
+        (0, 0): Fraction(3, 5),
+        (1, 1): Fraction(3, 10),
+        (1, 0): Fraction(1, 10),
+    }
     without_first = game.posterior(0, left_out=0)
     assert without_first is not None
     # x₋₁ is (0, x₂): ¾·½, ¼·¼ and ¾·¼, over 10/16
     assert {x: low for x, (low, _) in without_first.mass.items()} == {
-        (0, 0): Fraction(3, 5), (1, 1): Fraction(1, 10), (1, 0): Fraction(3, 10),
-    }  # fmt: skip
+        (0, 0): Fraction(3, 5),
+        (1, 1): Fraction(1, 10),
+        (1, 0): Fraction(3, 10),
+    }
     assert game.difference(0, 0) == (Fraction(1, 5), Fraction(1, 5))
     assert game.belief(0, lambda x: x[0] == 1) == (Fraction(2, 5), Fraction(2, 5))
     assert game.evidence(0) == (Fraction(10, 16), Fraction(10, 16))

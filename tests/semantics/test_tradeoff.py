@@ -9,8 +9,8 @@ from statistics import NormalDist
 import mpmath
 import pytest
 
-from hubbub.accounting.cost import ZERO, price
-from hubbub.core.events import Event, Gaussian, Laplace, Threshold
+from hubbub.accounting.cost import ZERO, privacy_cost
+from hubbub.core.events import Event, GaussianEvent, LaplaceEvent, ThresholdEvent
 from hubbub.core.finite import Finite, exactly
 from hubbub.core.reals import exp, log
 from hubbub.errors import ParameterError
@@ -82,8 +82,8 @@ def test_gaussian_noise_has_the_gaussian_trade_off(sigma: int) -> None:
 @pytest.mark.row(22)
 def test_a_whole_list_of_charges_has_a_trade_off() -> None:
     """Forty answers of ε = .1: far from 4 in all; by Rényi curves, and closer by loss distributions."""
-    events: list[Event] = [Laplace(1, Fraction(10))] * 40
-    total = sum((price(event) for event in events), ZERO)
+    events: list[Event] = [LaplaceEvent(1, Fraction(10))] * 40
+    total = sum((privacy_cost(event) for event in events), ZERO)
     curves, pld = tradeoff.composed(total), tradeoff.tight(events)
     plain = tradeoff.approximate(epsilon=Fraction(4), delta=Fraction(0))
     assert curves.certain
@@ -102,7 +102,10 @@ def test_straight_lines_between_the_points_of_a_curve_are_the_bound() -> None:
     random = Random(22)
     plain = tradeoff.approximate(epsilon=Fraction(1), delta=Fraction(1, 50))
     promises = [plain, tradeoff.gaussian_noise(sensitivity_squared=1, variance=Fraction(4))]
-    promises += [tradeoff.composed(price(event)) for event in (Laplace(1, Fraction(2)), Gaussian(1, Fraction(9)))]
+    promises += [
+        tradeoff.composed(privacy_cost(event))
+        for event in (LaplaceEvent(1, Fraction(2)), GaussianEvent(1, Fraction(9)))
+    ]
     for _ in range(20):
         pairs = [(Fraction(random.randrange(200), 50), Fraction(random.randrange(90), 100)) for _ in range(6)]
         promises.append(TradeOff(tuple(pairs)))
@@ -146,12 +149,12 @@ def _guess() -> float:
 
 
 def test_failures_count_in_the_trade_off_of_a_list() -> None:
-    event = Threshold(Laplace(1, Fraction(2)), keys=1, above=8)
-    own = price(event).delta
-    found = tradeoff.composed(price(event))
+    event = ThresholdEvent(LaplaceEvent(1, Fraction(2)), keys=1, above=8)
+    own = privacy_cost(event).delta
+    found = tradeoff.composed(privacy_cost(event))
     assert found.points[0] == (Fraction(1, 2), own)
     assert found.power(Fraction(0)) >= own
-    noisy = tradeoff.composed(price(Gaussian(1, Fraction(100))))
+    noisy = tradeoff.composed(privacy_cost(GaussianEvent(1, Fraction(100))))
     assert all(epsilon <= 16 for epsilon, _ in noisy.points)
     assert noisy.guess() < Fraction(6, 10)
 

@@ -60,9 +60,14 @@ groups:
 COUNT = "SELECT COUNT(*) AS n FROM health"
 
 ARGUMENTS = (
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync",
-)  # fmt: skip
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 # a machine that does other work too is no reason to fail; nothing here waits longer than it must
 expect.set_options(timeout=30_000)
 

@@ -99,13 +99,34 @@ def test_the_secret_of_one_token_does_not_open_another(accounts: Accounts) -> No
 @pytest.mark.parametrize(
     "header",
     [
-        "", " ", "Bearer", "Bearer ", "Basic b2xnYTp4", "hub_0123456789ab_x", "Bearer: x", "Digest username=olga",
-        "Bearer null", "Bearer undefined", "Bearer *", "Bearer %", "Bearer ' OR 1=1 --", "Bearer hub__", "Bearer a.b.c",
-        "Bearer hub_%_%", "Bearer hub_000000000000_" + "A" * 43, "Bearer hub_0123456789AB_" + "A" * 43,
-        "Bearer " + "A" * LONGEST, "Bearer " + "é" * 50, "Bearer hub_٠١٢٣٤٥٦٧٨٩ab_" + "A" * 43, "Bearer \ud800",
-        "Bearer hub_0123456789ab_" + "A" * 42 + "é", "Bearer \x00", "Bearer\thub", "\u212aearer x",
+        "",
+        " ",
+        "Bearer",
+        "Bearer ",
+        "Basic b2xnYTp4",
+        "hub_0123456789ab_x",
+        "Bearer: x",
+        "Digest username=olga",
+        "Bearer null",
+        "Bearer undefined",
+        "Bearer *",
+        "Bearer %",
+        "Bearer ' OR 1=1 --",
+        "Bearer hub__",
+        "Bearer a.b.c",
+        "Bearer hub_%_%",
+        "Bearer hub_000000000000_" + "A" * 43,
+        "Bearer hub_0123456789AB_" + "A" * 43,
+        "Bearer " + "A" * LONGEST,
+        "Bearer " + "é" * 50,
+        "Bearer hub_٠١٢٣٤٥٦٧٨٩ab_" + "A" * 43,
+        "Bearer \ud800",
+        "Bearer hub_0123456789ab_" + "A" * 42 + "é",
+        "Bearer \x00",
+        "Bearer\thub",
+        "\u212aearer x",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_token_is_refused_in_one_constant(accounts: Accounts, header: str) -> None:
     refused(accounts, header)
 
@@ -199,12 +220,22 @@ def test_a_principal_that_nobody_signed_in_as_is_not_let_in_again(accounts: Acco
 @pytest.mark.parametrize(
     ("name", "role", "days"),
     [
-        ("zoe", "analyst", 1), ("ana", "admin", 1), ("ana", "", 1), ("", "owner", 1), ("a b", "owner", 1),
-        ("a" * 101, "owner", 1), ("a\n", "owner", 1), ("<b>", "owner", 1), ("ana", "analyst", 0),
-        ("ana", "analyst", -1), ("ana", "analyst", MOST_DAYS + 1), ("ana", "analyst", True), ("ana", "analyst", 10**30),
+        ("zoe", "analyst", 1),
+        ("ana", "admin", 1),
+        ("ana", "", 1),
+        ("", "owner", 1),
+        ("a b", "owner", 1),
+        ("a" * 101, "owner", 1),
+        ("a\n", "owner", 1),
+        ("<b>", "owner", 1),
+        ("ana", "analyst", 0),
+        ("ana", "analyst", -1),
+        ("ana", "analyst", MOST_DAYS + 1),
+        ("ana", "analyst", True),
+        ("ana", "analyst", 10**30),
         ("ana", "analyst", float("nan")),
     ],
-)  # fmt: skip
+)
 def test_tokens_that_should_not_be_are_not_made(accounts: Accounts, name: str, role: Role, days: int) -> None:
     with pytest.raises(ParameterError, match="HB144"):
         accounts.issue(name, role, days)

@@ -58,8 +58,11 @@ def test_owner_and_auditor_see_every_release_and_budget(app: Any) -> None:
         assert all(client.get(f"/api/v1/releases/{each['id']}").json()["replayed"] for each in listed)
         budgets = client.get("/api/v1/budget").json()["budgets"]
         assert {(each["analyst"], each["dataset"]) for each in budgets} == {
-            ("ana", "health"), ("ben", "health"), ("ben", "wards"), ("eve", "health"),
-        }  # fmt: skip
+            ("ana", "health"),
+            ("ben", "health"),
+            ("ben", "wards"),
+            ("eve", "health"),
+        }
         assert client.get("/api/v1/datasets").json()["datasets"] == ["health", "wards", "plans"]
 
 
@@ -68,10 +71,15 @@ def test_a_refusal_says_what_why_and_what_to_do(app: Any) -> None:
     found = answer.json()
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert found == {
-        "type": f"urn:hubbub:{found['code']}", "title": found["title"], "status": 422, "detail": found["detail"],
-        "code": found["code"], "remedy": found["remedy"], "position": [1, 8],
+        "type": f"urn:hubbub:{found['code']}",
+        "title": found["title"],
+        "status": 422,
+        "detail": found["detail"],
+        "code": found["code"],
+        "remedy": found["remedy"],
+        "position": [1, 8],
         "instance": answer.headers["X-Request-Id"],
-    }  # fmt: skip
+    }
     assert "Nothing was run or charged" in found["detail"]
     over = app.ask("ben", epsilon="2").json()
     assert (over["status"], over["code"]) == (409, "HB201")

@@ -55,8 +55,21 @@ def raw(url: str, *lines: bytes) -> tuple[int, bytes]:
 
 
 def test_nobody_is_who_a_header_or_an_address_says(shared: Any) -> None:
-    names = ("X-User", "X-Remote-User", "Remote-User", "X-Forwarded-User", "X-Auth-Request-User", "X-Hubbub-Analyst",
-             "User-Name", "X-Api-Key", "Token", "X-Token", "Cookie", "From", "Proxy-Authorization")  # fmt: skip
+    names = (
+        "X-User",
+        "X-Remote-User",
+        "Remote-User",
+        "X-Forwarded-User",
+        "X-Auth-Request-User",
+        "X-Hubbub-Analyst",
+        "User-Name",
+        "X-Api-Key",
+        "Token",
+        "X-Token",
+        "Cookie",
+        "From",
+        "Proxy-Authorization",
+    )
     for name in names:
         for value in ("owner", shared.tokens["owner"], f"hubbub={shared.tokens['owner']}"):
             assert shared.client(None).get(ME, headers={name: value}).status_code == 401
@@ -71,9 +84,7 @@ def test_a_refusal_asks_for_a_token_and_is_the_same_whatever_was_wrong(start_app
     world = unlimited(start_app())
     good = world.tokens["ana"]
     wrong = [good[:-1], good[:-1] + "é", f"hub_{'0' * 12}_{good[17:]}", good.upper(), "x", "a.b.c"]
-    answers = [
-        world.client(None).get(ME, headers=[(b"authorization", f"Bearer {text}".encode())]) for text in wrong
-    ]  # fmt: skip
+    answers = [world.client(None).get(ME, headers=[(b"authorization", f"Bearer {text}".encode())]) for text in wrong]
     assert {answer.status_code for answer in answers} == {401}
     assert {answer.headers["www-authenticate"] for answer in answers} == {answers[0].headers["www-authenticate"]}
     bodies = [{k: v for k, v in answer.json().items() if k != "instance"} for answer in answers]
@@ -130,9 +141,11 @@ def test_a_made_up_forwarded_address_does_not_get_round_the_limit(start_served: 
     with httpx.Client(base_url=world.url) as guesser:
         for number in range(60):
             headers = {
-                "Authorization": f"Bearer hub_{number:012d}_{'A' * 43}", "X-Forwarded-For": f"203.0.113.{number}",
-                "X-Real-IP": f"203.0.113.{number}", "Forwarded": f"for=203.0.113.{number}",
-            }  # fmt: skip
+                "Authorization": f"Bearer hub_{number:012d}_{'A' * 43}",
+                "X-Forwarded-For": f"203.0.113.{number}",
+                "X-Real-IP": f"203.0.113.{number}",
+                "Forwarded": f"for=203.0.113.{number}",
+            }
             statuses.append(guesser.get(ME, headers=headers).status_code)
     assert statuses.count(401) <= 6
 
@@ -193,13 +206,17 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
     now = datetime.datetime.now(datetime.UTC)
     made = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        .serial_number(1).not_valid_before(now - datetime.timedelta(days=1))
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
-    )  # fmt: skip
+    )
     paths = tmp_path / "cert.pem", tmp_path / "key.pem"
     paths[0].write_bytes(made.public_bytes(Encoding.PEM))
     paths[1].write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
@@ -268,9 +285,11 @@ def test_people_of_an_identity_provider_come_in_by_its_tokens(
     assert get("/api/v1/tokens").status_code == 403
     assert get("/api/v1/tokens", sub="olga").status_code == 200
     for claims, expected in (
-        ({"sub": "mallory"}, (403, "HB705")), ({"aud": "other"}, (401, "HB704")),
-        ({"iss": "https://evil.example"}, (401, "HB704")), ({"exp": later - 3600}, (401, "HB702")),
+        ({"sub": "mallory"}, (403, "HB705")),
+        ({"aud": "other"}, (401, "HB704")),
+        ({"iss": "https://evil.example"}, (401, "HB704")),
+        ({"exp": later - 3600}, (401, "HB702")),
         ({"key": ec.generate_private_key(ec.SECP256R1())}, (401, "HB704")),
-    ):  # fmt: skip
+    ):
         answer = get(**claims)
         assert (answer.status_code, answer.json()["code"]) == expected

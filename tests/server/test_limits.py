@@ -103,9 +103,13 @@ def test_threads_together_get_no_more_than_one_would() -> None:
 @pytest.mark.parametrize(
     ("client", "name"),
     [
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("2001:db8:1:2:ffff::1", "2001:db8:1:2::/64"),
-        ("fe80::1%eth0", "fe80::/64"), ("testclient", "unknown"), ("", "unknown"), ("127.0.0.1", "127.0.0.1"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:ffff::1", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("testclient", "unknown"),
+        ("", "unknown"),
+        ("127.0.0.1", "127.0.0.1"),
     ],
-)  # fmt: skip
+)
 def test_one_network_is_one_client(client: str, name: str) -> None:
     assert address(client) == name

@@ -134,12 +134,26 @@ def test_a_good_token_names_its_analyst(issuer: Issuer, oidc: Oidc) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"iss": "https://evil.example"}, {"iss": None}, {"iss": ""}, {"iss": ["x"]},
-        {"aud": "other"}, {"aud": None}, {"aud": []}, {"aud": ["other"]}, {"aud": "hubbub2"}, {"aud": {"hubbub": 1}},
-        {"exp": None}, {"exp": "tomorrow"}, {"nbf": int(time.time()) + 3600}, {"iat": int(time.time()) + 3600},
-        {"sub": None}, {"sub": ""}, {"sub": 7}, {"sub": ["ana"]},
+        {"iss": "https://evil.example"},
+        {"iss": None},
+        {"iss": ""},
+        {"iss": ["x"]},
+        {"aud": "other"},
+        {"aud": None},
+        {"aud": []},
+        {"aud": ["other"]},
+        {"aud": "hubbub2"},
+        {"aud": {"hubbub": 1}},
+        {"exp": None},
+        {"exp": "tomorrow"},
+        {"nbf": int(time.time()) + 3600},
+        {"iat": int(time.time()) + 3600},
+        {"sub": None},
+        {"sub": ""},
+        {"sub": 7},
+        {"sub": ["ana"]},
     ],
-)  # fmt: skip
+)
 def test_a_token_of_another_issuer_for_another_service_or_another_time_is_refused(
     issuer: Issuer, oidc: Oidc, changes: dict[str, Any]
 ) -> None:
@@ -241,9 +255,17 @@ def test_a_token_for_another_end_is_refused(issuer: Issuer, oidc: Oidc, kind: st
 
 @pytest.mark.parametrize(
     "text",
-    ["..", "a.b.c", "é.é.é", "." * 100, "eyJhbGciOiJSUzI1NiJ9..", "W10.W10.W10",
-     base64.urlsafe_b64encode(b"[" * 5000).decode() + ".e30.AA", "bnVsbA.bnVsbA.AA"],
-)  # fmt: skip
+    [
+        "..",
+        "a.b.c",
+        "é.é.é",
+        "." * 100,
+        "eyJhbGciOiJSUzI1NiJ9..",
+        "W10.W10.W10",
+        base64.urlsafe_b64encode(b"[" * 5000).decode() + ".e30.AA",
+        "bnVsbA.bnVsbA.AA",
+    ],
+)
 def test_what_is_no_token_is_refused_like_a_wrong_one(oidc: Oidc, text: str) -> None:
     refused(oidc, text)
 
@@ -314,11 +336,14 @@ def test_all_who_come_first_wait_for_one_fetch(issuer: Issuer, oidc: Oidc) -> No
 @pytest.mark.parametrize(
     "document",
     [
-        {"issuer": "https://evil.example", "jwks_uri": "URL/keys"}, {"issuer": "URL"}, [],
+        {"issuer": "https://evil.example", "jwks_uri": "URL/keys"},
+        {"issuer": "URL"},
+        [],
         {"issuer": "URL", "jwks_uri": 7},
-        {"issuer": "URL", "jwks_uri": "http://192.0.2.1/keys"}, {"issuer": "URL", "jwks_uri": "file:///etc/passwd"},
+        {"issuer": "URL", "jwks_uri": "http://192.0.2.1/keys"},
+        {"issuer": "URL", "jwks_uri": "file:///etc/passwd"},
     ],
-)  # fmt: skip
+)
 def test_a_discovery_that_points_elsewhere_is_not_followed(issuer: Issuer, oidc: Oidc, document: Any) -> None:
     issuer.documents["/.well-known/openid-configuration"] = json.loads(json.dumps(document).replace("URL", issuer.url))
     refused(oidc, issuer.token(), "HB723")

@@ -15,8 +15,18 @@ from hubbub.server.pages.frame import HERE, PLACES
 from hubbub.server.service import Service
 from hubbub.server.settings import Settings
 
-PAGES = ("/", "/ask", "/datasets/health", "/releases", "/curate", "/explain", "/explain/report", "/explain/lab",
-         "/sign-in", "/nowhere")  # fmt: skip
+PAGES = (
+    "/",
+    "/ask",
+    "/datasets/health",
+    "/releases",
+    "/curate",
+    "/explain",
+    "/explain/report",
+    "/explain/lab",
+    "/sign-in",
+    "/nowhere",
+)
 
 
 @pytest.mark.parametrize("who", ["owner", "auditor", "ana"])
@@ -54,20 +64,39 @@ def test_no_page_has_inline_script_or_style_or_anything_from_elsewhere(visitor: 
 
 def test_pages_are_for_their_roles(visitor: Visitor) -> None:
     expected = {
-        "/": (200, 200, 200), "/ask": (403, 403, 200), "/datasets/health": (200, 200, 200),
-        "/releases": (200, 200, 200), "/curate": (200, 200, 403), "/explain": (200, 200, 200),
-        "/explain/report": (200, 200, 403), "/explain/lab": (200, 200, 200), "/nowhere": (404, 404, 404),
-    }  # fmt: skip
+        "/": (200, 200, 200),
+        "/ask": (403, 403, 200),
+        "/datasets/health": (200, 200, 200),
+        "/releases": (200, 200, 200),
+        "/curate": (200, 200, 403),
+        "/explain": (200, 200, 200),
+        "/explain/report": (200, 200, 403),
+        "/explain/lab": (200, 200, 200),
+        "/nowhere": (404, 404, 404),
+    }
     clients = [visitor(who) for who in ("owner", "auditor", "ana")]
     for path, statuses in expected.items():
         assert tuple(client.get(path).status_code for client in clients) == statuses, path
 
 
 FORMS = (
-    "/sign-out", "/theme", "/requests", "/ask/estimate", "/ask/spend", "/ask/refine", "/curate/requests/1",
-    "/curate/analysts", "/curate/analysts/remove", "/curate/tokens", "/curate/tokens/revoke", "/curate/config/check",
-    "/curate/config/apply", "/explain/verify", "/explain/lab", f"/explain/lab/{'0' * 32}/cancel",
-)  # fmt: skip
+    "/sign-out",
+    "/theme",
+    "/requests",
+    "/ask/estimate",
+    "/ask/spend",
+    "/ask/refine",
+    "/curate/requests/1",
+    "/curate/analysts",
+    "/curate/analysts/remove",
+    "/curate/tokens",
+    "/curate/tokens/revoke",
+    "/curate/config/check",
+    "/curate/config/apply",
+    "/explain/verify",
+    "/explain/lab",
+    f"/explain/lab/{'0' * 32}/cancel",
+)
 
 
 def test_a_form_without_its_word_is_refused(visitor: Visitor) -> None:
@@ -100,8 +129,18 @@ OWNERS = tuple(path for path in FORMS if path.startswith("/curate"))
 @pytest.mark.parametrize("who", ["ana", "auditor"])
 def test_the_owners_forms_are_the_owners(visitor: Visitor, who: str) -> None:
     client = visitor(who)
-    data = {"csrf": token(client.get("/")), "name": "zoe", "dataset": "health", "epsilon": "1", "days": "9",
-            "id": "0" * 12, "text": "version: 1", "hash": "", "role": "owner", "verdict": "grant"}  # fmt: skip
+    data = {
+        "csrf": token(client.get("/")),
+        "name": "zoe",
+        "dataset": "health",
+        "epsilon": "1",
+        "days": "9",
+        "id": "0" * 12,
+        "text": "version: 1",
+        "hash": "",
+        "role": "owner",
+        "verdict": "grant",
+    }
     for path in OWNERS:
         assert client.post(path, data=data).status_code == 403, path
 
@@ -236,11 +275,23 @@ def test_text_stands_out_from_its_ground_in_light_and_dark() -> None:
     both = re.findall(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);", style)
     schemes = [{name: colours[place] for name, *colours in both} for place in (0, 1)]
     pairs = [
-        ("ink", "paper"), ("ink", "card"), ("soft", "paper"), ("soft", "card"), ("soft", "faint"), ("accent", "card"),
-        ("accent", "accent-soft"), ("accent-ink", "accent"), ("warm", "warm-soft"), ("bad", "bad-soft"),
-        ("bad", "card"), ("good", "good-soft"), ("ink", "good-soft"), ("ink", "bad-soft"), ("ink", "warm-soft"),
+        ("ink", "paper"),
+        ("ink", "card"),
+        ("soft", "paper"),
+        ("soft", "card"),
+        ("soft", "faint"),
+        ("accent", "card"),
+        ("accent", "accent-soft"),
+        ("accent-ink", "accent"),
+        ("warm", "warm-soft"),
+        ("bad", "bad-soft"),
+        ("bad", "card"),
+        ("good", "good-soft"),
+        ("ink", "good-soft"),
+        ("ink", "bad-soft"),
+        ("ink", "warm-soft"),
         ("soft", "bad-soft"),
-    ]  # fmt: skip
+    ]
     for scheme in schemes:
         for text, ground in pairs:
             low, high = sorted((_luminance(scheme[text]), _luminance(scheme[ground])))

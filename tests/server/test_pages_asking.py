@@ -100,10 +100,21 @@ def test_what_is_said_to_be_askable_can_be_asked(visitor: Visitor) -> None:
     """Each function on the page of a data set, as an estimate."""
     client = visitor("ana")
     asked = (
-        "COUNT(*)", "COUNT(visits)", "COUNT(DISTINCT person)", "SUM(visits)", "AVG(visits)", "VAR_POP(visits)",
-        "STDDEV_POP(visits)", "COVAR_POP(visits, age)", "CORR(visits, age)", "REGR_SLOPE(visits, age)",
-        "MEDIAN(visits)", "QUANTILE_CONT(visits, 0.9)", "MIN(visits)", "MAX(visits)",
-    )  # fmt: skip
+        "COUNT(*)",
+        "COUNT(visits)",
+        "COUNT(DISTINCT person)",
+        "SUM(visits)",
+        "AVG(visits)",
+        "VAR_POP(visits)",
+        "STDDEV_POP(visits)",
+        "COVAR_POP(visits, age)",
+        "CORR(visits, age)",
+        "REGR_SLOPE(visits, age)",
+        "MEDIAN(visits)",
+        "QUANTILE_CONT(visits, 0.9)",
+        "MIN(visits)",
+        "MAX(visits)",
+    )
     named = " ".join(name for name, _ in FUNCTIONS)
     for each in asked:
         assert each.partition("(")[0] in named
@@ -125,8 +136,14 @@ def test_every_example_can_be_asked(visitor: Visitor) -> None:
     buttons = [each for each in Outline(client.get("/ask").text).all("button") if each.get("class") == "example"]
     assert len(buttons) >= 4
     for each in buttons:
-        data = {"csrf": token(client.get("/ask")), "key": "k" * 20, "sql": each["data-sql"] or "", "epsilon": "0.5",
-                "groups": each["data-groups"] or "", "rows": each["data-rows"] or ""}  # fmt: skip
+        data = {
+            "csrf": token(client.get("/ask")),
+            "key": "k" * 20,
+            "sql": each["data-sql"] or "",
+            "epsilon": "0.5",
+            "groups": each["data-groups"] or "",
+            "rows": each["data-rows"] or "",
+        }
         assert client.post("/ask/estimate", data=data).status_code == 200, each
 
 

@@ -48,13 +48,33 @@ def test_unknown_addresses_of_the_api_stay_problems(app: Any) -> None:
 
 
 WEIRD = (
-    "/releases/0", "/releases/-1", "/releases/9999999999999999999999", "/releases/1-", "/releases/2-2", "/releases/٣",
-    "/releases/x.csv", "/releases/1.2.3", "/releases?before=x", "/releases?before=-1", "/releases?before=٣",
-    "/ask?release=", "/ask?release=1-2-3", "/ask?release=0", "/ask?dataset=nowhere", "/datasets/nowhere",
-    "/datasets/%00", "/datasets/%2e%2e%2fetc", "/static/../app.py", "/static/", "/static/nothing.css",
-    "/explain?epsilon=1e400", "/explain?prior=%F0%9F%98%80", "/curate/requests/999999999999999999999",
-    "/%ff%fe", "/ask/spend",
-)  # fmt: skip
+    "/releases/0",
+    "/releases/-1",
+    "/releases/9999999999999999999999",
+    "/releases/1-",
+    "/releases/2-2",
+    "/releases/٣",
+    "/releases/x.csv",
+    "/releases/1.2.3",
+    "/releases?before=x",
+    "/releases?before=-1",
+    "/releases?before=٣",
+    "/ask?release=",
+    "/ask?release=1-2-3",
+    "/ask?release=0",
+    "/ask?dataset=nowhere",
+    "/datasets/nowhere",
+    "/datasets/%00",
+    "/datasets/%2e%2e%2fetc",
+    "/static/../app.py",
+    "/static/",
+    "/static/nothing.css",
+    "/explain?epsilon=1e400",
+    "/explain?prior=%F0%9F%98%80",
+    "/curate/requests/999999999999999999999",
+    "/%ff%fe",
+    "/ask/spend",
+)
 
 
 @pytest.mark.parametrize("who", ["ana", "owner"])
@@ -67,10 +87,23 @@ def test_strange_addresses_are_refused_and_never_break(visitor: Visitor, who: st
 
 
 STRANGE = (
-    {"epsilon": ""}, {"epsilon": "nan"}, {"epsilon": "1e999"}, {"epsilon": "-1"}, {"epsilon": "٣"}, {"sql": ""},
-    {"groups": "x"}, {"groups": "0"}, {"groups": "٣"}, {"rows": "99999999999"}, {"key": ""}, {"key": "é" * 20},
-    {"sql": "SELECT COUNT(*) AS n FROM plans"}, {"sql": "(" * 5000}, {"sql": "\ud800"}, {"sql": "\x00"},
-)  # fmt: skip
+    {"epsilon": ""},
+    {"epsilon": "nan"},
+    {"epsilon": "1e999"},
+    {"epsilon": "-1"},
+    {"epsilon": "٣"},
+    {"sql": ""},
+    {"groups": "x"},
+    {"groups": "0"},
+    {"groups": "٣"},
+    {"rows": "99999999999"},
+    {"key": ""},
+    {"key": "é" * 20},
+    {"sql": "SELECT COUNT(*) AS n FROM plans"},
+    {"sql": "(" * 5000},
+    {"sql": "\ud800"},
+    {"sql": "\x00"},
+)
 
 
 def test_strange_forms_are_refused_and_never_break_or_charge(app: Any, visitor: Visitor) -> None:

@@ -29,8 +29,12 @@ def read(folder: Path, server: Any = None, environment: dict[str, str] | None = 
     if server is not None:
         document["server"] = server
     return settings.read(
-        document, base=folder, folder=folder / "ledger", environment=environment or {}, **more,
-    )  # fmt: skip
+        document,
+        base=folder,
+        folder=folder / "ledger",
+        environment=environment or {},
+        **more,
+    )
 
 
 def refused(folder: Path, code: str, server: Any = None, environment: dict[str, str] | None = None) -> str:
@@ -64,34 +68,77 @@ def test_every_key_has_a_variable(folder: Path) -> None:
         *(f"{part}.{k}" for part in ("tls", "oidc") for k in KEYS[f"server.{part}"]),
     }
     assert set(VARIABLES.values()) == keys
-    found = read(folder, None, {
-        "HUBBUB_HOST": "0.0.0.0", "HUBBUB_PORT": "443", "HUBBUB_TLS_CERTIFICATE": str(folder / "cert.pem"),
-        "HUBBUB_TLS_KEY": str(folder / "key.pem"), "HUBBUB_BEHIND_PROXY": "true",
-        "HUBBUB_PROXIES": "10.0.0.1, 10.1.0.0/16",
-        "HUBBUB_PUBLIC_URL": "https://hubbub.example/", "HUBBUB_QUANTUM": "0", "HUBBUB_WORKERS": "4",
-        "HUBBUB_QUEUE": "0", "HUBBUB_PER_MINUTE": "60", "HUBBUB_SECRET_FILE": str(folder / "secret"),
-        "HUBBUB_OIDC_ISSUER": "https://issuer.example", "HUBBUB_OIDC_AUDIENCE": "hubbub", "HUBBUB_OIDC_CLAIM": "email",
-        "HUBBUB_OIDC_KEYS": "https://issuer.example/keys", "HUBBUB_OIDC_OWNERS": "olga",
-        "HUBBUB_OIDC_AUDITORS": "aude,eve", "HUBBUB_TOKEN": "x", "PATH": "/bin", "HUBBUBBLE": "y",
-    })  # fmt: skip
+    found = read(
+        folder,
+        None,
+        {
+            "HUBBUB_HOST": "0.0.0.0",
+            "HUBBUB_PORT": "443",
+            "HUBBUB_TLS_CERTIFICATE": str(folder / "cert.pem"),
+            "HUBBUB_TLS_KEY": str(folder / "key.pem"),
+            "HUBBUB_BEHIND_PROXY": "true",
+            "HUBBUB_PROXIES": "10.0.0.1, 10.1.0.0/16",
+            "HUBBUB_PUBLIC_URL": "https://hubbub.example/",
+            "HUBBUB_QUANTUM": "0",
+            "HUBBUB_WORKERS": "4",
+            "HUBBUB_QUEUE": "0",
+            "HUBBUB_PER_MINUTE": "60",
+            "HUBBUB_SECRET_FILE": str(folder / "secret"),
+            "HUBBUB_OIDC_ISSUER": "https://issuer.example",
+            "HUBBUB_OIDC_AUDIENCE": "hubbub",
+            "HUBBUB_OIDC_CLAIM": "email",
+            "HUBBUB_OIDC_KEYS": "https://issuer.example/keys",
+            "HUBBUB_OIDC_OWNERS": "olga",
+            "HUBBUB_OIDC_AUDITORS": "aude,eve",
+            "HUBBUB_TOKEN": "x",
+            "PATH": "/bin",
+            "HUBBUBBLE": "y",
+        },
+    )
     assert found == Settings(
-        secret=SECRET.encode(), host="0.0.0.0", port=443, certificate=folder / "cert.pem", key=folder / "key.pem",
-        behind_proxy=True, proxies=("10.0.0.1", "10.1.0.0/16"), public_url="https://hubbub.example", quantum=0.0,
-        workers=4, queue=0, per_minute=60,
+        secret=SECRET.encode(),
+        host="0.0.0.0",
+        port=443,
+        certificate=folder / "cert.pem",
+        key=folder / "key.pem",
+        behind_proxy=True,
+        proxies=("10.0.0.1", "10.1.0.0/16"),
+        public_url="https://hubbub.example",
+        quantum=0.0,
+        workers=4,
+        queue=0,
+        per_minute=60,
         oidc=OidcSettings(
-            "https://issuer.example", "hubbub", "email", "https://issuer.example/keys", frozenset({"olga"}),
+            "https://issuer.example",
+            "hubbub",
+            "email",
+            "https://issuer.example/keys",
+            frozenset({"olga"}),
             frozenset({"aude", "eve"}),
         ),
-    )  # fmt: skip
+    )
     assert found.secure
     assert found.url == "https://hubbub.example"
 
 
 @pytest.mark.parametrize(
     "host",
-    ["0.0.0.0", "::", "192.0.2.7", "10.0.0.1", "hubbub.example", "127.0.0.1.evil.example", "0", "2130706433", "127.1",
-     "localhost.evil.example", "::ffff:10.0.0.1", "0.0.0.0.", "[::1]x"],
-)  # fmt: skip
+    [
+        "0.0.0.0",
+        "::",
+        "192.0.2.7",
+        "10.0.0.1",
+        "hubbub.example",
+        "127.0.0.1.evil.example",
+        "0",
+        "2130706433",
+        "127.1",
+        "localhost.evil.example",
+        "::ffff:10.0.0.1",
+        "0.0.0.0.",
+        "[::1]x",
+    ],
+)
 def test_an_address_that_others_reach_needs_tls_or_a_proxy(folder: Path, host: str) -> None:
     if host != "[::1]x":
         refused(folder, "HB421", {"host": host})
@@ -122,19 +169,43 @@ def test_an_empty_host_is_not_taken_for_every_address(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("server", "code"),
     [
-        ({"prot": 80}, "HB401"), ({"tls": {"cert": "x"}}, "HB401"), ({"oidc": {"isuer": "x"}}, "HB401"), ([], None),
-        ("x", "HB403"), ({"tls": "x"}, "HB403"), ({"oidc": []}, "HB403"),
-        ({"port": -1}, "HB420"), ({"port": 65536}, "HB420"), ({"port": "80"}, "HB420"), ({"port": True}, "HB420"),
-        ({"port": 80.0}, "HB420"), ({"workers": 0}, "HB420"), ({"queue": -1}, "HB420"), ({"per_minute": 0}, "HB420"),
-        ({"quantum": -1}, "HB420"), ({"quantum": float("nan")}, "HB420"), ({"quantum": 61}, "HB420"),
-        ({"quantum": "soon"}, "HB420"), ({"behind_proxy": "yes"}, "HB420"), ({"behind_proxy": 1}, "HB420"),
-        ({"proxies": "10.0.0.1"}, "HB420"), ({"proxies": ["*"]}, "HB420"), ({"proxies": ["proxy.example"]}, "HB420"),
-        ({"public_url": "ftp://x"}, "HB420"), ({"public_url": "hubbub.example"}, "HB420"),
-        ({"public_url": "https://x/path"}, "HB420"), ({"public_url": "javascript:alert(1)"}, "HB420"),
-        ({"tls": {"certificate": "cert.pem"}}, "HB425"), ({"tls": {"key": "key.pem"}}, "HB425"),
-        ({"tls": {"certificate": "gone.pem", "key": "key.pem"}}, "HB425"), ({"secret_file": "gone"}, "HB422"),
-        ({"secret_file": "."}, "HB422"), ({"secret_file": ""}, "HB420"), ({"secret_file": 7}, "HB420"),
-        ({"oidc": {"issuer": "https://i.example"}}, "HB420"), ({"oidc": {"audience": "x"}}, "HB420"),
+        ({"prot": 80}, "HB401"),
+        ({"tls": {"cert": "x"}}, "HB401"),
+        ({"oidc": {"isuer": "x"}}, "HB401"),
+        ([], None),
+        ("x", "HB403"),
+        ({"tls": "x"}, "HB403"),
+        ({"oidc": []}, "HB403"),
+        ({"port": -1}, "HB420"),
+        ({"port": 65536}, "HB420"),
+        ({"port": "80"}, "HB420"),
+        ({"port": True}, "HB420"),
+        ({"port": 80.0}, "HB420"),
+        ({"workers": 0}, "HB420"),
+        ({"queue": -1}, "HB420"),
+        ({"per_minute": 0}, "HB420"),
+        ({"quantum": -1}, "HB420"),
+        ({"quantum": float("nan")}, "HB420"),
+        ({"quantum": 61}, "HB420"),
+        ({"quantum": "soon"}, "HB420"),
+        ({"behind_proxy": "yes"}, "HB420"),
+        ({"behind_proxy": 1}, "HB420"),
+        ({"proxies": "10.0.0.1"}, "HB420"),
+        ({"proxies": ["*"]}, "HB420"),
+        ({"proxies": ["proxy.example"]}, "HB420"),
+        ({"public_url": "ftp://x"}, "HB420"),
+        ({"public_url": "hubbub.example"}, "HB420"),
+        ({"public_url": "https://x/path"}, "HB420"),
+        ({"public_url": "javascript:alert(1)"}, "HB420"),
+        ({"tls": {"certificate": "cert.pem"}}, "HB425"),
+        ({"tls": {"key": "key.pem"}}, "HB425"),
+        ({"tls": {"certificate": "gone.pem", "key": "key.pem"}}, "HB425"),
+        ({"secret_file": "gone"}, "HB422"),
+        ({"secret_file": "."}, "HB422"),
+        ({"secret_file": ""}, "HB420"),
+        ({"secret_file": 7}, "HB420"),
+        ({"oidc": {"issuer": "https://i.example"}}, "HB420"),
+        ({"oidc": {"audience": "x"}}, "HB420"),
         ({"oidc": {"issuer": "http://i.example", "audience": "x"}}, "HB420"),
         ({"oidc": {"issuer": "i.example", "audience": "x"}}, "HB420"),
         ({"oidc": {"issuer": "https://i.example", "audience": "x", "keys": "http://i.example/k"}}, "HB420"),
@@ -143,7 +214,7 @@ def test_an_empty_host_is_not_taken_for_every_address(folder: Path) -> None:
         ({"oidc": {"issuer": "https://i.example", "audience": "x", "owners": ["ana"]}}, "HB420"),
         ({"oidc": {"issuer": "https://i.example", "audience": "x", "owners": ["o"], "auditors": ["o"]}}, "HB420"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_refused(folder: Path, server: Any, code: str | None) -> None:
     if code is None:
         assert read(folder, server).port == 8321  # nothing is said
@@ -154,15 +225,27 @@ def test_what_cannot_be_is_refused(folder: Path, server: Any, code: str | None) 
 @pytest.mark.parametrize(
     ("variable", "text", "code"),
     [
-        ("HUBBUB_PROT", "80", "HB424"), ("HUBBUB_TLS_CERT", "x", "HB424"), ("HUBBUB_", "x", "HB424"),
-        ("HUBBUB_BEHIND_PROXI", "true", "HB424"), ("HUBBUB_SECRETFILE", "x", "HB424"), ("HUBBUB_host", "x", "HB424"),
-        ("HUBBUB_PORT", "eighty", "HB420"), ("HUBBUB_PORT", "", "HB420"), ("HUBBUB_PORT", "٨٠", "HB420"),
-        ("HUBBUB_BEHIND_PROXY", "yes", "HB420"), ("HUBBUB_BEHIND_PROXY", "TRUE", "HB420"),
-        ("HUBBUB_QUANTUM", "0,1", "HB420"), ("HUBBUB_WORKERS", "-1", "HB420"), ("HUBBUB_OIDC_CLAIM", "sub", "HB420"),
-        ("HUBBUB_SECRET", "short", "HB422"), ("HUBBUB_SECRET", "", "HB422"), ("HUBBUB_SECRET", " " * 40, "HB422"),
-        ("HUBBUB_SECRET_FILE", "/nowhere/secret", "HB422"), ("HUBBUB_SECRET_FILE", "", "HB420"),
+        ("HUBBUB_PROT", "80", "HB424"),
+        ("HUBBUB_TLS_CERT", "x", "HB424"),
+        ("HUBBUB_", "x", "HB424"),
+        ("HUBBUB_BEHIND_PROXI", "true", "HB424"),
+        ("HUBBUB_SECRETFILE", "x", "HB424"),
+        ("HUBBUB_host", "x", "HB424"),
+        ("HUBBUB_PORT", "eighty", "HB420"),
+        ("HUBBUB_PORT", "", "HB420"),
+        ("HUBBUB_PORT", "٨٠", "HB420"),
+        ("HUBBUB_BEHIND_PROXY", "yes", "HB420"),
+        ("HUBBUB_BEHIND_PROXY", "TRUE", "HB420"),
+        ("HUBBUB_QUANTUM", "0,1", "HB420"),
+        ("HUBBUB_WORKERS", "-1", "HB420"),
+        ("HUBBUB_OIDC_CLAIM", "sub", "HB420"),
+        ("HUBBUB_SECRET", "short", "HB422"),
+        ("HUBBUB_SECRET", "", "HB422"),
+        ("HUBBUB_SECRET", " " * 40, "HB422"),
+        ("HUBBUB_SECRET_FILE", "/nowhere/secret", "HB422"),
+        ("HUBBUB_SECRET_FILE", "", "HB420"),
     ],
-)  # fmt: skip
+)
 def test_a_slip_in_the_environment_is_refused_not_ignored(folder: Path, variable: str, text: str, code: str) -> None:
     refused(folder, code, None, {variable: text})
 

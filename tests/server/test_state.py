@@ -223,8 +223,10 @@ def test_jobs_that_no_server_works_on_fail_and_others_go_on(state: State) -> Non
     assert state.jobs.abandon(40, 60, "lost") == 1
     states = {id_: state.jobs.get("ana", id_) for id_ in "abc"}
     assert {id_: job and (job.state, job.result) for id_, job in states.items()} == {
-        "a": ("failed", "lost"), "b": ("queued", None), "c": ("done", None),
-    }  # fmt: skip
+        "a": ("failed", "lost"),
+        "b": ("queued", None),
+        "c": ("done", None),
+    }
 
 
 def test_an_ended_session_stays_ended_until_its_cookie_is_too_old(state: State, another: Open) -> None:

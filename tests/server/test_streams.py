@@ -56,8 +56,9 @@ def test_nobody_sees_the_stream_of_another_analyst(begun: Any) -> None:
     assert ben.post("/api/v1/streams", json={"release": begun.number}).status_code == 404
     for who in ("ana", "owner", "auditor"):
         assert begun.client(who).get("/api/v1/streams").json() == {
-            "streams": ["seen"], "listed": [{"name": "seen", "analyst": "ana", "dataset": "health"}],
-        }  # fmt: skip
+            "streams": ["seen"],
+            "listed": [{"name": "seen", "analyst": "ana", "dataset": "health"}],
+        }
 
 
 def state(begun: Any, analyst: str = "ana", name: str = "seen") -> Path:
@@ -67,10 +68,15 @@ def state(begun: Any, analyst: str = "ana", name: str = "seen") -> Path:
 def test_what_is_no_feeding_is_refused_and_changes_nothing(begun: Any) -> None:
     owner, before = begun.client("owner"), state(begun).read_bytes()
     for body, status in (
-        ({"lines": ["1"] * 10_001}, 422), ({"lines": ["1" * 201]}, 422), ({"lines": [1]}, 422), ({"lines": "1"}, 422),
-        ({"lines": ["1"], "before": -9}, 422), ({"lines": ["1"], "feeder": "a b"}, 422), ({}, 422),
+        ({"lines": ["1"] * 10_001}, 422),
+        ({"lines": ["1" * 201]}, 422),
+        ({"lines": [1]}, 422),
+        ({"lines": "1"}, 422),
+        ({"lines": ["1"], "before": -9}, 422),
+        ({"lines": ["1"], "feeder": "a b"}, 422),
+        ({}, 422),
         ({"lines": ["1"], "more": 1}, 422),
-    ):  # fmt: skip
+    ):
         assert owner.post("/api/v1/streams/seen/arrivals", json=body).status_code == status
     assert owner.post("/api/v1/streams/seen/arrivals", content=b"x" * (1 << 21)).status_code in (413, 415)
     assert state(begun).read_bytes() == before
@@ -186,10 +192,19 @@ def test_a_feeder_feeds_its_streams_and_does_nothing_else(begun: Any) -> None:
         refused = web.post(f"/api/v1/streams/{path}", json={"lines": ["1"]})
         assert (refused.status_code, refused.json()["code"]) == (404, "HB164")
     for method, path in (
-        ("GET", "/me"), ("GET", "/streams"), ("GET", "/streams/seen"), ("DELETE", "/streams/seen"),
-        ("POST", "/streams/seen/answer"), ("GET", "/budget"), ("GET", "/datasets"), ("GET", "/releases"),
-        ("GET", "/tokens"), ("GET", "/config"), ("GET", "/ledger"), ("GET", "/attacks"),
-    ):  # fmt: skip
+        ("GET", "/me"),
+        ("GET", "/streams"),
+        ("GET", "/streams/seen"),
+        ("DELETE", "/streams/seen"),
+        ("POST", "/streams/seen/answer"),
+        ("GET", "/budget"),
+        ("GET", "/datasets"),
+        ("GET", "/releases"),
+        ("GET", "/tokens"),
+        ("GET", "/config"),
+        ("GET", "/ledger"),
+        ("GET", "/attacks"),
+    ):
         refused = web.request(method, f"/api/v1{path}")
         assert (refused.status_code, refused.json()["code"]) == (403, "HB710"), path
     # its lines are counted under its own name, so it hears nothing of another's

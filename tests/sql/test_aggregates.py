@@ -29,11 +29,14 @@ def engine() -> duckdb.DuckDBPyConnection:
     rng = random.Random(2)
     rows = [
         (
-            rng.randrange(300), rng.choice((*REGIONS, None)), None if rng.random() < 0.1 else rng.uniform(-50, 200),
-            None if rng.random() < 0.1 else rng.randrange(111), rng.choice((True, False)),
+            rng.randrange(300),
+            rng.choice((*REGIONS, None)),
+            None if rng.random() < 0.1 else rng.uniform(-50, 200),
+            None if rng.random() < 0.1 else rng.randrange(111),
+            rng.choice((True, False)),
         )
         for _ in range(3000)
-    ]  # fmt: skip
+    ]
     connection = connect(2)
     fill(
         connection,
@@ -135,8 +138,10 @@ def test_an_empty_group_gets_an_answer_that_claims_nothing(engine: duckdb.DuckDB
     key = Key("k", Col("region", Kind.TEXT, Facts(values=("nowhere",))))
     made = plan(
         query(visits(Unit(None)), [Aggregate("a", "avg", (COST,)), Aggregate("n", "count")], keys=[key]),
-        epsilon=Fraction(1), delta=Fraction(0), salt="s",
-    )  # fmt: skip
+        epsilon=Fraction(1),
+        delta=Fraction(0),
+        salt="s",
+    )
     answer = finish(made, run(engine, made), system())
     ((_, average, count),) = answer.rows
     assert -50 <= average <= 200

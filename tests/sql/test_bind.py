@@ -102,12 +102,37 @@ def test_taking_a_unit_away_takes_its_rows_away_and_changes_no_other(
 
 NUMBERS = ["a", "b", "c", "i", "j", "2", "3", "0.5", "-a", "-2", "(a)", "abs(b)", "i::double", "-i::double"]
 TRUTHS = [
-    "p", "q", "not p", "a > b", "a = b", "i < j", "p is null", "p is not null", "p is true", "q is not true", "p = q",
-    "s like 'a%'", "s not like '%b'", "a in (1,2,3)", "i not in (7)", "a between b and c", "a not between 1 and 2",
-    "i between 1 and 2 and q", "s is null", "a is distinct from b", "i is not distinct from j", "p isnull",
-    "s || 'x' = 'abx'", "not a = b", "not p is null", "not a in (1,3)", "not s like 'x'", "s ilike 'A%'",
-    "case when p then q else not q end", "not not p",
-]  # fmt: skip
+    "p",
+    "q",
+    "not p",
+    "a > b",
+    "a = b",
+    "i < j",
+    "p is null",
+    "p is not null",
+    "p is true",
+    "q is not true",
+    "p = q",
+    "s like 'a%'",
+    "s not like '%b'",
+    "a in (1,2,3)",
+    "i not in (7)",
+    "a between b and c",
+    "a not between 1 and 2",
+    "i between 1 and 2 and q",
+    "s is null",
+    "a is distinct from b",
+    "i is not distinct from j",
+    "p isnull",
+    "s || 'x' = 'abx'",
+    "not a = b",
+    "not p is null",
+    "not a in (1,3)",
+    "not s like 'x'",
+    "s ilike 'A%'",
+    "case when p then q else not q end",
+    "not not p",
+]
 
 
 def chain(chance: random.Random) -> str:

@@ -13,14 +13,14 @@ from tests.campaigns.rig.worlds import (
     Row,
     arrays,
     connect,
-    excess,
     fill,
     integers,
     query,
     run,
     visits,
-)  # fmt: skip
+)
 
+from hubbub.audit.sensitivity import excess
 from hubbub.core.schema import Kind, Unit
 from hubbub.core.unit import Relation
 from hubbub.sql import bounding
@@ -48,8 +48,19 @@ AGGREGATES = (
 )
 KEYS = (Key("region", REGION), Key("flag", FLAG))
 NASTY: tuple[float | None, ...] = (
-    None, float("nan"), float("inf"), float("-inf"), -0.0, 0.0, 2.0**53, -(2.0**53) - 2, 1e300, 5e-324, 199.99999, 0.1,
-)  # fmt: skip
+    None,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    -0.0,
+    0.0,
+    2.0**53,
+    -(2.0**53) - 2,
+    1e300,
+    5e-324,
+    199.99999,
+    0.1,
+)
 WHOLE: tuple[int | None, ...] = (None, 0, -1, 2**53 + 1, 2**63 - 1, -(2**63), 110, 111, 39, 40, 41)
 
 
@@ -157,8 +168,10 @@ def test_copies_of_a_row_are_as_likely_as_others() -> None:
     )
     made = plan(
         query(visits(Unit("patient", groups=1, rows=1)), [Aggregate("s", "sum", (COST,))]),
-        epsilon=Fraction(1), delta=Fraction(0), salt="pepper",
-    )  # fmt: skip
+        epsilon=Fraction(1),
+        delta=Fraction(0),
+        salt="pepper",
+    )
     picked = integers(connection, made)[0][0][0] * float(made.measures[0].measure.step) / 100  # type: ignore[union-attr]
     # binomial(4000, 1/10): sd 19; five and a half of them
     assert abs(picked - 400) < 105

@@ -15,7 +15,7 @@ from tests.accounting.postgres_server import Server
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.partition_selection import Threshold
+from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.noise.source import system
 from hubbub.sql import partition_selection as discover
 from hubbub.sql.bind import bind
@@ -86,9 +86,11 @@ def test_a_canonical_number_is_the_number_and_has_one_zero(value: float) -> None
 def test_keys_without_two_forms_are_written_as_they_were(dialect: Dialect) -> None:
     """Whole numbers, texts and declared keys cost nothing more; a real key is looked at once more."""
     columns = (
-        Column("n", Kind.INTEGER), Column("s", Kind.TEXT), Column("x", Kind.REAL),
+        Column("n", Kind.INTEGER),
+        Column("s", Kind.TEXT),
+        Column("x", Kind.REAL),
         Column("v", Kind.REAL, Bounds(Fraction(0), Fraction(1)), values=(Fraction(0), Fraction(1))),
-    )  # fmt: skip
+    )
     for unit in (Unit(None), Unit("n")):
         table = {"t": Table("t", (*columns, Column("m", Kind.INTEGER)), unit)}
         zero = f"= 0 THEN {dialect.number(0)}"
@@ -101,10 +103,13 @@ def test_keys_without_two_forms_are_written_as_they_were(dialect: Dialect) -> No
 def test_groups_are_matched_and_shown_by_equality() -> None:
     """Whatever form an engine kept: −0 matches 0 and is shown as 0; whole numbers past 64 bits are not one."""
     found = Found((Key("x", Col("x", Kind.REAL)), Key("n", Col("n", Kind.INTEGER))))
-    rule = Threshold.least(
-        keys=1, contribution=1, relation=Relation.ADD_REMOVE, noise=Laplace(sensitivity=1, scale=Fraction(1, 1000)),
+    rule = PartitionSelection.least(
+        keys=1,
+        contribution=1,
+        relation=Relation.ADD_REMOVE,
+        noise=Laplace(sensitivity=1, scale=Fraction(1, 1000)),
         delta=Fraction(1, 10**6),
-    )  # fmt: skip
+    )
     large = [1e19, 2e19, -0.0]
     first = {"k0": np.array([-0.0, -0.0, 0.0]), "k1": np.array(large), "m0": np.array([50, 60, 70])}
     shown = discover.sample(found, rule, first, "m0", system())

@@ -129,9 +129,26 @@ def test_the_corpus_is_large_and_covers_all_aggregates() -> None:
     assert max(Counter(entry.id for entry in CORPUS).values()) == 1
     asked = {a.function for entry in CORPUS if entry.world != "made" for a in entry.bound().aggregates}
     assert asked >= {
-        "count", "count_distinct", "count_units", "sum", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp",
-        "covar_pop", "covar_samp", "corr", "regr_slope", "regr_intercept", "regr_r2", "quantile", "min", "max", "mode",
-    }  # fmt: skip
+        "count",
+        "count_distinct",
+        "count_units",
+        "sum",
+        "avg",
+        "var_pop",
+        "var_samp",
+        "stddev_pop",
+        "stddev_samp",
+        "covar_pop",
+        "covar_samp",
+        "corr",
+        "regr_slope",
+        "regr_intercept",
+        "regr_r2",
+        "quantile",
+        "min",
+        "max",
+        "mode",
+    }
     for path in HERE.glob("*/*.plan"):
         written = [entry.name for entry in CORPUS if (entry.world, entry.file) == (path.parent.name, path.stem)]
         assert list(expected(path)) == written

@@ -63,8 +63,10 @@ def test_answers_are_consistent_and_raw_ones_are_as_they_fall() -> None:
 def test_every_declared_cell_appears_and_gets_its_own_noise() -> None:
     made = plan(
         query(visits(Unit(None)), [Aggregate("n", "count")], keys=[WORLD]),
-        epsilon=Fraction(1, 10), delta=Fraction(0), salt="s",
-    )  # fmt: skip
+        epsilon=Fraction(1, 10),
+        delta=Fraction(0),
+        salt="s",
+    )
     answer = finish(made, run(connect(), made), system(), raw=True)
     assert answer.values[0].tolist() == list(range(RUNS))
     assert len(set(answer.values[1].tolist())) > 50
@@ -77,17 +79,19 @@ def ordered(aggregate: str, *, descending: bool) -> Sequence[Order]:
 def test_having_order_and_limit_run_on_noisy_answers(engine: duckdb.DuckDBPyConnection) -> None:
     n = Col("n", Kind.INTEGER)
     asked = query(
-        visits(Unit(None)), [Aggregate("n", "count"), Aggregate("a", "avg", (COST,))],
+        visits(Unit(None)),
+        [Aggregate("n", "count"), Aggregate("a", "avg", (COST,))],
         keys=[Key("old", Call("gt", (AGE, Literal(50, Kind.INTEGER)), Kind.BOOLEAN, Facts(values=(False, True))))],
         having=Call("gt", (n, Literal(10, Kind.INTEGER)), Kind.BOOLEAN),
-        order=ordered("a", descending=True), limit=1,
+        order=ordered("a", descending=True),
+        limit=1,
         select=[
             ("old", Col("old", Kind.BOOLEAN)),
             ("double", Call("mul", (Col("a", Kind.REAL), Literal(2, Kind.INTEGER)), Kind.REAL)),
             ("total", Call("mul", (Col("a", Kind.REAL), n), Kind.REAL)),
             ("a", Col("a", Kind.REAL)),
         ],
-    )  # fmt: skip
+    )
     made = plan(asked, epsilon=Fraction(10), delta=Fraction(0), salt="s")
     answer = finish(made, run(engine, made), system())
     ((old, double, total, average),) = answer.rows
@@ -103,7 +107,9 @@ def test_having_order_and_limit_run_on_noisy_answers(engine: duckdb.DuckDBPyConn
 def test_keys_of_every_kind_can_be_used_in_expressions() -> None:
     day = Col("day", Kind.DATE, Facts(values=(date(2020, 1, 1), date(2021, 5, 6))))
     asked = query(
-        visits(Unit(None)), [Aggregate("n", "count")], keys=[Key("region", REGION), Key("flag", FLAG), Key("day", day)],
+        visits(Unit(None)),
+        [Aggregate("n", "count")],
+        keys=[Key("region", REGION), Key("flag", FLAG), Key("day", day)],
         sets=[(0, 1, 2), ()],
         select=[
             ("r", Call("upper", (Col("region", Kind.TEXT),), Kind.TEXT)),
@@ -111,8 +117,9 @@ def test_keys_of_every_kind_can_be_used_in_expressions() -> None:
             ("y", Call("year", (Col("day", Kind.DATE),), Kind.INTEGER)),
             ("day", Col("day", Kind.DATE)),
         ],
-        order=[Order(Col("day", Kind.DATE), descending=True, nulls_first=False)], limit=3,
-    )  # fmt: skip
+        order=[Order(Col("day", Kind.DATE), descending=True, nulls_first=False)],
+        limit=3,
+    )
     made = plan(asked, epsilon=Fraction(1), delta=Fraction(0), salt="s")
     nothing = {each.name: {"cell": np.array([], np.int64), "m0": np.array([], np.int64)} for each in made.statements}
     answer = finish(made, nothing, system())
@@ -122,9 +129,11 @@ def test_keys_of_every_kind_can_be_used_in_expressions() -> None:
 
 def test_totals_of_a_rollup_have_no_key(engine: duckdb.DuckDBPyConnection) -> None:
     asked = query(
-        visits(Unit(None)), [Aggregate("n", "count")], keys=[Key("region", REGION), Key("flag", FLAG)],
+        visits(Unit(None)),
+        [Aggregate("n", "count")],
+        keys=[Key("region", REGION), Key("flag", FLAG)],
         sets=[(0, 1), (0,), ()],
-    )  # fmt: skip
+    )
     made = plan(asked, epsilon=Fraction(10**6), delta=Fraction(0), salt="s")
     rows = finish(made, run(engine, made), system()).rows
     assert len(rows) == 8 + 4 + 1

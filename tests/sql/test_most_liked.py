@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from tests.campaigns.rig.worlds import run
 
-from hubbub.accounting.cost import price
+from hubbub.accounting.cost import privacy_cost
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.noise.source import system
 from hubbub.sql import dates
@@ -108,17 +108,17 @@ def test_one_selection_finds_the_day_that_bounded_counts_miss(
     # nobody's number of days is bounded, and yet one customer moves each count by one at most, all of them one way
     assert selection.top is not None
     assert selection.top.one.sensitivity == 1
-    assert price(selection.event).pure == epsilon
+    assert privacy_cost(selection.event).pure == epsilon
     off = regret_of_selection(selection, likes)
     assert off < 30
     free = planned(COUNTS, epsilon=epsilon)
     assert free.measures[0].sensitivity.l1 == MOST_DAYS
-    assert price(free.event).pure == epsilon
+    assert privacy_cost(free.event).pure == epsilon
     assert regret_of_counts(free, shop, likes) > 10 * off
     for groups in (1, 3, 10):
         bounded = planned(COUNTS, epsilon=epsilon, groups=groups)
         assert bounded.measures[0].sensitivity.l1 == groups
-        assert price(bounded.event).pure == epsilon
+        assert privacy_cost(bounded.event).pure == epsilon
         assert regret_of_counts(bounded, shop, likes) > 2 * off
 
 
@@ -130,7 +130,7 @@ def test_counts_as_good_as_the_selection_cost_many_times_as_much(
     epsilon = Fraction(1, 10)
     off = regret_of_selection(planned(SELECTION, epsilon=epsilon), likes)
     dear = planned(COUNTS, epsilon=MOST_DAYS * epsilon)
-    spent, paid = price(dear.event).pure, price(planned(SELECTION, epsilon=epsilon).event).pure
+    spent, paid = privacy_cost(dear.event).pure, privacy_cost(planned(SELECTION, epsilon=epsilon).event).pure
     assert spent is not None
     assert paid is not None
     assert spent == MOST_DAYS * paid

@@ -64,14 +64,37 @@ def test_an_empty_text_a_long_one_and_something_else_are_refused() -> None:
 
 
 NESTS = [
-    ("(", "1", ")"), ("abs(", "1", ")"), ("CASE WHEN 1 = 1 THEN ", "1", " END"), ("(SELECT ", "1", ")"),
-    ("[", "1", "]"), ("CAST(", "1", " AS INT)"), ("((a, ", "1", "))"), ("(a = 1 OR ", "b", ")"), ("EXISTS(", "1", ")"),
-    ("NOT ", "a", ""), ("- ", "a", ""), ("a + ", "a", ""), ("a AND ", "a", ""), ("", "a", "::INT"), ("{", "1", "}"),
-    ("INTERVAL ", "1", ""), ("", "x", ".y"), ("a = ", "b", ""), ("a || ", "b", ""), ("SELECT ", "1", ""),
-    ("f(", "", ""), ("/*", "", ""), ("'", "", ""), ("a IN (", "1", ")"), ("SELECT * FROM (", "SELECT 1", ")"),
-    ("x -> ", "x", ""), ("count(", "*", ")"),
-    ("DISTINCT ", "a", ""), ("a BETWEEN b AND ", "c", ""), ("WITH c AS (", "SELECT 1", ")"),
-]  # fmt: skip
+    ("(", "1", ")"),
+    ("abs(", "1", ")"),
+    ("CASE WHEN 1 = 1 THEN ", "1", " END"),
+    ("(SELECT ", "1", ")"),
+    ("[", "1", "]"),
+    ("CAST(", "1", " AS INT)"),
+    ("((a, ", "1", "))"),
+    ("(a = 1 OR ", "b", ")"),
+    ("EXISTS(", "1", ")"),
+    ("NOT ", "a", ""),
+    ("- ", "a", ""),
+    ("a + ", "a", ""),
+    ("a AND ", "a", ""),
+    ("", "a", "::INT"),
+    ("{", "1", "}"),
+    ("INTERVAL ", "1", ""),
+    ("", "x", ".y"),
+    ("a = ", "b", ""),
+    ("a || ", "b", ""),
+    ("SELECT ", "1", ""),
+    ("f(", "", ""),
+    ("/*", "", ""),
+    ("'", "", ""),
+    ("a IN (", "1", ")"),
+    ("SELECT * FROM (", "SELECT 1", ")"),
+    ("x -> ", "x", ""),
+    ("count(", "*", ")"),
+    ("DISTINCT ", "a", ""),
+    ("a BETWEEN b AND ", "c", ""),
+    ("WITH c AS (", "SELECT 1", ")"),
+]
 
 
 @pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest[0] or nest[2])

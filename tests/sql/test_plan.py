@@ -12,20 +12,19 @@ from tests.campaigns.rig.worlds import (
     COST,
     FLAG,
     REGION,
-    apart,
     bounds,
     connect,
-    excess,
     fill,
     integers,
     query,
     run,
     visits,
-)  # fmt: skip
+)
 
-from hubbub.accounting.cost import ZERO, price
+from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits
-from hubbub.core.events import Gaussian, Laplace, Selection, Threshold, Together
+from hubbub.audit.sensitivity import check_sensitivity, excess
+from hubbub.core.events import Composed, GaussianEvent, LaplaceEvent, SelectionEvent, ThresholdEvent
 from hubbub.core.schema import Kind, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError, ParameterError, QueryError
@@ -72,7 +71,7 @@ def test_a_count_of_those_over_50_who_smoke_has_sensitivity_one() -> None:
     ):
         made = of(one)
         assert [n.sensitivity.l1 for n in made.measures] == [1]
-        assert made.event == Together(((Laplace(1, ONE), 1),))
+        assert made.event == Composed(((LaplaceEvent(1, ONE), 1),))
         assert any("L1 sensitivity 1," in line for line in made.derivation)
     # the engine agrees: whichever row is added, the count moves by 0 or 1, and by 1 for some
     connection, moved = connect(), set()
@@ -92,9 +91,10 @@ def test_an_average_is_a_noisy_sum_over_a_noisy_count_or_a_sum_over_a_public_num
     bit = Call("case", (FLAG, Literal(1, Kind.INTEGER), Literal(0, Kind.INTEGER)), Kind.INTEGER, zero_or_one)
     # n public, one row replaced: the sum of bits moves by 1, so the average by 1/n
     public = query(
-        visits(ROW, Relation.REPLACE), [Aggregate("s", "sum", (bit,))],
+        visits(ROW, Relation.REPLACE),
+        [Aggregate("s", "sum", (bit,))],
         select=[("a", Call("div", (Col("s", Kind.REAL), Literal(1000, Kind.INTEGER)), Kind.REAL))],
-    )  # fmt: skip
+    )
     made = of(public)
     assert [n.sensitivity.l1 for n in made.measures] == [1]
     connection = connect()
@@ -106,7 +106,7 @@ def test_an_average_is_a_noisy_sum_over_a_noisy_count_or_a_sum_over_a_public_num
     # n private: two measures, together ε, and the answer stays between 0 and 1
     private = of(query(visits(ROW), [Aggregate("a", "avg", (bit,))]))
     assert len(private.measures) == 2
-    assert price(private.event).pure == ONE
+    assert privacy_cost(private.event).pure == ONE
     assert 0 <= finish(private, run(connection, private), system()).rows[0][0] <= 1
 
 
@@ -117,12 +117,17 @@ def test_the_most_liked_page_is_one_selection_whatever_people_like() -> None:
     page = Key("page", Col("age", Kind.INTEGER, Facts(values=pages, bounds=AGE.facts.bounds)))
     table = visits(Unit("patient", groups=50, rows=1))
     top = query(
-        table, [COUNT], keys=[page], select=[("page", Col("page", Kind.INTEGER))],
-        order=[Order(Col("n", Kind.INTEGER), descending=True, nulls_first=False)], limit=1, top=True,
-    )  # fmt: skip
+        table,
+        [COUNT],
+        keys=[page],
+        select=[("page", Col("page", Kind.INTEGER))],
+        order=[Order(Col("n", Kind.INTEGER), descending=True, nulls_first=False)],
+        limit=1,
+        top=True,
+    )
     made = of(top)
-    assert made.event == Together(((Selection("exponential", 1, monotone=True, rate=ONE), 1),))
-    assert price(made.event).pure == ONE
+    assert made.event == Composed(((SelectionEvent("exponential", 1, monotone=True, rate=ONE), 1),))
+    assert privacy_cost(made.event).pure == ONE
     # the same question by noisy counts: one person moves 50 of them
     counts = of(query(table, [COUNT], keys=[page]))
     assert counts.measures[0].sensitivity.l1 == 50
@@ -145,16 +150,20 @@ def test_the_most_liked_page_is_one_selection_whatever_people_like() -> None:
 def test_three_most_liked_pages_cost_the_same_in_all() -> None:
     page = Key("page", Col("age", Kind.INTEGER, Facts(values=tuple(range(20)))))
     top = query(
-        visits(Unit("patient", groups=3, rows=4), Relation.REPLACE), [COUNT], keys=[page],
+        visits(Unit("patient", groups=3, rows=4), Relation.REPLACE),
+        [COUNT],
+        keys=[page],
         select=[("page", Col("page", Kind.INTEGER))],
-        order=[Order(Col("n", Kind.INTEGER), descending=True, nulls_first=False)], limit=3, top=True,
-    )  # fmt: skip
+        order=[Order(Col("n", Kind.INTEGER), descending=True, nulls_first=False)],
+        limit=3,
+        top=True,
+    )
     made = of(top)
-    spent = price(made.event).pure
+    spent = privacy_cost(made.event).pure
     assert spent is not None
     assert ONE - Fraction(1, 10**20) < spent <= ONE
     assert made.top is not None
-    assert made.event == Together(((Selection("exponential", 4, monotone=False, rate=made.top.one.rate), 3),))
+    assert made.event == Composed(((SelectionEvent("exponential", 4, monotone=False, rate=made.top.one.rate), 3),))
     assert len(finish(made, run(connect(), made), system()).rows) == 3
 
 
@@ -164,10 +173,10 @@ def test_three_most_liked_pages_cost_the_same_in_all() -> None:
 def test_the_parts_of_a_query_cost_no_more_than_its_epsilon(epsilon: Fraction, unit: Unit, relation: Relation) -> None:
     asked = query(visits(unit, relation), EVERYTHING, keys=[Key("f", FLAG)], sets=[(0,), ()])
     made = of(asked, epsilon)
-    spent = price(made.event).pure
+    spent = privacy_cost(made.event).pure
     assert spent is not None
     assert epsilon * Fraction(999, 1000) < spent <= epsilon
-    assert admits(Budget(epsilon, NONE), ZERO, price(made.event))
+    assert admits(Budget(epsilon, NONE), ZERO, privacy_cost(made.event))
 
 
 @pytest.mark.parametrize("delta", [Fraction(1, 10**5), Fraction(1, 10**9)])
@@ -176,10 +185,10 @@ def test_gaussian_plans_pass_the_filter_of_their_own_budget(epsilon: Fraction, d
     asked = query(visits(Unit("patient", groups=8, rows=5)), EVERYTHING, keys=[Key("r", REGION), Key("f", FLAG)])
     made = of(asked, epsilon, delta, noise="gaussian")
     assert made.noise == "gaussian"
-    assert admits(Budget(epsilon, delta), ZERO, price(made.event))
+    assert admits(Budget(epsilon, delta), ZERO, privacy_cost(made.event))
     # and hardly more would pass: the same plan at 5 % more does not
     more = of(asked, epsilon * Fraction(105, 100), delta, noise="gaussian")
-    assert not admits(Budget(epsilon, delta), ZERO, price(more.event))
+    assert not admits(Budget(epsilon, delta), ZERO, privacy_cost(more.event))
 
 
 def test_no_delta_leaves_no_room_for_gaussian_noise() -> None:
@@ -196,7 +205,7 @@ def test_the_noise_with_the_smaller_error_is_taken() -> None:
     made = of(many, ONE, Fraction(1, 10**6))
     assert made.noise == "gaussian"
     assert made.delta == Fraction(1, 10**6)
-    assert isinstance(made.event.parts[0][0], Gaussian)  # type: ignore[union-attr]
+    assert isinstance(made.event.parts[0][0], GaussianEvent)  # type: ignore[union-attr]
     other = of(many, ONE, Fraction(1, 10**6), noise="laplace")
     assert made.expected[0].plus_minus < other.expected[0].plus_minus
 
@@ -299,9 +308,9 @@ def test_discovered_groups_are_those_with_enough_people(relation: Relation) -> N
     connection.execute("INSERT INTO visits SELECT u, NULL, 1, 1, TRUE FROM range(500) AS a(u)")
     made = of(found_groups(relation), Fraction(3), Fraction(1, 10**9))
     events = [event for event, _ in made.event.parts]  # type: ignore[union-attr]
-    (hidden,) = [event for event in events if isinstance(event, Threshold)]
-    assert price(hidden).delta <= Fraction(1, 2 * 10**9)
-    assert admits(Budget(Fraction(3), Fraction(1, 10**9)), ZERO, price(made.event))
+    (hidden,) = [event for event in events if isinstance(event, ThresholdEvent)]
+    assert privacy_cost(hidden).delta <= Fraction(1, 2 * 10**9)
+    assert admits(Budget(Fraction(3), Fraction(1, 10**9)), ZERO, privacy_cost(made.event))
     answer = finish(made, run(connection, made), system())
     assert [row[0] for row in answer.rows] == ["no", "yes"]
     for _, count, average in answer.rows:
@@ -335,7 +344,7 @@ def test_discovered_groups_move_no_further_than_stated(relation: Relation) -> No
     for gone in range(6):
         others = [(gone, "c", 3.0, 1, True), (gone, "new", 199.0, 99, True)] if relation is Relation.REPLACE else []
         fill(connection, [row for row in rows if row[0] != gone] + others)
-        assert apart(made, whole, run(connection, made)) == []
+        assert check_sensitivity(made, whole, run(connection, made)) == []
     # planted: every row counts
     spoiled = replace(
         made, statements=tuple(replace(each, sql=each.sql.replace("<= 2", "<= 9")) for each in made.statements)
@@ -343,7 +352,7 @@ def test_discovered_groups_move_no_further_than_stated(relation: Relation) -> No
     fill(connection, rows)
     whole = run(connection, spoiled)
     fill(connection, [row for row in rows if row[0] != 0])
-    assert apart(spoiled, whole, run(connection, spoiled)) != []
+    assert check_sensitivity(spoiled, whole, run(connection, spoiled)) != []
 
 
 def test_discovered_groups_have_different_values_quantiles_and_modes() -> None:
@@ -425,7 +434,7 @@ def test_wide_bounds_on_units_still_fit_the_samplers(epsilon: Fraction) -> None:
     region = Key("a", Col("age", Kind.INTEGER, Facts(values=tuple(range(2000)))))
     aggregates = [Aggregate("s", "sum", (COST,)), Aggregate("v", "var_pop", (COST,))]
     made = of(query(visits(unit, Relation.REPLACE), aggregates, keys=[region]), epsilon, Fraction(1, 10**6))
-    assert price(made.event).pure is None or price(made.event).pure <= epsilon  # type: ignore[operator]
+    assert privacy_cost(made.event).pure is None or privacy_cost(made.event).pure <= epsilon  # type: ignore[operator]
 
 
 def test_the_derivation_follows_the_query_operator_by_operator() -> None:
@@ -433,9 +442,17 @@ def test_the_derivation_follows_the_query_operator_by_operator() -> None:
         visits(Unit("patient", groups=2, rows=3)), [COUNT, Aggregate("a", "avg", (COST,))], keys=[Key("r", REGION)]
     )
     filtered = Query(
-        asked.tables, Filter(asked.relation, FLAG), asked.keys, asked.sets, asked.aggregates, asked.select,
-        None, (), None, top=False,
-    )  # fmt: skip
+        asked.tables,
+        Filter(asked.relation, FLAG),
+        asked.keys,
+        asked.sets,
+        asked.aggregates,
+        asked.select,
+        None,
+        (),
+        None,
+        top=False,
+    )
     lines = of(filtered).derivation
     assert [line.split(" ")[0] for line in lines[:5]] == ["scan", "filter", "neighbours:", "bounding:", "grouping"]
     assert sum("Laplace noise of scale" in line for line in lines) == len(of(filtered).measures)
@@ -454,12 +471,16 @@ def test_a_huge_epsilon_for_a_selection_is_more_than_it_takes() -> None:
     for relation in Relation:
         made = of(
             query(
-                visits(Unit("patient", groups=3, rows=4), relation), [COUNT], keys=[page],
+                visits(Unit("patient", groups=3, rows=4), relation),
+                [COUNT],
+                keys=[page],
                 select=[("page", Col("page", Kind.INTEGER))],
-                order=[Order(Col("n", Kind.INTEGER), descending=True, nulls_first=False)], limit=3, top=True,
+                order=[Order(Col("n", Kind.INTEGER), descending=True, nulls_first=False)],
+                limit=3,
+                top=True,
             ),
             Fraction(10**6),
-        )  # fmt: skip
-        spent = price(made.event).pure
+        )
+        spent = privacy_cost(made.event).pure
         assert spent is not None
         assert spent <= 12_000

@@ -44,8 +44,15 @@ def local() -> Iterator[duckdb.DuckDBPyConnection]:
     rng = random.Random(4)
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute("CREATE TABLE t (u VARCHAR, k VARCHAR, x DOUBLE, w VARCHAR)")
-        made = [(rng.choice("pqrst"), rng.choice((*WORDS, None)), rng.choice((None, rng.uniform(-9, 30), 0.5, -0.0)),
-                 rng.choice(("v", "w", "É", None))) for _ in range(300)]  # fmt: skip
+        made = [
+            (
+                rng.choice("pqrst"),
+                rng.choice((*WORDS, None)),
+                rng.choice((None, rng.uniform(-9, 30), 0.5, -0.0)),
+                rng.choice(("v", "w", "É", None)),
+            )
+            for _ in range(300)
+        ]
         connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", made)
         yield connection
 
@@ -99,8 +106,14 @@ def test_sums_of_vectors_are_the_same_on_postgres(
         database = str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
         postgres.copied(local, ["rowed"], postgres_server, database)
         engine = postgres.engine({"rowed": table}, postgres_server, database)
-        asked = {"size": 300, "gamma": Fraction(7), "norm": norm, "covariance": norm == "l1", "epsilon": Fraction(1),
-                 "delta": Fraction(1, 10**6)}  # fmt: skip
+        asked = {
+            "size": 300,
+            "gamma": Fraction(7),
+            "norm": norm,
+            "covariance": norm == "l1",
+            "epsilon": Fraction(1),
+            "delta": Fraction(1, 10**6),
+        }
         mine = plan_vectors(table, ["x", "y", "z"], **asked)  # type: ignore[arg-type]
         theirs = plan_vectors(table, ["x", "y", "z"], **asked, dialect=POSTGRES)  # type: ignore[arg-type]
         assert rows(arrays(local, mine.sql)) == engine.run(theirs.sql).through(rows)

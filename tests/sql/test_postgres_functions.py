@@ -26,8 +26,24 @@ from hubbub.sql.functions import FUNCTIONS, build
 from hubbub.sql.relations import Scan
 
 #: Ways to apply a function that PostgreSQL is not asked for, by the kinds of the arguments that make it so.
-REFUSED = {"log2", "mod", "to_date", "to_timestamp", "to_boolean", "to_integer", "to_real", "to_float", "to_text",
-           "add", "sub", "mul", "div", "intdiv", "round", "power"}  # fmt: skip
+REFUSED = {
+    "log2",
+    "mod",
+    "to_date",
+    "to_timestamp",
+    "to_boolean",
+    "to_integer",
+    "to_real",
+    "to_float",
+    "to_text",
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "intdiv",
+    "round",
+    "power",
+}
 #: Results below this are 0 on PostgreSQL.
 SMALL = 2.0**-1000
 ROW = Column("row", Kind.INTEGER)
@@ -161,10 +177,16 @@ def test_random_expressions_are_total_on_postgres(
 def test_what_postgres_refuses_is_refused_by_name_and_with_a_remedy() -> None:
     word, real, whole = COLS["text_a"], COLS["real_a"], COLS["integer_a"]
     refused = [
-        ("to_real", (word,)), ("to_date", (word,)), ("to_text", (real,)), ("add", (real, whole)), ("log2", (real,)),
-        ("mod", (COLS["real_in"], COLS["real_up"])), ("div", (whole, real)), ("power", (whole, whole)),
+        ("to_real", (word,)),
+        ("to_date", (word,)),
+        ("to_text", (real,)),
+        ("add", (real, whole)),
+        ("log2", (real,)),
+        ("mod", (COLS["real_in"], COLS["real_up"])),
+        ("div", (whole, real)),
+        ("power", (whole, whole)),
         ("mul", (COLS["real_wide"], COLS["real_wide"])),
-    ]  # fmt: skip
+    ]
     for name, args in refused:
         expr = build(name, args)
         assert expr is not None

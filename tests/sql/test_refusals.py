@@ -152,7 +152,7 @@ REFUSED: list[tuple[str, str, str]] = [
     ("SELECT count(*) FROM people ORDER BY |7", "HB506", "no item"),
     ("SELECT count(*) FROM people WHERE |age = ?", "HB509", "no value"),
     ("SELECT count(*) FROM people WHERE |age = $2", "HB509", "no value"),
-]  # fmt: skip
+]
 
 
 def refusal(tables: Tables, text: str, **options: object) -> QueryError:

@@ -53,11 +53,26 @@ def test_every_double_is_written_so_that_it_comes_back() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        True, 7, -7, 0, Fraction(1, 3), "", "it's", 'say "hi"', "a\nb\t\\n", "\u202e\u200b\x01", "日本🤦🏼‍♂️",
-        "'; DROP TABLE x; --", "$1 ? :n {x}", "%_", date(1, 1, 1), date(9999, 12, 31),
-        datetime(2024, 2, 29, 12, 30, 5, 7), datetime(1, 1, 1),
+        True,
+        7,
+        -7,
+        0,
+        Fraction(1, 3),
+        "",
+        "it's",
+        'say "hi"',
+        "a\nb\t\\n",
+        "\u202e\u200b\x01",
+        "日本🤦🏼‍♂️",
+        "'; DROP TABLE x; --",
+        "$1 ? :n {x}",
+        "%_",
+        date(1, 1, 1),
+        date(9999, 12, 31),
+        datetime(2024, 2, 29, 12, 30, 5, 7),
+        datetime(1, 1, 1),
     ],
-)  # fmt: skip
+)
 def test_a_constant_comes_back_as_it_was(value: Value) -> None:
     kinds = {bool: Kind.BOOLEAN, int: Kind.INTEGER, Fraction: Kind.REAL, str: Kind.TEXT, date: Kind.DATE}
     back = fetch(f"SELECT {DUCKDB.literal(value, kinds.get(type(value), Kind.TIMESTAMP))}")
@@ -114,8 +129,13 @@ def test_values_outside_a_list_are_the_other_or_null_and_null_stays_null() -> No
 def test_dates_outside_the_years_that_exist_are_clamped() -> None:
     values = ("'infinity'", "'-infinity'", "'5881580-07-10'", "'0044-03-15 (BC)'", "'2024-02-29'", "NULL")
     assert scanned(Column("x", Kind.DATE), "DATE", *values) == [
-        date(9999, 12, 31), date(1, 1, 1), date(9999, 12, 31), date(1, 1, 1), date(2024, 2, 29), None,
-    ]  # fmt: skip
+        date(9999, 12, 31),
+        date(1, 1, 1),
+        date(9999, 12, 31),
+        date(1, 1, 1),
+        date(2024, 2, 29),
+        None,
+    ]
 
 
 def test_text_is_compared_byte_by_byte_whatever_collation_the_column_has() -> None:

@@ -25,9 +25,23 @@ PEOPLE = Table(
     Unit("pid", 5, 5),
 )
 STEPS = (
-    "t + t", "1 / t", "t / 2", "t % 3", "sqrt(t)", "ln(t)", "abs(t) - 1", "least(t, 2)", "round(t, 1)", "t * t - 1",
-    "CASE WHEN t > 1 THEN t ELSE -t END", "coalesce(t, 1)", "power(t, 2)", "exp(t)", "nullif(t, 3)", "floor(t / 7)",
-)  # fmt: skip
+    "t + t",
+    "1 / t",
+    "t / 2",
+    "t % 3",
+    "sqrt(t)",
+    "ln(t)",
+    "abs(t) - 1",
+    "least(t, 2)",
+    "round(t, 1)",
+    "t * t - 1",
+    "CASE WHEN t > 1 THEN t ELSE -t END",
+    "coalesce(t, 1)",
+    "power(t, 2)",
+    "exp(t)",
+    "nullif(t, 3)",
+    "floor(t / 7)",
+)
 
 
 def chain(first: str, step: str, levels: int) -> str:

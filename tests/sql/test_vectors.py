@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.campaigns.rig.worlds import arrays
 
-from hubbub.accounting.cost import ZERO, price
+from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
@@ -23,7 +23,7 @@ from hubbub.sql.vectors import (
     integers,
     mean_sensitivity,
     plan_vectors,
-)  # fmt: skip
+)
 
 Vector = tuple[Fraction, ...]
 WIDE = Bounds(Fraction(-(10**9)), Fraction(10**9))
@@ -112,9 +112,15 @@ def engine(rows: Sequence[tuple[object, ...]]) -> duckdb.DuckDBPyConnection:
 
 def made(size: int, *, epsilon: Fraction = Fraction(1), covariance: bool = True, columns: str = "xyz") -> VectorPlan:
     return plan_vectors(
-        points(), tuple(columns), size=size, gamma=Fraction(3), norm="l1", covariance=covariance, epsilon=epsilon,
+        points(),
+        tuple(columns),
+        size=size,
+        gamma=Fraction(3),
+        norm="l1",
+        covariance=covariance,
+        epsilon=epsilon,
         delta=Fraction(0),
-    )  # fmt: skip
+    )
 
 
 ODD = (None, float("nan"), float("inf"), -1e300, 3.0, -3.0, 1e-9, 0.1, 2.9999999999999996, 1.0)
@@ -158,7 +164,7 @@ def test_answers_are_numpys_where_noise_is_negligible() -> None:
 def test_both_answers_together_cost_epsilon() -> None:
     for covariance in (True, False):
         plan = made(1000, epsilon=Fraction(1, 3), covariance=covariance)
-        spent = price(plan.event).pure
+        spent = privacy_cost(plan.event).pure
         assert spent is not None
         assert Fraction(333, 1000) < spent <= Fraction(1, 3)
 
@@ -166,10 +172,16 @@ def test_both_answers_together_cost_epsilon() -> None:
 def test_in_the_l2_norm_the_mean_has_gaussian_noise() -> None:
     budget = Budget(Fraction(1), Fraction(1, 10**6))
     plan = plan_vectors(
-        points(), ("x", "y", "z"), size=3, gamma=Fraction(3), norm="l2", covariance=False, epsilon=budget.epsilon,
+        points(),
+        ("x", "y", "z"),
+        size=3,
+        gamma=Fraction(3),
+        norm="l2",
+        covariance=False,
+        epsilon=budget.epsilon,
         delta=budget.delta,
-    )  # fmt: skip
-    assert admits(budget, ZERO, price(plan.event))
+    )
+    assert admits(budget, ZERO, privacy_cost(plan.event))
     rng = random.Random(5)
     for _ in range(20):
         rows = [tuple(rng.choice(ODD) for _ in "xyz") for _ in range(3)]

@@ -90,18 +90,20 @@ class FileAnchor:
             return None
         except OSError as error:
             raise LedgerError(
-                "HB309", f"the anchor {self._path} cannot be read ({error.strerror}).",
+                "HB309",
+                f"the anchor {self._path} cannot be read ({error.strerror}).",
                 "Give this user the right to read and write it, or name another place: ledger.anchor in hubbub.yaml. "
                 "Nothing was charged.",
-            ) from error  # fmt: skip
+            ) from error
         if not content.strip(b"\0 "):
             return None  # the file was made, and the power failed before its first mark
         marks = [mark for mark in (_parse(content[:_SLOT]), _parse(content[_SLOT:])) if mark is not None]
         if not marks:
             raise LedgerError(
-                "HB310", f"the anchor {self._path} is damaged: neither of its slots can be read.",
+                "HB310",
+                f"the anchor {self._path} is damaged: neither of its slots can be read.",
                 "Restore it from where it was last right; or accept the loss: hubbub admin forfeit.",
-            )  # fmt: skip
+            )
         return max(marks, key=lambda mark: mark.sequence)
 
     def write(self, mark: Mark) -> None:
@@ -147,9 +149,10 @@ class FileAnchor:
 
     def _unwritable(self, error: OSError) -> NoReturn:
         raise LedgerError(
-            "HB309", f"the anchor {self._path} cannot be written ({error.strerror}).",
+            "HB309",
+            f"the anchor {self._path} cannot be written ({error.strerror}).",
             "Give this user the right to write there, or name another place: ledger.anchor in hubbub.yaml.",
-        ) from error  # fmt: skip
+        ) from error
 
 
 class TwoAnchors:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 _BITS = 2**25
 
 
-class Traces:
+class BloomFilter:
     """A bit for each key, by its hash: a key without its bit was never added; one with it may have been.
 
     With a million keys, 3 of 100 new ones find their bit set and cost a look. It takes 4 MB, whatever the number.

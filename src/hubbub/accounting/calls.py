@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from hubbub.accounting.chain import Entry, Kind, facts_text, request_hash
-from hubbub.accounting.cost import Price, price
+from hubbub.accounting.cost import PrivacyCost, privacy_cost
 from hubbub.accounting.group_commit import Call
 from hubbub.accounting.policy import Cap, Policy
 from hubbub.accounting.refusal import Spent
@@ -48,7 +48,7 @@ class Asked(NamedTuple):
 
     request: Request
     key: tuple[str, str]
-    price: Price
+    cost: PrivacyCost
     facts: str
     digest: bytes
 
@@ -57,12 +57,12 @@ class Refusal(NamedTuple):
     """The cap that refuses, its total, the price that it does not admit, and all caps with their totals."""
 
     cap: Cap
-    spent: Price
-    price: Price
+    spent: PrivacyCost
+    cost: PrivacyCost
     caps: list[Spent]
 
 
-class Charging(Call):
+class ChargeCall(Call):
     """Requests of one analyst on their way to a charge each, or to one refusal of all."""
 
     __slots__ = ("asked", "keys", "outcome", "refusal")
@@ -83,7 +83,7 @@ class Charging(Call):
         self.refusal: Refusal | None = None
 
 
-class Recording(Call):
+class RecordCall(Call):
     """A release on its way to be kept."""
 
     __slots__ = ("body", "charge", "keys", "outcome")
@@ -101,7 +101,7 @@ class Recording(Call):
         self.outcome = b""
 
 
-class Recalling(Call):
+class LookupCall(Call):
     """A look at the charge that a key belongs to, in the order of all other calls."""
 
     __slots__ = ("keys", "outcome")
@@ -117,7 +117,7 @@ class Recalling(Call):
         self.outcome: Charge | None = None
 
 
-class Noting(Call):
+class NoteCall(Call):
     """A policy or a forfeit: an entry without a request, and what it adds to the totals.
 
     `policy` is one that calls are decided under from here on.
@@ -126,7 +126,7 @@ class Noting(Call):
     __slots__ = ("facts", "keys", "kind", "losses", "policy")
 
     def __init__(
-        self, kind: Kind, facts: str, losses: Mapping[str, Price] | None = None, *, policy: Policy | None = None
+        self, kind: Kind, facts: str, losses: Mapping[str, PrivacyCost] | None = None, *, policy: Policy | None = None
     ) -> None:
         super().__init__()
         self.keys: list[tuple[str, str]] = []
@@ -157,13 +157,13 @@ class Remarking(Call):
         self.facts = facts
 
 
-AnyCall = Charging | Recording | Recalling | Noting | Remarking
+AnyCall = ChargeCall | RecordCall | LookupCall | NoteCall | Remarking
 
 
 @lru_cache(maxsize=65536)
-def _terms(event: Event) -> tuple[Price, str]:
+def _terms(event: Event) -> tuple[PrivacyCost, str]:
     """Give what an event costs and how it is written, by one look into one table."""
-    return price(event), facts_text(event)
+    return privacy_cost(event), facts_text(event)
 
 
 def _asked(request: Request) -> Asked:

@@ -75,9 +75,20 @@ def request_hash(dataset: str, facts: str, query: str) -> bytes:
 
 
 def link(
-    previous: bytes, config: bytes, request: bytes, sequence: int, kind: str, time: int, analyst: str, dataset: str,
-    version: str, facts: str, query: str, key: str, charge: int,
-) -> bytes:  # fmt: skip
+    previous: bytes,
+    config: bytes,
+    request: bytes,
+    sequence: int,
+    kind: str,
+    time: int,
+    analyst: str,
+    dataset: str,
+    version: str,
+    facts: str,
+    query: str,
+    key: str,
+    charge: int,
+) -> bytes:
     """Hash an entry's canonical bytes.
 
     Theorem (Hash chain). Two ledgers of the same identity and the same newest hash hold the same entries in the same
@@ -92,9 +103,21 @@ def link(
 
 
 def append(
-    previous: bytes, sequence: int, kind: Kind, time: int, *, config: bytes, facts: str, analyst: str = "",
-    dataset: str = "", version: str = "", query: str = "", key: str = "", charge: int = 0, request: bytes = NO_HASH,
-) -> Entry:  # fmt: skip
+    previous: bytes,
+    sequence: int,
+    kind: Kind,
+    time: int,
+    *,
+    config: bytes,
+    facts: str,
+    analyst: str = "",
+    dataset: str = "",
+    version: str = "",
+    query: str = "",
+    key: str = "",
+    charge: int = 0,
+    request: bytes = NO_HASH,
+) -> Entry:
     """Make the entry that follows `previous`."""
     digest = link(previous, config, request, sequence, kind, time, analyst, dataset, version, facts, query, key, charge)
     return Entry(

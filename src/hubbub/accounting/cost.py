@@ -14,16 +14,16 @@ from operator import add
 from hubbub.accounting import curves
 from hubbub.core.distributions import law_of, slip
 from hubbub.core.events import (
+    Composed,
     Event,
-    Flips,
-    Gaussian,
-    Laplace,
-    Metric,
-    Response,
-    Selection,
-    SparseVector,
-    Threshold,
-    Together,
+    FlipsEvent,
+    GaussianEvent,
+    LaplaceEvent,
+    MetricEvent,
+    ResponseEvent,
+    SelectionEvent,
+    SparseVectorEvent,
+    ThresholdEvent,
     from_facts,
 )
 from hubbub.core.loss import ORDERS
@@ -40,7 +40,7 @@ _GRID = 10**MAX_PLACES
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class PrivacyCost:
     """What was spent, or would be: pure loss, Rényi divergence at each of `ORDERS`, failure probability.
 
     The meaning for two neighbours, with laws P and Q of the answer: P = (1−δ)P′ + δP″ and Q = (1−δ)Q′ + δQ″ where
@@ -51,13 +51,13 @@ class Price:
     renyi: tuple[int, ...]
     delta: Fraction
 
-    def __add__(self, other: "Price") -> "Price":
+    def __add__(self, other: "PrivacyCost") -> "PrivacyCost":
         pure = None if self.pure is None or other.pure is None else self.pure + other.pure
         # most events have no δ of their own, and a sum of Fractions costs a gcd
         delta = self.delta if not other.delta else other.delta if not self.delta else self.delta + other.delta
-        return Price(pure, tuple(map(add, self.renyi, other.renyi)), delta)
+        return PrivacyCost(pure, tuple(map(add, self.renyi, other.renyi)), delta)
 
-    def times(self, count: int) -> "Price":
+    def times(self, count: int) -> "PrivacyCost":
         """Price so many of the same.
 
         >>> price(Laplace(1, Fraction(10))).times(3).pure
@@ -68,18 +68,18 @@ class Price:
         if count == 0:
             return ZERO
         pure = None if self.pure is None else self.pure * count
-        return Price(pure, tuple([value * count for value in self.renyi]), self.delta * count)
+        return PrivacyCost(pure, tuple([value * count for value in self.renyi]), self.delta * count)
 
     def to_json(self) -> list[object]:
         """Give the compact canonical form: [pure or null, [Rényi units…], δ], fractions as strings."""
         return [None if self.pure is None else str(self.pure), list(self.renyi), str(self.delta)]
 
     @staticmethod
-    def from_json(form: object) -> "Price":
+    def from_json(form: object) -> "PrivacyCost":
         """Read the canonical form back; anything that `to_json` would not have written is refused."""
         try:
             pure, renyi, delta = form  # type: ignore[misc]
-            read = Price(None if pure is None else Fraction(pure), tuple(renyi), Fraction(delta))  # type: ignore[has-type]
+            read = PrivacyCost(None if pure is None else Fraction(pure), tuple(renyi), Fraction(delta))  # type: ignore[has-type]
         except (TypeError, ValueError, ZeroDivisionError) as error:
             raise ParameterError("HB107", "this is not a price.", "The record is damaged.") from error
         good = len(read.renyi) == len(ORDERS) and all(type(value) is int and value >= 0 for value in read.renyi)
@@ -88,7 +88,7 @@ class Price:
         return read
 
 
-ZERO = Price(_NOTHING, _NO_RENYI, _NOTHING)
+ZERO = PrivacyCost(_NOTHING, _NO_RENYI, _NOTHING)
 
 
 def is_tame(loss: Fraction) -> bool:
@@ -106,16 +106,16 @@ def _refuse_impossible(event: Event) -> None:
     numbers = [getattr(event, field.name) for field in fields(event) if field.type in (int, Fraction)]
     good = all(type(number) in (int, Fraction) for number in numbers)
     good = good and all(number > 0 for number in numbers)
-    if not good or (isinstance(event, Response) and event.answers < 2):
+    if not good or (isinstance(event, ResponseEvent) and event.answers < 2):
         raise ParameterError("HB105", "these are not the facts of a known event.", "The record is damaged.")
 
 
-def _of_pure(loss: Fraction, curve: tuple[int, ...] | None = None) -> Price:
-    return Price(_summable(loss), curves.pure(loss) if curve is None else curve, _NOTHING)
+def _of_pure(loss: Fraction, curve: tuple[int, ...] | None = None) -> PrivacyCost:
+    return PrivacyCost(_summable(loss), curves.pure(loss) if curve is None else curve, _NOTHING)
 
 
 @lru_cache(maxsize=16384)
-def price(event: Event) -> Price:  # noqa: C901 — one case for each kind of event
+def privacy_cost(event: Event) -> PrivacyCost:  # noqa: C901 — one case for each kind of event
     """Price one event; an event that no mechanism can have made is refused.
 
     Laplace, response and flips are priced by their own curves; the exponential mechanism, and a metric mechanism whose
@@ -128,45 +128,45 @@ def price(event: Event) -> Price:  # noqa: C901 — one case for each kind of ev
     the log-ratio lies in one interval of length 2·rate·D; of length rate·D if u(x, ·) − u(x′, ·) never changes sign.
     Proof    The log-ratio is rate·(u(x, r) − u(x′, r)) plus a constant (the normalisers), and the first term ranges
     over [−rate·D, rate·D], or over one half of it.
-    Tested   tests/accounting/test_price.py::test_exponential_mechanism_has_bounded_range
+    Tested   tests/accounting/test_cost.py::test_exponential_mechanism_has_bounded_range
 
     >>> price(Laplace(1, Fraction(10))).pure
     Fraction(1, 10)
     """
     _refuse_impossible(event)
     match event:
-        case Laplace(sensitivity, scale):
+        case LaplaceEvent(sensitivity, scale):
             return _of_pure(sensitivity / scale, curves.laplace(sensitivity, scale))
-        case Gaussian(sensitivity_squared, variance):
-            return Price(None, curves.concentrated(sensitivity_squared / (2 * variance)), _NOTHING)
-        case Selection(rule, sensitivity, monotone, rate):
+        case GaussianEvent(sensitivity_squared, variance):
+            return PrivacyCost(None, curves.concentrated(sensitivity_squared / (2 * variance)), _NOTHING)
+        case SelectionEvent(rule, sensitivity, monotone, rate):
             loss = rate * sensitivity * (1 if monotone else 2)
             return _of_pure(loss, curves.bounded_range(loss) if rule == "exponential" else None)
-        case Response(answers, epsilon):
+        case ResponseEvent(answers, epsilon):
             return _of_pure(epsilon, curves.response(answers, epsilon))
-        case Flips(distance, rate):
+        case FlipsEvent(distance, rate):
             return _of_pure(distance * rate, tuple([distance * value for value in curves.pure(rate)]))
-        case Metric(moved, rate, constant_normaliser):
+        case MetricEvent(moved, rate, constant_normaliser):
             if constant_normaliser:
                 return _of_pure(rate * moved)
             return _of_pure(2 * rate * moved, curves.bounded_range(2 * rate * moved))
-        case SparseVector(sensitivity, monotone, threshold_scale, query_scale, hits):
+        case SparseVectorEvent(sensitivity, monotone, threshold_scale, query_scale, hits):
             return _of_pure(sensitivity / threshold_scale + hits * sensitivity * (1 if monotone else 2) / query_scale)
-        case Threshold(noise, keys, above):
-            base = price(noise)
-            return Price(base.pure, base.renyi, _summable(slip(law_of(noise), above, keys)))
-        case Together(parts):
+        case ThresholdEvent(noise, keys, above):
+            base = privacy_cost(noise)
+            return PrivacyCost(base.pure, base.renyi, _summable(slip(law_of(noise), above, keys)))
+        case Composed(parts):
             total = ZERO
             for part, count in parts:
-                total += price(part).times(count)
+                total += privacy_cost(part).times(count)
             return total
 
 
 @lru_cache(maxsize=65536)
-def priced(facts: str) -> Price:
+def priced(facts: str) -> PrivacyCost:
     """Price a charge by its facts, as they stand in the ledger.
 
     >>> priced('{"mechanism":"laplace","scale":"10","sensitivity":1}').pure
     Fraction(1, 10)
     """
-    return price(from_facts(json.loads(facts)))
+    return privacy_cost(from_facts(json.loads(facts)))

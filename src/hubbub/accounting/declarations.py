@@ -29,8 +29,8 @@ def weakened(before: Declaration, now: Declaration) -> str | None:
              another one would withdraw it from joins that were charged.
     Assumes  values of the unit's column keep their meaning when the data changes: the owner's word.
     Charges  nothing by itself.
-    Tested   tests/accounting/test_declared.py::test_every_pair_of_declarations_is_weakened_or_has_the_same_neighbours
-             tests/accounting/test_declared.py::test_a_change_after_a_charge_is_refused_and_leaves_no_entry
+    Tested   tests/accounting/test_declarations.py::test_every_pair_of_declarations_is_weaker_or_has_equal_neighbours
+             tests/accounting/test_declarations.py::test_a_change_after_a_charge_is_refused_and_leaves_no_entry
     """
     if before["public"] or now["public"]:
         return "the data set would be public" if now["public"] and not before["public"] else None

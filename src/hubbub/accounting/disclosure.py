@@ -12,13 +12,13 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
-from hubbub.accounting.cost import ZERO, Price
+from hubbub.accounting.cost import ZERO, PrivacyCost
 from hubbub.accounting.filters import Budget, headroom, limits, spent_epsilon
 from hubbub.accounting.policy import Cap
 from hubbub.answers.budget import Show
 
 #: The largest pure ε that a cap still admits; kept, since a refused analyst tends to ask again.
-left: Callable[[Budget, Price], Fraction] = lru_cache(maxsize=4096)(headroom)
+left: Callable[[Budget, PrivacyCost], Fraction] = lru_cache(maxsize=4096)(headroom)
 
 #: Parts of a budget in which what others spent is told.
 STEPS = 10
@@ -37,7 +37,7 @@ class Shown:
     exact: bool
 
 
-def shown(cap: Cap, total: Price, own: Price, show: Show) -> Shown | None:
+def shown(cap: Cap, total: PrivacyCost, own: PrivacyCost, show: Show) -> Shown | None:
     """Say what an analyst who spent `own` on the data set is told of a cap; None where that is nothing.
 
     Theorem (What others spent). With `rounded`, what is told of a data set's lifetime budget with pure losses depends
@@ -48,8 +48,8 @@ def shown(cap: Cap, total: Price, own: Price, show: Show) -> Shown | None:
     Assumes  own charges are part of the total: true of the lifetime budget, to which every charge is added.
     Charges  nothing: budgets are a function of queries and policy, not of the data. That a query is admitted or
              refused tells more, and must: docs/known-limits.md.
-    Tested   tests/accounting/test_shown.py::test_what_is_told_depends_on_the_tenths_that_others_reach
-             tests/accounting/test_shown.py::test_nobody_is_told_of_more_than_there_is
+    Tested   tests/accounting/test_disclosure.py::test_what_is_told_depends_on_the_tenths_that_others_reach
+             tests/accounting/test_disclosure.py::test_nobody_is_told_of_more_than_there_is
     """
     alone = cap.scope in ("query", "analyst") or (cap.scope == "dataset" and cap.per is None and total == own)
     if alone or show == "exact":
@@ -70,14 +70,14 @@ def shown(cap: Cap, total: Price, own: Price, show: Show) -> Shown | None:
     return Shown(None if told is None else min(epsilon, _up(told, epsilon)), max(Fraction(0), down), delta, exact=False)
 
 
-def cost(budget: Budget, price: Price) -> Fraction | None:
+def cost(budget: Budget, price: PrivacyCost) -> Fraction | None:
     """Say what a price amounts to as ε under a cap, or None where the cap's δ is too small for it to be said."""
     if price.pure is None and all(most < 0 for most in limits(budget).renyi):
         return None
     return spent_epsilon(budget, price)
 
 
-def own_totals(caps: Sequence[tuple[Cap, Price]]) -> Mapping[str, Price]:
+def own_totals(caps: Sequence[tuple[Cap, PrivacyCost]]) -> Mapping[str, PrivacyCost]:
     """Find what an analyst spent on each data set, among the caps that a charge must pass."""
     return {cap.dataset: total for cap, total in caps if cap.scope == "analyst"}
 

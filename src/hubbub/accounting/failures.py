@@ -67,11 +67,12 @@ class Failures:
         """Refuse an analyst whose runs on a data set failed too often."""
         if len(self.of(analyst, dataset)) >= most:
             raise LedgerError(
-                "HB325", f"{most} of {analyst}'s queries on {dataset} failed after their charge, and each failure can "
+                "HB325",
+                f"{most} of {analyst}'s queries on {dataset} failed after their charge, and each failure can "
                 "tell something about the data. Nothing was run or charged.",
                 f"Ask the owner to look: `hubbub admin failures` lists them, and `hubbub admin failures --clear "
                 f"{analyst} {dataset}` lets you go on.",
-            )  # fmt: skip
+            )
 
 
 def review(ledger: Ledger, analyst: str, dataset: str, *, by: str) -> tuple[int, ...]:

@@ -49,7 +49,7 @@ from functools import lru_cache
 
 from hubbub.accounting import curves
 from hubbub.accounting.convert import divergence_for, renyi_epsilon
-from hubbub.accounting.cost import RENYI_UNIT, Price
+from hubbub.accounting.cost import RENYI_UNIT, PrivacyCost
 from hubbub.core.loss import ORDERS
 from hubbub.core.numbers import EPSILON_MIN, MAX_PLACES
 from hubbub.core.reals import floor_to
@@ -104,7 +104,7 @@ def limits(budget: Budget) -> Limits:
     return Limits(own, tuple(shares.values()), tuple([x if x > 0 else _NEVER for x in whole]))
 
 
-def admits(budget: Budget, spent: Price, price: Price) -> bool:
+def admits(budget: Budget, spent: PrivacyCost, price: PrivacyCost) -> bool:
     """Say whether the cap still holds, for every adaptive analyst, when `price` is added to what is spent.
 
     `admits(budget, spent, ZERO)` says whether it holds as things are.
@@ -121,7 +121,7 @@ def admits(budget: Budget, spent: Price, price: Price) -> bool:
     return spent.delta + price.delta <= limits(budget).delta
 
 
-def headroom(budget: Budget, spent: Price) -> Fraction:
+def headroom(budget: Budget, spent: PrivacyCost) -> Fraction:
     """Give the largest ε, rounded down, such that one event of that pure loss would still pass; 0 if none would.
 
     The pure filter's room is exact where it can be typed in; the Rényi filters' room is found to 9 places.
@@ -142,7 +142,7 @@ def headroom(budget: Budget, spent: Price) -> Fraction:
     return found if found >= EPSILON_MIN else Fraction(0)
 
 
-def spent_epsilon(budget: Budget, spent: Price) -> Fraction:
+def spent_epsilon(budget: Budget, spent: PrivacyCost) -> Fraction:
     """Give the ε, rounded up, that the spend so far amounts to at the budget's δ, by the best filter.
 
     At most the budget's ε exactly when the cap holds (the events' own δ apart).

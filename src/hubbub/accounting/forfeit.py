@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hubbub.accounting.anchor import Anchor
-from hubbub.accounting.calls import Noting
+from hubbub.accounting.calls import NoteCall
 from hubbub.accounting.chain import NO_HASH, Mark, canonical
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.ledger import Ledger, no_step, now
@@ -54,9 +54,16 @@ class _Later:
 
 
 def forfeit(
-    open_store: Callable[[], Store], set_aside: Callable[[], str], *, policy: Policy, anchor: Anchor, by: str,
-    reason: str, amount: Budget | None = None, clock: Callable[[], int] = now,
-) -> Forfeited:  # fmt: skip
+    open_store: Callable[[], Store],
+    set_aside: Callable[[], str],
+    *,
+    policy: Policy,
+    anchor: Anchor,
+    by: str,
+    reason: str,
+    amount: Budget | None = None,
+    clock: Callable[[], int] = now,
+) -> Forfeited:
     """Charge each cap its whole budget, or `amount`, and make the database as it is the ledger from here on.
 
     A database that is right in itself is kept and added to. One that is not is set aside and a new one begins with the
@@ -70,9 +77,10 @@ def forfeit(
         if store is not None:
             store.close()
         raise LedgerError(
-            "HB316", "what this database shows as spent cannot be believed, so no amount can be added to it.",
+            "HB316",
+            "what this database shows as spent cannot be believed, so no amount can be added to it.",
             "Forfeit the whole budget: leave out the amount.",
-        )  # fmt: skip
+        )
     aside = None
     if store is None or verification is None:
         if mark is None:
@@ -85,18 +93,20 @@ def forfeit(
     ledger = Ledger(store, policy, later, clock, no_step)
     time = ledger.time()
     charged = {cap.at(time): cap.budget if amount is None else amount for cap in policy.every_cap()}
-    facts = canonical({
-        "by": by,
-        "reason": reason,
-        "charged": {label: [str(budget.epsilon), str(budget.delta)] for label, budget in charged.items()},
-        "anchored": [mark.ledger, mark.sequence, mark.hash.hex()] if mark is not None else None,
-        "anchor_readable": readable,
-        "set_aside": aside,
-    })  # fmt: skip
+    facts = canonical(
+        {
+            "by": by,
+            "reason": reason,
+            "charged": {label: [str(budget.epsilon), str(budget.delta)] for label, budget in charged.items()},
+            "anchored": [mark.ledger, mark.sequence, mark.hash.hex()] if mark is not None else None,
+            "anchor_readable": readable,
+            "set_aside": aside,
+        }
+    )
     try:
-        ledger.note(Noting("policy", policy.text))
+        ledger.note(NoteCall("policy", policy.text))
         losses = {label: loss_of(budget.epsilon, budget.delta) for label, budget in charged.items()}
-        ledger.note(Noting("forfeit", facts, losses))
+        ledger.note(NoteCall("forfeit", facts, losses))
         anchor.reset(later.mark)
         anchor.close()
     finally:
@@ -139,8 +149,8 @@ def adopt(open_store: Callable[[], Store], *, policy: Policy, anchor: Anchor, by
         "set_aside": None,
     }
     try:
-        ledger.note(Noting("policy", policy.text))
-        ledger.note(Noting("forfeit", canonical(facts), {}))
+        ledger.note(NoteCall("policy", policy.text))
+        ledger.note(NoteCall("forfeit", canonical(facts), {}))
         anchor.reset(later.mark)
         anchor.close()
     finally:

@@ -48,8 +48,10 @@ def variance_for(*, epsilon: Fraction, delta: Fraction, sensitivity_squared: Fra
     _guard(epsilon, sensitivity_squared, Fraction(1))
     return sensitivity_squared * _calibrated(
         lambda v: profile(epsilon=epsilon, sensitivity_squared=1, variance=v),
-        _target(delta), Fraction(1, 10**20), Fraction(10) ** 60,
-    )  # fmt: skip
+        _target(delta),
+        Fraction(1, 10**20),
+        Fraction(10) ** 60,
+    )
 
 
 def classic_variance(*, epsilon: Fraction, delta: Fraction, sensitivity_squared: Fraction | int) -> Fraction:
@@ -97,8 +99,10 @@ def discrete_variance_for(*, epsilon: Fraction, delta: Fraction, sensitivity: in
     _guard(epsilon, sensitivity, Fraction(1))
     return _calibrated(
         lambda v: discrete_profile(epsilon=epsilon, sensitivity=sensitivity, variance=v),
-        _target(delta), Fraction(1, 10**6), Fraction(10) ** 60,
-    )  # fmt: skip
+        _target(delta),
+        Fraction(1, 10**6),
+        Fraction(10) ** 60,
+    )
 
 
 def _guard(epsilon: Fraction, sensitivity_squared: Fraction | int, variance: Fraction) -> None:

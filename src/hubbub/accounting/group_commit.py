@@ -34,7 +34,7 @@ class Call:
 C = TypeVar("C", bound=Call)
 
 
-class Turns(Generic[C]):
+class GroupCommit(Generic[C]):
     """Lets calls through in groups; `serve` is never run by two threads at once and must not raise."""
 
     def __init__(self, serve: Callable[[Sequence[C]], None]) -> None:

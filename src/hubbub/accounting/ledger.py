@@ -14,14 +14,14 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 from hubbub.accounting.anchor import Anchor
-from hubbub.accounting.calls import AnyCall, Charge, Charging, Noting, Recalling, Recording, Remarking, Request
+from hubbub.accounting.calls import AnyCall, Charge, ChargeCall, LookupCall, NoteCall, RecordCall, Remarking, Request
 from hubbub.accounting.chain import Mark
-from hubbub.accounting.group_commit import Call, Turns
+from hubbub.accounting.group_commit import Call, GroupCommit
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.refusal import refuse
 from hubbub.accounting.store import MOST_RELEASE, REFUSED, Head, OnStep, Snapshot, Store, refused
 from hubbub.accounting.totals import Totals
-from hubbub.accounting.transaction import Turn
+from hubbub.accounting.transaction import Transaction
 from hubbub.accounting.verify import Verification, verify
 from hubbub.errors import HubbubError, LedgerError
 
@@ -46,7 +46,7 @@ class Ledger:
         self._on_step = on_step
         self._head = _NOWHERE
         self._totals = Totals(store, policy)
-        self._turns: Turns[AnyCall] = Turns(self._serve)
+        self._turns: GroupCommit[AnyCall] = GroupCommit(self._serve)
         self._stopped: LedgerError | None = None
         self._process = os.getpid()
 
@@ -62,7 +62,7 @@ class Ledger:
         else:
             anchor.write(verification.head)  # one that cannot be written must show before anything is charged
         ledger = cls(store, policy, anchor, clock, on_step)
-        ledger.note(Noting("policy", policy.text))
+        ledger.note(NoteCall("policy", policy.text))
         return ledger
 
     def charge(self, request: Request) -> Charge:
@@ -89,7 +89,7 @@ class Ledger:
         self._usable()
         for request in requests:
             self.policy.caps(request.analyst, request.dataset)  # raises where the analyst or the data set is unknown
-        call = Charging(requests)
+        call = ChargeCall(requests)
         self._take(call)
         if call.outcome is not None:
             return call.outcome
@@ -107,7 +107,7 @@ class Ledger:
             raise LedgerError(
                 "HB330", f"a release has at most {MOST_RELEASE:,} bytes.", "Ask for fewer groups, columns or rows."
             )
-        call = Recording(charge, bytes(release))
+        call = RecordCall(charge, bytes(release))
         self._take(call)
         return call.outcome
 
@@ -117,7 +117,7 @@ class Ledger:
         It takes the writer's turn, so that it sees every charge that was made before it, whoever made it.
         """
         self._usable()
-        call = Recalling(analyst, key)
+        call = LookupCall(analyst, key)
         self._take(call)
         return call.outcome
 
@@ -150,9 +150,9 @@ class Ledger:
         Tested   tests/accounting/test_govern.py::test_charges_during_changes_fall_under_the_old_or_the_new_policy
                  tests/accounting/test_govern.py::test_a_raised_cap_is_spent_up_to_and_no_further
         """
-        self.note(Noting("policy", policy.text, policy=policy))
+        self.note(NoteCall("policy", policy.text, policy=policy))
 
-    def note(self, call: Noting) -> None:
+    def note(self, call: NoteCall) -> None:
         """Add an entry of the curator's own: see `forfeit`."""
         self._usable()
         self._take(call)
@@ -198,9 +198,10 @@ class Ledger:
             _raise(self._stopped)
         if os.getpid() != self._process:
             raise LedgerError(
-                "HB313", "this ledger was opened by another process, before a fork. Nothing was charged.",
+                "HB313",
+                "this ledger was opened by another process, before a fork. Nothing was charged.",
                 "Open the ledger in the process that uses it.",
-            )  # fmt: skip
+            )
 
     def _take(self, call: AnyCall) -> None:
         self._turns.take(call)
@@ -263,7 +264,7 @@ class Ledger:
             self._totals.catch_up(self._head.sequence, head.sequence, news)
             self._head = head
         clock = self._clock()
-        turn = Turn(head, clock, self._totals)
+        turn = Transaction(head, clock, self._totals)
         try:
             for call in calls:
                 turn.serve(call, found, clock)

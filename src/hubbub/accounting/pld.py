@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.accounting.convert import zcdp_epsilon
-from hubbub.accounting.cost import price
-from hubbub.core.events import Event, Flips, Gaussian, Laplace, Response, Threshold, Together
+from hubbub.accounting.cost import privacy_cost
+from hubbub.core.events import Composed, Event, FlipsEvent, GaussianEvent, LaplaceEvent, ResponseEvent, ThresholdEvent
 from hubbub.errors import MechanismError, ParameterError
 
 _GRID = 1e-4
@@ -85,31 +85,31 @@ def _composed(events: Sequence[Event], *, one_coordinate: bool) -> tuple[Any, Fr
     together = pld.identity(value_discretization_interval=grid)
     for event, count in counts.items():
         together = together.compose(_distribution(pld, event, grid, one_coordinate=one_coordinate).self_compose(count))
-    whole = price(Together(tuple(counts.items())))
+    whole = privacy_cost(Composed(tuple(counts.items())))
     return together, None if whole.delta else whole.pure
 
 
 def _count(event: Event, times: int, counts: Counter[Event]) -> None:
     """Take apart what is made of several, so that equal events meet."""
     match event:
-        case Together(parts):
+        case Composed(parts):
             for part, count in parts:
                 _count(part, count * times, counts)
-        case Flips(distance, rate):
-            counts[Response(2, rate)] += distance * times
+        case FlipsEvent(distance, rate):
+            counts[ResponseEvent(2, rate)] += distance * times
         case _:
-            price(event)  # refuses an event that no mechanism can have made
+            privacy_cost(event)  # refuses an event that no mechanism can have made
             counts[event] += times
 
 
 def _width(event: Event) -> float:
     """Give about how far the loss of one event reaches."""
-    base = price(event)
+    base = privacy_cost(event)
     if base.pure is not None:
         reach = float(base.pure)
     else:
-        noise = event.noise if isinstance(event, Threshold) else event
-        rho = noise.sensitivity_squared / (2 * noise.variance) if isinstance(noise, Gaussian) else Fraction(0)
+        noise = event.noise if isinstance(event, ThresholdEvent) else event
+        rho = noise.sensitivity_squared / (2 * noise.variance) if isinstance(noise, GaussianEvent) else Fraction(0)
         reach = float(zcdp_epsilon(rho, Fraction(1, 10**15)))
     if reach > _LOSS_MAX:
         raise MechanismError("HB604", "an event of this loss hides nothing.", "Leave it out of the list.")
@@ -119,11 +119,11 @@ def _width(event: Event) -> float:
 def _distribution(pld: Any, event: Event, grid: float, *, one_coordinate: bool) -> Any:
     tight = {"value_discretization_interval": grid, "use_connect_dots": True}
     match event:
-        case Laplace(sensitivity, scale):
+        case LaplaceEvent(sensitivity, scale):
             coarse = -(-sensitivity // _LISTED)
             steps = -(-sensitivity // coarse)
             return pld.from_discrete_laplace_mechanism(_up(coarse / scale), sensitivity=steps, **tight)
-        case Gaussian(squared, variance):
+        case GaussianEvent(squared, variance):
             sensitivity = math.isqrt(squared)
             if squared > 1 and not (one_coordinate and sensitivity * sensitivity == squared):
                 raise MechanismError(
@@ -137,16 +137,18 @@ def _distribution(pld: Any, event: Event, grid: float, *, one_coordinate: bool) 
                 )
             sigma = math.nextafter(math.sqrt(variance), 0)
             return pld.from_discrete_gaussian_mechanism(sigma, sensitivity=sensitivity, **tight)
-        case Response(answers, epsilon) if answers > 2:
+        case ResponseEvent(answers, epsilon) if answers > 2:
             noise = answers / (math.exp(epsilon) + answers - 1)
             return pld.from_randomized_response(noise, answers, value_discretization_interval=grid)
-        case Threshold(noise_event):
-            fails = pld.common.DifferentialPrivacyParameters(0.0, _up(price(event).delta))
+        case ThresholdEvent(noise_event):
+            fails = pld.common.DifferentialPrivacyParameters(0.0, _up(privacy_cost(event).delta))
             slip = pld.from_privacy_parameters(fails, value_discretization_interval=grid)
             return _distribution(pld, noise_event, grid, one_coordinate=one_coordinate).compose(slip)
         case _:
             # the worst pair of a pure loss is randomized response, which is discrete Laplace noise moved by one
-            return pld.from_discrete_laplace_mechanism(_up(price(event).pure or Fraction(0)), sensitivity=1, **tight)
+            return pld.from_discrete_laplace_mechanism(
+                _up(privacy_cost(event).pure or Fraction(0)), sensitivity=1, **tight
+            )
 
 
 def _up(x: Fraction) -> float:

@@ -96,15 +96,18 @@ class Policy:
             datasets[name] = {"budget": budget}
         # what an older hubbub did not know is left out where it says nothing: its policies keep their hashes
         more: dict[str, object] = {"declarations": self.declarations, "returning": sorted(self.returning)}
-        return canonical({name: value for name, value in more.items() if value} | {
-            "version": 1,
-            "datasets": datasets,
-            "analysts": {a: {d: _form(cap.budget) for d, cap in caps.items()} for a, caps in self.analysts.items()},
-            "groups": {
-                group: {"members": sorted(members)} | {d: _form(cap.budget) for d, cap in caps.items()}
-                for group, (members, caps) in self.groups.items()
-            },
-        })  # fmt: skip
+        return canonical(
+            {name: value for name, value in more.items() if value}
+            | {
+                "version": 1,
+                "datasets": datasets,
+                "analysts": {a: {d: _form(cap.budget) for d, cap in caps.items()} for a, caps in self.analysts.items()},
+                "groups": {
+                    group: {"members": sorted(members)} | {d: _form(cap.budget) for d, cap in caps.items()}
+                    for group, (members, caps) in self.groups.items()
+                },
+            }
+        )
 
     @cached_property
     def hash(self) -> bytes:
@@ -135,17 +138,20 @@ class Policy:
         own = self.analysts[analyst].get(dataset)
         if own is None and not shared:
             raise ParameterError(
-                "HB122", f"{analyst} has no budget on {dataset}. Nothing was run or charged.",
+                "HB122",
+                f"{analyst} has no budget on {dataset}. Nothing was run or charged.",
                 f"The owner can add one to hubbub.yaml, under analysts.{analyst}.{dataset}.",
-            )  # fmt: skip
+            )
         of_dataset = self.datasets[dataset]
         if own is None:
             (lifetime,) = [cap for cap in of_dataset if cap.scope == "dataset" and cap.per is None]
             own = Cap("analyst", analyst, dataset, lifetime.budget)
         return (
-            *[cap for cap in of_dataset if cap.scope == "query"], own, *shared,
+            *[cap for cap in of_dataset if cap.scope == "query"],
+            own,
+            *shared,
             *[cap for cap in of_dataset if cap.scope == "dataset"],
-        )  # fmt: skip
+        )
 
     def every_cap(self) -> tuple[Cap, ...]:
         """Give each cap that has a total, once."""
@@ -168,6 +174,7 @@ def _form(budget: Budget) -> dict[str, object]:
 def _refuse_charge(code: str, what: str, name: str, known: Mapping[str, object]) -> NoReturn:
     near = get_close_matches(name, known, 1)
     raise ParameterError(
-        code, f"there is no {what} called {name!r}. Nothing was run or charged.",
+        code,
+        f"there is no {what} called {name!r}. Nothing was run or charged.",
         f"Did you mean {near[0]!r}?" if near else "hubbub.yaml lists those that exist.",
-    )  # fmt: skip
+    )

@@ -22,26 +22,61 @@ from hubbub.errors import ConfigError, ParameterError
 
 #: Every key that hubbub.yaml may have, by the place where it stands. Whoever reads a new key adds it here.
 KEYS: Mapping[str, frozenset[str]] = {
-    "": frozenset({
-        "version", "datasets", "analysts", "groups", "returning", "ledger", "engine", "server", "max_cells",
-    }),
-    "datasets.*": frozenset({
-        "source", "unit", "relation", "columns", "public", "unique", "budget", "version", "failures", "arrivals",
-    }),
+    "": frozenset(
+        {
+            "version",
+            "datasets",
+            "analysts",
+            "groups",
+            "returning",
+            "ledger",
+            "engine",
+            "server",
+            "max_cells",
+        }
+    ),
+    "datasets.*": frozenset(
+        {
+            "source",
+            "unit",
+            "relation",
+            "columns",
+            "public",
+            "unique",
+            "budget",
+            "version",
+            "failures",
+            "arrivals",
+        }
+    ),
     "datasets.*.unit": frozenset({"column", "groups", "rows", "entity"}),
     "datasets.*.columns.*": frozenset({"type", "bounds", "step", "values", "other", "hidden"}),
     "datasets.*.budget": frozenset({"epsilon", "delta", "per_query", "renewal", "show"}),
     "datasets.*.budget.renewal": frozenset({"per", "epsilon", "delta"}),
     "ledger": frozenset({"database", "anchor", "seeds"}),
     "engine": frozenset({"memory", "disk", "threads", "seconds", "hash"}),
-    "server": frozenset({
-        "host", "port", "tls", "behind_proxy", "proxies", "public_url", "quantum", "workers", "queue", "per_minute",
-        "free_workers", "free_seconds", "secret_file", "oidc",
-    }),
+    "server": frozenset(
+        {
+            "host",
+            "port",
+            "tls",
+            "behind_proxy",
+            "proxies",
+            "public_url",
+            "quantum",
+            "workers",
+            "queue",
+            "per_minute",
+            "free_workers",
+            "free_seconds",
+            "secret_file",
+            "oidc",
+        }
+    ),
     "server.tls": frozenset({"certificate", "key"}),
     "server.oidc": frozenset({"issuer", "audience", "claim", "keys", "owners", "auditors"}),
     "cap": frozenset({"epsilon", "delta"}),
-}  # fmt: skip
+}
 
 _NAME = re.compile(r"[\w.@+-]{1,100}")
 _NAMES = "A name has 1 to 100 letters, digits or any of . _ @ + - and no spaces."
@@ -288,9 +323,11 @@ def _members(group: Mapping[str, object], path: str, analysts: Mapping[str, obje
         near = [] if member in analysts else get_close_matches(member, analysts, 1, 0.75)
         if near:
             refuse(
-                "HB407", f"{path}.members[{place}]", f"is {member!r}, and the analysts have {near[0]!r}",
+                "HB407",
+                f"{path}.members[{place}]",
+                f"is {member!r}, and the analysts have {near[0]!r}",
                 f"Write {near[0]!r}; or, if {member!r} is somebody else, add `{member}: {{}}` under analysts.",
-            )  # fmt: skip
+            )
     return tuple(members)
 
 

@@ -342,9 +342,10 @@ class PostgresStore:
         wrong = postgres_schema.problems(connection)
         if version < known or wrong:
             self._fail(
-                "HB305", f"it is not a whole ledger of format {known}" + (f": {wrong[0]}" if wrong else ""),
+                "HB305",
+                f"it is not a whole ledger of format {known}" + (f": {wrong[0]}" if wrong else ""),
                 "Name the right database, or restore it as it was; an older one is migrated by a start that writes.",
-            )  # fmt: skip
+            )
         identity = self._writer.ask("SELECT ledger FROM hubbub.identity")
         if len(identity) != 1:
             self._fail("HB305", "it has no identity", "Name the right database, or restore this one as it was.")
@@ -382,9 +383,21 @@ def _entry(row: Row) -> Entry:
         value or b"" for value in row[: len(Entry._fields)]
     )
     return Entry(
-        integer(number), cast(Kind, text(kind)), integer(stamp), text(analyst), text(dataset), text(version),
-        text(facts), text(query), text(key), integer(charge), request, config, previous, digest,
-    )  # fmt: skip
+        integer(number),
+        cast(Kind, text(kind)),
+        integer(stamp),
+        text(analyst),
+        text(dataset),
+        text(version),
+        text(facts),
+        text(query),
+        text(key),
+        integer(charge),
+        request,
+        config,
+        previous,
+        digest,
+    )
 
 
 def set_aside(dsn: str) -> str:

@@ -42,23 +42,46 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 )
 
 #: What the catalogue of a whole ledger says, line by line: columns, indexes, triggers, functions.
-CATALOGUE: frozenset[str] = frozenset({
-    "column entries.analyst text true", "column entries.charge bigint true", "column entries.config bytea true",
-    "column entries.dataset text true", "column entries.facts text true", "column entries.hash bytea true",
-    "column entries.key text true", "column entries.kind text true", "column entries.previous bytea true",
-    "column entries.query text true", "column entries.request bytea true", "column entries.sequence bigint true",
-    "column entries.time bigint true", "column entries.version text true", "column format.version integer true",
-    "column head.config bytea true", "column head.hash bytea true", "column head.one boolean true",
-    "column head.sequence bigint true", "column head.time bigint true", "column identity.ledger text true",
-    "column releases.body bytea true", "column releases.charge bigint true", "column totals.cap text true",
-    "column totals.sequence bigint true", "column totals.spent text true",
-    "index entries.entries_pkey (sequence)", "index entries.one_charge_a_key (key,analyst) kind = 'charge'::text",
-    "index format.format_pkey (version)", "index head.head_pkey (one)", "index releases.releases_pkey (charge)",
-    "index totals.totals_pkey (cap)",
-    "trigger entries.only_added_to 58 O refuse", "trigger identity.only_added_to 58 O refuse",
-    "trigger releases.only_added_to 58 O refuse",
-    "function refuse BEGIN RAISE EXCEPTION 'the ledger is only ever added to'; END",
-})  # fmt: skip
+CATALOGUE: frozenset[str] = frozenset(
+    {
+        "column entries.analyst text true",
+        "column entries.charge bigint true",
+        "column entries.config bytea true",
+        "column entries.dataset text true",
+        "column entries.facts text true",
+        "column entries.hash bytea true",
+        "column entries.key text true",
+        "column entries.kind text true",
+        "column entries.previous bytea true",
+        "column entries.query text true",
+        "column entries.request bytea true",
+        "column entries.sequence bigint true",
+        "column entries.time bigint true",
+        "column entries.version text true",
+        "column format.version integer true",
+        "column head.config bytea true",
+        "column head.hash bytea true",
+        "column head.one boolean true",
+        "column head.sequence bigint true",
+        "column head.time bigint true",
+        "column identity.ledger text true",
+        "column releases.body bytea true",
+        "column releases.charge bigint true",
+        "column totals.cap text true",
+        "column totals.sequence bigint true",
+        "column totals.spent text true",
+        "index entries.entries_pkey (sequence)",
+        "index entries.one_charge_a_key (key,analyst) kind = 'charge'::text",
+        "index format.format_pkey (version)",
+        "index head.head_pkey (one)",
+        "index releases.releases_pkey (charge)",
+        "index totals.totals_pkey (cap)",
+        "trigger entries.only_added_to 58 O refuse",
+        "trigger identity.only_added_to 58 O refuse",
+        "trigger releases.only_added_to 58 O refuse",
+        "function refuse BEGIN RAISE EXCEPTION 'the ledger is only ever added to'; END",
+    }
+)
 
 _LISTING = """
 WITH ours AS (SELECT c.oid, c.relname, c.relkind FROM pg_catalog.pg_class c

@@ -19,9 +19,10 @@ try:
     from psycopg import Error, OperationalError, conninfo, errors, pq
 except ModuleNotFoundError as _missing:
     raise LedgerError(
-        "HB321", "a ledger in PostgreSQL needs the library psycopg, which is not installed here.",
+        "HB321",
+        "a ledger in PostgreSQL needs the library psycopg, which is not installed here.",
         "pip install 'hubbub[postgres]'",
-    ) from _missing  # fmt: skip
+    ) from _missing
 
 if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
@@ -42,9 +43,12 @@ _DURABLE = {"fsync": "on", "synchronous_commit": "on", "server_encoding": "UTF8"
 
 #: A server that vanished without a word is noticed in seconds: libpq and the kernel would wait for many minutes.
 _NOTICED = {
-    "connect_timeout": 5, "tcp_user_timeout": 10_000, "keepalives_idle": 5, "keepalives_interval": 2,
+    "connect_timeout": 5,
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
     "keepalives_count": 3,
-}  # fmt: skip
+}
 
 _GOOD = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
@@ -71,9 +75,11 @@ class Session:
             for name, wanted in _DURABLE.items():
                 if self.ask("SELECT current_setting($1)", (name,)) != [[wanted.encode()]]:
                     raise LedgerError(
-                        "HB322", f"the PostgreSQL server does not keep what it says: {name} is not {wanted}. "
-                        "Nothing was charged.", f"Set {name} = {wanted}, or take another server.",
-                    )  # fmt: skip
+                        "HB322",
+                        f"the PostgreSQL server does not keep what it says: {name} is not {wanted}. "
+                        "Nothing was charged.",
+                        f"Set {name} = {wanted}, or take another server.",
+                    )
         except (Error, LedgerError):
             self.close()
             raise
@@ -216,9 +222,10 @@ def address(dsn: str) -> str:
         parts = conninfo.conninfo_to_dict(dsn)
     except Error:  # its words quote the address, with the password
         raise LedgerError(
-            "HB302", "the address of the ledger's database is not one of PostgreSQL. Nothing was charged.",
+            "HB302",
+            "the address of the ledger's database is not one of PostgreSQL. Nothing was charged.",
             "Write postgresql://user@host/database, without spaces.",
-        ) from None  # fmt: skip
+        ) from None
     return f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
 
 
@@ -247,24 +254,33 @@ def meaning(error: Error) -> tuple[str, str, str] | None:
 _MEANING: tuple[tuple[tuple[type[Error], ...], str, str, str], ...] = (
     (
         (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled),
-        "HB303", "another process kept it locked", "Try again, or end it.",
+        "HB303",
+        "another process kept it locked",
+        "Try again, or end it.",
     ),
     (
         (errors.ReadOnlySqlTransaction,),
-        "HB302", "it is read-only (a standby?)", "Connect to the primary server, with the right to write.",
+        "HB302",
+        "it is read-only (a standby?)",
+        "Connect to the primary server, with the right to write.",
     ),
     (
         (errors.InsufficientPrivilege,),
-        "HB302", "this user may not do that there",
+        "HB302",
+        "this user may not do that there",
         "Make the user the owner of the database, or of its schema hubbub.",
     ),
     (
         (errors.InvalidAuthorizationSpecification, errors.InvalidPassword),
-        "HB302", "the server refuses this user or password", "Check both, and pg_hba.conf on the server.",
+        "HB302",
+        "the server refuses this user or password",
+        "Check both, and pg_hba.conf on the server.",
     ),
     ((errors.InvalidCatalogName,), "HB302", "there is no such database", "Make it: createdb."),
     (
         (errors.TooManyConnections, errors.CannotConnectNow),
-        "HB302", "the server takes no more connections now", "Try again, or raise max_connections.",
+        "HB302",
+        "the server takes no more connections now",
+        "Try again, or raise max_connections.",
     ),
-)  # fmt: skip
+)

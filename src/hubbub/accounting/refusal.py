@@ -7,7 +7,7 @@ says nothing about the data.
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
-from hubbub.accounting.cost import ZERO, Price
+from hubbub.accounting.cost import ZERO, PrivacyCost
 from hubbub.accounting.disclosure import Shown, cost, own_totals, shown
 from hubbub.accounting.filters import limits
 from hubbub.accounting.policy import Cap
@@ -19,7 +19,7 @@ from hubbub.errors import BudgetError
 _HIDDEN = "Ask for less, or ask the data owner: what is left of the shared budget is not shown."
 
 #: A cap and what was charged to it so far.
-Spent = tuple[Cap, Price]
+Spent = tuple[Cap, PrivacyCost]
 
 
 class CapError(BudgetError):
@@ -29,7 +29,7 @@ class CapError(BudgetError):
 
 
 def refuse(
-    cap: Cap, spent: Price, price: Price, all_caps: Sequence[Spent], analyst: str, show: Mapping[str, Show]
+    cap: Cap, spent: PrivacyCost, price: PrivacyCost, all_caps: Sequence[Spent], analyst: str, show: Mapping[str, Show]
 ) -> CapError:
     """Make the refusal by `cap`, which does not admit `price` after `spent`; `show` says what is told of each data set.
 
@@ -50,7 +50,7 @@ def refuse(
     return error
 
 
-def _told(cap: Cap, total: Price, own: Mapping[str, Price], show: Mapping[str, Show]) -> Shown | None:
+def _told(cap: Cap, total: PrivacyCost, own: Mapping[str, PrivacyCost], show: Mapping[str, Show]) -> Shown | None:
     return shown(cap, total, own.get(cap.dataset, ZERO), show.get(cap.dataset, "rounded"))
 
 
@@ -59,7 +59,7 @@ def whose(cap: Cap, analyst: str) -> str:
     return overview.whose(cap.scope, cap.name, cap.per, analyst=analyst, dataset=cap.dataset)
 
 
-def _why(cap: Cap, told: Shown | None, spent: Price, price: Price, analyst: str) -> str:
+def _why(cap: Cap, told: Shown | None, spent: PrivacyCost, price: PrivacyCost, analyst: str) -> str:
     epsilon, own = cost(cap.budget, price), limits(cap.budget).delta
     if epsilon is None or (price.delta and not own):
         return f"this query needs a δ, and the cap {whose(cap, analyst)} has none or too small a one"
@@ -72,7 +72,7 @@ def _why(cap: Cap, told: Shown | None, spent: Price, price: Price, analyst: str)
     return f"{costs} and {'' if told.exact else 'at least '}{room} {whose(cap, analyst)}"
 
 
-def _remedy(cap: Cap, price: Price, largest: Fraction, *, exact: bool) -> str:
+def _remedy(cap: Cap, price: PrivacyCost, largest: Fraction, *, exact: bool) -> str:
     if not largest and not exact:
         return "Less than a tenth of a shared budget is left. Ask for a smaller ε, or ask the data owner to raise it."
     if not largest:

@@ -16,7 +16,7 @@ from typing import NoReturn
 from urllib.parse import quote
 
 from hubbub.accounting import sqlite_schema
-from hubbub.accounting.bloom import Traces
+from hubbub.accounting.bloom import BloomFilter
 from hubbub.accounting.chain import NO_HASH, Entry, genesis
 from hubbub.accounting.sqlite_snapshot import FIELDS, HEAD, SqliteSnapshot
 from hubbub.accounting.store import Begun, Found, Head, OnStep, Total, refused, stored_until
@@ -61,7 +61,7 @@ class SqliteStore:
         self._recent: dict[tuple[str, str], Entry] = {}  # charges whose keys may not be stored yet
         self._seen = -1  # the newest entry that is in there
         self._head: Head | None = None
-        self._used: Traces | None = None  # of the keys that are stored, where nobody else can store one
+        self._used: BloomFilter | None = None  # of the keys that are stored, where nobody else can store one
         self._idle: list[sqlite3.Connection] = []
         if not path.parent.is_dir():
             self._fail("HB302", f"the folder {path.parent} does not exist", "Make it, or name another place.")
@@ -75,7 +75,7 @@ class SqliteStore:
             self._do = self._writer.cursor().execute  # a new cursor for each statement of a charge would cost more
             self._identity = self._prepare()
             if exclusive:
-                self._used = Traces(self._writer.execute(_KEYS))
+                self._used = BloomFilter(self._writer.execute(_KEYS))
         except sqlite3.Error as error:
             self.close()
             self._translate(error)
@@ -286,9 +286,12 @@ class SqliteStore:
     def _connect(self) -> sqlite3.Connection:
         mode = "rw" if self._read_only else "rwc"
         connection = sqlite3.connect(
-            f"file:{quote(str(self._path.absolute()))}?mode={mode}", uri=True, timeout=self._patience,
-            isolation_level=None, check_same_thread=False,
-        )  # fmt: skip
+            f"file:{quote(str(self._path.absolute()))}?mode={mode}",
+            uri=True,
+            timeout=self._patience,
+            isolation_level=None,
+            check_same_thread=False,
+        )
         try:
             connection.execute("PRAGMA trusted_schema = OFF")
             connection.execute("PRAGMA cell_size_check = ON")
@@ -333,9 +336,10 @@ class SqliteStore:
         wrong = sqlite_schema.problems(writer)
         if version < known or wrong:
             self._fail(
-                "HB305", f"it is not a whole ledger of format {known}" + (f": {wrong[0]}" if wrong else ""),
+                "HB305",
+                f"it is not a whole ledger of format {known}" + (f": {wrong[0]}" if wrong else ""),
                 "Name the right file, or restore it as it was; an older one is migrated by a start that writes.",
-            )  # fmt: skip
+            )
         identity = writer.execute("SELECT ledger FROM identity").fetchall()
         if len(identity) != 1:
             self._fail("HB305", "it has no identity", "Name the right file, or restore this one as it was.")

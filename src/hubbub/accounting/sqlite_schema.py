@@ -56,9 +56,12 @@ def problems(connection: sqlite3.Connection) -> list[str]:
     return [
         *(f"the {kind} {name} is missing" for kind, name in sorted(expected.keys() - found.keys())),
         *(f"the {kind} {name} is not ours" for kind, name in sorted(found.keys() - expected.keys())),
-        *(f"the {kind} {name} was changed" for (kind, name), sql in sorted(expected.items())
-          if (kind, name) in found and found[kind, name] != sql),
-    ]  # fmt: skip
+        *(
+            f"the {kind} {name} was changed"
+            for (kind, name), sql in sorted(expected.items())
+            if (kind, name) in found and found[kind, name] != sql
+        ),
+    ]
 
 
 def set_aside(path: Path) -> str:

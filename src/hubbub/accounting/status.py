@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TextIO
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.cost import ZERO, Price, priced
+from hubbub.accounting.cost import ZERO, PrivacyCost, priced
 from hubbub.accounting.declarations import summary
 from hubbub.accounting.disclosure import Shown, own_totals, shown
 from hubbub.accounting.filters import admits
@@ -26,24 +26,24 @@ _PAGE = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CapUsage:
     """One cap, and all that was charged to it so far."""
 
     cap: Cap
-    total: Price
+    total: PrivacyCost
 
 
 @dataclass(frozen=True, slots=True)
-class Standings:
+class BudgetStatus:
     """Where an analyst stands on a data set: every cap, and the newest charge."""
 
     analyst: str
     dataset: str
-    caps: tuple[Standing, ...]
+    caps: tuple[CapUsage, ...]
     last: Entry | None
     show: Show = "rounded"
 
-    def admits(self, loss: Price, count: int = 1) -> bool:
+    def admits(self, loss: PrivacyCost, count: int = 1) -> bool:
         """Say whether every cap would admit so many queries of this loss, one after the other."""
         return _admitting(self.caps, loss, count)
 
@@ -52,16 +52,24 @@ class Standings:
         told = self._told()
         states = tuple(
             CapState(
-                each.cap.scope, each.cap.name, each.cap.per, each.cap.budget.epsilon, each.cap.budget.delta,
-                how.spent, how.left,
+                each.cap.scope,
+                each.cap.name,
+                each.cap.per,
+                each.cap.budget.epsilon,
+                each.cap.budget.delta,
+                how.spent,
+                how.left,
             )
             for each, how in told
-        )  # fmt: skip
+        )
         return Overview(
-            self.analyst, self.dataset, states, min(state.left for state in states),
+            self.analyst,
+            self.dataset,
+            states,
+            min(state.left for state in states),
             None if self.last is None else self.last.query,
             None if self.last is None else self._how_many(priced(self.last.facts)),
-        )  # fmt: skip
+        )
 
     def left(self) -> Fraction:
         """Give the largest ε that the lasting caps would still admit, as far as the analyst is told."""
@@ -72,12 +80,12 @@ class Standings:
         told = self._told()
         return Fraction(0) if len(told) < len(self.caps) and not admitted else min(how.left for _, how in told)
 
-    def _told(self) -> list[tuple[Standing, Shown]]:
+    def _told(self) -> list[tuple[CapUsage, Shown]]:
         own = own_totals([(each.cap, each.total) for each in self.caps]).get(self.dataset, ZERO)
         told = [(each, shown(each.cap, each.total, own, self.show)) for each in self.caps]
         return [(each, how) for each, how in told if how is not None]
 
-    def _how_many(self, loss: Price) -> int | None:
+    def _how_many(self, loss: PrivacyCost) -> int | None:
         """Find the largest number of queries of this loss that pass every cap; None where that is not told."""
         told = self._told()
         rounded = [how.left for _, how in told if not how.exact]
@@ -87,7 +95,7 @@ class Standings:
         return min([most, *(int(left // loss.pure) for left in rounded if loss.pure)])
 
     @staticmethod
-    def _passing(caps: Sequence[Standing], loss: Price) -> int:
+    def _passing(caps: Sequence[CapUsage], loss: PrivacyCost) -> int:
         low, high = 0, MANY
         if _admitting(caps, loss, high):
             return high
@@ -97,7 +105,7 @@ class Standings:
         return low
 
 
-def _admitting(caps: Iterable[Standing], loss: Price, count: int) -> bool:
+def _admitting(caps: Iterable[CapUsage], loss: PrivacyCost, count: int) -> bool:
     return all(
         admits(each.cap.budget, each.total, loss if each.cap.scope == "query" else loss.times(count)) for each in caps
     )
@@ -107,12 +115,12 @@ def overview(
     snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, time: int, *, exact: bool = False
 ) -> Overview:
     """Say what is spent and left for an analyst on a data set at that time."""
-    return standings(snapshot, policy, analyst, dataset, time, exact=exact).overview()
+    return budget_status(snapshot, policy, analyst, dataset, time, exact=exact).overview()
 
 
-def standings(
+def budget_status(
     snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, time: int, *, exact: bool = False
-) -> Standings:
+) -> BudgetStatus:
     """Find where an analyst stands on a data set at that time; `exact` is for who may see what others spent."""
     totals = snapshot.totals()
     later = _later(snapshot, policy, max((total.sequence for total in totals.values()), default=0))
@@ -120,17 +128,21 @@ def standings(
     for cap in policy.caps(analyst, dataset):
         label = "" if cap.scope == "query" else cap.at(time)
         stored, (more, sequence) = totals.get(label), later.get(label, (ZERO, 0))
-        states.append(Standing(cap, (ZERO if stored is None else Price.from_json(json.loads(stored.spent))) + more))
+        states.append(
+            CapUsage(cap, (ZERO if stored is None else PrivacyCost.from_json(json.loads(stored.spent))) + more)
+        )
         if cap.scope == "analyst":
             newest = sequence or (0 if stored is None else stored.sequence)
     mine = Filter(kind="charge", analyst=analyst, dataset=dataset)
     last = next(snapshot.entries(mine, after=newest - 1), None) if newest else None
-    return Standings(analyst, dataset, tuple(states), last, "exact" if exact else policy.show.get(dataset, "rounded"))
+    return BudgetStatus(
+        analyst, dataset, tuple(states), last, "exact" if exact else policy.show.get(dataset, "rounded")
+    )
 
 
-def _later(snapshot: Snapshot, policy: Policy, stored: int) -> dict[str, tuple[Price, int]]:
+def _later(snapshot: Snapshot, policy: Policy, stored: int) -> dict[str, tuple[PrivacyCost, int]]:
     """Sum up what came after the totals were stored: little, and all of it under the policy in force."""
-    later: dict[str, tuple[Price, int]] = {}
+    later: dict[str, tuple[PrivacyCost, int]] = {}
     for entry in snapshot.entries(Filter(kind="charge"), after=stored):
         with suppress(ParameterError):  # an analyst whom a changed hubbub.yaml no longer knows
             for cap in policy.caps(entry.analyst, entry.dataset):
@@ -190,12 +202,22 @@ def _lines(snapshot: Snapshot, which: Filter, *, newest_first: bool) -> Iterator
         for entry in page:
             is_charge = entry.kind == "charge"
             yield Line(
-                entry.sequence, datetime.fromtimestamp(entry.time / 1_000_000, UTC).isoformat(timespec="milliseconds"),
-                entry.kind, entry.analyst, entry.dataset, entry.version, _epsilon(entry.facts) if is_charge else "",
-                entry.facts, entry.query, entry.key, entry.charge or None,
-                entry.sequence in released if is_charge else None, entry.config.hex(), entry.previous.hex(),
+                entry.sequence,
+                datetime.fromtimestamp(entry.time / 1_000_000, UTC).isoformat(timespec="milliseconds"),
+                entry.kind,
+                entry.analyst,
+                entry.dataset,
+                entry.version,
+                _epsilon(entry.facts) if is_charge else "",
+                entry.facts,
+                entry.query,
+                entry.key,
+                entry.charge or None,
+                entry.sequence in released if is_charge else None,
+                entry.config.hex(),
+                entry.previous.hex(),
                 entry.hash.hex(),
-            )  # fmt: skip
+            )
 
 
 @lru_cache(maxsize=1024)

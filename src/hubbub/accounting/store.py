@@ -37,9 +37,10 @@ REFUSED = "HB331"
 def refused(why: str) -> LedgerError:
     """Make the error of a row that a database does not take; whoever raises it has rolled back."""
     return LedgerError(
-        REFUSED, f"the ledger's database does not take what was to be written ({why}). Nothing of it was written.",
+        REFUSED,
+        f"the ledger's database does not take what was to be written ({why}). Nothing of it was written.",
         "Ask for less at once. If it goes on, check the memory and the disk of the database.",
-    )  # fmt: skip
+    )
 
 
 def stored_until(sequence: int) -> int:
@@ -110,9 +111,13 @@ class Filter:
         (' AND analyst = ? AND time >= ?', ['ana', 5])
         """
         terms = {
-            "kind = ": self.kind, "analyst = ": self.analyst, "dataset = ": self.dataset, "time >= ": self.since,
-            "time < ": self.until, "sequence < ": self.before,
-        }  # fmt: skip
+            "kind = ": self.kind,
+            "analyst = ": self.analyst,
+            "dataset = ": self.dataset,
+            "time >= ": self.since,
+            "time < ": self.until,
+            "sequence < ": self.before,
+        }
         given = {term: value for term, value in terms.items() if value is not None}
         return "".join(f" AND {term}{placeholder}" for term in given), list(given.values())
 

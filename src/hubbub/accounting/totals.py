@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.cost import ZERO, Price, priced
+from hubbub.accounting.cost import ZERO, PrivacyCost, priced
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.policy import DAY, Cap, Policy
 from hubbub.accounting.policy_config import recorded
@@ -25,7 +25,7 @@ class Balance:
 
     __slots__ = ("_budget", "_count", "_loss", "_room", "_total", "label", "sequence")
 
-    def __init__(self, label: str, total: Price, sequence: int = 0) -> None:
+    def __init__(self, label: str, total: PrivacyCost, sequence: int = 0) -> None:
         self.label = label
         self.sequence = sequence
         self._total = total
@@ -34,7 +34,7 @@ class Balance:
         self._count = 0
         self._room = 0  # as many more of `_loss`, after `_total`, pass `_budget` by their pure loss alone
 
-    def admits(self, budget: Budget, loss: Price) -> bool:
+    def admits(self, budget: Budget, loss: PrivacyCost) -> bool:
         """Say what `filters.admits` says of the whole total."""
         if loss is not self._loss or budget is not self._budget:
             total = self.total()
@@ -42,7 +42,7 @@ class Balance:
             self._room = _room(budget, total, loss)
         return self._count < self._room or admits(budget, self.total(), loss)
 
-    def add(self, loss: Price, sequence: int) -> None:
+    def add(self, loss: PrivacyCost, sequence: int) -> None:
         """Add what the entry of that number charged."""
         if loss is not self._loss:
             self.total()
@@ -50,7 +50,7 @@ class Balance:
         self._count += 1
         self.sequence = sequence
 
-    def total(self) -> Price:
+    def total(self) -> PrivacyCost:
         """Sum up."""
         if self._count:
             self._total += self._loss if self._count == 1 else self._loss.times(self._count)
@@ -59,7 +59,7 @@ class Balance:
         return self._total
 
 
-def _room(budget: Budget, spent: Price, loss: Price) -> int:
+def _room(budget: Budget, spent: PrivacyCost, loss: PrivacyCost) -> int:
     """Give the largest k, or 0 where the pure filter does not say, with spent + k·loss ≤ ε."""
     if spent.pure is None or not loss.pure or spent.delta or loss.delta:
         return 0
@@ -73,10 +73,10 @@ class Caps:
 
     def __init__(self, query: Sequence[Cap], lasting: Sequence[tuple[Cap, Balance]]) -> None:
         self._query = query
-        self._alone: Price | None = None
+        self._alone: PrivacyCost | None = None
         self.lasting = lasting
 
-    def refusing(self, loss: Price) -> Spent | None:
+    def refusing(self, loss: PrivacyCost) -> Spent | None:
         """Give the narrowest cap that does not admit this, with its total."""
         # a price is immutable and kept, so the one that passed the cap on a single query last time passes again
         if loss is not self._alone:
@@ -134,7 +134,7 @@ class Totals:
             stored = self._store.totals(missing)
             for label in missing:
                 spent, sequence = stored.get(label, (None, 0))
-                total = ZERO if spent is None else Price.from_json(json.loads(spent))
+                total = ZERO if spent is None else PrivacyCost.from_json(json.loads(spent))
                 self._balances[label] = Balance(label, total, sequence)
         return [self._balances[label] for label in wanted]
 
@@ -192,7 +192,7 @@ class Totals:
         return [cap.at(entry.time) for cap in policy.caps(entry.analyst, entry.dataset) if cap.scope != "query"]
 
 
-def total_text(total: Price) -> str:
+def total_text(total: PrivacyCost) -> str:
     """Write a total: the same text as `canonical(total.to_json())`, in less time.
 
     >>> json.loads(total_text(ZERO)) == ZERO.to_json()

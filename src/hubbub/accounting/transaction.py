@@ -7,10 +7,10 @@ from hubbub.accounting.calls import (
     AnyCall,
     Asked,
     Charge,
-    Charging,
-    Noting,
-    Recalling,
-    Recording,
+    ChargeCall,
+    LookupCall,
+    NoteCall,
+    RecordCall,
     Refusal,
     Remarking,
     Request,
@@ -25,12 +25,20 @@ from hubbub.errors import LedgerError, ParameterError
 TOLERANCE = 300_000_000
 
 
-class Turn:
+class Transaction:
     """One transaction in the making."""
 
     __slots__ = (
-        "_behind", "_fresh", "_totals", "config", "entries", "hash", "releases", "sequence", "time",
-    )  # fmt: skip
+        "_behind",
+        "_fresh",
+        "_totals",
+        "config",
+        "entries",
+        "hash",
+        "releases",
+        "sequence",
+        "time",
+    )
 
     def __init__(self, head: Head, clock: int, totals: Totals) -> None:
         self.sequence = head.sequence
@@ -47,19 +55,19 @@ class Turn:
     def serve(self, call: AnyCall, found: Mapping[tuple[str, str], Found], clock: int) -> None:
         """Decide what becomes of a call; `found` has the charges that its keys belong to."""
         match call:
-            case Charging():
+            case ChargeCall():
                 self.charge(call, found)
-            case Recording():
+            case RecordCall():
                 self.record(call, found.get(call.keys[0]))
-            case Recalling():
+            case LookupCall():
                 known = found.get(call.keys[0])
                 call.outcome = None if known is None else Charge(known.entry, known.release, replayed=True)
             case Remarking():
                 self.remark(call)
-            case Noting():
+            case NoteCall():
                 self.note(call, clock)
 
-    def charge(self, call: Charging, found: Mapping[tuple[str, str], Found]) -> None:
+    def charge(self, call: ChargeCall, found: Mapping[tuple[str, str], Found]) -> None:
         """Replay, refuse or charge: what is not there yet is charged whole, or not at all."""
         new: list[Asked] = []
         known: dict[tuple[str, str], Charge] = {}
@@ -77,7 +85,7 @@ class Turn:
             return
         call.outcome = [known.get(asked.key) or Charge(self._fresh[asked.key]) for asked in call.asked]
 
-    def _spend(self, call: Charging, new: Sequence[Asked]) -> bool:
+    def _spend(self, call: ChargeCall, new: Sequence[Asked]) -> bool:
         """Charge all of these, or say why none: no total is touched before every cap of every one has admitted it.
 
         They are on different data sets, so no two of them share a total.
@@ -91,25 +99,35 @@ class Turn:
             call.error = error
             return False
         for asked, each in zip(new, caps, strict=True):
-            refusing = each.refusing(asked.price)
+            refusing = each.refusing(asked.cost)
             if refusing is not None:
-                call.refusal = Refusal(*refusing, asked.price, [state for one in caps for state in one.all()])
+                call.refusal = Refusal(*refusing, asked.cost, [state for one in caps for state in one.all()])
                 return False
         for asked, each in zip(new, caps, strict=True):
             request = asked.request
             analyst, dataset, version, _, query, key = request
             entry = append(
-                self.hash, self.sequence + 1, "charge", self.time, config=self.config, facts=asked.facts,
-                analyst=analyst, dataset=dataset, version=version, query=query, key=key, request=asked.digest,
-            )  # fmt: skip
+                self.hash,
+                self.sequence + 1,
+                "charge",
+                self.time,
+                config=self.config,
+                facts=asked.facts,
+                analyst=analyst,
+                dataset=dataset,
+                version=version,
+                query=query,
+                key=key,
+                request=asked.digest,
+            )
             self._add(entry)
             self._fresh[asked.key] = entry
             for _, balance in each.lasting:
-                balance.add(asked.price, entry.sequence)
+                balance.add(asked.cost, entry.sequence)
                 self._totals.ahead[balance.label] = balance
         return True
 
-    def record(self, call: Recording, found: Found | None) -> None:
+    def record(self, call: RecordCall, found: Found | None) -> None:
         """Keep the first release of a charge, and answer every later one with it."""
         charge = call.charge.entry
         if found is None or found.entry != charge:
@@ -122,14 +140,25 @@ class Turn:
             call.outcome = kept
             return
         facts = canonical({"bytes": len(call.body), "sha256": sha256(call.body).hexdigest()})
-        self._add(append(
-            self.hash, self.sequence + 1, "release", self.time, config=self.config, facts=facts, analyst=charge.analyst,
-            dataset=charge.dataset, version=charge.version, key=charge.key, charge=charge.sequence,
-            request=charge.request,
-        ))  # fmt: skip
+        self._add(
+            append(
+                self.hash,
+                self.sequence + 1,
+                "release",
+                self.time,
+                config=self.config,
+                facts=facts,
+                analyst=charge.analyst,
+                dataset=charge.dataset,
+                version=charge.version,
+                key=charge.key,
+                charge=charge.sequence,
+                request=charge.request,
+            )
+        )
         self.releases[charge.sequence] = call.outcome = call.body
 
-    def note(self, call: Noting, clock: int) -> None:
+    def note(self, call: NoteCall, clock: int) -> None:
         """Add a policy, where it is not the one in force, or a forfeit."""
         if call.kind == "policy" and self._broken(call):
             return
@@ -151,12 +180,21 @@ class Turn:
         # a process that does not know the kind reads all totals again after it: they must be there to be read
         self._totals.store_now()
         for analyst, dataset, charge in call.remarks:
-            self._add(append(
-                self.hash, self.sequence + 1, call.kind, self.time, config=self.config, facts=call.facts,
-                analyst=analyst, dataset=dataset, charge=charge,
-            ))  # fmt: skip
+            self._add(
+                append(
+                    self.hash,
+                    self.sequence + 1,
+                    call.kind,
+                    self.time,
+                    config=self.config,
+                    facts=call.facts,
+                    analyst=analyst,
+                    dataset=dataset,
+                    charge=charge,
+                )
+            )
 
-    def _broken(self, call: Noting) -> bool:
+    def _broken(self, call: NoteCall) -> bool:
         """Refuse a policy that breaks what was promised: see `declared`."""
         policy = self._totals.policy if call.policy is None else call.policy
         if policy.hash != self.config:
@@ -172,9 +210,10 @@ class Turn:
         """Say why no charge at all can be made now."""
         if self.config != self._totals.policy.hash:
             return LedgerError(
-                "HB312", "another process opened this ledger with another policy. Nothing was charged.",
+                "HB312",
+                "another process opened this ledger with another policy. Nothing was charged.",
                 "Restart with the same hubbub.yaml.",
-            )  # fmt: skip
+            )
         if self._behind > TOLERANCE:
             return LedgerError(
                 "HB311",
@@ -186,6 +225,7 @@ class Turn:
 
 def _reused(request: Request) -> ParameterError:
     return ParameterError(
-        "HB124", f"the key {request.key!r} was used by {request.analyst} for another request. Nothing was charged.",
+        "HB124",
+        f"the key {request.key!r} was used by {request.analyst} for another request. Nothing was charged.",
         "Take a new key for a new request; keep the old one to get the old answer again.",
-    )  # fmt: skip
+    )

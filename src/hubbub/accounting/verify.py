@@ -14,12 +14,12 @@ from hashlib import sha256
 from typing import Literal
 
 from hubbub.accounting.chain import NO_HASH, Entry, Mark, canonical, genesis, link, request_hash
-from hubbub.accounting.cost import ZERO, Price, price, priced
+from hubbub.accounting.cost import ZERO, PrivacyCost, priced, privacy_cost
 from hubbub.accounting.declarations import Declaration, weakened
 from hubbub.accounting.policy import DAY, Policy
 from hubbub.accounting.policy_config import recorded
 from hubbub.accounting.store import Filter, Snapshot, Total, stored_until
-from hubbub.core.events import Response
+from hubbub.core.events import ResponseEvent
 from hubbub.errors import HubbubError, LedgerError
 
 Facts = Mapping[str, object]
@@ -108,10 +108,11 @@ class Verification:
             more = f"{more} (anchor: {where})"
         code = "HB307"
         raise LedgerError(
-            code, f"the ledger must not be trusted: {first.text}{more}. Nothing was charged.",
+            code,
+            f"the ledger must not be trusted: {first.text}{more}. Nothing was charged.",
             "Put back the newest database and anchor (hubbub verify ledger says more). If they are lost, so is what "
             "they recorded: hubbub admin forfeit writes off the budget and goes on.",
-        )  # fmt: skip
+        )
 
 
 @dataclass(slots=True)
@@ -119,14 +120,14 @@ class _Sums:
     """What a part of the entries adds to the totals."""
 
     charged: Counter[Alike] = field(default_factory=Counter)
-    forfeited: list[tuple[int, dict[str, Price]]] = field(default_factory=list)
+    forfeited: list[tuple[int, dict[str, PrivacyCost]]] = field(default_factory=list)
     newest: dict[Alike, int] = field(default_factory=dict)
 
-    def totals(self, policies: Mapping[bytes, Policy]) -> dict[str, tuple[Price, int]]:
+    def totals(self, policies: Mapping[bytes, Policy]) -> dict[str, tuple[PrivacyCost, int]]:
         """Give what was charged to each cap, and by which entry last."""
-        totals: dict[str, tuple[Price, int]] = {}
+        totals: dict[str, tuple[PrivacyCost, int]] = {}
 
-        def add(label: str, loss: Price, sequence: int) -> None:
+        def add(label: str, loss: PrivacyCost, sequence: int) -> None:
             before, last = totals.get(label, (ZERO, 0))
             totals[label] = (before + loss, max(last, sequence))
 
@@ -202,9 +203,16 @@ def verify(snapshot: Snapshot, anchor: Mark | None) -> Verification:
     if whole:  # else the end was not reached, and nothing can be said of it
         found.problems += _check_anchor(anchor, found.anchored, head)
     return Verification(
-        snapshot.ledger, head, anchor, found.sequence, sum(found.is_charge), len(found.released),
-        found.caps, tuple(found.problems), found.ahead,
-    )  # fmt: skip
+        snapshot.ledger,
+        head,
+        anchor,
+        found.sequence,
+        sum(found.is_charge),
+        len(found.released),
+        found.caps,
+        tuple(found.problems),
+        found.ahead,
+    )
 
 
 def _walk(snapshot: Snapshot, found: _Pass, watched: int) -> bool:
@@ -326,11 +334,14 @@ def _of_a_charge(entry: Entry, found: _Pass) -> bool:
 
 #: How each kind is taken in, but charges (there are many) and policies (they change what comes after them).
 _KINDS: Mapping[str, Callable[[Entry, Facts, _Pass], None]] = {
-    "release": _release, "forfeit": _forfeit, "failure": _failure, "reviewed": _reviewed,
-}  # fmt: skip
+    "release": _release,
+    "forfeit": _forfeit,
+    "failure": _failure,
+    "reviewed": _reviewed,
+}
 
 
-def forfeited(facts: Facts) -> dict[str, Price]:
+def forfeited(facts: Facts) -> dict[str, PrivacyCost]:
     """Price what a forfeit wrote off: for each cap, anything that is (ε, δ)-private."""
     charged = facts["charged"]
     if not isinstance(charged, dict):
@@ -338,14 +349,14 @@ def forfeited(facts: Facts) -> dict[str, Price]:
     return {cap: loss_of(Fraction(epsilon), Fraction(delta)) for cap, (epsilon, delta) in charged.items()}
 
 
-def loss_of(epsilon: Fraction, delta: Fraction) -> Price:
+def loss_of(epsilon: Fraction, delta: Fraction) -> PrivacyCost:
     """Price an unknown (ε, δ)-private mechanism.
 
     It is post-processing of randomized response that, with probability δ, shows everything instead (Kairouz, Oh and
     Viswanath 2015), so it costs what randomized response does, and δ.
     """
-    response = price(Response(answers=2, epsilon=epsilon))
-    return Price(response.pure, response.renyi, delta)
+    response = privacy_cost(ResponseEvent(answers=2, epsilon=epsilon))
+    return PrivacyCost(response.pure, response.renyi, delta)
 
 
 def _check_keys(snapshot: Snapshot, found: _Pass) -> None:
@@ -389,7 +400,7 @@ def _check_totals(snapshot: Snapshot, found: _Pass) -> None:
         found.add("totals", "the totals were removed, or are older than a server leaves them")
 
 
-def _text(total: Price) -> str:
+def _text(total: PrivacyCost) -> str:
     return canonical(total.to_json())
 
 

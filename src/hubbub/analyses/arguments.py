@@ -11,9 +11,15 @@ from hubbub.core import numbers
 from hubbub.errors import ParameterError, QueryError
 
 _WORDS: Mapping[Any, str] = {
-    str: "a text in quotes", int: "a whole number", bool: "TRUE or FALSE", Fraction: "a number", dict: "a map",
-    Decimal: "a number", float: "a number", type(None): "NULL",
-}  # fmt: skip
+    str: "a text in quotes",
+    int: "a whole number",
+    bool: "TRUE or FALSE",
+    Fraction: "a number",
+    dict: "a map",
+    Decimal: "a number",
+    float: "a number",
+    type(None): "NULL",
+}
 
 
 def fitted(name: str, function: Callable[..., Any], given: Mapping[str, object]) -> dict[str, object]:

@@ -98,7 +98,7 @@ class Prepared(Protocol):
              composition, and Rényi composition at each order, need only that each bound holds for every history).
     Assumes  `run` lets nothing out of a secret but through these mechanisms, each used as often as the event says.
     Charges  `event`, before `run`.
-    Tested   tests/analysis/test_analysis.py::test_an_analysis_draws_what_its_event_says
+    Tested   tests/analyses/test_base.py::test_an_analysis_draws_what_its_event_says
     """
 
     @property

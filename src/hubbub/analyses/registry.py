@@ -10,14 +10,13 @@ from functools import cache
 from typing import Any
 
 from hubbub.analyses.arguments import fitted
-from hubbub.analyses.base import Prepared, Published, Run, Setting
+from hubbub.analyses.base import Arrays, Prepared, Published, Run, Setting
 from hubbub.answers.release import Release
 from hubbub.core.call import Call
 from hubbub.core.events import Event
 from hubbub.core.schema import Table
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
-from hubbub.engines.base import Arrays
 from hubbub.errors import ParameterError, QueryError
 from hubbub.noise.source import Source
 from hubbub.sql.bounding import Limits
@@ -128,9 +127,10 @@ def prepare(call: Call, setting: Setting, own: Callable[[Setting], Prepared] | N
     if call.name in OWN:
         if own is None:
             raise QueryError(
-                "HB597", f"{call.name} runs code, and code is handed in where the data is, by who holds it.",
+                "HB597",
+                f"{call.name} runs code, and code is handed in where the data is, by who holds it.",
                 "Open the data with hubbub.open, and say h.release(f, …) or h.sample_and_aggregate(f, …).",
-            )  # fmt: skip
+            )
         return Called(call, own(setting))
     if call.name not in ANALYSES:
         near = difflib.get_close_matches(call.name, ANALYSES, 1)

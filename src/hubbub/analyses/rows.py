@@ -88,7 +88,7 @@ def numbered(values: Values) -> NDArray[np.int64]:
     Proof    An owner is a number, a text, a moment or a truth value. Both zeros are equal, and so are all NaN, in
              np.unique as in the engines; whole numbers are compared as such. Texts are compared character by
              character, which is the equality of their bytes; numpy's own texts would drop zeros at their end.
-    Tested   tests/analysis/test_rows.py::test_owners_are_numbered_as_sql_tells_them_apart
+    Tested   tests/analyses/test_rows.py::test_owners_are_numbered_as_sql_tells_them_apart
 
     >>> numbered(np.array([0.0, -0.0, 1.5])).tolist(), numbered(np.array(["a", "a\0"], dtype=object)).tolist()
     ([0, 0, 1], [0, 1])

@@ -26,9 +26,7 @@ def bars(release: Release, column: str | None = None) -> str:
     rows = min(len(release.ratio), MOST_ROWS)
     left, right = _reach(output, rows)
     labels = _labels(release)
-    parts = [
-        _row(place, labels[place], output, left=left, right=right) for place in range(rows)
-    ]  # fmt: skip
+    parts = [_row(place, labels[place], output, left=left, right=right) for place in range(rows)]
     height = rows * _ROW + 8
     more = len(release.ratio) - rows
     words = f"{output.name} for {rows} rows with 95 % intervals" + (f"; {more} more rows are not drawn" if more else "")

@@ -6,8 +6,8 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal, Self
 
-from hubbub.answers.wire import Form, fraction, maybe
 from hubbub.core.numbers import brief, down
+from hubbub.core.wire import Form, fraction, maybe
 
 Scope = Literal["query", "analyst", "group", "dataset"]
 Per = Literal["day", "month"]
@@ -104,9 +104,13 @@ class Overview:
     def read(cls, form: Mapping[str, Any]) -> Self:
         """Read what `form` gives."""
         return cls(
-            form["analyst"], form["dataset"], tuple(map(CapState.read, form["caps"])),
-            Fraction(form["largest_epsilon"]), form["last_query"], form["more_like_last"],
-        )  # fmt: skip
+            form["analyst"],
+            form["dataset"],
+            tuple(map(CapState.read, form["caps"])),
+            Fraction(form["largest_epsilon"]),
+            form["last_query"],
+            form["more_like_last"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +147,15 @@ class Past:
     def read(cls, form: Mapping[str, Any]) -> Self:
         """Read what `form` gives."""
         return cls(
-            form["id"], datetime.fromisoformat(form["time"]), form["analyst"], form["dataset"], form["query"],
-            fraction(form, "epsilon"), Fraction(form["delta"]), form["released"],
-        )  # fmt: skip
+            form["id"],
+            datetime.fromisoformat(form["time"]),
+            form["analyst"],
+            form["dataset"],
+            form["query"],
+            fraction(form, "epsilon"),
+            Fraction(form["delta"]),
+            form["released"],
+        )
 
 
 def whose(scope: Scope, name: str, per: Per | None, *, analyst: str, dataset: str) -> str:

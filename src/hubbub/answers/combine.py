@@ -43,9 +43,10 @@ def again(receipt: Mapping[str, Any], *, epsilon: Number) -> tuple[str, Options]
     said = _SAID.fullmatch(receipt["query"])
     if not refinable(receipt) or said is None or _UNSAID.search(receipt["query"]):
         raise ParameterError(
-            "HB145", "this answer cannot be sharpened by a second draw. Nothing was charged.",
+            "HB145",
+            "this answer cannot be sharpened by a second draw. Nothing was charged.",
             "That is for counts, sums and averages over declared groups, asked without parameters or weights.",
-        )  # fmt: skip
+        )
     options: Options = {"epsilon": epsilon}
     if said["groups"]:
         options["groups"] = int(said["groups"])
@@ -77,9 +78,9 @@ def combine(first: Release, second: Release) -> Release:
              as nearly as each of the two did; where one was cut at a bound and its middle cannot be told, the answer
              that cost more is kept, a choice that no draw influences.
     Charges  nothing: it is computed from two releases. Both together cost the sum of their ε and of their δ.
-    Tested   tests/core/test_combine.py::test_two_laplace_draws_combine_to_at_least_95_percent
-             tests/core/test_combine.py::test_the_weights_are_the_best_unbiased_ones
-             tests/core/test_combine.py::test_coverage_of_combined_counts_by_enumeration
+    Tested   tests/answers/test_combine.py::test_two_laplace_draws_combine_to_at_least_95_percent
+             tests/answers/test_combine.py::test_the_weights_are_the_best_unbiased_ones
+             tests/answers/test_combine.py::test_coverage_of_combined_counts_by_enumeration
     """
     _same_question(first, second)
     outputs = tuple(

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self
 
-from hubbub.answers.wire import Form
 from hubbub.core.numbers import brief
+from hubbub.core.wire import Form
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,86 +40,170 @@ class Analyses(Generic[R]):
         return self._called(Call(name, given).text(), price.get("key"), options)
 
     def tabulate(
-        self, table: str, columns: Sequence[str | Mapping[str, object]], *,
-        marginals: Sequence[Sequence[str]] | None = None, count: str | None = None, where: str | None = None,
-        whole: bool | None = None, noise: str | None = None, **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+        self,
+        table: str,
+        columns: Sequence[str | Mapping[str, object]],
+        *,
+        marginals: Sequence[Sequence[str]] | None = None,
+        count: str | None = None,
+        where: str | None = None,
+        whole: bool | None = None,
+        noise: str | None = None,
+        **price: Unpack[Price],
+    ) -> R:
         """Ask for a contingency table over declared columns, with marginals that agree with each other."""
         arguments: dict[str, object] = {
-            "table": table, "columns": list(columns), "count": count, "where": where, "whole": whole, "noise": noise,
+            "table": table,
+            "columns": list(columns),
+            "count": count,
+            "where": where,
+            "whole": whole,
+            "noise": noise,
             "marginals": None if marginals is None else [list(each) for each in marginals],
-        }  # fmt: skip
+        }
         return self.call("tabulate", arguments, **price)
 
     def ranges(
-        self, table: str, column: str | Mapping[str, object], *, workload: str | None = None,
-        strategy: str | None = None, count: str | None = None, where: str | None = None, noise: str | None = None,
+        self,
+        table: str,
+        column: str | Mapping[str, object],
+        *,
+        workload: str | None = None,
+        strategy: str | None = None,
+        count: str | None = None,
+        where: str | None = None,
+        noise: str | None = None,
         **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+    ) -> R:
         """Ask for a histogram from which all ranges, or with workload='prefixes' all running totals, are told well."""
         arguments: dict[str, object] = {
-            "table": table, "column": column, "workload": workload, "strategy": strategy, "count": count,
-            "where": where, "noise": noise,
-        }  # fmt: skip
+            "table": table,
+            "column": column,
+            "workload": workload,
+            "strategy": strategy,
+            "count": count,
+            "where": where,
+            "noise": noise,
+        }
         return self.call("ranges", arguments, **price)
 
     def geography(
-        self, table: str, column: str, places: Mapping[str, object] | Sequence[int], *,
-        columns: Sequence[str | Mapping[str, object]] | None = None, levels: Sequence[str] | None = None,
-        weights: Sequence[Number] | None = None, count: str | None = None, where: str | None = None,
-        noise: str | None = None, **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+        self,
+        table: str,
+        column: str,
+        places: Mapping[str, object] | Sequence[int],
+        *,
+        columns: Sequence[str | Mapping[str, object]] | None = None,
+        levels: Sequence[str] | None = None,
+        weights: Sequence[Number] | None = None,
+        count: str | None = None,
+        where: str | None = None,
+        noise: str | None = None,
+        **price: Unpack[Price],
+    ) -> R:
         """Ask for the counts of places inside places: whole, not negative, and adding up at every level."""
         arguments: dict[str, object] = {
-            "table": table, "column": column, "places": places, "columns": None if columns is None else list(columns),
-            "levels": None if levels is None else list(levels), "weights": None if weights is None else list(weights),
-            "count": count, "where": where, "noise": noise,
-        }  # fmt: skip
+            "table": table,
+            "column": column,
+            "places": places,
+            "columns": None if columns is None else list(columns),
+            "levels": None if levels is None else list(levels),
+            "weights": None if weights is None else list(weights),
+            "count": count,
+            "where": where,
+            "noise": noise,
+        }
         return self.call("geography", arguments, **price)
 
     def synthetic(
-        self, table: str, columns: Sequence[str | Mapping[str, object]], *, size: int | None = None,
-        pairs: int | None = None, rounds: int | None = None, noise: str | None = None, where: str | None = None,
+        self,
+        table: str,
+        columns: Sequence[str | Mapping[str, object]],
+        *,
+        size: int | None = None,
+        pairs: int | None = None,
+        rounds: int | None = None,
+        noise: str | None = None,
+        where: str | None = None,
         **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+    ) -> R:
         """Ask for synthetic rows: pairs of columns are selected and measured, rows drawn from what was measured."""
         arguments: dict[str, object] = {
-            "table": table, "columns": list(columns), "size": size, "pairs": pairs, "rounds": rounds, "noise": noise,
+            "table": table,
+            "columns": list(columns),
+            "size": size,
+            "pairs": pairs,
+            "rounds": rounds,
+            "noise": noise,
             "where": where,
-        }  # fmt: skip
+        }
         return self.call("synthetic", arguments, **price)
 
     def mwem(
-        self, table: str, columns: Sequence[str | Mapping[str, object]], *, ways: int | None = None,
-        rounds: int | None = None, size: int | None = None, where: str | None = None, **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+        self,
+        table: str,
+        columns: Sequence[str | Mapping[str, object]],
+        *,
+        ways: int | None = None,
+        rounds: int | None = None,
+        size: int | None = None,
+        where: str | None = None,
+        **price: Unpack[Price],
+    ) -> R:
         """Ask for synthetic rows over few cells by multiplicative weights, with a pure ε."""
         arguments: dict[str, object] = {
-            "table": table, "columns": list(columns), "ways": ways, "rounds": rounds, "size": size, "where": where,
-        }  # fmt: skip
+            "table": table,
+            "columns": list(columns),
+            "ways": ways,
+            "rounds": rounds,
+            "size": size,
+            "where": where,
+        }
         return self.call("mwem", arguments, **price)
 
     def small_database(
-        self, table: str, columns: Sequence[str | Mapping[str, object]], *, size: int | None = None,
-        ways: int | None = None, total: int | None = None, where: str | None = None, **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+        self,
+        table: str,
+        columns: Sequence[str | Mapping[str, object]],
+        *,
+        size: int | None = None,
+        ways: int | None = None,
+        total: int | None = None,
+        where: str | None = None,
+        **price: Unpack[Price],
+    ) -> R:
         """Ask for a database of a few rows that answers all conjunctions nearly as the data does."""
         arguments: dict[str, object] = {
-            "table": table, "columns": list(columns), "size": size, "ways": ways, "total": total, "where": where,
-        }  # fmt: skip
+            "table": table,
+            "columns": list(columns),
+            "size": size,
+            "ways": ways,
+            "total": total,
+            "where": where,
+        }
         return self.call("small_database", arguments, **price)
 
     def min_cut(
-        self, table: str, ends: Sequence[str], *, weight: str | None = None, step: Number | None = None,
+        self,
+        table: str,
+        ends: Sequence[str],
+        *,
+        weight: str | None = None,
+        step: Number | None = None,
         **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+    ) -> R:
         """Ask for the weight of the lightest cut of a graph whose edges are the rows of a table."""
         return self.call("min_cut", {"table": table, "ends": list(ends), "weight": weight, "step": step}, **price)
 
     def spanning_tree(
-        self, table: str, ends: Sequence[str], *, weight: str | None = None, step: Number | None = None,
+        self,
+        table: str,
+        ends: Sequence[str],
+        *,
+        weight: str | None = None,
+        step: Number | None = None,
         **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+    ) -> R:
         """Ask for the weight of the lightest spanning tree."""
         return self.call("spanning_tree", {"table": table, "ends": list(ends), "weight": weight, "step": step}, **price)
 
@@ -139,28 +223,57 @@ class Analyses(Generic[R]):
         return self.call("triangle_count", {"table": table, "ends": list(ends), "most": most}, **price)
 
     def stream(
-        self, table: str, name: str, *, kind: str, universe: tuple[int, int] | None = None, outputs: int | None = None,
-        classic: bool | None = None, horizon: int | None = None, window: int | None = None,
-        bins: Sequence[str] | None = None, bound: int | None = None, method: str | None = None,
-        private_state: bool | None = None, **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+        self,
+        table: str,
+        name: str,
+        *,
+        kind: str,
+        universe: tuple[int, int] | None = None,
+        outputs: int | None = None,
+        classic: bool | None = None,
+        horizon: int | None = None,
+        window: int | None = None,
+        bins: Sequence[str] | None = None,
+        bound: int | None = None,
+        method: str | None = None,
+        private_state: bool | None = None,
+        **price: Unpack[Price],
+    ) -> R:
         """Pay for a stream of a data set, once, for all that it will say; `hubbub stream` begins and feeds it."""
         arguments: dict[str, object] = {
-            "table": table, "name": name, "kind": kind, "universe": None if universe is None else list(universe),
-            "outputs": outputs, "classic": classic, "horizon": horizon, "window": window,
-            "bins": None if bins is None else list(bins), "bound": bound, "method": method,
+            "table": table,
+            "name": name,
+            "kind": kind,
+            "universe": None if universe is None else list(universe),
+            "outputs": outputs,
+            "classic": classic,
+            "horizon": horizon,
+            "window": window,
+            "bins": None if bins is None else list(bins),
+            "bound": bound,
+            "method": method,
             "private_state": private_state,
-        }  # fmt: skip
+        }
         return self.call("stream", arguments, **price)
 
     def kmeans(
-        self, table: str, columns: Sequence[str], k: int, *, rounds: int | None = None, method: str | None = None,
+        self,
+        table: str,
+        columns: Sequence[str],
+        k: int,
+        *,
+        rounds: int | None = None,
+        method: str | None = None,
         **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+    ) -> R:
         """Ask for k centres; method='classic' is that of the papers, with rounds=None for unknown rounds by halving."""
         arguments: dict[str, object] = {
-            "table": table, "columns": list(columns), "k": k, "rounds": rounds, "method": method
-        }  # fmt: skip
+            "table": table,
+            "columns": list(columns),
+            "k": k,
+            "rounds": rounds,
+            "method": method,
+        }
         return self.call("kmeans", arguments, **price)
 
     def moments(self, table: str, columns: Sequence[str], **price: Unpack[Price]) -> R:
@@ -168,13 +281,21 @@ class Analyses(Generic[R]):
         return self.call("moments", {"table": table, "columns": list(columns)}, **price)
 
     def pca(
-        self, table: str, columns: Sequence[str], *, components: int | None = None, scaled: bool | None = None,
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        components: int | None = None,
+        scaled: bool | None = None,
         **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+    ) -> R:
         """Ask for principal components; scaled=True in units of each column's declared range."""
         arguments: dict[str, object] = {
-            "table": table, "columns": list(columns), "components": components, "scaled": scaled
-        }  # fmt: skip
+            "table": table,
+            "columns": list(columns),
+            "components": components,
+            "scaled": scaled,
+        }
         return self.call("pca", arguments, **price)
 
     def linear_regression(self, table: str, columns: Sequence[str], target: str, **price: Unpack[Price]) -> R:
@@ -183,45 +304,89 @@ class Analyses(Generic[R]):
         return self.call("linear_regression", arguments, **price)
 
     def logistic_regression(
-        self, table: str, columns: Sequence[str], target: str, *, positive: object = None, rounds: int | None = None,
+        self,
+        table: str,
+        columns: Sequence[str],
+        target: str,
+        *,
+        positive: object = None,
+        rounds: int | None = None,
         **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+    ) -> R:
         """Ask for a logistic regression of a target of two values, or of one value against all others."""
         arguments: dict[str, object] = {
-            "table": table, "columns": list(columns), "target": target, "positive": positive, "rounds": rounds
-        }  # fmt: skip
+            "table": table,
+            "columns": list(columns),
+            "target": target,
+            "positive": positive,
+            "rounds": rounds,
+        }
         return self.call("logistic_regression", arguments, **price)
 
     def decision_tree(
-        self, table: str, columns: Sequence[str], target: str, *, depth: int | None = None, bins: int | None = None,
-        score: str | None = None, **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+        self,
+        table: str,
+        columns: Sequence[str],
+        target: str,
+        *,
+        depth: int | None = None,
+        bins: int | None = None,
+        score: str | None = None,
+        **price: Unpack[Price],
+    ) -> R:
         """Ask for a decision tree over declared columns; score is 'gini' or 'max'."""
         arguments: dict[str, object] = {
-            "table": table, "columns": list(columns), "target": target, "depth": depth, "bins": bins, "score": score
-        }  # fmt: skip
+            "table": table,
+            "columns": list(columns),
+            "target": target,
+            "depth": depth,
+            "bins": bins,
+            "score": score,
+        }
         return self.call("decision_tree", arguments, **price)
 
     def frequent_itemsets(
-        self, table: str, columns: Sequence[str] | None = None, *, item: str | None = None,
-        support: Number | None = None, size: int | None = None, candidates: int | None = None, **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+        self,
+        table: str,
+        columns: Sequence[str] | None = None,
+        *,
+        item: str | None = None,
+        support: Number | None = None,
+        size: int | None = None,
+        candidates: int | None = None,
+        **price: Unpack[Price],
+    ) -> R:
         """Ask for sets of items that many baskets hold: of columns of a row, or of one column's values of a unit."""
         arguments: dict[str, object] = {
-            "table": table, "columns": None if columns is None else list(columns), "item": item, "support": support,
-            "size": size, "candidates": candidates,
-        }  # fmt: skip
+            "table": table,
+            "columns": None if columns is None else list(columns),
+            "item": item,
+            "support": support,
+            "size": size,
+            "candidates": candidates,
+        }
         return self.call("frequent_itemsets", arguments, **price)
 
     def hyperplane(
-        self, table: str, columns: Sequence[str], target: str, *, positive: object = None, bins: int | None = None,
-        slopes: int | None = None, **price: Unpack[Price],
-    ) -> R:  # fmt: skip
+        self,
+        table: str,
+        columns: Sequence[str],
+        target: str,
+        *,
+        positive: object = None,
+        bins: int | None = None,
+        slopes: int | None = None,
+        **price: Unpack[Price],
+    ) -> R:
         """Ask for a hyperplane that tells two classes apart, of a finite grid of them."""
         arguments: dict[str, object] = {
-            "table": table, "columns": list(columns), "target": target, "positive": positive, "bins": bins,
+            "table": table,
+            "columns": list(columns),
+            "target": target,
+            "positive": positive,
+            "bins": bins,
             "slopes": slopes,
-        }  # fmt: skip
+        }
         return self.call("hyperplane", arguments, **price)
 
 

@@ -5,8 +5,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypedDict, cast
 
-from hubbub.answers import wire
-from hubbub.core import numbers
+from hubbub.core import numbers, wire
 from hubbub.core.numbers import Number
 from hubbub.core.schema import Value
 from hubbub.errors import ParameterError

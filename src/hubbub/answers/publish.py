@@ -20,9 +20,13 @@ _BESIDE = ("receipt.json", "md", "html")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,79}", re.ASCII)
 _TYPES = {
-    "boolean": "BOOLEAN", "integer": "BIGINT", "real": "DOUBLE", "text": "VARCHAR", "date": "DATE",
+    "boolean": "BOOLEAN",
+    "integer": "BIGINT",
+    "real": "DOUBLE",
+    "text": "VARCHAR",
+    "date": "DATE",
     "timestamp": "TIMESTAMP",
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -111,10 +115,18 @@ class Publishes:
         """Ask."""
 
     def publish(
-        self, what: str | Release, to: str | Path, *, name: str | None = None, title: str | None = None,
-        notes: str | None = None, formats: Sequence[str] = FORMATS, force: bool = False, key: str | None = None,
+        self,
+        what: str | Release,
+        to: str | Path,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        notes: str | None = None,
+        formats: Sequence[str] = FORMATS,
+        force: bool = False,
+        key: str | None = None,
         **options: Unpack[Options],
-    ) -> tuple[Path, ...]:  # fmt: skip
+    ) -> tuple[Path, ...]:
         """Write a release into a folder: CSV, Parquet, a data sheet (Markdown and HTML) and the receipt.
 
         `what` is a release, or a question (SQL or a CALL), which is asked first, for the price in the options. Whether
@@ -133,10 +145,18 @@ class PublishesLater:
         """Ask."""
 
     async def publish(
-        self, what: str | Release, to: str | Path, *, name: str | None = None, title: str | None = None,
-        notes: str | None = None, formats: Sequence[str] = FORMATS, force: bool = False, key: str | None = None,
+        self,
+        what: str | Release,
+        to: str | Path,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        notes: str | None = None,
+        formats: Sequence[str] = FORMATS,
+        force: bool = False,
+        key: str | None = None,
         **options: Unpack[Options],
-    ) -> tuple[Path, ...]:  # fmt: skip
+    ) -> tuple[Path, ...]:
         """Write a release, or the answer to a question, into a folder: see `Publishes.publish`."""
         files = Files.planned(to, name, what, formats, force=force)
         release = what if isinstance(what, Release) else await self.query(what, key=key, **options)
@@ -159,8 +179,10 @@ def _parquet(release: Release, path: Path) -> None:
             columns[f"{each.name}_low"] = ("DOUBLE", each.low)
             columns[f"{each.name}_high"] = ("DOUBLE", each.high)
     # as text, so that NULLs and types are what is said here and not what is guessed from the first values
-    texts = {f"c{i}": np.array([_text(cell) for cell in values] or [None], dtype=object)
-             for i, (_, values) in enumerate(columns.values())}  # fmt: skip
+    texts = {
+        f"c{i}": np.array([_text(cell) for cell in values] or [None], dtype=object)
+        for i, (_, values) in enumerate(columns.values())
+    }
     picked = ", ".join(
         f'CAST(c{i} AS {kind}) AS "{name.replace(chr(34), chr(34) * 2)}"'
         for i, (name, (kind, _)) in enumerate(columns.items())

@@ -9,8 +9,8 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
-from hubbub.answers.wire import Form, fraction, maybe
 from hubbub.core.numbers import brief
+from hubbub.core.wire import Form, fraction, maybe
 from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -24,9 +24,13 @@ _FOUR = Context(prec=4, rounding=ROUND_FLOOR)
 _DATED = {"date": date.fromisoformat, "timestamp": datetime.fromisoformat}
 #: Types that know NULL; microseconds reach from year 1 to year 9999.
 _PANDAS = {
-    "boolean": "boolean", "integer": "Int64", "real": "float64", "text": "str",
-    "date": "datetime64[us]", "timestamp": "datetime64[us]",
-}  # fmt: skip
+    "boolean": "boolean",
+    "integer": "Int64",
+    "real": "float64",
+    "text": "str",
+    "date": "datetime64[us]",
+    "timestamp": "datetime64[us]",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,9 +143,13 @@ class Release:
         """Give a polars DataFrame. Types follow from the columns' kinds alone."""
         polars = _library("polars")
         kinds = {
-            "boolean": polars.Boolean, "integer": polars.Int64, "real": polars.Float64, "text": polars.String,
-            "date": polars.Date, "timestamp": polars.Datetime("us"),
-        }  # fmt: skip
+            "boolean": polars.Boolean,
+            "integer": polars.Int64,
+            "real": polars.Float64,
+            "text": polars.String,
+            "date": polars.Date,
+            "timestamp": polars.Datetime("us"),
+        }
         return polars.DataFrame(
             {each.name: polars.Series(list(each.values), dtype=kinds[each.kind]) for each in self.outputs}
         )
@@ -160,9 +168,12 @@ class Release:
         errors = [(v - lo if lo is not None else 0.0, hi - v if hi is not None else 0.0) for v, lo, hi in ends]
         _, axes = pyplot.subplots()
         axes.errorbar(
-            values, places, xerr=[[max(0.0, below) for below, _ in errors], [max(0.0, above) for _, above in errors]],
-            fmt="o", capsize=3,
-        )  # fmt: skip
+            values,
+            places,
+            xerr=[[max(0.0, below) for below, _ in errors], [max(0.0, above) for _, above in errors]],
+            fmt="o",
+            capsize=3,
+        )
         axes.set_yticks(list(places), labels=labels)
         axes.invert_yaxis()
         axes.set_xlabel(f"{output.name}, with 95 % intervals (ε = {brief(self.epsilon)})")

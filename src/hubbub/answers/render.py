@@ -36,7 +36,7 @@ def estimate(found: Estimate, console: Console, *, sureness: str, sql: bool = Fa
             ],
             right=range(1, 1 + len(found.scaling)),
         )
-    )  # fmt: skip
+    )
     console.print()
     console.print(
         terminal.facts([("Why" if place == 0 else "", escape(line)) for place, line in enumerate(found.derivation)])

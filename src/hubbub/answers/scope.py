@@ -34,7 +34,7 @@ class Asking(Protocol):
         ...
 
 
-class AskingLater(Protocol):
+class AsyncQuerier(Protocol):
     """A session that is awaited."""
 
     async def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
@@ -46,7 +46,7 @@ class AskingLater(Protocol):
         ...
 
 
-class _Left:
+class _RemainingBudget:
     """What a scope has left, and how it is taken."""
 
     def __init__(self, epsilon: Number, delta: Number) -> None:
@@ -107,7 +107,7 @@ class _Left:
         return f"<a scope with ε = {brief(self._left)} left of {brief(self._whole[0])}>"
 
 
-class Scope(_Left, Analyses[Release]):
+class Scope(_RemainingBudget, Analyses[Release]):
     """So much ε (and δ), and the methods of a session to spend it with: `query`, `estimate`, and all analyses.
 
     Theorem (Budget scope). Whatever is asked in a scope, by whatever loop over the answers so far and from however many
@@ -116,8 +116,8 @@ class Scope(_Left, Analyses[Release]):
     Proof    A price is taken from what is left, under a lock, before the question is passed on, and the question is
              passed on at that price. It is put back only where the question was refused before any charge.
     Assumes  the curator charges what a question is asked at, and no more; it holds its own caps as well.
-    Tested   tests/core/test_scope.py::test_no_loop_and_no_number_of_threads_spends_more_than_the_scope
-             tests/core/test_scope.py::test_a_price_is_taken_before_the_question_is_asked
+    Tested   tests/answers/test_scope.py::test_no_loop_and_no_number_of_threads_spends_more_than_the_scope
+             tests/answers/test_scope.py::test_a_price_is_taken_before_the_question_is_asked
 
     An answer that was paid for earlier costs nothing in the ledger, and counts here all the same: over a network one
     cannot tell a question paid for long ago from one's own that was tried twice. Questions use no δ but what they name.
@@ -158,10 +158,10 @@ class Scope(_Left, Analyses[Release]):
         return self.query(text, key=key, **options)
 
 
-class ScopeLater(_Left, Analyses[Awaitable[Release]]):
+class AsyncScope(_RemainingBudget, Analyses[Awaitable[Release]]):
     """The same for programs that await: see `Scope`. The `with` is a plain one."""
 
-    def __init__(self, session: AskingLater, *, epsilon: Number, delta: Number = 0) -> None:
+    def __init__(self, session: AsyncQuerier, *, epsilon: Number, delta: Number = 0) -> None:
         """Use `h.scope`."""
         super().__init__(epsilon, delta)
         self._session = session

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any, Literal
 
 from hubbub.answers.release import Output, Release
-from hubbub.core.events import Event, Together, from_facts
+from hubbub.core.events import Composed, Event, from_facts, stored_name
 from hubbub.core.numbers import brief
 
 #: How each analysis makes its numbers, for people; a query is "query".
@@ -189,9 +189,7 @@ def _errors(release: Release) -> list[Block]:
             _block("text", "No column carries an interval; what error to expect is said above, or was before asking.")
         ]
     parts = _parts(release)
-    rows = [
-        (part, each.name, *_widths(each, places)) for part, places in parts for each in noisy
-    ]  # fmt: skip
+    rows = [(part, each.name, *_widths(each, places)) for part, places in parts for each in noisy]
     head = ("table" if len(parts) > 1 else "", "column", "typical ±", "largest ±", "numbers")
     return [
         _block(
@@ -242,10 +240,10 @@ def _cost(release: Release) -> list[str]:
 
 
 def _drawn(event: Event) -> str:
-    parts = event.parts if isinstance(event, Together) else ((event, 1),)
+    parts = event.parts if isinstance(event, Composed) else ((event, 1),)
     kinds: dict[str, int] = {}
     for part, count in parts:
-        name = type(part).__name__.lower()
+        name = stored_name(part)
         kinds[name] = kinds.get(name, 0) + count
     said = ", ".join(f"{count} × {name}" for name, count in kinds.items())
     return f"mechanisms that drew on the data: {said}"

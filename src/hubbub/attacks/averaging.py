@@ -29,10 +29,14 @@ def averaged(answers: NDArray[np.int64], others: int, generator: np.random.Gener
 
 
 def study(
-    table: Table | None = None, *,  # noqa: ARG001 - all studies are called alike
-    epsilons: Sequence[Fraction], generator: np.random.Generator, progress: Progress = unheard,
-    times: int = 2000, trials: int = 500,
-) -> Study:  # fmt: skip
+    table: Table | None = None,  # noqa: ARG001 - all studies are called alike
+    *,
+    epsilons: Sequence[Fraction],
+    generator: np.random.Generator,
+    progress: Progress = unheard,
+    times: int = 2000,
+    trials: int = 500,
+) -> Study:
     """Ask the same count again and again, and average the answers.
 
     Where each answer has fresh noise and nobody keeps accounts, ε per answer means nothing: `times` answers are worth
@@ -51,12 +55,22 @@ def study(
         part = counting(made, WHERE, epsilon=each)
         kept = scored(informed(whole, np.full(trials, others), coins, system()), coins)
         findings += [
-            Finding("fresh noise for every answer, no accounts", epsilon,
-                    _many(fresh, coins, others, times, generator), None, {"answers averaged": times}),
+            Finding(
+                "fresh noise for every answer, no accounts",
+                epsilon,
+                _many(fresh, coins, others, times, generator),
+                None,
+                {"answers averaged": times},
+            ),
             Finding("hubbub, asked again", epsilon, kept, ceiling(epsilon), replay),
-            Finding("hubbub, ε shared by many answers", epsilon, _many(part, coins, others, times, generator),
-                    ceiling(epsilon), {"answers averaged": times, "ε of each": float(each)}),
-        ]  # fmt: skip
+            Finding(
+                "hubbub, ε shared by many answers",
+                epsilon,
+                _many(part, coins, others, times, generator),
+                ceiling(epsilon),
+                {"answers averaged": times, "ε of each": float(each)},
+            ),
+        ]
     progress(1.0, "done")
     return Study("averaging", "Asking the same until the noise is gone", compared(findings), tuple(findings))
 

@@ -61,9 +61,13 @@ class Score:
         """Give it for JSON."""
         low, high = self.interval()
         return {
-            "right": self.right, "trials": self.trials, "chance": self.chance,
-            "share": self.share, "low": low, "high": high,
-        }  # fmt: skip
+            "right": self.right,
+            "trials": self.trials,
+            "chance": self.chance,
+            "share": self.share,
+            "low": low,
+            "high": high,
+        }
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Self:
@@ -129,9 +133,11 @@ class Study:
     def form(self) -> dict[str, object]:
         """Give it for JSON, as data."""
         return {
-            "attack": self.attack, "title": self.title, "words": list(self.words),
+            "attack": self.attack,
+            "title": self.title,
+            "words": list(self.words),
             "findings": [finding.form() for finding in self.findings],
-        }  # fmt: skip
+        }
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Self:

@@ -54,9 +54,14 @@ class Attack:
         return inspect.getdoc(self.study) or self.summary
 
     def run(
-        self, table: Table | None = None, *, epsilons: Sequence[numbers.Number], generator: np.random.Generator,
-        settings: Mapping[str, object] = MappingProxyType({}), progress: Progress = unheard,
-    ) -> Study:  # fmt: skip
+        self,
+        table: Table | None = None,
+        *,
+        epsilons: Sequence[numbers.Number],
+        generator: np.random.Generator,
+        settings: Mapping[str, object] = MappingProxyType({}),
+        progress: Progress = unheard,
+    ) -> Study:
         """Run it; settings may come as text, and are read as what their defaults are."""
         if table is None and self.table == "must":
             raise AttackError("HB642", f"{self.name} needs a table.", f"Name one: hubbub attack {self.name} table.csv")
@@ -116,7 +121,9 @@ _ATTACKS: tuple[Attack, ...] = (
     Attack("refusal", "hubbub.attacks.refusal:study", "learn from what an auditor refuses to answer"),
     Attack("linkage", "hubbub.attacks.linkage:study", "name the rows of a table that has no names", table="may"),
     Attack(
-        "homogeneity", "hubbub.attacks.homogeneity:study", "read secrets off k-anonymous groups and hidden counts",
+        "homogeneity",
+        "hubbub.attacks.homogeneity:study",
+        "read secrets off k-anonymous groups and hidden counts",
         table="may",
     ),
     Attack("tokens", "hubbub.attacks.tokens:study", "read words again that were replaced by hashes", table="may"),
@@ -124,7 +131,8 @@ _ATTACKS: tuple[Attack, ...] = (
     Attack("timing", "hubbub.attacks.timing:study", "time the noise as it is drawn"),
     Attack("exhaustive", "hubbub.attacks.exhaustive:study", "try every database until one fits all subset sums"),
     Attack(
-        "reconstruction", "hubbub.attacks.reconstruction:study",
+        "reconstruction",
+        "hubbub.attacks.reconstruction:study",
         "solve for everybody's bit from a few random sums a person",
     ),
     Attack("synthetic", "hubbub.attacks.synthetic_table:study", "ask a synthetic table sums and solve for real people"),
@@ -134,10 +142,12 @@ _ATTACKS: tuple[Attack, ...] = (
     Attack("rereleases", "hubbub.attacks.rereleases:study", "average what is published again and again"),
     Attack("separation", "hubbub.attacks.separation:study", "tell a parity from published answers, or from one asked"),
     Attack(
-        "isolation", "hubbub.attacks.isolation:study", "find a person in data that was blended in with the crowd",
+        "isolation",
+        "hubbub.attacks.isolation:study",
+        "find a person in data that was blended in with the crowd",
         table="may",
     ),
-)  # fmt: skip
+)
 
 #: Every attack by its name.
 ATTACKS: Mapping[str, Attack] = MappingProxyType({attack.name: attack for attack in _ATTACKS})

@@ -37,7 +37,7 @@ class Questions(Protocol):
         """Give each person the sum of the answers that the person is in: Aᵀ·y."""
         ...
 
-    def there_and_back(self, values: Floats) -> Floats:
+    def gram_product(self, values: Floats) -> Floats:
         """Give Aᵀ·A·x."""
         ...
 
@@ -63,7 +63,7 @@ class Dense:
         sums: Floats = self.matrix.T @ answers
         return sums
 
-    def there_and_back(self, values: Floats) -> Floats:
+    def gram_product(self, values: Floats) -> Floats:
         """Aᵀ·A·x."""
         return self.back(self.ask(values))
 
@@ -88,7 +88,7 @@ class Packed:
             sums += narrow[place * _BLOCK : (place + 1) * _BLOCK] @ block
         return sums
 
-    def there_and_back(self, values: Floats) -> Floats:
+    def gram_product(self, values: Floats) -> Floats:
         """Aᵀ·A·x, in one pass: unpacking is what costs."""
         narrow = values.astype(np.float32)
         sums = np.zeros(self.people)
@@ -106,7 +106,7 @@ class Packed:
 
 
 @dataclass(frozen=True, eq=False)
-class Few:
+class SparseQueries:
     """Questions about a few people each (as many in every question), by their places: a sparse matrix of ones."""
 
     places: NDArray[np.int64]
@@ -122,7 +122,7 @@ class Few:
         repeated = np.repeat(answers, self.places.shape[1])
         return np.bincount(self.places.ravel(), weights=repeated, minlength=self.people).astype(np.float64)
 
-    def there_and_back(self, values: Floats) -> Floats:
+    def gram_product(self, values: Floats) -> Floats:
         """Aᵀ·A·x."""
         return self.back(self.ask(values))
 
@@ -143,9 +143,9 @@ def packed(people: int, count: int, generator: np.random.Generator) -> Packed:
     return Packed(np.frombuffer(generator.bytes(count * width), dtype=np.uint8).reshape(count, width), people)
 
 
-def few(people: int, count: int, size: int, generator: np.random.Generator) -> Few:
+def few(people: int, count: int, size: int, generator: np.random.Generator) -> SparseQueries:
     """Ask about random lists of so many people; one who is listed twice counts twice."""
-    return Few(generator.integers(0, people, (count, size)), people)
+    return SparseQueries(generator.integers(0, people, (count, size)), people)
 
 
 def least_squares(questions: Questions, answers: Floats, *, rounds: int = 60, tolerance: float = 1e-3) -> Floats:
@@ -161,7 +161,7 @@ def least_squares(questions: Questions, answers: Floats, *, rounds: int = 60, to
     for _ in range(rounds):
         if old <= tolerance**2 * first or old == 0:
             break
-        image = questions.there_and_back(direction)
+        image = questions.gram_product(direction)
         step = old / float(direction @ image)
         found += step * direction
         residual -= step * image
@@ -215,9 +215,11 @@ def least_worst(questions: Dense, answers: Floats) -> Floats:
     edge = np.ones((len(answers), 1))
     found = linprog(
         np.r_[np.zeros(people), 1.0],
-        A_ub=np.block([[matrix, -edge], [-matrix, -edge]]), b_ub=np.r_[answers, -answers],
-        bounds=[(0, 1)] * people + [(0, None)], method="highs",
-    )  # fmt: skip
+        A_ub=np.block([[matrix, -edge], [-matrix, -edge]]),
+        b_ub=np.r_[answers, -answers],
+        bounds=[(0, 1)] * people + [(0, None)],
+        method="highs",
+    )
     if found.x is None:
         raise AttackError("HB659", "the linear program was not solved.", "Ask fewer questions, or decode otherwise.")
     decoded: Floats = found.x[:people]

@@ -44,9 +44,15 @@ def odds(apart: int, *, scale: Fraction) -> float:
 
 
 def study(
-    table: Table | None = None, *, epsilons: Sequence[Fraction], generator: np.random.Generator,
-    progress: Progress = unheard, column: str = "", quasi: tuple[str, ...] = (), trials: int = 2000,
-) -> Study:  # fmt: skip
+    table: Table | None = None,
+    *,
+    epsilons: Sequence[Fraction],
+    generator: np.random.Generator,
+    progress: Progress = unheard,
+    column: str = "",
+    quasi: tuple[str, ...] = (),
+    trials: int = 2000,
+) -> Study:
     """Ask how many people have something, then how many but for Mr X have it, and subtract.
 
     Each trial singles out one person by columns that anybody may know (`quasi`), flips a coin for whether that person
@@ -63,12 +69,21 @@ def study(
     without = np.int64(np.count_nonzero(has)) - has[rows]
     everybody = without + coins
     findings = [
-        Finding("unprotected", None, scored(difference(everybody, without, generator), coins), None,
-                {"people counted": int(without.min())}),
+        Finding(
+            "unprotected",
+            None,
+            scored(difference(everybody, without, generator), coins),
+            None,
+            {"people counted": int(without.min())},
+        ),
         Finding(f"counts below {LEAST} hidden", None, scored(_hidden(everybody, without, generator), coins), None),
-        Finding(f"counts rounded to {STEP}, asked in 50 ways", None,
-                scored(_rounded(without, coins, generator), coins), None),
-    ]  # fmt: skip
+        Finding(
+            f"counts rounded to {STEP}, asked in 50 ways",
+            None,
+            scored(_rounded(without, coins, generator), coins),
+            None,
+        ),
+    ]
     where = condition(secret, value)
     person = " AND ".join(condition(name, table.column(name)[rows[0]]) for name in known)
     for place, epsilon in enumerate(epsilons):
@@ -79,9 +94,14 @@ def study(
         )
         largest = max(odds(apart, scale=both[0].scale) for apart in np.unique(first - second).tolist())
         findings.append(
-            Finding("hubbub", epsilon, scored(difference(first, second, generator), coins), ceiling(epsilon),
-                    {"largest posterior odds": largest, "e^ε": exp(epsilon)})
-        )  # fmt: skip
+            Finding(
+                "hubbub",
+                epsilon,
+                scored(difference(first, second, generator), coins),
+                ceiling(epsilon),
+                {"largest posterior odds": largest, "e^ε": exp(epsilon)},
+            )
+        )
         whole = counting(table.keep([secret]), where, epsilon=epsilon)
         guesses = informed(whole, without, coins, system())
         findings.append(Finding("hubbub, all others known", epsilon, scored(guesses, coins), ceiling(epsilon)))
@@ -95,9 +115,10 @@ def singled_out(table: Table, known: Sequence[str]) -> NDArray[np.int64]:
     alone = np.flatnonzero(np.bincount(codes)[codes] == 1)
     if not len(alone):
         raise AttackError(
-            "HB651", f"nobody in {table.name} is alone in what is known: {', '.join(known)}.",
+            "HB651",
+            f"nobody in {table.name} is alone in what is known: {', '.join(known)}.",
             "Name more columns with --quasi; they are what an attacker may know of a person.",
-        )  # fmt: skip
+        )
     return alone
 
 

@@ -76,18 +76,30 @@ def study(
     worst = max(int((guess != secret).sum()) for guess, secret in zip(naive, secrets, strict=True))
     asked = len(questions.matrix)
     findings = [
-        Finding("exact sums", None, scored(secrets, [reconstruct(each, count) for each in exact]), None,
-                {"questions": asked}),
-        Finding(f"noise of at most {error}", None, scored(secrets, naive), None,
-                {"questions": asked, "most wrong": worst, "bound": 4 * error}),
-    ]  # fmt: skip
+        Finding(
+            "exact sums",
+            None,
+            scored(secrets, [reconstruct(each, count) for each in exact]),
+            None,
+            {"questions": asked},
+        ),
+        Finding(
+            f"noise of at most {error}",
+            None,
+            scored(secrets, naive),
+            None,
+            {"questions": asked, "most wrong": worst, "bound": 4 * error},
+        ),
+    ]
     for step, epsilon in enumerate(epsilons):
         answers = answered(
-            questions, secrets, epsilon=epsilon,
+            questions,
+            secrets,
+            epsilon=epsilon,
             progress=lambda done, step=step, epsilon=epsilon: progress(  # type: ignore[misc]
                 (step + done) / len(epsilons), f"asking hubbub {asked} questions at ε = {float(epsilon):g} in all"
             ),
-        )  # fmt: skip
+        )
         noise = float(np.std(np.array(answers) - exact))
         guesses = [reconstruct(each, count) for each in answers]
         findings.append(held(secrets, guesses, epsilon, "hubbub", questions=asked, noise=noise))

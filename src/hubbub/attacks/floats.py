@@ -51,9 +51,13 @@ def low_bits(outputs: Doubles, scale: float, generator: np.random.Generator) -> 
 
 
 def study(
-    table: Table | None = None, *,  # noqa: ARG001 - all studies are called alike
-    epsilons: Sequence[Fraction], generator: np.random.Generator, progress: Progress = unheard, trials: int = 4000,
-) -> Study:  # fmt: skip
+    table: Table | None = None,  # noqa: ARG001 - all studies are called alike
+    *,
+    epsilons: Sequence[Fraction],
+    generator: np.random.Generator,
+    progress: Progress = unheard,
+    trials: int = 4000,
+) -> Study:
     """Look at the last bits of a noisy sum, to see which true values could have led to it.
 
     Mr X pays 0 or 1, as a coin falls, and the sum is published with noise of scale 1/ε: once as textbooks make it, in
@@ -69,16 +73,22 @@ def study(
         naive = textbook(coins.astype(np.float64), scale, generator)
         alone = float(np.mean(reachable(naive, 0.0, scale) != reachable(naive, 1.0, scale)))
         findings.append(
-            Finding("textbook noise in floating point", epsilon, scored(low_bits(naive, scale, generator), coins), None,
-                    {"outputs that only one value reaches": alone})
-        )  # fmt: skip
+            Finding(
+                "textbook noise in floating point",
+                epsilon,
+                scored(low_bits(naive, scale, generator), coins),
+                None,
+                {"outputs that only one value reaches": alone},
+            )
+        )
         with protected(made, epsilon=epsilon, declared=_DECLARED) as session:
             noise = laplace(session.query("SELECT SUM(amount) AS total FROM people", epsilon=epsilon))
         exact = noise.sample(coins.astype(np.int64) * GRID, system()) / GRID
         findings += [
-            Finding("hubbub, by the last bits", epsilon, scored(low_bits(exact, scale, generator), coins),
-                    ceiling(epsilon)),
+            Finding(
+                "hubbub, by the last bits", epsilon, scored(low_bits(exact, scale, generator), coins), ceiling(epsilon)
+            ),
             Finding("hubbub, by size alone", epsilon, scored(settled(exact - 0.5, generator), coins), ceiling(epsilon)),
-        ]  # fmt: skip
+        ]
     progress(1.0, "done")
     return Study("floats", "What the last bits tell", compared(findings), tuple(findings))

@@ -62,9 +62,15 @@ def suppressed(counts: Codes, least: int) -> Codes:
 
 
 def study(
-    table: Table | None = None, *, epsilons: Sequence[Fraction], generator: np.random.Generator,
-    progress: Progress = unheard, quasi: tuple[str, ...] = (), sensitive: str = "", k: int = 5,
-) -> Study:  # fmt: skip
+    table: Table | None = None,
+    *,
+    epsilons: Sequence[Fraction],
+    generator: np.random.Generator,
+    progress: Progress = unheard,
+    quasi: tuple[str, ...] = (),
+    sensitive: str = "",
+    k: int = 5,
+) -> Study:
     """Read secrets off a k-anonymous table, and off the gaps where small counts are left out.
 
     Rows are put in groups of `k` by what an outsider may know (`quasi`; default: all but `sensitive`). What the groups
@@ -78,9 +84,10 @@ def study(
     known = tuple(name for name in (quasi or tuple(table.columns)) if name != told)
     if not known or table.rows < k or {COIN, GROUP} & set(table.columns):
         raise AttackError(
-            "HB651", f"{table.name} cannot be put in groups of {k} by these columns.",
+            "HB651",
+            f"{table.name} cannot be put in groups of {k} by these columns.",
             f"It needs {k} rows, a column beside {told}, and none called {COIN} or {GROUP}.",
-        )  # fmt: skip
+        )
     progress(0.0, f"groups of {k}")
     groups = grouped(table, known, k)
     values = table.codes([told])

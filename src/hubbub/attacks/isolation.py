@@ -35,8 +35,10 @@ from hubbub.noise.source import system
 MOST_COLUMNS, MOST_BINS, MOST_CELLS = 8, 10, 20_000
 _MOST_ROWS = 500
 _TARGETS: tuple[tuple[str, Kind], ...] = (
-    ("recursive histogram", "histogram"), ("rows moved in their crowd", "ball"), ("the same, shuffled", "ball"),
-)  # fmt: skip
+    ("recursive histogram", "histogram"),
+    ("rows moved in their crowd", "ball"),
+    ("the same, shuffled", "ball"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,10 +142,18 @@ def _judged(
 
 
 def study(
-    table: Table | None = None, *, epsilons: Sequence[Fraction], generator: np.random.Generator,
-    progress: Progress = unheard, columns: tuple[str, ...] = (), people: int = 500, dimension: int = 3,
-    crowd: int = 10, factor: float = 4.0, trials: int = 200,
-) -> Study:  # fmt: skip
+    table: Table | None = None,
+    *,
+    epsilons: Sequence[Fraction],
+    generator: np.random.Generator,
+    progress: Progress = unheard,
+    columns: tuple[str, ...] = (),
+    people: int = 500,
+    dimension: int = 3,
+    crowd: int = 10,
+    factor: float = 4.0,
+    trials: int = 200,
+) -> Study:
     """Publish by a crowd sanitizer of 2005, then say which of two people is in the data.
 
     Each trial takes two rows, puts one of them into the table by a coin, and lets somebody who knows all the other rows

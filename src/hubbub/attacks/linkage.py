@@ -44,9 +44,12 @@ class Uniqueness:
     def facts(self) -> dict[str, Fact]:
         """Give the figures by name."""
         return {
-            "rows": self.rows, "alone": self.alone, "among 2 to 4": self.few, "groups": self.groups,
+            "rows": self.rows,
+            "alone": self.alone,
+            "among 2 to 4": self.few,
+            "groups": self.groups,
             "largest group": self.largest,
-        }  # fmt: skip
+        }
 
 
 def uniqueness(table: Table, columns: Sequence[str]) -> Uniqueness:
@@ -57,9 +60,7 @@ def uniqueness(table: Table, columns: Sequence[str]) -> Uniqueness:
 def _counted(columns: Sequence[str], codes: NDArray[np.int64]) -> Uniqueness:
     sizes = np.bincount(codes)
     few = int(sizes[(sizes > 1) & (sizes < 5)].sum())
-    return Uniqueness(
-        tuple(columns), len(codes), int(np.count_nonzero(sizes == 1)), few, len(sizes), int(sizes.max())
-    )  # fmt: skip
+    return Uniqueness(tuple(columns), len(codes), int(np.count_nonzero(sizes == 1)), few, len(sizes), int(sizes.max()))
 
 
 def linked(codes: NDArray[np.int64], secrets: Bits, generator: np.random.Generator) -> Bits:
@@ -69,9 +70,13 @@ def linked(codes: NDArray[np.int64], secrets: Bits, generator: np.random.Generat
 
 
 def study(
-    table: Table | None = None, *, epsilons: Sequence[Fraction], generator: np.random.Generator,
-    progress: Progress = unheard, quasi: tuple[str, ...] = (),
-) -> Study:  # fmt: skip
+    table: Table | None = None,
+    *,
+    epsilons: Sequence[Fraction],
+    generator: np.random.Generator,
+    progress: Progress = unheard,
+    quasi: tuple[str, ...] = (),
+) -> Study:
     """Join a table without names to what is known of people, column by column, and read their secrets off.
 
     A fair coin stands beside each row as its secret. `quasi` are the columns that an outsider may know (default: all);

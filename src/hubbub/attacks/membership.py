@@ -70,9 +70,10 @@ def indicators(table: Table, people: int, generator: np.random.Generator) -> tup
         found += [codes == code for code in often if _RAREST < counts[code] / table.rows < 1 - _RAREST]
     if len(found) < 2 or table.rows < 2 * people:
         raise AttackError(
-            "HB651", f"{table.name} has too few rows or values: {2 * people} rows and two values that vary are needed.",
+            "HB651",
+            f"{table.name} has too few rows or values: {2 * people} rows and two values that vary are needed.",
             "Set people to fewer.",
-        )  # fmt: skip
+        )
     whole = np.stack(found, axis=1)
     rows = generator.permutation(table.rows)[:people]
     return whole[rows].astype(np.float64), np.asarray(whole.mean(axis=0), dtype=np.float64)
@@ -148,6 +149,9 @@ def _finding(
     right = sum(int((guess == truth).sum()) for guess, truth in zip(guesses, inside, strict=True))
     errors = [np.abs(told - rows.T @ truth).mean() for told, truth in zip(sums, inside, strict=True)]
     return Finding(
-        target, epsilon, Score(right, sum(map(len, inside)), 0.5), None if epsilon is None else ceiling(epsilon),
+        target,
+        epsilon,
+        Score(right, sum(map(len, inside)), 0.5),
+        None if epsilon is None else ceiling(epsilon),
         {"sums": len(common), "error": float(np.mean(errors))},
-    )  # fmt: skip
+    )

@@ -59,9 +59,10 @@ def study(
     each = numbers.integer(questions, "questions", 2, 32)
     if kind not in _KINDS or decoder not in DECODERS:
         raise AttackError(
-            "HB643", "there is no such kind of questions or decoder.",
+            "HB643",
+            "there is no such kind of questions or decoder.",
             f"Kinds: {', '.join(_KINDS)}. Decoders: {', '.join(DECODERS)}.",
-        )  # fmt: skip
+        )
     if not 0 <= noise <= 1000:
         raise AttackError("HB643", "the noise is not between 0 and 1000.", "The default is 0.25.")
     secrets = bits.people(count, numbers.integer(databases, "databases", 1, 100), generator)
@@ -80,11 +81,13 @@ def study(
     plain = sums if kind == "subsets" else subsets(count, each * count, generator)
     for step, epsilon in enumerate(epsilons):
         answers = bits.answered(
-            plain, secrets, epsilon=epsilon,
+            plain,
+            secrets,
+            epsilon=epsilon,
             progress=lambda done, step=step, epsilon=epsilon: progress(  # type: ignore[misc]
                 (step + done) / len(epsilons), f"asking hubbub {each * count} sums at ε = {float(epsilon):g} in all"
             ),
-        )  # fmt: skip
+        )
         findings.append(_finding("hubbub", epsilon, plain, answers, secrets, decoder))
         guesses = _one_by_one(secrets, epsilon)
         findings.append(bits.held(secrets, guesses, epsilon, "hubbub, one count a person", questions=count))
@@ -99,8 +102,9 @@ def _one_by_one(secrets: Sequence[Bits], epsilon: Fraction) -> list[Bits]:
     with protected(made, epsilon=epsilon) as session:
         told = session.query(
             f"SELECT person, count(*) FILTER (WHERE secret = 1) AS n FROM {TABLE} GROUP BY person",  # noqa: S608
-            epsilon=epsilon, raw=True,
-        )  # fmt: skip
+            epsilon=epsilon,
+            raw=True,
+        )
     person, number = np.array(told.rows, dtype=np.float64).T
     found = np.zeros(len(first))
     found[person.astype(np.int64)] = number
@@ -116,9 +120,12 @@ def _finding(
     took = (time.perf_counter() - start) / len(secrets)
     errors = [np.abs(told - sums.ask(bit.astype(np.float64))) for told, bit in zip(answers, secrets, strict=True)]
     return Finding(
-        target, epsilon, bits.scored(secrets, guesses), None if epsilon is None else ceiling(epsilon),
+        target,
+        epsilon,
+        bits.scored(secrets, guesses),
+        None if epsilon is None else ceiling(epsilon),
         {"decoder": decoder, "questions": len(errors[0]), "error": float(np.mean(errors)), "seconds": round(took, 3)},
-    )  # fmt: skip
+    )
 
 
 def _words(findings: Sequence[Finding], count: int, each: int) -> list[str]:

@@ -61,9 +61,13 @@ def teams(trials: int, generator: np.random.Generator) -> tuple[Values, Bits]:
 
 
 def study(
-    table: Table | None = None, *,  # noqa: ARG001 - all studies are called alike
-    epsilons: Sequence[Fraction], generator: np.random.Generator, progress: Progress = unheard, trials: int = 500,
-) -> Study:  # fmt: skip
+    table: Table | None = None,  # noqa: ARG001 - all studies are called alike
+    *,
+    epsilons: Sequence[Fraction],
+    generator: np.random.Generator,
+    progress: Progress = unheard,
+    trials: int = 500,
+) -> Study:
     """Ask an auditor for the highest of three salaries, then of two of them, and listen to what it refuses.
 
     A refusal says that the third person has the highest, which the first answer gave. An auditor whose refusals can be

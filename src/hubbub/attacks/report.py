@@ -184,7 +184,8 @@ def write(study: Study, path: Path, made: Made | None = None) -> None:
     form = path.suffix.lower().removeprefix(".")
     if form not in FORMS:
         raise AttackError(
-            "HB646", f"a report cannot be written as {path.suffix or 'a file without an ending'!r}.",
+            "HB646",
+            f"a report cannot be written as {path.suffix or 'a file without an ending'!r}.",
             f"End the file's name with one of: {', '.join(f'.{each}' for each in FORMS)}.",
-        )  # fmt: skip
+        )
     path.write_bytes(FORMS[form][1](study, made or Made()))

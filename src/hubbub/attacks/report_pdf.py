@@ -37,9 +37,10 @@ def pdf(study: Study, made: Made) -> bytes:
         from matplotlib.backends.backend_pdf import PdfPages
     except ModuleNotFoundError:
         raise AttackError(
-            "HB647", "a PDF needs matplotlib, which is not installed.",
+            "HB647",
+            "a PDF needs matplotlib, which is not installed.",
             'Install it: pip install "hubbub[plot]"; or take the report as HTML.',
-        ) from None  # fmt: skip
+        ) from None
     written = BytesIO()
     about = {"Title": _plain(study.title), "Creator": "hubbub", "CreationDate": made.at}
     with (
@@ -167,9 +168,15 @@ def _draw(axes: "Axes", study: Study) -> None:
             [max(0.0, f.score.high - f.score.share) for f in each.findings],
         )
         axes.errorbar(
-            xs, shares, yerr=ends, fmt=_MARKS[each.number % len(_MARKS)], color=tone, capsize=3, markersize=5,
+            xs,
+            shares,
+            yerr=ends,
+            fmt=_MARKS[each.number % len(_MARKS)],
+            color=tone,
+            capsize=3,
+            markersize=5,
             label=_plain(each.target[:60]),
-        )  # fmt: skip
+        )
     _curves(axes, study)
     axes.set_xscale("log")
     axes.set_ylim(-0.02, 1.05)

@@ -19,8 +19,11 @@ from hubbub.core.numbers import brief
 #: Colours of the series, told apart by those who see fewer colours too; what is drawn has a shape of its own besides.
 TONES = ("#14665f", "#d88a1c", "#6a6fc1", "#b3569a", "#4f8a2c", "#5f6d72")
 _SHAPES = (
-    "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0 -5 0Z", "M-4.5 -4.5H4.5V4.5H-4.5Z", "M-6 0L0 -6L6 0L0 6Z", "M-5 4L0 -6L5 4Z",
-)  # fmt: skip
+    "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0 -5 0Z",
+    "M-4.5 -4.5H4.5V4.5H-4.5Z",
+    "M-6 0L0 -6L6 0L0 6Z",
+    "M-5 4L0 -6L5 4Z",
+)
 _BAD, _SOFT = "#a3262a", "#5f6d72"
 _TOP, _DEEP = 26, 210  # pixels: where 100 % is, and how far below it 0 % is
 _LEFT, _RIGHT, _LINE = 11.0, 97.0, 20
@@ -60,14 +63,18 @@ def series(study: Study) -> tuple[Series, ...]:
     """Gather the findings by target; what promises nothing comes first."""
     kinds = sorted({(each.epsilon is not None, each.target): None for each in study.findings}, key=lambda kind: kind[0])
     return tuple(
-        Series(number, target, tuple(
-            sorted(
-                (each for each in study.findings if (each.epsilon is not None, each.target) == (promises, target)),
-                key=lambda each: each.epsilon or Fraction(0),
-            )
-        ))
+        Series(
+            number,
+            target,
+            tuple(
+                sorted(
+                    (each for each in study.findings if (each.epsilon is not None, each.target) == (promises, target)),
+                    key=lambda each: each.epsilon or Fraction(0),
+                )
+            ),
+        )
         for number, (promises, target) in enumerate(kinds)
-    )  # fmt: skip
+    )
 
 
 def plot(study: Study, *, alone: bool = False) -> str:

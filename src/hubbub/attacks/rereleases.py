@@ -86,21 +86,36 @@ def study(
     drawn: Floats = noise.astype(np.float64) + secrets.astype(np.float64)
     spread = float(np.std(drawn[0] - secrets))
     findings = [
-        Finding(f"one release at ε = {each:g}", None, scored(averaged(drawn[:1], generator), secrets), None,
-                {"noise": spread}),
-        Finding(f"{count} such releases, averaged", None, scored(averaged(drawn, generator), secrets), None,
-                {"noise": float(np.std(drawn.mean(axis=0) - secrets)), "ε in all": each * count}),
+        Finding(
+            f"one release at ε = {each:g}",
+            None,
+            scored(averaged(drawn[:1], generator), secrets),
+            None,
+            {"noise": spread},
+        ),
+        Finding(
+            f"{count} such releases, averaged",
+            None,
+            scored(averaged(drawn, generator), secrets),
+            None,
+            {"noise": float(np.std(drawn.mean(axis=0) - secrets)), "ε in all": each * count},
+        ),
         *_sanitized(count, generator),
-    ]  # fmt: skip
+    ]
     for step, epsilon in enumerate(epsilons):
         progress(step / len(epsilons), f"a stream of {count} answers at ε = {float(epsilon):g} in all")
         told = continual(secrets, count, epsilon)
         left = float(np.std(told.mean(axis=0) - secrets))
         for name, guess in (("averaged", averaged), ("best guess", from_blocks)):
             findings.append(
-                Finding(f"hubbub's continual release, {name}", epsilon, scored(guess(told, generator), secrets),
-                        ceiling(epsilon), {"noise": left})
-            )  # fmt: skip
+                Finding(
+                    f"hubbub's continual release, {name}",
+                    epsilon,
+                    scored(guess(told, generator), secrets),
+                    ceiling(epsilon),
+                    {"noise": left},
+                )
+            )
     said = (
         f"Fresh noise at ε = {each:g} for each of {count} releases: averaged, its deviation falls from {spread:.3g} to"
         f" {float(findings[1].facts['noise']):.2g}, and the loss adds up to ε = {each * count:g}.",
@@ -114,9 +129,7 @@ def _sanitized(count: int, generator: np.random.Generator) -> list[Finding]:
     points = uniform(_POINTS, _DIMENSIONS, generator)
     found = []
     for keep, times in ((False, (1, count)), (True, (count,))):
-        for most, isolated, *_ in re_released(
-            points, "gaussian", times, t=_CROWD, c=_NEAR, rng=generator, keep=keep
-        ):  # fmt: skip
+        for most, isolated, *_ in re_released(points, "gaussian", times, t=_CROWD, c=_NEAR, rng=generator, keep=keep):
             name = "moved points, kept" if keep else "moved points" if most == 1 else "moved points, averaged"
             score = Score(round(isolated * _POINTS), _POINTS, 0.0)
             found.append(Finding(name, None, score, None, {"releases": int(most), "isolated": "c = 4, t = 10"}))

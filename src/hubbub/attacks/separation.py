@@ -15,7 +15,7 @@ from hubbub.attacks.separations.table import row, sentences
 from hubbub.attacks.table import Table
 from hubbub.attacks.target import counting
 from hubbub.core import numbers
-from hubbub.mechanisms.randomized_response import Response
+from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.noise.source import system
 
 Codes = NDArray[np.int64]
@@ -59,20 +59,33 @@ def study(
     some = Table("people", {"odd": np.array([0, 1])})
     for step, epsilon in enumerate(epsilons):
         progress(step / len(epsilons), f"{len(sides)} games at ε = {float(epsilon):g}")
-        answers = Response(answers=1 << width, epsilon=epsilon).sample(values.ravel(), system()).reshape(values.shape)
+        answers = (
+            RandomizedResponse(answers=1 << width, epsilon=epsilon)
+            .sample(values.ravel(), system())
+            .reshape(values.shape)
+        )
         votes = odd(np.asarray(answers, dtype=np.int64), mask).sum(axis=1)
         found = row(width, count, epsilon)
         findings.append(
-            Finding("randomized response, published", epsilon, scored(settled(2 * votes - count, generator), sides),
-                    (1 + found.response) / 2,
-                    {"difference": found.response, "bound of any view": found.bound, "people needed": found.needed})
-        )  # fmt: skip
+            Finding(
+                "randomized response, published",
+                epsilon,
+                scored(settled(2 * votes - count, generator), sides),
+                (1 + found.response) / 2,
+                {"difference": found.response, "bound of any view": found.bound, "people needed": found.needed},
+            )
+        )
         noise = counting(some, "odd = 1", epsilon=epsilon)
         told = noise.sample(np.where(sides, count, 0), system())
         findings.append(
-            Finding("one private answer", epsilon, scored(settled(2 * told - count, generator), sides),
-                    (1 + found.asked) / 2, {"difference": found.asked, "mean error": found.error})
-        )  # fmt: skip
+            Finding(
+                "one private answer",
+                epsilon,
+                scored(settled(2 * told - count, generator), sides),
+                (1 + found.asked) / 2,
+                {"difference": found.asked, "mean error": found.error},
+            )
+        )
     said = (
         f"Either all of {count} people have a parity of their {width} bits odd, or none has: which is it? The ceilings"
         " here are exact: one half, and half of the statistical difference.",

@@ -100,9 +100,12 @@ def study(
         learning, trying = (np.array([features(publish(bool(side)), target) for side in each]) for each in sides)
         score = scored(learned(learning, sides[0])(trying), sides[1])
         return Finding(
-            target_name, epsilon, score, None if epsilon is None else ceiling(epsilon),
+            target_name,
+            epsilon,
+            score,
+            None if epsilon is None else ceiling(epsilon),
             {"people": count, "shadow tables": shadows, "like the target": int((others == target).all(axis=1).sum())},
-        )  # fmt: skip
+        )
 
     both = [others, np.concatenate([others, target[None]])]
     findings = [

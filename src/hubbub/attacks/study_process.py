@@ -92,9 +92,14 @@ def _started(program: Sequence[str], folder: str) -> "subprocess.Popen[bytes]":
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     return subprocess.Popen(  # noqa: S603 - our own program, and no shell
         [sys.executable, "-I", "-B", "-X", "utf8", *program],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder,
-        env={"TMPDIR": folder, "HOME": folder, **threads}, start_new_session=True, umask=0o077,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+        env={"TMPDIR": folder, "HOME": folder, **threads},
+        start_new_session=True,
+        umask=0o077,
+    )
 
 
 def _send(inlet: IO[bytes] | None, order: Mapping[str, Any]) -> None:
@@ -127,9 +132,10 @@ def _place(*, sent: bool) -> Path | None:
         return _IN_MEMORY
     if sent:
         raise AttackError(
-            "HB645", "this machine has no file system in memory, so a table that is sent cannot be kept off its disk.",
+            "HB645",
+            "this machine has no file system in memory, so a table that is sent cannot be kept off its disk.",
             "Run the attack on your own machine: hubbub attack NAME table.csv",
-        )  # fmt: skip
+        )
     return None
 
 

@@ -44,9 +44,12 @@ def bundled(name: str) -> Table:
 def confine(*, memory: int, seconds: int) -> None:
     """Bound what this process may take, and be the first to go when the machine has no memory left."""
     for kind, most in (
-        (resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, seconds), (resource.RLIMIT_FSIZE, _FILE),
-        (resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 256),
-    ):  # fmt: skip
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_CPU, seconds),
+        (resource.RLIMIT_FSIZE, _FILE),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, 256),
+    ):
         hard = resource.getrlimit(kind)[1]
         bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (bound, bound))

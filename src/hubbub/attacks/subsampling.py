@@ -60,18 +60,21 @@ def reworded(where: str, times: int) -> list[str]:
     return [f"{where} AND {number} = {number}" for number in range(times)]
 
 
-def redrawn(
-    everybody: NDArray[np.float64], without: NDArray[np.float64], generator: np.random.Generator
-) -> Bits:  # fmt: skip
+def redrawn(everybody: NDArray[np.float64], without: NDArray[np.float64], generator: np.random.Generator) -> Bits:
     """Guess each person's bit from the answers to many wordings (a row each) of a count with and one without."""
     return settled(everybody.mean(axis=1) - without.mean(axis=1) - 0.5, generator)
 
 
 def study(
-    table: Table | None = None, *,  # noqa: ARG001 - all studies are called alike
-    epsilons: Sequence[Fraction], generator: np.random.Generator, progress: Progress = unheard,
-    wordings: int = 1000, people: int = 12, trials: int = 200,
-) -> Study:  # fmt: skip
+    table: Table | None = None,  # noqa: ARG001 - all studies are called alike
+    *,
+    epsilons: Sequence[Fraction],
+    generator: np.random.Generator,
+    progress: Progress = unheard,
+    wordings: int = 1000,
+    people: int = 12,
+    trials: int = 200,
+) -> Study:
     """Ask one count in many words that mean the same, where each wording is answered from another sample.
 
     The toy answers from half of the rows, chosen by a keyed hash of the query's text. Each trial counts a group of
@@ -94,9 +97,14 @@ def study(
     once = settled(with_him[:, 0] - without[:, 0] - 0.5, generator)
     findings = [
         Finding("query-keyed sample of half, one wording", None, scored(once, coins), None, {"wordings": 1}),
-        Finding("query-keyed sample of half, many wordings", None, scored(redrawn(with_him, without, generator), coins),
-                None, {"wordings": wordings}),
-    ]  # fmt: skip
+        Finding(
+            "query-keyed sample of half, many wordings",
+            None,
+            scored(redrawn(with_him, without, generator), coins),
+            None,
+            {"wordings": wordings},
+        ),
+    ]
     made = clinic(500, generator)
     for place, epsilon in enumerate(epsilons):
         progress(0.5 + place / len(epsilons) / 2, f"hubbub at ε = {brief(epsilon)}")

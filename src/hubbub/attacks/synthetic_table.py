@@ -126,10 +126,16 @@ def _finding(
         errors.append(np.abs(asked.ask(ones.astype(np.float64)) - truth))
         nothing.append(np.abs(asked.ask(np.full(len(secret), 0.5)) - truth))
     return Finding(
-        target, None, bits.scored(secrets, guesses), None,
-        {"questions": len(errors[0]), "mean error of a sum": float(np.mean(errors)),
-         "knowing nothing": float(np.mean(nothing))},
-    )  # fmt: skip
+        target,
+        None,
+        bits.scored(secrets, guesses),
+        None,
+        {
+            "questions": len(errors[0]),
+            "mean error of a sum": float(np.mean(errors)),
+            "knowing nothing": float(np.mean(nothing)),
+        },
+    )
 
 
 def _words(findings: Sequence[Finding], count: int) -> list[str]:

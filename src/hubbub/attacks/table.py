@@ -46,9 +46,10 @@ class Table:
         near = get_close_matches(name, self.columns, n=1)
         shown = ", ".join(list(self.columns)[:30])
         raise AttackError(
-            "HB644", f"{self.name} has no column {name[:60]!r}.",
+            "HB644",
+            f"{self.name} has no column {name[:60]!r}.",
             f"Did you mean {near[0]}?" if near else f"It has: {shown}.",
-        )  # fmt: skip
+        )
 
     def codes(self, names: Sequence[str]) -> NDArray[np.int64]:
         """Number the rows so that two have one number just if they agree in all these columns."""

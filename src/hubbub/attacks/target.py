@@ -14,9 +14,7 @@ from numpy.typing import NDArray
 
 from hubbub.answers.release import Release
 from hubbub.attacks.table import Table
-from hubbub.core.events import Gaussian as GaussianEvent
-from hubbub.core.events import Laplace as LaplaceEvent
-from hubbub.core.events import Together, from_facts
+from hubbub.core.events import Composed, GaussianEvent, LaplaceEvent, from_facts
 from hubbub.curator.session import Session, open_session
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
@@ -32,9 +30,14 @@ Declared = Mapping[str, Mapping[str, object]]
 
 @contextmanager
 def protected(
-    table: Table, *, epsilon: Fraction, delta: Fraction = Fraction(0), declared: Declared | None = None,
-    unit: str | Mapping[str, object] = "row", relation: str = "replace",
-) -> Iterator[Session]:  # fmt: skip
+    table: Table,
+    *,
+    epsilon: Fraction,
+    delta: Fraction = Fraction(0),
+    declared: Declared | None = None,
+    unit: str | Mapping[str, object] = "row",
+    relation: str = "replace",
+) -> Iterator[Session]:
     """Open hubbub on a table for one analyst, eve, with so much to spend in all; its table is called `people`.
 
     It is `hubbub.open` with a hubbub.yaml, a ledger and all else, in a folder that vanishes. What `declared` does not
@@ -47,14 +50,16 @@ def protected(
         "version": 1,
         "datasets": {
             TABLE: {
-                "source": source, "unit": unit if isinstance(unit, str) else dict(unit), "relation": relation,
+                "source": source,
+                "unit": unit if isinstance(unit, str) else dict(unit),
+                "relation": relation,
                 "columns": {name: dict(facts[name]) for name in table.columns},
                 "budget": {"epsilon": str(epsilon), **({"delta": str(delta)} if delta else {})},
             }
         },
         "analysts": {ANALYST: {TABLE: {"epsilon": str(epsilon)}}},
         "ledger": {"anchor": "anchor/ledger.anchor"},  # it lasts no longer than its folder
-    }  # fmt: skip
+    }
     with TemporaryDirectory(prefix="hubbub-attack-") as folder:
         _write(table, Path(folder) / source)
         (Path(folder) / "hubbub.yaml").write_text(yaml.safe_dump(document, allow_unicode=True), encoding="utf-8")
@@ -119,7 +124,7 @@ def laplace(release: Release) -> Laplace:
 def mechanism(release: Release) -> Laplace | Gaussian:
     """Make the mechanism that a release was drawn from, by its receipt: for attacks that need thousands of draws."""
     event = from_facts(release.receipt["event"])
-    while isinstance(event, Together) and len(event.parts) == 1 and event.parts[0][1] == 1:
+    while isinstance(event, Composed) and len(event.parts) == 1 and event.parts[0][1] == 1:
         event = event.parts[0][0]
     if isinstance(event, LaplaceEvent):
         return Laplace(sensitivity=event.sensitivity, scale=event.scale)

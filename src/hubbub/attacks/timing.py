@@ -127,10 +127,14 @@ def timed(
 
 
 def study(
-    table: Table | None = None, *,  # noqa: ARG001 - all studies are called alike
-    epsilons: Sequence[Fraction], generator: np.random.Generator, progress: Progress = unheard,
-    clock: str = "seconds", trials: int = 2000,
-) -> Study:  # fmt: skip
+    table: Table | None = None,  # noqa: ARG001 - all studies are called alike
+    *,
+    epsilons: Sequence[Fraction],
+    generator: np.random.Generator,
+    progress: Progress = unheard,
+    clock: str = "seconds",
+    trials: int = 2000,
+) -> Study:
     """Time how long noise takes to be drawn, and take from the answer what the time says of it.
 
     The attacker first times as many draws of their own, of the same sampler. The `clock` measures seconds, as they are
@@ -147,8 +151,9 @@ def study(
         progress(place / len(epsilons), f"ε = {brief(epsilon)}")
         naive, exact = Stepwise(epsilon), Exact(counting(made, "sex = 'male'", epsilon=epsilon), system())
         for name, sampler, most in (
-            ("noise drawn step by step", naive, None), ("hubbub, all others known", exact, ceiling(epsilon)),
-        ):  # fmt: skip
+            ("noise drawn step by step", naive, None),
+            ("hubbub, all others known", exact, ceiling(epsilon)),
+        ):
             # own draws and answers by turns, so that both meet the machine in the same mood
             values = _TRUE + np.column_stack([np.zeros(trials, dtype=np.int64), coins]).ravel()
             noise, work = _measured(sampler, values, clock)

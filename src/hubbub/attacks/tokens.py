@@ -99,9 +99,15 @@ def _greedy(apart: Floats) -> NDArray[np.int64]:
 
 
 def study(
-    table: Table | None = None, *, epsilons: Sequence[Fraction], generator: np.random.Generator,
-    progress: Progress = unheard, column: str = "", most: int = 100, trials: int = 2000,
-) -> Study:  # fmt: skip
+    table: Table | None = None,
+    *,
+    epsilons: Sequence[Fraction],
+    generator: np.random.Generator,
+    progress: Progress = unheard,
+    column: str = "",
+    most: int = 100,
+    trials: int = 2000,
+) -> Study:
     """Read a log again in which every word was replaced by a keyed hash.
 
     The text is a table's `column` of text, or the help pages of Python. Half of its lines are the hashed log, and the
@@ -117,8 +123,13 @@ def study(
     key = generator.bytes(16)
     progress(0.1, "matching")
     log, reference = statistics(hashed(secret, key), most), statistics(public, most)
-    truth = dict(zip((token for line in hashed(secret, key) for token in line),
-                     (token for line in secret for token in line), strict=True))  # fmt: skip
+    truth = dict(
+        zip(
+            (token for line in hashed(secret, key) for token in line),
+            (token for line in secret for token in line),
+            strict=True,
+        )
+    )
     findings = []
     for name, guesses in (
         ("hashed words, by rank", by_rank(log, reference)),

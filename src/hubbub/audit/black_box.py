@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.accounting.cost import RENYI_UNIT, Price
+from hubbub.accounting.cost import RENYI_UNIT, PrivacyCost
 from hubbub.audit.distinguisher import fitted, standard_error, table
 from hubbub.core.binomial import at_least
 from hubbub.core.loss import ORDERS
@@ -86,14 +86,16 @@ class Verdict:
         return max((each.least / each.promised for each in told if each.promised > 0), default=0.0)
 
 
-def audit(one: Samples, other: Samples, *, promise: Price, alarm: float, generator: np.random.Generator) -> Verdict:
+def audit(
+    one: Samples, other: Samples, *, promise: PrivacyCost, alarm: float, generator: np.random.Generator
+) -> Verdict:
     """Test a promise with every tester that fits it.
 
     Theorem (Multiplicity). If each of k bounds is wrong with probability at most alarm/k, all of them hold at once with
     probability at least 1 − alarm, whatever the testers have to do with each other; so a promise that is kept is called
     broken with probability at most alarm, and over a campaign of m audits at alarm/m each, with at most alarm.
     Proof    The union bound.
-    Tested   tests/audit/test_empirical.py::test_false_alarms_are_as_rare_as_stated
+    Tested   tests/audit/test_black_box.py::test_false_alarms_are_as_rare_as_stated
     """
     seen, held = _scored(one, other, generator)
     delta = float(promise.delta)
@@ -137,7 +139,7 @@ def ratio_at_least(first: int, second: int, alarm: float) -> float:
     Proof    Given S the coin shows P with probability p/(p+q), by Bayes, for each draw independently. K is a function
              of the draws' being in S alone. x ↦ ln(x/(1−x)) rises.
     Error    one binomial bound in the place of two: at equal confidence narrower by a factor of up to √2.
-    Tested   tests/audit/test_empirical.py::test_a_ratio_is_bounded_from_below_as_often_as_stated
+    Tested   tests/audit/test_black_box.py::test_a_ratio_is_bounded_from_below_as_often_as_stated
     """
     share = at_least(first, first + second, alarm) if first else 0.0
     return math.log(share / (1 - share)) if share > 0 else -math.inf
@@ -256,7 +258,7 @@ def _hockey_stick(held: Scored, seen: Scored, epsilon: float, promised: float, a
     and q that of Q(S) from above, at alarm/2 each. So is the least ε at a δ at least ln((p − δ)/q).
     Proof    P(S) ≤ e^ε·Q(S) + δ is what (ε, δ)-privacy says of S; the union bound over the two.
     Assumes  S is chosen without the draws that are counted.
-    Tested   tests/audit/test_empirical.py::test_delta_and_epsilon_of_gaussian_noise_are_bounded_by_its_profile
+    Tested   tests/audit/test_black_box.py::test_delta_and_epsilon_of_gaussian_noise_are_bounded_by_its_profile
     """
     growth, cautious = math.exp(epsilon), _caution(alarm / 2)
     cut = _chosen(seen, lambda p, q, s, t: p - growth * q - cautious * (s + growth * t))
@@ -288,7 +290,7 @@ def _renyi(held: Scored, seen: Scored, order: float, promised: float, alarm: flo
              logarithm times α/(α−1). The means are of variables in known ranges, bounded by the empirical Bernstein
              inequality (Maurer and Pontil 2009, Theorem 4).
     Assumes  g, a clipped log-ratio, is chosen without the draws that are averaged.
-    Tested   tests/audit/test_empirical.py::test_renyi_divergence_of_gaussian_noise_is_bounded_by_its_line
+    Tested   tests/audit/test_black_box.py::test_renyi_divergence_of_gaussian_noise_is_bounded_by_its_line
     """
     clip = max(_CLIPS, key=lambda c: _variational(seen, order, c, alarm, len(held[0])))
     least = max(0.0, _variational(held, order, clip, alarm, len(held[0])))

@@ -133,7 +133,7 @@ def within(cost: Cost, event: Event, *, units: int = 1) -> bool:
 def stated(event: Event) -> Cost:
     """Add up what the facts of an event cost, for neighbours as far apart as they may be."""
     match event:
-        case events.Together(parts):
+        case events.Composed(parts):
             whole = Cost()
             for part, count in parts:
                 one = stated(part)
@@ -141,11 +141,11 @@ def stated(event: Event) -> Cost:
                 whole.doubled += count * one.doubled
                 whole.gaussian |= one.gaussian
             return whole
-        case events.Laplace(sensitivity, scale):
+        case events.LaplaceEvent(sensitivity, scale):
             return _pure(sensitivity / scale)
-        case events.Gaussian(sensitivity_squared, variance):
+        case events.GaussianEvent(sensitivity_squared, variance):
             return Cost(doubled=sensitivity_squared / variance, gaussian=True)
-        case events.Selection(_, sensitivity, monotone, rate):
+        case events.SelectionEvent(_, sensitivity, monotone, rate):
             return _pure(rate * sensitivity * (1 if monotone else 2))
     return Cost()
 

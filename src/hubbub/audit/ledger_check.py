@@ -25,8 +25,8 @@ def compare(document: object, snapshot: Snapshot) -> Comparison:
     Proof    That is what is compared. The kept bytes have the hash that the chain holds for this charge, which
              `verify` checks of the whole ledger.
     Assumes  the ledger verifies; the document has the form of a receipt.
-    Tested   tests/audit/test_recorded.py::test_a_changed_answer_that_was_hashed_again_is_found
-             tests/audit/test_recorded.py::test_every_change_of_a_value_is_found
+    Tested   tests/audit/test_ledger_check.py::test_a_changed_answer_that_was_hashed_again_is_found
+             tests/audit/test_ledger_check.py::test_every_change_of_a_value_is_found
     """
     paper, answer = parts(document)
     comparison = Comparison()

@@ -37,7 +37,7 @@ from hubbub.mechanisms.enumeration import keeps
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.partition_selection import Threshold
+from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.noise.source import system
 
 #: A comparison of samples with a law alarms by mistake this often.
@@ -110,7 +110,7 @@ def _parts(config: Config, folder: Path) -> list[tuple[str, str, Look]]:
         ("samplers", "draws have the laws that are stated", _samplers),
         ("neighbours", "plans cover made-up neighbours of the declared tables", _neighbours(config, tables, texts)),
         ("path", "questions over made-up rows: receipts, replies from the ledger, a cap", _path(config, folder, texts)),
-    ]  # fmt: skip
+    ]
 
 
 def _once(look: Look) -> Look:
@@ -181,7 +181,9 @@ def _laws(chance: random.Random) -> str | None:
         )
         sound = keeps(pick.loss, pick.law(scores), pick.law(other)) and pick.loss.epsilon <= epsilon
     else:
-        rule = Threshold.from_epsilon(keys=2, contribution=1, relation=relation, epsilon=epsilon, delta="0.001")
+        rule = PartitionSelection.from_epsilon(
+            keys=2, contribution=1, relation=relation, epsilon=epsilon, delta="0.001"
+        )
         most = rule.threshold + 8
         # the group of one unit that is there, and is not
         sound = keeps(rule.loss, rule.law((5, 0), most), rule.law((5, 1), most)) and rule.delta <= Fraction(1, 1000)
@@ -265,9 +267,13 @@ def _copied(config: Config, folder: Path) -> Config:
     budget = Budget(Fraction(2), Fraction(1, 10**6))
     policy = Policy(
         {name: (Cap("dataset", name, name, budget),) for name in private},
-        {"auditor": {name: Cap("analyst", "auditor", name, budget) for name in private}}, {},
-    )  # fmt: skip
+        {"auditor": {name: Cap("analyst", "auditor", name, budget) for name in private}},
+        {},
+    )
     return replace(
-        config, path=folder / "hubbub.yaml", datasets=datasets | public, policy=policy,
+        config,
+        path=folder / "hubbub.yaml",
+        datasets=datasets | public,
+        policy=policy,
         places=replace(config.places, database=None, anchor="anchor/ledger.anchor"),
-    )  # fmt: skip
+    )

@@ -65,11 +65,11 @@ def audit(config: Config, number: int, *, worlds: int = WORLDS, chance: random.R
     Assumes  the declarations are those of then; where they changed, the plan may be another, and that is said. Made-up
              neighbours can refute a plan and never prove one: the proofs are those of the plan's theorems.
     Charges  nothing: no private data is read.
-    Tested   tests/selfaudit/test_release.py::test_an_honest_release_is_sound
-             tests/selfaudit/test_release.py::test_a_plan_that_would_be_made_otherwise_now_is_told
-             tests/selfaudit/test_release.py::test_a_release_whose_charge_says_less_is_not_sound
-             tests/selfaudit/test_release.py::test_a_sensitivity_that_is_too_small_is_found_by_replaying
-             tests/streams/test_contract.py::test_the_audit_of_a_release_enumerates_the_declared_relation
+    Tested   tests/audit/test_release.py::test_an_honest_release_is_sound
+             tests/audit/test_release.py::test_a_plan_that_would_be_made_otherwise_now_is_told
+             tests/audit/test_release.py::test_a_release_whose_charge_says_less_is_not_sound
+             tests/audit/test_release.py::test_a_sensitivity_that_is_too_small_is_found_by_replaying
+             tests/analyses/streams/test_contract.py::test_the_audit_of_a_release_enumerates_the_declared_relation
     """
     found = Audited(number)
     store = store_of(config, read_only=True)

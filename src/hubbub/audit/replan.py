@@ -36,9 +36,13 @@ def question(paper: Mapping[str, Any]) -> Question:
     if bounds is not None:  # what an analysis was told of bounds stands in its receipt alone
         options = {"groups": bounds["groups"], "rows": bounds["rows"]}
     return Question(
-        text, epsilon=Fraction(paper["charge"]["epsilon"]), delta=Fraction(paper["charge"]["delta"]),
-        parameters=parameters, weights=weights, **options,
-    )  # fmt: skip
+        text,
+        epsilon=Fraction(paper["charge"]["epsilon"]),
+        delta=Fraction(paper["charge"]["delta"]),
+        parameters=parameters,
+        weights=weights,
+        **options,
+    )
 
 
 def planned(asked: Question, tables: Mapping[str, Table], *, salt: str, hashing: Hash) -> Plan | Called:
@@ -48,15 +52,21 @@ def planned(asked: Question, tables: Mapping[str, Table], *, salt: str, hashing:
         call = calls.read(asked.sql)
         if call.name in OWN:
             raise AuditError(
-                "HB634", "this release ran code that was handed in, and the ledger does not hold it.",
+                "HB634",
+                "this release ran code that was handed in, and the ledger does not hold it.",
                 "Its charge can be checked from the receipt, its sensitivity only where the code is.",
-            )  # fmt: skip
+            )
         return prepare(call, Setting(tables, asked.price(), delta, words, asked.groups, asked.rows))
     query = bind(asked.sql, tables=tables, parameters=asked.values(), dialect=asked.dialect)
     return plan(
-        query, epsilon=asked.price(), delta=delta, salt=words.salt, hashing=words.hashing, dialect=words.dialect,
+        query,
+        epsilon=asked.price(),
+        delta=delta,
+        salt=words.salt,
+        hashing=words.hashing,
+        dialect=words.dialect,
         **asked.shape(query),
-    )  # fmt: skip
+    )
 
 
 def _split(text: str) -> tuple[str, tuple[Value, ...], dict[str, Fraction], dict[str, Any]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from hubbub.analyses.registry import Called
 from hubbub.audit.grey_box import Tape, recorded, repeated, within
-from hubbub.audit.sensitivity import apart
+from hubbub.audit.sensitivity import check_sensitivity
 from hubbub.audit.simulated_rows import EXTREME, MadeUp
 from hubbub.core.schema import Table
 from hubbub.core.unit import Relation
@@ -80,14 +80,14 @@ def _query(planned: Plan, made: MadeUp, found: Replayed, chance: random.Random) 
     whole = seen()
     made.shuffle(chance)
     found.orders += 1
-    if apart(planned, whole, seen(), nothing=True):
+    if check_sensitivity(planned, whole, seen(), nothing=True):
         yield "the order of rows changes what is counted"
     for unit in _some(made, chance):
         for relation, show in _neighbours(made, unit):
             show()
             found.pairs[relation] += 1
             twice = planned.relation is Relation.ADD_REMOVE and relation is Relation.REPLACE
-            yield from apart(planned, whole, seen(), units=2 if twice else 1)
+            yield from check_sensitivity(planned, whole, seen(), units=2 if twice else 1)
         made.show()
 
 

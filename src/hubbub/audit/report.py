@@ -27,9 +27,10 @@ def private_key(path: Path, *, make: bool) -> Ed25519PrivateKey:
     if not path.exists():
         if not make:
             raise AuditError(
-                "HB635", f"there is no key at {path} to sign a report with.",
+                "HB635",
+                f"there is no key at {path} to sign a report with.",
                 "Run `hubbub audit self` once as the service's user: it makes one. Or name another: --key FILE.",
-            )  # fmt: skip
+            )
         _write(path, os.urandom(_BYTES).hex(), 0o600)
     try:
         if path.stat().st_mode & 0o077:
@@ -56,9 +57,10 @@ def public_key(path: Path) -> Ed25519PublicKey:
         return Ed25519PublicKey.from_public_bytes(bytes.fromhex(path.read_text().strip()))
     except (OSError, ValueError):
         raise AuditError(
-            "HB637", f"{path} is not the public half of a key.",
+            "HB637",
+            f"{path} is not the public half of a key.",
             "Give the file audit.pub of the installation that wrote the report: --public FILE.",
-        ) from None  # fmt: skip
+        ) from None
 
 
 def signed(facts: Mapping[str, Any], key: Ed25519PrivateKey) -> str:
@@ -67,7 +69,7 @@ def signed(facts: Mapping[str, Any], key: Ed25519PrivateKey) -> str:
     Theorem (Signed report). Whoever does not hold the key cannot make a text that `checked` accepts under its public
     half, other than those that were signed (Ed25519 is unforgeable: Bernstein, Duif, Lange, Schwabe and Yang 2012). The
     signature is over the canonical form: blanks and the order of keys do not matter, and nothing else may differ.
-    Tested   tests/selfaudit/test_report.py::test_any_change_to_a_report_is_found
+    Tested   tests/audit/test_report.py::test_any_change_to_a_report_is_found
     """
     report = {"format": FORMAT, **facts, "key": _hex(key.public_key())}
     signature = key.sign(canonical(report).encode()).hex()
@@ -86,9 +88,10 @@ def checked(text: str, key: Ed25519PublicKey) -> dict[str, Any]:
         raise AuditError("HB638", "this is not a report of an audit.", "Give what `hubbub audit self` wrote.") from None
     except InvalidSignature:
         raise AuditError(
-            "HB639", "the report was changed, or another key signed it.",
+            "HB639",
+            "the report was changed, or another key signed it.",
             "Compare the key in it with the installation's audit.pub. Do not trust what it says.",
-        ) from None  # fmt: skip
+        ) from None
     found: dict[str, Any] = report
     return found
 

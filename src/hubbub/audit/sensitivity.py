@@ -11,7 +11,7 @@ from hubbub.sql.plan import Plan
 Exact = tuple[tuple[Any, ...], tuple[Any, ...]]  #: measures by cell, histograms by cell and bucket
 
 
-def apart(plan: Plan, one: Tables, two: Tables, *, nothing: bool = False, units: int = 1) -> list[str]:
+def check_sensitivity(plan: Plan, one: Tables, two: Tables, *, nothing: bool = False, units: int = 1) -> list[str]:
     """Say where two tables that differ in so many units are further apart than is stated, or (`nothing`) at all.
 
     Theorem (What noise must cover). A query's noise covers neighbours if and only if for each of its vectors the exact
@@ -19,8 +19,8 @@ def apart(plan: Plan, one: Tables, two: Tables, *, nothing: bool = False, units:
     far.
     Proof    The loss of each mechanism is attained at its sensitivity and grows with the distance; the triangle
              inequality along k steps, one unit each.
-    Tested   tests/audit/test_apart.py::test_neighbours_within_the_stated_sensitivity_are_not_complained_of
-             tests/audit/test_apart.py::test_a_sensitivity_that_is_halved_is_complained_of
+    Tested   tests/audit/test_sensitivity.py::test_neighbours_within_the_stated_sensitivity_are_not_complained_of
+             tests/audit/test_sensitivity.py::test_a_sensitivity_that_is_halved_is_complained_of
     """
     if plan.threshold is not None:
         return _found_apart(plan, one, two, nothing=nothing, units=units)

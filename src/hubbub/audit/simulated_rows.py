@@ -21,9 +21,13 @@ from hubbub.engines.base import identifier
 from hubbub.sql.dialects.duckdb import DUCKDB
 
 _TYPES = {
-    Kind.BOOLEAN: "BOOLEAN", Kind.INTEGER: "BIGINT", Kind.REAL: "DOUBLE", Kind.TEXT: "VARCHAR", Kind.DATE: "DATE",
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.REAL: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.DATE: "DATE",
     Kind.TIMESTAMP: "TIMESTAMP",
-}  # fmt: skip
+}
 _WORDS = ("ash", "birch", "cedar", "elm", "", "🙂")
 _ODD = {Kind.REAL: (float("nan"), float("inf"), float("-inf"), -0.0, 1e300), Kind.INTEGER: (2**53, -(2**63), 2**63 - 1)}
 _DAY = datetime.date(1970, 1, 1)
@@ -117,10 +121,14 @@ def _private(table: Table, units: int, chance: random.Random) -> Iterable[Sequen
             extreme = owner < EXTREME
             rows = most if extreme or most == 1 else chance.choice((0, 1, 1, 2, chance.randint(1, most)))
             for number in range(rows):
-                made = (_end(column, chance, owner, turn, number) if extreme else _value(column, chance)
-                        for column in table.columns)  # fmt: skip
-                row = [owner if column.name == unit.column else value
-                       for column, value in zip(table.columns, made, strict=True)]  # fmt: skip
+                made = (
+                    _end(column, chance, owner, turn, number) if extreme else _value(column, chance)
+                    for column in table.columns
+                )
+                row = [
+                    owner if column.name == unit.column else value
+                    for column, value in zip(table.columns, made, strict=True)
+                ]
                 yield [*row, owner, turn]
 
 

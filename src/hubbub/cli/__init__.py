@@ -222,9 +222,11 @@ def _config(parser: argparse.ArgumentParser) -> None:
 def _analyst(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-a", "--analyst", metavar="NAME", help="who asks (default: the only one in hubbub.yaml)")
     parser.add_argument(
-        "--server", metavar="URL", help="ask a server (default: HUBBUB_URL); the token is in HUBBUB_TOKEN, or in a file"
+        "--server",
+        metavar="URL",
+        help="ask a server (default: HUBBUB_URL); the token is in HUBBUB_TOKEN, or in a file"
         " that HUBBUB_TOKEN_FILE names",
-    )  # fmt: skip
+    )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -70,16 +70,24 @@ def publish(options: Namespace, console: Console) -> int:
     earlier = re.fullmatch(r"\s*\d{1,18}\s*", text, re.ASCII)
     if (options.epsilon is None and options.within is None) != bool(earlier):
         raise ParameterError(
-            "HB172", "a question has a price, and an earlier release has none.",
+            "HB172",
+            "a question has a price, and an earlier release has none.",
             "Give --epsilon with a question, or the number of a release alone (hubbub audit ledger shows them).",
-        )  # fmt: skip
+        )
     with _session(options) as session:
         what = session.release(int(text)) if earlier else text
         with _clock():
             paths = session.publish(
-                what, options.to, name=options.name, title=options.title, notes=_read(options.notes),
-                formats=options.format or FORMATS, force=options.force, key=options.key, **_options(options),
-            )  # fmt: skip
+                what,
+                options.to,
+                name=options.name,
+                title=options.title,
+                notes=_read(options.notes),
+                formats=options.format or FORMATS,
+                force=options.force,
+                key=options.key,
+                **_options(options),
+            )
     if options.json:
         print(json.dumps([str(path) for path in paths]))  # noqa: T201
     else:
@@ -152,10 +160,15 @@ def _clock() -> AbstractContextManager[object]:
 
 def _options(options: Namespace) -> Options:
     return {
-        "epsilon": options.epsilon, "within": options.within, "delta": options.delta, "groups": options.groups,
-        "rows": options.rows, "parameters": tuple(map(_value, options.parameter)), "raw": options.raw,
+        "epsilon": options.epsilon,
+        "within": options.within,
+        "delta": options.delta,
+        "groups": options.groups,
+        "rows": options.rows,
+        "parameters": tuple(map(_value, options.parameter)),
+        "raw": options.raw,
         "weights": dict(map(_weight, options.weight)),
-    }  # fmt: skip
+    }
 
 
 def _weight(text: str) -> tuple[str, str]:

@@ -34,9 +34,12 @@ def attack(options: Namespace, console: Console) -> int:
     seed = secrets.randbits(63) if options.seed is None else abs(options.seed)
     with progress(found.name) as told:
         study = found.run(
-            table, epsilons=options.epsilon.split(","), generator=np.random.default_rng(seed), settings=settings,
+            table,
+            epsilons=options.epsilon.split(","),
+            generator=np.random.default_rng(seed),
+            settings=settings,
             progress=told,
-        )  # fmt: skip
+        )
     if options.report:
         terms = {"Table": options.table or "made up for the attack", "Seed": str(seed), **settings}
         write(study, Path(options.report), Made(terms=terms))
@@ -117,9 +120,13 @@ def progress(name: str) -> Iterator[Told]:
         yield line
         return
     bar = Progress(
-        TextColumn(name), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn(),
-        console=Console(stderr=True), transient=True,
-    )  # fmt: skip
+        TextColumn(name),
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
     with bar:
         task = bar.add_task("begins", total=1.0)
         yield lambda share, words: bar.update(task, completed=share, description=escape(words))

@@ -30,10 +30,11 @@ def explain(options: Namespace, console: Console) -> int:
     wanted = [name for name in ("example", "epsilon", "dataset") if getattr(options, name) is not None]
     if len(wanted) != 1 or ((options.analyst or options.group) and wanted != ["dataset"]):
         raise ParameterError(
-            "HB174", "it is not clear what to explain.",
+            "HB174",
+            "it is not clear what to explain.",
             "Give one of --epsilon ε, a worked example (smoking, dalenius, height, separation), or --dataset NAME, to"
             " which --analyst or --group can be added.",
-        )  # fmt: skip
+        )
     match wanted[0]:
         case "example":
             _story(options, console)

@@ -51,9 +51,10 @@ def _verify_receipt(options: Namespace, console: Console) -> int:
         document = receipt_form.read(Path(options.what).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise ParameterError(
-            "HB134", f"{options.what} is not a receipt that can be read.",
+            "HB134",
+            f"{options.what} is not a receipt that can be read.",
             "Give the file that `hubbub query --receipt FILE` wrote, or the word ledger.",
-        ) from None  # fmt: skip
+        ) from None
     found = receipts.check(document)
     lines, problems, compared = list(found.lines), list(found.problems), False
     if found.sound:
@@ -145,17 +146,26 @@ def admin(options: Namespace, console: Console) -> int:
     what = "the whole budget of every cap" if amount is None else f"ε = {brief(amount.epsilon)} of every cap"
     if not options.yes:
         raise ParameterError(
-            "HB135", f"this writes off {what}, for good, under the name {options.by!r}. Nothing was done.",
+            "HB135",
+            f"this writes off {what}, for good, under the name {options.by!r}. Nothing was done.",
             "Say --yes to go on. Before that, look for the newest ledger and anchor: with them nothing is lost.",
-        )  # fmt: skip
+        )
     done = forfeit(
-        lambda: store_of(config), lambda: _set_aside(config), policy=config.policy, anchor=anchor_of(config),
-        by=options.by, reason=options.reason, amount=amount,
-    )  # fmt: skip
-    console.print(terminal.table(
-        ("cap", "written off: ε", "δ"),
-        [(label, brief(budget.epsilon), brief(budget.delta)) for label, budget in done.charged.items()], right=(1, 2),
-    ))  # fmt: skip
+        lambda: store_of(config),
+        lambda: _set_aside(config),
+        policy=config.policy,
+        anchor=anchor_of(config),
+        by=options.by,
+        reason=options.reason,
+        amount=amount,
+    )
+    console.print(
+        terminal.table(
+            ("cap", "written off: ε", "δ"),
+            [(label, brief(budget.epsilon), brief(budget.delta)) for label, budget in done.charged.items()],
+            right=(1, 2),
+        )
+    )
     if done.set_aside:
         console.print(f"The database that could not be used lies in {escape(done.set_aside)}.")
     console.print(f"Entry {done.sequence} of the ledger says so. It can be used again.")

@@ -40,9 +40,12 @@ def arguments(parser: argparse.ArgumentParser, command: Command) -> None:
     parser.add_argument("--t", type=int, default=10, metavar="N", help="the crowd to blend in with (default 10)")
     parser.add_argument("--c", type=float, default=4.0, metavar="X", help="how much nearer singles out (default 4)")
     parser.add_argument(
-        "--bounds", action="append", default=[], metavar="COLUMN=LOW:HIGH",
+        "--bounds",
+        action="append",
+        default=[],
+        metavar="COLUMN=LOW:HIGH",
         help="what the column is scaled by; without it, the least and the greatest value, which publishes both",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--step", action="append", default=[], metavar="COLUMN=STEP", help="spread values within their step (1: whole)"
     )

@@ -29,10 +29,13 @@ from hubbub.noise.source import system
 
 #: The plots: what each is over, and where.
 CURVES: dict[str, tuple[str, tuple[float, ...]]] = {
-    "isolation-d": ("d", (1, 2, 3, 5, 8, 12, 16)), "isolation-t": ("t", (2, 5, 10, 20, 50)),
-    "isolation-c": ("c", (1.5, 2, 3, 4, 6, 10)), "known-d": ("d", (2, 3, 4, 5, 7, 9)),
-    "known-c": ("c", (1.5, 2, 3, 4, 6)), "again": ("T", (1, 2, 4, 8, 16, 32, 64)),
-}  # fmt: skip
+    "isolation-d": ("d", (1, 2, 3, 5, 8, 12, 16)),
+    "isolation-t": ("t", (2, 5, 10, 20, 50)),
+    "isolation-c": ("c", (1.5, 2, 3, 4, 6, 10)),
+    "known-d": ("d", (2, 3, 4, 5, 7, 9)),
+    "known-c": ("c", (1.5, 2, 3, 4, 6)),
+    "again": ("T", (1, 2, 4, 8, 16, 32, 64)),
+}
 _BATCH = 10_000
 
 
@@ -112,10 +115,12 @@ def _points(options: Namespace, rng: np.random.Generator) -> Points:
     table: Table = read(options.table)
     names = [name.strip() for name in options.columns.split(",") if name.strip()]
     return points(
-        {name: table.column(name) for name in names}, names, rng=rng,
+        {name: table.column(name) for name in names},
+        names,
+        rng=rng,
         bounds={name: _pair(name, text) for name, text in _named(options.bounds, "--bounds age=0:110")},
         steps={name: _real(text, f"the step of {name}") for name, text in _named(options.step, "--step age=1")},
-    )  # fmt: skip
+    )
 
 
 def _named(given: Sequence[str], example: str) -> list[tuple[str, str]]:
@@ -177,14 +182,15 @@ def _text(value: float) -> str:
 def _note(path: Path, sanitized: Sanitized) -> None:
     """Put beside the file what it is: it may travel without us."""
     lines = [
-        *(f"{number}. {text}" for number, text in enumerate(sanitized.promise.warnings, 1)), "",
+        *(f"{number}. {text}" for number, text in enumerate(sanitized.promise.warnings, 1)),
+        "",
         f"Made by the crowd sanitizer '{sanitized.kind}' with t = {sanitized.t}, which {sanitized.promise.does}.",
         "Columns were scaled to [-1, 1] by these bounds: "
         + "; ".join(
             f"{axis.name} {axis.low:.10g} to {axis.high:.10g}" + ("" if axis.declared else " (taken from the data)")
             for axis in sanitized.points.axes
         ),
-    ]  # fmt: skip
+    ]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -221,13 +227,19 @@ def _show(sanitized: Sanitized, compared: Sequence[Beside], c: float, console: C
 
 def _form(sanitized: Sanitized, compared: Sequence[Beside], files: dict[str, Path]) -> dict[str, object]:
     return {
-        "sanitizer": sanitized.kind, "t": sanitized.t, "rows": len(sanitized.points.values),
-        "left_out": sanitized.points.left_out, "differentially_private": False,
-        "warnings": list(sanitized.promise.warnings), "files": [str(path) for path in files.values()],
+        "sanitizer": sanitized.kind,
+        "t": sanitized.t,
+        "rows": len(sanitized.points.values),
+        "left_out": sanitized.points.left_out,
+        "differentially_private": False,
+        "warnings": list(sanitized.promise.warnings),
+        "files": [str(path) for path in files.values()],
         "published": [
             {
-                "name": each.name, "epsilon": None if each.epsilon is None else str(each.epsilon),
-                "means_off_by_deviations": each.means, "share_in_wrong_bin": each.shares,
+                "name": each.name,
+                "epsilon": None if each.epsilon is None else str(each.epsilon),
+                "means_off_by_deviations": each.means,
+                "share_in_wrong_bin": each.shares,
                 "singled_out": {
                     name: {"right": rate.right, "trials": rate.trials, "interval": rate.interval()}
                     for name, rate in each.rates.items()
@@ -235,7 +247,7 @@ def _form(sanitized: Sanitized, compared: Sequence[Beside], files: dict[str, Pat
             }
             for each in compared
         ],
-    }  # fmt: skip
+    }
 
 
 def _curves(options: Namespace, rng: np.random.Generator, console: Console) -> int:

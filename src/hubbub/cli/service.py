@@ -28,9 +28,10 @@ def serve(options: Namespace, console: Console) -> int:
         from hubbub.server.service import Service
     except ModuleNotFoundError as error:
         raise ConfigError(
-            "HB431", f"the server needs the library {error.name}, which is not installed here.",
+            "HB431",
+            f"the server needs the library {error.name}, which is not installed here.",
             "pip install 'hubbub[server]'",
-        ) from error  # fmt: skip
+        ) from error
     os.umask(0o077)  # for what libraries write: copies of data, logs of databases
     config = load(Path(options.config))
     closed = exposed(config)

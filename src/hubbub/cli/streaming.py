@@ -33,8 +33,14 @@ _LENGTH = 2
 def stream(options: Namespace, console: Console) -> int:
     """Do one of the commands."""
     commands = {
-        "make": _make, "feed": _feed, "answer": _answer, "read": _read, "list": _list, "end": _end, "audit": _audit,
-    }  # fmt: skip
+        "make": _make,
+        "feed": _feed,
+        "answer": _answer,
+        "read": _read,
+        "list": _list,
+        "end": _end,
+        "audit": _audit,
+    }
     return commands[options.what](options, console)
 
 
@@ -52,9 +58,10 @@ def _find(options: Namespace) -> Path:
 
 def _entry(options: Namespace) -> Entry | None:
     chosen = [
-        each for each in entries(_folder(options))
+        each
+        for each in entries(_folder(options))
         if each.name == options.name and options.analyst in (None, each.analyst)
-    ]  # fmt: skip
+    ]
     if len(chosen) > 1:
         whose = ", ".join(each.analyst or "nobody" for each in chosen)
         raise StreamError("HB663", f"{options.name} is a stream of several: {whose}.", "Say whose: --analyst NAME.")
@@ -78,11 +85,20 @@ def _make(options: Namespace, console: Console) -> int:
         delta = Fraction(0) if options.delta in (None, "0") else numbers.delta(options.delta)
         method = options.method or ("root" if delta and not options.private_state else "tree")
         terms = Terms(
-            name=options.name, kind=options.kind, epsilon=numbers.epsilon(options.epsilon), delta=delta,
-            universe=universe, outputs=options.outputs, classic=options.classic, horizon=options.horizon,
-            window=options.window, bins=None if options.bins is None else tuple(options.bins), bound=options.bound,
-            method=method, private_state=options.private_state,
-        )  # fmt: skip
+            name=options.name,
+            kind=options.kind,
+            epsilon=numbers.epsilon(options.epsilon),
+            delta=delta,
+            universe=universe,
+            outputs=options.outputs,
+            classic=options.classic,
+            horizon=options.horizon,
+            window=options.window,
+            bins=None if options.bins is None else tuple(options.bins),
+            bound=options.bound,
+            method=method,
+            private_state=options.private_state,
+        )
         with made(_folder(options), terms, system()) as begun:
             _show(begun, console)
         console.print("It belongs to no data set: nothing was charged to a ledger.")
@@ -93,11 +109,21 @@ def _make(options: Namespace, console: Console) -> int:
         )
     with open_session(options.config, analyst=options.analyst) as session:
         bought = session.stream(
-            options.dataset, options.name, kind=options.kind, universe=universe, outputs=options.outputs,
-            classic=options.classic, horizon=options.horizon, window=options.window, bins=options.bins,
-            bound=options.bound, method=options.method, private_state=options.private_state, epsilon=options.epsilon,
+            options.dataset,
+            options.name,
+            kind=options.kind,
+            universe=universe,
+            outputs=options.outputs,
+            classic=options.classic,
+            horizon=options.horizon,
+            window=options.window,
+            bins=options.bins,
+            bound=options.bound,
+            method=options.method,
+            private_state=options.private_state,
+            epsilon=options.epsilon,
             delta=options.delta,
-        )  # fmt: skip
+        )
         entry = find(_folder(options), session.analyst, options.name)
     if entry is None:
         raise states.missing(options.name)
@@ -124,9 +150,14 @@ def _feed(options: Namespace, console: Console) -> int:
     # a file that was put in another's place is another feeder, and begins at its first line
     feeder = options.feeder or ("stdin" if path is None else f"{path.absolute()} {path.stat().st_ino}")
     new, passed = feeding.feed(
-        _find(options), options.name, file, feeder=feeder, resume=options.resume or path is not None,
-        follow=options.follow, source=system(),
-    )  # fmt: skip
+        _find(options),
+        options.name,
+        file,
+        feeder=feeder,
+        resume=options.resume or path is not None,
+        follow=options.follow,
+        source=system(),
+    )
     console.print(f"{new} arrivals taken" + (f", {passed} lines passed over." if passed else "."))
     return 0
 

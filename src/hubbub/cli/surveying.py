@@ -24,8 +24,13 @@ from hubbub.surveys.survey import TEMPLATE, Question, Survey
 def survey(options: Namespace, console: Console) -> int:
     """Do one of the commands."""
     return {
-        "init": _init, "check": _check, "page": _page, "answer": _answer, "collect": _collect, "estimate": _estimate,
-    }[options.what](options, console)  # fmt: skip
+        "init": _init,
+        "check": _check,
+        "page": _page,
+        "answer": _answer,
+        "collect": _collect,
+        "estimate": _estimate,
+    }[options.what](options, console)
 
 
 def _read(options: Namespace) -> Survey:

@@ -57,9 +57,10 @@ def base(url: str, *, insecure: bool) -> httpx.URL:
         )
     if given.scheme == "http" and not (insecure or local(given.host)):
         raise ParameterError(
-            "HB181", f"http:// to {given.host} would send the token and the answers in the open.",
+            "HB181",
+            f"http:// to {given.host} would send the token and the answers in the open.",
             "Use https://; or, where the network is trusted, say insecure=True.",
-        )  # fmt: skip
+        )
     return given.copy_with(path=given.path.removesuffix("/") + PREFIX)
 
 

@@ -16,7 +16,7 @@ from hubbub.answers.methods import Analyses, Estimates
 from hubbub.answers.options import Options
 from hubbub.answers.publish import PublishesLater
 from hubbub.answers.release import Release
-from hubbub.answers.scope import ScopeLater
+from hubbub.answers.scope import AsyncScope
 from hubbub.client import problems
 from hubbub.client.calls import Calls
 from hubbub.client.protocol import Pause, Send, Steps
@@ -64,9 +64,9 @@ class AsyncSession(Analyses[Awaitable[Release]], PublishesLater):
         """The analyses once more, each saying what it would cost instead of asking: h.estimates.kmeans(…). Free."""
         return Estimates(self.estimate)
 
-    def scope(self, *, epsilon: Number, delta: Number = 0) -> ScopeLater:
+    def scope(self, *, epsilon: Number, delta: Number = 0) -> AsyncScope:
         """Give a loop of queries and analyses a fixed budget: see `hubbub.answers.scope.Scope`."""
-        return ScopeLater(self, epsilon=epsilon, delta=delta)
+        return AsyncScope(self, epsilon=epsilon, delta=delta)
 
     def _called(self, text: str, key: str | None, options: Options) -> Awaitable[Release]:
         return self.query(text, key=key, **options)
@@ -134,9 +134,15 @@ class AsyncSession(Analyses[Awaitable[Release]], PublishesLater):
 
 
 def connect_async(
-    url: str, token: str, *, timeout: float = TIMEOUT, retries: int = RETRIES, ca: str | Path | None = None,
-    insecure: bool = False, transport: httpx.AsyncBaseTransport | None = None,
-) -> AsyncSession:  # fmt: skip
+    url: str,
+    token: str,
+    *,
+    timeout: float = TIMEOUT,
+    retries: int = RETRIES,
+    ca: str | Path | None = None,
+    insecure: bool = False,
+    transport: httpx.AsyncBaseTransport | None = None,
+) -> AsyncSession:
     """Open a session with a server; see `hubbub.connect_async`."""
     made = settings(url, token, timeout=timeout, ca=ca, insecure=insecure)
     return AsyncSession(httpx.AsyncClient(**made, transport=transport), retries=retries)

@@ -25,9 +25,15 @@ from hubbub.errors import (
 )
 
 _CLASSES: Mapping[str, type[HubbubError]] = {
-    "HB1": ParameterError, "HB2": BudgetError, "HB3": LedgerError, "HB4": ConfigError, "HB5": QueryError,
-    "HB6": MechanismError, "HB7": AccessError, "HB8": ServerError,
-}  # fmt: skip
+    "HB1": ParameterError,
+    "HB2": BudgetError,
+    "HB3": LedgerError,
+    "HB4": ConfigError,
+    "HB5": QueryError,
+    "HB6": MechanismError,
+    "HB7": AccessError,
+    "HB8": ServerError,
+}
 
 #: Options that are refused while a query is planned have codes among those of queries.
 _OPTIONS = frozenset({"HB553", "HB556", "HB558", "HB566", "HB567"})
@@ -90,17 +96,19 @@ def wait(response: httpx.Response) -> float:
 def unreadable(why: str) -> ServerError:
     """Make the error of an answer that no curator gives."""
     return ServerError(
-        "HB802", f"what answers at this address is not a curator that this client knows: {why}.",
+        "HB802",
+        f"what answers at this address is not a curator that this client knows: {why}.",
         "Check the address, and that client and server are of one version.",
-    )  # fmt: skip
+    )
 
 
 def untrusted() -> ServerError:
     """Make the error of a server whose certificate nobody vouches for."""
     return ServerError(
-        "HB803", "the server's certificate is not one that is trusted here. Nothing was sent.",
+        "HB803",
+        "the server's certificate is not one that is trusted here. Nothing was sent.",
         "Give ca= the certificate of who signed it; ask the operator for it.",
-    )  # fmt: skip
+    )
 
 
 def closed() -> ServerError:
@@ -111,7 +119,8 @@ def closed() -> ServerError:
 def unreachable(why: str) -> ServerError:
     """Make the error of a server that does not answer."""
     return ServerError(
-        "HB801", f"the server cannot be reached: {why}.",
+        "HB801",
+        f"the server cannot be reached: {why}.",
         "Check the address and the network. If a question was on its way, it may have been charged; asked again "
         "without a new key, it is answered on that charge.",
-    )  # fmt: skip
+    )

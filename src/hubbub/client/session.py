@@ -148,9 +148,15 @@ def settings(url: str, token: str, *, timeout: float, ca: str | Path | None, ins
 
 
 def connect(
-    url: str, token: str, *, timeout: float = TIMEOUT, retries: int = RETRIES, ca: str | Path | None = None,
-    insecure: bool = False, transport: httpx.BaseTransport | None = None,
-) -> ServedSession:  # fmt: skip
+    url: str,
+    token: str,
+    *,
+    timeout: float = TIMEOUT,
+    retries: int = RETRIES,
+    ca: str | Path | None = None,
+    insecure: bool = False,
+    transport: httpx.BaseTransport | None = None,
+) -> ServedSession:
     """Open a session with a server; see `hubbub.connect`."""
     client = httpx.Client(**settings(url, token, timeout=timeout, ca=ca, insecure=insecure), transport=transport)
     try:

@@ -206,9 +206,11 @@ def _arrivals(entry: Mapping[str, object], path: str, *, public: bool) -> bool:
     value = entry.get("arrivals")
     if value is not None and (value != "public" or public):
         contract.refuse(
-            "HB437", f"{path}.arrivals", "can only be `public`, in a private data set",
+            "HB437",
+            f"{path}.arrivals",
+            "can only be `public`, in a private data set",
             "Write `arrivals: public` if anybody may know how many arrivals its streams take, or leave it out.",
-        )  # fmt: skip
+        )
     return value is not None
 
 
@@ -237,10 +239,12 @@ def _unit(entry: Mapping[str, object], path: str, names: set[str], *, public: bo
         return Unit(None, 1, 1), Relation(relation)
     if value is None or value == {}:
         contract.refuse(
-            "HB413", f"{path}.unit", "does not say who is protected",
+            "HB413",
+            f"{path}.unit",
+            "does not say who is protected",
             "Write `unit: {column: patient_id, groups: 1, rows: 1}` to protect everything of one patient, or"
             " `unit: row` where nobody has more than one row.",
-        )  # fmt: skip
+        )
     terms = contract.mapping(value, f"{path}.unit")
     contract.known(terms, f"{path}.unit", KEYS["datasets.*.unit"])
     column_name = terms.get("column")
@@ -283,9 +287,14 @@ def _integer(value: object, path: str, most: int) -> int:
 
 
 def _columns(
-    entry: Mapping[str, object], path: str, fields: tuple[Field, ...], unit: Unit | None,
-    problems: list[HubbubError], *, public: bool,
-) -> tuple[tuple[Column, ...], tuple[tuple[str, str], ...]]:  # fmt: skip
+    entry: Mapping[str, object],
+    path: str,
+    fields: tuple[Field, ...],
+    unit: Unit | None,
+    problems: list[HubbubError],
+    *,
+    public: bool,
+) -> tuple[tuple[Column, ...], tuple[tuple[str, str], ...]]:
     listed = contract.mapping(entry.get("columns") or {}, f"{path}.columns")
     by_name = {field.name: field for field in fields}
     for name in listed:

@@ -67,9 +67,13 @@ def _kind(entry: Mapping[str, object], field: Field, path: str) -> Kind | None:
 
 
 _CLASSES: Mapping[Kind, tuple[type, ...]] = {
-    Kind.BOOLEAN: (bool,), Kind.INTEGER: (int,), Kind.REAL: (int, float), Kind.TEXT: (str,),
-    Kind.DATE: (date,), Kind.TIMESTAMP: (date, datetime),
-}  # fmt: skip
+    Kind.BOOLEAN: (bool,),
+    Kind.INTEGER: (int,),
+    Kind.REAL: (int, float),
+    Kind.TEXT: (str,),
+    Kind.DATE: (date,),
+    Kind.TIMESTAMP: (date, datetime),
+}
 
 
 def _number(value: object, path: str) -> Fraction:

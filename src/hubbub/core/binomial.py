@@ -62,9 +62,7 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
         return float(x >= 1)
     if x > (a + 1) / (a + b + 2):  # there the fraction converges slowly
         return 1 - incomplete_beta(b, a, 1 - x)
-    front = math.exp(
-        math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x)
-    )  # fmt: skip
+    front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
     c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, _ROUNDS + math.isqrt(int(a + b))):

@@ -48,9 +48,10 @@ def planning(seconds: float = PLANNING) -> Iterator[None]:
     def late() -> None:
         if time.thread_time() > end:
             raise QueryError(
-                "HB549", f"Planning this query takes more than {seconds:g} s.",
+                "HB549",
+                f"Planning this query takes more than {seconds:g} s.",
                 "Use fewer keys, values, conditions or nested sub-queries.",
-            )  # fmt: skip
+            )
 
     with limited(late):
         yield

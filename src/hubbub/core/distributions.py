@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from hubbub.core.events import Gaussian, Laplace
+from hubbub.core.events import GaussianEvent, LaplaceEvent
 from hubbub.core.interval import Interval, exp
 from hubbub.core.normal import discrete_mass, discrete_tail
 from hubbub.core.numbers import MAX_PLACES
@@ -17,7 +17,7 @@ from hubbub.core.reals import ceil_to
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceLaw:
+class DiscreteLaplace:
     """Pr[Z = z] = (1−q)/(1+q)·q^|z| on the integers, with q = e^(−1/scale)."""
 
     scale: Fraction
@@ -42,7 +42,7 @@ class LaplaceLaw:
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianLaw:
+class DiscreteGaussian:
     """Pr[Z = z] ∝ exp(−z²/(2·variance)) on the integers."""
 
     variance: Fraction
@@ -64,12 +64,12 @@ class GaussianLaw:
         return math.ceil(low * math.sqrt(self.variance) - 0.5)
 
 
-NoiseLaw = LaplaceLaw | GaussianLaw
+NoiseLaw = DiscreteLaplace | DiscreteGaussian
 
 
-def law_of(noise: Laplace | Gaussian) -> NoiseLaw:
+def law_of(noise: LaplaceEvent | GaussianEvent) -> NoiseLaw:
     """Give the law of the noise of an event."""
-    return LaplaceLaw(noise.scale) if isinstance(noise, Laplace) else GaussianLaw(noise.variance)
+    return DiscreteLaplace(noise.scale) if isinstance(noise, LaplaceEvent) else DiscreteGaussian(noise.variance)
 
 
 def slip(law: NoiseLaw, above: int, keys: int) -> Fraction:

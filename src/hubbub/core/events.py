@@ -13,7 +13,7 @@ from hubbub.errors import ParameterError
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class LaplaceEvent:
     """Two-sided geometric noise, Pr[Z = z] ∝ exp(−|z|/scale), on an integer vector of that L1 sensitivity."""
 
     sensitivity: int
@@ -21,7 +21,7 @@ class Laplace:
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class GaussianEvent:
     """Discrete Gaussian noise, Pr[Z = z] ∝ exp(−z²/(2·variance)), on an integer vector; sensitivity is L2, squared."""
 
     sensitivity_squared: int
@@ -29,7 +29,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SelectionEvent:
     """One candidate chosen; `rate` multiplies integer scores of that sensitivity (Pr ∝ exp(rate·score) or its like)."""
 
     rule: Literal["exponential", "permute_and_flip", "noisy_max"]
@@ -39,7 +39,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class ResponseEvent:
     """Randomized response: of `answers` values the true one is kept with odds e^epsilon against each other one."""
 
     answers: int
@@ -47,7 +47,7 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True)
-class Flips:
+class FlipsEvent:
     """Every bit of a vector flipped with probability 1/(1 + e^rate); neighbours differ in at most `distance` bits."""
 
     distance: int
@@ -55,7 +55,7 @@ class Flips:
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class MetricEvent:
     """A point of a finite metric space with Pr[y] ∝ exp(−rate·d(f(x), y)), f moving by at most `sensitivity`."""
 
     sensitivity: Fraction
@@ -64,7 +64,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class SparseVector:
+class SparseVectorEvent:
     """Queries compared with a noisy threshold until `hits` of them are above it."""
 
     sensitivity: int
@@ -75,41 +75,60 @@ class SparseVector:
 
 
 @dataclass(frozen=True, slots=True)
-class Threshold:
+class ThresholdEvent:
     """Counts of unknown keys, released where the noisy count reaches a threshold: δ follows from the rest.
 
     keys     how many keys one unit has at most
     above    by how much the threshold is above what one unit adds to a key
     """
 
-    noise: Laplace | Gaussian
+    noise: LaplaceEvent | GaussianEvent
     keys: int
     above: int
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class Composed:
     """Several events on the same data, each repeated so many times."""
 
     parts: tuple[tuple["Event", int], ...]
 
 
-Event = Laplace | Gaussian | Selection | Response | Flips | Metric | SparseVector | Threshold | Together
+Event = (
+    LaplaceEvent
+    | GaussianEvent
+    | SelectionEvent
+    | ResponseEvent
+    | FlipsEvent
+    | MetricEvent
+    | SparseVectorEvent
+    | ThresholdEvent
+    | Composed
+)
 Facts = dict[str, object]
 
 #: The name under which the ledger stores each event. Stored names never change, whatever the class is called.
 _STORED: dict[type[Event], str] = {
-    Laplace: "laplace",
-    Gaussian: "gaussian",
-    Selection: "selection",
-    Response: "response",
-    Flips: "flips",
-    Metric: "metric",
-    SparseVector: "sparsevector",
-    Threshold: "threshold",
-    Together: "together",
+    LaplaceEvent: "laplace",
+    GaussianEvent: "gaussian",
+    SelectionEvent: "selection",
+    ResponseEvent: "response",
+    FlipsEvent: "flips",
+    MetricEvent: "metric",
+    SparseVectorEvent: "sparsevector",
+    ThresholdEvent: "threshold",
+    Composed: "together",
 }
 _BY_STORED_NAME = {name: kind for kind, name in _STORED.items()}
+
+
+def stored_name(event: Event) -> str:
+    """Give the name of the mechanism as ledgers and receipts store it.
+
+    >>> stored_name(LaplaceEvent(sensitivity=1, scale=Fraction(10)))
+    'laplace'
+    """
+    return _STORED[type(event)]
 
 
 def to_facts(event: Event) -> Facts:
@@ -118,12 +137,12 @@ def to_facts(event: Event) -> Facts:
     >>> to_facts(Laplace(sensitivity=1, scale=Fraction(10)))
     {'mechanism': 'laplace', 'sensitivity': 1, 'scale': '10'}
     """
-    facts: Facts = {"mechanism": _STORED[type(event)]}
+    facts: Facts = {"mechanism": stored_name(event)}
     for field in fields(event):
         value = getattr(event, field.name)
-        if isinstance(event, Together):
+        if isinstance(event, Composed):
             facts[field.name] = [[to_facts(part), count] for part, count in event.parts]
-        elif isinstance(value, Laplace | Gaussian):
+        elif isinstance(value, LaplaceEvent | GaussianEvent):
             facts[field.name] = to_facts(value)
         else:
             facts[field.name] = str(value) if isinstance(value, Fraction) else value
@@ -144,11 +163,11 @@ def from_facts(facts: Facts) -> Event:
 def _read(facts: Facts) -> Event:
     values = dict(facts)
     kind = _BY_STORED_NAME[str(values.pop("mechanism"))]
-    if kind is Together:
+    if kind is Composed:
         parts = values["parts"]
         if not isinstance(parts, list):
             raise TypeError("parts")
-        return Together(tuple((_read(part), int(count)) for part, count in parts))
+        return Composed(tuple((_read(part), int(count)) for part, count in parts))
     for field in fields(kind):
         if field.type is Fraction:
             values[field.name] = Fraction(str(values[field.name]))

@@ -9,9 +9,25 @@ from fractions import Fraction
 #: The fixed grid of Rényi orders. It is part of the ledger's format: totals are kept at these orders.
 ORDERS: tuple[Fraction, ...] = tuple(
     Fraction(n, d)
-    for n, d in ((3, 2), (2, 1), (5, 2), (3, 1), (4, 1), (5, 1), (6, 1), (8, 1), (11, 1), (16, 1), (23, 1), (32, 1),
-                 (45, 1), (64, 1), (128, 1), (512, 1))
-)  # fmt: skip
+    for n, d in (
+        (3, 2),
+        (2, 1),
+        (5, 2),
+        (3, 1),
+        (4, 1),
+        (5, 1),
+        (6, 1),
+        (8, 1),
+        (11, 1),
+        (16, 1),
+        (23, 1),
+        (32, 1),
+        (45, 1),
+        (64, 1),
+        (128, 1),
+        (512, 1),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,9 +77,12 @@ def _priced(value: Number, name: str, low: Fraction, high: Fraction) -> Fraction
     number = in_range(value, name, low, high)
     if number.denominator > MAX_DENOMINATOR and (number * _GRID).denominator != 1:
         _refuse(
-            "HB104", name, value, "cannot be added up exactly for ever",
+            "HB104",
+            name,
+            value,
+            "cannot be added up exactly for ever",
             f"Give at most {MAX_PLACES} decimal places, or a fraction with a denominator up to {MAX_DENOMINATOR}.",
-        )  # fmt: skip
+        )
     return number
 
 

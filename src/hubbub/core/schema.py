@@ -11,7 +11,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any, Self
 
-from hubbub.answers import wire
+from hubbub.core import wire
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
 

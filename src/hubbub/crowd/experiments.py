@@ -83,9 +83,17 @@ def rate(experiment: Experiment, *, n: int, d: int, t: int, c: float, databases:
 
 
 def sweep(
-    over: str, values: Sequence[float], *, rng: np.random.Generator, n: int = 1000, d: int = 5, t: int = 10,
-    c: float = 3.0, databases: int = 5, progress: Callable[[float, str], None] | None = None,
-) -> dict[str, list[Point]]:  # fmt: skip
+    over: str,
+    values: Sequence[float],
+    *,
+    rng: np.random.Generator,
+    n: int = 1000,
+    d: int = 5,
+    t: int = 10,
+    c: float = 3.0,
+    databases: int = 5,
+    progress: Callable[[float, str], None] | None = None,
+) -> dict[str, list[Point]]:
     """Measure every experiment while one of d, t and c changes."""
     curves: dict[str, list[Point]] = {name: [] for name in EXPERIMENTS}
     for step, value in enumerate(values):
@@ -132,9 +140,15 @@ def all_but_one(d: int, *, n: int, c: float, trials: int, rng: np.random.Generat
 
 
 def informed(
-    over: str, values: Sequence[float], *, rng: np.random.Generator, d: int = 3, c: float = 4.0, n: int = 50,
+    over: str,
+    values: Sequence[float],
+    *,
+    rng: np.random.Generator,
+    d: int = 3,
+    c: float = 4.0,
+    n: int = 50,
     trials: int = 400,
-) -> dict[str, list[Point]]:  # fmt: skip
+) -> dict[str, list[Point]]:
     """Measure those who know nearly everything, t = 2, while d or c changes."""
     curves: dict[str, list[Point]] = {"two points, distance known": [], f"all but one of {n} known": []}
     for value in values:
@@ -197,9 +211,10 @@ def re_released(
         while len(releases) < most:
             first = not releases or not keep
             releases.append(
-                anew(points, who, shape, t=t, rng=rng) if first
+                anew(points, who, shape, t=t, rng=rng)
+                if first
                 else again(releases[-1], points, who, shape, t=t, rng=rng)
-            )  # fmt: skip
+            )
         _, guesses = averaged(releases)
         found = Rate.of(point(crowd, guesses, c=c, t=t))
         curve.append((float(most), found.share, *found.interval()))

@@ -116,10 +116,13 @@ def recursive(points: Floats, *, t: int, depth: int | None = None) -> Histogram:
         raise CrowdError("HB622", "a point lies outside of the cube [-1, 1]^d.", "Scale the columns with `points`.")
     levels = [
         Level(
-            np.array([_ROOT]), np.zeros((1, -(-d // 8)), dtype=np.uint8), np.full((1, d), -1.0), np.array([n]),
+            np.array([_ROOT]),
+            np.zeros((1, -(-d // 8)), dtype=np.uint8),
+            np.full((1, d), -1.0),
+            np.array([n]),
             np.array([n >= 2 * t]),
         )
-    ]  # fmt: skip
+    ]
     active, at = np.arange(n), np.zeros(n, dtype=np.int64)
     while levels[-1].split.any() and (depth is None or len(levels) <= depth):
         above, deep = levels[-1], len(levels)
@@ -127,9 +130,10 @@ def recursive(points: Floats, *, t: int, depth: int | None = None) -> Histogram:
         active, at = active[chosen], at[chosen]
         if deep > DEEPEST:
             raise CrowdError(
-                "HB622", f"at least {2 * t} points are equal, or nearly so: no cutting tells them apart.",
+                "HB622",
+                f"at least {2 * t} points are equal, or nearly so: no cutting tells them apart.",
                 "Spread whole numbers over their step (--step COLUMN=1), add a column, or take a larger t.",
-            )  # fmt: skip
+            )
         upper = _upper(points[active], above.low[at], deep)
         halves = np.packbits(upper, axis=1)
         before = at

@@ -32,9 +32,10 @@ class Axis:
     def __post_init__(self) -> None:
         if not (np.isfinite(self.low) and np.isfinite(self.high) and self.low < self.high):
             raise CrowdError(
-                "HB621", f"the bounds of {self.name} are not two numbers, the smaller first.",
+                "HB621",
+                f"the bounds of {self.name} are not two numbers, the smaller first.",
                 f"Give them, as in {self.name}=0:100.",
-            )  # fmt: skip
+            )
         if self.step is not None and not 0 < self.step <= self.high - self.low:
             raise CrowdError("HB621", f"the step of {self.name} does not fit its bounds.", "Whole numbers have step 1.")
 

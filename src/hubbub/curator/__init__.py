@@ -14,10 +14,10 @@ from types import TracebackType
 from typing import Any, Self
 
 from hubbub.accounting.calls import Charge, Remark, Request
-from hubbub.accounting.cost import price
+from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.failures import Failures
 from hubbub.accounting.ledger import Ledger
-from hubbub.accounting.status import Standings, standings
+from hubbub.accounting.status import BudgetStatus, budget_status
 from hubbub.accounting.store import Filter
 from hubbub.analyses.base import Setting
 from hubbub.analyses.registry import Called, Progress, prepare
@@ -71,9 +71,16 @@ class Curator:
     """Answers every analyst of one hubbub.yaml. Safe to use from many threads."""
 
     def __init__(
-        self, config: Config, tables: Mapping[str, Table], *, ledger: Ledger, engine: Engine, versions: Versions,
-        draws: Draws, salt: str,
-    ) -> None:  # fmt: skip
+        self,
+        config: Config,
+        tables: Mapping[str, Table],
+        *,
+        ledger: Ledger,
+        engine: Engine,
+        versions: Versions,
+        draws: Draws,
+        salt: str,
+    ) -> None:
         """Use `hubbub.open`."""
         self.config = config
         self.tables = tables
@@ -87,9 +94,16 @@ class Curator:
         self._failures = Failures()
 
     def query(
-        self, analyst: str, question: Question, *, key: str | None = None, claim: Claim | None = None,
-        progress: Progress = unheard, cancelled: Callable[[], bool] = never, held: bool = False,
-    ) -> Release:  # fmt: skip
+        self,
+        analyst: str,
+        question: Question,
+        *,
+        key: str | None = None,
+        claim: Claim | None = None,
+        progress: Progress = unheard,
+        cancelled: Callable[[], bool] = never,
+        held: bool = False,
+    ) -> Release:
         """Answer a question at a price; the same question on the same data is answered from the ledger for free.
 
         A run that did not come to its release is repeated, with the same noise, by the next call that has its charge;
@@ -113,11 +127,14 @@ class Curator:
         self._refuse_failing(analyst, planned)
         if isinstance(planned, Called) and planned.call.name == "stream" and not held:
             return streams.buy(
-                self, planned, analyst=analyst, key=key,
+                self,
+                planned,
+                analyst=analyst,
+                key=key,
                 charge=lambda name: self.query(
                     analyst, question, key=name, claim=claim, progress=progress, cancelled=cancelled, held=True
                 ),
-            )  # fmt: skip
+            )
         text = question.text()
         charges, versions = self._charge(analyst, planned, text, key, claim)
         stored = charges[0].release
@@ -133,7 +150,7 @@ class Curator:
         planned = self._plan(analyst, question, salt=_UNSALTED)
         self._refuse_failing(analyst, planned)
         stands = [self._standings(analyst, table.name) for table in _private(planned)]
-        loss = price(planned.event)
+        loss = privacy_cost(planned.event)
         admitted = all(each.admits(loss) for each in stands)
         largest = min(each.largest(admitted=admitted) for each in stands)
         if isinstance(planned, Called):
@@ -185,9 +202,14 @@ class Curator:
     def under(self, config: Config, tables: Mapping[str, Table], engine: Engine) -> "Curator":
         """Give a curator of another hubbub.yaml on the same ledger, noise and versions."""
         curator = Curator(
-            config, tables, ledger=self.ledger, engine=engine, versions=self._versions, draws=self._draws,
+            config,
+            tables,
+            ledger=self.ledger,
+            engine=engine,
+            versions=self._versions,
+            draws=self._draws,
             salt=self._salt,
-        )  # fmt: skip
+        )
         curator._failures = self._failures
         return curator
 
@@ -226,9 +248,14 @@ class Curator:
     def _planned(self, query: Query, question: Question, salt: str, epsilon: Fraction, delta: Fraction) -> Plan:
         words = self._words(query.tables, salt)
         return plan(
-            query, epsilon=epsilon, delta=delta, salt=words.salt, hashing=words.hashing, dialect=words.dialect,
+            query,
+            epsilon=epsilon,
+            delta=delta,
+            salt=words.salt,
+            hashing=words.hashing,
+            dialect=words.dialect,
             **question.shape(query),
-        )  # fmt: skip
+        )
 
     def _words(self, tables: Iterable[Table], salt: str) -> Words:
         """Choose how a plan over these tables is written: in the words of the engine that sees them all."""
@@ -241,8 +268,8 @@ class Curator:
         call = calls.read(question.sql)
         tables = [mine[each] for each in set(map(str, call.arguments.values())) if each in mine]
         delta, words = self._delta(analyst, tables, question), self._words(tables, salt)
-        price = question.price()
-        setting = Setting(mine, price, delta, words, question.groups, question.rows, self.config.max_cells)
+        privacy_cost = question.price()
+        setting = Setting(mine, privacy_cost, delta, words, question.groups, question.rows, self.config.max_cells)
         return prepare(call, setting, question.own)
 
     def _delta(self, analyst: str, tables: Iterable[Table], question: Question) -> Fraction:
@@ -283,9 +310,17 @@ class Curator:
         )
 
     def _answer(
-        self, planned: Plan | Called, text: str, charges: Sequence[Charge], versions: Mapping[str, str], *, raw: bool,
-        progress: Progress, cancelled: Callable[[], bool] = never, silent: bool = False,
-    ) -> bytes:  # fmt: skip
+        self,
+        planned: Plan | Called,
+        text: str,
+        charges: Sequence[Charge],
+        versions: Mapping[str, str],
+        *,
+        raw: bool,
+        progress: Progress,
+        cancelled: Callable[[], bool] = never,
+        silent: bool = False,
+    ) -> bytes:
         """Run, add noise, record: whatever fails in here, the analyst hears one constant. A `silent` run draws none."""
 
         def released() -> bytes | None:
@@ -368,9 +403,9 @@ class Curator:
             left = min((self._standings(analyst, name).left() for name in mine), default=None)
         return Release(columns, ratio, epsilon, delta, paper, left, replayed, model)
 
-    def _standings(self, analyst: str, dataset: str, *, exact: bool = False) -> Standings:
+    def _standings(self, analyst: str, dataset: str, *, exact: bool = False) -> BudgetStatus:
         with self.ledger.snapshot() as snapshot:
-            return standings(snapshot, self.config.policy, analyst, dataset, self.ledger.time(), exact=exact)
+            return budget_status(snapshot, self.config.policy, analyst, dataset, self.ledger.time(), exact=exact)
 
 
 def _private(planned: Plan | Called) -> list[Table]:

@@ -90,9 +90,17 @@ def made_of(planned: Plan | Called, text: str, versions: Mapping[str, str]) -> b
     """Hash all that the words of a run become an answer by: question, declarations, data, program and machine."""
     statements = [each.sql for each in planned.statements] if isinstance(planned, Plan) else []
     facts = [
-        text, canonical(to_facts(planned.event)), planned.derivation, str(planned.epsilon), str(planned.delta),
-        dict(versions), [table.form() for table in planned.tables], repr(planned.limits), statements, _machine(),
-    ]  # fmt: skip
+        text,
+        canonical(to_facts(planned.event)),
+        planned.derivation,
+        str(planned.epsilon),
+        str(planned.delta),
+        dict(versions),
+        [table.form() for table in planned.tables],
+        repr(planned.limits),
+        statements,
+        _machine(),
+    ]
     return sha256(canonical(facts).encode()).digest()
 
 

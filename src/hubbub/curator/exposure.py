@@ -9,9 +9,22 @@ from hubbub.private_files import too_wide
 
 #: What lies beside a ledger; `{}` is the name of its database. The public half of the audit's key is for everybody.
 _NAMES = (
-    "{}", "{}-wal", "{}-shm", "{}.lock", "versions.json", "versions.lock", "versions.new", "server.db", "server.db-wal",
-    "server.db-shm", "server.key", "streams.json", "streams.lock", "streams.new", "audit.key",
-)  # fmt: skip
+    "{}",
+    "{}-wal",
+    "{}-shm",
+    "{}.lock",
+    "versions.json",
+    "versions.lock",
+    "versions.new",
+    "server.db",
+    "server.db-wal",
+    "server.db-shm",
+    "server.key",
+    "streams.json",
+    "streams.lock",
+    "streams.new",
+    "audit.key",
+)
 #: The folder of a ledger that hubbub made by itself.
 _OURS = "hubbub-ledger"
 #: Folders of the system: two things below one of these are not kept together.

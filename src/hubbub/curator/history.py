@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import islice
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.cost import price
+from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.store import Filter, Snapshot
 from hubbub.answers.budget import Past
 from hubbub.core import chunked_json as pieces
@@ -36,9 +36,10 @@ def found(snapshot: Snapshot, number: int, analyst: str | None, unseen: Unseen =
     if stored is None:
         # the same words for another's charge, for one without an answer and for none
         raise ParameterError(
-            "HB146", f"there is no release with the number {number}.",
+            "HB146",
+            f"there is no release with the number {number}.",
             "A release has the number of its charge: `releases`, the page of that name and `hubbub audit ledger` tell.",
-        )  # fmt: skip
+        )
     return stored
 
 
@@ -58,7 +59,7 @@ def _holder(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> int | None:
 
 
 def _past(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> Past:
-    loss, holder = price(from_facts(json.loads(entry.facts))), _holder(snapshot, entry, unseen)
+    loss, holder = privacy_cost(from_facts(json.loads(entry.facts))), _holder(snapshot, entry, unseen)
     epsilon, delta = loss.pure, loss.delta
     stored = None if holder is None or epsilon is not None else snapshot.body(holder)
     if stored is not None:  # a loss that is a curve: as it was agreed on

@@ -43,9 +43,10 @@ def anchor_of(config: Config) -> Anchor:
         return FileAnchor(config.path.parent / config.places.anchor)
     if is_postgres(config):
         raise ConfigError(
-            "HB402", "ledger.anchor is missing, and the ledger is in PostgreSQL.",
+            "HB402",
+            "ledger.anchor is missing, and the ledger is in PostgreSQL.",
             "Name a file outside that server: `anchor: /var/lib/hubbub/ledger.anchor`.",
-        )  # fmt: skip
+        )
     home, earlier = FileAnchor(at_home(config.database)), beside(config.database)
     return TwoAnchors(home, FileAnchor(earlier)) if earlier.exists() else home
 
@@ -95,9 +96,14 @@ def open_curator(config: Config, *, exclusive: bool = False) -> Curator:
         store.close()
         raise
     return Curator(
-        config, tables, ledger=ledger, engine=_engine(config), versions=Versions(folder / "versions.json"),
-        draws=Draws(seeds), salt=store.ledger,
-    )  # fmt: skip
+        config,
+        tables,
+        ledger=ledger,
+        engine=_engine(config),
+        versions=Versions(folder / "versions.json"),
+        draws=Draws(seeds),
+        salt=store.ledger,
+    )
 
 
 def renewed(curator: Curator, config: Config) -> Curator:

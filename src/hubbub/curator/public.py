@@ -22,10 +22,11 @@ from hubbub.sql.relations import Scan
 MOST_VALUES = 10_000
 #: Where ends are looked for: infinities and dates of other ages are no bounds.
 _SENSIBLE = {
-    Kind.INTEGER: ("-1.0e300", "1.0e300"), Kind.REAL: ("-1.0e300", "1.0e300"),
+    Kind.INTEGER: ("-1.0e300", "1.0e300"),
+    Kind.REAL: ("-1.0e300", "1.0e300"),
     Kind.DATE: ("DATE '0001-01-01'", "DATE '9999-12-31'"),
     Kind.TIMESTAMP: ("TIMESTAMP '0001-01-01 00:00:00'", "TIMESTAMP '9999-12-31 23:59:59'"),
-}  # fmt: skip
+}
 
 
 def public(dataset: Dataset, limits: Limits) -> Table:
@@ -85,9 +86,10 @@ class _Reader:
         distinct = int(self._one("count(*)", table=f"(SELECT DISTINCT {keys} FROM {self._table}) AS d")[0])  # noqa: S608
         if distinct != self.size:
             raise ConfigError(
-                "HB414", f"datasets.{table.name}.unique is not true: {self.size - distinct} rows repeat another's.",
+                "HB414",
+                f"datasets.{table.name}.unique is not true: {self.size - distinct} rows repeat another's.",
                 "Name columns that no two rows share, or remove the double rows.",
-            )  # fmt: skip
+            )
         return table.unique
 
     def repeats(self, table: Table) -> dict[str, int]:

@@ -61,9 +61,10 @@ class Question:
         """Say whether a ± is given instead of a price; exactly one of both must be."""
         if (self.epsilon is None) == (self.within is None):
             raise ParameterError(
-                "HB132", "it is not said how much to spend, or how exact the answer shall be.",
+                "HB132",
+                "it is not said how much to spend, or how exact the answer shall be.",
                 "Give one of both: epsilon=0.1, or within=50.",
-            )  # fmt: skip
+            )
         return self.epsilon is None
 
     def price(self) -> Fraction:

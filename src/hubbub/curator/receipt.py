@@ -36,8 +36,9 @@ def receipt(
     """Write the receipt of a charged plan, before it has an answer."""
     if isinstance(plan, Plan):
         own: dict[str, Any] = {
-            "cells": [each.size if isinstance(each, Cells) else None for each in plan.groups], "draws": _draws(plan)
-        }  # fmt: skip
+            "cells": [each.size if isinstance(each, Cells) else None for each in plan.groups],
+            "draws": _draws(plan),
+        }
     else:
         own = {"analysis": plan.call.name}
     return {
@@ -174,6 +175,9 @@ def _cells(values: NDArray[Any]) -> tuple[str, list[Cell]]:
         return "real", [None if cell is None else float(cell) for cell in cells]
     first = next((cell for cell in cells if cell is not None), "")
     kinds: tuple[tuple[type, str], ...] = (
-        (bool, "boolean"), (int, "integer"), (datetime, "timestamp"), (date, "date"),
-    )  # fmt: skip
+        (bool, "boolean"),
+        (int, "integer"),
+        (datetime, "timestamp"),
+        (date, "date"),
+    )
     return next((name for cls, name in kinds if isinstance(first, cls)), "text"), cells

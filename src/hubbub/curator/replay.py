@@ -12,7 +12,7 @@ from typing import Any
 
 from hubbub.accounting.chain import canonical, facts_text, request_hash
 from hubbub.accounting.store import Filter, Snapshot
-from hubbub.answers import wire
+from hubbub.core import wire
 from hubbub.core.events import Event, to_facts
 from hubbub.core.schema import Column, Table
 

@@ -110,17 +110,19 @@ class Seeds:
             folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
             raise LedgerError(
-                "HB326", f"the folder of seeds {self.folder} cannot be used ({error.strerror}). Nothing was charged.",
+                "HB326",
+                f"the folder of seeds {self.folder} cannot be used ({error.strerror}). Nothing was charged.",
                 "Name another folder in hubbub.yaml: `ledger: {seeds: /run/hubbub}`. It must not be a link.",
-            ) from None  # fmt: skip
+            ) from None
         try:
             state = os.fstat(folder)
             if state.st_uid != os.geteuid() or stat.S_IMODE(state.st_mode) & 0o077:
                 raise LedgerError(
-                    "HB326", f"the folder of seeds {self.folder} belongs to another user or is open to others. Nothing "
+                    "HB326",
+                    f"the folder of seeds {self.folder} belongs to another user or is open to others. Nothing "
                     "was charged.",
                     "Find out who made it, and remove it; or name another folder: `ledger: {seeds: /run/hubbub}`.",
-                )  # fmt: skip
+                )
             yield folder
         finally:
             os.close(folder)

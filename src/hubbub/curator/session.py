@@ -20,11 +20,11 @@ from hubbub.core.schema import Table, unknown
 from hubbub.curator import Curator
 from hubbub.curator.opening import open_curator
 from hubbub.curator.question import Question
-from hubbub.curator.user_functions import Handed, OwnCode
+from hubbub.curator.user_functions import UserFunctionOptions, UserFunctions
 from hubbub.errors import ParameterError
 
 
-class Session(Analyses[Release], Publishes, OwnCode):
+class Session(Analyses[Release], Publishes, UserFunctions):
     """One analyst's view of a curator. Close it, or use it in a `with` block."""
 
     def __init__(self, curator: Curator, analyst: str) -> None:
@@ -89,11 +89,11 @@ class Session(Analyses[Release], Publishes, OwnCode):
     @overload
     def release(self, number: int) -> Release: ...
     @overload
-    def release(self, number: Own, **said: Unpack[Handed]) -> Release: ...
+    def release(self, number: Own, **said: Unpack[UserFunctionOptions]) -> Release: ...
     def release(self, number: int | Own, **said: Any) -> Release:
         """Give an earlier answer once more, by the number of its charge, free; or release a function of your own.
 
-        A function is for who holds the data: see `OwnCode.release_function` for what is said with it.
+        A function is for who holds the data: see `UserFunctions.release_function` for what is said with it.
         """
         if isinstance(number, int):
             return self._curator.release(number, analyst=self.analyst)

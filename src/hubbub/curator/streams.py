@@ -45,9 +45,9 @@ def buy(
              the same purchase again finds it and charges under that key, which the ledger charges once. Another
              purchase of that name is refused as long as the note is there.
     Assumes  every buyer uses this folder; charges are refused by errors other than RunError and LedgerError.
-    Tested   tests/streams/test_purchase.py::test_a_purchase_that_cannot_begin_is_refused_before_the_charge
-             tests/streams/test_purchase.py::test_a_charge_whose_stream_did_not_begin_is_used_by_the_same_purchase
-             tests/streams/test_purchase.py::test_two_purchases_at_once_share_no_name_and_pass_no_limit
+    Tested   tests/analyses/streams/test_purchase.py::test_a_purchase_that_cannot_begin_is_refused_before_the_charge
+             tests/analyses/streams/test_purchase.py::test_a_charge_whose_stream_did_not_begin_is_used_by_the_same_purchase
+             tests/analyses/streams/test_purchase.py::test_two_purchases_at_once_share_no_name_and_pass_no_limit
     """
     from hubbub.analyses.streams import buying, places
     from hubbub.curator.opening import folder_of
@@ -66,9 +66,10 @@ def buy(
         pending = places.Pending.read(note)
         if pending is not None and (pending.terms, pending.dataset) != (terms, dataset):
             raise StreamError(
-                "HB660", f"another purchase of a stream called {terms.name} was interrupted.",
+                "HB660",
+                f"another purchase of a stream called {terms.name} was interrupted.",
                 "Make that purchase again, which is charged once, or drop it: hubbub stream end NAME.",
-            )  # fmt: skip
+            )
         places.refuse_many(root, folder, analyst, terms.name)
         if pending is None:
             pending = places.Pending(terms, dataset, key or f"stream {token_hex(16)}")

@@ -7,7 +7,7 @@ from typing import Any, Required, TypedDict, Unpack
 from hubbub.analyses.base import Setting
 from hubbub.analyses.functions.declared_sensitivity import Universe, examine, refuse_broken, try_failures
 from hubbub.analyses.functions.function import Named, Own, OwnFunction, Released
-from hubbub.analyses.functions.sample_and_aggregate import Order, Said
+from hubbub.analyses.functions.sample_and_aggregate import AggregateOptions, AggregateRequest
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.release import Release
 from hubbub.core.numbers import Number
@@ -16,7 +16,7 @@ from hubbub.curator.question import Question
 from hubbub.mechanisms.metric import Space
 
 
-class Handed(TypedDict, total=False):
+class UserFunctionOptions(TypedDict, total=False):
     """What is said with a function: see `hubbub.analyses.functions.function.OwnFunction`; and what it may cost.
 
     check  a finite universe, on all of which the declared sensitivity is tried before anything is charged
@@ -37,13 +37,13 @@ class Handed(TypedDict, total=False):
     key: str | None
 
 
-class OwnCode:
+class UserFunctions:
     """The part of a session that takes code."""
 
     analyst: str
     _curator: Curator
 
-    def release_function(self, function: Own, **said: Unpack[Handed]) -> Release:
+    def release_function(self, function: Own, **said: Unpack[UserFunctionOptions]) -> Release:
         """Release a function of the rows by how far one unit moves it, in a metric: `h.release(f, …)` is this.
 
         The function runs in this process on the rows. Its sensitivity is the owner's word, and so is `total=True`: that
@@ -64,20 +64,29 @@ class OwnCode:
         return self._curator.query(self.analyst, question, key=key)
 
     def sample_and_aggregate(
-        self, function: Callable[..., Any] | str, table: str, columns: Sequence[str], *, bounds: Sequence[Any],
-        epsilon: Number, key: str | None = None, **said: Unpack[Said],
-    ) -> Release:  # fmt: skip
+        self,
+        function: Callable[..., Any] | str,
+        table: str,
+        columns: Sequence[str],
+        *,
+        bounds: Sequence[Any],
+        epsilon: Number,
+        key: str | None = None,
+        **said: Unpack[AggregateOptions],
+    ) -> Release:
         """Run anybody's function on blocks of rows that share no unit, shut in, and release the median or mean.
 
-        See `hubbub.analyses.functions.sample_and_aggregate.Order` for what may be said. It takes as long as its blocks take, one after the
-        other, whatever the function does.
+        `hubbub.analyses.functions.sample_and_aggregate.AggregateRequest` lists the options. The blocks run one after
+        the other, each for a fixed time, whatever the function does.
         """
-        order = Order.of(function, table, columns, bounds=bounds, **said)
+        order = AggregateRequest.of(function, table, columns, bounds=bounds, **said)
         with order.box() as box:
             question = Question(order.text, epsilon=epsilon, own=lambda setting: order.prepare(setting, box))
             return self._curator.query(self.analyst, question, key=key)
 
-    def estimate_own(self, order: OwnFunction | Order, *, epsilon: Number, delta: Number | None = None) -> Estimate:
+    def estimate_own(
+        self, order: OwnFunction | AggregateRequest, *, epsilon: Number, delta: Number | None = None
+    ) -> Estimate:
         """Say what a function would cost and what its noise would do. Free: nothing is run or charged."""
         own = order.prepare if isinstance(order, OwnFunction) else partial(order.prepare, box=None)
         return self._curator.estimate(self.analyst, Question(order.text, epsilon=epsilon, delta=delta, own=own))

@@ -67,9 +67,10 @@ class Versions:
                     self._write(now)
         except (OSError, ValueError, AttributeError, TypeError) as error:
             raise LedgerError(
-                "HB317", f"the list of data versions {self._path} cannot be used. Nothing was charged.",
+                "HB317",
+                f"the list of data versions {self._path} cannot be used. Nothing was charged.",
                 "Give this user the right to write it; if it is damaged, remove it: every state gets a new name.",
-            ) from error  # fmt: skip
+            ) from error
 
     def _write(self, text: str) -> None:
         """Replace the file in one step, so that a crash leaves the old one or the new one."""

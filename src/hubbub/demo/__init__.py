@@ -79,10 +79,13 @@ def _tour(session: Session, console: Console) -> None:
         (
             ("Data", "the RAND Health Insurance Experiment: 20,190 person-years of 5,912 people (bundled)"),
             ("Protected", "each [bold]person[/], with all of that person's rows"),
-            ("Promise", "all answers together, for ever, cost at most ε = 3. Somebody who is 50/50 about one person"
-                        " being in the data, whatever else they know, can become at most 95 % sure."),
+            (
+                "Promise",
+                "all answers together, for ever, cost at most ε = 3. Somebody who is 50/50 about one person"
+                " being in the data, whatever else they know, can become at most 95 % sure.",
+            ),
         )
-    )  # fmt: skip
+    )
     console.print(Panel(about, title="hubbub demo", title_align="left", border_style="cyan"))
     _budget(session, console, "Budget before")
     for number, step in enumerate(STEPS, 1):

@@ -106,8 +106,11 @@ def _server(config: Path, port: int, log: Path) -> Iterator[str]:
     with private_file(log, "a") as file:
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", "hubbub", "serve", "--config", str(config), "--port", str(port)],
-            stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
     try:
         url = f"http://127.0.0.1:{port}"
         _await_ready(url, process, log)

@@ -25,9 +25,16 @@ Form = Literal["csv", "parquet", "duckdb", "sqlite", "postgres", "spark"]
 SERVERS: frozenset[Form] = frozenset({"postgres", "spark"})
 
 _SUFFIXES: Mapping[str, Form] = {
-    ".csv": "csv", ".tsv": "csv", ".parquet": "parquet", ".pq": "parquet",
-    ".duckdb": "duckdb", ".ddb": "duckdb", ".sqlite": "sqlite", ".sqlite3": "sqlite", ".db": "sqlite",
-}  # fmt: skip
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".duckdb": "duckdb",
+    ".ddb": "duckdb",
+    ".sqlite": "sqlite",
+    ".sqlite3": "sqlite",
+    ".db": "sqlite",
+}
 _SPARK = re.compile(r"spark:(sc://[^/]+(?:/;[^/]*)?|local(?:\[[^\]/]*\])?)/(.+)", re.DOTALL)
 _SCHEME = re.compile(r"(csv|parquet|duckdb|sqlite):(?!//)(.*)", re.DOTALL)
 
@@ -180,17 +187,19 @@ def locate(source: object, path: str, *, base: Path, name: str) -> Place:
     match = _SCHEME.fullmatch(source)
     if match is None and "://" in source:
         raise ConfigError(
-            "HB410", f"{path} names a kind of source that this version cannot read.",
+            "HB410",
+            f"{path} names a kind of source that this version cannot read.",
             "It reads CSV, Parquet, DuckDB and SQLite files, postgresql://… and spark:…",
-        )  # fmt: skip
+        )
     text = match.group(2) if match else source
     file, _, table = text.partition("#") if match or "#" in text else (text, "", "")
     form: Form | None = match.group(1) if match else _SUFFIXES.get(Path(file).suffix.lower())  # type: ignore[assignment]
     if form is None:
         raise ConfigError(
-            "HB410", f"{path} is {source!r}, and its ending does not say what it is.",
+            "HB410",
+            f"{path} is {source!r}, and its ending does not say what it is.",
             "Write csv:, parquet:, duckdb: or sqlite: before the path.",
-        )  # fmt: skip
+        )
     database = form in ("duckdb", "sqlite")
     if table and not database:
         raise ConfigError("HB410", f"{path} names a table in a file that holds only one.", f"Write {file!r}.")
@@ -200,9 +209,10 @@ def locate(source: object, path: str, *, base: Path, name: str) -> Place:
 def _postgres(source: str, path: str) -> Place:
     """Read postgresql://user@host:port/database/schema.table?options. It is never shown: a password may be in it."""
     wrong = ConfigError(
-        "HB410", f"{path} is not the address of a PostgreSQL table.",
+        "HB410",
+        f"{path} is not the address of a PostgreSQL table.",
         "Write postgresql://user@host:5432/database/schema.table (the password in ~/.pgpass), or /database/table.",
-    )  # fmt: skip
+    )
     try:
         parts = urlsplit(source)
         _ = parts.port
@@ -221,9 +231,10 @@ def _spark(source: str, path: str, base: Path) -> Place:
     match = _SPARK.fullmatch(source)
     if match is None:
         raise ConfigError(
-            "HB410", f"{path} is not the address of a Spark table.",
+            "HB410",
+            f"{path} is not the address of a Spark table.",
             "Write spark:sc://host:15002/catalog.table, or spark:local[*]/visits.parquet.",
-        )  # fmt: skip
+        )
     address, table = match.groups()
     if table.endswith(".parquet") or "/" in table:
         remote = address.startswith("sc://") or "://" in table

@@ -24,10 +24,21 @@ _BATCH = 50_000
 
 #: How SQLite's declared types are read, the first match wins (its own rules of affinity, and dates).
 _SQLITE_KINDS: tuple[tuple[str, Kind | None], ...] = (
-    ("BOOL", Kind.BOOLEAN), ("INT", Kind.INTEGER), ("CHAR", Kind.TEXT), ("CLOB", Kind.TEXT), ("TEXT", Kind.TEXT),
-    ("BLOB", None), ("DATETIME", Kind.TIMESTAMP), ("TIMESTAMP", Kind.TIMESTAMP), ("DATE", Kind.DATE),
-    ("REAL", Kind.REAL), ("FLOA", Kind.REAL), ("DOUB", Kind.REAL), ("NUM", Kind.REAL), ("DEC", Kind.REAL),
-)  # fmt: skip
+    ("BOOL", Kind.BOOLEAN),
+    ("INT", Kind.INTEGER),
+    ("CHAR", Kind.TEXT),
+    ("CLOB", Kind.TEXT),
+    ("TEXT", Kind.TEXT),
+    ("BLOB", None),
+    ("DATETIME", Kind.TIMESTAMP),
+    ("TIMESTAMP", Kind.TIMESTAMP),
+    ("DATE", Kind.DATE),
+    ("REAL", Kind.REAL),
+    ("FLOA", Kind.REAL),
+    ("DOUB", Kind.REAL),
+    ("NUM", Kind.REAL),
+    ("DEC", Kind.REAL),
+)
 
 
 def readable(place: Place) -> None:
@@ -57,9 +68,10 @@ def csv_header(path: Path) -> tuple[str, tuple[str, ...]]:
     # DuckDB takes names that differ in case alone for one
     if not names or not all(name.strip() for name in names) or len({name.lower() for name in names}) < len(names):
         raise ConfigError(
-            "HB412", f"the first line of {path.name} does not name its columns, each once.",
+            "HB412",
+            f"the first line of {path.name} does not name its columns, each once.",
             "Add a header line, such as `patient_id,age,cost`.",
-        )  # fmt: skip
+        )
     return delimiter, names
 
 

@@ -40,10 +40,11 @@ class Several:
             return self._engines[wanted[0]] if wanted else next(iter(self._engines.values()))
         if len(own) > 1:
             raise QueryError(
-                "HB575", f"{', '.join(sorted(wanted))} are in different places, and no engine sees all of them.",
+                "HB575",
+                f"{', '.join(sorted(wanted))} are in different places, and no engine sees all of them.",
                 "Ask about one place at a time, or copy one table beside the other. Public files of up to "
                 f"{MOST_UPLOADED:,} rows travel by themselves.",
-            )  # fmt: skip
+            )
         return next(iter(own.values()))
 
     def run(self, sql: str) -> Secret[Arrays]:  # noqa: ARG002

@@ -51,9 +51,10 @@ def add(value: int | Integers, draw: Draw) -> int | Integers:
         integers += draw(value.size).reshape(value.shape).astype(object)
         return integers
     raise MechanismError(
-        "HB612", "noise is added to an int, an int64 array or an object array of ints.",
+        "HB612",
+        "noise is added to an int, an int64 array or an object array of ints.",
         "Put real numbers on a grid first (hubbub.mechanisms.grid).",
-    )  # fmt: skip
+    )
 
 
 def _saturating(value: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -34,8 +34,8 @@ class Flips:
     Assumes  S for the relation of the unit. Two bits of one person are two bits: two coins of ¾ cost ln 9, not ln 3.
     Charges  Pure(S·rate).
     Error    the number of flipped bits is binomial; `error` is its exact quantile (a bound, for very many bits).
-    Tested   tests/mechanisms/test_response.py::test_printed_flip_probability_costs_twice
-             tests/mechanisms/test_response.py::test_and_of_two_randomized_bits_loses_ln_9
+    Tested   tests/mechanisms/test_randomized_response.py::test_printed_flip_probability_costs_twice
+             tests/mechanisms/test_randomized_response.py::test_and_of_two_randomized_bits_loses_ln_9
              tests/mechanisms/test_contract.py::test_enumerated_loss_is_the_stated_one
     """
 
@@ -55,9 +55,9 @@ class Flips:
         return cls(bits=bits, distance=apart, rate=numbers.epsilon(epsilon) / apart)
 
     @property
-    def event(self) -> events.Flips:
+    def event(self) -> events.FlipsEvent:
         """The facts that the ledger keeps."""
-        return events.Flips(self.distance, self.rate)
+        return events.FlipsEvent(self.distance, self.rate)
 
     @property
     def loss(self) -> Pure:

@@ -42,8 +42,8 @@ def worst_ratio(p: Finite[Outcome], q: Finite[Outcome]) -> Bounds:
     |ln(Pr[M(x)=y]/Pr[M(x′)=y])| ≤ ε for every single outcome y of a countable range: a set's probability is the sum
     over its outcomes, and e^ε factors out.
     Assumes  the two laws are those of M(x) and M(x′), which the sampler's own tests show.
-    Tested   tests/audit/test_enumerate.py::test_coin_flipped_answer_loses_ln_3
-             tests/audit/test_enumerate.py::test_enclosures_hold_what_brute_force_over_all_events_finds
+    Tested   tests/mechanisms/test_enumeration.py::test_coin_flipped_answer_loses_ln_3
+             tests/mechanisms/test_enumeration.py::test_enclosures_hold_what_brute_force_over_all_events_finds
 
     >>> from hubbub.core.finite import exactly
     >>> yes = exactly({1: Fraction(3, 4), 0: Fraction(1, 4)})
@@ -69,7 +69,7 @@ def delta_at(p: Finite[Outcome], q: Finite[Outcome], epsilon: Fraction) -> Enclo
 
     Theorem (Profile by enumeration). The least δ with Pr[M(x)∈S] ≤ e^ε·Pr[M(x′)∈S] + δ for every S is
     Σ_y max(0, Pr[M(x)=y] − e^ε·Pr[M(x′)=y]), attained by the S of the outcomes with a positive term.
-    Tested   tests/audit/test_enumerate.py::test_enclosures_hold_what_brute_force_over_all_events_finds
+    Tested   tests/mechanisms/test_enumeration.py::test_enclosures_hold_what_brute_force_over_all_events_finds
     """
     growth = reals.exp(epsilon)
     forward, backward = _hockey_stick(p, q, growth), _hockey_stick(q, p, growth)
@@ -113,9 +113,10 @@ def keeps(loss: Loss, p: Finite[Outcome], q: Finite[Outcome]) -> bool:
             return slips <= delta + SLACK and keeps(rest, _given_both(p, q), _given_both(q, p))
         case _:
             raise ParameterError(
-                "HB152", f"{type(loss).__name__} is not a privacy loss.",
+                "HB152",
+                f"{type(loss).__name__} is not a privacy loss.",
                 "A statistical difference promises nothing: state Pure, BoundedRange, Zcdp, Renyi or Approximate.",
-            )  # fmt: skip
+            )
 
 
 def image(law: Finite[Outcome], view: Callable[[Outcome], Seen]) -> Finite[Seen]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
-from hubbub.core.distributions import GaussianLaw, half_width
+from hubbub.core.distributions import DiscreteGaussian, half_width
 from hubbub.core.finite import Finite
 from hubbub.core.loss import Zcdp
 from hubbub.mechanisms import additive
@@ -55,9 +55,9 @@ class Gaussian:
         return cls(sensitivity_squared=squared, variance=squared / (2 * numbers.epsilon(rho, "rho")))
 
     @property
-    def event(self) -> events.Gaussian:
+    def event(self) -> events.GaussianEvent:
         """The facts that the ledger keeps."""
-        return events.Gaussian(self.sensitivity_squared, self.variance)
+        return events.GaussianEvent(self.sensitivity_squared, self.variance)
 
     @property
     def loss(self) -> Zcdp:
@@ -65,9 +65,9 @@ class Gaussian:
         return Zcdp(self.sensitivity_squared / (2 * self.variance))
 
     @property
-    def noise(self) -> GaussianLaw:
+    def noise(self) -> DiscreteGaussian:
         """The law of what is added."""
-        return GaussianLaw(self.variance)
+        return DiscreteGaussian(self.variance)
 
     @overload
     def sample(self, value: int, source: Source) -> int: ...

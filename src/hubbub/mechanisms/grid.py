@@ -43,7 +43,7 @@ class OnGrid:
         object.__setattr__(self, "step", numbers.in_range(self.step, "step", 1 / limit, limit))
 
     @property
-    def event(self) -> events.Laplace | events.Gaussian:
+    def event(self) -> events.LaplaceEvent | events.GaussianEvent:
         """The facts that the ledger keeps, in steps."""
         return self.noise.event
 

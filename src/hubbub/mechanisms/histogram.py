@@ -28,7 +28,7 @@ class Histogram:
     D/b-private, D = rows under add/remove and 2·rows under replace, whatever the number of cells (Dwork et al. 2006,
     example 3; Dwork 2011).
     Assumes  each unit owns at most `rows` rows, each in one cell; the cells are fixed without looking at the data.
-    Charges  Pure(D/b).   Error  each cell as `Laplace`; `error` holds for all cells at once.
+    Charges  Pure(D/b).   Error  each cell as `LaplaceEvent`; `error` holds for all cells at once.
     Tested   tests/mechanisms/test_histogram.py::test_eleven_income_bins_cost_one_epsilon_in_all
              tests/mechanisms/test_contract.py::test_enumerated_loss_is_the_stated_one
     """
@@ -64,7 +64,7 @@ class Histogram:
         return Laplace(sensitivity=moved, scale=self.scale)
 
     @property
-    def event(self) -> events.Laplace:
+    def event(self) -> events.LaplaceEvent:
         """The facts that the ledger keeps: one event for the whole table."""
         return self.noise.event
 

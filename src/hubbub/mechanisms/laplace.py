@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
-from hubbub.core.distributions import LaplaceLaw, half_width
+from hubbub.core.distributions import DiscreteLaplace, half_width
 from hubbub.core.finite import Finite
 from hubbub.core.interval import exp
 from hubbub.core.loss import Pure
@@ -52,9 +52,9 @@ class Laplace:
         return cls(sensitivity=sensitivity, scale=numbers.sensitivity(sensitivity) / numbers.epsilon(epsilon))
 
     @property
-    def event(self) -> events.Laplace:
+    def event(self) -> events.LaplaceEvent:
         """The facts that the ledger keeps."""
-        return events.Laplace(self.sensitivity, self.scale)
+        return events.LaplaceEvent(self.sensitivity, self.scale)
 
     @property
     def loss(self) -> Pure:
@@ -62,9 +62,9 @@ class Laplace:
         return Pure(self.sensitivity / self.scale)
 
     @property
-    def noise(self) -> LaplaceLaw:
+    def noise(self) -> DiscreteLaplace:
         """The law of what is added."""
-        return LaplaceLaw(self.scale)
+        return DiscreteLaplace(self.scale)
 
     @overload
     def sample(self, value: int, source: Source) -> int: ...

@@ -71,9 +71,9 @@ class Mean:
         return _centre(self.lower, self.upper)
 
     @property
-    def event(self) -> events.Together:
+    def event(self) -> events.Composed:
         """The facts of both noises."""
-        return events.Together(((self.total.event, 1), (self.count.event, 1)))
+        return events.Composed(((self.total.event, 1), (self.count.event, 1)))
 
     @property
     def loss(self) -> Pure | Zcdp:

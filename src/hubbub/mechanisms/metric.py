@@ -118,9 +118,9 @@ class Metric:
         return cls(space=space, sensitivity=moved, rate=numbers.epsilon(epsilon) / (moved * (1 if space.alike else 2)))
 
     @property
-    def event(self) -> events.Metric:
+    def event(self) -> events.MetricEvent:
         """The facts that the ledger keeps."""
-        return events.Metric(self.sensitivity, self.rate, self.space.alike)
+        return events.MetricEvent(self.sensitivity, self.rate, self.space.alike)
 
     @property
     def loss(self) -> Pure | BoundedRange:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from hubbub.core import numbers
-from hubbub.core.distributions import LaplaceLaw, half_width
+from hubbub.core.distributions import DiscreteLaplace, half_width
 from hubbub.core.finite import Finite
 from hubbub.core.interval import ONE, ZERO, Interval
 from hubbub.core.loss import Pure
@@ -45,9 +45,9 @@ class NoisyMax(Selection):
         return Pure(self.epsilon)
 
     @property
-    def noise(self) -> LaplaceLaw:
+    def noise(self) -> DiscreteLaplace:
         """The law of what is added to each score."""
-        return LaplaceLaw(1 / self.rate)
+        return DiscreteLaplace(1 / self.rate)
 
     def sample(self, value: Scores, source: Source) -> int:
         """Choose the position of a candidate from an int64 array of scores."""

@@ -22,7 +22,7 @@ Shown = tuple[NDArray[np.int64], NDArray[np.int64]]  #: positions of the keys th
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Threshold:
+class PartitionSelection:
     """Noise on the count of every key that occurs; those that reach the threshold are shown, with their noisy counts.
 
     Theorem (Thresholded keys). Let each unit add to at most k keys, between 1 and c to each, let the noise keep the
@@ -39,8 +39,8 @@ class Threshold:
              doubles), and each side has its own k slips (δ does not double); a key that occurs has a count of at
              least 1.
     Charges  Approximate(L, δ), δ rounded up to 30 places.   Error  that of the noise, on the keys that are shown.
-    Tested   tests/mechanisms/test_threshold.py::test_slips_have_exactly_the_stated_probability
-             tests/mechanisms/test_threshold.py::test_printed_rule_for_one_contribution_fails_for_two
+    Tested   tests/mechanisms/test_partition_selection.py::test_slips_have_exactly_the_stated_probability
+             tests/mechanisms/test_partition_selection.py::test_printed_rule_for_one_contribution_fails_for_two
              tests/mechanisms/test_contract.py::test_enumerated_loss_is_the_stated_one
     """
 
@@ -56,9 +56,10 @@ class Threshold:
         given = noise.sensitivity if isinstance(noise, Laplace) else noise.sensitivity_squared
         if not given >= needed:
             raise ParameterError(
-                "HB156", "the noise is made for a smaller sensitivity than these keys and contributions have.",
+                "HB156",
+                "the noise is made for a smaller sensitivity than these keys and contributions have.",
                 f"Calibrate the noise to a sensitivity of {needed} (squared, if Gaussian).",
-            )  # fmt: skip
+            )
         numbers.integer(self.threshold, "threshold", self.contribution + 1, 10**18)
         if not self.delta <= numbers.DELTA_MAX:
             raise ParameterError("HB103", "the threshold is so low that δ is above ½.", "Choose a larger threshold.")
@@ -66,7 +67,7 @@ class Threshold:
     @classmethod
     def from_epsilon(
         cls, *, keys: int, contribution: int, relation: Relation, epsilon: numbers.Number, delta: numbers.Number
-    ) -> "Threshold":
+    ) -> "PartitionSelection":
         """Calibrate Laplace noise to ε, and take the least threshold that keeps δ.
 
         >>> t = Threshold.from_epsilon(keys=1, contribution=1, relation=Relation.ADD_REMOVE, epsilon=1, delta="1e-6")
@@ -80,7 +81,7 @@ class Threshold:
     @classmethod
     def least(
         cls, *, keys: int, contribution: int, relation: Relation, noise: Laplace | Gaussian, delta: numbers.Number
-    ) -> "Threshold":
+    ) -> "PartitionSelection":
         """Take the least threshold that keeps δ under a given noise."""
         goal = numbers.delta(delta)
         keys = numbers.integer(keys, "keys", 1, numbers.SENSITIVITY_MAX)
@@ -100,9 +101,9 @@ class Threshold:
         return slip(self.noise.noise, self.threshold - self.contribution, self.keys)
 
     @property
-    def event(self) -> events.Threshold:
+    def event(self) -> events.ThresholdEvent:
         """The facts that the ledger keeps."""
-        return events.Threshold(self.noise.event, self.keys, self.threshold - self.contribution)
+        return events.ThresholdEvent(self.noise.event, self.keys, self.threshold - self.contribution)
 
     @property
     def loss(self) -> Approximate:

@@ -23,7 +23,7 @@ _MOST_ANSWERS = 1 << 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Response:
+class RandomizedResponse:
     """Keep an answer out of k with odds e^ε against each other answer.
 
     Theorem (Randomized response). Giving the true one of k answers with probability e^ε/(e^ε + k − 1) and each other
@@ -34,7 +34,7 @@ class Response:
     Charges  Pure(ε).
     Error    the estimate of how many of n gave an answer has a standard deviation of the order √n, where central noise
              has a constant one: see `deviation`.
-    Tested   tests/mechanisms/test_response.py::test_coin_flips_of_three_quarters_lose_ln_3
+    Tested   tests/mechanisms/test_randomized_response.py::test_coin_flips_of_three_quarters_lose_ln_3
              tests/mechanisms/test_contract.py::test_enumerated_loss_is_the_stated_one
     """
 
@@ -46,7 +46,7 @@ class Response:
         object.__setattr__(self, "epsilon", numbers.epsilon(self.epsilon))
 
     @classmethod
-    def from_truth(cls, *, answers: int, probability: numbers.Number) -> "Response":
+    def from_truth(cls, *, answers: int, probability: numbers.Number) -> "RandomizedResponse":
         """Take the ε at which the truth is told with this probability, rounded down to 30 places.
 
         >>> float(Response.from_truth(answers=2, probability="0.75").epsilon)
@@ -58,9 +58,9 @@ class Response:
         return cls(answers=answers, epsilon=reals.floor_to(reals.log(odds)[0], numbers.MAX_PLACES))
 
     @property
-    def event(self) -> events.Response:
+    def event(self) -> events.ResponseEvent:
         """The facts that the ledger keeps."""
-        return events.Response(self.answers, self.epsilon)
+        return events.ResponseEvent(self.answers, self.epsilon)
 
     @property
     def loss(self) -> Pure:

@@ -64,9 +64,9 @@ class Selection:
         )
 
     @property
-    def event(self) -> events.Selection:
+    def event(self) -> events.SelectionEvent:
         """The facts that the ledger keeps."""
-        return events.Selection(self.rule, self.sensitivity, self.monotone, self.rate)
+        return events.SelectionEvent(self.rule, self.sensitivity, self.monotone, self.rate)
 
     @property
     def epsilon(self) -> Fraction:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from hubbub.core import events, numbers
-from hubbub.core.distributions import LaplaceLaw, half_width
+from hubbub.core.distributions import DiscreteLaplace, half_width
 from hubbub.core.finite import Finite
 from hubbub.core.interval import ZERO, Interval
 from hubbub.core.loss import Pure
@@ -41,8 +41,8 @@ class SparseVector:
     Charges  once, before the first query: Pure(D/s + 2cD/r), or with cD/r.
     Error    `error`: all answers are right but for queries so near to the threshold.
     Tested   tests/mechanisms/test_contract.py::test_enumerated_loss_is_the_stated_one
-             tests/mechanisms/test_sparse.py::test_noise_that_does_not_grow_with_the_hits_breaks_the_promise
-             tests/mechanisms/test_sparse.py::test_halted_object_refuses_also_under_many_threads
+             tests/mechanisms/test_sparse_vector.py::test_noise_that_does_not_grow_with_the_hits_breaks_the_promise
+             tests/mechanisms/test_sparse_vector.py::test_halted_object_refuses_also_under_many_threads
     """
 
     sensitivity: int
@@ -95,9 +95,11 @@ class SparseVector:
         )
 
     @property
-    def event(self) -> events.SparseVector:
+    def event(self) -> events.SparseVectorEvent:
         """The facts that the ledger keeps."""
-        return events.SparseVector(self.sensitivity, self.monotone, self.threshold_scale, self.query_scale, self.hits)
+        return events.SparseVectorEvent(
+            self.sensitivity, self.monotone, self.threshold_scale, self.query_scale, self.hits
+        )
 
     @property
     def loss(self) -> Pure:
@@ -123,7 +125,7 @@ class SparseVector:
         """Write out the transcripts of a fixed row of queries compared with 0, summed over the threshold's noise."""
         if len(value) > self.queries:
             raise MechanismError("HB612", f"at most {self.queries} queries are answered.", "Give fewer.")
-        noise, law = LaplaceLaw(self.threshold_scale), LaplaceLaw(self.query_scale)
+        noise, law = DiscreteLaplace(self.threshold_scale), DiscreteLaplace(self.query_scale)
         reach = noise.guess(1e-45)
         refuse_large(2 * reach * len(value))
         at_least = lru_cache(maxsize=None)(law.tail)
@@ -157,8 +159,8 @@ class SparseVector:
     def error(self, level: Fraction) -> Fraction:
         """Give a w: with probability at least `level` only queries within w of the threshold are answered wrongly."""
         each = 1 - (1 - numbers.confidence(level)) / 2
-        threshold = half_width(LaplaceLaw(self.threshold_scale), each)
-        return Fraction(threshold + half_width(LaplaceLaw(self.query_scale), each, self.queries))
+        threshold = half_width(DiscreteLaplace(self.threshold_scale), each)
+        return Fraction(threshold + half_width(DiscreteLaplace(self.query_scale), each, self.queries))
 
 
 class AboveThreshold:

@@ -64,9 +64,9 @@ class TopK:
         return cls(k=k, one=one)
 
     @property
-    def event(self) -> events.Together:
+    def event(self) -> events.Composed:
         """The facts that the ledger keeps: k selections."""
-        return events.Together(((self.one.event, self.k),))
+        return events.Composed(((self.one.event, self.k),))
 
     @property
     def loss(self) -> Pure:

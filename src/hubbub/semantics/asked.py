@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.cost import ZERO, Price, priced
+from hubbub.accounting.cost import ZERO, PrivacyCost, priced
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.store import Filter, Snapshot
-from hubbub.core.events import Event, Together, from_facts
+from hubbub.core.events import Composed, Event, from_facts
 from hubbub.core.numbers import brief
 from hubbub.core.schema import unknown
 from hubbub.errors import MechanismError, ParameterError
@@ -41,7 +41,7 @@ class Asked:
         return self.facts.total()
 
     @property
-    def total(self) -> Price:
+    def total(self) -> PrivacyCost:
         """What they add up to."""
         return sum((priced(text).times(times) for text, times in self.facts.items()), ZERO)
 
@@ -49,7 +49,7 @@ class Asked:
     def events(self) -> tuple[Event, ...]:
         """What was done, as one event."""
         parts = tuple((from_facts(json.loads(text)), times) for text, times in sorted(self.facts.items()))
-        return (Together(parts),) if parts else ()
+        return (Composed(parts),) if parts else ()
 
     def tradeoff(self) -> TradeOff:
         """Give what the best test could do with all of it as one list; by loss distributions where these can be had."""

@@ -108,31 +108,41 @@ def smoking(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
     """Tell of a study that teaches an insurer something about Alice, whether or not she is in it."""
     study = Study(people, epsilon, Fraction(1, 2), (Fraction(3, 10), Fraction(1, 10)))
     answer = round(people * study.rates[0])
-    return Story(TITLES["smoking"], (
-        f"A study counts how many of {people} smokers fall ill, with noise for ε = {brief(epsilon)}. An insurer does"
-        f" not know whether smoking harms: 30 % of smokers fall ill, or 10 %; so Alice, a smoker, with"
-        f" {shown((study.before, study.before))}.",
-        f"The answer is {answer}. The insurer now gives Alice {shown(study.after(answer, used=True))}.",
-        f"Had Alice's row not been used, the same answer would give {shown(study.after(answer, used=False))}: it is the"
-        " study that taught it, and not her row.",
-        _bound(epsilon),
-    ))  # fmt: skip
+    return Story(
+        TITLES["smoking"],
+        (
+            f"A study counts how many of {people} smokers fall ill, with noise for ε = {brief(epsilon)}. An "
+            "insurer does"
+            f" not know whether smoking harms: 30 % of smokers fall ill, or 10 %; so Alice, a smoker, with"
+            f" {shown((study.before, study.before))}.",
+            f"The answer is {answer}. The insurer now gives Alice {shown(study.after(answer, used=True))}.",
+            f"Had Alice's row not been used, the same answer would give "
+            f"{shown(study.after(answer, used=False))}: it is the"
+            " study that taught it, and not her row.",
+            _bound(epsilon),
+        ),
+    )
 
 
 @cache
 def dalenius(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
     """Tell why nobody can promise that nothing is learned about a respondent."""
     study = Study(people, epsilon, Fraction(99, 100), (Fraction(1), Fraction(1, 1000)))
-    return Story(TITLES["dalenius"], (
-        "Dalenius asked in 1977 that nothing be learned about a respondent that could not be learned without the data."
-        f" Somebody is 99 % sure that everybody has two left feet, and so gives Alice"
-        f" {shown((study.before, study.before))}.",
-        f"A count of the two-left-footed among {people} people, with noise for ε = {brief(epsilon)}, is 0. Afterwards"
-        f" Alice gets {shown(study.after(0, used=True))}: a belief about her has changed altogether.",
-        f"Without her row the same answer gives {shown(study.after(0, used=False))}. Any useful answer does this;"
-        " what can be promised is that her taking part makes little difference.",
-        _bound(epsilon),
-    ))  # fmt: skip
+    return Story(
+        TITLES["dalenius"],
+        (
+            "Dalenius asked in 1977 that nothing be learned about a respondent that could not be learned "
+            "without the data."
+            f" Somebody is 99 % sure that everybody has two left feet, and so gives Alice"
+            f" {shown((study.before, study.before))}.",
+            f"A count of the two-left-footed among {people} people, with noise for ε = {brief(epsilon)}, is "
+            "0. Afterwards"
+            f" Alice gets {shown(study.after(0, used=True))}: a belief about her has changed altogether.",
+            f"Without her row the same answer gives {shown(study.after(0, used=False))}. Any useful answer does this;"
+            " what can be promised is that her taking part makes little difference.",
+            _bound(epsilon),
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -174,21 +184,28 @@ def height(source: Source, *, epsilon: Fraction = Fraction(1, 2), people: int = 
     half = -(-(found.half_width + Fraction(1, 2)) // 1)  # the half is for rounding to whole millimetres
     tallest = people - 1
     estimates = [round(found.mean(source, left_out=row)) + found.TALLER for row in (None, tallest)]
-    return Story(TITLES["height"], (
-        f"Everybody knows: Turing is {found.TALLER} mm taller than the average Lithuanian woman. Nobody knows that"
-        f" average; heights are between {found.LOW} and {found.HIGH} mm.",
-        f"A private mean of {people:,} women (made up), with noise for ε = {brief(epsilon)}, gives Turing's height"
-        f" away: {estimates[0]} mm, right to ±{half} mm in 95 of 100 such releases.",
-        f"Without the row of the tallest of the women: {estimates[1]} mm, right to the same ±{half} mm around a mean"
-        f" that has moved by at most {-(-(found.HIGH - found.LOW) // people)} mm. Turing himself is in neither.",
-        "What was learned comes from the population and the side information. No row of the data made it possible, so"
-        " keeping a row out would have helped nobody.",
-    ))  # fmt: skip
+    return Story(
+        TITLES["height"],
+        (
+            f"Everybody knows: Turing is {found.TALLER} mm taller than the average Lithuanian woman. Nobody knows that"
+            f" average; heights are between {found.LOW} and {found.HIGH} mm.",
+            f"A private mean of {people:,} women (made up), with noise for ε = {brief(epsilon)}, gives Turing's height"
+            f" away: {estimates[0]} mm, right to ±{half} mm in 95 of 100 such releases.",
+            f"Without the row of the tallest of the women: {estimates[1]} mm, right to the same ±{half} mm "
+            "around a mean"
+            f" that has moved by at most {-(-(found.HIGH - found.LOW) // people)} mm. Turing himself is in neither.",
+            "What was learned comes from the population and the side information. No row of the data made "
+            "it possible, so"
+            " keeping a row out would have helped nobody.",
+        ),
+    )
 
 
 def tell(name: str) -> Story:
     """Tell one of the stories by its name, with noise of the system's randomness where it draws any."""
     told: dict[str, Callable[[], Story]] = {
-        "smoking": smoking, "dalenius": dalenius, "height": partial(height, system())
-    }  # fmt: skip
+        "smoking": smoking,
+        "dalenius": dalenius,
+        "height": partial(height, system()),
+    }
     return told[name]()

@@ -52,9 +52,15 @@ class Explanation:
         """Everything in words, the most important first."""
         found = self.meaning
         return (
-            found.belief, found.rare, found.odds, found.guesses, found.test, found.family_of(self.size), self.beliefs,
+            found.belief,
+            found.rare,
+            found.odds,
+            found.guesses,
+            found.test,
+            found.family_of(self.size),
+            self.beliefs,
             self.compared,
-        )  # fmt: skip
+        )
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -81,9 +87,13 @@ class Explanation:
 
 
 def explain(
-    *, epsilon: numbers.Number, delta: numbers.Number = 0, prior: numbers.Number = EVEN, people: int | None = None,
+    *,
+    epsilon: numbers.Number,
+    delta: numbers.Number = 0,
+    prior: numbers.Number = EVEN,
+    people: int | None = None,
     size: int = 4,
-) -> Explanation:  # fmt: skip
+) -> Explanation:
     """Explain what people typed, or refuse it in words.
 
     >>> print(explain(epsilon=1).sentences[1])

@@ -32,26 +32,36 @@ FAMILIAR = (
     Familiar("a usual choice in papers", Fraction("0.1"), "one person", "Dwork 2011"),
     Familiar("odds at most doubled (ln 2)", Fraction("0.6932"), "one person", "Dwork 2011"),
     Familiar(
-        "a survey by a coin (ln 3)", Fraction("1.0987"),
-        "one answer, ¾ of them true, no curator", "Warner 1965; Dwork 2011",
+        "a survey by a coin (ln 3)",
+        Fraction("1.0987"),
+        "one answer, ¾ of them true, no curator",
+        "Warner 1965; Dwork 2011",
     ),
     Familiar(
-        "Google's trends of searches for symptoms, 2020", Fraction("1.68"), "one person and day",
+        "Google's trends of searches for symptoms, 2020",
+        Fraction("1.68"),
+        "one person and day",
         "Bavadekar and others 2020 (arXiv 2009.01265)",
     ),
     Familiar(
-        "health types that are looked at, on iPhones", Fraction(2), "one person and day, no curator",
+        "health types that are looked at, on iPhones",
+        Fraction(2),
+        "one person and day, no curator",
         "Apple, Differential Privacy Overview, 2017",
     ),
     Familiar(
-        "emoji, on iPhones", Fraction(4), "one person and day, no curator",
+        "emoji, on iPhones",
+        Fraction(4),
+        "one person and day, no curator",
         "Apple, Differential Privacy Overview, 2017",
     ),
     Familiar(
-        "demonstration files for the 2020 census of the United States, April 2021", Fraction("12.2"), "one person",
+        "demonstration files for the 2020 census of the United States, April 2021",
+        Fraction("12.2"),
+        "one person",
         "US Census Bureau 2021, as told by the California Department of Finance",
     ),
-)  # fmt: skip
+)
 
 
 def compared(epsilon: Fraction) -> str:

@@ -105,10 +105,12 @@ class Game(Generic[World, Outcome]):
         most = sum((high for _, high in weights.values()), _ZERO)
         if not most:
             return None
-        return Finite({
-            world: (low / (low + most - high) if low else _ZERO, high / (high + least - low) if high else _ZERO)
-            for world, (low, high) in weights.items()
-        })  # fmt: skip
+        return Finite(
+            {
+                world: (low / (low + most - high) if low else _ZERO, high / (high + least - low) if high else _ZERO)
+                for world, (low, high) in weights.items()
+            }
+        )
 
     def belief(self, transcript: Outcome, event: Callable[[World], bool], *, left_out: int | None = None) -> Enclosure:
         """Enclose the posterior probability that something holds of the world."""

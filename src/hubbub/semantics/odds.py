@@ -276,8 +276,14 @@ def meaning(*, epsilon: Fraction, delta: Fraction, prior: Fraction = EVEN, peopl
     """Say what (ε, δ) means for one person among so many."""
     low, high = posterior(prior, epsilon=epsilon)
     return Meaning(
-        epsilon, delta, prior, people, low, high, guess(epsilon=epsilon, delta=delta),
+        epsilon,
+        delta,
+        prior,
+        people,
+        low,
+        high,
+        guess(epsilon=epsilon, delta=delta),
         power(epsilon=epsilon, delta=delta),
         tuple([(size, *group(size, epsilon=epsilon, delta=delta)) for size in (1, 2, 4)]),
         warnings(epsilon=epsilon, delta=delta, people=people),
-    )  # fmt: skip
+    )

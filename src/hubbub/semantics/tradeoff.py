@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from hubbub.accounting import gaussian
 from hubbub.accounting.convert import delta_at
-from hubbub.accounting.cost import RENYI_UNIT, Price
+from hubbub.accounting.cost import RENYI_UNIT, PrivacyCost
 from hubbub.accounting.pld import tight_deltas
 from hubbub.core.events import Event
 from hubbub.core.finite import Finite
@@ -119,14 +119,23 @@ def gaussian_noise(*, sensitivity_squared: Fraction | int, variance: Fraction) -
 
     In the limit of a fine grid it is Φ(Φ⁻¹(1 − α) − μ) with μ = sensitivity/σ (Dong, Roth and Su 2022).
     """
-    return TradeOff(tuple(
-        (epsilon, ceil_to(
-            gaussian.profile(epsilon=epsilon, sensitivity_squared=sensitivity_squared, variance=variance).above(40), 40
-        )) for epsilon in FINE
-    ))  # fmt: skip
+    return TradeOff(
+        tuple(
+            (
+                epsilon,
+                ceil_to(
+                    gaussian.profile(epsilon=epsilon, sensitivity_squared=sensitivity_squared, variance=variance).above(
+                        40
+                    ),
+                    40,
+                ),
+            )
+            for epsilon in FINE
+        )
+    )
 
 
-def composed(total: Price) -> TradeOff:
+def composed(total: PrivacyCost) -> TradeOff:
     """Give the trade-off of everything that a price is the sum of, taken as a list that was fixed beforehand.
 
     The pure sum, if there is one, also holds where each question was chosen by the answers before it.

@@ -70,9 +70,13 @@ class Accounts:
     """Says who asks. Safe to use from many threads."""
 
     def __init__(
-        self, state: State, *, analysts: Callable[[], Collection[str]], oidc: Provider | None = None,
+        self,
+        state: State,
+        *,
+        analysts: Callable[[], Collection[str]],
+        oidc: Provider | None = None,
         clock: Callable[[], int] = seconds,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Take tokens from `state`; `analysts` gives the names in hubbub.yaml as it is now."""
         self.state = state
         self.clock = clock
@@ -134,9 +138,10 @@ class Accounts:
             raise ParameterError("HB144", "a role is owner, analyst, auditor or feeder.", "Write one of these.")
         if (role == "feeder") != bool(streams) or not all(_STREAM.fullmatch(each) for each in streams):
             raise ParameterError(
-                "HB144", "a feeder's token names the streams that it may feed, and no other token does.",
+                "HB144",
+                "a feeder's token names the streams that it may feed, and no other token does.",
                 "Write each as analyst/stream, such as ana/visits.",
-            )  # fmt: skip
+            )
         if not _NAME.fullmatch(name):
             raise ParameterError(
                 "HB144", "this is not a name.", "A name has 1 to 100 letters, digits or any of . _ @ + - and no spaces."

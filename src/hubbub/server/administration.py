@@ -24,11 +24,11 @@ from hubbub.server.attack_lab import MOST_RUNNING, Lab
 from hubbub.server.current_curator import Current
 from hubbub.server.editing import Draft
 from hubbub.server.free_work import Desk, Doors
-from hubbub.server.job_registry import Board
+from hubbub.server.job_registry import JobRegistry
 from hubbub.server.limits import Limit
 from hubbub.server.metrics import Metrics
 from hubbub.server.problems import missing, problem
-from hubbub.server.query_pool import Work
+from hubbub.server.query_pool import QueryPool
 from hubbub.server.roles import allowed
 from hubbub.server.settings import Settings
 from hubbub.server.state import BudgetRequest, Role, State, Token
@@ -57,11 +57,11 @@ class Governing:
         self.requests_limit = Limit(settings.per_minute)
         self.attempts_limit = Limit(_ATTEMPTS)
         self.metrics = Metrics()
-        self.work = Work(workers=settings.workers, queue=settings.queue, quantum=settings.quantum)
+        self.work = QueryPool(workers=settings.workers, queue=settings.queue, quantum=settings.quantum)
         self.desk = Desk(threads=settings.free_workers, seconds=settings.free_seconds)
         self.doors = Doors()
         self.lab = Lab(running=max(1, min(MOST_RUNNING, settings.workers // 2)))
-        self.board = Board(self.state, self.accounts.clock) if is_postgres(self.current.config) else None
+        self.board = JobRegistry(self.state, self.accounts.clock) if is_postgres(self.current.config) else None
         self._verifying = threading.Lock()
         self._closing = threading.Lock()
         self._closed = False
@@ -223,15 +223,17 @@ def promise(config: Config) -> list[dict[str, Any]]:
     for name, dataset in config.datasets.items():
         if dataset.table.public:
             continue
-        found.append({
-            "dataset": name,
-            "protected": protected(dataset),
-            "hidden": neighbours(dataset),
-            "caps": [
-                {"who": who, "epsilon": str(budget.epsilon), "delta": str(budget.delta), "at_most": reach(budget)}
-                for who, budget in caps(config.policy, name)
-            ],
-        })  # fmt: skip
+        found.append(
+            {
+                "dataset": name,
+                "protected": protected(dataset),
+                "hidden": neighbours(dataset),
+                "caps": [
+                    {"who": who, "epsilon": str(budget.epsilon), "delta": str(budget.delta), "at_most": reach(budget)}
+                    for who, budget in caps(config.policy, name)
+                ],
+            }
+        )
     return found
 
 

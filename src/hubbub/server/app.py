@@ -23,7 +23,7 @@ from hubbub.server.api import attacks, streams
 from hubbub.server.api import queries as asking
 from hubbub.server.api.routing import MOST_NAMES, no_key
 from hubbub.server.health import Readiness
-from hubbub.server.middleware import Border, JsonLines, too_large
+from hubbub.server.middleware import JsonLines, RequestMiddleware, too_large
 from hubbub.server.problems import Padded, Refusal, missing
 from hubbub.server.service import PATIENCE, Service
 from hubbub.server.settings import Settings
@@ -62,7 +62,7 @@ def create_app(service: Service) -> FastAPI:
     app.add_exception_handler(HubbubError, _refused)
     app.add_exception_handler(StarletteHTTPException, _http)
     app.add_exception_handler(RequestValidationError, _malformed)
-    app.add_middleware(Border, service=service)
+    app.add_middleware(RequestMiddleware, service=service)
     _build(app)
     return app
 
@@ -77,9 +77,12 @@ def _document(app: FastAPI) -> dict[str, Any]:
     """Describe the API (OpenAPI 3.1), with how to say who asks."""
     if app.openapi_schema is None:
         made = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes,
+            title=app.title,
+            version=app.version,
+            description=app.description,
+            routes=app.routes,
             openapi_version=app.openapi_version,
-        )  # fmt: skip
+        )
         made["components"]["securitySchemes"] = {
             "token": {"type": "http", "scheme": "bearer", "description": "A token of the owner's, or of the issuer."}
         }
@@ -204,7 +207,8 @@ async def _malformed(request: Request, error: Exception) -> Response:
 
 _WORDS: dict[int, HubbubError] = {
     400: ParameterError(
-        "HB160", "the body is not JSON that means one thing to everybody.",
+        "HB160",
+        "the body is not JSON that means one thing to everybody.",
         "Send UTF-8 JSON without NaN, without a name twice, without NUL, not nested thousands deep, and with at most "
         f"{MOST_NAMES} names.",
     ),
@@ -212,4 +216,4 @@ _WORDS: dict[int, HubbubError] = {
     408: AccessError("HB729", "the body did not arrive in time.", "Send the request again, all of it at once."),
     413: too_large(),
     415: ParameterError("HB163", "the body is not sent as JSON.", "Send the header `Content-Type: application/json`."),
-}  # fmt: skip
+}

@@ -166,9 +166,12 @@ class Lab:
             raise AttackError("HB642", f"{attack.name} needs a table.", "Choose one, or send one.")
         settings = dict(wanted.settings)
         order = {
-            "attack": attack.name, "epsilons": list(map(str, prices)), "settings": settings, "table": wanted.table,
+            "attack": attack.name,
+            "epsilons": list(map(str, prices)),
+            "settings": settings,
+            "table": wanted.table,
             "csv": None if wanted.csv is None else decoded(wanted.csv),
-        }  # fmt: skip
+        }
         return Run(owner, attack, tuple(prices), settings, _said(wanted), self._child()), order
 
     def _work(self, run: Run, order: Mapping[str, Any]) -> None:

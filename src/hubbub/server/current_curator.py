@@ -176,6 +176,7 @@ class Current:
 
 def _moved() -> ConfigError:
     return ConfigError(
-        "HB427", "the place of the ledger cannot be changed while the server runs.",
+        "HB427",
+        "the place of the ledger cannot be changed while the server runs.",
         "Stop the server, move ledger and anchor, change `ledger:`, and start it again.",
-    )  # fmt: skip
+    )

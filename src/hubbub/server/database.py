@@ -117,9 +117,12 @@ class Sqlite:
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
-            f"file:{quote(str(self._path.absolute()))}?mode=rw", uri=True, timeout=_PATIENCE, isolation_level=None,
+            f"file:{quote(str(self._path.absolute()))}?mode=rw",
+            uri=True,
+            timeout=_PATIENCE,
+            isolation_level=None,
             check_same_thread=False,
-        )  # fmt: skip
+        )
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA synchronous = FULL")
         return connection

@@ -82,9 +82,13 @@ def check(path: Path, text: str, *, confined: bool = False) -> Checked:
 
 
 def rewrite(
-    path: Path, make: Callable[[str], str], *, expected: str | None = None,
-    accept: Callable[[Config], None] | None = None, confined: bool = False,
-) -> str:  # fmt: skip
+    path: Path,
+    make: Callable[[str], str],
+    *,
+    expected: str | None = None,
+    accept: Callable[[Config], None] | None = None,
+    confined: bool = False,
+) -> str:
     """Make a new text of the present one, check it, and put it in its place; or raise, and nothing is written.
 
     `expected` is the hash of the text that somebody looked at (HB426 where it is another by now). `accept` is called
@@ -95,9 +99,10 @@ def rewrite(
         now = read(path)
         if expected is not None and now.hash != expected:
             raise ConfigError(
-                "HB426", "hubbub.yaml was changed since you read it. Nothing was written.",
+                "HB426",
+                "hubbub.yaml was changed since you read it. Nothing was written.",
                 "Read it again and redo the edit.",
-            )  # fmt: skip
+            )
         text = make(now.text)
         config, problems = _examined(path, text, now.text if confined else None)
         if config is None:
@@ -193,9 +198,10 @@ def raise_cap(analyst: str, dataset: str, by: Fraction) -> Change:
         for group, terms in groups.items():
             if dataset in terms:
                 raise ConfigError(
-                    "HB430", f"{analyst} has no cap on {dataset} but that of the group {group}.",
+                    "HB430",
+                    f"{analyst} has no cap on {dataset} but that of the group {group}.",
                     "Raise the group's cap; a cap of the analyst's own would be one more limit.",
-                )  # fmt: skip
+                )
         entry[dataset] = _cap(Budget(by, Fraction(0)))
 
     return change
@@ -344,9 +350,10 @@ def _sync(folder: Path) -> None:
 
 def _unwritable(path: Path, error: OSError) -> ConfigError:
     return ConfigError(
-        "HB428", f"{path} cannot be replaced ({error.strerror}).",
+        "HB428",
+        f"{path} cannot be replaced ({error.strerror}).",
         "Give the server the right to write its folder (a single mounted file cannot be replaced), or edit it by hand.",
-    )  # fmt: skip
+    )
 
 
 def _by_hand() -> ConfigError:

@@ -168,6 +168,8 @@ def _gone() -> AccessError:
 
 def _late(seconds: float) -> AccessError:
     return AccessError(
-        "HB727", f"this took more than {seconds:g} s, and was stopped. Nothing was charged.",
-        "Ask for less at once, or ask again when fewer of your requests are waiting.", 2,
-    )  # fmt: skip
+        "HB727",
+        f"this took more than {seconds:g} s, and was stopped. Nothing was charged.",
+        "Ask for less at once, or ask again when fewer of your requests are waiting.",
+        2,
+    )

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 
 from hubbub.errors import HubbubError
-from hubbub.server.query_pool import Job, clock, due
+from hubbub.server.query_pool import Job, clock, release_time
 from hubbub.server.state import Job as Post
 from hubbub.server.state import JobState, State
 
@@ -20,15 +20,20 @@ from hubbub.server.state import JobState, State
 _BEAT = 5.0
 _GONE = 30
 
-_LOST = json.dumps({"error": [
-    "HB324", "the server that worked on this has gone.",
-    "Send the same request with the same Idempotency-Key: it goes on from its charge, if that was made.",
-]})  # fmt: skip
+_LOST = json.dumps(
+    {
+        "error": [
+            "HB324",
+            "the server that worked on this has gone.",
+            "Send the same request with the same Idempotency-Key: it goes on from its charge, if that was made.",
+        ]
+    }
+)
 
 _log = logging.getLogger("hubbub.server")
 
 
-class Board:
+class JobRegistry:
     """This server's view of the board."""
 
     def __init__(self, state: State, now: Callable[[], int]) -> None:
@@ -64,7 +69,7 @@ class Board:
 
     def _end(self, job: Job) -> None:
         """Post the end when it may show."""
-        wait = due(job.arrived, job.ended or clock(), job.quantum) - clock()
+        wait = release_time(job.arrived, job.ended or clock(), job.quantum) - clock()
         timer = threading.Timer(max(0.0, wait), self._post_end, args=[job])
         timer.daemon = True
         timer.start()

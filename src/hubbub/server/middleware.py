@@ -47,7 +47,7 @@ _COARSE = ((0.25, "below 0.25 s"), (1.0, "below 1 s"), (5.0, "below 5 s"), (30.0
 _log = logging.getLogger("hubbub.server")
 
 
-class Border:
+class RequestMiddleware:
     """An ASGI application around another."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -99,11 +99,20 @@ class Border:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self._service.metrics.count(route, method, status, seconds)
         principal = state.get("principal")
-        _log.info("request", extra={"fields": {
-            "request": state["request_id"], "who": None if principal is None else principal.name,
-            "role": None if principal is None else principal.role, "method": method, "route": route, "status": status,
-            "took": next((text for end, text in _COARSE if seconds < end), "30 s or more"),
-        }})  # fmt: skip
+        _log.info(
+            "request",
+            extra={
+                "fields": {
+                    "request": state["request_id"],
+                    "who": None if principal is None else principal.name,
+                    "role": None if principal is None else principal.role,
+                    "method": method,
+                    "route": route,
+                    "status": status,
+                    "took": next((text for end, text in _COARSE if seconds < end), "30 s or more"),
+                }
+            },
+        )
 
 
 _FEEDING = "/streams/{name}/arrivals"

@@ -21,9 +21,7 @@ from hubbub.server.settings import OidcSettings, safe_address
 from hubbub.server.state import Role
 
 #: What a key may be for: public-key signatures only.
-ALGORITHMS = frozenset(
-    {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
-)  # fmt: skip
+ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
 #: What a token may call itself. Those for other ends, such as signing out, say so here.
 TYPES = frozenset({"", "jwt", "at+jwt", "application/at+jwt"})
 
@@ -102,9 +100,14 @@ class Oidc:
             if key is None:
                 raise _refused()
             claims = jwt.decode(
-                text, key, algorithms=[key.algorithm_name], audience=self._settings.audience,
-                issuer=self._settings.issuer, leeway=LEEWAY, options={"require": ["exp", "iss", "aud"]},
-            )  # fmt: skip
+                text,
+                key,
+                algorithms=[key.algorithm_name],
+                audience=self._settings.audience,
+                issuer=self._settings.issuer,
+                leeway=LEEWAY,
+                options={"require": ["exp", "iss", "aud"]},
+            )
             return self._named(claims)
         except jwt.ExpiredSignatureError:
             raise AccessError("HB702", "this token has expired.", "Sign in at your identity provider again.") from None
@@ -149,6 +152,7 @@ def _signs(key: PyJWK) -> bool:
 
 def _refused() -> AccessError:
     return AccessError(
-        "HB704", "this token of the identity provider is not accepted.",
+        "HB704",
+        "this token of the identity provider is not accepted.",
         "It must come from the issuer that hubbub.yaml names, be meant for this service, and be fresh.",
-    )  # fmt: skip
+    )

@@ -23,16 +23,47 @@ _WIDTH = 26
 
 #: The status of each class of errors, by the first digit of its codes: see `hubbub.errors`.
 _CLASSES: Mapping[str, int] = {
-    "HB1": 422, "HB2": 409, "HB3": 503, "HB4": 422, "HB5": 422, "HB6": 422, "HB7": 403, "HB9": 424,
-}  # fmt: skip
+    "HB1": 422,
+    "HB2": 409,
+    "HB3": 503,
+    "HB4": 422,
+    "HB5": 422,
+    "HB6": 422,
+    "HB7": 403,
+    "HB9": 424,
+}
 #: Codes whose status is not that of their class.
 _CODES: Mapping[str, int] = {
-    "HB120": 404, "HB121": 403, "HB122": 403, "HB140": 404, "HB141": 409, "HB142": 409, "HB143": 404,
+    "HB120": 404,
+    "HB121": 403,
+    "HB122": 403,
+    "HB140": 404,
+    "HB141": 409,
+    "HB142": 409,
+    "HB143": 404,
     "HB146": 404,
-    "HB160": 400, "HB161": 400, "HB162": 413, "HB163": 415, "HB164": 404, "HB165": 405, "HB166": 428,
-    "HB170": 422, "HB325": 409, "HB327": 409, "HB532": 503, "HB426": 412, "HB428": 409, "HB705": 403, "HB999": 500,
-    "HB660": 409, "HB661": 409, "HB662": 409, "HB663": 409, "HB664": 403, "HB729": 408,
-}  # fmt: skip
+    "HB160": 400,
+    "HB161": 400,
+    "HB162": 413,
+    "HB163": 415,
+    "HB164": 404,
+    "HB165": 405,
+    "HB166": 428,
+    "HB170": 422,
+    "HB325": 409,
+    "HB327": 409,
+    "HB532": 503,
+    "HB426": 412,
+    "HB428": 409,
+    "HB705": 403,
+    "HB999": 500,
+    "HB660": 409,
+    "HB661": 409,
+    "HB662": 409,
+    "HB663": 409,
+    "HB664": 403,
+    "HB729": 408,
+}
 _TENS: Mapping[str, int] = {"HB70": 401, "HB72": 429}
 #: Errors of the service itself: they say nothing of where things are.
 _FRANK = frozenset({"HB532", "HB318", "HB319", "HB320", "HB324"})
@@ -128,7 +159,8 @@ def missing(what: str) -> ParameterError:
 def inside() -> HubbubError:
     """Make the one error of everything that nobody thought of: it says nothing of what it was."""
     return HubbubError(
-        "HB999", "something went wrong inside the server.",
+        "HB999",
+        "something went wrong inside the server.",
         "Tell the operator the number of the request: the log says where. A charge that was made stands, and the same "
         "request with the same Idempotency-Key goes on from it.",
-    )  # fmt: skip
+    )

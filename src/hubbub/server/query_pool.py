@@ -29,7 +29,7 @@ _WAIT = 2
 clock: Callable[[], float] = time.monotonic
 
 
-def due(arrived: float, ended: float, quantum: float) -> float:
+def release_time(arrived: float, ended: float, quantum: float) -> float:
     """Give the time at which something that ended then may show.
 
     >>> due(10.0, 10.25, 0.1) - 10, due(10.0, 10.25, 0) - 10
@@ -58,15 +58,15 @@ class Job:
 
     def unseen(self, now: float) -> bool:
         """Say whether its end may not show yet, if it has ended at all."""
-        return self.ended is None or now < due(self.arrived, self.ended, self.quantum)
+        return self.ended is None or now < release_time(self.arrived, self.ended, self.quantum)
 
     def visible(self, now: float) -> State:
         """Say what may be said of it now."""
         if self.cancelled:
             return "cancelled"
-        if self.ended is not None and now >= due(self.arrived, self.ended, self.quantum):
+        if self.ended is not None and now >= release_time(self.arrived, self.ended, self.quantum):
             return "done" if self.future.exception() is None else "failed"
-        if self.started is not None and now >= due(self.arrived, self.started, self.quantum):
+        if self.started is not None and now >= release_time(self.arrived, self.started, self.quantum):
             return "running"
         return "queued"
 
@@ -76,7 +76,7 @@ class Job:
 
     def progress(self, now: float) -> tuple[float, str] | None:
         """Say how far it may be said to be: as with its end, when a step was reached shows on the quantum only."""
-        shown = [(done, what) for at, done, what in self.steps if now >= due(self.arrived, at, self.quantum)]
+        shown = [(done, what) for at, done, what in self.steps if now >= release_time(self.arrived, at, self.quantum)]
         return shown[-1] if shown and self.visible(now) == "running" else None
 
     def problem(self) -> HubbubError | None:
@@ -85,7 +85,7 @@ class Job:
         return error if error is None or isinstance(error, HubbubError) else RunError()
 
 
-class Work:
+class QueryPool:
     """A pool with so many threads and so many places to wait, of which nobody can take all.
 
     One analyst runs queries on all threads but one, and holds half of the places, at most. Whoever has the fewest
@@ -119,9 +119,11 @@ class Work:
                 )
             if sum(other.owner == owner for other in self._unfinished) >= self._most_places:
                 raise AccessError(
-                    "HB722", "you have as many queries in line as one analyst may. Nothing was charged.",
-                    f"Ask again in {_WAIT} s, when some have ended.", _WAIT,
-                )  # fmt: skip
+                    "HB722",
+                    "you have as many queries in line as one analyst may. Nothing was charged.",
+                    f"Ask again in {_WAIT} s, when some have ended.",
+                    _WAIT,
+                )
             self._unfinished.add(job)
             self._unseen.add(job)
             self._waiting.append((job, run))
@@ -136,7 +138,7 @@ class Work:
         try:
             return await asyncio.shield(asyncio.wrap_future(job.future))
         finally:
-            await asyncio.sleep(max(0.0, due(job.arrived, job.ended or clock(), self.quantum) - clock()))
+            await asyncio.sleep(max(0.0, release_time(job.arrived, job.ended or clock(), self.quantum) - clock()))
 
     async def wait(self, job: Job, seconds: float) -> None:
         """Wait until a job shows that it has ended, or so long."""
@@ -146,7 +148,7 @@ class Work:
             if job.ended is None:
                 await asyncio.wait([future], timeout=min(0.25, until - now))  # somebody may cancel it meanwhile
             else:
-                await asyncio.sleep(max(0.0, due(job.arrived, job.ended, self.quantum) - now))
+                await asyncio.sleep(max(0.0, release_time(job.arrived, job.ended, self.quantum) - now))
 
     def find(self, number: str) -> Job | None:
         """Find a job that was kept."""
@@ -157,13 +159,15 @@ class Work:
         if job.visible(clock()) in ("queued", "running"):
             job.cancelled = True
             # on the quantum too: whether it had ended before shows in what becomes of the next try
-            at = due(job.arrived, clock(), self.quantum)
+            at = release_time(job.arrived, clock(), self.quantum)
             threading.Thread(target=self._stop, args=[job, at], name="hubbub-cancel", daemon=True).start()
 
     def counts(self) -> tuple[int, int]:
         """Say how many queries run and how many wait, as far as that may show."""
         now, jobs = clock(), self.unseen()
-        running = sum(job.started is not None and now >= due(job.arrived, job.started, self.quantum) for job in jobs)
+        running = sum(
+            job.started is not None and now >= release_time(job.arrived, job.started, self.quantum) for job in jobs
+        )
         return running, len(jobs) - running
 
     def unseen(self) -> frozenset[Job]:

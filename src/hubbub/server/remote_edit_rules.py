@@ -38,9 +38,13 @@ def trespasses(now: str, then: str, base: Path) -> list[HubbubError]:
     known, kept = set(_places(before, base).values()), _kept(before, base)
     for name, place in _places(after, base).items():
         if place not in known and (place.form in SERVERS or not _inside(place.path, base, kept)):
-            found.append(ConfigError(
-                "HB432", f"datasets.{name}.source names another place than those of hubbub.yaml's own folder.", _REMEDY
-            ))  # fmt: skip
+            found.append(
+                ConfigError(
+                    "HB432",
+                    f"datasets.{name}.source names another place than those of hubbub.yaml's own folder.",
+                    _REMEDY,
+                )
+            )
     return found
 
 

@@ -22,26 +22,58 @@ _ENDING: frozenset[Role] = frozenset({"owner", "analyst"})
 #: Each method of the service with the roles that may call it. A method that is not here can be called by nobody.
 ROLES: Mapping[str, frozenset[Role]] = {
     # what concerns oneself
-    "me": _EVERYBODY, "meaning": _EVERYBODY, "datasets": _EVERYBODY, "describe": _EVERYBODY, "budget": _EVERYBODY,
-    "releases": _EVERYBODY, "release": _EVERYBODY, "requests": _EVERYBODY,
+    "me": _EVERYBODY,
+    "meaning": _EVERYBODY,
+    "datasets": _EVERYBODY,
+    "describe": _EVERYBODY,
+    "budget": _EVERYBODY,
+    "releases": _EVERYBODY,
+    "release": _EVERYBODY,
+    "requests": _EVERYBODY,
     # asking
-    "estimate": _ASKING, "explain": _ASKING, "ask": _ASKING, "enqueue": _ASKING, "job": _ASKING, "wait": _ASKING,
+    "estimate": _ASKING,
+    "explain": _ASKING,
+    "ask": _ASKING,
+    "enqueue": _ASKING,
+    "job": _ASKING,
+    "wait": _ASKING,
     "progress": _ASKING,
-    "cancel": _ASKING, "request": _ASKING,
+    "cancel": _ASKING,
+    "request": _ASKING,
     # streams: what an analyst paid for, and the owner or a feeder feeds; a feeder can do nothing else
-    "streams": _EVERYBODY, "stream": _EVERYBODY, "begin_stream": _ASKING, "answer_stream": _ASKING,
-    "feed_stream": _FEEDING, "end_stream": _ENDING,
+    "streams": _EVERYBODY,
+    "stream": _EVERYBODY,
+    "begin_stream": _ASKING,
+    "answer_stream": _ASKING,
+    "feed_stream": _FEEDING,
+    "end_stream": _ENDING,
     # attacks: on tables that are made up or sent along, never on a data set
-    "attacks": _EVERYBODY, "begin_attack": _EVERYBODY, "attack_runs": _EVERYBODY, "attack_run": _EVERYBODY,
+    "attacks": _EVERYBODY,
+    "begin_attack": _EVERYBODY,
+    "attack_runs": _EVERYBODY,
+    "attack_run": _EVERYBODY,
     "cancel_attack": _EVERYBODY,
     # watching
-    "history": _WATCHING, "verify": _WATCHING, "figures": _WATCHING, "analysts": _WATCHING, "groups": _WATCHING,
+    "history": _WATCHING,
+    "verify": _WATCHING,
+    "figures": _WATCHING,
+    "analysts": _WATCHING,
+    "groups": _WATCHING,
     # governing; hubbub.yaml may hold the address of a database with its password
     "config": _GOVERNING,
-    "add_analyst": _GOVERNING, "remove_analyst": _GOVERNING, "set_group": _GOVERNING, "remove_group": _GOVERNING,
-    "tokens": _GOVERNING, "issue": _GOVERNING, "revoke": _GOVERNING, "check": _GOVERNING, "apply": _GOVERNING,
-    "grant": _GOVERNING, "refuse": _GOVERNING, "review": _GOVERNING,
-}  # fmt: skip
+    "add_analyst": _GOVERNING,
+    "remove_analyst": _GOVERNING,
+    "set_group": _GOVERNING,
+    "remove_group": _GOVERNING,
+    "tokens": _GOVERNING,
+    "issue": _GOVERNING,
+    "revoke": _GOVERNING,
+    "check": _GOVERNING,
+    "apply": _GOVERNING,
+    "grant": _GOVERNING,
+    "refuse": _GOVERNING,
+    "review": _GOVERNING,
+}
 
 P = ParamSpec("P")
 R = TypeVar("R")

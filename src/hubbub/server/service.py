@@ -51,9 +51,14 @@ class Service(Attacking):
 
     @allowed
     def meaning(
-        self, principal: Principal, *, epsilon: numbers.Number, delta: numbers.Number, prior: numbers.Number | None,
+        self,
+        principal: Principal,
+        *,
+        epsilon: numbers.Number,
+        delta: numbers.Number,
+        prior: numbers.Number | None,
         people: int | None,
-    ) -> Meaning:  # fmt: skip
+    ) -> Meaning:
         """Say what an ε means."""
         none = numbers.exact(delta, "delta") == 0
         return meaning(
@@ -115,9 +120,14 @@ class Service(Attacking):
 
     @allowed
     async def ask(
-        self, principal: Principal, question: Question, *, key: str | None, header: str | None,
+        self,
+        principal: Principal,
+        question: Question,
+        *,
+        key: str | None,
+        header: str | None,
         arrived: float | None = None,
-    ) -> Release:  # fmt: skip
+    ) -> Release:
         """Answer a question at its price, on the quantum. `header` names this try and all that repeat it."""
         job = self._begin(principal, question, key, header, clock() if arrived is None else arrived, keep=False)
         return await self.work.answer(job)
@@ -188,9 +198,15 @@ class Service(Attacking):
             return state, curator.recall(principal.name, key), None
 
     def _begin(
-        self, principal: Principal, question: Question, key: str | None, header: str | None, arrived: float, *,
+        self,
+        principal: Principal,
+        question: Question,
+        key: str | None,
+        header: str | None,
+        arrived: float,
+        *,
         keep: bool,
-    ) -> Job:  # fmt: skip
+    ) -> Job:
         others = self.work.unseen() if self.work.quantum else frozenset()
 
         def run(job: Job) -> Release:
@@ -324,10 +340,12 @@ class Service(Attacking):
     def metrics_text(self) -> str:
         """Write the metrics; whoever calls this has seen to it that they are for who asks."""
         running, waiting = self.work.counts()
-        return self.metrics.text({
-            "queries_running": ("Queries that run now.", running),
-            "queries_waiting": ("Queries that wait for a thread.", waiting),
-        })  # fmt: skip
+        return self.metrics.text(
+            {
+                "queries_running": ("Queries that run now.", running),
+                "queries_waiting": ("Queries that wait for a thread.", waiting),
+            }
+        )
 
     def close(self) -> None:
         """Stop: take nothing new, let what runs end or fail, let go of everything."""
@@ -346,25 +364,36 @@ def digest_of(question: Question, key: str | None) -> str:
     """Hash what is asked, so that a key that is used for something else is seen."""
     weights = sorted((question.weights or {}).items())
     said = (
-        question.sql, question.epsilon, question.within, question.delta, tuple(question.parameters), question.groups,
-        question.rows, weights, question.raw, question.dialect, key,
-    )  # fmt: skip
+        question.sql,
+        question.epsilon,
+        question.within,
+        question.delta,
+        tuple(question.parameters),
+        question.groups,
+        question.rows,
+        weights,
+        question.raw,
+        question.dialect,
+        key,
+    )
     return sha256(repr(said).encode(errors="backslashreplace")).hexdigest()
 
 
 def _same(kept: str, digest: str) -> None:
     if kept != digest:
         raise ParameterError(
-            "HB124", "this Idempotency-Key was used for another request. Nothing was charged.",
+            "HB124",
+            "this Idempotency-Key was used for another request. Nothing was charged.",
             "Take a new key for a new request; keep the old one to get the old answer again.",
-        )  # fmt: skip
+        )
 
 
 def _no_job() -> ParameterError:
     return ParameterError(
-        "HB164", "there is no such job, or no longer.",
+        "HB164",
+        "there is no such job, or no longer.",
         "Send the same request with the same Idempotency-Key: it is charged once, and its answer is kept.",
-    )  # fmt: skip
+    )
 
 
 def _own(principal: Principal) -> str | None:

@@ -26,23 +26,41 @@ from hubbub.private_files import make_folder, open_private
 
 #: Each variable with the key that it stands for; a dot leads into a part.
 VARIABLES: Mapping[str, str] = {
-    "HUBBUB_HOST": "host", "HUBBUB_PORT": "port", "HUBBUB_TLS_CERTIFICATE": "tls.certificate",
-    "HUBBUB_TLS_KEY": "tls.key", "HUBBUB_BEHIND_PROXY": "behind_proxy", "HUBBUB_PROXIES": "proxies",
-    "HUBBUB_PUBLIC_URL": "public_url", "HUBBUB_QUANTUM": "quantum", "HUBBUB_WORKERS": "workers",
-    "HUBBUB_QUEUE": "queue", "HUBBUB_PER_MINUTE": "per_minute",
-    "HUBBUB_FREE_WORKERS": "free_workers", "HUBBUB_FREE_SECONDS": "free_seconds", "HUBBUB_SECRET_FILE": "secret_file",
-    "HUBBUB_OIDC_ISSUER": "oidc.issuer", "HUBBUB_OIDC_AUDIENCE": "oidc.audience", "HUBBUB_OIDC_CLAIM": "oidc.claim",
-    "HUBBUB_OIDC_KEYS": "oidc.keys", "HUBBUB_OIDC_OWNERS": "oidc.owners", "HUBBUB_OIDC_AUDITORS": "oidc.auditors",
-}  # fmt: skip
+    "HUBBUB_HOST": "host",
+    "HUBBUB_PORT": "port",
+    "HUBBUB_TLS_CERTIFICATE": "tls.certificate",
+    "HUBBUB_TLS_KEY": "tls.key",
+    "HUBBUB_BEHIND_PROXY": "behind_proxy",
+    "HUBBUB_PROXIES": "proxies",
+    "HUBBUB_PUBLIC_URL": "public_url",
+    "HUBBUB_QUANTUM": "quantum",
+    "HUBBUB_WORKERS": "workers",
+    "HUBBUB_QUEUE": "queue",
+    "HUBBUB_PER_MINUTE": "per_minute",
+    "HUBBUB_FREE_WORKERS": "free_workers",
+    "HUBBUB_FREE_SECONDS": "free_seconds",
+    "HUBBUB_SECRET_FILE": "secret_file",
+    "HUBBUB_OIDC_ISSUER": "oidc.issuer",
+    "HUBBUB_OIDC_AUDIENCE": "oidc.audience",
+    "HUBBUB_OIDC_CLAIM": "oidc.claim",
+    "HUBBUB_OIDC_KEYS": "oidc.keys",
+    "HUBBUB_OIDC_OWNERS": "oidc.owners",
+    "HUBBUB_OIDC_AUDITORS": "oidc.auditors",
+}
 #: The secret itself, and variables that others read: the command line, the client, the tests.
 OTHERS = frozenset(
     {"HUBBUB_SECRET", "HUBBUB_CONFIG", "HUBBUB_URL", "HUBBUB_TOKEN", "HUBBUB_TOKEN_FILE", "HUBBUB_CAMPAIGN"}
 )
 
 _LISTS = frozenset({"proxies", "oidc.owners", "oidc.auditors"})
-_INTEGERS = {"port": (0, 65535), "workers": (1, 256), "queue": (0, 100_000), "per_minute": (1, 1_000_000),
-    "free_workers": (2, 64), "free_seconds": (1, 600),
-}  # fmt: skip
+_INTEGERS = {
+    "port": (0, 65535),
+    "workers": (1, 256),
+    "queue": (0, 100_000),
+    "per_minute": (1, 1_000_000),
+    "free_workers": (2, 64),
+    "free_seconds": (1, 600),
+}
 _ROLES = frozenset({"owners", "auditors"})
 _SHORTEST = 32  # characters of a secret
 _LONGEST = 65536  # bytes of a file with a secret
@@ -68,9 +86,11 @@ class OidcSettings:
             value = getattr(self, name)
             if value is not None and not safe_address(value):
                 refuse(
-                    "HB420", f"server.oidc.{name}", "is not an https:// address",
+                    "HB420",
+                    f"server.oidc.{name}",
+                    "is not an https:// address",
                     "Keys that come over plain http could be anybody's. Write the address that the issuer publishes.",
-                )  # fmt: skip
+                )
         if not self.audience or not self.claim:
             refuse("HB420", "server.oidc", "has an empty audience or claim", "Write both, as the issuer knows them.")
         both = sorted(self.owners & self.auditors)
@@ -105,9 +125,11 @@ class Settings:
             refuse("HB420", "server.host", "is not an address", "Write 127.0.0.1, or the address to listen on.")
         if not (_loopback(self.host) or self.certificate or self.behind_proxy):
             refuse(
-                "HB421", "server.host", f"is {self.host}, which others can reach, and there is no TLS",
+                "HB421",
+                "server.host",
+                f"is {self.host}, which others can reach, and there is no TLS",
                 "Name `tls: {certificate: …, key: …}`; or write `behind_proxy: true` if a proxy on the way does TLS.",
-            )  # fmt: skip
+            )
         if len(self.secret) < _SHORTEST:
             refuse("HB422", "the secret of the server", f"is shorter than {_SHORTEST} characters", _MAKE)
 
@@ -129,9 +151,15 @@ _MAKE = "Make one with: head -c 32 /dev/urandom | base64 > server.key; chmod 600
 
 
 def read(
-    document: object, *, base: Path, folder: Path, environment: Mapping[str, str], host: str | None = None,
-    port: int | None = None, make: bool = True,
-) -> Settings:  # fmt: skip
+    document: object,
+    *,
+    base: Path,
+    folder: Path,
+    environment: Mapping[str, str],
+    host: str | None = None,
+    port: int | None = None,
+    make: bool = True,
+) -> Settings:
     """Read the settings of a hubbub.yaml at `base`; what is kept beside the ledger is in `folder`.
 
     Without a secret of the owner's, one is drawn at the first start and kept in `folder`; with `make` false nothing is
@@ -193,9 +221,10 @@ def _overlay(given: dict[str, object], environment: Mapping[str, str]) -> None:
         if name is None:
             near = get_close_matches(variable, [*VARIABLES, *OTHERS], 1)
             raise ConfigError(
-                "HB424", f"the environment has {variable}, which nothing reads.",
+                "HB424",
+                f"the environment has {variable}, which nothing reads.",
                 f"Did you mean {near[0]}?" if near else "Remove it, or see docs/deploy.md for those that exist.",
-            )  # fmt: skip
+            )
         value: object = text
         if name in _LISTS:
             value = [word.strip() for word in text.split(",") if word.strip()]

@@ -64,9 +64,14 @@ class Token:
     def form(self) -> dict[str, object]:
         """Give what may be shown of it."""
         return {
-            "id": self.id, "name": self.name, "role": self.role, "created": self.created, "expires": self.expires,
-            "revoked": self.revoked, "used": self.used,
-        }  # fmt: skip
+            "id": self.id,
+            "name": self.name,
+            "role": self.role,
+            "created": self.created,
+            "expires": self.expires,
+            "revoked": self.revoked,
+            "used": self.used,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +92,17 @@ class BudgetRequest:
     def form(self) -> dict[str, object]:
         """Give it as plain values."""
         return {
-            "id": self.id, "analyst": self.analyst, "dataset": self.dataset, "epsilon": str(self.epsilon),
-            "reason": self.reason, "created": self.created, "state": self.state, "decided": self.decided,
-            "decider": self.decider, "note": self.note,
-        }  # fmt: skip
+            "id": self.id,
+            "analyst": self.analyst,
+            "dataset": self.dataset,
+            "epsilon": str(self.epsilon),
+            "reason": self.reason,
+            "created": self.created,
+            "state": self.state,
+            "decided": self.decided,
+            "decider": self.decider,
+            "note": self.note,
+        }
 
 
 class Claim(NamedTuple):
@@ -145,10 +157,12 @@ class Tokens:
 
     def revoke_all(self, name: str, role: Role, at: int) -> int:
         """Close all that one person has in a role, and say how many that were."""
-        return len(self._database.write(
-            "UPDATE tokens SET revoked = ? WHERE name = ? AND role = ? AND revoked IS NULL RETURNING id",
-            (at, name, role),
-        ))  # fmt: skip
+        return len(
+            self._database.write(
+                "UPDATE tokens SET revoked = ? WHERE name = ? AND role = ? AND revoked IS NULL RETURNING id",
+                (at, name, role),
+            )
+        )
 
     def holders(self) -> set[str]:
         """Name the analysts who have a token that was not revoked."""
@@ -201,8 +215,9 @@ class Requests:
         """Take back a grant that could not be written to hubbub.yaml."""
         self._database.write(
             "UPDATE requests SET state = 'open', decided = NULL, decider = NULL, note = NULL "
-            "WHERE id = ? AND state = 'granted'", (id_,),
-        )  # fmt: skip
+            "WHERE id = ? AND state = 'granted'",
+            (id_,),
+        )
 
 
 class Retries:
@@ -262,10 +277,13 @@ class Jobs:
 
     def abandon(self, before: int, at: int, result: str) -> int:
         """Fail the jobs that no server has touched since, and say how many that were."""
-        return len(self._database.write(
-            "UPDATE jobs SET state = 'failed', changed = ?, result = ? "
-            "WHERE state IN ('queued', 'running') AND changed < ? RETURNING id", (at, result, before),
-        ))  # fmt: skip
+        return len(
+            self._database.write(
+                "UPDATE jobs SET state = 'failed', changed = ?, result = ? "
+                "WHERE state IN ('queued', 'running') AND changed < ? RETURNING id",
+                (at, result, before),
+            )
+        )
 
 
 class Ended:

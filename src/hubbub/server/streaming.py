@@ -55,9 +55,15 @@ class Streaming(Governing):
 
     @allowed
     def feed_stream(
-        self, principal: Principal, name: str, lines: Sequence[str], *, feeder: str, before: int | None,
+        self,
+        principal: Principal,
+        name: str,
+        lines: Sequence[str],
+        *,
+        feeder: str,
+        before: int | None,
         analyst: str | None = None,
-    ) -> dict[str, int]:  # fmt: skip
+    ) -> dict[str, int]:
         """Let arrivals in; they are on the disk when this returns, and lines that come again are passed over.
 
         A feeder hears about its own lines and no others: it counts under its own name, whatever it calls itself.
@@ -65,9 +71,10 @@ class Streaming(Governing):
         entry = self._look(principal, name, analyst)
         if not self._asks(entry):
             raise StreamError(
-                "HB662", "the analyst of this stream may no longer ask about its data set.",
+                "HB662",
+                "the analyst of this stream may no longer ask about its data set.",
                 "Nothing was taken. The owner can end the stream.",
-            )  # fmt: skip
+            )
         counted = principal.name if principal.role == "feeder" else feeder
         with opened(entry.folder, name) as held:
             taken = held.feed(lines, feeder=counted, before=before, source=system())
@@ -134,6 +141,7 @@ class Streaming(Governing):
             table = curator.tables.get(entry.dataset)
             if table is None or not table.arrivals:
                 raise StreamError(
-                    "HB664", f"how many arrivals {entry.dataset} has is not public, and this stream tells it.",
+                    "HB664",
+                    f"how many arrivals {entry.dataset} has is not public, and this stream tells it.",
                     "Ask the owner to declare `arrivals: public` for this data set.",
-                )  # fmt: skip
+                )

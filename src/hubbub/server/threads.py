@@ -9,9 +9,11 @@ from pathlib import Path
 #: is what each step of every other request would wait.
 _TURN = 0.001
 _NAMES = (
-    "scipy_openblas_set_num_threads64_", "scipy_openblas_set_num_threads", "openblas_set_num_threads64_",
+    "scipy_openblas_set_num_threads64_",
+    "scipy_openblas_set_num_threads",
+    "openblas_set_num_threads64_",
     "openblas_set_num_threads",
-)  # fmt: skip
+)
 
 
 def share() -> None:

@@ -98,11 +98,16 @@ def allot(task: Task, kind: Noise, budget: Fraction) -> Allotted:
     histograms = tuple(dict.fromkeys(choice.candidates for choice in wanted))
     picked = tuple(
         chosen(
-            choice, histograms.index(choice.candidates), kind=kind, portion=part, reaches=task.reaches,
-            relation=task.relation, intervals=task.intervals,
+            choice,
+            histograms.index(choice.candidates),
+            kind=kind,
+            portion=part,
+            reaches=task.reaches,
+            relation=task.relation,
+            intervals=task.intervals,
         )
         for choice, part in zip(wanted, parts[len(measures) :], strict=True)
-    )  # fmt: skip
+    )
     spent = np.array([float(part) for part in parts]) ** (-1.0 if kind == "laplace" else -0.5)
     worst = float(np.max(np.sqrt(((errors * spent) ** 2).sum(axis=1)) * np.array(weights)))
     summed = {measure for formula in table.values() for measure in formula.measures}
@@ -156,9 +161,14 @@ def _errors(
         place = measures.index(counted(choice))
         errors[len(table) + j, place] = _COUNT_OF_A_CHOICE * noise[place] / TYPICAL_ROWS
         unit = chosen(
-            choice, 0, kind=kind, portion=Fraction(1), reaches=task.reaches, relation=task.relation,
+            choice,
+            0,
+            kind=kind,
+            portion=Fraction(1),
+            reaches=task.reaches,
+            relation=task.relation,
             intervals=task.intervals,
-        )  # fmt: skip
+        )
         errors[len(table) + j, len(measures) + j] = ranks(unit) / 2 / TYPICAL_ROWS
     return errors
 

@@ -44,9 +44,11 @@ def bind(text: str, *, tables: Mapping[str, Table], parameters: Sequence[Value] 
 def _query(ctx: Context, node: exp.Expr, around: Around) -> Query:
     if not isinstance(node, exp.Select):
         raise ctx.refusal(
-            node, "HB519", "The outermost query is a UNION; its parts would be released one by one.",
+            node,
+            "HB519",
+            "The outermost query is a UNION; its parts would be released one by one.",
             "Ask each part by itself, or aggregate over the union: SELECT … FROM (… UNION ALL …).",
-        )  # fmt: skip
+        )
     around = with_clause(ctx, node, around)
     _outermost(ctx, node)
     inner = None if _aggregates(node) else derived(node, around)
@@ -57,9 +59,11 @@ def _query(ctx: Context, node: exp.Expr, around: Around) -> Query:
     rows = rows_of(ctx, node, around)
     if rows.owner is None:
         raise ctx.refusal(
-            node.args["from_"], "HB520", "This query reads public tables alone, which need no privacy.",
+            node.args["from_"],
+            "HB520",
+            "This query reads public tables alone, which need no privacy.",
             "Read the public file directly, or join it with a private table.",
-        )  # fmt: skip
+        )
     return _checked(ctx, node, _aggregated(ctx, node, rows))
 
 
@@ -73,9 +77,11 @@ def _aggregates(node: exp.Select) -> bool:
 def _outermost(ctx: Context, node: exp.Select) -> None:
     if node.args.get("distinct") is not None:
         raise ctx.refusal(
-            node.args["distinct"], "HB503", "SELECT DISTINCT at the outermost level lists values of rows.",
+            node.args["distinct"],
+            "HB503",
+            "SELECT DISTINCT at the outermost level lists values of rows.",
             "Use GROUP BY with an aggregate such as COUNT(*).",
-        )  # fmt: skip
+        )
     if node.args.get("offset") is not None:
         raise ctx.refusal(
             node.args["offset"], "HB503", "OFFSET is not answered.", "Take the whole answer, or use LIMIT."
@@ -103,9 +109,17 @@ def _aggregated(ctx: Context, node: exp.Select, rows: Source) -> Query:
         kept = answer(whole)
     order = tuple(_order(ctx, scope, items, answer, term) for term in _terms(node))
     query = Query(
-        tuple(ctx.used), rows.rel, tuple(Key(name, with_values(expr)) for name, expr in keys), sets, tuple(crowd.asked),
-        select, kept, order, limit(ctx, node), top=False,
-    )  # fmt: skip
+        tuple(ctx.used),
+        rows.rel,
+        tuple(Key(name, with_values(expr)) for name, expr in keys),
+        sets,
+        tuple(crowd.asked),
+        select,
+        kept,
+        order,
+        limit(ctx, node),
+        top=False,
+    )
     return replace(query, top=is_top(query))
 
 
@@ -132,9 +146,11 @@ def _items(ctx: Context, node: exp.Select, rows: Source) -> list[exp.Expr]:
         inner = unaliased(item)
         if is_unit(ctx, scope, inner) or not _aggregates(node):
             raise ctx.refusal(
-                item, "HB510", "This asks for single rows, and no noise can make a single person's row private.",
+                item,
+                "HB510",
+                "This asks for single rows, and no noise can make a single person's row private.",
                 "Ask about groups: SELECT region, COUNT(*), AVG(x) FROM … GROUP BY region.",
-            )  # fmt: skip
+            )
         parts = levels(inner)
         if len(parts) == 1:
             found.append(item)
@@ -148,7 +164,9 @@ def _items(ctx: Context, node: exp.Select, rows: Source) -> list[exp.Expr]:
 def _checked(ctx: Context, node: exp.Select, query: Query) -> Query:
     if not query.aggregates:
         raise ctx.refusal(
-            node.args.get("group") or node, "HB510", "This lists groups and asks nothing about them.",
+            node.args.get("group") or node,
+            "HB510",
+            "This lists groups and asks nothing about them.",
             "Add an aggregate, such as COUNT(*).",
-        )  # fmt: skip
+        )
     return query

@@ -83,9 +83,11 @@ def _value(ctx: Context, columns: Scope, node: exp.Expr, function: str, part: ex
         raise ctx.refusal(node, "HB512", f"{quote(function)} needs a column.", "Name what it is over.")
     if isinstance(part, exp.Distinct):
         raise ctx.refusal(
-            part, "HB512", f"DISTINCT inside {quote(function)} is not answered, only inside COUNT.",
+            part,
+            "HB512",
+            f"DISTINCT inside {quote(function)} is not answered, only inside COUNT.",
             "Count distinct values, or leave DISTINCT out.",
-        )  # fmt: skip
+        )
     found = scalar(ctx, columns, part)
     if found.kind is Kind.BOOLEAN and function in ("sum", "avg"):
         one, zero = Literal(1, Kind.INTEGER), Literal(0, Kind.INTEGER)
@@ -133,9 +135,11 @@ def _quantile(ctx: Context, columns: Scope, node: exp.Expr, of: exp.Expr, level:
     share = found.value if isinstance(found, Literal) else None
     if not isinstance(share, int | Fraction) or isinstance(share, bool) or not 0 <= share <= 1:
         raise ctx.refusal(
-            node, "HB512", "The level of a quantile is a constant from 0 to 1.",
+            node,
+            "HB512",
+            "The level of a quantile is a constant from 0 to 1.",
             "Write quantile_cont(x, 0.9); for several levels, give the list as a SELECT item of its own.",
-        )  # fmt: skip
+        )
     return Asked(node, "quantile", (scalar(ctx, columns, of),), Fraction(share))
 
 
@@ -144,9 +148,11 @@ def _within_group(ctx: Context, columns: Scope, node: exp.Expr) -> Asked:
     fits = isinstance(function, exp.PercentileCont | exp.PercentileDisc | exp.Mode) and len(terms) == 1
     if not fits or function.args.get("expression") is not None:
         raise ctx.refusal(
-            node, "HB512", "WITHIN GROUP stands after PERCENTILE_CONT, PERCENTILE_DISC or MODE, ordered by one column.",
+            node,
+            "HB512",
+            "WITHIN GROUP stands after PERCENTILE_CONT, PERCENTILE_DISC or MODE, ordered by one column.",
             "Write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x).",
-        )  # fmt: skip
+        )
     if isinstance(function, exp.Mode):
         if function.this is not None:
             raise ctx.refusal(
@@ -207,9 +213,11 @@ class Crowd:
             listed = with_values(argument)
             if facts(listed).values is None:
                 raise self.ctx.refusal(
-                    asked.node, "HB515", "The mode is chosen from a list of values, and none is declared for this.",
+                    asked.node,
+                    "HB515",
+                    "The mode is chosen from a list of values, and none is declared for this.",
                     "Ask the owner to declare its values, or round it into buckets: mode(floor(x / 10)).",
-                )  # fmt: skip
+                )
             return listed
         return bounded(self.ctx, asked.node, asked.function, argument)
 
@@ -230,9 +238,11 @@ def bounded(ctx: Context, node: exp.Expr, function: str, argument: Expr) -> Expr
     known = facts(argument).bounds
     if known is None or max(abs(known.low), abs(known.high)) > WIDEST:
         raise ctx.refusal(
-            node, "HB515", f"{quote(function)} needs bounds, and none of use are known for this expression.",
+            node,
+            "HB515",
+            f"{quote(function)} needs bounds, and none of use are known for this expression.",
             "Ask the owner to declare bounds, or clamp it yourself: GREATEST(0, LEAST(x, 100)).",
-        )  # fmt: skip
+        )
     return argument
 
 
@@ -240,8 +250,13 @@ def bounded(ctx: Context, node: exp.Expr, function: str, argument: Expr) -> Expr
 
 InnerFunction = Choice["count", "count_distinct", "sum", "avg", "min", "max"]
 _INNER: dict[str, InnerFunction] = {
-    "count": "count", "count_distinct": "count_distinct", "sum": "sum", "avg": "avg", "min": "min", "max": "max",
-}  # fmt: skip
+    "count": "count",
+    "count_distinct": "count_distinct",
+    "sum": "sum",
+    "avg": "avg",
+    "min": "min",
+    "max": "max",
+}
 
 
 @dataclass
@@ -258,9 +273,11 @@ class Inside:
         function = _INNER.get(found.function)
         if function is None:
             raise self.ctx.refusal(
-                node, "HB512", f"{quote(found.function)} is not computed inside one unit.",
+                node,
+                "HB512",
+                f"{quote(found.function)} is not computed inside one unit.",
                 "There, COUNT, SUM, AVG, MIN and MAX are.",
-            )  # fmt: skip
+            )
         argument = found.arguments[0] if found.arguments else None
         if function in ("sum", "avg") and argument is not None:
             bounded(self.ctx, node, function, argument)

@@ -16,8 +16,16 @@ from hubbub.sql.rules import MAX_PLACES
 
 MAX_LIST = 1_000
 MAX_WILDCARDS = 8
-MAX_SHIFT = {"year": 200, "quarter": 800, "month": 2_400, "week": 10_400, "day": 73_000, "hour": 10**6,
-             "minute": 10**8, "second": 10**9}  # fmt: skip
+MAX_SHIFT = {
+    "year": 200,
+    "quarter": 800,
+    "month": 2_400,
+    "week": 10_400,
+    "day": 73_000,
+    "hour": 10**6,
+    "minute": 10**8,
+    "second": 10**9,
+}
 
 NULL = Literal(None, Kind.BOOLEAN)
 _NUMBER = re.compile(r"(\d{1,40})(\.\d{0,40})?([eE][+-]?\d{1,3})?", re.ASCII)
@@ -57,14 +65,18 @@ def apply(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> Expr:
         constant = FUNCTIONS[name].constant
         if any(i < len(args) and not isinstance(args[i], Literal) for i in constant):
             raise ctx.refusal(
-                node, "HB508", f"{quote(name)} takes constants here, not columns.",
+                node,
+                "HB508",
+                f"{quote(name)} takes constants here, not columns.",
                 "Write the values; a list that depends on data can be a public table joined to.",
-            )  # fmt: skip
+            )
         kinds = ", ".join(arg.kind.value for arg in args)
         raise ctx.refusal(
-            node, "HB508", f"{quote(name)} cannot be applied to ({kinds}).",
+            node,
+            "HB508",
+            f"{quote(name)} cannot be applied to ({kinds}).",
             "Convert with CAST(x AS …), or check which columns are meant.",
-        )  # fmt: skip
+        )
     ctx.weigh(found, node)
     return found
 
@@ -108,9 +120,11 @@ def dated_literal(ctx: Context, node: exp.Expr, text: str, dated: set[Kind]) -> 
         if value is not None and (kind is Kind.DATE or Kind.TIMESTAMP in dated):
             return Literal(value, kind)
     raise ctx.refusal(
-        node, "HB508", f"{quote(text)} is not a date of the form 2024-02-29 (or a time 2024-02-29 12:30:00).",
+        node,
+        "HB508",
+        f"{quote(text)} is not a date of the form 2024-02-29 (or a time 2024-02-29 12:30:00).",
         "Write it in that form; compare a DATE with a date without a time.",
-    )  # fmt: skip
+    )
 
 
 def _sensible(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> None:
@@ -167,9 +181,11 @@ def whole_number(ctx: Context, node: exp.Expr, value: int) -> Literal:
     """Take a whole number that a double holds exactly."""
     if int(float(value)) != value:
         raise ctx.refusal(
-            node, "HB508", f"Numbers are held as doubles, and {quote(str(value))} is not one exactly.",
+            node,
+            "HB508",
+            f"Numbers are held as doubles, and {quote(str(value))} is not one exactly.",
             "Whole numbers are exact up to 9007199254740992; compare with a range instead.",
-        )  # fmt: skip
+        )
     return Literal(value, Kind.INTEGER)
 
 
@@ -189,9 +205,11 @@ def parameter(ctx: Context, _: Scope, node: exp.Expr) -> Expr:
     place = int(name) if name.isdecimal() and len(name) < 6 else 0
     if not 1 <= place <= len(ctx.parameters):
         raise ctx.refusal(
-            node, "HB509", f"There is no value for this parameter: {len(ctx.parameters)} were handed in.",
+            node,
+            "HB509",
+            f"There is no value for this parameter: {len(ctx.parameters)} were handed in.",
             "Hand in one value for each ? or for $1, $2, …",
-        )  # fmt: skip
+        )
     ctx.parameters_used.add(place)
     return constant(ctx, node, ctx.parameters[place - 1])
 
@@ -212,9 +230,11 @@ def constant(ctx: Context, node: exp.Expr, value: object) -> Literal:
         case date() if not isinstance(value, datetime):
             return Literal(value, Kind.DATE)
     raise ctx.refusal(
-        node, "HB509", f"A parameter of type {type(value).__name__} cannot be used, or not with this value.",
+        node,
+        "HB509",
+        f"A parameter of type {type(value).__name__} cannot be used, or not with this value.",
         "Hand in a bool, int, Fraction, str, date or a datetime without zone, of moderate size.",
-    )  # fmt: skip
+    )
 
 
 def _encodes(text: str) -> bool:

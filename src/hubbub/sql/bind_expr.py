@@ -30,12 +30,21 @@ _FALSE = Literal(False, Kind.BOOLEAN)  # noqa: FBT003
 
 _DType = exp.DType
 _TYPES: dict[exp.DType, tuple[str, int]] = {
-    _DType.TINYINT: ("to_integer", 8), _DType.SMALLINT: ("to_integer", 16), _DType.INT: ("to_integer", 32),
-    _DType.BIGINT: ("to_integer", 64), _DType.INT128: ("to_integer", 128), _DType.DOUBLE: ("to_real", 0),
-    _DType.FLOAT: ("to_float", 0), _DType.TEXT: ("to_text", 0), _DType.VARCHAR: ("to_text", 0),
-    _DType.DATE: ("to_date", 0), _DType.TIMESTAMP: ("to_timestamp", 0), _DType.TIMESTAMPNTZ: ("to_timestamp", 0),
-    _DType.DATETIME: ("to_timestamp", 0), _DType.BOOLEAN: ("to_boolean", 0),
-}  # fmt: skip
+    _DType.TINYINT: ("to_integer", 8),
+    _DType.SMALLINT: ("to_integer", 16),
+    _DType.INT: ("to_integer", 32),
+    _DType.BIGINT: ("to_integer", 64),
+    _DType.INT128: ("to_integer", 128),
+    _DType.DOUBLE: ("to_real", 0),
+    _DType.FLOAT: ("to_float", 0),
+    _DType.TEXT: ("to_text", 0),
+    _DType.VARCHAR: ("to_text", 0),
+    _DType.DATE: ("to_date", 0),
+    _DType.TIMESTAMP: ("to_timestamp", 0),
+    _DType.TIMESTAMPNTZ: ("to_timestamp", 0),
+    _DType.DATETIME: ("to_timestamp", 0),
+    _DType.BOOLEAN: ("to_boolean", 0),
+}
 
 
 def scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
@@ -51,9 +60,11 @@ def scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     if type(node) in AGGREGATES or isinstance(node, ODD_AGGREGATES):
         return _aggregate(ctx, scope, node)
     raise ctx.refusal(
-        node, "HB503", f"{quote(node.key.upper())} cannot stand in an expression here.",
+        node,
+        "HB503",
+        f"{quote(node.key.upper())} cannot stand in an expression here.",
         "Write columns, constants and functions of the list.",
-    )  # fmt: skip
+    )
 
 
 def condition(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
@@ -61,9 +72,11 @@ def condition(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     found = scalar(ctx, scope, node)
     if found.kind is not Kind.BOOLEAN:
         raise ctx.refusal(
-            node, "HB508", f"A condition is true or false; this is of kind {found.kind.value}.",
+            node,
+            "HB508",
+            f"A condition is true or false; this is of kind {found.kind.value}.",
             "Compare it with something, such as x <> 0 or x IS NOT NULL.",
-        )  # fmt: skip
+        )
     return found
 
 
@@ -76,9 +89,11 @@ def _column(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     found = resolve(ctx, scope, node)
     if found.col is None:
         raise ctx.refusal(
-            node, "HB516", f"{quote(found.name)} says whose a row is, so it cannot be used in an expression.",
+            node,
+            "HB516",
+            f"{quote(found.name)} says whose a row is, so it cannot be used in an expression.",
             "It can be counted (COUNT(DISTINCT …)), joined on, and grouped by inside a sub-query.",
-        )  # fmt: skip
+        )
     ctx.places[found.col.name] = node
     return found.col
 
@@ -86,9 +101,11 @@ def _column(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 def _aggregate(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     if scope.aggregate is None:
         raise ctx.refusal(
-            node, "HB512", f"An aggregate cannot stand in {scope.place}.",
+            node,
+            "HB512",
+            f"An aggregate cannot stand in {scope.place}.",
             "Aggregates stand in SELECT, HAVING and ORDER BY; for one per person, use a sub-query grouped by the unit.",
-        )  # fmt: skip
+        )
     return scope.aggregate(node)
 
 
@@ -101,9 +118,11 @@ def _named(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
         return _part(ctx, scope, node, str(given[0].this), given[1])
     if name not in NAMED:
         raise ctx.refusal(
-            node, "HB504", f"{quote(str(node.name))} is not on the list of functions.",
+            node,
+            "HB504",
+            f"{quote(str(node.name))} is not on the list of functions.",
             "Every function on the list gives an answer or NULL on any value, never an error; see the manual.",
-        )  # fmt: skip
+        )
     return apply(ctx, node, NAMED[name], [scalar(ctx, scope, arg) for arg in given])
 
 
@@ -137,9 +156,11 @@ def _shifted(ctx: Context, node: exp.Expr, moved: Expr, interval: exp.Interval, 
     text = str(amount.this) if isinstance(amount, exp.Literal) else ""
     if unit not in MAX_SHIFT or not re.fullmatch(r"-?\d{1,10}", text, re.ASCII) or abs(int(text)) > MAX_SHIFT[unit]:
         raise ctx.refusal(
-            node, "HB508", "This interval is not a constant number of years, quarters, …, seconds up to 200 years.",
+            node,
+            "HB508",
+            "This interval is not a constant number of years, quarters, …, seconds up to 200 years.",
             "Write, for example, d + INTERVAL 3 MONTH.",
-        )  # fmt: skip
+        )
     shift: list[Expr] = [Literal(sign * int(text), Kind.INTEGER), Literal(unit, Kind.TEXT)]
     return apply(ctx, node, "date_shift", [moved, *shift])
 
@@ -204,9 +225,11 @@ def _in(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 def subquery(ctx: Context, _: Scope, node: exp.Expr) -> Expr:
     """Refuse a sub-query inside an expression."""
     raise ctx.refusal(
-        node, "HB514", "A sub-query inside an expression would compare one person's row with other people's.",
+        node,
+        "HB514",
+        "A sub-query inside an expression would compare one person's row with other people's.",
         "Join with a public table or, on the unit, with a private one; what is an aggregate is asked by itself.",
-    )  # fmt: skip
+    )
 
 
 def _like(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
@@ -266,9 +289,11 @@ def _cast(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     name, bits = _TYPES.get(kind.this, ("", 0))
     if not name or kind.expressions:
         raise ctx.refusal(
-            node, "HB504", f"CAST to {quote(kind.sql())} is not on the list.",
+            node,
+            "HB504",
+            f"CAST to {quote(kind.sql())} is not on the list.",
             "Cast to INTEGER, BIGINT, DOUBLE, VARCHAR, DATE, TIMESTAMP or BOOLEAN; use round(x, 2) for decimals.",
-        )  # fmt: skip
+        )
     arg = scalar(ctx, scope, node.this)
     if isinstance(arg, Literal) and isinstance(arg.value, Fraction) and name == "to_integer":
         # a constant is a DECIMAL to SQL, which rounds half away from zero
@@ -320,11 +345,38 @@ def _date_diff(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[[Context, Scope, exp.Expr], Expr]] = {
-    exp.Literal: literal, exp.Boolean: boolean, exp.Null: null, exp.Placeholder: parameter, exp.Parameter: parameter,
-    exp.Column: _column, exp.Paren: _paren, exp.Add: _sum, exp.Sub: _sum, exp.Neg: _negative, exp.Div: _division,
-    exp.Log: _log, exp.And: _chain, exp.Or: _chain, exp.NullSafeEQ: _is_not_distinct, exp.Is: _is, exp.In: _in,
-    exp.Like: _like, exp.ILike: _like, exp.Case: _case, exp.If: _if, exp.Coalesce: _several("coalesce"),
-    exp.Greatest: _several("greatest"), exp.Least: _several("least"), exp.Trim: _trim, exp.Concat: _concat,
-    exp.Cast: _cast, exp.TryCast: _cast, exp.Extract: _extract, exp.TimestampTrunc: _date_trunc,
-    exp.DateDiff: _date_diff, exp.Anonymous: _named, exp.Subquery: subquery, exp.Exists: subquery,
-}  # fmt: skip
+    exp.Literal: literal,
+    exp.Boolean: boolean,
+    exp.Null: null,
+    exp.Placeholder: parameter,
+    exp.Parameter: parameter,
+    exp.Column: _column,
+    exp.Paren: _paren,
+    exp.Add: _sum,
+    exp.Sub: _sum,
+    exp.Neg: _negative,
+    exp.Div: _division,
+    exp.Log: _log,
+    exp.And: _chain,
+    exp.Or: _chain,
+    exp.NullSafeEQ: _is_not_distinct,
+    exp.Is: _is,
+    exp.In: _in,
+    exp.Like: _like,
+    exp.ILike: _like,
+    exp.Case: _case,
+    exp.If: _if,
+    exp.Coalesce: _several("coalesce"),
+    exp.Greatest: _several("greatest"),
+    exp.Least: _several("least"),
+    exp.Trim: _trim,
+    exp.Concat: _concat,
+    exp.Cast: _cast,
+    exp.TryCast: _cast,
+    exp.Extract: _extract,
+    exp.TimestampTrunc: _date_trunc,
+    exp.DateDiff: _date_diff,
+    exp.Anonymous: _named,
+    exp.Subquery: subquery,
+    exp.Exists: subquery,
+}

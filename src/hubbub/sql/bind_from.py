@@ -105,10 +105,11 @@ def _table(ctx: Context, node: exp.Table) -> Table:
     if len(exact or found) != 1:
         known = ", ".join(sorted(table.name for table in ctx.tables.values())[:12])
         raise ctx.refusal(
-            node, "HB505" if not found else "HB507",
+            node,
+            "HB505" if not found else "HB507",
             f"There is no table {quote(str(node.this.this))}." if not found else "This could mean several tables.",
             f"Tables: {known[:300]}." if not found else "Quote the exact name.",
-        )  # fmt: skip
+        )
     return (exact or found)[0]
 
 
@@ -116,9 +117,11 @@ def _scan(ctx: Context, node: exp.Expr, table: Table, name: str) -> Source:
     ctx.scans += 1
     if ctx.scans > MAX_SCANS:
         raise ctx.refusal(
-            node, "HB518", f"More than {MAX_SCANS} tables are read in one query, WITH clauses counted at each use.",
+            node,
+            "HB518",
+            f"More than {MAX_SCANS} tables are read in one query, WITH clauses counted at each use.",
             "Ask in several queries.",
-        )  # fmt: skip
+        )
     if table not in ctx.used:
         ctx.used.append(table)
     unit = table.unit.column if table.unit is not None else None
@@ -184,9 +187,11 @@ def _no_limit(ctx: Context, node: exp.Expr) -> None:
         clause = node.args.get(name)
         if clause is not None:
             raise ctx.refusal(
-                clause, "HB517", f"{name.upper()} inside a sub-query chooses rows by looking at other people's rows.",
+                clause,
+                "HB517",
+                f"{name.upper()} inside a sub-query chooses rows by looking at other people's rows.",
                 "Put ORDER BY and LIMIT at the end of the whole query, where they act on the noisy answers.",
-            )  # fmt: skip
+            )
 
 
 def rows_of(ctx: Context, node: exp.Select, around: Around) -> Source:
@@ -218,9 +223,11 @@ def _semi_join(ctx: Context, found: Source, node: exp.In, around: Around) -> Sou
     others = relation(ctx, node.args["query"], around)
     if len(others.columns) != 1 or others.columns[0].col is not None:
         raise ctx.refusal(
-            node, "HB514", "A unit can be IN a sub-query that selects the unit of the same entity and nothing else.",
+            node,
+            "HB514",
+            "A unit can be IN a sub-query that selects the unit of the same entity and nothing else.",
             "Write unit IN (SELECT unit FROM … WHERE …).",
-        )  # fmt: skip
+        )
     ctx.one_owner(node, "HB514", found.owner, others.owner)
     return replace(found, rel=Join(found.rel, PerUnit(others.rel, (), ()), "inner", (), unit=True))
 
@@ -318,20 +325,27 @@ def _mixes(ctx: Context, node: exp.Select, rows: Source) -> NoReturn:
     place = node.args.get("group") or node.args.get("distinct") or (node.expressions or [node])[0]
     if rows.owner is None:
         raise ctx.refusal(
-            place, "HB514", "A grouped sub-query over public tables alone is not computed here.",
+            place,
+            "HB514",
+            "A grouped sub-query over public tables alone is not computed here.",
             "Ask the owner to declare the grouped table as public.",
-        )  # fmt: skip
+        )
     if rows.owner.kind is None:
         raise ctx.refusal(
-            place, "HB514", "In this table every row is a unit by itself, so a grouped sub-query mixes units.",
+            place,
+            "HB514",
+            "In this table every row is a unit by itself, so a grouped sub-query mixes units.",
             "Aggregate in the outermost SELECT.",
-        )  # fmt: skip
+        )
     unit = next((c.name for c in rows.columns if c.col is None), None)
     raise ctx.refusal(
-        place, "HB514", "This sub-query is grouped over several people, so its rows belong to nobody.",
+        place,
+        "HB514",
+        "This sub-query is grouped over several people, so its rows belong to nobody.",
         f"Add {unit} to its GROUP BY (or to SELECT DISTINCT), or aggregate in the outermost SELECT."
-        if unit else "Select the unit's column in the inner query and group by it.",
-    )  # fmt: skip
+        if unit
+        else "Select the unit's column in the inner query and group by it.",
+    )
 
 
 # --- unions ------------------------------------------------------------------------------------------------------
@@ -342,18 +356,22 @@ def _union(ctx: Context, node: exp.Union, around: Around) -> Source:
     _no_limit(ctx, node)
     if node.args.get("distinct") is not False or node.args.get("by_name"):
         raise ctx.refusal(
-            node, "HB519", "UNION removes duplicates across people.",
+            node,
+            "HB519",
+            "UNION removes duplicates across people.",
             "Write UNION ALL, or SELECT DISTINCT with the unit.",
-        )  # fmt: skip
+        )
     parts = [relation(ctx, node.this, around), relation(ctx, node.expression, around)]
     first, second = parts
     owner = first.owner
     ctx.one_owner(node, "HB519", owner, second.owner)
     if owner is not None and owner.kind is None:
         raise ctx.refusal(
-            node, "HB519", "Where each row is a unit by itself, UNION ALL would make two rows of one.",
+            node,
+            "HB519",
+            "Where each row is a unit by itself, UNION ALL would make two rows of one.",
             "Ask each part by itself and add the answers.",
-        )  # fmt: skip
+        )
     if len(first.columns) != len(second.columns):
         raise ctx.refusal(
             node, "HB519", "The two sides of this UNION ALL have different numbers of columns.", "Match them."
@@ -369,9 +387,11 @@ def _union(ctx: Context, node: exp.Union, around: Around) -> Source:
                 node, "HB519", f"Column {quote(a.name)} is of different kinds on the two sides.", "CAST one of them."
             )
         col = ctx.col(
-            "u", a.col.kind if len(kinds) == 1 else Kind.REAL, _either(a.col, b.col),
+            "u",
+            a.col.kind if len(kinds) == 1 else Kind.REAL,
+            _either(a.col, b.col),
             max(ctx.weigh(a.col, node), ctx.weigh(b.col, node)),
-        )  # fmt: skip
+        )
         cols.append(col)
         for chosen, side in zip(picked, (a.col, b.col), strict=True):
             chosen.append((ctx.name("x"), side))

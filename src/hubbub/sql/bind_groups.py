@@ -31,9 +31,11 @@ def groups(
         target = referred(ctx, scope, part, items, alias_first=False)
         if is_unit(ctx, scope, target):
             raise ctx.refusal(
-                part, "HB516", "Groups of one person each cannot be released.",
+                part,
+                "HB516",
+                "Groups of one person each cannot be released.",
                 "Group by the unit inside a sub-query, and ask about the people as a crowd outside it.",
-            )  # fmt: skip
+            )
         expr = scalar(ctx, scope, target)
         return keys.setdefault(expr, (len(keys), ctx.name("key")))[0]
 

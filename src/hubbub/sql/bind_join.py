@@ -16,9 +16,11 @@ def join(ctx: Context, left: Source, right: Source, node: exp.Join) -> Source:
     side, kind = str(node.args.get("side") or "").upper(), str(node.args.get("kind") or "").upper()
     if node.args.get("method") or kind not in ("", "INNER", "OUTER") or side not in ("", "LEFT", "RIGHT"):
         raise ctx.refusal(
-            node, "HB513", "Only inner, left and right joins are answered.",
+            node,
+            "HB513",
+            "Only inner, left and right joins are answered.",
             "A full, cross, natural or lateral join keeps or makes rows that belong to nobody: use JOIN … ON.",
-        )  # fmt: skip
+        )
     names = {c.table for c in left.columns if c.table is not None}
     if any(c.table in names for c in right.columns if c.table is not None):
         raise ctx.refusal(
@@ -26,9 +28,11 @@ def join(ctx: Context, left: Source, right: Source, node: exp.Join) -> Source:
         )
     if node.args.get("on") is None and not node.args.get("using"):
         raise ctx.refusal(
-            node, "HB513", "A join needs a condition; without one every row meets every other.",
+            node,
+            "HB513",
+            "A join needs a condition; without one every row meets every other.",
             "Write JOIN … ON a.x = b.x, or USING (x).",
-        )  # fmt: skip
+        )
     pairs, unit, extra, merged = _conditions(ctx, left, right, node)
     if side == "RIGHT":
         left, right, pairs = right, left, [(b, a) for a, b in pairs]
@@ -36,9 +40,11 @@ def join(ctx: Context, left: Source, right: Source, node: exp.Join) -> Source:
     if left.owner is None and right.owner is not None:
         if outer:
             raise ctx.refusal(
-                node, "HB513", "An outer join that keeps the rows of a public table makes rows that belong to nobody.",
+                node,
+                "HB513",
+                "An outer join that keeps the rows of a public table makes rows that belong to nobody.",
                 "Keep the private side: put it on the left of LEFT JOIN.",
-            )  # fmt: skip
+            )
         left, right, pairs = right, left, [(b, a) for a, b in pairs]
     _may_meet(ctx, node, left, right, pairs, unit=unit)
     if extra and outer:
@@ -136,20 +142,26 @@ def _may_meet(ctx: Context, node: exp.Join, left: Source, right: Source, pairs: 
     if right.owner is not None and left.owner is not None:
         if left.owner.kind is None or right.owner.kind is None:
             raise ctx.refusal(
-                node, "HB513", "Where each row is a unit by itself, a table can be joined with public ones alone.",
+                node,
+                "HB513",
+                "Where each row is a unit by itself, a table can be joined with public ones alone.",
                 "Ask each table by itself.",
-            )  # fmt: skip
+            )
         if not unit:
             raise ctx.refusal(
-                node, "HB513", "This join would mix the rows of different people.",
+                node,
+                "HB513",
+                "This join would mix the rows of different people.",
                 "Join private tables on the unit's column: ON a.unit = b.unit (and more, if you like).",
-            )  # fmt: skip
+            )
         ctx.one_owner(node, "HB513", left.owner, right.owner)
     if left.owner is not None and left.owner.kind is None and not _unique(right.rel, [b for _, b in pairs]):
         raise ctx.refusal(
-            node, "HB513", "Where each row is a unit by itself, a join must not make two rows of one.",
+            node,
+            "HB513",
+            "Where each row is a unit by itself, a join must not make two rows of one.",
             "Join with a public table on columns that the owner declared unique.",
-        )  # fmt: skip
+        )
     if not pairs and not unit:
         raise ctx.refusal(
             node, "HB513", "This join compares no column of one side with one of the other.", "Write ON a.x = b.x."

@@ -100,9 +100,11 @@ def referred(ctx: Context, scope: Scope, node: exp.Expr, items: Sequence[exp.Exp
     )
     if not same:
         raise ctx.refusal(
-            node, "HB507", f"{quote(node.name)} is both a column and an item of SELECT here.",
+            node,
+            "HB507",
+            f"{quote(node.name)} is both a column and an item of SELECT here.",
             "Give the item another alias, or write the expression itself.",
-        )  # fmt: skip
+        )
     return node
 
 
@@ -137,7 +139,9 @@ def rewritten(
         return expr
     place = ctx.places.get(expr.name, node)
     raise ctx.refusal(
-        place, "HB511", f"{quote(str(place.name) if isinstance(place, exp.Column) else expr.name)} stands in SELECT,"
+        place,
+        "HB511",
+        f"{quote(str(place.name) if isinstance(place, exp.Column) else expr.name)} stands in SELECT,"
         " HAVING or ORDER BY and is neither grouped by nor inside an aggregate: it would show single rows.",
         "Add it to GROUP BY, or put it into an aggregate such as AVG or COUNT.",
-    )  # fmt: skip
+    )

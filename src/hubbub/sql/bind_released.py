@@ -88,9 +88,11 @@ def over_released(ctx: Context, node: exp.Select, inner: Query, name: str | None
     where, order, most = node.args.get("where"), node.args.get("order"), limit(ctx, node)
     if inner.limit is not None and (where is not None or order is not None):
         raise ctx.refusal(
-            where or order, "HB517", "The sub-query is cut off by its LIMIT before this is applied.",
+            where or order,
+            "HB517",
+            "The sub-query is cut off by its LIMIT before this is applied.",
             "Put WHERE, ORDER BY and LIMIT on one level.",
-        )  # fmt: skip
+        )
     kept = inner.having
     if where is not None:
         condition(ctx, scope, where.this)

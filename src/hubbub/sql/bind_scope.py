@@ -17,10 +17,25 @@ MAX_SCANS = 16
 
 #: How often the rendered text repeats what a function is applied to.
 _REPEATS = {
-    "div": 2, "mod": 2, "intdiv": 2, "sqrt": 2, "ln": 2, "log10": 2, "log2": 2, "power": 5, "width_bucket": 5,
-    "nullif": 2, "to_text": 2, "to_date": 5, "to_timestamp": 5, "date_shift": 5, "day_shift": 5, "exp": 2, "to_real": 2,
+    "div": 2,
+    "mod": 2,
+    "intdiv": 2,
+    "sqrt": 2,
+    "ln": 2,
+    "log10": 2,
+    "log2": 2,
+    "power": 5,
+    "width_bucket": 5,
+    "nullif": 2,
+    "to_text": 2,
+    "to_date": 5,
+    "to_timestamp": 5,
+    "date_shift": 5,
+    "day_shift": 5,
+    "exp": 2,
+    "to_real": 2,
     "to_float": 2,
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +164,11 @@ class Context:
         weight = self._weight(expr)
         if weight > MAX_WEIGHT:
             raise self.refusal(
-                node, "HB518", "This expression is too large once every step of it is made safe.",
+                node,
+                "HB518",
+                "This expression is too large once every step of it is made safe.",
                 "Break it into several queries, or simplify it.",
-            )  # fmt: skip
+            )
         return weight
 
     def _weight(self, expr: Expr) -> int:
@@ -194,9 +211,11 @@ def find(ctx: Context, scope: Scope, node: exp.Column) -> Visible | None:
         if len(exact) == 1 and len({column.name for column in found}) > 1:
             return exact[0]
         raise ctx.refusal(
-            node, "HB507", f"{quote(node.sql())} could mean several columns.",
+            node,
+            "HB507",
+            f"{quote(node.sql())} could mean several columns.",
             "Write the table before it (t.name), or quote the exact name.",
-        )  # fmt: skip
+        )
     return found[0] if found else None
 
 
@@ -208,9 +227,11 @@ def resolve(ctx: Context, scope: Scope, node: exp.Column) -> Visible:
     tables = sorted({column.table for column in scope.columns if column.table})
     known = ", ".join(sorted({column.name for column in scope.columns})[:12])
     raise ctx.refusal(
-        node, "HB506", f"There is no column {quote(str(node.name))} in {scope.place}.",
+        node,
+        "HB506",
+        f"There is no column {quote(str(node.name))} in {scope.place}.",
         f"Columns of {', '.join(tables)[:80] or 'it'}: {known[:300]}." if known else "Check its spelling.",
-    )  # fmt: skip
+    )
 
 
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:

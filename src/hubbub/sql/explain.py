@@ -6,7 +6,7 @@ from fractions import Fraction
 from hubbub.core.numbers import brief
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.partition_selection import Threshold
+from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql.bounding import Limits
 from hubbub.sql.expressions import Call, Col, Expr, Literal
@@ -22,7 +22,7 @@ def derivation(
     reaches: Sequence[Reach],
     noised: Sequence[Noised],
     picked: Sequence[Chosen],
-    rule: Threshold | TopK | None,
+    rule: PartitionSelection | TopK | None,
 ) -> tuple[str, ...]:
     """Give the lines: relations first, then the bounding, then each measure with its noise."""
     lines = list(_relation(rows))
@@ -39,7 +39,7 @@ def derivation(
         lines.append(f"grouping set {i}: {size}, a unit reaches {reach.touched}, {reach.rows} rows in each")
     lines += [_noise(each) for each in noised]
     lines += [_choice(each) for each in picked]
-    if isinstance(rule, Threshold):
+    if isinstance(rule, PartitionSelection):
         passed = f"a group is shown where its noisy number of units is at least {rule.threshold}"
         lines.append(f"{passed}: δ={brief(rule.delta)}")
     if isinstance(rule, TopK):

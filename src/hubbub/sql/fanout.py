@@ -70,7 +70,7 @@ def bounded(rel: Rel, bounds: Bounds) -> Part:
              where nothing else bounds them, and the product is checked. A public side has at most `fan_out` rows for
              one row: with 1 the number stays, else the private side is bounded likewise.
     Assumes  A public table is as it was when it was opened.
-    Tested   tests/sql/test_cuts.py::test_no_unit_makes_more_rows_than_the_plan_states
+    Tested   tests/sql/test_truncation.py::test_no_unit_makes_more_rows_than_the_plan_states
     """
     part = _bounded(rel, bounds)
     return part if part.rel is rel else _bounded(_pushed(rel, []), bounds)
@@ -210,8 +210,8 @@ def rows(rel: Rel) -> int | None:
              has more than one. Conditions on public columns are weighed by `work.weighed`, with the rows of the
              relation that the columns are of, wherever they stand: an engine moves them to the table.
     Assumes  A public table is as it was when it was opened.
-    Tested   tests/sql/test_cuts.py::test_public_tables_that_make_too_many_rows_are_refused
-             tests/sql/test_work.py::test_too_much_work_on_a_public_table_is_refused
+    Tested   tests/sql/test_truncation.py::test_public_tables_that_make_too_many_rows_are_refused
+             tests/sql/test_row_cost.py::test_too_much_work_on_a_public_table_is_refused
     """
     match rel:
         case Scan():

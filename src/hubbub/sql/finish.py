@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.mechanisms.partition_selection import Threshold
+from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.noise.source import Source
 from hubbub.sql import answers
 from hubbub.sql import partition_selection as discover
@@ -105,7 +105,7 @@ def _chosen(each: Chosen, histogram: Integers, source: Source) -> list[Integers]
     ]
 
 
-def _discovered(plan: Plan, rule: Threshold, tables: Tables, source: Source, *, raw: bool) -> Answer:
+def _discovered(plan: Plan, rule: PartitionSelection, tables: Tables, source: Source, *, raw: bool) -> Answer:
     """Find the groups first; they are public then, and everything else is answered for them."""
     (found,) = plan.groups
     if not isinstance(found, Found):

@@ -73,8 +73,9 @@ _ARITHMETIC = (
     Function("sub", rules.two_numbers, "overflow: ±inf; inf - inf: NULL", rules.difference, rules.common_step),
     Function("mul", rules.two_numbers, "overflow: ±inf; 0·inf: NULL", rules.on(ranges.multiply), rules.step_of_product),
     Function("div", rules.numbers(), "by zero: NULL; overflow: ±inf", rules.on(ranges.divide)),
-    Function("intdiv", rules.takes(INTEGER, INTEGER, gives=INTEGER), "toward zero; by zero: NULL",
-             rules.whole_quotient),
+    Function(
+        "intdiv", rules.takes(INTEGER, INTEGER, gives=INTEGER), "toward zero; by zero: NULL", rules.whole_quotient
+    ),
     Function("mod", rules.two_numbers, "dividend's sign; by zero, of ±inf: NULL", rules.remainder),
     Function("neg", rules.one_number, "total", rules.on(ranges.negate), rules.step_of_first),
     Function("abs", rules.one_number, "total", rules.on(ranges.absolute), rules.step_of_first),
@@ -82,17 +83,23 @@ _ARITHMETIC = (
     Function("floor", rules.number(), "±inf stays", rules.on(ranges.monotone(math.floor))),
     Function("ceil", rules.number(), "±inf stays", rules.on(ranges.monotone(math.ceil))),
     Function("trunc", rules.number(), "toward zero; ±inf stays", rules.on(ranges.monotone(math.trunc))),
-    Function("round", rules.rounded, "half away from zero; ±inf stays", rules.rounding, rules.step_of_places,
-             frozenset({1})),
+    Function(
+        "round", rules.rounded, "half away from zero; ±inf stays", rules.rounding, rules.step_of_places, frozenset({1})
+    ),
     Function("sqrt", rules.number(), "below zero: NULL", rules.on(ranges.library(math.sqrt, Fraction(0)))),
     Function("ln", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log))),
     Function("log10", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log10))),
     Function("log2", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log2))),
     Function("exp", rules.number(), "overflow: inf", rules.on(ranges.library(math.exp, Fraction(0)))),
     Function("power", rules.numbers(), "negative to a broken power, 0 to less than 0: NULL", rules.squares),
-    Function("width_bucket", rules.takes(_NUMBER, _NUMBER, _NUMBER, INTEGER, gives=INTEGER),
-             "below: 0; at the end or above: n + 1", rules.buckets, constant=frozenset({1, 2, 3})),
-)  # fmt: skip
+    Function(
+        "width_bucket",
+        rules.takes(_NUMBER, _NUMBER, _NUMBER, INTEGER, gives=INTEGER),
+        "below: 0; at the end or above: n + 1",
+        rules.buckets,
+        constant=frozenset({1, 2, 3}),
+    ),
+)
 
 _LOGIC = (
     *(Function(name, rules.compared, "±inf beyond all numbers") for name in ("eq", "ne", "lt", "le", "gt", "ge")),
@@ -135,30 +142,53 @@ _DATES = (
     *(
         Function(name, rules.takes(DATED, gives=INTEGER), "total", rules.fixed(low, high))
         for name, low, high in (
-            ("quarter", 1, 4), ("month", 1, 12), ("week", 1, 53), ("day", 1, 31), ("dayofyear", 1, 366),
-            ("dow", 0, 6), ("isodow", 1, 7), ("hour", 0, 23), ("minute", 0, 59), ("second", 0, 59),
+            ("quarter", 1, 4),
+            ("month", 1, 12),
+            ("week", 1, 53),
+            ("day", 1, 31),
+            ("dayofyear", 1, 366),
+            ("dow", 0, 6),
+            ("isodow", 1, 7),
+            ("hour", 0, 23),
+            ("minute", 0, 59),
+            ("second", 0, 59),
         )
     ),
     Function("date_trunc", rules.takes(TEXT, DATED, gives=TIMESTAMP), "never before 0001-01-01", constant=_UNIT),
-    Function("date_diff", rules.takes(TEXT, DATED, DATED, gives=INTEGER), "total; boundaries crossed",
-             rules.boundaries, constant=_UNIT),
-    Function("date_shift", rules.takes(DATED, INTEGER, TEXT, gives=TIMESTAMP), "total; constant, at most 200 years",
-             constant=_SHIFT),
+    Function(
+        "date_diff",
+        rules.takes(TEXT, DATED, DATED, gives=INTEGER),
+        "total; boundaries crossed",
+        rules.boundaries,
+        constant=_UNIT,
+    ),
+    Function(
+        "date_shift",
+        rules.takes(DATED, INTEGER, TEXT, gives=TIMESTAMP),
+        "total; constant, at most 200 years",
+        constant=_SHIFT,
+    ),
     Function("day_shift", rules.takes(DATE, INTEGER, gives=DATE), "total; constant, at most 200 years", constant=_ONE),
     Function("days_between", rules.takes(DATE, DATE, gives=INTEGER), "total", rules.difference),
-)  # fmt: skip
+)
 
 _CASTS = (
-    Function("to_integer", rules.takes(_SCALAR, INTEGER, gives=INTEGER), "half to even; no number of that size: NULL",
-             rules.whole_number, constant=_ONE),
+    Function(
+        "to_integer",
+        rules.takes(_SCALAR, INTEGER, gives=INTEGER),
+        "half to even; no number of that size: NULL",
+        rules.whole_number,
+        constant=_ONE,
+    ),
     Function("to_real", rules.takes(_SCALAR, gives=REAL), "no number: NULL; of NaN: NULL", rules.as_number),
     Function("to_float", rules.takes(_SCALAR, gives=REAL), "no number, past the largest: NULL"),
     Function("to_text", rules.anything(TEXT), "an integer past 2¹²⁷: NULL"),
     Function("to_date", rules.takes((TEXT, *DATED), gives=DATE), "no date: NULL; clamped to the years 1 to 9999"),
-    Function("to_timestamp", rules.takes((TEXT, *DATED), gives=TIMESTAMP), "no time: NULL; clamped likewise",
-             rules.moments),
+    Function(
+        "to_timestamp", rules.takes((TEXT, *DATED), gives=TIMESTAMP), "no time: NULL; clamped likewise", rules.moments
+    ),
     Function("to_boolean", rules.takes(_SCALAR, gives=BOOLEAN), "zero is false; text that is no truth value: NULL"),
-)  # fmt: skip
+)
 
 FUNCTIONS: dict[str, Function] = {f.name: f for f in (*_ARITHMETIC, *_LOGIC, *_TEXT, *_DATES, *_CASTS)}
 rules.WITHIN.update({name: function.within for name, function in FUNCTIONS.items()})

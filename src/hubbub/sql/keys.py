@@ -187,9 +187,10 @@ def cells(query: Query) -> tuple[Cells, ...]:
     total = sum(each.size for each in found)
     if not 0 < total <= MOST_CELLS:
         raise QueryError(
-            "HB550", f"there are {total:,} groups, the product of all keys' values; at most {MOST_CELLS:,} can be.",
+            "HB550",
+            f"there are {total:,} groups, the product of all keys' values; at most {MOST_CELLS:,} can be.",
             "Group by fewer keys, or by a coarser expression of them.",
-        )  # fmt: skip
+        )
     return found
 
 
@@ -198,7 +199,8 @@ def finite(expr: Expr, name: str) -> tuple[Value, ...]:
     values = facts(expr).values
     if not values:
         raise QueryError(
-            "HB551", f"nothing is declared about the values of {name!r}, and which groups exist can tell who is there.",
+            "HB551",
+            f"nothing is declared about the values of {name!r}, and which groups exist can tell who is there.",
             "Declare its values in hubbub.yaml, group by a finite expression of it, or give a δ to discover groups.",
-        )  # fmt: skip
+        )
     return values

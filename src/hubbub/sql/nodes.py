@@ -13,32 +13,173 @@ Node = type[exp.Expr]
 #: Words that begin something other than a question.
 COMMANDS = frozenset(
     {
-        T.ALTER, T.ANALYZE, T.ATTACH, T.BEGIN, T.CACHE, T.COMMAND, T.COMMIT, T.COPY, T.CREATE, T.DELETE, T.DESCRIBE,
-        T.DETACH, T.DROP, T.EXECUTE, T.EXPORT, T.GRANT, T.INSERT, T.INSTALL, T.INTO, T.KILL, T.LOAD, T.LOCK, T.MERGE,
-        T.PRAGMA, T.REFRESH, T.RENAME, T.REVOKE, T.ROLLBACK, T.SET, T.SHOW, T.SUMMARIZE, T.TRUNCATE, T.UPDATE, T.USE,
+        T.ALTER,
+        T.ANALYZE,
+        T.ATTACH,
+        T.BEGIN,
+        T.CACHE,
+        T.COMMAND,
+        T.COMMIT,
+        T.COPY,
+        T.CREATE,
+        T.DELETE,
+        T.DESCRIBE,
+        T.DETACH,
+        T.DROP,
+        T.EXECUTE,
+        T.EXPORT,
+        T.GRANT,
+        T.INSERT,
+        T.INSTALL,
+        T.INTO,
+        T.KILL,
+        T.LOAD,
+        T.LOCK,
+        T.MERGE,
+        T.PRAGMA,
+        T.REFRESH,
+        T.RENAME,
+        T.REVOKE,
+        T.ROLLBACK,
+        T.SET,
+        T.SHOW,
+        T.SUMMARIZE,
+        T.TRUNCATE,
+        T.UPDATE,
+        T.USE,
     }
-)  # fmt: skip
+)
 
 _SIGNS = {
-    T.L_PAREN, T.R_PAREN, T.L_BRACKET, T.R_BRACKET, T.COMMA, T.DOT, T.DASH, T.PLUS, T.STAR, T.SLASH, T.DIV, T.MOD,
-    T.CARET, T.DSTAR, T.LT, T.LTE, T.GT, T.GTE, T.EQ, T.NEQ, T.DPIPE, T.DCOLON, T.SEMICOLON, T.PARAMETER, T.PLACEHOLDER,
-}  # fmt: skip
+    T.L_PAREN,
+    T.R_PAREN,
+    T.L_BRACKET,
+    T.R_BRACKET,
+    T.COMMA,
+    T.DOT,
+    T.DASH,
+    T.PLUS,
+    T.STAR,
+    T.SLASH,
+    T.DIV,
+    T.MOD,
+    T.CARET,
+    T.DSTAR,
+    T.LT,
+    T.LTE,
+    T.GT,
+    T.GTE,
+    T.EQ,
+    T.NEQ,
+    T.DPIPE,
+    T.DCOLON,
+    T.SEMICOLON,
+    T.PARAMETER,
+    T.PLACEHOLDER,
+}
 _CLAUSES = {
-    T.ALIAS, T.ALL, T.ASC, T.CUBE, T.DESC, T.DISTINCT, T.FETCH, T.FILTER, T.FIRST, T.FROM, T.GROUP_BY, T.GROUPING_SETS,
-    T.HAVING, T.INNER, T.JOIN, T.LEFT, T.LIMIT, T.ON, T.ONLY, T.ORDER_BY, T.OUTER, T.RIGHT, T.ROLLUP, T.ROW, T.ROWS,
-    T.SELECT, T.UNION, T.USING, T.WHERE, T.WITH, T.FULL, T.CROSS, T.NATURAL, T.OFFSET, T.RECURSIVE, T.EXISTS, T.OVER,
-    T.INTERSECT, T.EXCEPT, T.PARTITION_BY, T.LATERAL, T.VALUES, T.ANTI, T.SEMI, T.FOR,
-}  # fmt: skip
+    T.ALIAS,
+    T.ALL,
+    T.ASC,
+    T.CUBE,
+    T.DESC,
+    T.DISTINCT,
+    T.FETCH,
+    T.FILTER,
+    T.FIRST,
+    T.FROM,
+    T.GROUP_BY,
+    T.GROUPING_SETS,
+    T.HAVING,
+    T.INNER,
+    T.JOIN,
+    T.LEFT,
+    T.LIMIT,
+    T.ON,
+    T.ONLY,
+    T.ORDER_BY,
+    T.OUTER,
+    T.RIGHT,
+    T.ROLLUP,
+    T.ROW,
+    T.ROWS,
+    T.SELECT,
+    T.UNION,
+    T.USING,
+    T.WHERE,
+    T.WITH,
+    T.FULL,
+    T.CROSS,
+    T.NATURAL,
+    T.OFFSET,
+    T.RECURSIVE,
+    T.EXISTS,
+    T.OVER,
+    T.INTERSECT,
+    T.EXCEPT,
+    T.PARTITION_BY,
+    T.LATERAL,
+    T.VALUES,
+    T.ANTI,
+    T.SEMI,
+    T.FOR,
+}
 _EXPRESSIONS = {
-    T.AND, T.OR, T.NOT, T.BETWEEN, T.CASE, T.WHEN, T.THEN, T.ELSE, T.END, T.IN, T.IS, T.ISNULL, T.NOTNULL, T.LIKE,
-    T.ILIKE, T.NULL, T.TRUE, T.FALSE, T.INTERVAL, T.ARRAY, T.STRING, T.NUMBER, T.IDENTIFIER, T.VAR, T.YEAR, T.REPLACE,
-}  # fmt: skip
+    T.AND,
+    T.OR,
+    T.NOT,
+    T.BETWEEN,
+    T.CASE,
+    T.WHEN,
+    T.THEN,
+    T.ELSE,
+    T.END,
+    T.IN,
+    T.IS,
+    T.ISNULL,
+    T.NOTNULL,
+    T.LIKE,
+    T.ILIKE,
+    T.NULL,
+    T.TRUE,
+    T.FALSE,
+    T.INTERVAL,
+    T.ARRAY,
+    T.STRING,
+    T.NUMBER,
+    T.IDENTIFIER,
+    T.VAR,
+    T.YEAR,
+    T.REPLACE,
+}
 #: Words for types.
 TYPE_TOKENS = {
-    T.BOOLEAN, T.TINYINT, T.SMALLINT, T.INT, T.BIGINT, T.INT128, T.FLOAT, T.DOUBLE, T.DECIMAL, T.CHAR, T.VARCHAR,
-    T.TEXT, T.BPCHAR, T.TIMESTAMP, T.TIMESTAMPNTZ, T.TIMESTAMPTZ, T.DATETIME, T.DATE, T.TIME, T.UUID, T.NAME,
-    T.UBIGINT, T.UINT, T.USMALLINT, T.UTINYINT,
-}  # fmt: skip
+    T.BOOLEAN,
+    T.TINYINT,
+    T.SMALLINT,
+    T.INT,
+    T.BIGINT,
+    T.INT128,
+    T.FLOAT,
+    T.DOUBLE,
+    T.DECIMAL,
+    T.CHAR,
+    T.VARCHAR,
+    T.TEXT,
+    T.BPCHAR,
+    T.TIMESTAMP,
+    T.TIMESTAMPNTZ,
+    T.TIMESTAMPTZ,
+    T.DATETIME,
+    T.DATE,
+    T.TIME,
+    T.UUID,
+    T.NAME,
+    T.UBIGINT,
+    T.UINT,
+    T.USMALLINT,
+    T.UTINYINT,
+}
 
 #: Kinds of token that may occur. Some only so that the node they make is refused with a better reason.
 TOKENS = frozenset(_SIGNS | _CLAUSES | _EXPRESSIONS | TYPE_TOKENS)
@@ -46,10 +187,19 @@ TOKENS = frozenset(_SIGNS | _CLAUSES | _EXPRESSIONS | TYPE_TOKENS)
 #: Words that mean something in statements or clauses that are never answered, and are names everywhere else.
 PLAIN_NAMES = frozenset(
     {
-        T.COMMENT, T.FORMAT, T.FUNCTION, T.INDEX, T.OBJECT, T.PERCENT, T.PROCEDURE, T.SEQUENCE, T.SESSION, T.VECTOR,
+        T.COMMENT,
+        T.FORMAT,
+        T.FUNCTION,
+        T.INDEX,
+        T.OBJECT,
+        T.PERCENT,
+        T.PROCEDURE,
+        T.SEQUENCE,
+        T.SESSION,
+        T.VECTOR,
         T.VIEW,
     }
-)  # fmt: skip
+)
 
 #: Why some words are refused, and what to write instead.
 REASONS: dict[T, tuple[str, str]] = {
@@ -70,7 +220,7 @@ REASONS: dict[T, tuple[str, str]] = {
     T.CURRENT_TIMESTAMP: ("changes, so the answer could not be repeated", "Write the time, or use a parameter."),
     T.ANY: ("is not answered", "Write x IN (…)."),
     T.UNNEST: ("makes several rows of one", "Use a public table instead."),
-}  # fmt: skip
+}
 
 _BINARY: Args = {"this": None, "expression": None}
 _UNARY: Args = {"this": None}
@@ -133,10 +283,20 @@ NAMED: dict[str, str] = {"prefix": "starts_with", "suffix": "ends_with", "btrim"
 
 #: Parts of dates as EXTRACT and date_part name them.
 PARTS: dict[str, str] = {
-    "year": "year", "quarter": "quarter", "month": "month", "week": "week", "day": "day", "doy": "dayofyear",
-    "dayofyear": "dayofyear", "dow": "dow", "dayofweek": "dow", "isodow": "isodow", "hour": "hour", "minute": "minute",
+    "year": "year",
+    "quarter": "quarter",
+    "month": "month",
+    "week": "week",
+    "day": "day",
+    "doy": "dayofyear",
+    "dayofyear": "dayofyear",
+    "dow": "dow",
+    "dayofweek": "dow",
+    "isodow": "isodow",
+    "hour": "hour",
+    "minute": "minute",
     "second": "second",
-}  # fmt: skip
+}
 
 #: Aggregates: the node, its name in `query.Aggregate`, and how many values it is over.
 AGGREGATES: dict[Node, tuple[str, int]] = {
@@ -161,13 +321,22 @@ AGGREGATES: dict[Node, tuple[str, int]] = {
 
 #: Aggregates with a syntax of their own; `bind_aggregates` reads them.
 ODD_AGGREGATES: tuple[Node, ...] = (
-    exp.CountIf, exp.Quantile, exp.PercentileCont, exp.PercentileDisc, exp.Mode, exp.WithinGroup, exp.Filter,
-)  # fmt: skip
+    exp.CountIf,
+    exp.Quantile,
+    exp.PercentileCont,
+    exp.PercentileDisc,
+    exp.Mode,
+    exp.WithinGroup,
+    exp.Filter,
+)
 
 #: Aggregates that the reader knows by name alone.
 NAMED_AGGREGATES: dict[str, tuple[str, int]] = {
-    "mean": ("avg", 1), "count_star": ("count", 0), "quantile_cont": ("quantile", 2), "quantile_disc": ("quantile", 2),
-}  # fmt: skip
+    "mean": ("avg", 1),
+    "count_star": ("count", 0),
+    "quantile_cont": ("quantile", 2),
+    "quantile_disc": ("quantile", 2),
+}
 
 _CONSTANTS: dict[Node, Args] = {
     exp.Literal: {"this": None, "is_string": None},

@@ -116,11 +116,13 @@ def chosen(
     one_way = choice.function == "mode" and relation is Relation.ADD_REMOVE
     selections = [
         Exponential(
-            candidates=choice.candidates.count, sensitivity=moved, monotone=one_way,
+            candidates=choice.candidates.count,
+            sensitivity=moved,
+            monotone=one_way,
             rate=_rate(kind, portion * part, times, moved * (1 if one_way else 2)),
         )
         for part in parts
-    ]  # fmt: skip
+    ]
     aims: list[Aim]
     if choice.function == "quantile":
         aims = [Target(level)]

@@ -31,31 +31,90 @@ _WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBE
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
 _QUERY = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM}
 _OPERATORS = {
-    TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.DIV, TokenType.MOD, TokenType.CARET,
-    TokenType.DSTAR, TokenType.EQ, TokenType.NEQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE,
-    TokenType.DPIPE, TokenType.BETWEEN, TokenType.LIKE, TokenType.ILIKE, TokenType.AND, TokenType.OR, TokenType.NOT,
-}  # fmt: skip
+    TokenType.PLUS,
+    TokenType.DASH,
+    TokenType.STAR,
+    TokenType.SLASH,
+    TokenType.DIV,
+    TokenType.MOD,
+    TokenType.CARET,
+    TokenType.DSTAR,
+    TokenType.EQ,
+    TokenType.NEQ,
+    TokenType.LT,
+    TokenType.LTE,
+    TokenType.GT,
+    TokenType.GTE,
+    TokenType.DPIPE,
+    TokenType.BETWEEN,
+    TokenType.LIKE,
+    TokenType.ILIKE,
+    TokenType.AND,
+    TokenType.OR,
+    TokenType.NOT,
+}
 _VALUES = _CLOSE | {TokenType.NUMBER, TokenType.STRING, TokenType.NULL, TokenType.TRUE, TokenType.FALSE}
 _BEFORE_DISTINCT = {TokenType.SELECT, TokenType.L_PAREN, TokenType.IS, TokenType.NOT}
 _BEFORE_ALL = {TokenType.UNION, TokenType.GROUP_BY, TokenType.SELECT}
 #: Signs that stand between two things. (A minus may stand before one.)
 _BETWEEN = (_OPERATORS | {TokenType.COMMA, TokenType.ALIAS}) - {TokenType.DASH, TokenType.NOT, TokenType.STAR}
 #: After these something begins.
-_BEGINS = _OPERATORS | _BEFORE_ALL | {
-    TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.COMMA, TokenType.DISTINCT, TokenType.WHERE, TokenType.ORDER_BY,
-    TokenType.HAVING, TokenType.ON, TokenType.FROM, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.IN,
-    TokenType.LIMIT, TokenType.ALL,
-}  # fmt: skip
+_BEGINS = (
+    _OPERATORS
+    | _BEFORE_ALL
+    | {
+        TokenType.L_PAREN,
+        TokenType.L_BRACKET,
+        TokenType.COMMA,
+        TokenType.DISTINCT,
+        TokenType.WHERE,
+        TokenType.ORDER_BY,
+        TokenType.HAVING,
+        TokenType.ON,
+        TokenType.FROM,
+        TokenType.WHEN,
+        TokenType.THEN,
+        TokenType.ELSE,
+        TokenType.IN,
+        TokenType.LIMIT,
+        TokenType.ALL,
+    }
+)
 #: Before these something must have ended.
 _ENDS = _CLOSE | {
-    TokenType.COMMA, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING, TokenType.ORDER_BY,
-    TokenType.LIMIT, TokenType.UNION, TokenType.JOIN, TokenType.ON, TokenType.USING, TokenType.INNER, TokenType.FETCH,
-    TokenType.OFFSET, TokenType.WHEN, TokenType.THEN, TokenType.ELSE,
-}  # fmt: skip
+    TokenType.COMMA,
+    TokenType.FROM,
+    TokenType.WHERE,
+    TokenType.GROUP_BY,
+    TokenType.HAVING,
+    TokenType.ORDER_BY,
+    TokenType.LIMIT,
+    TokenType.UNION,
+    TokenType.JOIN,
+    TokenType.ON,
+    TokenType.USING,
+    TokenType.INNER,
+    TokenType.FETCH,
+    TokenType.OFFSET,
+    TokenType.WHEN,
+    TokenType.THEN,
+    TokenType.ELSE,
+}
 _COMPARISONS = (
-    exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.Is, exp.In, exp.Like,
-    exp.ILike, exp.Between,
-)  # fmt: skip
+    exp.EQ,
+    exp.NEQ,
+    exp.LT,
+    exp.LTE,
+    exp.GT,
+    exp.GTE,
+    exp.NullSafeEQ,
+    exp.NullSafeNEQ,
+    exp.Is,
+    exp.In,
+    exp.Like,
+    exp.ILike,
+    exp.Between,
+)
 #: Layout is written with these alone; other controls, format characters and odd blanks hide text from a reader.
 _LAYOUT = "\t\n\r "
 
@@ -143,9 +202,11 @@ def _characters(source: Text) -> None:
     for offset, char in enumerate(text):
         if char not in _LAYOUT and unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}:
             raise source.refusal(
-                offset, "HB500", f"The character U+{ord(char):04X} is not shown, so it could hide text.",
+                offset,
+                "HB500",
+                f"The character U+{ord(char):04X} is not shown, so it could hide text.",
                 "Remove it; inside a string, pass the string as a parameter.",
-            )  # fmt: skip
+            )
 
 
 def _named(tokens: list[Token]) -> list[Token]:
@@ -177,15 +238,19 @@ def _tokens(source: Text, tokens: list[Token]) -> None:
         if kind not in TOKENS:
             reason, remedy = REASONS.get(kind, ("is not part of the SQL that is answered", ""))
             raise source.refusal(
-                token.start, "HB503", f"{quote(token.text)} {reason}.",
+                token.start,
+                "HB503",
+                f"{quote(token.text)} {reason}.",
                 remedy or 'Leave it out; if it is the name of a column or table, write it in double quotes ("name").',
-            )  # fmt: skip
+            )
         depth += (kind in _OPEN) - (kind in _CLOSE)
         if depth > MAX_NESTING:
             raise source.refusal(
-                token.start, "HB500", f"Brackets, sub-queries or CASE are nested more than {MAX_NESTING} deep here.",
+                token.start,
+                "HB500",
+                f"Brackets, sub-queries or CASE are nested more than {MAX_NESTING} deep here.",
                 "Name the inner parts in a WITH clause.",
-            )  # fmt: skip
+            )
     for opens, closes in zip(_OPEN_SIGNS, _CLOSE_SIGNS, strict=True):
         kinds = [t.token_type for t in tokens]
         if kinds.count(opens) != kinds.count(closes):
@@ -217,9 +282,11 @@ def _neighbours(source: Text, tokens: list[Token]) -> None:
             first is TokenType.JOIN or (first is TokenType.FROM and _is_clause(source, before))
         ):
             raise source.refusal(
-                token.start, "HB505", "A string after FROM would name a file, and files cannot be read.",
+                token.start,
+                "HB505",
+                "A string after FROM would name a file, and files cannot be read.",
                 "Name a declared table, in double quotes if need be.",
-            )  # fmt: skip
+            )
 
 
 def _is_clause(source: Text, token: Token | None) -> bool:
@@ -266,16 +333,23 @@ _ODD: tuple[tuple[str, Callable[[Neighbour, TokenType, Neighbour, bool], bool]],
     # 0x1F would be read as 0 with the alias x1F
     ("Two words run into each other here", lambda a, b, _, touching: touching and a in _WORDS and b in _WORDS),
     ("There is nothing before this sign", lambda a, b, *_: b in _BETWEEN and (a is None or a in _BEGINS)),
-    ("There is nothing after this sign",
-     lambda a, b, c, _: b in _OPERATORS and not _star(a, b) and (c is None or c in _ENDS)),
+    (
+        "There is nothing after this sign",
+        lambda a, b, c, _: b in _OPERATORS and not _star(a, b) and (c is None or c in _ENDS),
+    ),
     ("There is nothing between these two", lambda a, b, *_: a in _VALUES and b is TokenType.NUMBER),
     ("There is nothing after this comma", lambda _, b, c, __: b is TokenType.COMMA and c in _CLOSE | {TokenType.JOIN}),
     ("ALL has no meaning at this place", lambda a, b, *_: b is TokenType.ALL and a not in _BEFORE_ALL),
     ("DISTINCT has no meaning at this place", lambda a, b, *_: b is TokenType.DISTINCT and a not in _BEFORE_DISTINCT),
     ("A type stands before a number here", lambda _, b, c, __: b in TYPE_TOKENS and c is TokenType.NUMBER),
-    ("AS is missing here, or a name", lambda a, b, c, _: b is TokenType.L_PAREN and (
-        (a in _NAMES and c is TokenType.SELECT) or (a is TokenType.ALIAS and c not in _QUERY))),
-)  # fmt: skip
+    (
+        "AS is missing here, or a name",
+        lambda a, b, c, _: (
+            b is TokenType.L_PAREN
+            and ((a in _NAMES and c is TokenType.SELECT) or (a is TokenType.ALIAS and c not in _QUERY))
+        ),
+    ),
+)
 
 
 def _star(before: Neighbour, kind: TokenType) -> bool:
@@ -285,9 +359,11 @@ def _star(before: Neighbour, kind: TokenType) -> bool:
 
 def _not_a_question(source: Text, place: exp.Expr | int | None, word: str) -> NoReturn:
     raise source.refusal(
-        place, "HB502", f"{quote(word)} is not a question about the data: only SELECT is answered.",
+        place,
+        "HB502",
+        f"{quote(word)} is not a question about the data: only SELECT is answered.",
         "Ask with SELECT … FROM … GROUP BY …; what may be changed is changed by the owner, in hubbub.yaml.",
-    )  # fmt: skip
+    )
 
 
 def _tree(source: Text, reader: Dialect, tokens: list[Token]) -> exp.Expr:
@@ -297,9 +373,11 @@ def _tree(source: Text, reader: Dialect, tokens: list[Token]) -> exp.Expr:
         first = error.errors[0] if error.errors else {}
         line, column = first.get("line"), first.get("col")
         raise QueryError(
-            "HB501", f"The text is not SQL that can be read: {_plain(first.get('description'))}.",
-            "Check the words before this place.", (line, column) if line and column else None,
-        ) from None  # fmt: skip
+            "HB501",
+            f"The text is not SQL that can be read: {_plain(first.get('description'))}.",
+            "Check the words before this place.",
+            (line, column) if line and column else None,
+        ) from None
     except RecursionError:
         raise source.refusal(
             None, "HB500", "The query is nested too deeply to be read.", "Name inner parts in a WITH clause."
@@ -312,10 +390,11 @@ def _tree(source: Text, reader: Dialect, tokens: list[Token]) -> exp.Expr:
     statements = [statement for statement in found if statement is not None]
     if len(statements) != 1 or len(found) != 1:
         raise source.refusal(
-            statements[1] if len(statements) > 1 else None, "HB502",
+            statements[1] if len(statements) > 1 else None,
+            "HB502",
             f"{len(found)} statements are in the text; one is answered at a time.",
             "Send each by itself, without a semicolon.",
-        )  # fmt: skip
+        )
     return statements[0]
 
 
@@ -332,9 +411,11 @@ def _shape(source: Text, root: exp.Expr) -> None:
         node, depth = stack.pop()
         if depth > MAX_DEPTH:
             raise source.refusal(
-                node, "HB500", f"This expression is more than {MAX_DEPTH} steps deep.",
+                node,
+                "HB500",
+                f"This expression is more than {MAX_DEPTH} steps deep.",
                 "Write long chains of OR as IN (…), and name parts in a WITH clause.",
-            )  # fmt: skip
+            )
         allowed = NODES.get(type(node))
         if allowed is None:
             _unknown_node(source, node)
@@ -344,18 +425,22 @@ def _shape(source: Text, root: exp.Expr) -> None:
             pinned = allowed.get(name, ())
             if pinned is not None and value not in pinned:
                 raise source.refusal(
-                    node, "HB503", f"{_called(node)} with {quote(name.strip('_').replace('_', ' '))} is not answered.",
+                    node,
+                    "HB503",
+                    f"{_called(node)} with {quote(name.strip('_').replace('_', ' '))} is not answered.",
                     "Leave that option out.",
-                )  # fmt: skip
+                )
         if isinstance(node, exp.Select | exp.Group) and not (node.expressions or node.args.get("all")):
             raise source.refusal(
                 node, "HB501", f"{_called(node)} is empty.", "Write what is to be selected or grouped by."
             )
         if isinstance(node, _COMPARISONS) and _chained(node):
             raise source.refusal(
-                node, "HB501", "A comparison of comparisons is read differently by different engines.",
+                node,
+                "HB501",
+                "A comparison of comparisons is read differently by different engines.",
                 "Put brackets around the inner one, as in (a = b) = c; with IS DISTINCT FROM, use = instead.",
-            )  # fmt: skip
+            )
         step = 0 if isinstance(node, exp.And | exp.Or) and isinstance(node.parent, type(node)) else 1
         stack.extend((child, depth + step) for child in node.iter_expressions())
 
@@ -370,14 +455,18 @@ def _chained(node: exp.Expr) -> bool:
 def _unknown_node(source: Text, node: exp.Expr) -> NoReturn:
     if isinstance(node, exp.Window):
         raise source.refusal(
-            node, "HB503", "A window function lets one person's row depend on other people's rows.",
+            node,
+            "HB503",
+            "A window function lets one person's row depend on other people's rows.",
             "Use GROUP BY; for a value per person, a sub-query grouped by the unit.",
-        )  # fmt: skip
+        )
     if isinstance(node, exp.Func | exp.Condition):
         raise source.refusal(
-            node, "HB504", f"{_called(node)} is not on the list of functions.",
+            node,
+            "HB504",
+            f"{_called(node)} is not on the list of functions.",
             "The list is in the manual; every function on it gives an answer or NULL on any value, never an error.",
-        )  # fmt: skip
+        )
     raise source.refusal(node, "HB503", f"{_called(node)} is not part of the SQL that is answered.", "Leave it out.")
 
 

@@ -12,7 +12,7 @@ from hubbub.core import numbers
 from hubbub.core.schema import Kind
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
-from hubbub.mechanisms.partition_selection import Threshold
+from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.noise.source import Source
 from hubbub.sql.expressions import facts
 from hubbub.sql.keys import Found
@@ -42,7 +42,7 @@ def groups(query: Query) -> Found:
     return Found(tuple(query.keys[place] for place in query.sets[0]))
 
 
-def threshold(noised: Noised, reach: Reach, relation: Relation, delta: Fraction) -> Threshold:
+def threshold(noised: Noised, reach: Reach, relation: Relation, delta: Fraction) -> PartitionSelection:
     """Take the least threshold for half of δ; the ledger's filter keeps the other half for its conversions.
 
     Theorem (Discovered groups). Let each unit be counted once in at most G groups. Showing the groups whose noisy
@@ -58,10 +58,13 @@ def threshold(noised: Noised, reach: Reach, relation: Relation, delta: Fraction)
     Tested   tests/sql/test_plan.py::test_discovered_groups_are_those_with_enough_people
              tests/sql/test_plan.py::test_discovered_groups_move_no_further_than_stated
     """
-    return Threshold.least(
-        keys=reach.touched, contribution=1, relation=relation, noise=noised.mechanism,
+    return PartitionSelection.least(
+        keys=reach.touched,
+        contribution=1,
+        relation=relation,
+        noise=noised.mechanism,
         delta=max(delta / 2, numbers.DELTA_MIN),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class Shown:
         return np.where(own[near] == others, near, -1)
 
 
-def sample(found: Found, rule: Threshold, table: Columns, units: str, source: Source) -> Shown:
+def sample(found: Found, rule: PartitionSelection, table: Columns, units: str, source: Source) -> Shown:
     """Choose which groups are shown: by the column of their numbers of units."""
     columns = [_canonical(table[f"k{j}"], key.expr.kind) for j, key in enumerate(found.keys)]
     # before the noise, not after it: engines give groups in any order, and a retry must draw the same for each of them

@@ -10,11 +10,11 @@ from typing import Literal
 
 from hubbub.answers.estimate import Expected
 from hubbub.core import numbers
-from hubbub.core.events import Event, Together
+from hubbub.core.events import Composed, Event
 from hubbub.core.schema import Table
 from hubbub.core.unit import Hash, Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.mechanisms.partition_selection import Threshold
+from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql import bounding, fanout, topk
 from hubbub.sql import partition_selection as discover
@@ -62,7 +62,7 @@ class Plan:
     histograms: tuple[Candidates, ...]
     derived: Mapping[int, int]
     formulas: Mapping[str, Formula]
-    threshold: Threshold | None  #: where groups are discovered: which are shown
+    threshold: PartitionSelection | None  #: where groups are discovered: which are shown
     top: TopK | None  #: where only the keys of the largest counts are asked for
     event: Event
     expected: tuple[Expected, ...]
@@ -136,11 +136,25 @@ def plan(
         units = next(noised for noised in best.measures if noised.measure == discover.UNITS)
         rule = discover.threshold(units, task.reaches[0], relation, delta)
     return Plan(
-        query, epsilon, delta if kind == "gaussian" or rule else Fraction(0), kind, relation, limits, sets,
-        _statements(rows_of, sets, best, limits, words), best.measures, best.choices, best.histograms,
-        best.derived, best.formulas, rule, None, _event(best, rule), expected(best, kind),
+        query,
+        epsilon,
+        delta if kind == "gaussian" or rule else Fraction(0),
+        kind,
+        relation,
+        limits,
+        sets,
+        _statements(rows_of, sets, best, limits, words),
+        best.measures,
+        best.choices,
+        best.histograms,
+        best.derived,
+        best.formulas,
+        rule,
+        None,
+        _event(best, rule),
+        expected(best, kind),
         derivation(rows_of, relation, limits, task.reaches, best.measures, best.choices, rule),
-    )  # fmt: skip
+    )
 
 
 def _top(query: Query, rows: Rel, epsilon: Fraction, relation: Relation, limits: Limits | None, words: Words) -> Plan:
@@ -152,14 +166,28 @@ def _top(query: Query, rows: Rel, epsilon: Fraction, relation: Relation, limits:
     text = bounding.sums(rows, each, [chosen_by], limits=wide, words=words)
     half = float(best.error(LEVEL))
     return Plan(
-        query, epsilon, Fraction(0), "laplace", relation, wide, (each,),
-        (Statement("sums0", text, 0, "measures", (0,)),), (), (), (), {}, {}, None, best, best.event,
+        query,
+        epsilon,
+        Fraction(0),
+        "laplace",
+        relation,
+        wide,
+        (each,),
+        (Statement("sums0", text, 0, "measures", (0,)),),
+        (),
+        (),
+        (),
+        {},
+        {},
+        None,
+        best,
+        best.event,
         tuple(Expected(name, half, None, half / TYPICAL_ROWS, "rank") for name, _ in query.select[:1]),
         derivation(rows, relation, wide, (reach(each, wide),), (), (), best),
-    )  # fmt: skip
+    )
 
 
-def _event(allotted: Allotted, rule: Threshold | None) -> Event:
+def _event(allotted: Allotted, rule: PartitionSelection | None) -> Event:
     """Give the facts that are charged for all of a query's noise and selections."""
     parts: list[tuple[Event, int]] = []
     for noised in allotted.measures:
@@ -167,7 +195,7 @@ def _event(allotted: Allotted, rule: Threshold | None) -> Event:
         parts.append((rule.event if rule is not None and hides else noised.mechanism.event, 1))
     for each in allotted.choices:
         parts += each.events
-    return Together(tuple(parts))
+    return Composed(tuple(parts))
 
 
 def _bounded(query: Query, groups: int | None, rows: int | None, words: Words) -> Rel:
@@ -219,7 +247,8 @@ def _protection(query: Query, groups: int | None, rows: int | None) -> tuple[Rel
     wanted = Limits(most.groups if groups is None else groups, most.rows if rows is None else rows)
     if not (1 <= wanted.groups <= most.groups and 1 <= wanted.rows <= most.rows):
         raise ParameterError(
-            "HB556", f"a query may tighten the owner's bounds (groups {most.groups}, rows {most.rows}) and no more.",
+            "HB556",
+            f"a query may tighten the owner's bounds (groups {most.groups}, rows {most.rows}) and no more.",
             "Choose smaller bounds, or leave them out.",
-        )  # fmt: skip
+        )
     return relation, wanted

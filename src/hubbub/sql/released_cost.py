@@ -75,9 +75,12 @@ class Weights:
             raw += text.count(mark) * ((part.raw if passes else part.length) - len(mark))
         never_nan = render.call_never_nan(expr, [part.never_nan for part in parts])
         found = Weight(
-            raw if never_nan else 2 * raw + _GUARD, raw, 1 + max((part.depth for part in parts), default=0),
-            _width(expr, [part.width for part in parts]), never_nan=never_nan,
-        )  # fmt: skip
+            raw if never_nan else 2 * raw + _GUARD,
+            raw,
+            1 + max((part.depth for part in parts), default=0),
+            _width(expr, [part.width for part in parts]),
+            never_nan=never_nan,
+        )
         if found.length > MOST_TEXT or found.depth > MOST_DEPTH or found.width > MOST_WIDTH:
             raise too_heavy()  # at once: numbers that double at each level would grow too
         return found
@@ -107,9 +110,10 @@ def key_width(expr: Expr) -> int:
 def too_heavy() -> QueryError:
     """Make the refusal of a query whose answers would be too much work."""
     return QueryError(
-        "HB549", "What this query computes from its answers is too large.",
+        "HB549",
+        "What this query computes from its answers is too large.",
         "Use fewer nested sub-queries, or compute outer expressions from the answer yourself.",
-    )  # fmt: skip
+    )
 
 
 def _width(call: Call, parts: Iterable[int]) -> int:

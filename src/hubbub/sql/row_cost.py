@@ -138,8 +138,8 @@ def weighed(query: Query, rel: Rel, joins: Sequence[tuple[Join, int]], dialect: 
              function's result by its arguments' (`||` adds, a part has a constant length, case and trimming keep it).
              The rows of a join are bounded by "Joined rows of a unit".
     Assumes  An engine evaluates an operator at most as often as it stands in the text, columns written out.
-    Tested   tests/sql/test_work.py::test_sizes_are_those_of_the_rendered_text
-             tests/sql/test_work.py::test_no_text_is_longer_than_its_bound
+    Tested   tests/sql/test_row_cost.py::test_sizes_are_those_of_the_rendered_text
+             tests/sql/test_row_cost.py::test_no_text_is_longer_than_its_bound
     """
     meter = Meter(dialect)
     meter.relation(rel)

@@ -36,10 +36,13 @@ def check(plan: Plan, *, most: int) -> None:
     known = {key.name: facts(key.expr).values for key in query.keys}
     widths = {name: labels_width(values) for name, values in known.items() if values is not None}
     columns = [
-        NUMBER if expr.kind is not Kind.TEXT else widths[expr.name] if isinstance(expr, Col) and expr.name in widths
+        NUMBER
+        if expr.kind is not Kind.TEXT
+        else widths[expr.name]
+        if isinstance(expr, Col) and expr.name in widths
         else weight.width
         for _, expr in query.select
-    ]  # fmt: skip
+    ]
     refuse(rows, columns, most=most)
 
 
@@ -48,9 +51,11 @@ def refuse(rows: int, widths: Sequence[int], *, most: int) -> None:
     cells, size = rows * len(widths), rows * sum(widths)
     if cells > most:
         raise QueryError(
-            "HB549", f"The release would have {cells:,} values ({rows:,} rows of {len(widths)} columns); at most "
-            f"{most:,} are allowed.", _REMEDY,
-        )  # fmt: skip
+            "HB549",
+            f"The release would have {cells:,} values ({rows:,} rows of {len(widths)} columns); at most "
+            f"{most:,} are allowed.",
+            _REMEDY,
+        )
     if size > most * PER_CELL:
         raise QueryError(
             "HB549", f"The release could have {size:,} bytes; at most {most * PER_CELL:,} are allowed.", _REMEDY

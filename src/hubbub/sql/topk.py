@@ -39,6 +39,10 @@ def selection(query: Query, cells: Cells, limits: Limits | None, relation: Relat
     # at a larger rate nothing but the largest is ever chosen, and less is charged than is offered
     useful = turns * most / numbers.SCALE_MIN
     return TopK.from_epsilon(
-        k=turns, candidates=cells.size, sensitivity=most, monotone=True, relation=relation,
+        k=turns,
+        candidates=cells.size,
+        sensitivity=most,
+        monotone=True,
+        relation=relation,
         epsilon=min(epsilon, useful),
-    )  # fmt: skip
+    )

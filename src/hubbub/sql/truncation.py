@@ -16,8 +16,8 @@ def written(rel: Cut, rows: str, dialect: Dialect) -> str:
              zero, texts are compared byte by byte, there is no NaN), so rows that tie are the same row, whichever copy
              is called the first. So the map is one from a unit's rows to a unit's rows, applied to each unit.
     Assumes  The engine computes equal hashes of equal values.
-    Tested   tests/sql/test_cuts.py::test_a_cut_is_a_function_of_the_rows_of_one_unit
-             tests/sql/test_cuts.py::test_a_cut_keeps_the_same_rows_on_every_engine
+    Tested   tests/sql/test_truncation.py::test_a_cut_is_a_function_of_the_rows_of_one_unit
+             tests/sql/test_truncation.py::test_a_cut_keeps_the_same_rows_on_every_engine
     """
     unit = dialect.identifier(UNIT)
     names = [dialect.identifier(column.name) for column in columns(rel)]

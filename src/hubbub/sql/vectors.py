@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import numbers
-from hubbub.core.events import Event, Together
+from hubbub.core.events import Composed, Event
 from hubbub.core.schema import Column, Kind, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError, RunError
@@ -80,7 +80,7 @@ class VectorPlan:
         parts: list[tuple[Event, int]] = [(self.mean.event, 1)]
         if self.covariance is not None:
             parts.append((self.covariance.event, 1))
-        return Together(tuple(parts))
+        return Composed(tuple(parts))
 
 
 @dataclass(frozen=True)
@@ -126,9 +126,10 @@ def plan_vectors(
         raise QueryError("HB570", f"a vector has 1 to {_MOST_COLUMNS} different columns.", "Choose others.")
     if table.unit is None or table.unit.column is not None or table.relation is not Relation.REPLACE:
         raise QueryError(
-            "HB571", "vector moments need a table whose unit is the row and whose relation is replace.",
+            "HB571",
+            "vector moments need a table whose unit is the row and whose relation is replace.",
             "Ask for AVG, COVAR_POP and CORR in SQL: they need neither.",
-        )  # fmt: skip
+        )
     if norm == "l2" and (covariance or not delta):
         raise QueryError("HB572", "in the L2 norm only the mean is answered, with a δ.", "Use the L1 norm.")
     d = len(chosen)
@@ -167,9 +168,15 @@ def _column(table: Table, name: str) -> Column:
 
 
 def _sql(
-    table: Table, columns: Sequence[Column], gamma: Fraction, steps: int, norm: Norm, dialect: Dialect, *,
+    table: Table,
+    columns: Sequence[Column],
+    gamma: Fraction,
+    steps: int,
+    norm: Norm,
+    dialect: Dialect,
+    *,
     covariance: bool,
-) -> str:  # fmt: skip
+) -> str:
     """Write the engine's text: the number of rows, the sums of coordinates and of their products, all as integers."""
     scan = Scan(
         table,

@@ -102,10 +102,13 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(self, status: HTTPStatus, body: bytes = b"") -> None:
         self.send_response(status)
         headers = {
-            "Content-Length": str(len(body)), "Content-Security-Policy": f"{policy(_TO)}; frame-ancestors 'none'",
-            "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+            "Content-Length": str(len(body)),
+            "Content-Security-Policy": f"{policy(_TO)}; frame-ancestors 'none'",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cache-Control": "no-store",
             "Connection": "close",
-        }  # fmt: skip
+        }
         if body:
             headers["Content-Type"] = "text/html; charset=utf-8"
         for name, value in headers.items():

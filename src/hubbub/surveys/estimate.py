@@ -48,8 +48,8 @@ def single(survey: Survey, name: str, responses: Sequence[Answers]) -> Estimated
     shown lies within 1.96 of its standard deviations (the roots of a quadratic).
     Proof    What shows is the sum of independent indicators, m with mean p and n − m with mean q.
     Error    of the order √n: see `hubbub.mechanisms.randomized_response`.
-    Tested   tests/local/test_estimate.py::test_estimates_are_unbiased_exactly
-             tests/local/test_estimate.py::test_intervals_hold_the_truth_as_often_as_they_say
+    Tested   tests/surveys/test_estimate.py::test_estimates_are_unbiased_exactly
+             tests/surveys/test_estimate.py::test_intervals_hold_the_truth_as_often_as_they_say
     """
     question, people = survey.question(name), len(responses)
     shown, (p, q) = _shown(question, responses).sum(axis=0).astype(np.float64), _odds(question)
@@ -73,8 +73,8 @@ def joint(survey: Survey, names: Sequence[str], responses: Sequence[Answers]) ->
              in c and 0 for the others. Persons are independent: the variance is the sum over persons of the mean
              square less the square of the mean, and that square is the mean itself, for it is 0 or 1.
     Charges  nothing beyond what answering cost: the sum of the questions' prices (`Survey.epsilon`), not the largest.
-    Tested   tests/local/test_estimate.py::test_joint_estimates_are_unbiased_exactly
-             tests/local/test_estimate.py::test_joint_intervals_hold_the_truth_as_often_as_they_say
+    Tested   tests/surveys/test_estimate.py::test_joint_estimates_are_unbiased_exactly
+             tests/surveys/test_estimate.py::test_joint_intervals_hold_the_truth_as_often_as_they_say
     """
     questions = [survey.question(name) for name in names]
     if not 2 <= len(set(names)) == len(names):

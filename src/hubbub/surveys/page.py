@@ -29,7 +29,7 @@ def threshold(question: Question) -> int:
     keeps the question's price: a lie that is more likely leaves smaller odds.
     Proof    The odds of a true answer against each other one are (1 − t/2⁶⁴)(k − 1)/(t/2⁶⁴), falling in t, and e^ε at
              the exact t; of a box, (1 − t/2⁶⁴)/(t/2⁶⁴) likewise, as long as both are at least 1.
-    Tested   tests/local/test_page.py::test_the_coins_of_the_page_keep_the_price_exactly
+    Tested   tests/surveys/test_page.py::test_the_coins_of_the_page_keep_the_price_exactly
     """
     mechanism = question.mechanism
     rate = mechanism.rate if isinstance(mechanism, Flips) else mechanism.epsilon
@@ -54,9 +54,13 @@ def page(survey: Survey, *, to: str | None) -> str:
     # nothing in the data may end its element, or begin a comment in it
     data = data.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
     return Template((_HERE / "page.html").read_text(encoding="utf-8")).substitute(
-        policy=escape(policy(to), quote=True), title=escape(survey.title), price=escape(brief(survey.epsilon)),
-        style=style, script=script, survey=data,
-    )  # fmt: skip
+        policy=escape(policy(to), quote=True),
+        title=escape(survey.title),
+        price=escape(brief(survey.epsilon)),
+        style=style,
+        script=script,
+        survey=data,
+    )
 
 
 def policy(to: str | None) -> str:
@@ -87,12 +91,17 @@ def _data(survey: Survey, to: str | None) -> dict[str, Any]:
         "to": to,
         "questions": [
             {
-                "name": each.name, "text": each.text, "answers": list(each.answers), "boxes": each.boxes,
-                "most": each.most, "threshold": str(threshold(each)), "promise": promise(each),
+                "name": each.name,
+                "text": each.text,
+                "answers": list(each.answers),
+                "boxes": each.boxes,
+                "most": each.most,
+                "threshold": str(threshold(each)),
+                "promise": promise(each),
             }
             for each in survey.questions
         ],
-    }  # fmt: skip
+    }
 
 
 def promise(question: Question) -> str:

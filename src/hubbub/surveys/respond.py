@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from hubbub.errors import QueryError
-from hubbub.mechanisms.randomized_response import Response
+from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.noise.source import Source
 from hubbub.surveys.survey import Question, Survey
 
@@ -48,7 +48,7 @@ def check(survey: Survey, response: object) -> dict[str, int | list[int]]:
 
 def _randomised(question: Question, truth: Truth, source: Source) -> int | list[int]:
     mechanism = question.mechanism
-    if isinstance(mechanism, Response):
+    if isinstance(mechanism, RandomizedResponse):
         if not isinstance(truth, str) or truth not in question.answers:
             raise _no_answer(question)
         return mechanism.sample(question.answers.index(truth), source)

@@ -11,11 +11,11 @@ from typing import Any, NoReturn, Self
 import yaml
 
 from hubbub.core import numbers
-from hubbub.core.events import Event, Together
+from hubbub.core.events import Composed, Event
 from hubbub.core.reals import floor_to
 from hubbub.errors import QueryError
 from hubbub.mechanisms.bit_flips import Flips
-from hubbub.mechanisms.randomized_response import Response
+from hubbub.mechanisms.randomized_response import RandomizedResponse
 
 #: Questions of a survey, answers of a question, characters of a text.
 MOST_QUESTIONS = 100
@@ -55,17 +55,17 @@ class Question:
             _refuse(f"{self.name}.most is not a number of its boxes", "Leave it out, or say how many may be ticked.")
 
     @property
-    def mechanism(self) -> Response | Flips:
+    def mechanism(self) -> RandomizedResponse | Flips:
         """What randomises an answer.
 
         Theorem (Price of boxes). Flipping each of b bits with probability 1/(1 + e^(ε/S)) is ε-private for whoever
         answers, where two answers of one person can differ in S = b bits, or in S = 2·most where at most so many are
         ticked. Two boxes with coins of ¾ cost ln 9, and not ln 3.
-        Tested   tests/local/test_survey.py::test_two_boxes_with_coins_of_three_quarters_cost_ln_9
-                 tests/local/test_survey.py::test_every_answer_of_every_question_keeps_its_price_exactly
+        Tested   tests/surveys/test_survey.py::test_two_boxes_with_coins_of_three_quarters_cost_ln_9
+                 tests/surveys/test_survey.py::test_every_answer_of_every_question_keeps_its_price_exactly
         """
         if not self.boxes:
-            return Response(answers=len(self.answers), epsilon=self.epsilon)
+            return RandomizedResponse(answers=len(self.answers), epsilon=self.epsilon)
         apart = len(self.answers) if self.most is None else min(len(self.answers), 2 * self.most)
         return Flips(bits=len(self.answers), distance=apart, rate=floor_to(self.epsilon / apart, _PLACES))
 
@@ -89,7 +89,7 @@ class Survey:
     @property
     def event(self) -> Event:
         """What answering does: every question, once."""
-        return Together(tuple((each.mechanism.event, 1) for each in self.questions))
+        return Composed(tuple((each.mechanism.event, 1) for each in self.questions))
 
     @property
     def epsilon(self) -> Fraction:
@@ -99,7 +99,7 @@ class Survey:
         prices, and some pair of persons loses all of it: so does every joint estimate.
         Proof    The log-ratio of all answers is the sum of the single ones; two persons who differ in every answer, at
                  answers that are true for one and not for the other, have them all at their largest at once.
-        Tested   tests/local/test_survey.py::test_a_joint_answer_costs_the_sum_and_not_the_largest
+        Tested   tests/surveys/test_survey.py::test_a_joint_answer_costs_the_sum_and_not_the_largest
         """
         return sum((each.epsilon for each in self.questions), Fraction(0))
 
@@ -152,10 +152,13 @@ def _question(name: str, value: object) -> Question:
     words = tuple(_WORDS[each] if isinstance(each, bool) else str(each) for each in answers)
     most = said.get("most")
     return Question(
-        name=name, text=str(said.get("text", name)), answers=words, boxes=boxes,
+        name=name,
+        text=str(said.get("text", name)),
+        answers=words,
+        boxes=boxes,
         epsilon=numbers.epsilon(said["epsilon"], f"{name}.epsilon"),
         most=None if most is None else numbers.integer(most, f"{name}.most", 1, MOST_ANSWERS),
-    )  # fmt: skip
+    )
 
 
 #: YAML takes the words no and yes for truth values; people mean the words.

@@ -21,9 +21,11 @@ PEOPLE = 10
 ROWS = 4 * PEOPLE
 #: In which rows the first form stands: the two orders, one person's one row, nobody's.
 WORLDS: Mapping[str, frozenset[int]] = {
-    "first": frozenset(range(0, ROWS, 2)), "second": frozenset(range(1, ROWS, 2)), "one": frozenset({0}),
+    "first": frozenset(range(0, ROWS, 2)),
+    "second": frozenset(range(1, ROWS, 2)),
+    "one": frozenset({0}),
     "none": frozenset(),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,40 @@ SUMS = ("sum({n})", "avg({n})", "var_pop({n})", "stddev_samp({n})", "sum({n}) FI
 PAIRS = ("covar_pop(x, y)", "corr(y, x)", "regr_slope(x, y)", "regr_r2(y, x)", "regr_intercept(y, x)")
 CHOSEN = ("median({n})", "quantile_cont({n}, 0.9)", "min({n})", "max({n})", "mode(k)", "mode(b)")
 NUMBERS = (
-    "x", "y", "x + y", "x * 2", "-y", "abs(x)", "least(x, 3)", "greatest(y, 1)", "coalesce(x, 0)", "x - y", "floor(x)",
-    "CASE WHEN b THEN x ELSE y END", "round(x)", "y * y", "length(w)",
-)  # fmt: skip
+    "x",
+    "y",
+    "x + y",
+    "x * 2",
+    "-y",
+    "abs(x)",
+    "least(x, 3)",
+    "greatest(y, 1)",
+    "coalesce(x, 0)",
+    "x - y",
+    "floor(x)",
+    "CASE WHEN b THEN x ELSE y END",
+    "round(x)",
+    "y * y",
+    "length(w)",
+)
 PREDICATES = (
-    "x > 1", "y <= 3", "b", "NOT b", "k = 'North'", "k <> 'Ça'", "x IS NULL", "k IN ('', 'Ça')", "y BETWEEN 0 AND 4",
-    "w LIKE '%a%'", "x / y > 1", "coalesce(b, FALSE)", "length(w) > 2", "sqrt(x) < 3", "x = y", "w IS NOT NULL",
-)  # fmt: skip
+    "x > 1",
+    "y <= 3",
+    "b",
+    "NOT b",
+    "k = 'North'",
+    "k <> 'Ça'",
+    "x IS NULL",
+    "k IN ('', 'Ça')",
+    "y BETWEEN 0 AND 4",
+    "w LIKE '%a%'",
+    "x / y > 1",
+    "coalesce(b, FALSE)",
+    "length(w) > 2",
+    "sqrt(x) < 3",
+    "x = y",
+    "w IS NOT NULL",
+)
 KEYS = (
     "k",
     "b",

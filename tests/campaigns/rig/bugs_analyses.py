@@ -156,14 +156,14 @@ _of(
 )
 _of(
     "programs: half of the scale is bought",
-    "programs.purse",
+    "programs.allocation",
     "scale=max(moved.l1 / portion",
     "scale=max(moved.l1 / (2 * portion)",
     "moments",
 )
 _of(
     "programs: half of the variance is bought",
-    "programs.purse",
+    "programs.allocation",
     "moved.l2_squared / (2 * portion)",
     "moved.l2_squared / (4 * portion)",
     "moments",

@@ -205,7 +205,7 @@ def two_outputs() -> None:
 
 @bug("k selections are charged as one", "enumeration", "receipt")
 def one_of_k() -> None:
-    top_k.TopK.event = property(lambda self: events.Together(((self.one.event, 1),)))  # type: ignore[method-assign, assignment]
+    top_k.TopK.event = property(lambda self: events.Composed(((self.one.event, 1),)))  # type: ignore[method-assign, assignment]
     top_k.TopK.loss = property(lambda self: self.one.loss)  # type: ignore[method-assign, assignment]
 
 
@@ -283,7 +283,7 @@ def threshold_off_by_one() -> None:
         shown = noisy >= self.threshold - 1
         return occurs[shown], noisy[shown]
 
-    threshold.Threshold.sample = sample  # type: ignore[method-assign]
+    threshold.PartitionSelection.sample = sample  # type: ignore[method-assign]
 
 
 @bug("key threshold on the true count", "sampling")
@@ -292,7 +292,7 @@ def threshold_on_truth() -> None:
         occurs = np.flatnonzero(value >= self.threshold)
         return occurs, self.noise.sample(value[occurs].astype(np.int64), source)
 
-    threshold.Threshold.sample = sample  # type: ignore[method-assign]
+    threshold.PartitionSelection.sample = sample  # type: ignore[method-assign]
 
 
 @bug("key threshold passed by one noise, shown with another", "draws", "sampling")
@@ -303,7 +303,7 @@ def threshold_twice() -> None:
         shown = self.noise.sample(counts, source) >= self.threshold
         return occurs[shown], self.noise.sample(counts, source)[shown]
 
-    threshold.Threshold.sample = sample  # type: ignore[method-assign]
+    threshold.PartitionSelection.sample = sample  # type: ignore[method-assign]
 
 
 @bug("key threshold for one key of a unit that has several", "enumeration", "receipt")
@@ -322,7 +322,7 @@ def lie_is_truth() -> None:
         other = uniform.uniform_below(bound=self.answers, count=value.size, source=source)
         return np.where(lies, other, value % self.answers)
 
-    response.Response.sample = sample  # type: ignore[method-assign]
+    response.RandomizedResponse.sample = sample  # type: ignore[method-assign]
 
 
 @bug("flipped bits: each bit gets all of ε", "enumeration")

@@ -13,12 +13,12 @@ from tests.campaigns.rig.bugs import Garden, swap, wrap, wrap_function
 from hubbub import curator
 from hubbub.accounting import compose, convert, curves, filters, sqlite, verify
 from hubbub.accounting import cost as price
-from hubbub.accounting.cost import ZERO, Price
+from hubbub.accounting.cost import ZERO, PrivacyCost
 from hubbub.accounting.filters import Budget, Limits
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.totals import Balance, Caps, Totals
-from hubbub.accounting.transaction import Turn
+from hubbub.accounting.transaction import Transaction
 from hubbub.core import events, numbers
 from hubbub.core.loss import ORDERS, Zcdp
 from hubbub.curator import Curator
@@ -49,7 +49,7 @@ def refund() -> None:
         try:
             return of(self, planned, *given, **named)
         except Exception:
-            loss = price.price(planned.event)
+            loss = price.privacy_cost(planned.event)
             for balance in self.ledger._totals._balances.values():
                 total = balance.total()
                 balance._total = replace(total, pure=total.pure - loss.pure)
@@ -66,7 +66,7 @@ def not_kept() -> None:
 
     wrap(Curator, "_charge", around)
     wrap(Draws, "begin", lambda _, self, *__: Draw(self.sources(os.urandom(32)), retried=False))
-    wrap(Turn, "record", _recorded)
+    wrap(Transaction, "record", _recorded)
 
 
 def _recorded(of: Any, self: Any, call: Any, found: Any) -> None:
@@ -83,7 +83,7 @@ def key_reused() -> None:
                 found = {**found, asked.key: known._replace(entry=known.entry._replace(request=asked.digest))}
         return of(self, call, found)
 
-    wrap(Turn, "charge", around)
+    wrap(Transaction, "charge", around)
 
 
 @bug("only the first of several data sets is charged", "path")
@@ -119,7 +119,8 @@ def naive_ledger() -> None:
         for each in requests:
             caps = self._totals.caps(each.analyst, each.dataset, self.time())
             admitted = admitted and all(
-                filters.admits(cap.budget, balance.total(), price.price(each.event)) for cap, balance in caps.lasting
+                filters.admits(cap.budget, balance.total(), price.privacy_cost(each.event))
+                for cap, balance in caps.lasting
             )
         if not admitted:
             return of(self, requests)
@@ -136,7 +137,7 @@ def naive_ledger() -> None:
 
 @bug("a cap compares floats, with a tolerance", "prices", "caps")
 def float_cap() -> None:
-    def about(budget: Budget, spent: Price, loss: Price) -> bool:
+    def about(budget: Budget, spent: PrivacyCost, loss: PrivacyCost) -> bool:
         if spent.pure is None or loss.pure is None:
             return bool(kept(budget, spent, loss))
         return float(spent.pure + loss.pure) <= float(budget.epsilon) * (1 + 1e-3)
@@ -147,7 +148,7 @@ def float_cap() -> None:
 
 @bug("one more query is granted when the budget is spent", "caps", "race")
 def one_more() -> None:
-    def about(budget: Budget, spent: Price, loss: Price) -> bool:
+    def about(budget: Budget, spent: PrivacyCost, loss: PrivacyCost) -> bool:
         return bool(kept(budget, spent, ZERO)) and spent.pure is not None and spent.pure < budget.epsilon
 
     kept = filters.admits
@@ -191,7 +192,7 @@ def no_anchor() -> None:
 
 @bug("k times an event is priced as one", "prices", "caps")
 def times_lost() -> None:
-    Price.times = lambda self, count: self if count else ZERO  # type: ignore[method-assign]
+    PrivacyCost.times = lambda self, count: self if count else ZERO  # type: ignore[method-assign]
 
 
 @bug("the multiplier of one kind of event is lost", "prices")
@@ -199,12 +200,12 @@ def one_kind_lost() -> None:
     """As a public accounting library did for one type of event."""
 
     def around(of: Any, event: Any) -> Any:
-        if isinstance(event, events.Together):
-            parts = tuple((e, 1 if isinstance(e, events.Selection) else n) for e, n in event.parts)
-            return of(events.Together(parts))
+        if isinstance(event, events.Composed):
+            parts = tuple((e, 1 if isinstance(e, events.SelectionEvent) else n) for e, n in event.parts)
+            return of(events.Composed(parts))
         return of(event)
 
-    wrap_function(price.price, around)
+    wrap_function(price.privacy_cost, around)
 
 
 @bug("the group's multiplier is lost", "prices")
@@ -224,17 +225,17 @@ def group_linear() -> None:
 def delta_lost() -> None:
     def around(of: Any, event: Any) -> Any:
         found = of(event)
-        return Price(found.pure, found.renyi, Fraction(0))
+        return PrivacyCost(found.pure, found.renyi, Fraction(0))
 
-    wrap_function(price.price, around)
+    wrap_function(price.privacy_cost, around)
 
 
 @bug("hits of a sparse vector are priced once", "prices")
 def hits_once() -> None:
     def around(of: Any, event: Any) -> Any:
-        return of(replace(event, hits=1) if isinstance(event, events.SparseVector) else event)
+        return of(replace(event, hits=1) if isinstance(event, events.SparseVectorEvent) else event)
 
-    wrap_function(price.price, around)
+    wrap_function(price.privacy_cost, around)
 
 
 @bug("Laplace noise is priced with half its curve", "prices")
@@ -281,8 +282,8 @@ def optimal_less() -> None:
 @bug("the exponential mechanism is priced as bounded range where it is not: report noisy max", "prices")
 def not_bounded_range() -> None:
     def around(of: Any, event: Any) -> Any:
-        if isinstance(event, events.Selection) and event.rule != "exponential":
+        if isinstance(event, events.SelectionEvent) and event.rule != "exponential":
             return of(replace(event, rule="exponential", rate=event.rate / 2))
         return of(event)
 
-    wrap_function(price.price, around)
+    wrap_function(price.privacy_cost, around)

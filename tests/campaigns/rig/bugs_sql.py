@@ -13,7 +13,7 @@ from tests.campaigns.rig.bugs import Garden, swap, wrap, wrap_function
 from tests.campaigns.rig.words import Seeded
 
 from hubbub.analyses.programs import kmeans, vectors
-from hubbub.core.events import Together
+from hubbub.core.events import Composed
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
 from hubbub.curator import Curator
@@ -105,7 +105,7 @@ def selections_once() -> None:
 
 @bug("an aggregate is left out of the event", "receipt", "draws")
 def left_out() -> None:
-    wrap_function(plan._event, lambda of, *given: Together(of(*given).parts[:1]))
+    wrap_function(plan._event, lambda of, *given: Composed(of(*given).parts[:1]))
 
 
 @bug("every aggregate gets all of ε", "receipt", also=("grey box",))
@@ -136,9 +136,10 @@ def no_clamp() -> None:
 def nan_passes() -> None:
     Dialect.is_nan = lambda self, text: "FALSE"  # type: ignore[method-assign]
     wrap(
-        Dialect, "between",
+        Dialect,
+        "between",
         lambda of, self, text, *ends: f"CASE WHEN isnan({text}) THEN {text} ELSE {of(self, text, *ends)} END",
-    )  # fmt: skip
+    )
 
 
 @bug("the bounds of a column are kept for what is computed from it", "replay", "neighbours")

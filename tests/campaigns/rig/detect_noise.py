@@ -13,11 +13,11 @@ from tests.mechanisms.conftest import CASES, Case
 from tests.mechanisms.test_contract import p_value
 
 from hubbub.accounting import compose, convert
-from hubbub.accounting.cost import RENYI_UNIT, ZERO, price
+from hubbub.accounting.cost import RENYI_UNIT, ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits, limits
 from hubbub.audit.randomness import repeats
 from hubbub.core import events
-from hubbub.core.events import Event, Together
+from hubbub.core.events import Composed, Event
 from hubbub.core.finite import Finite, exactly
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Zcdp
 from hubbub.core.unit import Relation
@@ -26,8 +26,8 @@ from hubbub.mechanisms.enumeration import SLACK, delta_at, keeps, renyi, worst_r
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.histogram import Histogram
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.partition_selection import Threshold
-from hubbub.mechanisms.randomized_response import Response
+from hubbub.mechanisms.partition_selection import PartitionSelection
+from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.noise.source import Replay, system
 
 #: A comparison of samples with a law alarms by mistake this often.
@@ -36,9 +36,15 @@ ALARM = 1e-9
 
 #: Cases whose laws take long to write out, and that others stand for.
 _LONG = {
-    "mean", "mean, gaussian", "histogram, add_remove", "cents, gaussian", "cents, laplace", "noisy max",
-    "sparse vector, 2 hits, monotone", "threshold, gaussian",
-}  # fmt: skip
+    "mean",
+    "mean, gaussian",
+    "histogram, add_remove",
+    "cents, gaussian",
+    "cents, laplace",
+    "noisy max",
+    "sparse vector, 2 hits, monotone",
+    "threshold, gaussian",
+}
 
 
 def enumeration() -> list[str]:
@@ -82,7 +88,7 @@ def _reversed() -> Iterator[Case]:
 
 def _sampled(case: Case, draws: int = 1500) -> Iterator[str]:
     # a small ε where answers are few, so that lies are not rare; a large one where they are many
-    mechanism = case.build(case.parameters[0 if case.kind is Response else -1])
+    mechanism = case.build(case.parameters[0 if case.kind is RandomizedResponse else -1])
     value, source = case.to_sample(case.value), system()
     try:
         drawn: list[Hashable] = [case.to_outcome(mechanism.sample(value, source)) for _ in range(draws)]
@@ -148,14 +154,16 @@ def _first(complaints: Iterable[str]) -> list[str]:
 
 
 EVENTS: tuple[Event, ...] = (
-    events.Laplace(2, Fraction(10)), events.Gaussian(4, Fraction(100)),
-    events.Selection("exponential", 1, monotone=True, rate=Fraction(1, 10)),
-    events.Selection("noisy_max", 1, monotone=False, rate=Fraction(1, 10)),
-    events.Response(3, Fraction(1, 2)), events.Flips(2, Fraction(1, 10)),
-    events.Metric(Fraction(2), Fraction(1, 10), constant_normaliser=False),
-    events.SparseVector(1, monotone=False, threshold_scale=Fraction(10), query_scale=Fraction(20), hits=3),
-    events.Threshold(events.Laplace(1, Fraction(5)), 2, 9),
-)  # fmt: skip
+    events.LaplaceEvent(2, Fraction(10)),
+    events.GaussianEvent(4, Fraction(100)),
+    events.SelectionEvent("exponential", 1, monotone=True, rate=Fraction(1, 10)),
+    events.SelectionEvent("noisy_max", 1, monotone=False, rate=Fraction(1, 10)),
+    events.ResponseEvent(3, Fraction(1, 2)),
+    events.FlipsEvent(2, Fraction(1, 10)),
+    events.MetricEvent(Fraction(2), Fraction(1, 10), constant_normaliser=False),
+    events.SparseVectorEvent(1, monotone=False, threshold_scale=Fraction(10), query_scale=Fraction(20), hits=3),
+    events.ThresholdEvent(events.LaplaceEvent(1, Fraction(5)), 2, 9),
+)
 
 
 def prices() -> list[str]:
@@ -172,11 +180,16 @@ def prices() -> list[str]:
 
 def _times() -> Iterator[str]:
     for event in EVENTS:
-        one = price(event)
+        one = privacy_cost(event)
         summed = ZERO
         for _ in range(5):
             summed += one
-        if not one.times(5) == summed == price(Together(((event, 5),))) == price(Together(((event, 2), (event, 3)))):
+        if (
+            not one.times(5)
+            == summed
+            == privacy_cost(Composed(((event, 5),)))
+            == privacy_cost(Composed(((event, 2), (event, 3))))
+        ):
             yield f"five times {type(event).__name__} is not the sum of five"
     if compose.basic([Pure(Fraction(1, 10))] * 7) != Pure(Fraction(7, 10)):
         yield "seven tenths do not add up"
@@ -187,10 +200,10 @@ def _covers() -> Iterator[str]:
         if case.name in _LONG | {"metric, star", "laplace vector", "histogram, replace"}:
             continue
         mechanism = case.build(case.parameters[-1])
-        charged = price(mechanism.event)
+        charged = privacy_cost(mechanism.event)
         for one, two in case.pairs(mechanism):
             p, q = case.law(mechanism, one), case.law(mechanism, two)
-            if isinstance(mechanism, Threshold):
+            if isinstance(mechanism, PartitionSelection):
                 if delta_at(p, q, Fraction(30))[0] > charged.delta + SLACK:
                     yield f"{case.name}: slips more often than is charged"
                 continue
@@ -250,10 +263,13 @@ def _caps() -> Iterator[str]:
         held = limits(budget)
         if held.delta + sum(held.shares) > budget.delta:
             yield "the shares of a cap are more than its δ"
-        noisy = price(events.Gaussian(1, Fraction(10**9)))
+        noisy = privacy_cost(events.GaussianEvent(1, Fraction(10**9)))
         if not admits(budget, ZERO, noisy):
             yield "a cap refuses what costs nothing to speak of"
-    whole, bit = price(events.Laplace(1, Fraction(1))), price(events.Laplace(1, Fraction(10**15)))
+    whole, bit = (
+        privacy_cost(events.LaplaceEvent(1, Fraction(1))),
+        privacy_cost(events.LaplaceEvent(1, Fraction(10**15))),
+    )
     if not admits(Budget(Fraction(1), Fraction(0)), ZERO, whole):
         yield "a cap refuses its own size"
     if admits(Budget(Fraction(1), Fraction(0)), whole, bit):
@@ -261,5 +277,9 @@ def _caps() -> Iterator[str]:
 
 
 CHECKS: dict[str, Callable[[], list[str]]] = {
-    "enumeration": enumeration, "sampling": sampling, "words": words, "randomness": randomness, "prices": prices,
-}  # fmt: skip
+    "enumeration": enumeration,
+    "sampling": sampling,
+    "words": words,
+    "randomness": randomness,
+    "prices": prices,
+}

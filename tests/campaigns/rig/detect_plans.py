@@ -20,8 +20,8 @@ from unittest.mock import patch
 
 import duckdb
 import numpy as np
-from tests.analysis.conftest import EXAMPLES, settle
-from tests.analysis.test_analysis import BY_CELL, parts
+from tests.analyses.conftest import EXAMPLES, settle
+from tests.analyses.test_base import BY_CELL, parts
 from tests.campaigns import error_oracle
 from tests.campaigns.neighbours import Local, Tally, fuzz
 from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS, WHOLE
@@ -34,7 +34,7 @@ from hubbub.audit.receipt import check
 from hubbub.audit.replan import planned
 from hubbub.audit.replay import replay
 from hubbub.config import load
-from hubbub.core.events import Event, Threshold, from_facts
+from hubbub.core.events import Event, ThresholdEvent, from_facts
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.curator.question import Question
@@ -201,7 +201,7 @@ def _drawn(drawn: Counter[Event]) -> Iterator[str]:
                 release = session.query(text, epsilon=1)
                 charged = parts(from_facts(json.loads(json.dumps(release.receipt["event"]))))
                 # a selection is made in every cell, and paid for in those that one unit reaches
-                pairs = ((e.noise if isinstance(e, Threshold) else e, n) for e, n in charged.items())
+                pairs = ((e.noise if isinstance(e, ThresholdEvent) else e, n) for e, n in charged.items())
                 noises: Counter[Event] = Counter(dict(pairs))
                 fewer = any(drawn[each] < 1 for each in noises)
                 sums = {e: n for e, n in drawn.items() if not hasattr(e, "rate")}
@@ -371,6 +371,10 @@ def _heard(complaints: Callable[[], Iterator[str]]) -> list[str]:
 
 
 CHECKS: dict[str, Callable[[], list[str]]] = {
-    "neighbours": neighbours, "replay": replays, "receipt": receipts, "draws": draws, "released": released,
+    "neighbours": neighbours,
+    "replay": replays,
+    "receipt": receipts,
+    "draws": draws,
+    "released": released,
     "oracle": oracle,
-}  # fmt: skip
+}

@@ -16,14 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.campaigns.rig.words import Seeded
 
-from hubbub.core.events import Event, Selection, Threshold, Together
-from hubbub.core.events import Gaussian as GaussianEvent
-from hubbub.core.events import Laplace as LaplaceEvent
+from hubbub.core.events import Composed, Event, GaussianEvent, LaplaceEvent, SelectionEvent, ThresholdEvent
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.noisy_max import NoisyMax
-from hubbub.mechanisms.partition_selection import Threshold as Thresholded
+from hubbub.mechanisms.partition_selection import PartitionSelection as Thresholded
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 from hubbub.mechanisms.top_k import TopK
 from hubbub.noise.source import Source
@@ -203,12 +201,12 @@ def charged(event: Event) -> Lost:
             return Lost(sensitivity / scale, (sensitivity / scale) ** 2 / 2, within=True)
         case GaussianEvent(squared, variance):
             return Lost(None, squared / (2 * variance), within=True)
-        case Selection(rule, sensitivity, monotone, rate):
+        case SelectionEvent(rule, sensitivity, monotone, rate):
             each = rate * sensitivity * (1 if monotone else 2)
             return Lost(each, each * each / (8 if rule == "exponential" else 2), within=True)
-        case Threshold(noise, _, _):
+        case ThresholdEvent(noise, _, _):
             return charged(noise)
-        case Together(parts):
+        case Composed(parts):
             total = NOTHING
             for part, count in parts:
                 each_part = charged(part)

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.analysis.conftest import EXAMPLES
-from tests.analysis.conftest import YAML as TOWN
+from tests.analyses.conftest import EXAMPLES
+from tests.analyses.conftest import YAML as TOWN
 from tests.campaigns.rig.draws import NOTHING, Draw, Lost, charged, differ, lost, taped
 from tests.campaigns.rig.words import Seeded
 
 import hubbub
-from hubbub.accounting.cost import Price, price
+from hubbub.accounting.cost import PrivacyCost, privacy_cost
 from hubbub.answers.options import Options
 from hubbub.answers.release import Release
 from hubbub.core.events import Event, from_facts
@@ -167,7 +167,7 @@ class Pair:
     question: Question
     draws: tuple[tuple[Draw, Draw], ...]
     event: Event
-    promise: Price
+    promise: PrivacyCost
     lost: Lost
     releases: tuple[Release, Release]
 
@@ -229,7 +229,7 @@ class Towns:
         total = NOTHING
         for one, other in draws:
             total += lost(one, other)
-        return Pair(question, draws, event, price(event), total, (releases[0], releases[1]))
+        return Pair(question, draws, event, privacy_cost(event), total, (releases[0], releases[1]))
 
     def close(self) -> None:
         """Close all."""
@@ -258,9 +258,12 @@ def _small(folder: Path, relation: str, side: int) -> None:
 
     def row() -> list[Any]:
         return [
-            some.choice(list("abc")), some.choice(["true", "false"]), some.integers(-8, 9) / 2, some.integers(0, 7),
+            some.choice(list("abc")),
+            some.choice(["true", "false"]),
+            some.integers(-8, 9) / 2,
+            some.integers(0, 7),
             some.choice(["red", "green", "blue"]),
-        ]  # fmt: skip
+        ]
 
     people = [row() for _ in range(60)]
     visits = [[u, *row()] for u in range(40) for _ in range(some.integers(1, 4))]
@@ -285,12 +288,21 @@ def _town(folder: Path, relation: str, side: int) -> None:
     people = []
     for _ in range(120):
         x, y = np.clip(some.normal(some.choice([-0.5, 0.5]), 0.2, 2), -1, 1).round(4)
-        people.append([
-            x, y, some.integers(0, 100) / 10, some.integers(0, 100), "yes" if x + y > 0 else "no",
-            some.choice(regions), some.choice(towns_),
-        ])  # fmt: skip
-    visits = [[some.integers(0, 40), some.integers(-10, 11) / 10, some.choice(regions), some.choice(list("abcd"))]
-              for _ in range(120)]  # fmt: skip
+        people.append(
+            [
+                x,
+                y,
+                some.integers(0, 100) / 10,
+                some.integers(0, 100),
+                "yes" if x + y > 0 else "no",
+                some.choice(regions),
+                some.choice(towns_),
+            ]
+        )
+    visits = [
+        [some.integers(0, 40), some.integers(-10, 11) / 10, some.choice(regions), some.choice(list("abcd"))]
+        for _ in range(120)
+    ]
     edges = [
         list(pair)
         for pair in sorted({(min(a, b), max(a, b)) for a, b in some.integers(0, 12, (40, 2)).tolist() if a != b})

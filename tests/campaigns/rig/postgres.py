@@ -14,9 +14,17 @@ from hubbub.engines.duckdb.connection import Limits
 from hubbub.engines.postgres.connection import Postgres
 
 TYPES = {
-    "BIGINT": "bigint", "INTEGER": "integer", "SMALLINT": "smallint", "TINYINT": "smallint", "DOUBLE": "float8",
-    "FLOAT": "float4", "VARCHAR": "text", "BOOLEAN": "boolean", "DATE": "date", "TIMESTAMP": "timestamp",
-}  # fmt: skip
+    "BIGINT": "bigint",
+    "INTEGER": "integer",
+    "SMALLINT": "smallint",
+    "TINYINT": "smallint",
+    "DOUBLE": "float8",
+    "FLOAT": "float4",
+    "VARCHAR": "text",
+    "BOOLEAN": "boolean",
+    "DATE": "date",
+    "TIMESTAMP": "timestamp",
+}
 
 
 def address(server: Server, database: str, table: str, role: str = "hubbub") -> str:
@@ -43,9 +51,10 @@ def copied(source: duckdb.DuckDBPyConnection, names: Iterable[str], server: Serv
             source.execute(
                 f"COPY (SELECT {shown} FROM {identifier(name)}) TO '{path}' (FORMAT csv, HEADER false, NULLSTR '\\N')"
             )
-            with target.cursor().copy(
-                f"COPY {identifier(name)} FROM STDIN (FORMAT csv, NULL '\\N')".encode()
-            ) as copy, path.open("rb") as rows:  # fmt: skip
+            with (
+                target.cursor().copy(f"COPY {identifier(name)} FROM STDIN (FORMAT csv, NULL '\\N')".encode()) as copy,
+                path.open("rb") as rows,
+            ):
                 while block := rows.read(1 << 20):
                     copy.write(block)
             target.execute(f"ANALYZE {identifier(name)}".encode())

@@ -11,7 +11,7 @@ from typing import Literal
 from tests.campaigns.rig.forging import Document, forge
 
 from hubbub.accounting.convert import renyi_epsilon
-from hubbub.accounting.cost import RENYI_UNIT, price
+from hubbub.accounting.cost import RENYI_UNIT, privacy_cost
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Snapshot
 from hubbub.audit.ledger_check import compare
@@ -95,7 +95,7 @@ def _affordable(paper: Document) -> bool:
     """Reckon the loss by the accountant's curves; it may come out a hundredth above, for its orders are fewer."""
     epsilon, delta = (Fraction(paper["charge"][name]) for name in ("epsilon", "delta"))
     try:
-        loss = price(from_facts(paper["event"]))
+        loss = privacy_cost(from_facts(paper["event"]))
     except (HubbubError, TypeError, ValueError, ArithmeticError):
         return False  # facts that the accountant does not know at all
     if loss.pure is not None and loss.pure <= epsilon and loss.delta <= delta:

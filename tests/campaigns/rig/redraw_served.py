@@ -12,7 +12,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from tests.analysis.conftest import EXAMPLES
+from tests.analyses.conftest import EXAMPLES
 from tests.campaigns.frame import Report
 from tests.campaigns.rig.pairs import _town
 from tests.campaigns.rig.redrawing import Trace

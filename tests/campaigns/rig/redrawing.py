@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from tests.analysis.conftest import EXAMPLES
+from tests.analyses.conftest import EXAMPLES
 
 from hubbub.analyses.functions.function import OwnFunction
 from hubbub.answers.release import Release

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.mechanisms.conftest import CASES
 
-from hubbub.accounting.cost import Price, price
+from hubbub.accounting.cost import PrivacyCost, privacy_cost
 from hubbub.analyses.streams.terms import Terms
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.bit_flips import Flips
@@ -18,9 +18,9 @@ from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.noisy_max import NoisyMax
-from hubbub.mechanisms.partition_selection import Threshold
+from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
-from hubbub.mechanisms.randomized_response import Response
+from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.mechanisms.top_k import TopK
 from hubbub.noise.source import Source
 from hubbub.surveys.respond import respond
@@ -43,7 +43,7 @@ class Sampled:
     """
 
     name: str
-    promise: Price
+    promise: PrivacyCost
     draw: Sampler
     worst: bool
     slow: bool
@@ -57,21 +57,21 @@ def mechanisms() -> Iterator[Sampled]:
             for place, pair in enumerate(case.pairs(made)):
                 values = tuple(case.to_sample(value) for value in pair)
                 name = f"{case.name} at {parameter}, pair {place}"
-                yield Sampled(name, price(made.event), *_sampler(made, values), worst=False, slow=_slow(made))
+                yield Sampled(name, privacy_cost(made.event), *_sampler(made, values), worst=False, slow=_slow(made))
     yield from _worst_pairs()
 
 
 def _slow(mechanism: Any) -> bool:
-    return not isinstance(mechanism, Laplace | Gaussian | Response | Flips | Threshold)
+    return not isinstance(mechanism, Laplace | Gaussian | RandomizedResponse | Flips | PartitionSelection)
 
 
 def _sampler(mechanism: Any, values: tuple[Any, Any]) -> tuple[Sampler]:
     def draw(side: int, count: int, source: Source) -> Table:
         value = values[side]
-        if isinstance(mechanism, Laplace | Gaussian | Response | Flips):
+        if isinstance(mechanism, Laplace | Gaussian | RandomizedResponse | Flips):
             row = np.atleast_1d(np.asarray(value))
             found: Any = mechanism.sample(np.tile(row, (count, 1)), source)
-        elif isinstance(mechanism, Threshold):
+        elif isinstance(mechanism, PartitionSelection):
             positions, counts = mechanism.sample(np.tile(value, count), source)
             found = np.full(count * len(value), -1.0)
             found[positions] = counts
@@ -105,8 +105,8 @@ def _worst_pairs() -> Iterator[Sampled]:
             ("laplace vector", Laplace.from_epsilon(sensitivity=2, epsilon=epsilon), (_at(0, 0, 0), _at(1, -1, 0))),
             ("gaussian", Gaussian.from_rho(sensitivity_squared=16, rho=epsilon / 4), (0, 4)),
             ("gaussian vector", Gaussian.from_rho(sensitivity_squared=16, rho=epsilon / 4), (_at(0, 0), _at(0, 4))),
-            ("response", Response(answers=2, epsilon=epsilon), (0, 1)),
-            ("response of 4", Response(answers=4, epsilon=epsilon), (0, 3)),
+            ("response", RandomizedResponse(answers=2, epsilon=epsilon), (0, 1)),
+            ("response of 4", RandomizedResponse(answers=4, epsilon=epsilon), (0, 3)),
             ("flips", Flips.from_epsilon(bits=3, distance=2, epsilon=epsilon), (_bits(0, 0, 1), _bits(1, 1, 1))),
         ]
         for kind, size in ((PermuteAndFlip, 2), (Exponential, 40), (NoisyMax, 10)):
@@ -118,9 +118,12 @@ def _worst_pairs() -> Iterator[Sampled]:
         made.append(("top 1 of 40", top, (_at(*[0] * 40), _at(0, *[1] * 39))))
         for name, mechanism, pair in made:
             yield Sampled(
-                f"worst {name} at {epsilon}", price(mechanism.event), *_sampler(mechanism, pair),
-                worst=True, slow=_slow(mechanism),
-            )  # fmt: skip
+                f"worst {name} at {epsilon}",
+                privacy_cost(mechanism.event),
+                *_sampler(mechanism, pair),
+                worst=True,
+                slow=_slow(mechanism),
+            )
 
 
 def _at(*values: int) -> NDArray[np.int64]:
@@ -137,19 +140,25 @@ def streams() -> Iterator[Sampled]:
         for private in (False, True):
             terms = Terms(name="n", kind="count", epsilon=epsilon, horizon=7, private_state=private)
             yield Sampled(
-                f"running count at {epsilon}, state {'private' if private else 'secret'}", price(terms.event),
-                _counted(terms.counter, seen=private), worst=False, slow=False,
-            )  # fmt: skip
+                f"running count at {epsilon}, state {'private' if private else 'secret'}",
+                privacy_cost(terms.event),
+                _counted(terms.counter, seen=private),
+                worst=False,
+                slow=False,
+            )
         for method in ("tree", "root"):
             rough = Terms(name="n", kind="count", epsilon=epsilon, delta=Fraction(1, 10**5), horizon=7, method=method)
             yield Sampled(
-                f"running count at {epsilon}, Gaussian, {method}", price(rough.event),
-                _counted(rough.counter, seen=False), worst=False, slow=method == "root",
-            )  # fmt: skip
+                f"running count at {epsilon}, Gaussian, {method}",
+                privacy_cost(rough.event),
+                _counted(rough.counter, seen=False),
+                worst=False,
+                slow=method == "root",
+            )
         for relation in Relation:
             dense = Terms(name="d", kind="density", epsilon=epsilon, universe=(0, 2), relation=relation)
             name = f"density at {epsilon}, {relation.value}"
-            yield Sampled(name, price(dense.event), _dense(dense), worst=False, slow=True)
+            yield Sampled(name, privacy_cost(dense.event), _dense(dense), worst=False, slow=True)
         survey = Survey(
             "habits",
             (
@@ -157,7 +166,7 @@ def streams() -> Iterator[Sampled]:
                 Asked(name="b", text="b", answers=("x", "y", "z"), epsilon=epsilon / 2, boxes=True, most=2),
             ),
         )
-        yield Sampled(f"survey at {epsilon}", price(survey.event), _surveyed(survey), worst=False, slow=True)
+        yield Sampled(f"survey at {epsilon}", privacy_cost(survey.event), _surveyed(survey), worst=False, slow=True)
 
 
 def _counted(counter: Any, *, seen: bool) -> Sampler:

@@ -45,8 +45,11 @@ class Cold:
         self._log = (config.parent / f"server-{port}.log").open("ab")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "hubbub", *arguments(config, port)],
-            stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, env=os.environ | environment,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            env=os.environ | environment,
+        )
 
     def running(self) -> bool:
         """Say whether it is still there."""

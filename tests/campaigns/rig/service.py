@@ -11,18 +11,18 @@ from pathlib import Path
 
 from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.calls import Request
-from hubbub.accounting.cost import Price
+from hubbub.accounting.cost import PrivacyCost
 from hubbub.accounting.ledger import Ledger, no_step
 from hubbub.accounting.policy_config import parse
 from hubbub.accounting.postgres import PostgresStore
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Filter, OnStep, Snapshot, Store
 from hubbub.accounting.verify import verify
-from hubbub.core.events import Laplace
+from hubbub.core.events import LaplaceEvent
 
 #: What each charge costs, so that the sum to expect needs no accountant.
 PRICE = Fraction(1, 10)
-EVENT = Laplace(1, 1 / PRICE)
+EVENT = LaplaceEvent(1, 1 / PRICE)
 
 POLICY = """
 version: 1
@@ -118,10 +118,10 @@ class Promises:
         self.broken += _wrong_totals(snapshot, PRICE * len(entries))
 
 
-def totals(snapshot: Snapshot) -> dict[str, Price]:
+def totals(snapshot: Snapshot) -> dict[str, PrivacyCost]:
     """Give what each cap was charged: as it is stored, and with what the newest entries add."""
     found = {**snapshot.totals(), **verify(snapshot, None).ahead}
-    return {cap: Price.from_json(json.loads(total.spent)) for cap, total in found.items()}
+    return {cap: PrivacyCost.from_json(json.loads(total.spent)) for cap, total in found.items()}
 
 
 def _wrong_totals(snapshot: Snapshot, expected: Fraction) -> list[str]:

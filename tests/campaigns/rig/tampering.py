@@ -12,7 +12,7 @@ import psycopg
 from tests.campaigns.rig.service import Place, request
 
 from hubbub.accounting.chain import Entry, append, canonical, genesis, request_hash
-from hubbub.accounting.cost import price
+from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.postgres_schema import MIGRATIONS as POSTGRES
 from hubbub.accounting.sqlite_schema import MIGRATIONS as SQLITE
 
@@ -130,7 +130,7 @@ def cut_the_end(rows: Rows, chance: random.Random) -> None:
     rows.releases[:] = [row for row in rows.releases if row[0] in released]
     charges = [entry.sequence for entry in kept if entry.kind == "charge"]
     rows.keys[:] = [row for row in rows.keys if row[2] <= len(kept)]
-    spent = canonical(price(request("").event).times(len(charges)).to_json())
+    spent = canonical(privacy_cost(request("").event).times(len(charges)).to_json())
     rows.totals[:] = [(cap, spent, charges[-1]) for cap, _, _ in rows.totals] if charges else []
 
 
@@ -165,7 +165,7 @@ def change_a_total(rows: Rows, chance: random.Random) -> None:
     """Give some budget back."""
     place = chance.randrange(len(rows.totals))
     cap, _, sequence = rows.totals[place]
-    less = canonical(price(request("").event).times(chance.randint(0, 3)).to_json())
+    less = canonical(privacy_cost(request("").event).times(chance.randint(0, 3)).to_json())
     rows.totals[place] = (cap, less, sequence)
 
 
@@ -219,10 +219,22 @@ def swap_keys(rows: Rows, chance: random.Random) -> None:
 
 
 ROW_EDITS: tuple[Callable[[Rows, random.Random], None], ...] = (
-    change_a_field, change_a_field, delete_an_entry, swap_entries, cut_the_end, rewrite_history, rehash_an_entry,
+    change_a_field,
+    change_a_field,
+    delete_an_entry,
+    swap_entries,
+    cut_the_end,
+    rewrite_history,
+    rehash_an_entry,
     change_a_total,
-    delete_a_total, change_a_release, delete_a_release, swap_releases, invent_a_release, delete_a_key, swap_keys,
-)  # fmt: skip
+    delete_a_total,
+    change_a_release,
+    delete_a_release,
+    swap_releases,
+    invent_a_release,
+    delete_a_key,
+    swap_keys,
+)
 
 
 # --- edits of bytes ---
@@ -261,5 +273,10 @@ def blank_a_block(path: Path, chance: random.Random) -> None:
 
 
 BYTE_EDITS: tuple[Callable[[Path, random.Random], None], ...] = (
-    flip_bits, flip_bits, flip_bits, cut_short, swap_blocks, blank_a_block,
-)  # fmt: skip
+    flip_bits,
+    flip_bits,
+    flip_bits,
+    cut_short,
+    swap_blocks,
+    blank_a_block,
+)

@@ -25,10 +25,25 @@ _STRING = re.compile(r'"((?:\\x[0-9a-f]{2})*)"')
 def record(command: Sequence[str], folder: Path, acks: Path, trace: Path) -> Recording:
     """Run a command under strace and record what it does to one (empty) folder."""
     subprocess.run(
-        ["strace", "-f", "-qq", "-y", "-xx", "-s", "16777216", "--seccomp-bpf", "-e", "signal=none",
-         "-e", f"trace={_TRACED}", "-o", str(trace), *command],
+        [
+            "strace",
+            "-f",
+            "-qq",
+            "-y",
+            "-xx",
+            "-s",
+            "16777216",
+            "--seccomp-bpf",
+            "-e",
+            "signal=none",
+            "-e",
+            f"trace={_TRACED}",
+            "-o",
+            str(trace),
+            *command,
+        ],
         check=True,
-    )  # fmt: skip
+    )
     with trace.open() as lines:
         return _Reader(folder, acks).read(lines)
 

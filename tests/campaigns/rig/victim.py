@@ -68,10 +68,24 @@ class Victim:
     def _inject(self, call: str, what: str, when: int, path: Path | None) -> None:
         where = [] if path is None else ["-P", str(path)]
         self._strace = subprocess.Popen(
-            ["strace", "-f", "-ttt", "-p", str(self._process.pid), *where, "-e", "signal=none", "-e", f"trace={call}",
-             "-e", f"inject={call}:{what}:when={when}"],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        )  # fmt: skip
+            [
+                "strace",
+                "-f",
+                "-ttt",
+                "-p",
+                str(self._process.pid),
+                *where,
+                "-e",
+                "signal=none",
+                "-e",
+                f"trace={call}",
+                "-e",
+                f"inject={call}:{what}:when={when}",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
         if self._strace.stderr is None or b"attached" not in self._strace.stderr.readline():
             raise RuntimeError("strace could not attach: ptrace must be allowed here")
 

@@ -31,10 +31,18 @@ _ROOT = str(Path(hubbub.__file__).parent)
 _APART = tuple(
     str(Path(hubbub.__file__).parent / name)
     for name in (
-        "accounting", "analyses/graphs/cuts.py", "analyses/graphs/trees.py", "noise/choice.py", "noise/decide.py", "core/reals.py",
-        "core/interval.py", "core/normal.py", "core/distributions.py", "core/numbers.py",
+        "accounting",
+        "analyses/graphs/cuts.py",
+        "analyses/graphs/trees.py",
+        "noise/choice.py",
+        "noise/decide.py",
+        "core/reals.py",
+        "core/interval.py",
+        "core/normal.py",
+        "core/distributions.py",
+        "core/numbers.py",
     )
-)  # fmt: skip
+)
 _NOISE = str(Path(hubbub.__file__).parent / "noise")
 
 Step = tuple[CodeType, int]

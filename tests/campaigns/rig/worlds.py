@@ -6,7 +6,6 @@ from typing import Any
 
 import duckdb
 
-from hubbub.audit.sensitivity import apart, excess
 from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.sql.expressions import Col, Expr, Facts
@@ -17,7 +16,6 @@ from hubbub.sql.relations import Rel, Scan
 
 REGIONS = ("North", "South", "Ça\u0301 va", "")
 
-__all__ = ["apart", "excess"]  #: what neighbours are compared by is the product's own
 
 Row = tuple[object, ...]  #: patient, region, cost, age, flag
 
@@ -67,9 +65,17 @@ def query(
     shown = [(key.name, Col(key.name, key.expr.kind)) for key in keys]
     shown += [(aggregate.name, Col(aggregate.name, Kind.REAL)) for aggregate in aggregates]
     return Query(
-        (table,), relation or scan, tuple(keys), tuple(sets) if sets is not None else (tuple(range(len(keys))),),
-        tuple(aggregates), tuple(select or shown), having, tuple(order), limit, top,
-    )  # fmt: skip
+        (table,),
+        relation or scan,
+        tuple(keys),
+        tuple(sets) if sets is not None else (tuple(range(len(keys))),),
+        tuple(aggregates),
+        tuple(select or shown),
+        having,
+        tuple(order),
+        limit,
+        top,
+    )
 
 
 def connect(threads: int = 1) -> duckdb.DuckDBPyConnection:

@@ -72,14 +72,21 @@ def furnish(connection: duckdb.DuckDBPyConnection, seed: int, *, persons: int = 
     )
     people = [
         (
-            person, year + 1, chance.randint(0, 110), chance.choice([None, float(chance.randint(0, 50000)), 12.25]),
-            chance.choice(["good", "fair", "poor", None]), chance.randint(1, 6), chance.choice([True, False, None]),
-            chance.choice([1.5, -3.25, 250.0, None]), date(2019 + chance.randint(0, 2), chance.randint(1, 12), 17),
-            f"2020-0{chance.randint(1, 9)}-11 1{chance.randint(0, 9)}:30:0{chance.randint(0, 9)}", "secret",
+            person,
+            year + 1,
+            chance.randint(0, 110),
+            chance.choice([None, float(chance.randint(0, 50000)), 12.25]),
+            chance.choice(["good", "fair", "poor", None]),
+            chance.randint(1, 6),
+            chance.choice([True, False, None]),
+            chance.choice([1.5, -3.25, 250.0, None]),
+            date(2019 + chance.randint(0, 2), chance.randint(1, 12), 17),
+            f"2020-0{chance.randint(1, 9)}-11 1{chance.randint(0, 9)}:30:0{chance.randint(0, 9)}",
+            "secret",
         )
         for person in range(1, persons + 1)
         for year in range(chance.randint(1, 4))
-    ]  # fmt: skip
+    ]
     visits = [
         (person, chance.randint(1, 5), chance.choice([None, float(chance.randint(0, 200))]))
         for person in range(3, persons + 4)

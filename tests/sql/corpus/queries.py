@@ -21,13 +21,13 @@ from typing import Any
 
 from tests.sql.corpus.worlds import WORLDS
 
-from hubbub.accounting.cost import price
-from hubbub.core.events import Event, Together
+from hubbub.accounting.cost import privacy_cost
+from hubbub.core.events import Composed, Event
 from hubbub.core.numbers import SCALE_MIN, brief
 from hubbub.core.schema import Value
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.partition_selection import Threshold
+from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql.aggregates.order import Extreme
 from hubbub.sql.bind import bind
@@ -106,7 +106,7 @@ def shown(made: Plan) -> str:
     """Write a plan: columns, cells, noise, what is charged, what error is expected, and the derivation."""
     columns = ", ".join(f"{name} {expr.kind.value}" for name, expr in made.query.select)
     cells = " + ".join("found" if isinstance(each, Found) else f"{each.size:,}" for each in made.groups)
-    paid = price(made.event)
+    paid = privacy_cost(made.event)
     costs = f"ε = {brief(paid.pure)}" if paid.pure is not None else "no pure ε"
     lines = [
         f"columns  {columns}",
@@ -125,7 +125,7 @@ def shown(made: Plan) -> str:
 
 
 def _parts(event: Event) -> Sequence[tuple[Event, int]]:
-    return event.parts if isinstance(event, Together) else [(event, 1)]
+    return event.parts if isinstance(event, Composed) else [(event, 1)]
 
 
 def _event(event: Event, times: int) -> str:
@@ -160,7 +160,7 @@ def quiet(made: Plan) -> Plan:
     rule = made.threshold
     if rule is not None:
         noise = Laplace(sensitivity=2, scale=SCALE_MIN)
-        rule = Threshold(keys=1, contribution=1, relation=rule.relation, noise=noise, threshold=2)
+        rule = PartitionSelection(keys=1, contribution=1, relation=rule.relation, noise=noise, threshold=2)
     top = None if made.top is None else TopK(k=made.top.k, one=_best(made.top.one))
     measures = tuple(replace(each, mechanism=still) for each in made.measures)
     return replace(made, measures=measures, choices=choices, threshold=rule, top=top)

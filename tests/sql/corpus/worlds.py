@@ -98,9 +98,14 @@ def _health() -> World:
 
 _CARRIERS = ("9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV")
 _ZONES = (
-    "America/Anchorage", "America/Chicago", "America/Denver", "America/Los_Angeles", "America/New_York",
-    "America/Phoenix", "Pacific/Honolulu",
-)  # fmt: skip
+    "America/Anchorage",
+    "America/Chicago",
+    "America/Denver",
+    "America/Los_Angeles",
+    "America/New_York",
+    "America/Phoenix",
+    "Pacific/Honolulu",
+)
 _TYPES = ("Fixed wing multi engine", "Fixed wing single engine", "Rotorcraft")
 
 

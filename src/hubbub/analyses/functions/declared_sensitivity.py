@@ -104,9 +104,10 @@ def _try(order: OwnFunction, noise: Noise, rows: Mapping[str, Any], what: str) -
     except FailedError as error:
         why = type(error.__cause__).__name__
     raise QueryError(
-        "HB598", f"the function was said to be total, and gives no value on {what} ({why}).",
+        "HB598",
+        f"the function was said to be total, and gives no value on {what} ({why}).",
         "Make it return a value for every table, or leave out total=True and pass bounds.",
-    )  # fmt: skip
+    )
 
 
 def _samples(declared: Column) -> Any:
@@ -131,9 +132,9 @@ def examine(order: OwnFunction, noise: Noise, universe: Universe, relation: Rela
     release is private on it: the loss between two neighbours is that of the mechanism between their values.
     Proof    By enumeration of all pairs; for a finite output space, of all outcomes too.
     Assumes  the function's values here are its values on such rows in the data.
-    Tested   tests/general/test_promise.py::test_a_promise_that_is_broken_is_found_with_the_pair_that_breaks_it
-             tests/general/test_promise.py::test_a_promise_that_is_kept_is_enumerated_to_the_charged_loss
-             tests/general/test_failures.py::test_a_function_that_fails_on_one_neighbor_keeps_the_charge
+    Tested   tests/analyses/functions/test_declared_sensitivity.py::test_a_wrong_sensitivity_is_found_with_its_pair
+             tests/analyses/functions/test_declared_sensitivity.py::test_a_promise_that_is_kept_is_enumerated_to_the_charged_loss
+             tests/analyses/functions/test_failures.py::test_a_function_that_fails_on_one_neighbor_keeps_the_charge
     """
     values = {data: _try(order, noise, universe.arrays(data), f"the rows {data}") for data in universe.data_sets()}
     farthest, at, pairs = Fraction(0), None, 0
@@ -155,9 +156,10 @@ def refuse_broken(promise: Promise, epsilon: Fraction) -> None:
     """Refuse a sensitivity that some pair of neighbours exceeds."""
     if not promise.kept:
         raise QueryError(
-            "HB598", f"the sensitivity is {numbers.brief(promise.farthest)} times what is declared, between"
-            f" {promise.at}.", "Declare what the function does, or change it.",
-        )  # fmt: skip
+            "HB598",
+            f"the sensitivity is {numbers.brief(promise.farthest)} times what is declared, between {promise.at}.",
+            "Declare what the function does, or change it.",
+        )
     if not promise.loss[1] <= epsilon + SLACK:
         raise QueryError("HB598", "the enumerated loss is larger than ε.", "This is an error of hubbub: report it.")
 

@@ -19,7 +19,7 @@ from hubbub.analyses.rows import Rows, column
 from hubbub.answers.estimate import Expected
 from hubbub.core import numbers
 from hubbub.core.call import Call
-from hubbub.core.events import Event, Together
+from hubbub.core.events import Composed, Event, stored_name
 from hubbub.core.numbers import Number
 from hubbub.core.schema import Table
 from hubbub.core.unit import Relation
@@ -101,10 +101,11 @@ class OwnFunction:
         grain = None if step is None else numbers.exact(step, "step")
         if not total and ends is None and metric in ("absolute", "l1", "l2"):
             raise ParameterError(
-                "HB194", "a function that fails is answered with a default, and nothing bounds how far that is from"
+                "HB194",
+                "a function that fails is answered with a default, and nothing bounds how far that is from"
                 " its other values.",
                 "Pass bounds=(low, high), or total=True if the function returns a value on every data set.",
-            )  # fmt: skip
+            )
         return cls(function, table, tuple(columns), moved, metric, tuple(points), many, ends, grain, bool(total))
 
     @property
@@ -113,13 +114,18 @@ class OwnFunction:
         metric = self.metric
         space = None if not isinstance(metric, Space) else [str(metric.unit), *map(list, metric.distances)]
         arguments = {
-            "table": self.table, "columns": list(self.columns), "code": _hash(self.function),
+            "table": self.table,
+            "columns": list(self.columns),
+            "code": _hash(self.function),
             "function": getattr(self.function, "__name__", type(self.function).__name__),
-            "sensitivity": str(self.sensitivity), "metric": "space" if isinstance(metric, Space) else metric,
+            "sensitivity": str(self.sensitivity),
+            "metric": "space" if isinstance(metric, Space) else metric,
             "space": None if space is None else sha256(repr((space, self.points)).encode()).hexdigest(),
-            "outputs": self.outputs, "bounds": None if self.bounds is None else [str(end) for end in self.bounds],
-            "step": None if self.step is None else str(self.step), "total": True if self.total else None,
-        }  # fmt: skip
+            "outputs": self.outputs,
+            "bounds": None if self.bounds is None else [str(end) for end in self.bounds],
+            "step": None if self.step is None else str(self.step),
+            "total": True if self.total else None,
+        }
         return Call("release", {name: value for name, value in arguments.items() if value is not None}).text()
 
     @property
@@ -145,8 +151,8 @@ class OwnFunction:
                  number (that times the number of outputs in L1, and its root in L2), the largest distance from a
                  center of the points, or all bits. A total function has no default, on the owner's word.
         Charges  a mechanism for max(S, R).
-        Tested   tests/general/test_failures.py::test_a_function_that_fails_on_one_neighbor_keeps_the_charge
-                 tests/general/test_failures.py::test_the_old_default_lost_a_thousand_times_the_charge
+        Tested   tests/analyses/functions/test_failures.py::test_a_function_that_fails_on_one_neighbor_keeps_the_charge
+                 tests/analyses/functions/test_failures.py::test_the_old_default_lost_a_thousand_times_the_charge
         """
         reach = self.default_reach
         if isinstance(self.metric, Space):
@@ -171,9 +177,11 @@ class OwnFunction:
             return Grid(Gaussian.from_rho(sensitivity_squared=squared, rho=rho), step, many, self.bounds)
         steps = math.ceil(max(self.sensitivity, reach) / step)
         return Grid(
-            Laplace.from_epsilon(sensitivity=steps if many == 1 else steps + many, epsilon=epsilon), step, many,
+            Laplace.from_epsilon(sensitivity=steps if many == 1 else steps + many, epsilon=epsilon),
+            step,
+            many,
             self.bounds,
-        )  # fmt: skip
+        )
 
     def value(self, noise: Noise, columns: Mapping[str, NDArray[Any]]) -> Any:
         """Apply the function; where it fails, give the default, or raise if it was said to be total."""
@@ -227,8 +235,8 @@ class Released:
              distance from every value the noise covers (`OwnFunction.noise`); a total function that fails after all
              ends in the constant failure of every run.
     Charges  what the mechanism charges.
-    Tested   tests/general/test_function.py::test_each_metric_is_charged_what_it_costs
-             tests/general/test_promise.py::test_a_promise_that_is_kept_is_enumerated_to_the_charged_loss
+    Tested   tests/analyses/functions/test_function.py::test_each_metric_is_charged_what_it_costs
+             tests/analyses/functions/test_declared_sensitivity.py::test_a_promise_that_is_kept_is_enumerated_to_the_charged_loss
     """
 
     order: OwnFunction
@@ -245,7 +253,7 @@ class Released:
     @property
     def event(self) -> Event:
         """One draw."""
-        return Together(((self.mechanism.event, 1),))
+        return Composed(((self.mechanism.event, 1),))
 
     @property
     def relation(self) -> Relation:
@@ -260,7 +268,7 @@ class Released:
     @property
     def noise(self) -> str:
         """The kind of noise."""
-        return type(self.mechanism.event).__name__.lower()
+        return stored_name(self.mechanism.event)
 
     @property
     def derivation(self) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class Grid:
     Proof    Rounding down moves the difference of two numbers by less than one step: d steps in L1, √d in L2. For
              d = 1: ⌊y⌋ ≤ ⌊x + ⌈s⌉⌋ = ⌊x⌋ + ⌈s⌉ for y ≤ x + s.
     Charges  Pure(ε), or Zcdp under (ε, δ) for L2.
-    Tested   tests/general/test_function.py::test_rounding_to_steps_stays_within_what_the_noise_is_for
+    Tested   tests/analyses/functions/test_function.py::test_rounding_to_steps_stays_within_what_the_noise_is_for
     """
 
     mechanism: Laplace | Gaussian

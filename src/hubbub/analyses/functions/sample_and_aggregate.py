@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.base import Arrays, Published, Run, Setting
-from hubbub.analyses.functions.sandbox import Box, Code
+from hubbub.analyses.functions.sandbox import Code, Sandbox
 from hubbub.analyses.rows import Rows, column
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output
 from hubbub.core import numbers
 from hubbub.core.call import Call
-from hubbub.core.events import Event, Together
+from hubbub.core.events import Composed, Event
 from hubbub.core.numbers import Number
 from hubbub.core.schema import Table
 from hubbub.core.unit import Relation
@@ -41,8 +41,8 @@ Numbers = NDArray[np.int64]
 Ends = tuple[Fraction, Fraction]
 
 
-class Said(TypedDict, total=False):
-    """What may be said about a sample-and-aggregate: see `Order`."""
+class AggregateOptions(TypedDict, total=False):
+    """What may be said about a sample-and-aggregate: see `AggregateRequest`."""
 
     blocks: int
     how: How
@@ -53,7 +53,7 @@ class Said(TypedDict, total=False):
 
 
 @dataclass(frozen=True)
-class Order:
+class AggregateRequest:
     """What is asked for: a function, on which rows, in how many blocks, what is made of its answers. Checked, no data.
 
     function  a `def` that stands by itself, or a text that defines f(rows); rows are numpy arrays by column
@@ -89,7 +89,7 @@ class Order:
         seconds: Number = Fraction(1, 2),
         memory: int = 1024,
         imports: Sequence[str] = (),
-    ) -> "Order":
+    ) -> "AggregateRequest":
         """Check what was said."""
         ends = _bounds(bounds)
         if how not in ("median", "mean"):
@@ -103,29 +103,43 @@ class Order:
         if isinstance(columns, str) or not columns:
             raise ParameterError("HB193", "it is not said which columns the function sees.", "Name at least one.")
         return cls(
-            Code.of(function), table, tuple(columns), ends, numbers.integer(blocks, "blocks", 2, 10_000), how, given,
+            Code.of(function),
+            table,
+            tuple(columns),
+            ends,
+            numbers.integer(blocks, "blocks", 2, 10_000),
+            how,
+            given,
             numbers.in_range(seconds, "seconds", Fraction(1, 20), Fraction(600)),
-            numbers.integer(memory, "memory", 256, 1 << 20), tuple(imports),
-        )  # fmt: skip
+            numbers.integer(memory, "memory", 256, 1 << 20),
+            tuple(imports),
+        )
 
     @property
     def text(self) -> str:
         """The text of the call, as it stands in the ledger; the function is named by its hash."""
         arguments = {
-            "table": self.table, "columns": list(self.columns), "function": self.code.name, "code": self.code.hash,
-            "bounds": [[str(end) for end in pair] for pair in self.bounds], "blocks": self.blocks, "how": self.how,
-            "default": [str(each) for each in self.default], "seconds": str(self.seconds), "memory": self.memory,
+            "table": self.table,
+            "columns": list(self.columns),
+            "function": self.code.name,
+            "code": self.code.hash,
+            "bounds": [[str(end) for end in pair] for pair in self.bounds],
+            "blocks": self.blocks,
+            "how": self.how,
+            "default": [str(each) for each in self.default],
+            "seconds": str(self.seconds),
+            "memory": self.memory,
             "imports": list(self.imports),
-        }  # fmt: skip
+        }
         return Call("sample_and_aggregate", arguments).text()
 
-    def box(self) -> Box:
+    def box(self) -> Sandbox:
         """Start the process that runs the function, or refuse where it cannot be shut in."""
-        return Box(
+        return Sandbox(
             self.code, outputs=len(self.bounds), seconds=float(self.seconds), memory=self.memory, imports=self.imports
         )
 
-    def prepare(self, setting: Setting, box: Box | None) -> "Aggregated":
+    def prepare(self, setting: Setting, box: Sandbox | None) -> "Aggregated":
         """Price it; without a box it can be estimated, not run."""
         table = setting.table(self.table)
         columns = tuple(column(table, name, "columns") for name in self.columns)
@@ -156,18 +170,18 @@ class Aggregated:
              All blocks but one then hold the same rows, which the function sees in the order of their values, so its
              answers on them have one law and can be made the same. Given these, the mechanism's promise holds for one
              changed answer; an average over how things were paired keeps it.
-    Assumes  a block's answer depends on that block alone (`Box`); nothing else is known about the function.
+    Assumes  a block's answer depends on that block alone (`Sandbox`); nothing else is known about the function.
     Charges  Pure(ε).
     Error    `expected` bounds that of the noise; how the answers scatter about what is wanted is the function's affair.
-    Tested   tests/general/test_blocks.py::test_one_unit_changes_the_rows_of_one_block
-             tests/general/test_blocks.py::test_enumerated_loss_of_a_changed_answer_is_the_charged_one
-             tests/general/test_blocks.py::test_a_function_that_fails_on_some_blocks_is_answered_all_the_same
+    Tested   tests/analyses/functions/test_sample_and_aggregate.py::test_one_unit_changes_the_rows_of_one_block
+             tests/analyses/functions/test_sample_and_aggregate.py::test_enumerated_loss_of_a_changed_answer_is_the_charged_one
+             tests/analyses/functions/test_sample_and_aggregate.py::test_a_function_that_fails_on_some_blocks_is_answered_all_the_same
     """
 
-    order: Order
+    order: AggregateRequest
     rows: Rows
     epsilon: Fraction
-    box: Box | None
+    box: Sandbox | None
     mean: Laplace | None
     medians: tuple[Exponential, ...]
 
@@ -185,8 +199,8 @@ class Aggregated:
     def event(self) -> Event:
         """One vector with noise, or one choice for each number."""
         if self.mean is not None:
-            return Together(((self.mean.event, 1),))
-        return Together(tuple((each.event, 1) for each in self.medians))
+            return Composed(((self.mean.event, 1),))
+        return Composed(tuple((each.event, 1) for each in self.medians))
 
     @property
     def relation(self) -> Relation:
@@ -232,7 +246,7 @@ class Aggregated:
         secret = run.ask(self.rows.sql)
         return secret.through(lambda found: self._aggregate(self._answers(found, box, run), run.source))
 
-    def _answers(self, found: Arrays, box: Box, run: Run) -> Numbers:
+    def _answers(self, found: Arrays, box: Sandbox, run: Run) -> Numbers:
         blocks = self.split(found, run.source)
         answers = np.empty((len(self.order.bounds), self.order.blocks), dtype=np.int64)
         for place, rows in enumerate(blocks):

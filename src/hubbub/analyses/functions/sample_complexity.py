@@ -34,8 +34,8 @@ def from_samples(*, reads: Number, succeeds: Number, within: Number) -> Fraction
              of both. At exactly (1+α)/2 this fails: read the one entry with probability α, and else guess one of two
              values that are as far apart as one likes.
     Assumes  entries are replaced, not added. The bound is often loose.
-    Tested   tests/general/test_sampling.py::test_sensitivity_follows_from_success_above_the_bound
-             tests/general/test_sampling.py::test_printed_lemma_fails_at_the_bound_itself
+    Tested   tests/analyses/functions/test_sample_complexity.py::test_sensitivity_follows_from_success_above_the_bound
+             tests/analyses/functions/test_sample_complexity.py::test_printed_lemma_fails_at_the_bound_itself
 
     >>> from_samples(reads="0.1", succeeds="0.9", within=3)
     Fraction(6, 1)
@@ -45,9 +45,10 @@ def from_samples(*, reads: Number, succeeds: Number, within: Number) -> Fraction
     sigma = numbers.exact(within, "within")
     if not beta > (1 + alpha) / 2 or not sigma >= 0:
         raise ParameterError(
-            "HB195", f"success with probability {numbers.brief(beta)} says nothing about the sensitivity.",
+            "HB195",
+            f"success with probability {numbers.brief(beta)} says nothing about the sensitivity.",
             f"It must be more than (1 + reads)/2 = {numbers.brief((1 + alpha) / 2)}; equal to it is not enough.",
-        )  # fmt: skip
+        )
     return 2 * sigma
 
 
@@ -109,7 +110,7 @@ class ReedSolomon:
     McSherry, Nissim and Smith 2006, section 3.2, over a prime field).
     Proof    k values determine a polynomial of degree below k, so each combination occurs once among the words; a shift
              permutes the combinations. What is read next depends on what was read, which has one law for both.
-    Tested   tests/general/test_sampling.py::test_distance_from_a_code_moves_by_one_and_few_reads_tell_nothing
+    Tested   tests/analyses/functions/test_sample_complexity.py::test_few_reads_tell_nothing_of_a_distance_from_a_code
     """
 
     field: int

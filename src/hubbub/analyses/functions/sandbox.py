@@ -96,12 +96,13 @@ class Code:
 
 def _refused(why: str) -> ParameterError:
     return ParameterError(
-        "HB191", f"this function cannot be run by itself: {why}.",
+        "HB191",
+        f"this function cannot be run by itself: {why}.",
         "Give a `def` whose imports are inside, or a text that defines f(rows).",
-    )  # fmt: skip
+    )
 
 
-class Box:
+class Sandbox:
     """A process that runs one function on blocks, one after the other. Start it, then `run`; close it.
 
     Theorem (A block sees itself alone). What `run` gives depends on the rows that it is handed, on the function, and on
@@ -111,9 +112,9 @@ class Box:
              behind but its answer. Blocks run one after the other, each for the same time, and the answer is cut to a
              fixed number of doubles; whatever it is, the caller clamps it.
     Assumes  Linux keeps its filter. Traces in the processor's caches are not hidden (docs/known-limits.md).
-    Tested   tests/general/test_box.py::test_a_hostile_function_gives_nothing_and_reaches_nothing
-             tests/general/test_box.py::test_no_block_finds_another_blocks_rows_in_memory
-             tests/general/test_box.py::test_a_run_takes_the_same_time_whatever_the_function_does
+    Tested   tests/analyses/functions/test_sandbox.py::test_a_hostile_function_gives_nothing_and_reaches_nothing
+             tests/analyses/functions/test_sandbox.py::test_no_block_finds_another_blocks_rows_in_memory
+             tests/analyses/functions/test_sandbox.py::test_a_run_takes_the_same_time_whatever_the_function_does
     """
 
     def __init__(
@@ -163,9 +164,14 @@ class _Cell:
             with theirs:
                 self._process = subprocess.Popen(  # noqa: S603 - our own program, and no shell
                     [sys.executable, "-I", "-B", str(_CELL), str(theirs.fileno())],
-                    pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL, env=settings, cwd="/", start_new_session=True,
-                )  # fmt: skip
+                    pass_fds=[theirs.fileno()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    env=settings,
+                    cwd="/",
+                    start_new_session=True,
+                )
         except OSError:
             self._channel.close()
             raise _unlocked() from None
@@ -237,6 +243,7 @@ def _sleep_until(moment: float) -> None:
 
 def _unlocked() -> ParameterError:
     return ParameterError(
-        "HB192", "a function of somebody else cannot be shut in on this machine.",
+        "HB192",
+        "a function of somebody else cannot be shut in on this machine.",
         "It takes Linux on x86-64 or ARM64, with filters of system calls (seccomp). Nothing was run or charged.",
-    )  # fmt: skip
+    )

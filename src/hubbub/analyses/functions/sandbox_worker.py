@@ -32,15 +32,80 @@ _CALLS: dict[str, tuple[int, tuple[int, ...]]] = {
     # restart_syscall clock_gettime clock_getres clock_nanosleep exit_group getrandom
     "x86_64": (
         0xC000003E,
-        (0, 1, 3, 5, 8, 9, 10, 11, 12, 13, 14, 15, 7, 28, 25, 24, 35, 39, 60, 96, 98, 100, 131, 186, 201, 202, 204,
-         219, 228, 229, 230, 231, 318),
+        (
+            0,
+            1,
+            3,
+            5,
+            8,
+            9,
+            10,
+            11,
+            12,
+            13,
+            14,
+            15,
+            7,
+            28,
+            25,
+            24,
+            35,
+            39,
+            60,
+            96,
+            98,
+            100,
+            131,
+            186,
+            201,
+            202,
+            204,
+            219,
+            228,
+            229,
+            230,
+            231,
+            318,
+        ),
     ),
     "aarch64": (
         0xC00000B7,
-        (63, 64, 57, 80, 62, 222, 226, 215, 214, 134, 135, 139, 73, 233, 216, 124, 101, 172, 93, 169, 165, 153, 132,
-         178, 98, 123, 128, 113, 114, 115, 94, 278),
+        (
+            63,
+            64,
+            57,
+            80,
+            62,
+            222,
+            226,
+            215,
+            214,
+            134,
+            135,
+            139,
+            73,
+            233,
+            216,
+            124,
+            101,
+            172,
+            93,
+            169,
+            165,
+            153,
+            132,
+            178,
+            98,
+            123,
+            128,
+            113,
+            114,
+            115,
+            94,
+            278,
+        ),
     ),
-}  # fmt: skip
+}
 
 _DENY, _ALLOW, _KILL = 0x00050000 | 1, 0x7FFF0000, 0x80000000
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
@@ -50,10 +115,27 @@ _NAMESPACES = 0x10000000 | 0x40000000 | 0x00020000 | 0x04000000 | 0x08000000
 
 #: Loaded beforehand, since nothing can be opened later.
 _LIBRARIES = (
-    "bisect", "collections", "datetime", "decimal", "fractions", "functools", "heapq", "itertools", "json", "math",
-    "numpy", "numpy.fft", "numpy.linalg", "numpy.ma", "numpy.polynomial", "numpy.random", "operator", "random", "re",
+    "bisect",
+    "collections",
+    "datetime",
+    "decimal",
+    "fractions",
+    "functools",
+    "heapq",
+    "itertools",
+    "json",
+    "math",
+    "numpy",
+    "numpy.fft",
+    "numpy.linalg",
+    "numpy.ma",
+    "numpy.polynomial",
+    "numpy.random",
+    "operator",
+    "random",
+    "re",
     "statistics",
-)  # fmt: skip
+)
 
 
 class _Program(ctypes.Structure):
@@ -76,9 +158,12 @@ def _lock(libc: ctypes.CDLL) -> None:
 def _limit(memory: int, seconds: float) -> None:
     whole = math.ceil(seconds) + 1
     for kind, most in (
-        (resource.RLIMIT_AS, memory), (resource.RLIMIT_CPU, whole), (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 0),
-    ):  # fmt: skip
+        (resource.RLIMIT_AS, memory),
+        (resource.RLIMIT_CPU, whole),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_NOFILE, 0),
+    ):
         resource.setrlimit(kind, (most, most))
 
 

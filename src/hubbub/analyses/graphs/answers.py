@@ -22,7 +22,7 @@ from hubbub.analyses.graphs.trees import tree_weight
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output
 from hubbub.core import numbers
-from hubbub.core.events import Event, Together
+from hubbub.core.events import Composed, Event
 from hubbub.core.schema import Table
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
@@ -43,8 +43,8 @@ class OfGraph:
     Proof    The Laplace mechanism; what follows (clamping, a falling sequence) is a function of the noisy integers.
     Assumes  D by the theorem of each function, for edges or for nodes.
     Charges  Pure(ε).
-    Tested   tests/graphs/test_answers.py::test_an_answer_is_the_exact_integers_with_the_noise_that_was_charged
-             tests/graphs/test_sensitivity.py::test_brute_force_over_neighbours_stays_within_what_is_declared
+    Tested   tests/analyses/graphs/test_answers.py::test_an_answer_is_the_exact_integers_with_the_noise_that_was_charged
+             tests/analyses/graphs/test_sensitivity.py::test_brute_force_stays_within_what_is_declared
     """
 
     edges: EdgeTable
@@ -69,7 +69,7 @@ class OfGraph:
     @property
     def event(self) -> Event:
         """One vector with noise."""
-        return Together(((self.mechanism.event, 1),))
+        return Composed(((self.mechanism.event, 1),))
 
     @property
     def relation(self) -> Relation:
@@ -122,9 +122,14 @@ def min_cut(setting: Setting, *, table: str, ends: list[str], weight: str | None
     """Prepare the weight of the minimum cut."""
     edges = edge_table(setting, table=table, ends=ends, weight=weight, step=step)
     return _number(
-        setting, edges, "min_cut", edges.sensitivity(edges.most, one_way=True), minimum_cut, edges.step,
+        setting,
+        edges,
+        "min_cut",
+        edges.sensitivity(edges.most, one_way=True),
+        minimum_cut,
+        edges.step,
         "{whose}; a cut moves by at most the largest weight with one edge",
-    )  # fmt: skip
+    )
 
 
 def spanning_tree(
@@ -137,10 +142,14 @@ def spanning_tree(
     """
     edges = edge_table(setting, table=table, ends=ends, weight=weight, step=step)
     return _number(
-        setting, edges, "tree_weight", edges.sensitivity(edges.most, one_way=False),
-        lambda graph: tree_weight(graph, edges.most), edges.step,
+        setting,
+        edges,
+        "tree_weight",
+        edges.sensitivity(edges.most, one_way=False),
+        lambda graph: tree_weight(graph, edges.most),
+        edges.step,
         "{whose}; a tree's weight moves by at most the largest weight with one edge",
-    )  # fmt: skip
+    )
 
 
 def graph_distance(setting: Setting, *, table: str, ends: list[str], property: object) -> OfGraph:  # noqa: A002
@@ -148,14 +157,20 @@ def graph_distance(setting: Setting, *, table: str, ends: list[str], property: o
     found = PROPERTIES.get(property) if isinstance(property, str) else None
     if found is None:
         raise QueryError(
-            "HB595", f"there is no property called {property!r}.",
+            "HB595",
+            f"there is no property called {property!r}.",
             f"There are: {', '.join(PROPERTIES)}. A checker of your own goes with DistanceFrom where the data is.",
-        )  # fmt: skip
+        )
     edges = edge_table(setting, table=table, ends=ends)
     return _number(
-        setting, edges, "distance", edges.sensitivity(1, one_way=found.one_way), found.distance, Fraction(1),
+        setting,
+        edges,
+        "distance",
+        edges.sensitivity(1, one_way=found.one_way),
+        found.distance,
+        Fraction(1),
         f"{{whose}}; a distance moves by at most 1 with one edge (the property: {found.means})",
-    )  # fmt: skip
+    )
 
 
 def triangle_count(setting: Setting, *, table: str, ends: list[str], most: int) -> OfGraph:
@@ -164,10 +179,14 @@ def triangle_count(setting: Setting, *, table: str, ends: list[str], most: int) 
     bound = numbers.integer(most, "most", 2, edges.nodes)
     salt = setting.words.salt
     return _number(
-        setting, edges, "triangles", edges.sensitivity(2 * (bound - 1), one_way=False),
-        lambda graph: triangles(truncated(graph, bound, salt)), Fraction(1),
+        setting,
+        edges,
+        "triangles",
+        edges.sensitivity(2 * (bound - 1), one_way=False),
+        lambda graph: triangles(truncated(graph, bound, salt)),
+        Fraction(1),
         f"{{whose}}; with degrees of at most {bound}, one edge puts in {bound - 1} triangles or takes out twice that",
-    )  # fmt: skip
+    )
 
 
 def degree_histogram(setting: Setting, *, table: str, ends: list[str], most: int, protects: str = "edge") -> OfGraph:
@@ -183,9 +202,10 @@ def degree_histogram(setting: Setting, *, table: str, ends: list[str], most: int
     elif protects == "node":
         if not edges.by_row:
             raise QueryError(
-                "HB596", "nodes are protected where each row is its own unit.",
+                "HB596",
+                "nodes are protected where each row is its own unit.",
                 "Ask with protects => 'edge': all counted edges of one unit are protected together.",
-            )  # fmt: skip
+            )
         moved = bound * (2 if edges.table.relation is Relation.ADD_REMOVE else 3)
         why = f"one node with all its edges; {bound} edges of each node are kept, in an order that a salt fixes"
 

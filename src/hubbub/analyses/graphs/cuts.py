@@ -21,8 +21,8 @@ def minimum_cut(graph: Graph) -> int:
     Error    none: integers, and an exact algorithm (Nagamochi, Ono and Ibaraki 1994: after a scan in the order of
              maximal adjacency, an edge whose end had reached a weight of λ or more joins nodes that no cut below λ
              parts, so they become one; the last two nodes of a scan always do).
-    Tested   tests/graphs/test_algorithms.py::test_minimum_cut_is_that_of_stoer_and_wagner
-             tests/graphs/test_sensitivity.py::test_perturbing_any_edge_moves_cut_and_tree_by_at_most_one
+    Tested   tests/analyses/graphs/test_algorithms.py::test_minimum_cut_is_that_of_stoer_and_wagner
+             tests/analyses/graphs/test_sensitivity.py::test_perturbing_any_edge_moves_cut_and_tree_by_at_most_one
     """
     a, b, weight, nodes = graph.a, graph.b, graph.weight, graph.nodes
     least = -1

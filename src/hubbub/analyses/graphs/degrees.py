@@ -16,7 +16,7 @@ def at_least(graph: Graph, most: int) -> Numbers:
     degrees are.
     Proof    One edge more raises the degree of two nodes by one, from d to d + 1 say, which moves the count of those of
              degree at least d + 1 alone. (The histogram itself moves by 4: two nodes each leave one cell for another.)
-    Tested   tests/graphs/test_sensitivity.py::test_brute_force_over_neighbours_stays_within_what_is_declared
+    Tested   tests/analyses/graphs/test_sensitivity.py::test_brute_force_stays_within_what_is_declared
     """
     counts = np.bincount(np.minimum(graph.degrees(), most), minlength=most + 1)
     return np.cumsum(counts[::-1])[::-1][1:].astype(np.int64)
@@ -36,7 +36,7 @@ def projected(graph: Graph, most: int, salt: str) -> Graph:
              alone) or 2D (in both). A difference of 1 in a degree moves one count by 1. The degree of x itself is
              between 0 and D in both, and adds at most D.
     Assumes  the order is fixed for all pairs of nodes before the data is seen.
-    Tested   tests/graphs/test_sensitivity.py::test_changing_all_edges_of_a_node_stays_within_the_bounds
+    Tested   tests/analyses/graphs/test_sensitivity.py::test_changing_all_edges_of_a_node_stays_within_the_bounds
     """
     order = np.argsort(mixed(graph.codes, salt))
     degrees, kept = [0] * graph.nodes, []
@@ -58,7 +58,7 @@ def truncated(graph: Graph, most: int, salt: str) -> Graph:
     and takes out at most two (one at each end). (Blocki, Blum, Datta and Sheffet 2013.)
     Proof    The edge takes its place in the lists of its two ends, where it pushes at most one other out of the first
              D each; the lists of other nodes do not change.
-    Tested   tests/graphs/test_sensitivity.py::test_one_edge_moves_at_most_three_edges_of_a_truncated_graph
+    Tested   tests/analyses/graphs/test_sensitivity.py::test_one_edge_moves_at_most_three_edges_of_a_truncated_graph
     """
     places = np.arange(graph.size)
     ends, edges = np.concatenate([graph.a, graph.b]), np.concatenate([places, places])
@@ -74,8 +74,8 @@ def triangles(graph: Graph) -> int:
     Proof    An edge of a graph with degrees of at most D is part of at most D − 1 triangles: its ends have that many
              other neighbours at most. At most one edge comes, with up to D − 1, and at most two go, with twice that.
     Assumes  `truncated` before.
-    Tested   tests/graphs/test_sensitivity.py::test_brute_force_over_neighbours_stays_within_what_is_declared
-             tests/graphs/test_algorithms.py::test_triangles_are_those_of_networkx
+    Tested   tests/analyses/graphs/test_sensitivity.py::test_brute_force_stays_within_what_is_declared
+             tests/analyses/graphs/test_algorithms.py::test_triangles_are_those_of_networkx
     """
     if not graph.size:
         return 0

@@ -100,7 +100,7 @@ class EdgeTable:
         lower f (or never raise it), by k·s too.
         Proof    Rows go and come one by one. Where f is monotone, taking rows away moves it by 0 to k·s one way, and
                  putting others there by 0 to k·s the other way, so the two do not add up.
-        Tested   tests/graphs/test_sensitivity.py::test_brute_force_over_neighbours_stays_within_what_is_declared
+        Tested   tests/analyses/graphs/test_sensitivity.py::test_brute_force_stays_within_what_is_declared
         """
         alike = one_way or self.table.relation is Relation.ADD_REMOVE
         return numbers.sensitivity(per_edge * self.rows * (1 if alike else 2))
@@ -146,16 +146,25 @@ def edge_table(setting: Setting, *, table: object, ends: Any, weight: object = N
     nodes, start, names = _nodes(first)
     if (nodes, start, names) != _nodes(second):
         raise QueryError(
-            "HB595", f"{first.name} and {second.name} do not declare the same nodes.",
+            "HB595",
+            f"{first.name} and {second.name} do not declare the same nodes.",
             "Declare the same bounds, or the same values, for both columns.",
-        )  # fmt: skip
+        )
     weighed = None if weight is None else column(found, weight, "weight")
     unit, most = _steps(weighed, step)
     read = (first, second) if weighed is None else (first, second, weighed)
     return EdgeTable(
-        found, (first, second), weighed, nodes, start, names, unit, most, _rows(setting, found),
+        found,
+        (first, second),
+        weighed,
+        nodes,
+        start,
+        names,
+        unit,
+        most,
+        _rows(setting, found),
         Rows(found, read, setting.words),
-    )  # fmt: skip
+    )
 
 
 def _nodes(end: Column) -> tuple[int, int, tuple[str, ...] | None]:
@@ -168,9 +177,10 @@ def _nodes(end: Column) -> tuple[int, int, tuple[str, ...] | None]:
         size = int(end.bounds.high // 1) - first + 1
     else:
         raise QueryError(
-            "HB595", f"{end.name} does not declare the nodes of the graph.",
+            "HB595",
+            f"{end.name} does not declare the nodes of the graph.",
             "Declare bounds for whole numbers, or values for texts: which nodes there are is public.",
-        )  # fmt: skip
+        )
     if not 2 <= size <= MOST_NODES:
         raise QueryError("HB595", f"{end.name} declares {size} nodes.", f"Declare from 2 to {MOST_NODES}.")
     return size, first, names
@@ -182,9 +192,10 @@ def _steps(weight: Column | None, step: Any) -> tuple[Fraction, int]:
     bounds = weight.bounds
     if not weight.kind.numeric or bounds is None or bounds.low < 0 or not bounds.high > 0:
         raise QueryError(
-            "HB595", f"{weight.name} does not declare a weight from 0 to some bound.",
+            "HB595",
+            f"{weight.name} does not declare a weight from 0 to some bound.",
             "Declare bounds, [0, 1] say: one edge moves the answer by at most the upper one.",
-        )  # fmt: skip
+        )
     chosen = weight.step if step is None else numbers.exact(step, "step")
     unit = bounds.high / 1024 if chosen is None else chosen
     if not 0 < unit <= bounds.high or not -(-bounds.high // unit) <= _MOST_STEPS:

@@ -67,8 +67,8 @@ class DistanceFrom:
              a bound brings no two values further apart.
     Assumes  the checker says the same of the same graph each time. It is asked about graphs that lie near the private
              one, so it is the owner's code, and sees what its owner may see.
-    Tested   tests/graphs/test_properties.py::test_distance_from_any_property_moves_by_at_most_one
-             tests/graphs/test_properties.py::test_named_distances_are_those_of_their_checkers
+    Tested   tests/analyses/graphs/test_properties.py::test_distance_from_any_property_moves_by_at_most_one
+             tests/analyses/graphs/test_properties.py::test_named_distances_are_those_of_their_checkers
 
     checker   says of a set of pairs (a, b), a < b, whether the graph has the property
     most      farther is as far as this: all graphs within so many changes are tried, the nearest first
@@ -84,9 +84,10 @@ class DistanceFrom:
         checks = sum(comb(comb(self.nodes, 2), changes) for changes in range(self.most))
         if checks > MOST_CHECKS:
             raise QueryError(
-                "HB596", f"up to {checks} graphs would have to be checked.",
+                "HB596",
+                f"up to {checks} graphs would have to be checked.",
                 f"Choose a smaller `most`: at most {MOST_CHECKS} are tried.",
-            )  # fmt: skip
+            )
 
     def __call__(self, edges: frozenset[Pair]) -> int:
         """Give the distance of a graph, or `most` where it is farther."""

@@ -58,9 +58,9 @@ def tree_weight(graph: Graph, most: int) -> int:
              of another pair, both of weight 0. A pair of weight W can be put last in the order of edges, so it is used
              only between parts that no row joins.
     Charges  nothing by itself: its value is a secret.
-    Tested   tests/graphs/test_algorithms.py::test_spanning_tree_and_parts_are_those_of_networkx
-             tests/graphs/test_sensitivity.py::test_perturbing_any_edge_moves_cut_and_tree_by_at_most_one
-             tests/graphs/test_sensitivity.py::test_tables_with_weights_and_several_rows_a_pair_stay_within_the_declared
+    Tested   tests/analyses/graphs/test_algorithms.py::test_spanning_tree_and_parts_are_those_of_networkx
+             tests/analyses/graphs/test_sensitivity.py::test_perturbing_any_edge_moves_cut_and_tree_by_at_most_one
+             tests/analyses/graphs/test_sensitivity.py::test_tables_with_weights_and_several_rows_a_pair_stay_within_the_declared
     """
     weight, parts = forest(graph)
     return weight + most * (parts - 1)

@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.base import Published, Run, Setting
-from hubbub.analyses.programs.ground import bounded, by_values, call, equals, ground, listed, real, whole
+from hubbub.analyses.programs.allocation import said
+from hubbub.analyses.programs.inputs import bounded, by_values, call, equals, ground, listed, real, whole
 from hubbub.analyses.programs.model import model_of
 from hubbub.analyses.programs.program import Program
-from hubbub.analyses.programs.purse import said
 from hubbub.analyses.programs.regression import positive_last, shown
 from hubbub.analyses.programs.vectors import Box, Floats, box
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
 from hubbub.core import numbers
-from hubbub.core.events import Together
+from hubbub.core.events import Composed
 from hubbub.core.reals import floor_to
 from hubbub.core.schema import Value
 from hubbub.core.unit import Relation
@@ -111,11 +111,15 @@ class Plane(Program):
             Output("right", "real", [share], [max(0.0, share - half)], [min(1.0, share + half)]),
         )
         model = {
-            "columns": list(self.box.names), "target": self.ground.names[-1],
-            "classes": [shown(each) for each in self.classes], "direction": [int(each) for each in direction],
-            "offset": offset, "bins": self.grid.bins, "centre": self.box.middle.tolist(),
+            "columns": list(self.box.names),
+            "target": self.ground.names[-1],
+            "classes": [shown(each) for each in self.classes],
+            "direction": [int(each) for each in direction],
+            "offset": offset,
+            "bins": self.grid.bins,
+            "centre": self.box.middle.tolist(),
             "half": self.box.widths.tolist(),
-        }  # fmt: skip
+        }
         return Published(outputs, model)
 
 
@@ -128,9 +132,15 @@ def _bucket(plane: Plane, name: str) -> Call:
 
 
 def hyperplane(
-    setting: Setting, *, table: str, columns: list[str], target: str, positive: Value | None = None, bins: int = 16,
+    setting: Setting,
+    *,
+    table: str,
+    columns: list[str],
+    target: str,
+    positive: Value | None = None,
+    bins: int = 16,
     slopes: int = 3,
-) -> Plane:  # fmt: skip
+) -> Plane:
     """Prepare the choice of a hyperplane.
 
     Theorem (Private hyperplane). Let u(w, t) be the number of rows that the hyperplane w·g = t has on the right side,
@@ -140,8 +150,8 @@ def hyperplane(
     Charges  a selection (nine tenths of ε) and Laplace noise on two counts (one tenth).
     Error    with probability 1 − β the rows on the wrong side are at most G·r·ln(m/β)/ε more than at best, of m
              hyperplanes.
-    Tested   tests/programs/test_hyperplane.py::test_one_row_moves_every_score_by_one_in_one_direction
-             tests/programs/test_hyperplane.py::test_law_of_the_choice_keeps_its_loss_on_neighbours
+    Tested   tests/analyses/programs/test_hyperplane.py::test_one_row_moves_every_score_by_one_in_one_direction
+             tests/analyses/programs/test_hyperplane.py::test_law_of_the_choice_keeps_its_loss_on_neighbours
     """
     numbers.integer(bins, "bins", 2, 256)
     numbers.integer(slopes, "slopes", 1, 16)
@@ -151,13 +161,16 @@ def hyperplane(
     size = (2 * slopes + 1) ** grid.dimensions * len(grid.offsets)
     if not 1 <= bins**grid.dimensions <= MOST_CELLS or size > MOST_CANDIDATES:
         raise QueryError("HB545", "this grid has too many hyperplanes.", "Give fewer columns, bins or slopes.")
-    reach = place.reach(2 * bins**grid.dimensions)
+    reach = place.contribution_bounds(2 * bins**grid.dimensions)
     moved = reach.touched * reach.rows
     told = floor_to(setting.epsilon * _TOLD, 24)
     choice = Exponential.from_epsilon(
-        candidates=len(grid.directions) * len(grid.offsets), sensitivity=moved, monotone=True, relation=place.relation,
+        candidates=len(grid.directions) * len(grid.offsets),
+        sensitivity=moved,
+        monotone=True,
+        relation=place.relation,
         epsilon=setting.epsilon - told,
-    )  # fmt: skip
+    )
     changed = 2 * moved * (1 if place.relation is Relation.ADD_REMOVE else 2)
     counts = Laplace(sensitivity=changed, scale=changed / told)
     error = float(choice.error(Fraction(95, 100)))
@@ -169,13 +182,20 @@ def hyperplane(
         f"rows on the right side, and all: {said(counts)}",
     ]
     return Plane(
-        ground=place, epsilon=setting.epsilon, delta=Fraction(0),
-        event=Together(((choice.event, 1), (counts.event, 1))), noise="exponential mechanism, laplace",
+        ground=place,
+        epsilon=setting.epsilon,
+        delta=Fraction(0),
+        event=Composed(((choice.event, 1), (counts.event, 1))),
+        noise="exponential mechanism, laplace",
         derivation=tuple(lines),
         expected=(Expected("rows on the wrong side more than at best", error, None, error / 1000),),
-        box=shape, grid=grid, target=place.column(place.names[-1]),
-        classes=positive_last(listed(place, place.names[-1]), positive), choice=choice, told=counts,
-    )  # fmt: skip
+        box=shape,
+        grid=grid,
+        target=place.column(place.names[-1]),
+        classes=positive_last(listed(place, place.names[-1]), positive),
+        choice=choice,
+        told=counts,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,9 +215,14 @@ class Hyperplane:
         """Read it from a release."""
         model = model_of(release, "hyperplane")
         return cls(
-            tuple(model["columns"]), tuple(model["classes"]), np.array(model["direction"]), model["offset"],
-            model["bins"], np.array(model["centre"]), np.array(model["half"]),
-        )  # fmt: skip
+            tuple(model["columns"]),
+            tuple(model["classes"]),
+            np.array(model["direction"]),
+            model["offset"],
+            model["bins"],
+            np.array(model["centre"]),
+            np.array(model["half"]),
+        )
 
     def decision_function(self, rows: Floats) -> Floats:
         """Give w·g − t of each row, g being the middle of its cell."""

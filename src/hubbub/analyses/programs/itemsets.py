@@ -15,11 +15,11 @@ from typing import Any, Self
 import numpy as np
 
 from hubbub.analyses.base import Published, Run, Setting
-from hubbub.analyses.programs.ground import Ground, call, equals, ground, listed, one_cell, real
+from hubbub.analyses.programs.allocation import Additive, BudgetAllocation, Need, allocate_budget, deviation, said
+from hubbub.analyses.programs.inputs import ProgramInput, call, equals, ground, listed, one_cell, real
 from hubbub.analyses.programs.model import model_of
 from hubbub.analyses.programs.moments import HALF
 from hubbub.analyses.programs.program import Program
-from hubbub.analyses.programs.purse import Additive, Need, Purse, deviation, purse, said
 from hubbub.analyses.programs.regression import shown
 from hubbub.analyses.programs.vectors import over_cells
 from hubbub.answers.estimate import Expected
@@ -56,11 +56,11 @@ class Levels(Program):
     exclusive: bool
     support: Fraction
     candidates: int
-    purse: Purse
+    allocation: BudgetAllocation
 
     def run(self, run: Run) -> Published:
         """Count single items, then those sets all of whose parts are frequent, as far as noisy counts say."""
-        levels = self.purse.noises
+        levels = self.allocation.noises
         singles: list[Itemset] = [(place,) for place in range(len(self.items))]
         counts = self._counted(run, [(), *singles], levels[0])
         rows = max(counts[()], 1.0)
@@ -122,9 +122,15 @@ def _half(noise: Additive) -> float:
 
 
 def frequent_itemsets(
-    setting: Setting, *, table: str, columns: list[str] | None = None, item: str | None = None,
-    support: Fraction | int = Fraction(1, 10), size: int = 3, candidates: int = 100,
-) -> Levels:  # fmt: skip
+    setting: Setting,
+    *,
+    table: str,
+    columns: list[str] | None = None,
+    item: str | None = None,
+    support: Fraction | int = Fraction(1, 10),
+    size: int = 3,
+    candidates: int = 100,
+) -> Levels:
     """Prepare frequent itemsets, from which association rules follow.
 
     Theorem (Itemsets from noisy counts). A basket changes each count by 0 or 1. So a level of m candidates moves by at
@@ -134,8 +140,8 @@ def frequent_itemsets(
     Proof    The sensitivities are those of 0/1 vectors. Candidates follow from noisy counts (Apriori), and fixed noises
              add up under adaptive choice. Rules are made of published counts.
     Charges  Together of one noise a level.
-    Tested   tests/programs/test_itemsets.py::test_counts_of_neighbours_are_within_the_sensitivities
-             tests/programs/test_itemsets.py::test_what_is_drawn_is_what_is_charged
+    Tested   tests/analyses/programs/test_itemsets.py::test_counts_of_neighbours_are_within_the_sensitivities
+             tests/analyses/programs/test_itemsets.py::test_what_is_drawn_is_what_is_charged
 
     columns, item  what a basket holds: columns of a row, or the values of one column over all rows of a unit
     support        which share of baskets a frequent set is in
@@ -152,13 +158,13 @@ def frequent_itemsets(
     place, items = _of_units(setting, table, item) if columns is None else _of_rows(setting, table, columns)
     if not 2 <= len(items) <= MOST_ITEMS:
         raise QueryError("HB545", f"there are {len(items)} items, not 2 to {MOST_ITEMS}.", "Choose other columns.")
-    reach = place.reach(1)
+    reach = place.contribution_bounds(1)
     first = len(place.names) + 1 if columns is not None else len(items) + 1
     # of a row's columns each has one value, so a row holds one set of k items for each k columns
     held = len(place.names) if columns is not None else len(items)
     counts = [first, *(min(candidates, max(1, comb(held, level))) for level in range(2, size + 1))]
     needs = [Need(over_cells(most, most, reach, place.relation), 1 / size) for most in counts]
-    bought = purse(setting, needs)
+    bought = allocate_budget(setting, needs)
     lines = [
         *place.lines(),
         f"{len(items)} items; sets of up to {size}, at most {candidates} candidates a level, one query each",
@@ -169,13 +175,22 @@ def frequent_itemsets(
         for level, noise in enumerate(bought.noises, 1)
     )
     return Levels(
-        ground=place, epsilon=setting.epsilon, delta=bought.delta, event=bought.event, noise=bought.kind,
-        derivation=tuple(lines), expected=expected, items=items, exclusive=columns is not None, support=support,
-        candidates=candidates, purse=bought,
-    )  # fmt: skip
+        ground=place,
+        epsilon=setting.epsilon,
+        delta=bought.delta,
+        event=bought.event,
+        noise=bought.kind,
+        derivation=tuple(lines),
+        expected=expected,
+        items=items,
+        exclusive=columns is not None,
+        support=support,
+        candidates=candidates,
+        allocation=bought,
+    )
 
 
-def _of_rows(setting: Setting, table: str, columns: Sequence[str]) -> tuple[Ground, tuple[Item, ...]]:
+def _of_rows(setting: Setting, table: str, columns: Sequence[str]) -> tuple[ProgramInput, tuple[Item, ...]]:
     place = ground(setting, table, columns)
     items = []
     for name in place.names:
@@ -188,7 +203,7 @@ def _of_rows(setting: Setting, table: str, columns: Sequence[str]) -> tuple[Grou
     return place, tuple(items)
 
 
-def _of_units(setting: Setting, table: str, item: str | None) -> tuple[Ground, tuple[Item, ...]]:
+def _of_units(setting: Setting, table: str, item: str | None) -> tuple[ProgramInput, tuple[Item, ...]]:
     """Make one row of all rows of a unit: a flag for each value."""
     place = ground(setting, table, [item])
     if place.limits is None:

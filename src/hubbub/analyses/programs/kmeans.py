@@ -17,16 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.base import Published, Run, Setting
-from hubbub.analyses.programs.ground import Ground, added, call, ground, numbered, real, whole
+from hubbub.analyses.programs.allocation import Additive, BudgetAllocation, Need, allocate_budget, deviation, said
+from hubbub.analyses.programs.inputs import ProgramInput, added, call, ground, numbered, real, whole
 from hubbub.analyses.programs.model import model_of
 from hubbub.analyses.programs.moments import HALF, find, finding, measure, measuring, with_half
 from hubbub.analyses.programs.program import Program
-from hubbub.analyses.programs.purse import Additive, Need, Purse, deviation, purse, said
 from hubbub.analyses.programs.vectors import STEPS, Box, Floats, box, boxed, clipped, of_box, of_sums, on_grid, totals
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
 from hubbub.core import numbers
-from hubbub.core.events import Event, Together
+from hubbub.core.events import Composed, Event
 from hubbub.core.reals import floor_to
 from hubbub.core.schema import Kind
 from hubbub.errors import QueryError
@@ -87,11 +87,11 @@ class Started(Program):
     box: Box
     k: int
     rounds: int
-    purse: Purse
+    allocation: BudgetAllocation
 
     def run(self, run: Run) -> Published:
         """Find the rows, cluster a crowd that is like them, and move the centres to noisy means a few times."""
-        size, noises = len(self.box.names), self.purse.noises
+        size, noises = len(self.box.names), self.allocation.noises
         found = find(run, self.ground, self.box, noises[:3])
         radius = float(np.sqrt(np.sum(found.spread**2))) * (1 + 1.4 / sqrt(size))
         units = np.full(size, radius)
@@ -132,9 +132,9 @@ def kmeans(
              up under adaptive choice of the cells.
     Charges  Together of all rounds' noises. With halving Σ ε/2ᵗ < ε, also where fewer rounds are run: they are paid.
     Error    a centre's noise is that of its sum over its count: (d + 1)·N/ε (classic) for each coordinate in [−1, 1].
-    Tested   tests/programs/test_kmeans.py::test_classic_noise_has_the_scale_of_the_paper
-             tests/programs/test_kmeans.py::test_what_is_drawn_is_what_is_charged
-             tests/programs/test_kmeans.py::test_engine_sums_of_neighbours_are_within_the_sensitivities
+    Tested   tests/analyses/programs/test_kmeans.py::test_classic_noise_has_the_scale_of_the_paper
+             tests/analyses/programs/test_kmeans.py::test_what_is_drawn_is_what_is_charged
+             tests/analyses/programs/test_kmeans.py::test_engine_sums_of_neighbours_are_within_the_sensitivities
 
     rounds   of the classic: NULL for unknown, by halving; of moments: 5 unless said
     """
@@ -153,8 +153,8 @@ def kmeans(
     return _with_moments(setting, place, shape, k, rounds or ROUNDS)
 
 
-def _classic(setting: Setting, place: Ground, shape: Box, k: int, rounds: int | None) -> Lloyd:
-    size, reach = len(shape.names), place.reach(k)
+def _classic(setting: Setting, place: ProgramInput, shape: Box, k: int, rounds: int | None) -> Lloyd:
+    size, reach = len(shape.names), place.contribution_bounds(k)
     shares = [Fraction(1, 2**t) for t in range(1, HALVINGS + 1)] if rounds is None else [Fraction(1, rounds)] * rounds
     counted, summed_ = sensitivity(Rows(), (reach,), place.relation), of_box(size, reach, place.relation)
     noises = []
@@ -167,7 +167,7 @@ def _classic(setting: Setting, place: Ground, shape: Box, k: int, rounds: int | 
                 Laplace(sensitivity=summed_.l1, scale=summed_.l1 / (size * loss)),
             )
         )
-    event: Event = Together(tuple((noise.event, 1) for pair in noises for noise in pair))
+    event: Event = Composed(tuple((noise.event, 1) for pair in noises for noise in pair))
     first = noises[0]
     how = f"{len(shares)} rounds" if rounds is not None else f"at most {HALVINGS} rounds, by halving"
     lines = [
@@ -177,18 +177,26 @@ def _classic(setting: Setting, place: Ground, shape: Box, k: int, rounds: int | 
         f"sums of the first round, in steps of 1/{STEPS}: {said(first[1])}",
     ]
     return Lloyd(
-        ground=place, epsilon=setting.epsilon, delta=Fraction(0), event=event, noise="laplace", derivation=tuple(lines),
-        expected=_expected(shape, deviation(noises[-1 if rounds else 0][1]) / STEPS), box=shape, k=k,
-        rounds=tuple(noises), halving=rounds is None,
-    )  # fmt: skip
+        ground=place,
+        epsilon=setting.epsilon,
+        delta=Fraction(0),
+        event=event,
+        noise="laplace",
+        derivation=tuple(lines),
+        expected=_expected(shape, deviation(noises[-1 if rounds else 0][1]) / STEPS),
+        box=shape,
+        k=k,
+        rounds=tuple(noises),
+        halving=rounds is None,
+    )
 
 
-def _with_moments(setting: Setting, place: Ground, shape: Box, k: int, rounds: int) -> Started:
+def _with_moments(setting: Setting, place: ProgramInput, shape: Box, k: int, rounds: int) -> Started:
     """Share the price: a centre is sum/count, so its squared error is (d·σ² + ‖c‖²·τ²)/n² with noises σ and τ.
 
     With Gaussian noise of shares s and 1 − s that is least at s/(1 − s) = √d/‖c‖; a typical ‖c‖ is ¾ of the radius.
     """
-    size, reach = len(shape.names), place.reach(k)
+    size, reach = len(shape.names), place.contribution_bounds(k)
     rest = 1 - 2 * _START
     counts = rest / (1 + sqrt(size) / 0.75)
     needs = [
@@ -197,7 +205,7 @@ def _with_moments(setting: Setting, place: Ground, shape: Box, k: int, rounds: i
         Need(sensitivity(Rows(), (reach,), place.relation), counts, rounds),
         Need(of_sums(size, reach, place.relation), rest - counts, rounds),
     ]
-    bought = purse(setting, needs)
+    bought = allocate_budget(setting, needs)
     labels = ("rows", "sums", "squares", "rows", "sums", "products", "counts of each round", "sums of each round")
     lines = [
         *place.lines(),
@@ -207,10 +215,18 @@ def _with_moments(setting: Setting, place: Ground, shape: Box, k: int, rounds: i
         *(f"{label}: {said(noise)}" for label, noise in zip(labels, bought.noises, strict=True)),
     ]
     return Started(
-        ground=place, epsilon=setting.epsilon, delta=bought.delta, event=bought.event, noise=bought.kind,
-        derivation=tuple(lines), expected=_expected(shape, deviation(bought.noises[7]) / STEPS * sqrt(size) / 3),
-        box=shape, k=k, rounds=rounds, purse=bought,
-    )  # fmt: skip
+        ground=place,
+        epsilon=setting.epsilon,
+        delta=bought.delta,
+        event=bought.event,
+        noise=bought.kind,
+        derivation=tuple(lines),
+        expected=_expected(shape, deviation(bought.noises[7]) / STEPS * sqrt(size) / 3),
+        box=shape,
+        k=k,
+        rounds=rounds,
+        allocation=bought,
+    )
 
 
 def _summable(loss: Fraction) -> Fraction:
@@ -223,7 +239,7 @@ def _expected(shape: Box, noise: float) -> tuple[Expected, ...]:
     return tuple(Expected(f"centre, {name}", half * float(width), TYPICAL_ROWS, half) for name, width in pairs)
 
 
-def nearest(place: Ground, shape: Box, centres: Floats) -> tuple[Rel, tuple[Col, ...], Col]:
+def nearest(place: ProgramInput, shape: Box, centres: Floats) -> tuple[Rel, tuple[Col, ...], Col]:
     """Write rows as (z…, cell): their coordinates and the number of the nearest centre, of equals the first.
 
     The nearest centre is that with the largest c·z − ‖c‖²/2.
@@ -248,7 +264,13 @@ def nearest(place: Ground, shape: Box, centres: Floats) -> tuple[Rel, tuple[Col,
 
 
 def summed(
-    run: Run, place: Ground, rows: Rel, columns: Sequence[Col], cell: Col, k: int, noises: tuple[Additive, Additive]
+    run: Run,
+    place: ProgramInput,
+    rows: Rel,
+    columns: Sequence[Col],
+    cell: Col,
+    k: int,
+    noises: tuple[Additive, Additive],
 ) -> tuple[Floats, Floats]:
     """Ask for noisy counts and sums in every cell: one query."""
     exact = place.integers(run, rows, numbered(cell, k), [Rows(), *totals(columns)])

@@ -14,10 +14,10 @@ from typing import Any, Self
 import numpy as np
 
 from hubbub.analyses.base import Published, Run, Setting
-from hubbub.analyses.programs.ground import Ground, ground, one_cell
+from hubbub.analyses.programs.allocation import Additive, BudgetAllocation, Need, allocate_budget, deviation, said
+from hubbub.analyses.programs.inputs import ProgramInput, ground, one_cell
 from hubbub.analyses.programs.model import flag, model_of
 from hubbub.analyses.programs.program import Program
-from hubbub.analyses.programs.purse import Additive, Need, Purse, deviation, purse, said
 from hubbub.analyses.programs.vectors import (
     STEPS,
     Box,
@@ -31,7 +31,7 @@ from hubbub.analyses.programs.vectors import (
     over_cells,
     products,
     totals,
-)  # fmt: skip
+)
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
 from hubbub.core import numbers
@@ -84,18 +84,18 @@ class Moments:
         return np.asarray((vectors * np.clip(values, 0.0, 1.0)) @ vectors.T)
 
 
-def finding(place: Ground, dimensions: int, share: float = FINDING) -> list[Need]:
+def finding(place: ProgramInput, dimensions: int, share: float = FINDING) -> list[Need]:
     """List what finding the rows needs: their number, sums, sums of squares (whose L1 and L2 norms are at most 1)."""
-    reach, relation = place.reach(1), place.relation
+    reach, relation = place.contribution_bounds(1), place.relation
     rounding = (isqrt(dimensions) + 2) // 2 + 1
     squares = over_cells(STEPS + 1 + (dimensions + 1) // 2, (STEPS + rounding) ** 2, reach, relation)
     moved = (sensitivity(Rows(), (reach,), relation), of_sums(dimensions, reach, relation), squares)
     return [Need(each, share * part) for each, part in zip(moved, _FOUND, strict=True)]
 
 
-def measuring(place: Ground, dimensions: int, share: float) -> list[Need]:
+def measuring(place: ProgramInput, dimensions: int, share: float) -> list[Need]:
     """List what the moments of clipped vectors need: number, sums, products."""
-    reach, relation = place.reach(1), place.relation
+    reach, relation = place.contribution_bounds(1), place.relation
     moved: tuple[Sensitivity, ...] = (
         sensitivity(Rows(), (reach,), relation),
         of_sums(dimensions, reach, relation),
@@ -104,7 +104,7 @@ def measuring(place: Ground, dimensions: int, share: float) -> list[Need]:
     return [Need(each, share * part) for each, part in zip(moved, _MOMENTS, strict=True)]
 
 
-def find(run: Run, place: Ground, shape: Box, noises: Sequence[Additive]) -> Found:
+def find(run: Run, place: ProgramInput, shape: Box, noises: Sequence[Additive]) -> Found:
     """Ask where the rows lie: one query."""
     size = len(shape.names)
     wide = on_grid(sqrt(size) + 1e-6)
@@ -127,7 +127,7 @@ def find(run: Run, place: Ground, shape: Box, noises: Sequence[Additive]) -> Fou
 
 
 def measure(
-    run: Run, place: Ground, shape: Box, noises: Sequence[Additive], *, origin: Floats, units: Floats
+    run: Run, place: ProgramInput, shape: Box, noises: Sequence[Additive], *, origin: Floats, units: Floats
 ) -> Moments:
     """Ask for the moments of vectors taken from an origin, in units, clipped to norm 1: one query."""
     size = len(shape.names)
@@ -165,15 +165,13 @@ class Measured(Program):
     """Moments, prepared."""
 
     box: Box
-    purse: Purse
+    allocation: BudgetAllocation
 
     def moments(self, run: Run) -> Moments:
         """Find the rows, then measure them."""
-        found = find(run, self.ground, self.box, self.purse.noises[:3])
+        found = find(run, self.ground, self.box, self.allocation.noises[:3])
         run.progress(0.5, "found where the rows lie")
-        return measure(
-            run, self.ground, self.box, self.purse.noises[3:], origin=found.mean, units=fitted(found)
-        )  # fmt: skip
+        return measure(run, self.ground, self.box, self.allocation.noises[3:], origin=found.mean, units=fitted(found))
 
     def run(self, run: Run) -> Published:
         """Publish mean and covariance."""
@@ -209,12 +207,14 @@ def with_half(name: str, values: Floats, half: Floats) -> Output:
     return Output(name, "real", values.tolist(), (values - half).tolist(), (values + half).tolist())
 
 
-def planned(setting: Setting, table: object, columns: Sequence[object]) -> tuple[Ground, Box, Purse, list[str]]:
+def planned(
+    setting: Setting, table: object, columns: Sequence[object]
+) -> tuple[ProgramInput, Box, BudgetAllocation, list[str]]:
     """Prepare what moments need: the ground, the box, all noises and the lines that say so."""
     place = ground(setting, table, columns)
     shape = box(place, place.names)
     size = len(shape.names)
-    bought = purse(setting, [*finding(place, size), *measuring(place, size, 1 - FINDING)])
+    bought = allocate_budget(setting, [*finding(place, size), *measuring(place, size, 1 - FINDING)])
     labels = ("rows", "sums", "sums of squares", "rows", "sums", "sums of products")
     lines = [
         *place.lines(),
@@ -225,7 +225,7 @@ def planned(setting: Setting, table: object, columns: Sequence[object]) -> tuple
     return place, shape, bought, lines
 
 
-def expectations(shape: Box, bought: Purse) -> tuple[Expected, ...]:
+def expectations(shape: Box, bought: BudgetAllocation) -> tuple[Expected, ...]:
     """Say how exact a mean will be where rows spread over a quarter of their bounds."""
     reach = (sqrt(len(shape.names)) + 2) / 4
     half = HALF * deviation(bought.noises[4]) / STEPS * reach / TYPICAL_ROWS
@@ -248,14 +248,21 @@ def moments(setting: Setting, *, table: str, columns: list[str]) -> Measured:
     Charges  Together of six events.
     Error    of a mean: its noise times the spread found, over the count; of a covariance likewise. Rows beyond √d + 2
              spreads are pulled in, which is not in the intervals.
-    Tested   tests/programs/test_moments.py::test_mean_and_covariance_are_near_the_truth
-             tests/programs/test_moments.py::test_what_is_drawn_is_what_is_charged
+    Tested   tests/analyses/programs/test_moments.py::test_mean_and_covariance_are_near_the_truth
+             tests/analyses/programs/test_moments.py::test_what_is_drawn_is_what_is_charged
     """
     place, shape, bought, lines = planned(setting, table, columns)
     return Measured(
-        ground=place, epsilon=setting.epsilon, delta=bought.delta, event=bought.event, noise=bought.kind,
-        derivation=tuple(lines), expected=expectations(shape, bought), box=shape, purse=bought,
-    )  # fmt: skip
+        ground=place,
+        epsilon=setting.epsilon,
+        delta=bought.delta,
+        event=bought.event,
+        noise=bought.kind,
+        derivation=tuple(lines),
+        expected=expectations(shape, bought),
+        box=shape,
+        allocation=bought,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -304,10 +311,18 @@ def pca(
     keep = most if components is None else numbers.integer(components, "components", 1, most)
     lines.append(f"{keep} components: eigenvectors of the noisy covariance; post-processing")
     return Components(
-        ground=place, epsilon=setting.epsilon, delta=bought.delta, event=bought.event, noise=bought.kind,
-        derivation=tuple(lines), expected=expectations(shape, bought), box=shape, purse=bought, keep=keep,
+        ground=place,
+        epsilon=setting.epsilon,
+        delta=bought.delta,
+        event=bought.event,
+        noise=bought.kind,
+        derivation=tuple(lines),
+        expected=expectations(shape, bought),
+        box=shape,
+        allocation=bought,
+        keep=keep,
         scaled=flag(scaled, "scaled"),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hubbub.analyses.programs.ground import Ground
+from hubbub.analyses.programs.inputs import ProgramInput
 from hubbub.answers.estimate import Expected
 from hubbub.core.events import Event
 from hubbub.core.schema import Table
@@ -15,7 +15,7 @@ from hubbub.sql.bounding import Limits
 class Program:
     """A priced program: see `hubbub.analyses.base.Prepared`. What it draws was made before it was charged."""
 
-    ground: Ground
+    ground: ProgramInput
     epsilon: Fraction
     delta: Fraction
     event: Event

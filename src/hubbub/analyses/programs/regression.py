@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.base import Published, Run, Setting
-from hubbub.analyses.programs.ground import added, call, equals, ground, listed, one_cell, real
+from hubbub.analyses.programs.allocation import BudgetAllocation, Need, allocate_budget, deviation, said
+from hubbub.analyses.programs.inputs import added, call, equals, ground, listed, one_cell, real
 from hubbub.analyses.programs.model import model_of
 from hubbub.analyses.programs.moments import (
     HALF,
@@ -28,9 +29,8 @@ from hubbub.analyses.programs.moments import (
     measuring,
     planned,
     with_half,
-)  # fmt: skip
+)
 from hubbub.analyses.programs.program import Program
-from hubbub.analyses.programs.purse import Need, Purse, deviation, purse, said
 from hubbub.analyses.programs.vectors import STEPS, Box, Floats, box, boxed, clipped, of_sums, on_grid, totals
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
@@ -67,9 +67,13 @@ class Linear(Measured):
         # the intercept is far from where the rows are, so its error is told where they are
         outputs[1] = _open_first(outputs[1])
         model = {
-            "columns": list(self.box.names[:-1]), "target": self.box.names[-1], "intercept": float(intercept),
-            "coefficients": own.tolist(), "ridge": ridge, "at_the_middle": float(around),
-        }  # fmt: skip
+            "columns": list(self.box.names[:-1]),
+            "target": self.box.names[-1],
+            "intercept": float(intercept),
+            "coefficients": own.tolist(),
+            "ridge": ridge,
+            "at_the_middle": float(around),
+        }
         return Published(tuple(outputs), model)
 
 
@@ -110,8 +114,8 @@ def linear_regression(setting: Setting, *, table: str, columns: list[str], targe
     Proof    Post-processing: the ridge is chosen by the noisy Gram matrix and the public noise alone.
     Charges  Together of six events (see `moments`).
     Error    first order: the inverse Gram matrix times the noise of both sides of the normal equations.
-    Tested   tests/programs/test_regression.py::test_the_line_is_found
-             tests/programs/test_regression.py::test_what_is_drawn_is_what_is_charged
+    Tested   tests/analyses/programs/test_regression.py::test_the_line_is_found
+             tests/analyses/programs/test_regression.py::test_what_is_drawn_is_what_is_charged
     """
     if target in columns:
         raise QueryError("HB547", f"{target!r} is the target and a column.", "Leave it out of the columns.")
@@ -120,9 +124,16 @@ def linear_regression(setting: Setting, *, table: str, columns: list[str], targe
         raise QueryError("HB540", "a regression needs a column.", "Name at least one.")
     lines.append("normal equations of the noisy moments, with a ridge that lifts them above the noise; post-processing")
     return Linear(
-        ground=place, epsilon=setting.epsilon, delta=bought.delta, event=bought.event, noise=bought.kind,
-        derivation=tuple(lines), expected=expectations(shape, bought)[-1:], box=shape, purse=bought,
-    )  # fmt: skip
+        ground=place,
+        epsilon=setting.epsilon,
+        delta=bought.delta,
+        event=bought.event,
+        noise=bought.kind,
+        derivation=tuple(lines),
+        expected=expectations(shape, bought)[-1:],
+        box=shape,
+        allocation=bought,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,18 +144,21 @@ class Logistic(Program):
     target: Col
     classes: tuple[Value, Value]
     rounds: int
-    purse: Purse
+    allocation: BudgetAllocation
 
     def run(self, run: Run) -> Published:
         """Climb by steps of a fixed bound on the curvature: a quarter of the noisy Gram matrix (Böhning 1992)."""
-        size, noises = len(self.box.names), self.purse.noises
+        size, noises = len(self.box.names), self.allocation.noises
         found = find(run, self.ground, self.box, noises[:3])
         units = fitted(found)
         moments = measure(run, self.ground, self.box, noises[3:6], origin=found.mean, units=units)
         gram = np.empty((size + 1, size + 1))
         gram[0, 0], gram[0, 1:], gram[1:, 0], gram[1:, 1:] = (
-            moments.count, moments.sums, moments.sums, moments.squares
-        )  # fmt: skip
+            moments.count,
+            moments.sums,
+            moments.sums,
+            moments.squares,
+        )
         noise = deviation(noises[6]) / STEPS
         floor = 2 * max(moments.noises) * sqrt(size + 1) + noise * sqrt(self.rounds)
         ridge = max(0.0, floor - float(np.linalg.eigvalsh(gram)[0]))
@@ -168,9 +182,13 @@ class Logistic(Program):
             _open_first(with_half("coefficient", np.array([intercept, *own]), np.array([np.nan, *half]))),
         )
         model = {
-            "columns": list(self.box.names), "target": self.ground.names[-1], "intercept": intercept,
-            "coefficients": own.tolist(), "ridge": ridge, "classes": [shown(each) for each in self.classes],
-        }  # fmt: skip
+            "columns": list(self.box.names),
+            "target": self.ground.names[-1],
+            "intercept": intercept,
+            "coefficients": own.tolist(),
+            "ridge": ridge,
+            "classes": [shown(each) for each in self.classes],
+        }
         return Published(outputs, model)
 
     def _gradient(self, run: Run, moments: Moments, weights: Floats) -> Floats:
@@ -191,14 +209,19 @@ class Logistic(Program):
         second = Project(first, tuple(outputs))
         columns = [Col(f"g{j}", residual.kind, ys[0].facts) for j in range(size + 1)]
         exact = self.ground.integers(run, second, one_cell(), totals(columns))
-        noisy = exact.through(lambda sums: self.purse.noises[6].sample(sums[:, 0], run.source))
+        noisy = exact.through(lambda sums: self.allocation.noises[6].sample(sums[:, 0], run.source))
         return np.asarray(noisy / STEPS / float(_SHORT))
 
 
 def logistic_regression(
-    setting: Setting, *, table: str, columns: list[str], target: str, positive: Value | None = None,
+    setting: Setting,
+    *,
+    table: str,
+    columns: list[str],
+    target: str,
+    positive: Value | None = None,
     rounds: int = ROUNDS,
-) -> Logistic:  # fmt: skip
+) -> Logistic:
     """Prepare a logistic regression of a two-valued target.
 
     Theorem (Logistic regression from noisy gradients). The weights of all rounds are functions of noisy moments and of
@@ -206,8 +229,8 @@ def logistic_regression(
     Proof    |label − p| ≤ 1 and ‖(1, y)‖ ≤ √2 (1 + 2⁻⁴⁰), so a row adds a vector of norm at most 1 (1/√2 is taken a
              millionth smaller than it is, for the roundings), whatever weights earlier rounds gave.
     Charges  Together of six events of moments, and the gradient's as many times as there are rounds.
-    Tested   tests/programs/test_regression.py::test_gradients_of_neighbours_are_within_the_sensitivity
-             tests/programs/test_regression.py::test_classes_are_told_apart
+    Tested   tests/analyses/programs/test_regression.py::test_gradients_of_neighbours_are_within_the_sensitivity
+             tests/analyses/programs/test_regression.py::test_classes_are_told_apart
 
     positive   the value that counts as 1: the second of two declared ones unless said
     """
@@ -217,13 +240,13 @@ def logistic_regression(
     place = ground(setting, table, [*columns, target])
     shape = box(place, place.names[:-1])
     size = len(shape.names)
-    reach, relation = place.reach(1), place.relation
+    reach, relation = place.contribution_bounds(1), place.relation
     needs = [
         *finding(place, size, 0.1),
         *measuring(place, size, 0.9 - _GRADIENTS),
         Need(of_sums(size + 1, reach, relation), _GRADIENTS, rounds),
     ]
-    bought = purse(setting, needs)
+    bought = allocate_budget(setting, needs)
     lines = [
         *place.lines(),
         "where the rows lie (10 %), and the Gram matrix that bounds the curvature (30 %)",
@@ -231,11 +254,19 @@ def logistic_regression(
     ]
     half = HALF * deviation(bought.noises[6]) / STEPS
     return Logistic(
-        ground=place, epsilon=setting.epsilon, delta=bought.delta, event=bought.event, noise=bought.kind,
-        derivation=tuple(lines), expected=(Expected("gradient of a round, in rows", half, None, half / 1000),),
-        box=shape, target=place.column(place.names[-1]), rounds=rounds, purse=bought,
+        ground=place,
+        epsilon=setting.epsilon,
+        delta=bought.delta,
+        event=bought.event,
+        noise=bought.kind,
+        derivation=tuple(lines),
+        expected=(Expected("gradient of a round, in rows", half, None, half / 1000),),
+        box=shape,
+        target=place.column(place.names[-1]),
+        rounds=rounds,
+        allocation=bought,
         classes=positive_last(listed(place, place.names[-1]), positive),
-    )  # fmt: skip
+    )
 
 
 def positive_last(values: tuple[Value, ...], positive: Value | None) -> tuple[Value, Value]:
@@ -244,9 +275,10 @@ def positive_last(values: tuple[Value, ...], positive: Value | None) -> tuple[Va
         return values[0], values[1]
     if positive not in values or positive is None:
         raise QueryError(
-            "HB548", "it is not said which value of the target counts as positive.",
+            "HB548",
+            "it is not said which value of the target counts as positive.",
             f"Give positive, one of: {', '.join(map(str, values))}.",
-        )  # fmt: skip
+        )
     others = [each for each in values if each != positive]
     return (others[0] if len(others) == 1 else "other"), positive
 
@@ -297,9 +329,12 @@ class LogisticRegression:
         """Read it from a release."""
         model = model_of(release, "logistic_regression")
         return cls(
-            tuple(model["columns"]), model["target"], tuple(model["classes"]), np.array(model["coefficients"]),
+            tuple(model["columns"]),
+            model["target"],
+            tuple(model["classes"]),
+            np.array(model["coefficients"]),
             model["intercept"],
-        )  # fmt: skip
+        )
 
     def decision_function(self, rows: Floats) -> Floats:
         """Give the log-odds of each row."""

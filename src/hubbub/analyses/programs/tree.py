@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.base import Published, Run, Setting
-from hubbub.analyses.programs.ground import Ground, bounded, by_values, call, equals, ground, listed, real, whole
+from hubbub.analyses.programs.allocation import deviation, said
+from hubbub.analyses.programs.inputs import ProgramInput, bounded, by_values, call, equals, ground, listed, real, whole
 from hubbub.analyses.programs.model import model_of
 from hubbub.analyses.programs.program import Program
-from hubbub.analyses.programs.purse import deviation, said
 from hubbub.analyses.programs.regression import shown
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
 from hubbub.core import numbers
-from hubbub.core.events import Together
+from hubbub.core.events import Composed
 from hubbub.core.reals import floor_to
 from hubbub.core.schema import Value
 from hubbub.core.unit import Relation
@@ -87,7 +87,7 @@ def scores_of(questions: Sequence[Question], counts: Sequence[Integers], rule: s
              and n rows before, a of them of its class, the second moves by (n(2a + 1) − S)/(n(n + 1)); S ≥ a² and
              a ≤ n give at most 1, a ≥ 0 and S ≤ n² at least −(n − 1)/(n + 1). Taking the floor of each child's share
              in parts of 1/K moves whole numbers by at most K.
-    Tested   tests/programs/test_tree.py::test_brute_force_finds_the_sensitivity_of_scores
+    Tested   tests/analyses/programs/test_tree.py::test_brute_force_finds_the_sensitivity_of_scores
     """
     out = []
     for question, table in zip(questions, counts, strict=True):
@@ -178,19 +178,26 @@ class Growing(Program):
             Output("leaf", "text", [text or "all rows" for text in _rules(root)]),
             Output("prediction", "text", [str(each) for each in best]),
             *(
-                Output(str(name), "real", counts[:, j].tolist(), (counts[:, j] - half).tolist(),
-                       (counts[:, j] + half).tolist())
+                Output(
+                    str(name),
+                    "real",
+                    counts[:, j].tolist(),
+                    (counts[:, j] - half).tolist(),
+                    (counts[:, j] + half).tolist(),
+                )
                 for j, name in enumerate(names)
             ),
-        ]  # fmt: skip
+        ]
         model = {
-            "columns": [each.column for each in self.attributes], "target": self.ground.names[-1], "classes": names,
+            "columns": [each.column for each in self.attributes],
+            "target": self.ground.names[-1],
+            "classes": names,
             "tree": tree,
-        }  # fmt: skip
+        }
         return Published(tuple(outputs), model)
 
 
-def _place(place: Ground, node: Node) -> Expr:
+def _place(place: ProgramInput, node: Node) -> Expr:
     """Write the number of the leaf that a row falls in."""
     if node.question is None:
         return whole(node.number)
@@ -240,7 +247,7 @@ def _rules(node: Node, so_far: str = "") -> list[str]:
     return [rule for test, child in zip(tests, node.children, strict=True) for rule in _rules(child, head + test)]
 
 
-def _attribute(place: Ground, name: str, bins: int) -> Attribute:
+def _attribute(place: ProgramInput, name: str, bins: int) -> Attribute:
     """Cut a column into buckets: by its declared values, or evenly between its bounds."""
     col = place.column(name)
     if col.kind.numeric and facts(col).values is None:
@@ -253,11 +260,12 @@ def _attribute(place: Ground, name: str, bins: int) -> Attribute:
             ends += [call("lt", col, real(high))] if high is not None else []
             tests.append(ends[0] if len(ends) == 1 else call("and", *ends))
         return Attribute(
-            name, tuple(tests),
+            name,
+            tuple(tests),
             tuple(
                 Question(name, (tuple(range(b)), tuple(range(b, bins))), threshold=cut) for b, cut in enumerate(cuts, 1)
             ),
-        )  # fmt: skip
+        )
     values = listed(place, name)
     if len(values) > MOST_VALUES:
         raise QueryError(
@@ -282,9 +290,9 @@ def decision_tree(
              charged. What a level asks depends on earlier choices alone.
     Charges  Together of one selection a level and Laplace noise on the leaves' counts.
     Error    leaves' counts: exact intervals; a split is at most ln(m/β)/rate below the best, with probability 1 − β.
-    Tested   tests/programs/test_tree.py::test_brute_force_finds_the_sensitivity_of_scores
-             tests/programs/test_tree.py::test_levels_and_leaves_are_charged_once_each
-             tests/programs/test_tree.py::test_law_of_a_level_keeps_its_loss_on_neighbours
+    Tested   tests/analyses/programs/test_tree.py::test_brute_force_finds_the_sensitivity_of_scores
+             tests/analyses/programs/test_tree.py::test_levels_and_leaves_are_charged_once_each
+             tests/analyses/programs/test_tree.py::test_law_of_a_level_keeps_its_loss_on_neighbours
 
     score   'gini' (purity of the children) or 'max' (rows of the children's largest classes)
     """
@@ -299,7 +307,7 @@ def decision_tree(
         raise QueryError("HB540", "a tree needs a column.", "Name at least one.")
     classes = listed(place, place.names[-1])
     attributes = tuple(_attribute(place, name, bins) for name in place.names[:-1])
-    reach = place.reach(1 << 30)
+    reach = place.contribution_bounds(1 << 30)
     rows = reach.touched * reach.rows
     counting = floor_to(setting.epsilon * _LEAVES, 24)
     level = floor_to((setting.epsilon - counting) / depth, 24)
@@ -318,11 +326,20 @@ def decision_tree(
     ]
     half = float(noise.error(Fraction(95, 100)))
     return Growing(
-        ground=place, epsilon=setting.epsilon, delta=Fraction(0),
-        event=Together(((selection.event, depth), (noise.event, 1))), noise="exponential mechanism, laplace",
-        derivation=tuple(lines), expected=(Expected("rows of a class in a leaf", half, None, half / 1000),),
-        attributes=attributes, classes=classes, depth=depth, rule=score, selection=selection, counting=noise,
-    )  # fmt: skip
+        ground=place,
+        epsilon=setting.epsilon,
+        delta=Fraction(0),
+        event=Composed(((selection.event, depth), (noise.event, 1))),
+        noise="exponential mechanism, laplace",
+        derivation=tuple(lines),
+        expected=(Expected("rows of a class in a leaf", half, None, half / 1000),),
+        attributes=attributes,
+        classes=classes,
+        depth=depth,
+        rule=score,
+        selection=selection,
+        counting=noise,
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.programs.ground import Ground, added, bounded, call, real
+from hubbub.analyses.programs.inputs import ProgramInput, added, bounded, call, real
 from hubbub.core.schema import Bounds, Kind
 from hubbub.core.unit import Relation
 from hubbub.sql import relations
@@ -53,7 +53,7 @@ class Box:
         return np.array([float(each) for each in self.half])
 
 
-def box(ground: Ground, names: Sequence[str]) -> Box:
+def box(ground: ProgramInput, names: Sequence[str]) -> Box:
     """Give the box of some columns, all of which need bounds."""
     bounds = [bounded(ground, name) for name in names]
     return Box(
@@ -68,7 +68,7 @@ def on_grid(value: float) -> Fraction:
     return Fraction(round(float(value) * _FINE), _FINE)
 
 
-def boxed(ground: Ground, shape: Box, kept: Sequence[Col] = ()) -> tuple[Rel, tuple[Col, ...]]:
+def boxed(ground: ProgramInput, shape: Box, kept: Sequence[Col] = ()) -> tuple[Rel, tuple[Col, ...]]:
     """Write rows as z = (x − centre)/half for each column, in [−1, 1] up to the last bit; and what else is kept."""
     written = [
         call("mul", call("sub", ground.column(name), real(centre)), real(1 / half))
@@ -98,8 +98,8 @@ def clipped(
              Rounding moves each integer by at most ½, and a product by one rounding more. The products of i ≤ j are
              part of y·yᵀ, whose norm is ‖y‖²; their L1 norm is (‖y‖₁² + ‖y‖₂²)/2 ≤ (d + 1)‖y‖₂²/2.
     Assumes  IEEE arithmetic; a square root that errs by less than 2⁻⁴¹ of its value.
-    Tested   tests/programs/test_vectors.py::test_integers_of_any_row_are_within_the_stated_norm
-             tests/programs/test_vectors.py::test_engine_sums_of_neighbours_are_within_the_stated_sensitivity
+    Tested   tests/analyses/programs/test_vectors.py::test_integers_of_any_row_are_within_the_stated_norm
+             tests/analyses/programs/test_vectors.py::test_engine_sums_of_neighbours_are_within_the_stated_sensitivity
     """
     names = [f"w{j}" for j in range(len(vector))]
     shifted = [
@@ -164,7 +164,7 @@ def over_cells(l1: int, l2_squared: int, reach: Reach, relation: Relation) -> Se
     Proof    A unit adds at most r·D to a cell, and G cells with disjoint coordinates add up (L1) or add up in squares
              (L2). A replacement is one unit less and one more: the triangle inequality.
     Assumes  the engine keeps a unit's rows whole (`bounding`): all coordinates of a row, or none.
-    Tested   tests/programs/test_vectors.py::test_engine_sums_of_neighbours_are_within_the_stated_sensitivity
+    Tested   tests/analyses/programs/test_vectors.py::test_engine_sums_of_neighbours_are_within_the_stated_sensitivity
     """
     changed = relation.units_changed
     return Sensitivity(

@@ -77,9 +77,9 @@ def snapshots(
     Proof    Every stream, every neighbor and all moments are walked, and the laws are exact; a set's probability is the
              sum over its outcomes.
     Assumes  the process is the one that is used: its samplers have these laws.
-    Tested   tests/streams/test_audit.py::test_the_density_table_passes_and_the_sketches_fail
-             tests/streams/test_audit.py::test_the_table_that_is_stored_has_the_law_that_was_audited
-             tests/streams/test_contract.py::test_the_enumeration_finds_a_density_that_ignores_the_relation
+    Tested   tests/analyses/streams/test_audit.py::test_the_density_table_passes_and_the_sketches_fail
+             tests/analyses/streams/test_audit.py::test_the_table_that_is_stored_has_the_law_that_was_audited
+             tests/analyses/streams/test_contract.py::test_the_enumeration_finds_a_density_that_ignores_the_relation
     """
     moments = range(length + 1)
     cases = [

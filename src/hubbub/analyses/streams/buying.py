@@ -33,32 +33,55 @@ from hubbub.sql.bounding import Limits
 
 
 def stream(
-    setting: Setting, *, table: str, name: str, kind: str, universe: list[int] | None = None, outputs: int = 1,
-    classic: bool = False, horizon: int | None = None, window: int | None = None, bins: list[str] | None = None,
-    bound: int = 1, method: str | None = None, private_state: bool = False,
-) -> "Bought":  # fmt: skip
+    setting: Setting,
+    *,
+    table: str,
+    name: str,
+    kind: str,
+    universe: list[int] | None = None,
+    outputs: int = 1,
+    classic: bool = False,
+    horizon: int | None = None,
+    window: int | None = None,
+    bins: list[str] | None = None,
+    bound: int = 1,
+    method: str | None = None,
+    private_state: bool = False,
+) -> "Bought":
     """Prepare the making of a stream: see `Terms` for its kinds, and docs/analyses.md."""
     found = setting.table(table)
     unit = found.unit
     if kind == "count" and unit is not None and unit.column is not None:
         raise QueryError(
-            "HB530", f"{table} protects each {unit.column}, and a count protects single arrivals.",
+            "HB530",
+            f"{table} protects each {unit.column}, and a count protects single arrivals.",
             "Make a density over the ids, or count in a data set whose unit is the row.",
-        )  # fmt: skip
+        )
     if kind == "count" and not found.arrivals:
         raise StreamError(
-            "HB664", f"a count answers after every arrival, and how many arrivals {table} has is not public.",
+            "HB664",
+            f"a count answers after every arrival, and how many arrivals {table} has is not public.",
             "Make a density, which does not tell, or ask the owner to declare `arrivals: public` for this data set.",
-        )  # fmt: skip
+        )
     _check_types(universe, bins, name, classic, private_state)
     counts = kind == "count"
     chosen = method or ("root" if counts and setting.delta and not private_state else "tree")
     terms = Terms(
-        name=name, kind=kind, epsilon=setting.epsilon, delta=setting.delta if counts else Fraction(0),
-        universe=None if universe is None else (universe[0], universe[1]), outputs=outputs, classic=classic,
-        horizon=horizon, window=window, bins=None if bins is None else tuple(bins), bound=bound, method=chosen,
-        private_state=private_state, relation=found.relation,
-    )  # fmt: skip
+        name=name,
+        kind=kind,
+        epsilon=setting.epsilon,
+        delta=setting.delta if counts else Fraction(0),
+        universe=None if universe is None else (universe[0], universe[1]),
+        outputs=outputs,
+        classic=classic,
+        horizon=horizon,
+        window=window,
+        bins=None if bins is None else tuple(bins),
+        bound=bound,
+        method=chosen,
+        private_state=private_state,
+        relation=found.relation,
+    )
     return Bought(found, terms, terms.event)
 
 
@@ -149,8 +172,8 @@ def begin(folder: Path, ledger: Path, release: Release, *, analyst: str, source:
              its state, or finds the one that a killed try made, and is then put on the list, durably, before anybody
              can feed it.
     Assumes  list and ledger are kept together: whoever loses both is stopped by the ledger's anchor.
-    Tested   tests/streams/test_buying.py::test_a_lost_state_is_never_begun_again_on_an_old_charge
-             tests/streams/test_buying.py::test_a_stream_begins_once_for_its_charge_through_kills
+    Tested   tests/analyses/streams/test_buying.py::test_a_lost_state_is_never_begun_again_on_an_old_charge
+             tests/analyses/streams/test_buying.py::test_a_stream_begins_once_for_its_charge_through_kills
     """
     terms, paper = Terms.read(release.model["terms"]), release.receipt["ledger"][0]
     identity = str(paper["hash"])
@@ -162,9 +185,10 @@ def begin(folder: Path, ledger: Path, release: Release, *, analyst: str, source:
                 raise taken(terms.name)
         elif identity in begun:
             raise StreamError(
-                "HB532", "the state of this stream is lost, and its charge cannot be used twice.",
+                "HB532",
+                "the state of this stream is lost, and its charge cannot be used twice.",
                 "Buy a new stream, at its price.",
-            )  # fmt: skip
+            )
         else:
             found = Stream.make(path, terms, source, identity=identity, paid=paid)
         begun[identity] = terms.name

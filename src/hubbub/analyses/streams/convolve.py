@@ -23,7 +23,7 @@ def newest(signal: Integers, kernel: Integers, count: int) -> Integers:
     Theorem (Convolution modulo two primes). If every sum is below p₁p₂ then its residues modulo p₁ and p₂, found by
     number-theoretic transforms of a length that no sum wraps around, determine it (Chinese remainders).
     Assumes  Σ kernel · max signal < p₁p₂ ≈ 3.6·10¹⁸, which is checked; arithmetic on residues below 2³¹ in 64 bits.
-    Tested   tests/streams/test_convolve.py::test_sums_are_those_of_exact_integers
+    Tested   tests/analyses/streams/test_convolve.py::test_sums_are_those_of_exact_integers
     """
     size = len(signal)
     kernel = kernel[:size]

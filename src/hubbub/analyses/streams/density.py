@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import numbers, reals
-from hubbub.core.events import Response, Together
+from hubbub.core.events import Composed, ResponseEvent
 from hubbub.core.finite import Finite, exactly
 from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace
@@ -49,17 +49,17 @@ class Density:
     Error    deviation of the answer √(|X|/4 + 2·scale²)/(|X|·bias) at most: see `deviation`.
              As printed (Dwork 2011), noise of scale 1/(ε|X|) is added after scaling by 4/ε, which is ¼ on the number
              of ones: once the state was seen, that answer alone loses 3.7 at ε = 1, where 1 is promised.
-    Tested   tests/streams/test_density.py::test_state_and_answer_together_keep_their_promise_exactly
-             tests/streams/test_density.py::test_the_printed_noise_loses_far_more_once_the_state_was_seen
-             tests/streams/test_density.py::test_two_looks_are_one_too_many
+    Tested   tests/analyses/streams/test_density.py::test_state_and_answer_together_keep_their_promise_exactly
+             tests/analyses/streams/test_density.py::test_the_printed_noise_loses_far_more_once_the_state_was_seen
+             tests/analyses/streams/test_density.py::test_two_looks_are_one_too_many
 
     Theorem (Replaced elements). Let neighbors differ in the arrivals of `elements` elements: 1 under add/remove, 2
     under replace, where one element's arrivals go and another's come. One look and all answers lose at most `elements`
     times as much as above.
     Proof    Change the elements one after the other. Each step is a pair of the theorem above, and pure losses add up.
     Charges  Response(2, elements·state of one) and Laplace(elements, scale) for each answer.
-    Tested   tests/streams/test_contract.py::test_every_kind_of_stream_keeps_what_it_charges
-             tests/streams/test_contract.py::test_the_enumeration_finds_a_density_that_ignores_the_relation
+    Tested   tests/analyses/streams/test_contract.py::test_every_kind_of_stream_keeps_what_it_charges
+             tests/analyses/streams/test_contract.py::test_the_enumeration_finds_a_density_that_ignores_the_relation
     """
 
     size: int
@@ -103,9 +103,10 @@ class Density:
         half = numbers.epsilon(epsilon)
         if not 1 - half / 2 >= reals.exp(-half)[1]:
             raise QueryError(
-                "HB530", "with a coin of ½ + ε/4 the state keeps ε only up to ε = 1.5936.",
+                "HB530",
+                "with a coin of ½ + ε/4 the state keeps ε only up to ε = 1.5936.",
                 "Take a smaller ε, or the coin that hubbub chooses by itself.",
-            )  # fmt: skip
+            )
         return cls(size=size, bias=half / 4, scale=1 / half, outputs=outputs, elements=elements)
 
     @property
@@ -119,9 +120,9 @@ class Density:
         return Laplace(sensitivity=self.elements, scale=self.scale)
 
     @property
-    def event(self) -> Together:
+    def event(self) -> Composed:
         """What is charged: one look, and every answer."""
-        return Together(((Response(2, self.state), 1), (self.answer.event, self.outputs)))
+        return Composed(((ResponseEvent(2, self.state), 1), (self.answer.event, self.outputs)))
 
     def start(self, source: Source) -> Bits:
         """Toss a fair coin for every element."""

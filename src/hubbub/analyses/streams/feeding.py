@@ -15,9 +15,16 @@ _PAUSE = 0.2
 
 
 def feed(
-    folder: Path, name: str, file: int, *, feeder: str, resume: bool, follow: bool, source: Source,
+    folder: Path,
+    name: str,
+    file: int,
+    *,
+    feeder: str,
+    resume: bool,
+    follow: bool,
+    source: Source,
     on_step: OnStep = no_step,
-) -> tuple[int, int]:  # fmt: skip
+) -> tuple[int, int]:
     """Take whole lines from a file descriptor until its end (or for ever): how many were new, and how many old.
 
     With `resume`, lines of this feeder that were taken by an earlier run are passed over: they are counted from the
@@ -32,9 +39,10 @@ def feed(
         if not lines:
             if place < old:
                 raise StreamError(
-                    "HB533", f"{old} lines of {feeder} were taken, and only {place} are there: another file?",
+                    "HB533",
+                    f"{old} lines of {feeder} were taken, and only {place} are there: another file?",
                     "Name another --feeder for it, or feed the one that was.",
-                )  # fmt: skip
+                )
             continue
         if resume and place + len(lines) <= old:
             place, passed = place + len(lines), passed + len(lines)

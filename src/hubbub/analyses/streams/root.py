@@ -82,9 +82,9 @@ class Root:
     Assumes  the state (arrivals, measurements) is kept secret: this one does not survive a look.
     Error    deviation at time t is σ·√(Σ_{k<t} l[k]²), near σ·√(n)/UNIT at the end; with n/UNIT² = (ln T + γ + ln 16)/π
              that is 5.5 at T = 2²⁰, where a tree has 20.5.
-    Tested   tests/streams/test_root.py::test_the_moved_column_is_the_stated_sensitivity_exactly
-             tests/streams/test_root.py::test_measurements_are_exact_sums_and_noise
-             tests/streams/test_root.py::test_factors_of_1024_prefix_sums
+    Tested   tests/analyses/streams/test_root.py::test_the_moved_column_is_the_stated_sensitivity_exactly
+             tests/analyses/streams/test_root.py::test_measurements_are_exact_sums_and_noise
+             tests/analyses/streams/test_root.py::test_factors_of_1024_prefix_sums
     """
 
     horizon: int

@@ -172,6 +172,7 @@ def missing(name: str) -> StreamError:
 def damaged() -> StreamError:
     """Make the refusal of a state that is not what was written."""
     return StreamError(
-        "HB532", "the stream's state is damaged.",
+        "HB532",
+        "the stream's state is damaged.",
         "It cannot be mended: what was drawn is lost with it. Make a new stream, at its price.",
-    )  # fmt: skip
+    )

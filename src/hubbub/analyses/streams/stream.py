@@ -59,16 +59,27 @@ class Stream:
 
     @classmethod
     def make(
-        cls, path: Path, terms: Terms, source: Source, *, identity: str | None = None,
-        paid: dict[str, Any] | None = None, on_step: OnStep = no_step,
-    ) -> Self:  # fmt: skip
+        cls,
+        path: Path,
+        terms: Terms,
+        source: Source,
+        *,
+        identity: str | None = None,
+        paid: dict[str, Any] | None = None,
+        on_step: OnStep = no_step,
+    ) -> Self:
         """Begin a stream: its first draws are on the disk when this returns."""
         if path.exists():
             raise StreamError("HB531", f"there is a stream called {terms.name} already.", "Choose another name.")
         facts = {
-            "stream": FORMAT, "id": identity or token_hex(16), "terms": terms.form(), "paid": paid, "arrivals": 0,
-            "feeders": {}, "told": [],
-        }  # fmt: skip
+            "stream": FORMAT,
+            "id": identity or token_hex(16),
+            "terms": terms.form(),
+            "paid": paid,
+            "arrivals": 0,
+            "feeders": {},
+            "told": [],
+        }
         made = cls(path, Stored(facts, _start(terms, source)), on_step)
         states.save(path, made._stored, on_step)
         return made
@@ -124,17 +135,18 @@ class Stream:
                  number and the old draws stand, and nothing that depends on new ones was shown; after it, lines up to
                  the new number are passed over.
         Assumes  one holder at a time (`opened` locks); a feeder numbers its lines in one way; the disk keeps its word.
-        Tested   tests/streams/test_crash.py::test_a_kill_at_any_step_loses_nothing_and_draws_nothing_again
-                 tests/streams/test_crash.py::test_a_feeder_that_is_killed_again_and_again_comes_to_the_same_count
+        Tested   tests/analyses/streams/test_crash.py::test_a_kill_at_any_step_loses_nothing_and_draws_nothing_again
+                 tests/analyses/streams/test_crash.py::test_a_feeder_that_is_killed_again_and_again_comes_to_the_same_count
         """
         self._refuse_undercharged()
         known, feeders = self.taken(feeder), self._stored.facts["feeders"]
         skipped = 0 if before is None or self.terms.kind == "density" else known - before
         if skipped < 0:
             raise StreamError(
-                "HB533", f"{known} lines of {feeder} were taken, and these begin after {before}.",
+                "HB533",
+                f"{known} lines of {feeder} were taken, and these begin after {before}.",
                 "Send what lies between first.",
-            )  # fmt: skip
+            )
         fresh = list(lines[skipped:])
         if len(lines) > MOST_LINES or any(len(line) > LONGEST_LINE for line in fresh):
             raise StreamError(
@@ -142,9 +154,10 @@ class Stream:
             )
         if self.room is not None and len(fresh) > self.room:
             raise StreamError(
-                "HB533", f"this stream ends after {self.terms.horizon} arrivals, and {self.room} more can be taken.",
+                "HB533",
+                f"this stream ends after {self.terms.horizon} arrivals, and {self.room} more can be taken.",
                 "Make a new stream, or one over a window.",
-            )  # fmt: skip
+            )
         if feeder not in feeders and len(feeders) >= MOST_FEEDERS:
             raise StreamError("HB533", f"a stream has at most {MOST_FEEDERS} feeders.", "Use one of the names again.")
         if not fresh:
@@ -200,14 +213,17 @@ class Stream:
         """Give what is public of it, for JSON."""
         counts = self.terms.kind == "count"
         return {
-            "name": self.terms.name, "terms": self.terms.form(), "paid": self.paid, "arrivals": self.arrivals,
+            "name": self.terms.name,
+            "terms": self.terms.form(),
+            "paid": self.paid,
+            "arrivals": self.arrivals,
             "values": [
                 {"name": each.name, "value": each.value, "low": each.low, "high": each.high} for each in self.values()
             ],
             "told": [] if counts else [{"value": value} for value in self.told()],
             "answers_left": None if counts else self.terms.outputs - len(self._stored.facts["told"]),
             "state": "private" if self.terms.private_state or not counts else "secret",
-        }  # fmt: skip
+        }
 
     def _newest(self) -> tuple[NDArray[np.float64], float]:
         """Give the newest running counts and their deviation; over a window, from the block before and this one."""
@@ -223,9 +239,10 @@ class Stream:
     def _refuse_undercharged(self) -> None:
         if self.terms.undercharged:
             raise StreamError(
-                "HB666", "this stream was charged for one element, and a replaced unit changes two.",
+                "HB666",
+                "this stream was charged for one element, and a replaced unit changes two.",
                 "Its earlier answers can be read. End it and buy a new stream.",
-            )  # fmt: skip
+            )
 
     def _keep(self, arrays: Arrays, **changes: Any) -> None:
         facts = {**self._stored.facts, **changes}

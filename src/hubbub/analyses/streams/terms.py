@@ -13,7 +13,7 @@ from hubbub.analyses.streams.density import MOST, PLACES, Density
 from hubbub.analyses.streams.root import Root, squared_norm
 from hubbub.analyses.streams.tree import LONGEST, Tree
 from hubbub.core import numbers
-from hubbub.core.events import Event, Together
+from hubbub.core.events import Composed, Event
 from hubbub.core.numbers import brief
 from hubbub.core.reals import floor_to
 from hubbub.core.unit import Relation
@@ -169,9 +169,9 @@ class Terms:
         Theorem (Blocks of time). A window's counter begins anew with every block of `window` arrivals, and gives the
         window's count as the rest of the block before it and the beginning of this one. One arrival is in one block,
         so the loss of all answers for ever is that of one counter over one block.
-        Tested   tests/streams/test_stream.py::test_a_window_is_answered_from_two_blocks
+        Tested   tests/analyses/streams/test_stream.py::test_a_window_is_answered_from_two_blocks
         """
-        return self.density.event if self.kind == "density" else Together(((self.counter.noise.event, 1),))
+        return self.density.event if self.kind == "density" else Composed(((self.counter.noise.event, 1),))
 
     @property
     def derivation(self) -> tuple[str, ...]:
@@ -221,12 +221,22 @@ class Terms:
     def form(self) -> dict[str, Any]:
         """Give it for JSON."""
         return {
-            "name": self.name, "kind": self.kind, "epsilon": str(self.epsilon), "delta": str(self.delta),
-            "universe": None if self.universe is None else list(self.universe), "outputs": self.outputs,
-            "classic": self.classic, "horizon": self.horizon, "window": self.window,
-            "bins": None if self.bins is None else list(self.bins), "bound": self.bound, "method": self.method,
-            "private_state": self.private_state, "relation": self.relation.value, "edition": self.edition,
-        }  # fmt: skip
+            "name": self.name,
+            "kind": self.kind,
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "universe": None if self.universe is None else list(self.universe),
+            "outputs": self.outputs,
+            "classic": self.classic,
+            "horizon": self.horizon,
+            "window": self.window,
+            "bins": None if self.bins is None else list(self.bins),
+            "bound": self.bound,
+            "method": self.method,
+            "private_state": self.private_state,
+            "relation": self.relation.value,
+            "edition": self.edition,
+        }
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Self:

@@ -31,8 +31,8 @@ class Tree:
              times what it adds. Each block's noise is independent, and how far an arrival moves a block is bounded
              whatever was answered before. An answer at time t is the sum of the blocks of t's binary digits.
     Error    deviation σ·√(number of ones in t), σ that of a block; twice the variance where the state is private.
-    Tested   tests/streams/test_tree.py::test_answers_are_sums_of_the_blocks_of_the_binary_digits
-             tests/streams/test_tree.py::test_every_pair_of_neighbours_moves_the_blocks_by_at_most_the_sensitivity
+    Tested   tests/analyses/streams/test_tree.py::test_answers_are_sums_of_the_blocks_of_the_binary_digits
+             tests/analyses/streams/test_tree.py::test_every_pair_of_neighbours_moves_the_blocks_by_at_most_the_sensitivity
 
     Theorem (Counting that survives a look). Let each block also begin with noise of its own, drawn when it opens and
     kept in its sum. Then all answers and one look into the state (sums of open blocks) keep the same loss.
@@ -41,8 +41,8 @@ class Tree:
              first of these two independent values, one after it only the second; in a block that is closed or not yet
              open at the look, only the one value that is ever seen. So a block moves by no more than without a look.
     Assumes  one look; two looks show the exact count between them. How many arrivals there were is public.
-    Tested   tests/streams/test_tree.py::test_a_look_and_all_answers_keep_the_loss_exactly
-             tests/streams/test_tree.py::test_a_look_at_a_state_without_noise_of_its_own_is_caught
+    Tested   tests/analyses/streams/test_tree.py::test_a_look_and_all_answers_keep_the_loss_exactly
+             tests/analyses/streams/test_tree.py::test_a_look_at_a_state_without_noise_of_its_own_is_caught
     """
 
     horizon: int

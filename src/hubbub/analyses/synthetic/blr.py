@@ -21,7 +21,7 @@ from hubbub.analyses.tables.measured import expected
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output
 from hubbub.core import numbers
-from hubbub.core.events import Event, Together
+from hubbub.core.events import Composed, Event
 from hubbub.core.numbers import brief
 from hubbub.errors import QueryError
 from hubbub.mechanisms.exponential import Exponential
@@ -62,9 +62,10 @@ def small_database(
     universe = prod(each.size for each in on)
     if comb(universe + size - 1, size) > MOST_DATABASES:
         raise QueryError(
-            "HB594", f"there are more than {MOST_DATABASES:,} databases of {size} rows over {universe:,} cells.",
+            "HB594",
+            f"there are more than {MOST_DATABASES:,} databases of {size} rows over {universe:,} cells.",
             "Ask for fewer rows, columns or categories, or for synthetic(…), which has no such limit.",
-        )  # fmt: skip
+        )
     return SmallDatabase(setting, marginal(setting, table, on, where=where), size, ways, total)
 
 
@@ -82,9 +83,9 @@ class SmallDatabase(OfMarginal):
     Assumes  every universe of m-row databases is written out, so it is for small ones; n is the analyst's, or was
              measured with Laplace noise from a share of ε.
     Charges  the selection, and the count where n is not given.
-    Tested   tests/releases/test_blr.py::test_expected_error_of_ten_rows_for_26_conjunctions_of_three_bits
-             tests/releases/test_blr.py::test_neighbours_move_a_score_by_no_more_than_its_sensitivity
-             tests/releases/test_blr.py::test_the_choice_is_private_by_enumeration
+    Tested   tests/analyses/synthetic/test_blr.py::test_expected_error_of_ten_rows_for_26_conjunctions_of_three_bits
+             tests/analyses/synthetic/test_blr.py::test_neighbours_move_a_score_by_no_more_than_its_sensitivity
+             tests/analyses/synthetic/test_blr.py::test_the_choice_is_private_by_enumeration
     """
 
     size: int
@@ -127,7 +128,7 @@ class SmallDatabase(OfMarginal):
         parts: list[tuple[Event, int]] = [(self.selection.event, 1)]
         if self.counted is not None:
             parts.append((cast(Event, self.counted.event), 1))
-        return Together(tuple(parts))
+        return Composed(tuple(parts))
 
     @property
     def derivation(self) -> tuple[str, ...]:

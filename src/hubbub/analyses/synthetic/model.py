@@ -200,9 +200,12 @@ def fit(
         ]
         cliques = [(column,) for column in range(len(sizes))] + [each.columns for each in measured]
         estimated = mbi.estimation.MirrorDescent().estimate(
-            domain, found, known_total=float(total), iters=steps,
+            domain,
+            found,
+            known_total=float(total),
+            iters=steps,
             warm_start=None if start is None else start.potentials,
-        )  # fmt: skip
+        )
         tree, _ = mbi.junction_tree.make_junction_tree(domain, cliques)
         nodes = sorted(tuple(sorted(node)) for node in tree.nodes)
         places = {frozenset(node): place for place, node in enumerate(nodes)}

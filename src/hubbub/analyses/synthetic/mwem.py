@@ -21,7 +21,7 @@ from hubbub.analyses.tables.measured import expected, half_width
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output
 from hubbub.core import numbers
-from hubbub.core.events import Event, Together
+from hubbub.core.events import Composed, Event
 from hubbub.core.numbers import brief
 from hubbub.errors import QueryError
 from hubbub.mechanisms.exponential import Exponential
@@ -63,9 +63,10 @@ def mwem(
         setting.fits(size, [labels_width(each.labels) for each in on])
     if prod(each.size for each in on) > MOST_CELLS or comb(len(on), ways) > MOST_TABLES:
         raise QueryError(
-            "HB594", f"multiplicative weights hold at most {MOST_CELLS:,} cells and {MOST_TABLES:,} tables.",
+            "HB594",
+            f"multiplicative weights hold at most {MOST_CELLS:,} cells and {MOST_TABLES:,} tables.",
             "Leave columns out or give fewer bins, or ask for synthetic(…), which has no such limit.",
-        )  # fmt: skip
+        )
     return Mwem(setting, marginal(setting, table, on, where=where), ways, turns, size)
 
 
@@ -81,8 +82,8 @@ class Mwem(OfMarginal):
              told from noisy numbers. The update of the weights uses noisy numbers alone.
     Assumes  the whole marginal is bounded once, in the engine; tables of it are sums.
     Charges  T selections, T measurements, one count.
-    Tested   tests/releases/test_mwem.py::test_multiplicative_weights_cost_what_they_say
-             tests/releases/test_mwem.py::test_neighbours_move_a_score_by_no_more_than_its_sensitivity
+    Tested   tests/analyses/synthetic/test_mwem.py::test_multiplicative_weights_cost_what_they_say
+             tests/analyses/synthetic/test_mwem.py::test_neighbours_move_a_score_by_no_more_than_its_sensitivity
     """
 
     ways: int
@@ -123,9 +124,12 @@ class Mwem(OfMarginal):
     def selection(self) -> Exponential:
         """The choice of the table that is most wrong."""
         return Exponential.from_epsilon(
-            candidates=len(self.workload), sensitivity=self.moved, monotone=False, relation=self.relation,
+            candidates=len(self.workload),
+            sensitivity=self.moved,
+            monotone=False,
+            relation=self.relation,
             epsilon=self._parts[1],
-        )  # fmt: skip
+        )
 
     @cached_property
     def measured(self) -> Laplace:
@@ -135,12 +139,13 @@ class Mwem(OfMarginal):
     @property
     def event(self) -> Event:
         """The facts that are charged."""
-        return Together(
+        return Composed(
             (
-                (cast(Event, self.counted.event), 1), (self.selection.event, self.rounds),
+                (cast(Event, self.counted.event), 1),
+                (self.selection.event, self.rounds),
                 (cast(Event, self.measured.event), self.rounds),
             )
-        )  # fmt: skip
+        )
 
     @property
     def derivation(self) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from hubbub.analyses.tables.measured import Budget, budgets, expected, half_widt
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output
 from hubbub.core import numbers
-from hubbub.core.events import Event, Together
+from hubbub.core.events import Composed, Event
 from hubbub.core.numbers import brief
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
@@ -119,8 +119,8 @@ class Synthesis(OfMarginal):
     Assumes  each marginal is bounded by itself, in the engine. Rows drawn are of no unit: who has several rows in the
              table is not seen in them.
     Charges  the four kinds of events, whatever is selected.
-    Tested   tests/releases/test_synthetic.py::test_synthetic_rows_cost_what_they_say
-             tests/analysis/test_analysis.py::test_an_analysis_draws_what_its_event_says
+    Tested   tests/analyses/synthetic/test_synthetic.py::test_synthetic_rows_cost_what_they_say
+             tests/analyses/test_base.py::test_an_analysis_draws_what_its_event_says
     """
 
     columns: tuple[Asked, ...]
@@ -193,7 +193,7 @@ class Synthesis(OfMarginal):
                 (cast(Event, self.measured.event), self.pairs),
                 (cast(Event, self.selection(1).event), self.pairs),
             ]
-        return Together(tuple(parts))
+        return Composed(tuple(parts))
 
     @property
     def derivation(self) -> tuple[str, ...]:
@@ -213,9 +213,10 @@ class Synthesis(OfMarginal):
                 f"{deviation(self.measured):.4g}",
             ]
         return (
-            *lines, f"{self.shares['report']:.0%} for the report on how far the rows are off",
+            *lines,
+            f"{self.shares['report']:.0%} for the report on how far the rows are off",
             "the rows are drawn from a model that was told from these noisy counts alone",
-        )  # fmt: skip
+        )
 
     @property
     def expected(self) -> tuple[Expected, ...]:
@@ -260,9 +261,14 @@ class Synthesis(OfMarginal):
         return Published(outputs, self._model(known, measured, fares, rows, total))
 
     def _told(
-        self, run: Run, known: Sequence[Levels], twos: Secret[dict[Pair, Whole]], measured: list[Measured],
-        model: Model, total: float,
-    ) -> tuple[Model, list[Measured]]:  # fmt: skip
+        self,
+        run: Run,
+        known: Sequence[Levels],
+        twos: Secret[dict[Pair, Whole]],
+        measured: list[Measured],
+        model: Model,
+        total: float,
+    ) -> tuple[Model, list[Measured]]:
         """Select pairs where the model is most wrong, measure them, tell the model anew; in several turns."""
         sizes, listed = [each.size for each in known], candidates(known)
         # the mean of |Z| is what the noise adds to a sum's error
@@ -317,9 +323,14 @@ class Synthesis(OfMarginal):
         return np.array([i for i, each in enumerate(listed) if each.pair in (fitting or set(chosen))], dtype=np.int64)
 
     def _fares(
-        self, run: Run, known: Sequence[Levels], rows: Whole, ones: Secret[list[Whole]],
-        twos: Secret[dict[Pair, Whole]], total: float,
-    ) -> list[Fares]:  # fmt: skip
+        self,
+        run: Run,
+        known: Sequence[Levels],
+        rows: Whole,
+        ones: Secret[list[Whole]],
+        twos: Secret[dict[Pair, Whole]],
+        total: float,
+    ) -> list[Fares]:
         """Tell how far the rows are from the data, column by column: from noisy sums of differences."""
         scale = total / len(rows)
         singles = [np.rint(np.bincount(rows[:, i], minlength=each.size) * scale) for i, each in enumerate(known)]
@@ -345,8 +356,11 @@ class Synthesis(OfMarginal):
             "shares": self.shares,
             "columns": [
                 {
-                    "name": of.asked.name, "levels": of.labels(), "measured": each.noisy.astype(np.int64).tolist(),
-                    "deviation": each.deviation, "synthetic": np.bincount(rows[:, i], minlength=of.size).tolist(),
+                    "name": of.asked.name,
+                    "levels": of.labels(),
+                    "measured": each.noisy.astype(np.int64).tolist(),
+                    "deviation": each.deviation,
+                    "synthetic": np.bincount(rows[:, i], minlength=of.size).tolist(),
                 }
                 for i, (of, each) in enumerate(zip(known, measured, strict=False))
             ],
@@ -354,12 +368,13 @@ class Synthesis(OfMarginal):
                 {
                     "columns": [self.columns[c].name for c in each.columns],
                     "groups": [list(own) for own in each.groups],
-                    "measured": each.noisy.astype(np.int64).tolist(), "deviation": each.deviation,
+                    "measured": each.noisy.astype(np.int64).tolist(),
+                    "deviation": each.deviation,
                 }
                 for each in measured[len(known) :]
             ],
             "utility": [each.form() for each in fares],
-        }  # fmt: skip
+        }
 
 
 def root_below(square: Fraction) -> Fraction:

@@ -35,9 +35,12 @@ class Fares:
 
 
 def compared(
-    names: Sequence[str], alone: NDArray[np.int64], pairs: NDArray[np.int64] | None, halves: Sequence[float],
+    names: Sequence[str],
+    alone: NDArray[np.int64],
+    pairs: NDArray[np.int64] | None,
+    halves: Sequence[float],
     total: float,
-) -> list[Fares]:  # fmt: skip
+) -> list[Fares]:
     """Make distances of noisy sums of differences: halved, and as parts of the total."""
     others = max(1, len(names) - 1)
     found = []

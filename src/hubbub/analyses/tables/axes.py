@@ -77,9 +77,10 @@ def axis(table: Table, wanted: object) -> Axis:
     asked: Mapping[str, Any] = wanted if isinstance(wanted, Mapping) else {"column": wanted}
     if not set(asked) <= _KEYS or "column" not in asked or ("edges" in asked and "bins" in asked):
         raise QueryError(
-            "HB587", "an axis is the name of a column, or a map of 'column' with 'edges' or 'bins', and 'missing'.",
+            "HB587",
+            "an axis is the name of a column, or a map of 'column' with 'edges' or 'bins', and 'missing'.",
             "Write {'column': 'age', 'edges': [0, 18, 65, 110]}.",
-        )  # fmt: skip
+        )
     column = _column(table, asked["column"])
     missing = asked.get("missing", False)
     if not isinstance(missing, bool):
@@ -159,9 +160,10 @@ def _valued(column: Column, *, missing: bool) -> Axis:
     values = listed(column)
     if values is None or not 1 <= len(values) <= MOST_CATEGORIES:
         raise QueryError(
-            "HB588", f"the values of {column.name} are not declared, and which occur can tell who is there.",
+            "HB588",
+            f"the values of {column.name} are not declared, and which occur can tell who is there.",
             "Declare its values in hubbub.yaml, or, if it has bounds, give 'bins' or 'edges'.",
-        )  # fmt: skip
+        )
     labels = tuple(float(value) if isinstance(value, Fraction) else value for value in values)
     name = DUCKDB.identifier(column.name)
     if not missing:

@@ -70,10 +70,14 @@ def tabulate(
         for (each, share), mechanism in zip(chosen.shares.items(), chosen.mechanisms, strict=True)
     ]
     return Release(
-        setting, asked, chosen.budget, chosen.mechanisms,
-        (*opening(asked, count), *lines, "what is published is told from these by least squares"), chosen.expected,
+        setting,
+        asked,
+        chosen.budget,
+        chosen.mechanisms,
+        (*opening(asked, count), *lines, "what is published is told from these by least squares"),
+        chosen.expected,
         partial(_publish, chosen, whole),
-    )  # fmt: skip
+    )
 
 
 def _wanted(on: Sequence[Axis], marginals: object) -> tuple[Axes, ...]:
@@ -200,9 +204,10 @@ def _outputs(
     taken = {axis.name for axis in on}
     keys = [Output(axis.name, axis.kind.value, own) for axis, own in zip(on, labels, strict=True)]
     return (
-        Output(free(TABLE, taken), "text", names), *keys,
+        Output(free(TABLE, taken), "text", names),
+        *keys,
         Output(free(COUNT, taken), "integer" if whole else "real", values, low, high),
-    )  # fmt: skip
+    )
 
 
 def _model(measured: _Measured, cells: Floats | Whole) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 from hubbub.analyses.base import Published, Run, Setting
 from hubbub.analyses.tables.axes import Axis, axes, axis
 from hubbub.analyses.tables.consistency import Floats, Whole, ends
-from hubbub.analyses.tables.hierarchy import Tree, nested, prefixed, told, whole
+from hubbub.analyses.tables.hierarchy import Tree, least_squares_counts, nested, prefixed, whole
 from hubbub.analyses.tables.marginals import Counted, Counts, Marginal, counts, marginal
 from hubbub.analyses.tables.measured import Budget, Release, budgets, expected, free, half_width, noised, opening
 from hubbub.analyses.tables.strategy_search import descend
@@ -79,10 +79,14 @@ def geography(
         )
     ]
     return Release(
-        setting, asked, chosen.budget, chosen.mechanisms,
+        setting,
+        asked,
+        chosen.budget,
+        chosen.mechanisms,
         (*opening(asked, count), *lines, "counts are made to add up, whole and not negative, from the total down"),
-        chosen.expected, partial(_publish, chosen),
-    )  # fmt: skip
+        chosen.expected,
+        partial(_publish, chosen),
+    )
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,9 @@ class _Measured:
 
     @property
     def expected(self) -> tuple[Expected, ...]:
-        spreads = told(self.tree, [np.zeros((level.size, 1)) for level in self.tree.levels], self.variances)[1]
+        spreads = least_squares_counts(
+            self.tree, [np.zeros((level.size, 1)) for level in self.tree.levels], self.variances
+        )[1]
         return tuple(
             expected(name, half_width(self.budget.noise, sqrt(float(each.mean()))))
             for name, each in zip(self.names, spreads, strict=True)
@@ -135,7 +141,7 @@ def _measured(
 
 def _error(tree: Tree, variances: Sequence[float], matters: Sequence[float]) -> float:
     """Give the weighted mean variance over levels."""
-    spreads = told(tree, [np.zeros((level.size, 1)) for level in tree.levels], variances)[1]
+    spreads = least_squares_counts(tree, [np.zeros((level.size, 1)) for level in tree.levels], variances)[1]
     return sum(weight * float(each.mean()) for weight, each in zip(matters, spreads, strict=True))
 
 
@@ -170,7 +176,7 @@ def _publish(measured: _Measured, run: Run) -> Published:
 
     noisy = counts(run, [measured.asked]).through(drawn)
     run.progress(0.5, "adding up")
-    middle, spreads = told(tree, noisy, measured.variances)
+    middle, spreads = least_squares_counts(tree, noisy, measured.variances)
     found = whole(tree, middle)
     run.progress(0.9, "writing")
     return Published(_outputs(measured, found, middle, spreads), _model(measured, found, spreads))
@@ -204,10 +210,11 @@ def _outputs(
         high += upper
     taken = {each.name for each in measured.asked.axes}
     return (
-        Output(free(LEVEL, taken), "text", levels), Output(on.name, "text", names),
+        Output(free(LEVEL, taken), "text", levels),
+        Output(on.name, "text", names),
         *(Output(other.name, other.kind.value, own) for other, own in zip(others, labels, strict=True)),
         Output(free(COUNT, taken), "integer", values, low, high),
-    )  # fmt: skip
+    )
 
 
 def _model(measured: _Measured, found: Sequence[Whole], spreads: Sequence[Floats]) -> dict[str, Any]:

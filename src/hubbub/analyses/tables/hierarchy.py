@@ -115,7 +115,9 @@ def _unreadable(why: str) -> QueryError:
     )
 
 
-def told(tree: Tree, noisy: Sequence[Floats], variances: Sequence[float]) -> tuple[list[Floats], list[Floats]]:
+def least_squares_counts(
+    tree: Tree, noisy: Sequence[Floats], variances: Sequence[float]
+) -> tuple[list[Floats], list[Floats]]:
     """Tell all counts from noisy counts at all levels, by least squares, with the variance of each place's count.
 
     Up the tree, each place's own measurement is averaged with the sum over the places inside it; down again, what the

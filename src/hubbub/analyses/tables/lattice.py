@@ -65,10 +65,9 @@ class Lattice:
     def variance(self, wanted: Axes) -> float:
         """Give the variance of every cell of a marginal as it is told from all that was measured."""
         return sum(
-            freedom(self.sizes, axes)
-            / (self.information(axes) * self.cells(set(wanted) - set(axes)) ** 2)
+            freedom(self.sizes, axes) / (self.information(axes) * self.cells(set(wanted) - set(axes)) ** 2)
             for axes in subsets(wanted)
-        )  # fmt: skip
+        )
 
     def told(self, noisy: Mapping[Axes, Floats], wanted: Sequence[Axes]) -> dict[Axes, Floats]:
         """Estimate marginals by least squares from noisy ones; they agree with each other."""

@@ -74,7 +74,7 @@ class Marginal:
         in its place by at most 2D and 2D², and by D and D² where k = 1.
         Proof    The sums of u are v ≥ 0 with Σv ≤ D, so Σv² ≤ D². Of two such vectors no product of coordinates is
                  negative, so ‖v − w‖₂² ≤ ‖v‖₂² + ‖w‖₂²; two numbers in [0, D] differ by at most D.
-        Tested   tests/releases/test_marginals.py::test_neighbours_move_sums_of_cells_by_no_more_than_stated
+        Tested   tests/analyses/tables/test_marginals.py::test_neighbours_move_sums_of_cells_by_no_more_than_stated
         """
         own, whole = self.contribution, self.sensitivity
         if size == self.size:
@@ -135,7 +135,7 @@ def marginal(
     the vector of COUNT(*), or of COUNT(DISTINCT unit), of one grouping set, whatever the condition.
     Proof    "Sensitivity of bounded cells", for one grouping set. The condition is bound and checked with the whole
              text like any query's, and what is counted is taken from the bound query.
-    Tested   tests/releases/test_marginals.py::test_neighbours_move_a_marginal_by_no_more_than_its_sensitivity
+    Tested   tests/analyses/tables/test_marginals.py::test_neighbours_move_a_marginal_by_no_more_than_its_sensitivity
     """
     unit = setting.table(table).unit
     if count not in ("rows", "units"):
@@ -158,9 +158,16 @@ def marginal(
         raise QueryError("HB587", f"some categories of {named} cannot occur.", "Leave them out, or widen the bins.")
     words: Words = setting.words
     planned = plan(
-        query, epsilon=setting.epsilon, delta=Fraction(0), salt=words.salt, groups=setting.groups, rows=setting.rows,
-        noise="laplace", hashing=words.hashing, dialect=words.dialect,
-    )  # fmt: skip
+        query,
+        epsilon=setting.epsilon,
+        delta=Fraction(0),
+        salt=words.salt,
+        groups=setting.groups,
+        rows=setting.rows,
+        noise="laplace",
+        hashing=words.hashing,
+        dialect=words.dialect,
+    )
     return Marginal(tuple(axes), planned)
 
 

@@ -9,7 +9,7 @@ from typing import cast
 from hubbub.analyses.base import Published, Run, Setting
 from hubbub.analyses.tables.marginals import Marginal, OfMarginal
 from hubbub.answers.estimate import Expected
-from hubbub.core.events import Event, Together
+from hubbub.core.events import Composed, Event
 from hubbub.core.numbers import brief
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
@@ -84,7 +84,7 @@ class Release(OfMarginal):
     @property
     def event(self) -> Event:
         """The facts that are charged."""
-        return Together(tuple((cast(Event, each.event), 1) for each in self.mechanisms))
+        return Composed(tuple((cast(Event, each.event), 1) for each in self.mechanisms))
 
     @property
     def noise(self) -> str:

@@ -65,9 +65,14 @@ def ranges(
     )
     half = half_width(chosen.budget.noise, chosen.rmse)
     return Release(
-        setting, asked, chosen.budget, (chosen.mechanism,), lines, (expected(workload, half),),
+        setting,
+        asked,
+        chosen.budget,
+        (chosen.mechanism,),
+        lines,
+        (expected(workload, half),),
         partial(_publish, chosen),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ class Strategy:
              norms; with A, u, v ≥ 0 no product (Au)ᵢ(Av)ᵢ is negative, so ‖Au − Av‖₂² ≤ ‖Au‖₂² + ‖Av‖₂². The norms
              are of the rounded matrix, added up in integers, so no rounding of a float can make them too small.
     Assumes  bins are bounded by unit in the engine; large counts are clamped, coordinate by coordinate, before A.
-    Tested   tests/releases/test_strategies.py::test_neighbours_move_the_measured_sums_by_no_more_than_stated
-             tests/releases/test_strategies.py::test_enumerated_loss_of_a_small_strategy_is_within_its_price
+    Tested   tests/analyses/tables/test_strategies.py::test_neighbours_move_the_measured_sums_by_no_more_than_stated
+             tests/analyses/tables/test_strategies.py::test_enumerated_loss_of_a_small_strategy_is_within_its_price
     """
 
     name: str

@@ -30,8 +30,8 @@ def view_bound(bits: int, epsilon: float, failing: float) -> float:
     Assumes  pure ε. By Markov's inequality the bound divided by α holds for all but a share α of the parities.
              This is claim 1 and lemma 2 of Dwork, McSherry, Nissim and Smith (2006) without the cube root: see
              `corrected`.
-    Tested   tests/separations/test_separations.py::test_the_mean_difference_is_within_the_bound
-             tests/separations/test_separations.py::test_deviations_are_the_variance_over_the_number_of_parities
+    Tested   tests/attacks/test_separations.py::test_the_mean_difference_is_within_the_bound
+             tests/attacks/test_separations.py::test_deviations_are_the_variance_over_the_number_of_parities
     """
     return sinh(epsilon / 2) / sqrt(2.0**bits - 1) / failing
 
@@ -61,7 +61,7 @@ def published_bound(bits: int, people: int, epsilon: float, failing: float = 1 /
              ε-private, and rᵢ₊₁ independent of it: a step costs half of "Parities hide in a private view" on average.
              Both ends are n such steps from uniform people; add up, and use Markov's inequality.
     Assumes  as in Dwork, McSherry, Nissim and Smith (2006), theorem 3, whose bound n^{4/3}·ε^{2/3}·2^{−d/3} this beats.
-    Tested   tests/separations/test_separations.py::test_two_thirds_of_all_functions_are_within_the_bound
+    Tested   tests/attacks/test_separations.py::test_two_thirds_of_all_functions_are_within_the_bound
     """
     return people * view_bound(bits, epsilon, failing)
 

@@ -189,9 +189,10 @@ def histogram_difference(bits: int, people: int, epsilon: float) -> float:
     half = 1 << (bits - 1)
     if comb(half + people, people) > _MOST_STATES:
         raise ParameterError(
-            "HB197", f"a histogram of {people} people in {2 * half} cells has too many states to go through.",
+            "HB197",
+            f"a histogram of {people} people in {2 * half} cells has too many states to go through.",
             "Take fewer people or bits.",
-        )  # fmt: skip
+        )
     kinds = _compositions(half, people + 1)
     mass = _clamped(people, epsilon)
     # [t^n] Π_cells Σ_k ratio(k)·t^k/k!, times n!/half^n: everybody's place is uniform in the half
@@ -229,9 +230,7 @@ def _product(series: Floats, kinds: NDArray[np.int64], degree: int) -> Floats:
         for step in range(half):
             powers[step + 1] = np.convolve(powers[step], series[:, j])[: degree + 1]
         factor = powers[kinds[:, j]]
-        found = np.stack(
-            [(found[:, : k + 1] * factor[:, k::-1]).sum(axis=1) for k in range(degree + 1)], axis=1
-        )  # fmt: skip
+        found = np.stack([(found[:, : k + 1] * factor[:, k::-1]).sum(axis=1) for k in range(degree + 1)], axis=1)
     last: Floats = found[:, degree]
     return last
 

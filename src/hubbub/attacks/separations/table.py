@@ -53,12 +53,18 @@ def row(bits: int, people: int, epsilon: numbers.Number) -> Row:
     one = parity.response_difference(bits, at)
     small = bits <= _HISTOGRAM_BITS and people <= _HISTOGRAM_PEOPLE
     return Row(
-        bits, people, repeated(one, people), parity.subset_difference(bits, at) if people == 1 else None,
+        bits,
+        people,
+        repeated(one, people),
+        parity.subset_difference(bits, at) if people == 1 else None,
         histogram_difference(bits, people, at) if small else None,
-        min(1.0, bounds.published_bound(bits, people, at)), min(1.0, bounds.theorem_3(bits, people, at)),
-        min(1.0, bounds.theorem_3_printed(bits, people, at)), asked_difference(people, at), asked_error(at),
+        min(1.0, bounds.published_bound(bits, people, at)),
+        min(1.0, bounds.theorem_3(bits, people, at)),
+        min(1.0, bounds.theorem_3_printed(bits, people, at)),
+        asked_difference(people, at),
+        asked_error(at),
         people_needed(one),
-    )  # fmt: skip
+    )
 
 
 def people_needed(one: float, wanted: float = 0.5) -> int:
@@ -118,7 +124,7 @@ def over_bits(*, epsilon: numbers.Number, bits: Sequence[int] = BITS) -> str:
         title=f"What one person's published view tells of a parity, ε = {numbers.brief(numbers.epsilon(epsilon))}",
         across="bits of a person",
         logarithmic=False,
-    )  # fmt: skip
+    )
 
 
 def over_people(*, epsilon: numbers.Number, bits: Sequence[int] = (4, 6, 10, 16)) -> str:

@@ -74,9 +74,17 @@ ROWID = _Kind()
 
 
 def connect(
-    url: str | None = None, token: str | None = None, *, path: str | Path | None = None, analyst: str | None = None,
-    timeout: float = 30.0, retries: int = 4, ca: str | Path | None = None, insecure: bool = False, **settings: Any,
-) -> Connection:  # fmt: skip
+    url: str | None = None,
+    token: str | None = None,
+    *,
+    path: str | Path | None = None,
+    analyst: str | None = None,
+    timeout: float = 30.0,
+    retries: int = 4,
+    ca: str | Path | None = None,
+    insecure: bool = False,
+    **settings: Any,
+) -> Connection:
     """Connect to a server (`url` and `token`), or open a hubbub.yaml (`path`, and `analyst` if it has several).
 
     Settings say how questions are asked: `epsilon=0.1`, or `within=50`, and so on. See `hubbub.connect` for the rest.
@@ -106,8 +114,32 @@ def connect(
 
 
 __all__ = [
-    "BINARY", "DATETIME", "NUMBER", "ROWID", "STRING", "Binary", "Connection", "Cursor", "DataError", "DatabaseError",
-    "Date", "DateFromTicks", "Error", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError",
-    "OperationalError", "ProgrammingError", "Time", "TimeFromTicks", "Timestamp", "TimestampFromTicks", "Warning",
-    "apilevel", "connect", "paramstyle", "threadsafety",
-]  # fmt: skip
+    "BINARY",
+    "DATETIME",
+    "NUMBER",
+    "ROWID",
+    "STRING",
+    "Binary",
+    "Connection",
+    "Cursor",
+    "DataError",
+    "DatabaseError",
+    "Date",
+    "DateFromTicks",
+    "Error",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "NotSupportedError",
+    "OperationalError",
+    "ProgrammingError",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
+    "Warning",
+    "apilevel",
+    "connect",
+    "paramstyle",
+    "threadsafety",
+]

@@ -105,9 +105,10 @@ class Cursor:
         self._result, self.release, self._next = None, None, 0
         if isinstance(parameters, str | bytes | Mapping) or not isinstance(parameters, Sequence):
             raise ProgrammingError(
-                "HB188", "parameters come as a list or tuple, in the order of the ? in the text.",
+                "HB188",
+                "parameters come as a list or tuple, in the order of the ? in the text.",
                 "Write execute(sql, [7, 'North']).",
-            )  # fmt: skip
+            )
         with translated():
             self._result = self._run(operation, tuple(map(_plain, parameters)))
         self.release = None if self._result is None else self._result.release
@@ -124,9 +125,10 @@ class Cursor:
             return told
         if "epsilon" not in options and "within" not in options:
             raise ProgrammingError(
-                "HB132", "it is not said how much to spend, or how exact the answer shall be.",
+                "HB132",
+                "it is not said how much to spend, or how exact the answer shall be.",
                 "Say so once for the connection: connect(…, epsilon=0.1), or SET hubbub.epsilon = 0.1.",
-            )  # fmt: skip
+            )
         if (asked := statements.explained(sql)) is not None:
             return statements.plan(connection.session.estimate(asked, **options))
         release = connection.session.query(sql, **options)

@@ -60,10 +60,16 @@ class NotSupportedError(DatabaseError):
 
 
 _KINDS: tuple[tuple[type[HubbubError], type[Error]], ...] = (
-    (ParameterError, ProgrammingError), (QueryError, ProgrammingError), (BudgetError, OperationalError),
-    (LedgerError, OperationalError), (ConfigError, OperationalError), (AccessError, OperationalError),
-    (RunError, OperationalError), (ServerError, InterfaceError), (MechanismError, NotSupportedError),
-)  # fmt: skip
+    (ParameterError, ProgrammingError),
+    (QueryError, ProgrammingError),
+    (BudgetError, OperationalError),
+    (LedgerError, OperationalError),
+    (ConfigError, OperationalError),
+    (AccessError, OperationalError),
+    (RunError, OperationalError),
+    (ServerError, InterfaceError),
+    (MechanismError, NotSupportedError),
+)
 
 
 @contextmanager

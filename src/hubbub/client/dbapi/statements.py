@@ -29,9 +29,7 @@ class AnySession(Protocol):
     def budget(self) -> tuple[Overview, ...]: ...  # noqa: D102
     def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[Past, ...]: ...  # noqa: D102
     def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate: ...  # noqa: D102
-    def query(  # noqa: D102
-        self, sql: str, *, key: str | None = None, **options: Unpack[Options]
-    ) -> Release: ...
+    def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
 
 
@@ -45,8 +43,13 @@ class Result:
 
 
 _TYPES: Mapping[str, type] = {
-    "boolean": bool, "integer": int, "real": float, "text": str, "date": date, "timestamp": datetime
-}  # fmt: skip
+    "boolean": bool,
+    "integer": int,
+    "real": float,
+    "text": str,
+    "date": date,
+    "timestamp": datetime,
+}
 _BLANK = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
 _SET = re.compile(r"SET\s+hubbub\.(\w+)\s*(?:=|\sTO\s)\s*(.+?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
 _RESET = re.compile(r"RESET\s+hubbub\.(\w+)\s*;?\s*", re.IGNORECASE)
@@ -121,9 +124,15 @@ def _text(value: Any, name: str) -> str:  # noqa: ARG001 - one shape for all rea
 
 
 _READ: Mapping[str, Callable[[Any, str], Any]] = {
-    "epsilon": _exact, "within": _margin, "delta": _exact, "groups": _whole, "rows": _whole, "raw": _truth,
-    "dialect": _text, "intervals": _truth,
-}  # fmt: skip
+    "epsilon": _exact,
+    "within": _margin,
+    "delta": _exact,
+    "groups": _whole,
+    "rows": _whole,
+    "raw": _truth,
+    "dialect": _text,
+    "intervals": _truth,
+}
 
 
 def answer(release: Release, *, intervals: bool) -> Result:
@@ -159,8 +168,11 @@ def about(sql: str, session: AnySession) -> Result | None:
     if found is None:
         return None
     tables: Mapping[str, Callable[[AnySession], Result]] = {
-        "budget": _budget, "datasets": _datasets, "columns": _columns, "releases": _releases
-    }  # fmt: skip
+        "budget": _budget,
+        "datasets": _datasets,
+        "columns": _columns,
+        "releases": _releases,
+    }
     make = tables.get(found[1].lower())
     if make is None:
         raise ProgrammingError(
@@ -171,17 +183,31 @@ def about(sql: str, session: AnySession) -> Result | None:
 
 def _budget(session: AnySession) -> Result:
     names = (
-        ("analyst", str), ("dataset", str), ("scope", str), ("name", str), ("per", str), ("epsilon", float),
-        ("delta", float), ("spent", float), ("left", float),
-    )  # fmt: skip
+        ("analyst", str),
+        ("dataset", str),
+        ("scope", str),
+        ("name", str),
+        ("per", str),
+        ("epsilon", float),
+        ("delta", float),
+        ("spent", float),
+        ("left", float),
+    )
     rows: Rows = [
         (
-            view.analyst, view.dataset, cap.scope, cap.name, cap.per, float(cap.epsilon), float(cap.delta),
-            None if cap.spent is None else float(cap.spent), below(cap.left),
+            view.analyst,
+            view.dataset,
+            cap.scope,
+            cap.name,
+            cap.per,
+            float(cap.epsilon),
+            float(cap.delta),
+            None if cap.spent is None else float(cap.spent),
+            below(cap.left),
         )
         for view in session.budget()
         for cap in view.caps
-    ]  # fmt: skip
+    ]
     return Result(names, rows)
 
 
@@ -210,16 +236,26 @@ def _facts(column: Column) -> tuple[float | None, float | None, int | None]:
 
 def _releases(session: AnySession) -> Result:
     names = (
-        ("id", int), ("time", datetime), ("dataset", str), ("query", str), ("epsilon", float), ("delta", float),
+        ("id", int),
+        ("time", datetime),
+        ("dataset", str),
+        ("query", str),
+        ("epsilon", float),
+        ("delta", float),
         ("released", bool),
-    )  # fmt: skip
+    )
     rows: Rows = [
         (
-            each.id, each.time.replace(tzinfo=None), each.dataset, each.query,
-            None if each.epsilon is None else float(each.epsilon), float(each.delta), each.released,
+            each.id,
+            each.time.replace(tzinfo=None),
+            each.dataset,
+            each.query,
+            None if each.epsilon is None else float(each.epsilon),
+            float(each.delta),
+            each.released,
         )
         for each in session.releases(limit=1000)
-    ]  # fmt: skip
+    ]
     return Result(names, rows)
 
 

@@ -15,16 +15,27 @@ from hubbub.engines.base import LOOSE, Field, Place, View, identifier, rounding,
 from hubbub.errors import ConfigError
 
 _KINDS: dict[str, Kind] = {
-    "BOOLEAN": Kind.BOOLEAN, "VARCHAR": Kind.TEXT, "UUID": Kind.TEXT, "DATE": Kind.DATE,
-    "FLOAT": Kind.REAL, "DOUBLE": Kind.REAL, "HUGEINT": Kind.INTEGER, "UHUGEINT": Kind.INTEGER,
+    "BOOLEAN": Kind.BOOLEAN,
+    "VARCHAR": Kind.TEXT,
+    "UUID": Kind.TEXT,
+    "DATE": Kind.DATE,
+    "FLOAT": Kind.REAL,
+    "DOUBLE": Kind.REAL,
+    "HUGEINT": Kind.INTEGER,
+    "UHUGEINT": Kind.INTEGER,
     **{f"{sign}{size}INT": Kind.INTEGER for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")},
-    "INTEGER": Kind.INTEGER, "UINTEGER": Kind.INTEGER,
+    "INTEGER": Kind.INTEGER,
+    "UINTEGER": Kind.INTEGER,
     **{f"TIMESTAMP{tail}": Kind.TIMESTAMP for tail in ("", "_S", "_MS", "_NS", " WITH TIME ZONE")},
-}  # fmt: skip
+}
 _TYPES: dict[Kind, str] = {
-    Kind.BOOLEAN: "BOOLEAN", Kind.INTEGER: "BIGINT", Kind.REAL: "DOUBLE", Kind.TEXT: "VARCHAR",
-    Kind.DATE: "DATE", Kind.TIMESTAMP: "TIMESTAMP",
-}  # fmt: skip
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.REAL: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
 #: Types that a scan may see as they are; every other one is cast by a cast that cannot fail.
 _AS_THEY_ARE = {Kind.INTEGER: {t for t, k in _KINDS.items() if k is Kind.INTEGER}, Kind.REAL: {"FLOAT", "DOUBLE"}}
 
@@ -79,9 +90,10 @@ def _described(connection: duckdb.DuckDBPyConnection, place: Place) -> tuple[Fie
         told = {name: connection.execute(telling_apart(identifier(name), relation)).fetchone() for name in texts}
     except duckdb.Error:
         raise ConfigError(
-            "HB411", f"{place.path} is not a {place.form} file that can be read.",
+            "HB411",
+            f"{place.path} is not a {place.form} file that can be read.",
             "Check the path; a file of a newer version must be written again by an older one.",
-        ) from None  # fmt: skip
+        ) from None
     return tuple(
         Field(name, kind, _kind(kind), rounding(kind) if told.get(name, (True,)) == (True,) else LOOSE)
         for name, kind, *_ in found
@@ -93,13 +105,17 @@ def locked(views: tuple[View, ...], limits: Limits, spill: Path) -> duckdb.DuckD
     root = duckdb.connect(
         ":memory:",
         config={
-            "memory_limit": f"{limits.memory}MB", "threads": str(limits.threads),
+            "memory_limit": f"{limits.memory}MB",
+            "threads": str(limits.threads),
             "max_execution_time": str(limits.seconds * 1000),
-            "autoinstall_known_extensions": "false", "autoload_known_extensions": "false",
-            "allow_community_extensions": "false", "allow_extension_repositories": "forbidden",
-            "allow_persistent_secrets": "false", "python_enable_replacements": "false",
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+            "allow_extension_repositories": "forbidden",
+            "allow_persistent_secrets": "false",
+            "python_enable_replacements": "false",
         },
-    )  # fmt: skip
+    )
     try:
         root.execute("SET TimeZone = 'UTC'")
         root.execute(f"SET temp_directory = {_text(spill)}")

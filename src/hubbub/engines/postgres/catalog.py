@@ -16,9 +16,10 @@ try:
     from psycopg import errors
 except ModuleNotFoundError as _missing:
     raise ConfigError(
-        "HB411", "a table in PostgreSQL needs the library psycopg, which is not installed here.",
+        "HB411",
+        "a table in PostgreSQL needs the library psycopg, which is not installed here.",
         'pip install "hubbub[postgres]"',
-    ) from _missing  # fmt: skip
+    ) from _missing
 
 if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
@@ -38,11 +39,24 @@ _SETTINGS = (
 )
 
 _KINDS: Mapping[str, Kind] = {
-    "bool": Kind.BOOLEAN, "int2": Kind.INTEGER, "int4": Kind.INTEGER, "int8": Kind.INTEGER,
-    "float4": Kind.REAL, "float8": Kind.REAL, "numeric": Kind.REAL,
-    "text": Kind.TEXT, "varchar": Kind.TEXT, "bpchar": Kind.TEXT, "name": Kind.TEXT, "citext": Kind.TEXT,
-    "uuid": Kind.TEXT, "enum": Kind.TEXT, "date": Kind.DATE, "timestamp": Kind.TIMESTAMP, "timestamptz": Kind.TIMESTAMP,
-}  # fmt: skip
+    "bool": Kind.BOOLEAN,
+    "int2": Kind.INTEGER,
+    "int4": Kind.INTEGER,
+    "int8": Kind.INTEGER,
+    "float4": Kind.REAL,
+    "float8": Kind.REAL,
+    "numeric": Kind.REAL,
+    "text": Kind.TEXT,
+    "varchar": Kind.TEXT,
+    "bpchar": Kind.TEXT,
+    "name": Kind.TEXT,
+    "citext": Kind.TEXT,
+    "uuid": Kind.TEXT,
+    "enum": Kind.TEXT,
+    "date": Kind.DATE,
+    "timestamp": Kind.TIMESTAMP,
+    "timestamptz": Kind.TIMESTAMP,
+}
 
 #: A table and its columns; a domain counts as what it is made from. Types and collations as they matter for equality.
 _TABLE = """
@@ -119,8 +133,12 @@ class Described:
 def connect(address: str, limits: Limits) -> Connection:
     """Open a read-only session with its limits; every name in it is qualified, and no other name is found."""
     session: Connection = psycopg.connect(
-        address, autocommit=True, connect_timeout=10, application_name="hubbub", client_encoding="UTF8",
-    )  # fmt: skip
+        address,
+        autocommit=True,
+        connect_timeout=10,
+        application_name="hubbub",
+        client_encoding="UTF8",
+    )
     try:
         memory = max(4, limits.memory // 4)
         session.execute(_SETTINGS.format(milliseconds=limits.seconds * 1000, memory=memory).encode())
@@ -304,14 +322,16 @@ _MEANING: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str
     (errors.InsufficientPrivilege, "this role may not read it", "GRANT SELECT on it to the role of the source."),
     (
         (errors.InvalidAuthorizationSpecification, errors.InvalidPassword),
-        "the server refuses this role or password", "Check both, and pg_hba.conf on the server.",
+        "the server refuses this role or password",
+        "Check both, and pg_hba.conf on the server.",
     ),
     (errors.InvalidCatalogName, "there is no such database", "Check its name in the source."),
     (errors.QueryCanceled, "the server took too long", "Try again when it is less busy, or raise engine.seconds."),
     (errors.LockNotAvailable, "another session keeps it locked", "Try again."),
     (
         (errors.TooManyConnections, errors.CannotConnectNow),
-        "the server takes no more connections now", "Try again, or raise max_connections.",
+        "the server takes no more connections now",
+        "Try again, or raise max_connections.",
     ),
     (psycopg.OperationalError, "the server does not answer, or not to us", "Check its address, and that it runs."),
-)  # fmt: skip
+)

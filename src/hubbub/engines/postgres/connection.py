@@ -18,8 +18,8 @@ from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Arrays, UnreachableError, Upload, View, identifier
 from hubbub.engines.duckdb.open import Limits
-from hubbub.engines.postgres.catalog import Connection, RefusedError, schema
 from hubbub.engines.postgres import catalog
+from hubbub.engines.postgres.catalog import Connection, RefusedError, schema
 from hubbub.errors import RunError
 
 _log = logging.getLogger("hubbub.engine")
@@ -27,10 +27,23 @@ _log = logging.getLogger("hubbub.engine")
 #: Sessions that are kept open while nobody uses them.
 _IDLE = 8
 
-_NUMPY = {"bool": "bool", "int2": "int64", "int4": "int64", "int8": "int64", "float8": "float64",
-          "date": "datetime64[us]", "timestamp": "datetime64[us]"}  # fmt: skip
-_ARRAYS = {Kind.BOOLEAN: "boolean", Kind.INTEGER: "bigint", Kind.REAL: "float8", Kind.TEXT: "text",
-           Kind.DATE: "date", Kind.TIMESTAMP: "timestamp"}  # fmt: skip
+_NUMPY = {
+    "bool": "bool",
+    "int2": "int64",
+    "int4": "int64",
+    "int8": "int64",
+    "float8": "float64",
+    "date": "datetime64[us]",
+    "timestamp": "datetime64[us]",
+}
+_ARRAYS = {
+    Kind.BOOLEAN: "boolean",
+    Kind.INTEGER: "bigint",
+    Kind.REAL: "float8",
+    Kind.TEXT: "text",
+    Kind.DATE: "date",
+    Kind.TIMESTAMP: "timestamp",
+}
 
 
 class Postgres:

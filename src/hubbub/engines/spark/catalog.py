@@ -45,14 +45,26 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.files.ignoreMissingFiles": "false",
 }
 _KINDS: Mapping[str, Kind] = {
-    "boolean": Kind.BOOLEAN, "tinyint": Kind.INTEGER, "smallint": Kind.INTEGER, "int": Kind.INTEGER,
-    "bigint": Kind.INTEGER, "float": Kind.REAL, "double": Kind.REAL, "string": Kind.TEXT, "date": Kind.DATE,
-    "timestamp": Kind.TIMESTAMP, "timestamp_ntz": Kind.TIMESTAMP,
-}  # fmt: skip
+    "boolean": Kind.BOOLEAN,
+    "tinyint": Kind.INTEGER,
+    "smallint": Kind.INTEGER,
+    "int": Kind.INTEGER,
+    "bigint": Kind.INTEGER,
+    "float": Kind.REAL,
+    "double": Kind.REAL,
+    "string": Kind.TEXT,
+    "date": Kind.DATE,
+    "timestamp": Kind.TIMESTAMP,
+    "timestamp_ntz": Kind.TIMESTAMP,
+}
 _TYPES: Mapping[Kind, str] = {
-    Kind.BOOLEAN: "BOOLEAN", Kind.INTEGER: "BIGINT", Kind.REAL: "DOUBLE", Kind.TEXT: "STRING", Kind.DATE: "DATE",
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.REAL: "DOUBLE",
+    Kind.TEXT: "STRING",
+    Kind.DATE: "DATE",
     Kind.TIMESTAMP: "TIMESTAMP",
-}  # fmt: skip
+}
 #: Texts that may be read as dates: without this, `today` would be one.
 _DATES = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)?$"
 #: Where pyspark writes the messages of a server's errors, which may hold a cell.
@@ -87,9 +99,10 @@ def _library() -> tuple[Any, Any]:
             from pyspark.sql.connect.session import SparkSession
         except ImportError as missing:
             raise ConfigError(
-                "HB411", "a table in Spark needs the library pyspark, which is not installed here.",
+                "HB411",
+                "a table in Spark needs the library pyspark, which is not installed here.",
                 'pip install "hubbub[spark]"',
-            ) from missing  # fmt: skip
+            ) from missing
         for name in _LOGGERS:
             PySparkLogger.getLogger(name).disabled = True
     return lambda: SparkSession.builder, DefaultPolicy

@@ -20,8 +20,8 @@ from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Arrays, UnreachableError, Upload, View
 from hubbub.engines.duckdb.open import Limits
-from hubbub.engines.spark.catalog import schema
 from hubbub.engines.spark import catalog as server
+from hubbub.engines.spark.catalog import schema
 from hubbub.errors import RunError
 
 _log = logging.getLogger("hubbub.engine")
@@ -204,9 +204,13 @@ def _table(columns: Mapping[str, tuple[NDArray[Any], Kind]]) -> Any:
     import pyarrow as pa  # type: ignore[import-untyped]
 
     types = {
-        Kind.BOOLEAN: pa.bool_(), Kind.INTEGER: pa.int64(), Kind.REAL: pa.float64(), Kind.TEXT: pa.string(),
-        Kind.DATE: pa.date32(), Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
-    }  # fmt: skip
+        Kind.BOOLEAN: pa.bool_(),
+        Kind.INTEGER: pa.int64(),
+        Kind.REAL: pa.float64(),
+        Kind.TEXT: pa.string(),
+        Kind.DATE: pa.date32(),
+        Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    }
     made = {}
     for name, (values, kind) in columns.items():
         data, mask = np.ma.getdata(values), np.ma.getmaskarray(values)

@@ -90,19 +90,35 @@ class Local:
             **more,
         }
         command = [
-            "sh", "-c", _WATCHED, "sh", str(home / "bin" / "spark-submit"), "--master", master,
-            "--driver-memory", f"{max(limits.memory, 1000)}m", "--name", "hubbub",
+            "sh",
+            "-c",
+            _WATCHED,
+            "sh",
+            str(home / "bin" / "spark-submit"),
+            "--master",
+            master,
+            "--driver-memory",
+            f"{max(limits.memory, 1000)}m",
+            "--name",
+            "hubbub",
             *(part for item in settings.items() for part in ("--conf", "=".join(item))),
-            "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
-        ]  # fmt: skip
+            "--class",
+            "org.apache.spark.sql.connect.service.SparkConnectServer",
+        ]
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
         environment |= {key: os.environ[key] for key in ("SPARK_CONF_DIR",) if key in os.environ}
         # in the environment, which other users cannot read, and not in the command, which they can
         environment |= {"SPARK_CONNECT_AUTHENTICATE_TOKEN": self._token, "SPARK_HOME": str(home)}
         return subprocess.Popen(  # noqa: S603
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=folder,
-            env=environment, start_new_session=True, umask=0o077,
-        )  # fmt: skip
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,
+            umask=0o077,
+        )
 
     def _reachable(self) -> bool:
         end = time.monotonic() + _SECONDS

@@ -28,9 +28,11 @@ _TAG = {"ETag": {"description": "The hash, for If-Match.", "schema": {"type": "s
 
 
 @router.post(
-    "/requests", operation_id="request", status_code=201,
+    "/requests",
+    operation_id="request",
+    status_code=201,
     responses={201: {"model": forms.RequestForm}, **refusals(_UNCHANGED)},
-)  # fmt: skip
+)
 def request(service: Serving, principal: Asking, body: forms.More) -> Response:
     """Ask the owner for more on a data set: `epsilon` is what would be added to one's cap."""
     made = service.request(principal, body.dataset, body.epsilon, body.reason)
@@ -48,18 +50,20 @@ def requests(
 
 
 @router.post(
-    "/requests/{number}/grant", operation_id="grant",
+    "/requests/{number}/grant",
+    operation_id="grant",
     responses={200: {"model": forms.RequestForm}, **refusals(_UNCHANGED)},
-)  # fmt: skip
+)
 def grant(service: Serving, principal: Asking, number: _Number, body: forms.Verdict) -> Response:
     """Raise the cap of who asked; never above the caps of the data set and of the groups."""
     return Padded(service.grant(principal, number, body.note).form())
 
 
 @router.post(
-    "/requests/{number}/refuse", operation_id="refuse",
+    "/requests/{number}/refuse",
+    operation_id="refuse",
     responses={200: {"model": forms.RequestForm}, **refusals(_UNCHANGED)},
-)  # fmt: skip
+)
 def refuse(service: Serving, principal: Asking, number: _Number, body: forms.Verdict) -> Response:
     """Refuse a request."""
     return Padded(service.refuse(principal, number, body.note).form())
@@ -76,9 +80,11 @@ def analysts(service: Serving, principal: Asking) -> Response:
 
 
 @router.post(
-    "/analysts", operation_id="add_analyst", status_code=201,
+    "/analysts",
+    operation_id="add_analyst",
+    status_code=201,
     responses={201: {"model": forms.AnalystForm}, **refusals(_UNCHANGED)},
-)  # fmt: skip
+)
 def add_analyst(service: Serving, principal: Asking, body: forms.NewAnalyst) -> Response:
     """Add an analyst to hubbub.yaml, or change the caps of one who is there."""
     service.add_analyst(principal, body.name, {dataset: cap.budget() for dataset, cap in body.caps.items()})
@@ -109,9 +115,10 @@ def group(service: Serving, principal: Asking, name: Name) -> Response:
 
 
 @router.put(
-    "/groups/{name}", operation_id="set_group",
+    "/groups/{name}",
+    operation_id="set_group",
     responses={200: {"model": forms.GroupForm}, **refusals(_UNCHANGED)},
-)  # fmt: skip
+)
 def set_group(service: Serving, principal: Asking, name: Name, body: forms.GroupTerms) -> Response:
     """Make a group what this says."""
     service.set_group(principal, name, body.members, {d: cap.budget() for d, cap in body.caps.items()})
@@ -164,15 +171,23 @@ def check(service: Serving, principal: Asking, body: forms.Text) -> Response:
 
 
 @router.put(
-    "/config", operation_id="apply",
-    responses={200: {"model": forms.Applied, "headers": _TAG}, **refusals(
-        _UNCHANGED, (412, "hubbub.yaml was changed meanwhile; nothing was written."), (428, "If-Match is missing."),
-    )},
-)  # fmt: skip
+    "/config",
+    operation_id="apply",
+    responses={
+        200: {"model": forms.Applied, "headers": _TAG},
+        **refusals(
+            _UNCHANGED,
+            (412, "hubbub.yaml was changed meanwhile; nothing was written."),
+            (428, "If-Match is missing."),
+        ),
+    },
+)
 def apply(
-    service: Serving, principal: Asking, body: forms.Text,
+    service: Serving,
+    principal: Asking,
+    body: forms.Text,
     if_match: Annotated[str | None, Header(max_length=200, description="The hash that GET gave.")] = None,
-) -> Response:  # fmt: skip
+) -> Response:
     """Go on under a new hubbub.yaml, if the old one is still the one that was looked at."""
     if if_match is None:
         raise ParameterError(
@@ -187,11 +202,18 @@ def apply(
 
 @router.get("/ledger", operation_id="history", responses={200: {"model": forms.History}, **refusals()})
 def history(
-    service: Serving, principal: Asking, *, kind: Kind | None = None,
-    analyst: Annotated[Name | None, Query()] = None, dataset: Annotated[Name | None, Query()] = None,
-    since: _Microseconds = None, until: _Microseconds = None, unreleased: Annotated[bool, Query()] = False,
-    limit: Annotated[int, LIMIT] = 50, before: Annotated[int | None, BEFORE] = None,
-) -> Response:  # fmt: skip
+    service: Serving,
+    principal: Asking,
+    *,
+    kind: Kind | None = None,
+    analyst: Annotated[Name | None, Query()] = None,
+    dataset: Annotated[Name | None, Query()] = None,
+    since: _Microseconds = None,
+    until: _Microseconds = None,
+    unreleased: Annotated[bool, Query()] = False,
+    limit: Annotated[int, LIMIT] = 50,
+    before: Annotated[int | None, BEFORE] = None,
+) -> Response:
     """Read the ledger, the newest entry first."""
     which = Filter(kind, analyst, dataset, since, until, before)
     found = service.history(principal, which=which, unreleased=unreleased, limit=limit)

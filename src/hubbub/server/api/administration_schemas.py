@@ -45,9 +45,11 @@ class NewToken(Given):
     role: Role
     days: int = Field(30, ge=1, le=3650)
     streams: list[Annotated[str, Field(pattern=r"^[\w.@+-]{1,100}/[a-z0-9][a-z0-9_-]{0,62}$")]] = Field(
-        default_factory=list, max_length=100, examples=[["ana/visits"]],
+        default_factory=list,
+        max_length=100,
+        examples=[["ana/visits"]],
         description="Of a feeder's token: the streams that it may feed, each as analyst/stream.",
-    )  # fmt: skip
+    )
 
 
 class Text(Given):

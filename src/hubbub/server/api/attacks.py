@@ -25,13 +25,17 @@ class Order(Given):
     attack: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,59}$", examples=["differencing"])
     epsilons: list[Number] = Field(min_length=1, max_length=MOST_EPSILONS, examples=[["0.1", "1", "10"]])
     table: str = Field(
-        MADE_UP, max_length=60, examples=[MADE_UP],
+        MADE_UP,
+        max_length=60,
+        examples=[MADE_UP],
         description=f"`{MADE_UP}`, `{UPLOAD}` with `csv`, or one that comes with hubbub: {', '.join(BUNDLED)}.",
-    )  # fmt: skip
+    )
     csv: str | None = Field(
-        None, max_length=MOST_BYTES, examples=[None],
+        None,
+        max_length=MOST_BYTES,
+        examples=[None],
         description="The table to attack, as CSV with a line of names. It stays in memory until the study ends.",
-    )  # fmt: skip
+    )
     settings: dict[Annotated[str, Field(max_length=60)], _Setting] = Field(
         default_factory=dict, max_length=30, examples=[{}], description="Other settings than an attack's own."
     )

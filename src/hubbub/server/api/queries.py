@@ -78,9 +78,13 @@ def meaning(
     },
 )
 async def query(
-    request: Request, service: Serving, principal: Asking, body: forms.Spend, header: Retry,
+    request: Request,
+    service: Serving,
+    principal: Asking,
+    body: forms.Spend,
+    header: Retry,
     prefer: Annotated[str | None, _PREFER] = None,
-) -> Response:  # fmt: skip
+) -> Response:
     """Ask, for a price. The charge is made before the data is touched, and is never given back."""
     question, arrived = body.question(), request.state.arrived
     if prefer is not None and "respond-async" in [word.strip().lower() for word in prefer.split(",")]:
@@ -95,9 +99,12 @@ async def query(
 
 @router.get("/jobs/{number}", operation_id="job", responses={200: {"model": forms.JobForm}, **refusals()})
 async def job(
-    request: Request, service: Serving, principal: Asking, number: Annotated[str, forms.Field(pattern=_NUMBER)],
+    request: Request,
+    service: Serving,
+    principal: Asking,
+    number: Annotated[str, forms.Field(pattern=_NUMBER)],
     prefer: Annotated[str | None, _WAIT] = None,
-) -> Response:  # fmt: skip
+) -> Response:
     """Say what became of a question in line; its answer or its problem, once it has ended."""
     await service.wait(principal, number, _seconds(prefer))
     state, release, error = await at_the_desk(service, principal, service.job, principal, number)
@@ -119,9 +126,11 @@ def cancel(service: Serving, principal: Asking, number: Annotated[str, forms.Fie
 
 @router.get("/releases", operation_id="releases", responses={200: {"model": forms.Releases}, **refusals()})
 def releases(
-    service: Serving, principal: Asking, limit: Annotated[int, LIMIT] = 50,
+    service: Serving,
+    principal: Asking,
+    limit: Annotated[int, LIMIT] = 50,
     before: Annotated[int | None, BEFORE] = None,
-) -> Response:  # fmt: skip
+) -> Response:
     """List charges, the newest first: an analyst's own; for owner and auditor, all."""
     found = service.releases(principal, limit=limit, before=before)
     last = found[-1].id if len(found) == limit else None

@@ -178,10 +178,13 @@ async def _principal(request: Request) -> Principal:
 LIMIT = Query(ge=1, le=500, description="So many at most.")
 BEFORE = Query(ge=1, le=2**62, description="Only those with a smaller number: `next` of the page before.")
 _KEY = Header(
-    alias="Idempotency-Key", min_length=1, max_length=200, pattern=r"^[ -~]+$",
+    alias="Idempotency-Key",
+    min_length=1,
+    max_length=200,
+    pattern=r"^[ -~]+$",
     examples=["0b6e9a52-7f7c-4a58-8f5e-2f1f0c6b8a11"],
     description="Names this request and all that repeat it: however often it is sent, it is charged once.",
-)  # fmt: skip
+)
 
 
 async def _retry(request: Request, key: Annotated[str, _KEY]) -> str:
@@ -194,10 +197,11 @@ async def _retry(request: Request, key: Annotated[str, _KEY]) -> str:
 def no_key() -> ParameterError:
     """Make the refusal of a spend that has no name."""
     return ParameterError(
-        "HB161", "a spend needs the header Idempotency-Key, once, with 1 to 200 printable ASCII characters.",
+        "HB161",
+        "a spend needs the header Idempotency-Key, once, with 1 to 200 printable ASCII characters.",
         "Draw a random one, such as a UUID, for each new request; send it again if the answer was lost: the same key "
         "is charged once.",
-    )  # fmt: skip
+    )
 
 
 Serving = Annotated[Service, Depends(_service)]

@@ -30,9 +30,11 @@ class Ask(Given):
     within: Number | None = Field(None, description='The ± wanted instead, such as 50 or "5%".', examples=[None])
     delta: Number | None = Field(None, description="The δ that may be used; 0 insists on none.", examples=[None])
     parameters: list[bool | int | float | str | dict[str, str]] = Field(
-        default_factory=list, max_length=1000, examples=[[]],
+        default_factory=list,
+        max_length=1000,
+        examples=[[]],
         description='The values of $1, $2, …; {"date": "2020-01-31"} for what JSON has no word for.',
-    )  # fmt: skip
+    )
     groups: int | None = Field(None, description="Let each unit count in at most so many groups.", examples=[1])
     rows: int | None = Field(None, description="Let at most so many rows of a unit count in each group.", examples=[1])
     weights: dict[str, Number] | None = Field(None, description="How much more exact one output is wanted.")

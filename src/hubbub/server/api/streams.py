@@ -30,10 +30,13 @@ class Arrivals(Given):
     lines: list[Annotated[str, Field(max_length=200)]] = Field(max_length=10_000, examples=[["17", "4", "17"]])
     feeder: str = Field("http", pattern=r"^[\w.@+-]{1,100}$", examples=["web-1"], description="Who counts these lines.")
     before: int | None = Field(
-        None, ge=0, le=2**62, examples=[0],
+        None,
+        ge=0,
+        le=2**62,
+        examples=[0],
         description="How many lines of this feeder came before. Lines that were taken already are passed over, so a "
         "request whose answer was lost is simply sent again.",
-    )  # fmt: skip
+    )
 
 
 class Listed(BaseModel):
@@ -84,10 +87,12 @@ class Taken(BaseModel):
 def streams(service: Serving, principal: Asking) -> Response:
     """Name the streams: an analyst's own; for owner and auditor, all."""
     seen = service.streams(principal)
-    return Padded({
-        "streams": sorted({each.name for each in seen}),
-        "listed": [{"name": each.name, "analyst": each.analyst, "dataset": each.dataset} for each in seen],
-    })  # fmt: skip
+    return Padded(
+        {
+            "streams": sorted({each.name for each in seen}),
+            "listed": [{"name": each.name, "analyst": each.analyst, "dataset": each.dataset} for each in seen],
+        }
+    )
 
 
 @router.post(

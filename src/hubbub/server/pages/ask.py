@@ -60,9 +60,15 @@ def show(visit: Visit) -> Response:
         {} if state is None else {"bar": drawing(plots.budget(state.spent, state.epsilon)), "bar_text": spent(state)}
     )
     return _page(
-        visit, form, release=release, numbers=shown, combined="combined" in release.receipt,
-        refinable=refinable(release.receipt), refine_epsilon=brief(release.epsilon * 2), **bar,
-    )  # fmt: skip
+        visit,
+        form,
+        release=release,
+        numbers=shown,
+        combined="combined" in release.receipt,
+        refinable=refinable(release.receipt),
+        refine_epsilon=brief(release.epsilon * 2),
+        **bar,
+    )
 
 
 def estimate(visit: Visit) -> Response:
@@ -138,9 +144,13 @@ def _header(visit: Visit, *said: str) -> str:
 
 
 def _page(
-    visit: Visit, form: Mapping[str, str], *, found: Estimate | None = None, problem: HubbubError | None = None,
+    visit: Visit,
+    form: Mapping[str, str],
+    *,
+    found: Estimate | None = None,
+    problem: HubbubError | None = None,
     **values: Any,
-) -> Response:  # fmt: skip
+) -> Response:
     principal, service = visit.principal, visit.service
     views = {view.dataset: view for view in service.budget(principal)}
     concerned = [views[name] for name in found.datasets if name in views] if found else list(views.values())
@@ -153,9 +163,19 @@ def _page(
     said = meaning(epsilon=price, delta=delta)
     first = _first(found)
     filled = {
-        "release": None, "numbers": "", "combined": False, "refinable": False, "refine_epsilon": "", "likely": None,
-        "likely_of": "", "reach": "", "bar": "", "bar_text": "", "coming": "", "expected": [],
-    } | values  # fmt: skip
+        "release": None,
+        "numbers": "",
+        "combined": False,
+        "refinable": False,
+        "refine_epsilon": "",
+        "likely": None,
+        "likely_of": "",
+        "reach": "",
+        "bar": "",
+        "bar_text": "",
+        "coming": "",
+        "expected": [],
+    } | values
     if found is not None:
         filled |= {"expected": _rows(found), "coming": drawing(_bar(concerned, found.epsilon))}
         if first is not None:
@@ -167,12 +187,21 @@ def _page(
             }
     key = visit.form.get("key", "")
     page = visit.render(
-        "ask.html", status=status_of(problem) if problem else 200, form=form, problem=problem, estimate=found,
+        "ask.html",
+        status=status_of(problem) if problem else 200,
+        form=form,
+        problem=problem,
+        estimate=found,
         key=key if 16 <= len(key) <= 100 else secrets.token_urlsafe(24),
-        steps=[step(each, found, delta, concerned) for each in prices], step=prices.index(price),
-        belief=said.belief, odds=said.odds, tables=datasets.schemas(visit), examples=datasets.examples(visit),
-        unit=datasets.unit(visit), **filled,
-    )  # fmt: skip
+        steps=[step(each, found, delta, concerned) for each in prices],
+        step=prices.index(price),
+        belief=said.belief,
+        odds=said.odds,
+        tables=datasets.schemas(visit),
+        examples=datasets.examples(visit),
+        unit=datasets.unit(visit),
+        **filled,
+    )
     # kept by this browser until somebody signs out: else the way back to an estimate, which was a POST, is barred
     page.headers["Cache-Control"] = "private, no-cache"
     return page
@@ -208,9 +237,13 @@ def step(price: Fraction, found: Estimate | None, delta: Fraction, views: Sequen
         first = _first(found)
         half = None if first is None else scale(found, found.expected.index(first), price)
     return {
-        "epsilon": brief(price), "belief": said.belief, "odds": said.odds, "margins": margins, "half": half,
+        "epsilon": brief(price),
+        "belief": said.belief,
+        "odds": said.odds,
+        "margins": margins,
+        "half": half,
         "share": _share(views, price),
-    }  # fmt: skip
+    }
 
 
 def scale(found: Estimate, place: int, price: Fraction) -> float:

@@ -119,9 +119,13 @@ def _delta(visit: Visit, dataset: str) -> Fraction:
 
 
 def _page(
-    visit: Visit, *, problem: HubbubError | None = None, issued: dict[str, str] | None = None,
-    checked: dict[str, Any] | None = None, config_text: str | None = None,
-) -> Response:  # fmt: skip
+    visit: Visit,
+    *,
+    problem: HubbubError | None = None,
+    issued: dict[str, str] | None = None,
+    checked: dict[str, Any] | None = None,
+    config_text: str | None = None,
+) -> Response:
     service, principal = visit.service, visit.principal
     only(visit, "owner", "auditor")
     owner = principal.role == "owner"
@@ -156,9 +160,14 @@ def _analysts(visit: Visit, views: Sequence[Overview]) -> list[dict[str, Any]]:
             for state in view.caps if view.analyst == name else ():
                 if state.scope == "analyst":
                     drawn = drawing(plots.budget(state.spent, state.epsilon))
-                    lines.append({
-                        "dataset": view.dataset, "drawing": drawn, "text": spent(state), "cap": brief(state.epsilon),
-                    })  # fmt: skip
+                    lines.append(
+                        {
+                            "dataset": view.dataset,
+                            "drawing": drawn,
+                            "text": spent(state),
+                            "cap": brief(state.epsilon),
+                        }
+                    )
         none = {"dataset": "–", "drawing": "", "text": "by a group's cap alone", "cap": "–"}
         found.append({"name": name, "lines": lines or [none]})
     return found

@@ -43,15 +43,21 @@ def show(visit: Visit) -> Response:
                 text = f"ε = {brief(state.epsilon)}{delta}: from 50/50 about one person to at most {sure}{chance}"
                 caps.append({"who": view.whose(state), "text": text})
     return visit.render(
-        "dataset.html", table=table, protected=described["protected"], neighbours=described["neighbours"], caps=caps,
+        "dataset.html",
+        table=table,
+        protected=described["protected"],
+        neighbours=described["neighbours"],
+        caps=caps,
         columns=[
             {"name": each.name, "kind": each.kind.value, "facts": facts(each) or "any", "uses": uses(each)}
             for each in columns
         ],
         disabled=described["disabled"],
         samples=[[_sample(each, place) for each in columns] for place in range(4)],
-        functions=FUNCTIONS, snippets=_snippets(visit, table), ask=principal.role == "analyst",
-    )  # fmt: skip
+        functions=FUNCTIONS,
+        snippets=_snippets(visit, table),
+        ask=principal.role == "analyst",
+    )
 
 
 def facts(column: Column) -> str:
@@ -110,20 +116,29 @@ def examples(visit: Visit, names: list[str | None] | None = None) -> list[dict[s
         )
         if keys:
             key = quoted(keys[-1].name)
-            found.append({
-                "words": f"How many by {keys[-1].name}?",
-                "sql": f"SELECT {key}, COUNT({counted}) AS n\nFROM {source}\nGROUP BY {key}", "groups": 1,
-            })  # fmt: skip
+            found.append(
+                {
+                    "words": f"How many by {keys[-1].name}?",
+                    "sql": f"SELECT {key}, COUNT({counted}) AS n\nFROM {source}\nGROUP BY {key}",
+                    "groups": 1,
+                }
+            )
         if measures:
             measure = quoted(measures[0].name)
-            found.append({
-                "words": f"What is the average {measures[0].name}?",
-                "sql": f"SELECT AVG({measure}) AS average\nFROM {source}", "rows": 1,
-            })  # fmt: skip
-            found.append({
-                "words": f"What is the median {measures[-1].name}?",
-                "sql": f"SELECT MEDIAN({quoted(measures[-1].name)}) AS median\nFROM {source}", "rows": 1,
-            })  # fmt: skip
+            found.append(
+                {
+                    "words": f"What is the average {measures[0].name}?",
+                    "sql": f"SELECT AVG({measure}) AS average\nFROM {source}",
+                    "rows": 1,
+                }
+            )
+            found.append(
+                {
+                    "words": f"What is the median {measures[-1].name}?",
+                    "sql": f"SELECT MEDIAN({quoted(measures[-1].name)}) AS median\nFROM {source}",
+                    "rows": 1,
+                }
+            )
     return [{"groups": None, "rows": None} | each for each in found]
 
 
@@ -170,13 +185,22 @@ def _snippets(visit: Visit, table: Table) -> list[tuple[str, str]]:
     sql = f"SELECT COUNT({counted}) AS n FROM {quoted(table.name)}"  # noqa: S608 - to be shown
     body = json.dumps({"sql": sql, "epsilon": "0.1"}, ensure_ascii=False)
     return [
-        ("Python", f'import os\nimport hubbub\n\nh = hubbub.connect("{address}", token=os.environ["HUBBUB_TOKEN"])\n'
-                   f"h.estimate({sql!r}, epsilon=0.1)  # free\nr = h.query({sql!r}, epsilon=0.1)\nr.to_pandas()"),
-        ("Command line", f"export HUBBUB_URL={address} HUBBUB_TOKEN=hub_…\n"
-                         f"hubbub plan {_shell(sql)} --epsilon 0.1  # free\nhubbub query {_shell(sql)} --epsilon 0.1"),
-        ("curl", f"curl {address}/api/v1/query -H \"Authorization: Bearer $HUBBUB_TOKEN\" \\\n"
-                 f"  -H \"Idempotency-Key: $(uuidgen)\" -H 'Content-Type: application/json' \\\n  -d {_shell(body)}"),
-    ]  # fmt: skip
+        (
+            "Python",
+            f'import os\nimport hubbub\n\nh = hubbub.connect("{address}", token=os.environ["HUBBUB_TOKEN"])\n'
+            f"h.estimate({sql!r}, epsilon=0.1)  # free\nr = h.query({sql!r}, epsilon=0.1)\nr.to_pandas()",
+        ),
+        (
+            "Command line",
+            f"export HUBBUB_URL={address} HUBBUB_TOKEN=hub_…\n"
+            f"hubbub plan {_shell(sql)} --epsilon 0.1  # free\nhubbub query {_shell(sql)} --epsilon 0.1",
+        ),
+        (
+            "curl",
+            f'curl {address}/api/v1/query -H "Authorization: Bearer $HUBBUB_TOKEN" \\\n'
+            f"  -H \"Idempotency-Key: $(uuidgen)\" -H 'Content-Type: application/json' \\\n  -d {_shell(body)}",
+        ),
+    ]
 
 
 def _shell(text: str) -> str:

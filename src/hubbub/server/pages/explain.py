@@ -34,9 +34,13 @@ def report(visit: Visit) -> Response:
     """Show everything that a privacy officer files, to be printed."""
     service, principal = visit.service, visit.principal
     return visit.render(
-        "report.html", made=datetime.now(UTC), verified=service.verify(principal), promises=promises(visit),
-        releases=service.releases(principal, limit=50), config_hash=service.current.config.hash,
-    )  # fmt: skip
+        "report.html",
+        made=datetime.now(UTC),
+        verified=service.verify(principal),
+        promises=promises(visit),
+        releases=service.releases(principal, limit=50),
+        config_hash=service.current.config.hash,
+    )
 
 
 def _page(visit: Visit, verified: dict[str, Any] | None = None) -> Response:
@@ -46,23 +50,33 @@ def _page(visit: Visit, verified: dict[str, Any] | None = None) -> Response:
     found, problem = None, None
     try:
         meaning = visit.service.meaning(
-            visit.principal, epsilon=form["epsilon"].strip(), delta=form["delta"].strip() or 0,
+            visit.principal,
+            epsilon=form["epsilon"].strip(),
+            delta=form["delta"].strip() or 0,
             prior=numbers.exact(form["prior"].strip() or "50", "the belief") / 100,
             people=_whole(form["people"], "the number of people", 10**12),
-        )  # fmt: skip
+        )
         found = Explanation(meaning, _whole(form["family"], "the family", FAMILY_MAX) or 4)
     except HubbubError as error:
         problem = error
     promised = promises(visit)
     curves = _curves(found, promised)
     return visit.render(
-        "explain.html", status=status_of(problem) if problem else 200, form=form, problem=problem, explained=found,
+        "explain.html",
+        status=status_of(problem) if problem else 200,
+        form=form,
+        problem=problem,
+        explained=found,
         icons=drawing(plots.icons(found.meaning.of_a_hundred)) if found else "",
-        curves=curves, drawn=drawing(plots.tradeoff(curves)),
+        curves=curves,
+        drawn=drawing(plots.tradeoff(curves)),
         presets=[{"epsilon": brief(each), "factor": times(factor(each))} for each in PRESETS],
-        familiar=FAMILIAR, stories=TITLES, story=_story(query.get("example", "")),
-        promises=promised, verified=verified,
-    )  # fmt: skip
+        familiar=FAMILIAR,
+        stories=TITLES,
+        story=_story(query.get("example", "")),
+        promises=promised,
+        verified=verified,
+    )
 
 
 def _whole(text: str, what: str, most: int) -> int | None:
@@ -107,13 +121,17 @@ def promises(visit: Visit) -> list[dict[str, Any]]:
             if view.dataset == name:
                 for state in view.caps:
                     caps.setdefault(view.whose(state), state)
-        found.append({
-            "dataset": name,
-            "protected": described["protected"],
-            "hidden": described["neighbours"],
-            "states": tuple(caps.values()),
-            "caps": [_cap(who, state) for who, state in sorted(caps.items(), key=lambda item: _ORDER[item[1].scope])],
-        })  # fmt: skip
+        found.append(
+            {
+                "dataset": name,
+                "protected": described["protected"],
+                "hidden": described["neighbours"],
+                "states": tuple(caps.values()),
+                "caps": [
+                    _cap(who, state) for who, state in sorted(caps.items(), key=lambda item: _ORDER[item[1].scope])
+                ],
+            }
+        )
     return found
 
 

@@ -64,14 +64,25 @@ def run(visit: Visit) -> Response:
     again = {"attack": found.attack.name, "epsilons": found.prices, "show": chosen}
     again |= {f"{_SET}{name}": str(value) for name, value in found.settings.items()}
     return visit.render(
-        "lab_run.html", run=found, study=study, shown=shown, chosen=chosen, problem=found.problem,
+        "lab_run.html",
+        run=found,
+        study=study,
+        shown=shown,
+        chosen=chosen,
+        problem=found.problem,
         heading=found.study.title if found.study is not None else f"Attack: {found.attack.name}",
         gist="" if study is None else report.gist(study),
-        plot="" if study is None else drawing(plot(study)), columns=report.COLUMNS, rows=[*map(report.row, findings)],
+        plot="" if study is None else drawing(plot(study)),
+        columns=report.COLUMNS,
+        rows=[*map(report.row, findings)],
         facts=[(each.label, report.facts(each)) for each in findings if each.facts],
-        broken=study is not None and bool(report.broken(study)), alarm=report.ALARM, reading=report.READING,
-        terms=found.terms(), again=urlencode(again), pdf=find_spec("matplotlib") is not None,
-    )  # fmt: skip
+        broken=study is not None and bool(report.broken(study)),
+        alarm=report.ALARM,
+        reading=report.READING,
+        terms=found.terms(),
+        again=urlencode(again),
+        pdf=find_spec("matplotlib") is not None,
+    )
 
 
 def state(visit: Visit) -> Response:
@@ -161,10 +172,22 @@ def _page(visit: Visit, given: Mapping[str, str], problem: HubbubError | None = 
         tables |= {UPLOAD: "My own, sent along as a CSV file"}
     chosen = given.get("table", "")
     return visit.render(
-        "lab.html", status=status_of(problem) if problem else 200, problem=problem, attacks=attacks, attack=attack,
+        "lab.html",
+        status=status_of(problem) if problem else 200,
+        problem=problem,
+        attacks=attacks,
+        attack=attack,
         about=_about(attack),
-        tables=tables, table=chosen if chosen in tables else next(iter(tables)), upload=UPLOAD,
-        epsilons=given.get("epsilons", _EPSILONS), shown=SHOWN, chosen=_shown(given), fields=_fields(attack, given),
-        runs=visit.service.attack_runs(visit.principal), most=f"{MOST_BYTES >> 20} MB", rows=f"{MOST_ROWS:,}",
-        most_epsilons=MOST_EPSILONS, seconds=SECONDS,
-    )  # fmt: skip
+        tables=tables,
+        table=chosen if chosen in tables else next(iter(tables)),
+        upload=UPLOAD,
+        epsilons=given.get("epsilons", _EPSILONS),
+        shown=SHOWN,
+        chosen=_shown(given),
+        fields=_fields(attack, given),
+        runs=visit.service.attack_runs(visit.principal),
+        most=f"{MOST_BYTES >> 20} MB",
+        rows=f"{MOST_ROWS:,}",
+        most_epsilons=MOST_EPSILONS,
+        seconds=SECONDS,
+    )

@@ -34,9 +34,12 @@ def show(visit: Visit) -> Response:
     numbers = visit.request.path_params["numbers"]
     release = fetch(visit, numbers)
     return visit.render(
-        "release.html", release=release, numbers=numbers, combined="combined" in release.receipt,
+        "release.html",
+        release=release,
+        numbers=numbers,
+        combined="combined" in release.receipt,
         methods=methods(release),
-    )  # fmt: skip
+    )
 
 
 def export(visit: Visit) -> Response:

@@ -26,6 +26,13 @@ def of(measure: Rows | Units | Distinct) -> Formula:
     typical = float(TYPICAL_ROWS)
     place = None if isinstance(measure, Distinct) else 0
     return Formula(
-        (measure,), lambda sums: sums[0], low=0.0, high=None, integer=True, linear=True, typical=(typical,),
-        size=typical, count=place,
-    )  # fmt: skip
+        (measure,),
+        lambda sums: sums[0],
+        low=0.0,
+        high=None,
+        integer=True,
+        linear=True,
+        typical=(typical,),
+        size=typical,
+        count=place,
+    )

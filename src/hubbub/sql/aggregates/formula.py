@@ -78,9 +78,10 @@ def bounded(expr: Expr, function: str) -> Bounds:
     bounds = facts(expr).bounds
     if bounds is None:
         raise QueryError(
-            "HB552", f"{function} needs bounds: without them one row could move the answer by any amount.",
+            "HB552",
+            f"{function} needs bounds: without them one row could move the answer by any amount.",
             "Declare bounds for the column in hubbub.yaml, or write least(greatest(x, low), high) in the query.",
-        )  # fmt: skip
+        )
     return bounds
 
 

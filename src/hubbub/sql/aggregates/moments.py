@@ -170,10 +170,19 @@ def _formula(
 
     typical = [float(TYPICAL_ROWS), *(_typical(measure) for measure in totals)]
     return Formula(
-        (count, *totals), of(finish.value), low=low, high=high, integer=False, linear=False, typical=tuple(typical),
-        size=size, count=0, sure=tuple(of(each) for each in finish.sure),
-        core=None if finish.core is None else of(finish.core), image=finish.image,
-    )  # fmt: skip
+        (count, *totals),
+        of(finish.value),
+        low=low,
+        high=high,
+        integer=False,
+        linear=False,
+        typical=tuple(typical),
+        size=size,
+        count=0,
+        sure=tuple(of(each) for each in finish.sure),
+        core=None if finish.core is None else of(finish.core),
+        image=finish.image,
+    )
 
 
 def _typical(measure: Total) -> float:

@@ -116,9 +116,10 @@ def choice(aggregate: Aggregate, cells: int) -> Choice:
     room = min(MOST_CANDIDATES, MOST_COUNTS // cells, max(_FINE_ENOUGH, _FINE // cells))
     if room < _FEWEST:
         raise QueryError(
-            "HB560", f"{function.upper()} over {cells:,} groups would leave fewer than {_FEWEST} candidates for each.",
+            "HB560",
+            f"{function.upper()} over {cells:,} groups would leave fewer than {_FEWEST} candidates for each.",
             "Group by fewer keys.",
-        )  # fmt: skip
+        )
     if function == "mode":
         return Choice(aggregate.name, "mode", _listed(x, aggregate.where, room), None)
     if function == "quantile":

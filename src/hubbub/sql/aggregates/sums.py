@@ -18,9 +18,16 @@ def sum_alone(aggregate: Aggregate, grid: Grid) -> Formula:
     typical = (TYPICAL_ROWS * (measure.low + measure.high) / 2,)
     whole = x.kind is Kind.INTEGER and measure.step.denominator == 1
     return Formula(
-        (measure,), lambda sums: sums[0] * step, low=low, high=high, integer=whole, linear=True, typical=typical,
-        size=TYPICAL_ROWS * most * step, count=None,
-    )  # fmt: skip
+        (measure,),
+        lambda sums: sums[0] * step,
+        low=low,
+        high=high,
+        integer=whole,
+        linear=True,
+        typical=typical,
+        size=TYPICAL_ROWS * most * step,
+        count=None,
+    )
 
 
 def sum_shared(aggregate: Aggregate, grid: Grid) -> Formula:
@@ -37,9 +44,16 @@ def sum_shared(aggregate: Aggregate, grid: Grid) -> Formula:
         return sums[0] * centre + sums[1] * step
 
     return Formula(
-        (count, measure), value, low=low, high=high, integer=whole, linear=True, typical=_typical(measure),
-        size=size, count=0,
-    )  # fmt: skip
+        (count, measure),
+        value,
+        low=low,
+        high=high,
+        integer=whole,
+        linear=True,
+        typical=_typical(measure),
+        size=size,
+        count=0,
+    )
 
 
 def avg(aggregate: Aggregate, grid: Grid) -> Formula:
@@ -54,9 +68,16 @@ def avg(aggregate: Aggregate, grid: Grid) -> Formula:
         return centre + sums[1] * step / sums[0]
 
     return Formula(
-        (count, measure), value, low=low, high=high, integer=False, linear=False, typical=_typical(measure),
-        size=(high - low) / 2 or 1.0, count=0,
-    )  # fmt: skip
+        (count, measure),
+        value,
+        low=low,
+        high=high,
+        integer=False,
+        linear=False,
+        typical=_typical(measure),
+        size=(high - low) / 2 or 1.0,
+        count=0,
+    )
 
 
 def pair(aggregate: Aggregate, function: str, grid: Grid) -> tuple[Rows, Total]:

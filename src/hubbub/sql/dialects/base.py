@@ -58,9 +58,10 @@ class Dialect(ABC):
     def refusal(self, what: str, remedy: str = "") -> QueryError:
         """Make the refusal of what this engine cannot be made total for."""
         return QueryError(
-            "HB574", f"{what} on {self.name}, where it could fail, or differ from other engines, on some rows.",
+            "HB574",
+            f"{what} on {self.name}, where it could fail, or differ from other engines, on some rows.",
             remedy or "Ask without it, or compute it in a view of the database.",
-        )  # fmt: skip
+        )
 
     def identifier(self, name: str) -> str:
         """Quote a name."""
@@ -324,12 +325,26 @@ def case(_: Call, a: list[str]) -> str:
 
 #: What every engine writes in the same way, and is total everywhere.
 COMMON: Mapping[str, Spelling] = {
-    "neg": lambda _, a: f"(- {a[0]})", "abs": function("abs"), "floor": function("floor"), "ceil": function("ceil"),
-    "eq": infix("="), "ne": infix("<>"), "lt": infix("<"), "le": infix("<="), "gt": infix(">"), "ge": infix(">="),
+    "neg": lambda _, a: f"(- {a[0]})",
+    "abs": function("abs"),
+    "floor": function("floor"),
+    "ceil": function("ceil"),
+    "eq": infix("="),
+    "ne": infix("<>"),
+    "lt": infix("<"),
+    "le": infix("<="),
+    "gt": infix(">"),
+    "ge": infix(">="),
     "in": lambda _, a: f"({a[0]} IN ({', '.join(a[1:])}))",
     "between": lambda _, a: f"({a[0]} BETWEEN {a[1]} AND {a[2]})",
     "is_null": lambda _, a: f"({a[0]} IS NULL)",
-    "and": infix("AND"), "or": infix("OR"), "not": lambda _, a: f"(NOT {a[0]})",
-    "case": case, "coalesce": function("coalesce"), "nullif": function("nullif"), "greatest": function("greatest"),
-    "least": function("least"), "concat": infix("||"),
-}  # fmt: skip
+    "and": infix("AND"),
+    "or": infix("OR"),
+    "not": lambda _, a: f"(NOT {a[0]})",
+    "case": case,
+    "coalesce": function("coalesce"),
+    "nullif": function("nullif"),
+    "greatest": function("greatest"),
+    "least": function("least"),
+    "concat": infix("||"),
+}

@@ -17,7 +17,7 @@ from hubbub.sql.dialects.base import (
     part_of_text,
     whole,
     word,
-)  # fmt: skip
+)
 from hubbub.sql.expressions import Call
 
 
@@ -26,9 +26,13 @@ class DuckDB(Dialect):
 
     name: ClassVar[str] = "duckdb"
     types: ClassVar[Mapping[Kind, str]] = {
-        Kind.BOOLEAN: "BOOLEAN", Kind.INTEGER: "DOUBLE", Kind.REAL: "DOUBLE", Kind.TEXT: "VARCHAR", Kind.DATE: "DATE",
+        Kind.BOOLEAN: "BOOLEAN",
+        Kind.INTEGER: "DOUBLE",
+        Kind.REAL: "DOUBLE",
+        Kind.TEXT: "VARCHAR",
+        Kind.DATE: "DATE",
         Kind.TIMESTAMP: "TIMESTAMP",
-    }  # fmt: skip
+    }
     integers: ClassVar[Mapping[int, str]] = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT", 128: "HUGEINT"}
 
     def scanned(self, column: Column) -> str:
@@ -153,28 +157,59 @@ def _to_boolean(call: Call, a: list[str]) -> str:
 
 DuckDB.spellings = {
     **COMMON,
-    "add": infix("+"), "sub": infix("-"), "mul": infix("*"),
+    "add": infix("+"),
+    "sub": infix("-"),
+    "mul": infix("*"),
     "div": lambda _, a: f"({a[0]} / {nonzero(a[1])})",
     "intdiv": lambda _, a: f"trunc({a[0]} / {nonzero(a[1])})",
     "mod": lambda _, a: f"({a[0]} % {nonzero(a[1])})",
-    "sign": _double("sign"), "trunc": function("trunc"), "round": _round, "sqrt": guarded("sqrt", ">= 0"),
-    "ln": guarded("ln", "> 0"), "log10": guarded("log10", "> 0"), "log2": guarded("log2", "> 0"),
-    "exp": function("exp"), "power": _power, "width_bucket": _width_bucket, "is_distinct": infix("IS DISTINCT FROM"),
-    "lower": function("lower"), "upper": function("upper"), "trim": function("trim"), "ltrim": function("ltrim"),
-    "rtrim": function("rtrim"), "length": _double("length"), "substr": part_of_text("substr"),
-    "left": part_of_text("left"), "right": part_of_text("right"), "strpos": _double("strpos"),
-    "starts_with": function("starts_with"), "ends_with": function("suffix"), "contains": function("contains"),
+    "sign": _double("sign"),
+    "trunc": function("trunc"),
+    "round": _round,
+    "sqrt": guarded("sqrt", ">= 0"),
+    "ln": guarded("ln", "> 0"),
+    "log10": guarded("log10", "> 0"),
+    "log2": guarded("log2", "> 0"),
+    "exp": function("exp"),
+    "power": _power,
+    "width_bucket": _width_bucket,
+    "is_distinct": infix("IS DISTINCT FROM"),
+    "lower": function("lower"),
+    "upper": function("upper"),
+    "trim": function("trim"),
+    "ltrim": function("ltrim"),
+    "rtrim": function("rtrim"),
+    "length": _double("length"),
+    "substr": part_of_text("substr"),
+    "left": part_of_text("left"),
+    "right": part_of_text("right"),
+    "strpos": _double("strpos"),
+    "starts_with": function("starts_with"),
+    "ends_with": function("suffix"),
+    "contains": function("contains"),
     "like": infix("LIKE"),
-    "year": _part_of_date("year"), "quarter": _part_of_date("quarter"), "month": _part_of_date("month"),
-    "week": _part_of_date("week"), "day": _part_of_date("day"), "dayofyear": _part_of_date("doy"),
-    "dow": _part_of_date("dow"), "isodow": _part_of_date("isodow"), "hour": _part_of_date("hour"),
-    "minute": _part_of_date("minute"), "second": _part_of_date("second"),
-    "date_trunc": _date_trunc, "date_diff": _date_diff, "date_shift": _date_shift,
+    "year": _part_of_date("year"),
+    "quarter": _part_of_date("quarter"),
+    "month": _part_of_date("month"),
+    "week": _part_of_date("week"),
+    "day": _part_of_date("day"),
+    "dayofyear": _part_of_date("doy"),
+    "dow": _part_of_date("dow"),
+    "isodow": _part_of_date("isodow"),
+    "hour": _part_of_date("hour"),
+    "minute": _part_of_date("minute"),
+    "second": _part_of_date("second"),
+    "date_trunc": _date_trunc,
+    "date_diff": _date_diff,
+    "date_shift": _date_shift,
     "day_shift": lambda call, a: DUCKDB.clamped(f"({a[0]} + ({whole(call.args[1])}))", Kind.DATE, None),
     "days_between": lambda _, a: f"CAST({a[0]} - {a[1]} AS DOUBLE)",
-    "to_integer": _to_integer, "to_real": lambda _, a: f"TRY_CAST({a[0]} AS DOUBLE)",
+    "to_integer": _to_integer,
+    "to_real": lambda _, a: f"TRY_CAST({a[0]} AS DOUBLE)",
     "to_float": lambda _, a: f"CAST(TRY_CAST({a[0]} AS FLOAT) AS DOUBLE)",
-    "to_text": _to_text, "to_date": _to_date(Kind.DATE), "to_timestamp": _to_date(Kind.TIMESTAMP),
+    "to_text": _to_text,
+    "to_date": _to_date(Kind.DATE),
+    "to_timestamp": _to_date(Kind.TIMESTAMP),
     "to_boolean": _to_boolean,
-}  # fmt: skip
+}
 DUCKDB: DuckDB = DuckDB()

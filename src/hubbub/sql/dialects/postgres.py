@@ -25,8 +25,11 @@ class Postgres(Words):
     """PostgreSQL 14 and later, with a database in UTF-8."""
 
     spellings: ClassVar[Mapping[str, Spelling]] = {
-        **COMMON, **ARITHMETIC, **CASTS, "is_distinct": infix("IS DISTINCT FROM"),
-    }  # fmt: skip
+        **COMMON,
+        **ARITHMETIC,
+        **CASTS,
+        "is_distinct": infix("IS DISTINCT FROM"),
+    }
 
 
 POSTGRES = Postgres()

@@ -117,11 +117,15 @@ def _mul(call: Call, a: list[str]) -> str:
         scaled = f"(({s} * {_LARGE}) * {other})"
         return f"CASE WHEN abs({scaled}) >= {TINY} THEN {scaled} * {TINY} ELSE {ZERO} END"
 
-    return let(call, a, (
-        f"CASE WHEN {{x}} IS NULL OR {{y}} IS NULL THEN NULL WHEN abs({{x}}) >= {TINY} THEN "
-        f"CASE WHEN abs({{y}}) >= {TINY} THEN {{x}} * {{y}} ELSE {small('{y}', '{x}')} END "
-        f"ELSE CASE WHEN abs({{y}}) >= {TINY} THEN {small('{x}', '{y}')} ELSE {ZERO} END END"
-    ))  # fmt: skip
+    return let(
+        call,
+        a,
+        (
+            f"CASE WHEN {{x}} IS NULL OR {{y}} IS NULL THEN NULL WHEN abs({{x}}) >= {TINY} THEN "
+            f"CASE WHEN abs({{y}}) >= {TINY} THEN {{x}} * {{y}} ELSE {small('{y}', '{x}')} END "
+            f"ELSE CASE WHEN abs({{y}}) >= {TINY} THEN {small('{x}', '{y}')} ELSE {ZERO} END END"
+        ),
+    )
 
 
 def _div(call: Call, a: list[str]) -> str:
@@ -135,13 +139,17 @@ def _div(call: Call, a: list[str]) -> str:
         raise WORDS.refusal("a quotient of so large numbers is not answered")
     edge, infinite = WORDS.number(Fraction(2) ** 524), "'Infinity'::float8"
     scaled, tiny = f"(({{x}} * {_LARGE}) / {{y}})", f"({{x}} / ({{y}} * {_LARGE}))"
-    return let(call, a, (
-        f"CASE WHEN {{x}} IS NULL OR {{y}} IS NULL OR {{y}} = 0 THEN NULL WHEN abs({{y}}) >= {TINY} THEN "
-        f"CASE WHEN abs({{x}}) >= {TINY} THEN {{x}} / {{y}} WHEN abs({scaled}) >= {TINY} "
-        f"THEN {scaled} * {TINY} ELSE {ZERO} END "
-        f"ELSE CASE WHEN {tiny} >= {edge} THEN {infinite} WHEN {tiny} <= - {edge} THEN - {infinite} "
-        f"ELSE {tiny} * {_LARGE} END END"
-    ))  # fmt: skip
+    return let(
+        call,
+        a,
+        (
+            f"CASE WHEN {{x}} IS NULL OR {{y}} IS NULL OR {{y}} = 0 THEN NULL WHEN abs({{y}}) >= {TINY} THEN "
+            f"CASE WHEN abs({{x}}) >= {TINY} THEN {{x}} / {{y}} WHEN abs({scaled}) >= {TINY} "
+            f"THEN {scaled} * {TINY} ELSE {ZERO} END "
+            f"ELSE CASE WHEN {tiny} >= {edge} THEN {infinite} WHEN {tiny} <= - {edge} THEN - {infinite} "
+            f"ELSE {tiny} * {_LARGE} END END"
+        ),
+    )
 
 
 def _intdiv(call: Call, a: list[str]) -> str:
@@ -156,10 +164,14 @@ def _mod(call: Call, a: list[str]) -> str:
         raise WORDS.refusal("the remainder of so large numbers is not answered")
     quick = "CAST(CAST({x} AS bigint) % CAST({y} AS bigint) AS float8)"
     exact = f"CAST({as_numeric('{x}')} % {as_numeric('{y}')} AS float8)"
-    return let(call, a, (
-        f"CASE WHEN {{x}} IS NULL OR {{y}} IS NULL OR {{y}} = 0 THEN NULL "
-        f"WHEN abs({{x}}) < '9e18'::float8 AND abs({{y}}) < '9e18'::float8 THEN {quick} ELSE {exact} END"
-    ))  # fmt: skip
+    return let(
+        call,
+        a,
+        (
+            f"CASE WHEN {{x}} IS NULL OR {{y}} IS NULL OR {{y}} = 0 THEN NULL "
+            f"WHEN abs({{x}}) < '9e18'::float8 AND abs({{y}}) < '9e18'::float8 THEN {quick} ELSE {exact} END"
+        ),
+    )
 
 
 def as_numeric(text: str) -> str:
@@ -182,8 +194,9 @@ def _round(call: Call, a: list[str]) -> str:
     if size * scale > _MOST:
         raise WORDS.refusal("a rounding of so large numbers is not answered")
     if places > 0:
-        return let(value, a[:1], f"({WORDS.away(f'({{x}} * {WORDS.number(scale)})', low, high)} / "
-                                  f"{WORDS.number(scale)})")  # fmt: skip
+        return let(
+            value, a[:1], f"({WORDS.away(f'({{x}} * {WORDS.number(scale)})', low, high)} / {WORDS.number(scale)})"
+        )
     divided = WORDS.fraction("{x}", Fraction(scale))
     return let(value, a[:1], f"({WORDS.away(divided, low, high)} * {WORDS.number(scale)})")
 
@@ -223,8 +236,19 @@ def _width_bucket(call: Call, a: list[str]) -> str:
 
 
 ARITHMETIC: Mapping[str, Spelling] = {
-    "add": _plain("+", "a sum"), "sub": _plain("-", "a difference"), "mul": _mul, "div": _div, "intdiv": _intdiv,
-    "mod": _mod, "sign": function("sign"), "trunc": function("trunc"), "round": _round,
-    "sqrt": guarded("sqrt", ">= 0"), "ln": guarded("ln", "> 0"), "log10": guarded("log", "> 0"), "exp": _exp,
-    "power": _power, "width_bucket": _width_bucket,
-}  # fmt: skip
+    "add": _plain("+", "a sum"),
+    "sub": _plain("-", "a difference"),
+    "mul": _mul,
+    "div": _div,
+    "intdiv": _intdiv,
+    "mod": _mod,
+    "sign": function("sign"),
+    "trunc": function("trunc"),
+    "round": _round,
+    "sqrt": guarded("sqrt", ">= 0"),
+    "ln": guarded("ln", "> 0"),
+    "log10": guarded("log", "> 0"),
+    "exp": _exp,
+    "power": _power,
+    "width_bucket": _width_bucket,
+}

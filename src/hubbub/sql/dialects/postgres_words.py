@@ -17,9 +17,13 @@ class Words(Dialect):
 
     name: ClassVar[str] = "postgres"
     types: ClassVar[Mapping[Kind, str]] = {
-        Kind.BOOLEAN: "boolean", Kind.INTEGER: "float8", Kind.REAL: "float8", Kind.TEXT: "text", Kind.DATE: "date",
+        Kind.BOOLEAN: "boolean",
+        Kind.INTEGER: "float8",
+        Kind.REAL: "float8",
+        Kind.TEXT: "text",
+        Kind.DATE: "date",
         Kind.TIMESTAMP: "timestamp",
-    }  # fmt: skip
+    }
     integers: ClassVar[Mapping[int, str]] = {8: "smallint", 16: "smallint", 32: "integer", 64: "bigint", 128: "numeric"}
     unnamed: ClassVar[str] = ' AS "$s"'
     computed_once: ClassVar[str] = " OFFSET 0"

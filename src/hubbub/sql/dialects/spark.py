@@ -23,7 +23,7 @@ from hubbub.sql.dialects.base import (
     part_of_text,
     whole,
     word,
-)  # fmt: skip
+)
 from hubbub.sql.dialects.case import BLANKS, simple_case
 from hubbub.sql.expressions import Call, facts
 
@@ -54,12 +54,20 @@ class Spark(Dialect):
 
     name: ClassVar[str] = "spark"
     types: ClassVar[Mapping[Kind, str]] = {
-        Kind.BOOLEAN: "BOOLEAN", Kind.INTEGER: "DOUBLE", Kind.REAL: "DOUBLE", Kind.TEXT: "STRING", Kind.DATE: "DATE",
+        Kind.BOOLEAN: "BOOLEAN",
+        Kind.INTEGER: "DOUBLE",
+        Kind.REAL: "DOUBLE",
+        Kind.TEXT: "STRING",
+        Kind.DATE: "DATE",
         Kind.TIMESTAMP: "TIMESTAMP",
-    }  # fmt: skip
+    }
     integers: ClassVar[Mapping[int, str]] = {
-        8: "TINYINT", 16: "SMALLINT", 32: "INT", 64: "BIGINT", 128: "DECIMAL(38, 0)",
-    }  # fmt: skip
+        8: "TINYINT",
+        16: "SMALLINT",
+        32: "INT",
+        64: "BIGINT",
+        128: "DECIMAL(38, 0)",
+    }
     materialized: ClassVar[str] = ""
     inlined: ClassVar[str] = ""
     unordered: ClassVar[str] = " ORDER BY NULL"
@@ -328,30 +336,63 @@ def _to_boolean(call: Call, a: list[str]) -> str:
 
 Spark.spellings = {
     **COMMON,
-    "add": infix("+"), "sub": infix("-"), "mul": infix("*"),
+    "add": infix("+"),
+    "sub": infix("-"),
+    "mul": infix("*"),
     "div": lambda _, a: f"({a[0]} / {nonzero(a[1])})",
     "intdiv": lambda _, a: _trunc(f"({a[0]} / {nonzero(a[1])})"),
     "mod": lambda _, a: f"({a[0]} % {nonzero(a[1])})",
-    "floor": lambda _, a: _floor(a[0]), "ceil": lambda _, a: _ceil(a[0]), "trunc": lambda _, a: _trunc(a[0]),
-    "sign": function("sign"), "round": _round, "sqrt": guarded("sqrt", ">= 0"),
-    "ln": guarded("ln", "> 0"), "log10": guarded("log10", "> 0"), "log2": guarded("log2", "> 0"),
-    "exp": function("exp"), "power": _power, "width_bucket": _width_bucket,
-    "is_distinct": infix("IS DISTINCT FROM"), "greatest": _several("greatest"), "least": _several("least"),
-    "lower": _cased("lower"), "upper": _cased("upper"), "trim": _trimmed("BOTH"), "ltrim": _trimmed("LEADING"),
-    "rtrim": _trimmed("TRAILING"), "length": _double("length"), "substr": part_of_text("substr"),
-    "left": part_of_text("left"), "right": part_of_text("right"), "strpos": _double("instr"),
-    "starts_with": function("startswith"), "ends_with": function("endswith"), "contains": function("contains"),
+    "floor": lambda _, a: _floor(a[0]),
+    "ceil": lambda _, a: _ceil(a[0]),
+    "trunc": lambda _, a: _trunc(a[0]),
+    "sign": function("sign"),
+    "round": _round,
+    "sqrt": guarded("sqrt", ">= 0"),
+    "ln": guarded("ln", "> 0"),
+    "log10": guarded("log10", "> 0"),
+    "log2": guarded("log2", "> 0"),
+    "exp": function("exp"),
+    "power": _power,
+    "width_bucket": _width_bucket,
+    "is_distinct": infix("IS DISTINCT FROM"),
+    "greatest": _several("greatest"),
+    "least": _several("least"),
+    "lower": _cased("lower"),
+    "upper": _cased("upper"),
+    "trim": _trimmed("BOTH"),
+    "ltrim": _trimmed("LEADING"),
+    "rtrim": _trimmed("TRAILING"),
+    "length": _double("length"),
+    "substr": part_of_text("substr"),
+    "left": part_of_text("left"),
+    "right": part_of_text("right"),
+    "strpos": _double("instr"),
+    "starts_with": function("startswith"),
+    "ends_with": function("endswith"),
+    "contains": function("contains"),
     "like": _like,
-    "year": _double("year"), "quarter": _double("quarter"), "month": _double("month"), "week": _double("weekofyear"),
-    "day": _double("day"), "dayofyear": _double("dayofyear"),
+    "year": _double("year"),
+    "quarter": _double("quarter"),
+    "month": _double("month"),
+    "week": _double("weekofyear"),
+    "day": _double("day"),
+    "dayofyear": _double("dayofyear"),
     "dow": lambda _, a: f"CAST(dayofweek({a[0]}) - 1 AS DOUBLE)",
     "isodow": lambda _, a: f"CAST(weekday({a[0]}) + 1 AS DOUBLE)",
-    "hour": _double("hour"), "minute": _double("minute"), "second": _double("second"),
+    "hour": _double("hour"),
+    "minute": _double("minute"),
+    "second": _double("second"),
     "date_trunc": lambda call, a: f"date_trunc('{word(call.args[0])}', CAST({a[1]} AS TIMESTAMP))",
-    "date_diff": _date_diff, "date_shift": _date_shift,
+    "date_diff": _date_diff,
+    "date_shift": _date_shift,
     "day_shift": lambda call, a: SPARK.clamped(f"date_add({a[0]}, {whole(call.args[1])})", Kind.DATE, None),
     "days_between": lambda _, a: f"CAST(datediff({a[0]}, {a[1]}) AS DOUBLE)",
-    "to_integer": _to_integer, "to_real": _to_real, "to_float": _to_float, "to_text": _to_text,
-    "to_date": _to_date(Kind.DATE), "to_timestamp": _to_date(Kind.TIMESTAMP), "to_boolean": _to_boolean,
-}  # fmt: skip
+    "to_integer": _to_integer,
+    "to_real": _to_real,
+    "to_float": _to_float,
+    "to_text": _to_text,
+    "to_date": _to_date(Kind.DATE),
+    "to_timestamp": _to_date(Kind.TIMESTAMP),
+    "to_boolean": _to_boolean,
+}
 SPARK: Spark = Spark()

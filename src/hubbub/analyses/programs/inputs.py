@@ -1,0 +1,185 @@
+"""What every program stands on: complete rows of chosen columns, what one unit may contribute, integers over cells."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hubbub.analyses.base import Arrays, Run, Setting
+from hubbub.core.schema import Bounds, Column, Kind, Table, Value
+from hubbub.core.secret import Secret
+from hubbub.core.unit import Relation
+from hubbub.errors import ParameterError, QueryError
+from hubbub.sql import bounding
+from hubbub.sql.bind_from import declared
+from hubbub.sql.bounding import Limits, Words
+from hubbub.sql.expressions import Call, Col, Expr, Literal, facts
+from hubbub.sql.functions import build
+from hubbub.sql.keys import Cells, Domain
+from hubbub.sql.measures import Additive, Reach
+from hubbub.sql.query import Key
+from hubbub.sql.relations import Filter, Rel, Scan
+
+MAX_COLUMNS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramInput:
+    """The rows of one table in which all chosen columns are there, and how far one unit reaches in them."""
+
+    table: Table
+    columns: tuple[Col, ...]
+    names: tuple[str, ...]
+    rows: Rel
+    limits: Limits | None
+    words: Words
+
+    @property
+    def relation(self) -> Relation:
+        """What neighbours are."""
+        return self.table.relation
+
+    def contribution_bounds(self, cells: int) -> Reach:
+        """Say how many of so many cells a unit touches, and with how many rows in each."""
+        if self.limits is None:
+            return Reach(cells, 1, 1)
+        return Reach(cells, min(self.limits.groups, cells), self.limits.rows)
+
+    def column(self, name: str) -> Col:
+        """Find a chosen column by its own name."""
+        return self.columns[self.names.index(name)]
+
+    def integers(self, run: Run, rows: Rel, cells: Cells, measures: Sequence[Additive]) -> Secret[NDArray[np.int64]]:
+        """Ask for all measures over all cells in one query: exact integers (measure, cell), for a mechanism alone."""
+        text = bounding.sums(rows, cells, measures, limits=self.limits, words=self.words)
+        return Secret(run.ask(text).through(lambda table: _scattered(table, len(measures), cells.size)))
+
+    def lines(self) -> list[str]:
+        """Say it for people."""
+        verb = "added or removed" if self.relation is Relation.ADD_REMOVE else "replaced by another"
+        scan = f"scan {self.table.name}: rows in which {', '.join(self.names)} are all there, clamped into their bounds"
+        if self.limits is None:
+            return [scan, f"neighbours: one row {verb}"]
+        kept = f"each unit keeps at most {self.limits.groups} cells a query and {self.limits.rows} rows in each"
+        return [scan, f"neighbours: all rows of one unit {verb}; {kept}"]
+
+
+def ground(setting: Setting, table: object, columns: Sequence[object]) -> ProgramInput:
+    """Choose columns of a private table; rows in which one of them is NULL are left out."""
+    found = setting.table(table)
+    names = tuple(_column(found, name).name for name in columns)
+    if not 1 <= len(names) <= MAX_COLUMNS or len(set(names)) < len(names):
+        raise QueryError("HB540", f"a program takes 1 to {MAX_COLUMNS} different columns.", "Choose others.")
+    chosen = [_column(found, name) for name in names]
+    cols = tuple(Col(f"x{j}", column.kind, declared(column)) for j, column in enumerate(chosen))
+    there = [call("not", call("is_null", col)) for col in cols]
+    predicate = there[0] if len(there) == 1 else call("and", *there)
+    return ProgramInput(
+        found, cols, names, Filter(Scan(found, cols, names), predicate), limits(setting, found), setting.words
+    )
+
+
+def limits(setting: Setting, table: Table) -> Limits | None:
+    """Give what one unit may contribute: the owner's bounds, tightened where the analyst says so."""
+    unit = table.unit
+    if unit is None or unit.column is None:
+        return None
+    wanted = Limits(setting.groups or unit.groups, setting.rows or unit.rows)
+    if not (1 <= wanted.groups <= unit.groups and 1 <= wanted.rows <= unit.rows):
+        raise ParameterError(
+            "HB556",
+            f"a query may tighten the owner's bounds (groups {unit.groups}, rows {unit.rows}) and no more.",
+            "Choose smaller bounds, or leave them out.",
+        )
+    return wanted
+
+
+def _column(table: Table, name: object) -> Column:
+    found = table.column(name) if isinstance(name, str) else None
+    unit = None if table.unit is None else table.unit.column
+    if found is None or found.name == unit:
+        raise QueryError(
+            "HB541",
+            f"{table.name} has no column {name!r} that a program may use.",
+            f"It has: {', '.join(c.name for c in table.columns if not c.hidden and c.name != unit)}.",
+        )
+    return found
+
+
+def bounded(ground: ProgramInput, name: str) -> Bounds:
+    """Give the declared bounds of a numeric column, or refuse."""
+    col = ground.column(name)
+    bounds = facts(col).bounds if col.kind.numeric else None
+    if bounds is None or not bounds.low < bounds.high or bounds.high - bounds.low >= 1 << 52:
+        raise QueryError(
+            "HB542", f"{name!r} is not a numeric column with bounds.", "Choose one, or declare its bounds."
+        )
+    return bounds
+
+
+def listed(ground: ProgramInput, name: str) -> tuple[Value, ...]:
+    """Give the declared values of a column, or refuse."""
+    col = ground.column(name)
+    values = (False, True) if col.kind is Kind.BOOLEAN else facts(col).values
+    if not values:
+        raise QueryError("HB543", f"the values of {name!r} are not declared.", "Declare them, or choose another.")
+    return values
+
+
+def call(function: str, *args: Expr) -> Call:
+    """Apply a function of the allow-list."""
+    made = build(function, args)
+    if made is None:
+        raise AssertionError(f"{function} does not take these")
+    return made
+
+
+def real(value: float | Fraction) -> Literal:
+    """Write a number that is public: a constant, or made of noisy answers."""
+    return Literal(Fraction(value), Kind.REAL)
+
+
+def whole(value: int) -> Literal:
+    """Write a whole number."""
+    return Literal(value, Kind.INTEGER)
+
+
+def equals(col: Col, value: Value) -> Call:
+    """Test a column for one of its values."""
+    return call("eq", col, Literal(value, col.kind))
+
+
+def added(terms: Sequence[Expr]) -> Expr:
+    """Add up expressions, from the left."""
+    total = terms[0]
+    for term in terms[1:]:
+        total = call("add", total, term)
+    return total
+
+
+def one_cell() -> Cells:
+    """Give the cell that all rows are in."""
+    return Cells((), ())
+
+
+def numbered(expr: Expr, count: int) -> Cells:
+    """Give the cells of an expression whose values are 0, …, count − 1."""
+    return Cells((0,), (Domain(Key("cell", expr), tuple(range(count))),))
+
+
+def by_values(*keys: tuple[Expr, tuple[Value, ...]]) -> Cells:
+    """Give the cells of some expressions over these values of each, the last running fastest."""
+    return Cells(
+        tuple(range(len(keys))),
+        tuple(Domain(Key(f"key{j}", expr), values) for j, (expr, values) in enumerate(keys)),
+    )
+
+
+def _scattered(table: Arrays, measures: int, cells: int) -> NDArray[np.int64]:
+    out = np.zeros((measures, cells), dtype=np.int64)
+    at = np.asarray(table["cell"], dtype=np.int64)
+    for place in range(measures):
+        np.add.at(out[place], at, np.asarray(table[f"m{place}"], dtype=np.int64))
+    return out

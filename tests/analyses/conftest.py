@@ -1,0 +1,151 @@
+"""A town with people, edges and baskets, and for each analysis a call that it can answer there."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import cast
+
+import duckdb
+import numpy as np
+import pytest
+
+from hubbub.analyses.base import Arrays
+from hubbub.core.secret import Secret
+from hubbub.noise.source import Source, system
+
+YAML = """
+version: 1
+datasets:
+  people:
+    source: people.csv
+    unit: row
+    columns:
+      x: {type: real, bounds: [-1, 1]}
+      y: {type: real, bounds: [-1, 1]}
+      z: {type: real, bounds: [0, 10]}
+      age: {type: integer, bounds: [0, 99]}
+      sick: {values: ["no", "yes"]}
+      region: {values: [North, South, East, West]}
+      town: {values: [N1, N2, S1, S2]}
+    budget: {epsilon: 100, delta: 1e-5}
+  visits:
+    source: visits.csv
+    unit: {column: patient, groups: 4, rows: 5}
+    columns:
+      patient: {type: integer}
+      x: {type: real, bounds: [-1, 1]}
+      region: {values: [North, South, East, West]}
+      item: {values: [a, b, c, d]}
+    budget: {epsilon: 100, delta: 1e-5}
+  edges:
+    source: edges.csv
+    unit: row
+    columns:
+      a: {type: integer, bounds: [0, 19]}
+      b: {type: integer, bounds: [0, 19]}
+      weight: {type: real, bounds: [0, 1]}
+    budget: {epsilon: 100, delta: 1e-5}
+analysts:
+  ana: {people: {epsilon: 100, delta: 1e-5}, visits: {epsilon: 100, delta: 1e-5}, edges: {epsilon: 100, delta: 1e-5}}
+"""
+
+#: One call for each analysis, small enough for a second. An analysis without one fails the tests.
+EXAMPLES: dict[str, str] = {
+    "decision_tree": "CALL decision_tree(table => 'people', columns => ['x', 'y'], target => 'sick', depth => 2)",
+    "degree_histogram": "CALL degree_histogram(table => 'edges', ends => ['a', 'b'], most => 6)",
+    "frequent_itemsets": "CALL frequent_itemsets(table => 'people', columns => ['sick', 'region'], size => 2)",
+    "graph_distance": "CALL graph_distance(table => 'edges', ends => ['a', 'b'], property => 'connected')",
+    "hyperplane": "CALL hyperplane(table => 'people', columns => ['x', 'y'], target => 'sick')",
+    "kmeans": "CALL kmeans(table => 'people', columns => ['x', 'y'], k => 3)",
+    "linear_regression": "CALL linear_regression(table => 'people', columns => ['x'], target => 'y')",
+    "logistic_regression": "CALL logistic_regression(table => 'people', columns => ['x'], target => 'sick', rounds=>2)",
+    "min_cut": "CALL min_cut(table => 'edges', ends => ['a', 'b'], weight => 'weight')",
+    "moments": "CALL moments(table => 'visits', columns => ['x'])",
+    "pca": "CALL pca(table => 'people', columns => ['x', 'y'])",
+    "spanning_tree": "CALL spanning_tree(table => 'edges', ends => ['a', 'b'], weight => 'weight')",
+    "triangle_count": "CALL triangle_count(table => 'edges', ends => ['a', 'b'], most => 5)",
+    "geography": "CALL geography(table => 'people', column => 'town', places => [1], columns => ['sick'])",
+    "ranges": "CALL ranges(table => 'people', column => 'age')",
+    "mwem": "CALL mwem(table => 'people', columns => ['sick', 'region', 'town'], rounds => 2)",
+    "small_database": "CALL small_database(table => 'visits', columns => ['region'], size => 4)",
+    "synthetic": "CALL synthetic(table => 'people', columns => ['sick', 'z'], pairs => 1, rounds => 1)",
+    "tabulate": "CALL tabulate(table => 'visits', columns => ['region', 'item'])",
+    "stream": "CALL stream(kind => 'density', name => 'seen', table => 'visits', universe => [0, 149])",
+}
+
+
+@pytest.fixture
+def town(tmp_path: Path) -> Path:
+    """Give a folder with the data."""
+    return settle(tmp_path)
+
+
+def settle(tmp_path: Path) -> Path:
+    """Write the data, the same each time."""
+    some = np.random.default_rng(7)
+    n = 600
+    x, y = (np.clip(some.normal(some.choice([-0.5, 0.5], n), 0.2), -1, 1) for _ in range(2))
+    regions = np.array(["North", "South", "East", "West"])
+    towns = np.array(["N1", "N2", "S1", "S2"])
+    rows = zip(
+        x,
+        y,
+        some.uniform(0, 10, n),
+        some.integers(0, 100, n),
+        np.where(x + y > 0, "yes", "no"),
+        some.choice(regions, n),
+        some.choice(towns, n),
+        strict=True,
+    )
+    lines = [f"{a:.6f},{b:.6f},{c:.4f},{d},{e},{f},{g}" for a, b, c, d, e, f, g in rows]
+    (tmp_path / "people.csv").write_text("\n".join(["x,y,z,age,sick,region,town", *lines]) + "\n")
+    visits = [
+        f"{some.integers(0, 150)},{some.uniform(-1, 1):.4f},{r},{i}"
+        for r, i in zip(some.choice(regions, n), some.choice(list("abcd"), n), strict=True)
+    ]
+    (tmp_path / "visits.csv").write_text("\n".join(["patient,x,region,item", *visits]) + "\n")
+    pairs = sorted({(min(a, b), max(a, b)) for a, b in some.integers(0, 20, (80, 2)).tolist() if a != b})
+    edges = [f"{a},{b},{some.uniform(0, 1):.3f}" for a, b in pairs]
+    (tmp_path / "edges.csv").write_text("\n".join(["a,b,weight", *edges]) + "\n")
+    (tmp_path / "hubbub.yaml").write_text(YAML)
+    return tmp_path
+
+
+@pytest.fixture
+def examples() -> dict[str, str]:
+    """Give the calls by name."""
+    return EXAMPLES
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "example" in metafunc.fixturenames:
+        metafunc.parametrize("example", sorted(EXAMPLES.items()), ids=sorted(EXAMPLES))
+
+
+class Bench:
+    """What a charged analysis runs with, on a connection; remembers the texts that it was asked."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, source: Source) -> None:
+        self.connection = connection
+        self.source = source
+        self.asked: list[str] = []
+        self.steps: list[tuple[float, str]] = []
+
+    def ask(self, sql: str) -> Secret[Arrays]:
+        self.asked.append(sql)
+        return Secret(cast(Arrays, self.connection.execute(sql).fetchnumpy()))
+
+    def progress(self, done: float, what: str) -> None:
+        self.steps.append((done, what))
+
+
+@pytest.fixture
+def bench() -> Callable[[Mapping[str, str]], Bench]:
+    """Make a run on tables that are given as SQL: name → the SELECT that makes it."""
+
+    def made(tables: Mapping[str, str]) -> Bench:
+        connection = duckdb.connect()
+        for name, select in tables.items():
+            connection.execute(f'CREATE TABLE "{name}" AS {select}')
+        return Bench(connection, system())
+
+    return made

@@ -1,0 +1,129 @@
+"""The audit of one release, from the ledger alone."""
+
+import json
+import random
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.audit.conftest import ASKED
+
+from hubbub.accounting.anchor import at_home
+from hubbub.accounting.chain import canonical
+from hubbub.audit import release as releases
+from hubbub.audit.release import Audited
+from hubbub.config import load
+from hubbub.curator.session import open_session
+from hubbub.errors import ParameterError
+from hubbub.sql import measures
+from hubbub.sql.measures import Sensitivity
+
+Numbers = tuple[Path, dict[str, int]]
+
+
+def audited(folder: Path, number: int) -> Audited:
+    return releases.audit(load(folder / "hubbub.yaml"), number, worlds=4, chance=random.Random(2))
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_an_honest_release_is_sound(numbers: Numbers, name: str) -> None:
+    folder, known = numbers
+    found = audited(folder, known[name])
+    assert found.problems == []
+    assert found.left_out == []
+    assert found.sound
+    assert found.loss.startswith("ε")
+    assert any("replayed on made-up data" in line for line in found.lines)
+    assert json.loads(json.dumps(found.form()))["sound"] is True
+
+
+def test_the_data_is_not_needed(numbers: Numbers, tmp_path: Path) -> None:
+    folder, known = numbers
+    copy = copied(folder, tmp_path)
+    (copy / "visits.csv").write_text("patient,region,age,cost,word\n")
+    assert audited(copy, known["sums"]).sound
+
+
+def test_a_number_without_a_release_is_refused(numbers: Numbers) -> None:
+    with pytest.raises(ParameterError, match="HB146"):
+        audited(numbers[0], 10_000)
+
+
+def test_a_plan_that_would_be_made_otherwise_now_is_told(numbers: Numbers, tmp_path: Path) -> None:
+    copy = copied(numbers[0], tmp_path)
+    text = (copy / "hubbub.yaml").read_text()
+    (copy / "hubbub.yaml").write_text(text.replace("bounds: [-10, 1000]", "bounds: [-10, 2000]"))
+    found = audited(copy, numbers[1]["sums"])
+    assert found.sound  # what was charged then is not wrong because of what is declared now
+    assert "another one than was charged" in found.left_out[0]
+    (copy / "hubbub.yaml").write_text(text.replace("      cost: {type: real, bounds: [-10, 1000]}\n", ""))
+    assert "could not be made again" in audited(copy, numbers[1]["sums"]).left_out[0]
+
+
+def test_a_release_whose_charge_says_less_is_not_sound(numbers: Numbers, tmp_path: Path) -> None:
+    """The receipt is changed in the ledger: less noise, a smaller price, another question or answer, a lost charge."""
+
+    def less_noise(paper: dict[str, Any]) -> None:
+        paper["receipt"]["draws"][0]["noise"]["scale"] = "1"
+
+    def cheaper(paper: dict[str, Any]) -> None:
+        paper["receipt"]["charge"]["epsilon"] = "1/100"
+
+    def other_question(paper: dict[str, Any]) -> None:
+        paper["receipt"]["query"] = "SELECT COUNT(*) AS n FROM labs"
+
+    def other_answer(paper: dict[str, Any]) -> None:
+        paper["answer"]["columns"][0]["values"] = [0]
+
+    def no_charge(paper: dict[str, Any]) -> None:
+        paper["receipt"]["ledger"][0]["hash"] = "00" * 32
+
+    for number, spoil in enumerate((less_noise, cheaper, other_question, other_answer, no_charge)):
+        copy = copied(numbers[0], tmp_path / str(number))
+        changed(copy, numbers[1]["count"], spoil)
+        found = audited(copy, numbers[1]["count"])
+        assert not found.sound, spoil.__name__
+
+
+def test_a_sensitivity_that_is_too_small_is_found_by_replaying(
+    numbers: Numbers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A planner that halves sensitivities: its charges agree with its plans, and the replay does not."""
+    true = measures.sensitivity
+
+    def halved(*given: Any) -> Sensitivity:
+        found = true(*given)
+        return Sensitivity(max(1, found.l1 // 2), max(1, found.l2_squared // 4))
+
+    for module in ("allot", "plan", "measures"):
+        place = f"hubbub.sql.{module}.sensitivity"
+        monkeypatch.setattr(place, halved, raising=False)
+    copy = copied(numbers[0], tmp_path)
+    with open_session(copy / "hubbub.yaml") as session:
+        release = session.query("SELECT region, SUM(cost) AS s FROM visits GROUP BY region", epsilon=1)
+    found = audited(copy, release.receipt["ledger"][0]["sequence"])
+    assert any(problem.startswith("on made-up neighbours") for problem in found.problems)
+
+
+def copied(folder: Path, target: Path) -> Path:
+    shutil.copytree(folder, target, dirs_exist_ok=True)
+    # an anchor goes by the ledger's path: a copy elsewhere needs its own
+    shutil.copy(*(at_home(each / "hubbub-ledger" / "ledger.db") for each in (folder, target)))
+    return target
+
+
+def changed(folder: Path, number: int, spoil: Callable[[dict[str, Any]], None]) -> None:
+    """Change what the ledger keeps of a release, as whoever has the file can."""
+    with closing(sqlite3.connect(folder / "hubbub-ledger" / "ledger.db")) as connection:
+        (guard,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'releases_UPDATE'").fetchone()
+        connection.execute("DROP TRIGGER releases_UPDATE")
+        (body,) = connection.execute("SELECT body FROM releases WHERE charge = ?", (number,)).fetchone()
+        paper = json.loads(body)
+        spoil(paper)
+        connection.execute("UPDATE releases SET body = ? WHERE charge = ?", (canonical(paper).encode(), number))
+        connection.execute(guard)
+        connection.commit()

@@ -1,0 +1,70 @@
+"""Neighbours before noise: within what is stated, or complained of."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from tests.campaigns.rig.worlds import connect, fill, run, visits
+
+from hubbub.audit.sensitivity import check_sensitivity
+from hubbub.core.schema import Unit
+from hubbub.core.unit import Relation
+from hubbub.sql.bind import bind
+from hubbub.sql.measures import Sensitivity
+from hubbub.sql.plan import Plan, plan
+
+ROWS = [(n, "North" if n % 2 else "South", 200.0, 110, True) for n in range(6)]
+QUERIES = {
+    "sums": "SELECT region, COUNT(*) AS n, SUM(cost) AS s FROM visits GROUP BY region",
+    "quantile": "SELECT MEDIAN(age) AS m FROM visits",
+    "top": "SELECT region FROM visits GROUP BY region ORDER BY COUNT(*) DESC LIMIT 2",
+    "found": "SELECT age, COUNT(*) AS n FROM visits GROUP BY age",
+}
+
+
+def planned(text: str, relation: Relation = Relation.ADD_REMOVE) -> Plan:
+    table = visits(Unit("patient", groups=1, rows=1), relation)
+    delta = Fraction(1, 10**6) if "age," in text else Fraction(0)
+    return plan(bind(text, tables={"visits": table}), epsilon=Fraction(1), delta=delta, salt="s")
+
+
+def halved(made: Plan) -> Plan:
+    """State half of every sensitivity, as a careless author might."""
+    measures = tuple(
+        replace(each, sensitivity=Sensitivity(each.sensitivity.l1 // 2, each.sensitivity.l2_squared // 4))
+        for each in made.measures
+    )
+    return replace(made, measures=measures)
+
+
+@pytest.mark.parametrize("relation", Relation)
+@pytest.mark.parametrize("name", QUERIES)
+def test_neighbours_within_the_stated_sensitivity_are_not_complained_of(name: str, relation: Relation) -> None:
+    made, connection = planned(QUERIES[name], relation), connect()
+    fill(connection, ROWS)
+    whole = run(connection, made)
+    fill(connection, ROWS[1:])
+    fewer = run(connection, made)
+    assert check_sensitivity(made, whole, fewer) == []
+    assert check_sensitivity(made, fewer, whole) == []
+    assert check_sensitivity(made, whole, fewer, nothing=True) != []
+    assert check_sensitivity(made, whole, whole, nothing=True) == []
+
+
+def test_a_sensitivity_that_is_halved_is_complained_of() -> None:
+    for name in ("sums", "found"):
+        made, connection = planned(QUERIES[name]), connect()
+        fill(connection, ROWS)
+        whole = run(connection, made)
+        fill(connection, ROWS[1:])
+        assert check_sensitivity(halved(made), whole, run(connection, made)) != []
+
+
+def test_several_units_may_move_several_times_as_far_and_no_further() -> None:
+    made, connection = planned(QUERIES["sums"]), connect()
+    fill(connection, ROWS)
+    whole = run(connection, made)
+    fill(connection, ROWS[3:])
+    fewer = run(connection, made)
+    assert check_sensitivity(made, whole, fewer, units=3) == []
+    assert check_sensitivity(made, whole, fewer, units=2) != []

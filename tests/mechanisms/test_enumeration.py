@@ -1,0 +1,258 @@
+"""The enumerator against brute force, closed forms and mechanisms that are known to fail."""
+
+import builtins
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from itertools import chain, combinations
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hubbub.core.finite import Finite, exactly
+from hubbub.core.loss import Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
+from hubbub.errors import MechanismError, ParameterError
+from hubbub.mechanisms.enumeration import (
+    Worst,
+    delta_at,
+    image,
+    keeps,
+    profile,
+    ratio_range,
+    renyi,
+    total_variation,
+    worst_over,
+    worst_ratio,
+)
+from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.randomized_response import RandomizedResponse
+
+QUARTER = Fraction(1, 4)
+YES, NO = exactly({1: 3 * QUARTER, 0: QUARTER}), exactly({1: QUARTER, 0: 3 * QUARTER})
+
+
+@st.composite
+def laws(draw: st.DrawFn, outcomes: int = 4) -> Finite[int]:
+    weights = draw(st.lists(st.integers(0, 20), min_size=outcomes, max_size=outcomes).filter(any))
+    return exactly({i: Fraction(w, sum(weights)) for i, w in enumerate(weights)})
+
+
+def events(law: Finite[int]) -> list[tuple[int, ...]]:
+    outcomes = sorted(law.mass)
+    return list(chain.from_iterable(combinations(outcomes, size) for size in range(1, len(outcomes) + 1)))
+
+
+def chance(law: Finite[int], event: tuple[int, ...]) -> Fraction:
+    return sum((law.mass[y][0] for y in event), Fraction(0))
+
+
+@pytest.mark.row(1)
+def test_coin_flipped_answer_loses_ln_3() -> None:
+    low, high = worst_ratio(YES, NO)
+    assert float(low) == pytest.approx(1.0986, abs=5e-5)
+    assert low <= Fraction("1.09861228866810969139524523692252570464749055782275") <= high
+    assert high - low < Fraction(1, 10**38)
+    told = RandomizedResponse.from_truth(answers=2, probability="0.75")
+    assert keeps(told.loss, told.law(0), told.law(1))
+    assert worst_ratio(told.law(0), told.law(1))[0] == pytest.approx(math.log(3), abs=1e-15)
+
+
+@settings(max_examples=60, deadline=None)
+@given(laws(), laws())
+def test_enclosures_hold_what_brute_force_over_all_events_finds(p: Finite[int], q: Finite[int]) -> None:
+    """The worst single outcome is as bad as the worst of all 15 events, in ratio and in hockey stick."""
+    ratios = [
+        math.inf if 0 in (chance(p, e), chance(q, e)) else abs(math.log(chance(p, e) / chance(q, e)))
+        for e in events(p)
+        if chance(p, e) or chance(q, e)
+    ]
+    low, high = worst_ratio(p, q)
+    assert float(low) == pytest.approx(max(ratios))
+    assert float(high) == pytest.approx(max(ratios))
+    for epsilon in (Fraction(0), Fraction(1, 2), Fraction(2)):
+        grow = math.exp(epsilon)
+        ways = [chance(a, e) - grow * chance(b, e) for a, b in ((p, q), (q, p)) for e in events(p)]
+        low_delta, high_delta = delta_at(p, q, epsilon)
+        assert float(low_delta) <= max(0.0, *ways) + 1e-12
+        assert float(high_delta) == pytest.approx(max(0.0, *ways), abs=1e-12)
+    differences = [abs(chance(p, e) - chance(q, e)) for e in events(p)]
+    assert total_variation(p, q) == (max(differences), max(differences))
+
+
+@settings(max_examples=30, deadline=None)
+@given(laws(), laws(), st.sampled_from([Fraction(3, 2), Fraction(2), Fraction(5)]))
+def test_renyi_divergence_is_its_definition(p: Finite[int], q: Finite[int], order: Fraction) -> None:
+    def one_way(a: Finite[int], b: Finite[int]) -> float:
+        if any(a.mass[y][0] and not b.mass[y][0] for y in a.mass):
+            return math.inf
+        pairs = [(float(a.mass[y][0]), float(b.mass[y][0])) for y in a.mass if a.mass[y][0]]
+        return math.log(sum(x**order * y ** (1 - order) for x, y in pairs)) / (float(order) - 1)
+
+    expected = max(one_way(p, q), one_way(q, p))
+    low, high = renyi(p, q, order)
+    assert float(low) == pytest.approx(expected, abs=1e-12)
+    assert float(high) == pytest.approx(expected, abs=1e-12)
+    assert low <= high
+
+
+def test_range_of_ratios_is_at_most_twice_the_loss_and_at_least_the_loss() -> None:
+    low, high = ratio_range(YES, NO)
+    assert float(low) == pytest.approx(2 * math.log(3))
+    assert float(high) == pytest.approx(2 * math.log(3))
+    lopsided = (
+        exactly({1: Fraction(1, 100), 0: Fraction(99, 100)}),
+        exactly({1: Fraction(2, 100), 0: Fraction(98, 100)}),
+    )
+    assert float(ratio_range(*lopsided)[1]) == pytest.approx(math.log(2) + math.log(99 / 98))
+
+
+def test_profile_falls_from_the_statistical_difference_to_zero_at_the_loss() -> None:
+    grid = [Fraction(n, 10) for n in range(13)]
+    points = profile(YES, NO, grid).points
+    deltas = [high for _, (_, high) in points]
+    assert deltas[0] == Fraction(1, 2) == total_variation(YES, NO)[1]
+    assert deltas == sorted(deltas, reverse=True)
+    assert deltas[10] > 0
+    assert deltas[11] == deltas[12] == 0
+    for epsilon, (low, high) in points:
+        assert float(low) == pytest.approx(max(0.0, 0.75 - math.exp(epsilon) * 0.25))
+        assert low <= high
+
+
+def test_unlisted_mass_leaves_no_upper_bound_but_a_small_delta() -> None:
+    """A law that is cut short proves (ε, δ) and refutes; to prove ε it must be clamped."""
+    mechanism = Laplace.from_epsilon(sensitivity=1, epsilon=1)
+    low, high = worst_ratio(mechanism.law(0), mechanism.law(1))
+    assert float(low) == pytest.approx(1)
+    assert high == math.inf
+    assert 0 <= delta_at(mechanism.law(0), mechanism.law(1), Fraction(1))[1] < Fraction(1, 10**28)
+    assert worst_ratio(mechanism.law(0, (-9, 9)), mechanism.law(1, (-9, 9)))[1] - 1 < Fraction(1, 10**30)
+
+
+@pytest.mark.row(5)
+def test_one_person_s_record_in_the_clear_has_small_difference_and_infinite_loss() -> None:
+    """Release (i, x_i) for a random i: for n = 100 the difference is .01, and the loss has no bound."""
+    n = 100
+
+    def law(records: tuple[int, ...]) -> Finite[tuple[int, int]]:
+        return exactly({(i, x): Fraction(1, n) for i, x in enumerate(records)})
+
+    x, neighbour = (0,) * n, (1,) + (0,) * (n - 1)
+    assert total_variation(law(x), law(neighbour)) == (Fraction(1, 100), Fraction(1, 100))
+    assert worst_ratio(law(x), law(neighbour)) == (math.inf, math.inf)
+    assert delta_at(law(x), law(neighbour), Fraction(50))[0] == Fraction(1, 100)
+    assert not keeps(Pure(Fraction(10**6)), law(x), law(neighbour))
+
+
+@pytest.mark.row(5)
+def test_statistical_difference_is_no_loss_that_anything_takes() -> None:
+    assert {kind.__name__ for kind in get_args(Loss)} == {"Pure", "BoundedRange", "Zcdp", "Renyi", "Approximate"}
+    not_losses: list[Any] = [total_variation(YES, NO)[1], 0.01, "statistical difference", None]
+    for claimed in not_losses:
+        with pytest.raises(ParameterError, match="not a privacy loss"):
+            keeps(claimed, YES, NO)
+
+
+@pytest.mark.row(39)
+@pytest.mark.parametrize("shift", [0, 3, 50])
+def test_noise_on_one_side_only_has_infinite_loss(shift: int) -> None:
+    """A count never below the truth, but for a shift: the least answer of one is impossible for the next."""
+
+    def law(count: int) -> Finite[int]:
+        cut = 60
+        mass = {count + k - shift: Fraction(1, 2 ** (k + 1)) for k in range(cut)}
+        return exactly({**mass, count + cut - shift: Fraction(1, 2**cut)})
+
+    assert worst_ratio(law(100), law(101)) == (math.inf, math.inf)
+    assert delta_at(law(100), law(101), Fraction(100))[0] == Fraction(1, 2)
+
+
+@pytest.mark.row(70)
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_releasing_a_subsample_has_infinite_loss(size: int) -> None:
+    """However rarely a row is drawn: where it is drawn, its owner was in the data."""
+    people = tuple(range(10))
+
+    def law(rows: tuple[int, ...]) -> Finite[tuple[int, ...]]:
+        samples = list(combinations(rows, size))
+        return exactly(dict.fromkeys(samples, Fraction(1, len(samples))))
+
+    replaced = (*people[:-1], 99)
+    assert worst_ratio(law(people), law(replaced)) == (math.inf, math.inf)
+    assert worst_ratio(law(people), law(people[:-1])) == (math.inf, math.inf)
+    assert total_variation(law(people), law(replaced)) == (Fraction(size, 10), Fraction(size, 10))
+
+
+def test_worst_pair_is_found_among_neighbours() -> None:
+    mechanism = Laplace.from_epsilon(sensitivity=3, epsilon=3)
+    pairs = [(0, 1), (0, 3), (2, 0)]
+    worst = worst_over(pairs, lambda x: mechanism.law(x, (-10, 10)))
+    assert worst.pair == (0, 3)
+    assert float(worst.bounds[0]) == pytest.approx(3)
+    assert worst.bounds[0] <= worst.bounds[1] <= 3 + Fraction(1, 10**30)
+    assert isinstance(worst, Worst)
+    with pytest.raises(ParameterError):
+        worst_over([], lambda x: mechanism.law(x, (-10, 10)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(laws(), laws())
+def test_a_view_of_the_answer_loses_no_more(p: Finite[int], q: Finite[int]) -> None:
+    views: list[Callable[[int], int]] = [lambda y: y // 2, lambda y: y % 2, lambda _: 0]
+    for view in views:
+        assert worst_ratio(image(p, view), image(q, view))[0] <= worst_ratio(p, q)[1]
+
+
+@pytest.mark.parametrize(
+    ("loss", "kept"),
+    [
+        (Pure(Fraction(11, 10)), True),
+        (Pure(Fraction(109, 100)), False),
+        (BoundedRange(Fraction(22, 10)), True),
+        (BoundedRange(Fraction(219, 100)), False),
+        (Zcdp(Fraction(5, 10)), True),
+        (Zcdp(Fraction(2, 10)), False),
+        (Renyi((Fraction(11, 10),) * 16), True),
+        (Renyi((Fraction(1, 10),) * 16), False),
+        (Approximate(Pure(Fraction(1)), Fraction(71, 1000)), True),
+        (Approximate(Pure(Fraction(1)), Fraction(70, 1000)), False),
+        (Approximate(Zcdp(Fraction(5, 10)), Fraction(1, 1000)), True),
+    ],
+)
+def test_stated_losses_are_proved_or_not(loss: Loss, *, kept: bool) -> None:
+    assert keeps(loss, YES, NO) is kept
+
+
+def test_slips_are_set_apart_from_the_rest() -> None:
+    """A tenth of the time the first law shows what the second cannot: approximately private, never purely."""
+    slips: Finite[int | str] = exactly(
+        {"slip": Fraction(1, 10), 1: Fraction(9, 10) * 3 * QUARTER, 0: Fraction(9, 10) * QUARTER}
+    )
+    never: Finite[int | str] = exactly({1: QUARTER, 0: 3 * QUARTER})
+    assert keeps(Approximate(Zcdp(Fraction(1, 2)), Fraction(1, 10)), slips, never)
+    assert not keeps(Approximate(Zcdp(Fraction(1, 2)), Fraction(9, 100)), slips, never)
+    assert not keeps(Zcdp(Fraction(100)), slips, never)
+
+
+def test_profile_is_drawn() -> None:
+    axes = profile(YES, NO, [Fraction(n, 10) for n in range(13)]).plot(label="coin")
+    (line,) = axes.get_lines()
+    assert np.asarray(line.get_xdata())[:2].tolist() == [0.0, 0.1]
+    assert np.asarray(line.get_ydata())[:1].tolist() == [0.5]
+    assert axes.get_xlabel() == "ε"
+
+
+def test_drawing_without_matplotlib_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MechanismError, match=r"hubbub\[plot\]"):
+        profile(YES, NO, [Fraction(0)]).plot()
