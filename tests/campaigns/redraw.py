@@ -23,12 +23,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import numpy as np
 from tests.accounting.postgres_server import Server
 from tests.analyses.conftest import EXAMPLES
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.pairs import _town
 from tests.campaigns.rig.redraw_served import served
 from tests.campaigns.rig.redrawing import QUERIES, Trace, asked, attempt, every_stop, first_selection, likelihood
+from tests.campaigns.rig.redrawing import found as groups
 from tests.campaigns.rig.town import url
 
 import hubbub
@@ -37,6 +39,7 @@ from hubbub.curator import Curator
 from hubbub.curator.draws import Draw, Draws, made_of
 from hubbub.curator.question import Question
 from hubbub.curator.seeds import Seed, Seeds
+from hubbub.sql import discover
 
 #: What takes seconds is stopped at these points alone, at the small scale.
 SLOW = {"synthetic": (1, 6)}
@@ -204,9 +207,22 @@ def ignores_changes(_: Curator) -> Callable[[], None]:
     return lambda: setattr(curating, "made_of", real)
 
 
+def draws_as_rows_come() -> Callable[[], None]:
+    """Plant an error: groups that are found are numbered as the engine gives them."""
+    real = discover._ranks
+    setattr(discover, "_ranks", lambda column: np.arange(len(column)))  # noqa: B010 - another module's own name
+    return lambda: setattr(discover, "_ranks", real)
+
+
 def planted(curator: Curator, neighbour: Curator) -> dict[str, bool]:
     """Say of each planted error whether it was found."""
     found = {}
+    undo = draws_as_rows_come()
+    try:
+        tries, _ = every_stop(curator, groups(), "planted order")
+        found[draws_as_rows_come.__name__] = bool(list(differing("groups", tries)))
+    finally:
+        undo()
     for number, plant in enumerate((draws_anew, seeds_anew, ignores_changes), 1):
         undo = plant(curator)
         try:

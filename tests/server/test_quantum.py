@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from hubbub.errors import RunError
 from hubbub.server import middleware as border
 from hubbub.server import query_pool as work
 from hubbub.server import service
@@ -117,3 +118,27 @@ def test_a_cancelled_query_is_stopped_on_the_quantum(world: Any, clock: Clock) -
         time.sleep(0.01)
     release.append(True)
     assert stopped[0] >= job.arrived + QUANTUM
+
+
+def test_a_run_that_fails_by_itself_after_a_cancel_is_a_failure(world: Any, clock: Clock) -> None:
+    """Between a cancel and the quantum nothing is stopped: who cancels each query at once must not fail unseen."""
+    failing: list[bool] = []
+    curator = world.service.current.curator
+
+    def broken(_: str) -> Any:
+        while not failing:
+            time.sleep(0.01)
+        raise RunError
+
+    curator.engine.run = broken
+    client: httpx.Client = world.client("ana")
+    headers = {"Idempotency-Key": "c", "Prefer": "respond-async"}
+    number = client.post("/api/v1/query", json={"sql": GROUPED, "epsilon": "0.1"}, headers=headers).json()["id"]
+    job = world.service.work.find(number)
+    while job.ledger_key is None:
+        time.sleep(0.01)
+    assert client.delete(f"/api/v1/jobs/{number}").json()["state"] == "cancelled"
+    failing.append(True)
+    assert isinstance(job.future.exception(timeout=20), RunError)
+    assert job.ended < job.arrived + QUANTUM
+    assert [len(charges) for charges in curator._failures.every().values()] == [1]

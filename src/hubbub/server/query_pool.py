@@ -52,6 +52,7 @@ class Job:
     thread: int | None = None
     stop: Callable[[int], None] | None = None
     cancelled: bool = False
+    interrupted: bool = False  #: whether its run was told to stop: what fails before that fails by itself
     ledger_key: str | None = None
     steps: list[tuple[float, float, str]] = field(default_factory=list)  #: when, how far, and what
     draws: bool = False  #: whether its release was not there before it, so that it must not show before its time
@@ -246,6 +247,7 @@ class QueryPool:
     @staticmethod
     def _interrupt(job: Job) -> None:
         if job.ended is None and job.stop is not None and job.thread is not None:
+            job.interrupted = True
             job.stop(job.thread)
 
     def _forget(self) -> None:

@@ -247,7 +247,7 @@ class Service(Attacking):
                  tests/server/test_retries.py::test_the_claim_is_durable_before_the_charge
         """
         if header is None:
-            return curator.query(analyst, question, key=key, progress=job.advance, cancelled=lambda: job.cancelled)
+            return curator.query(analyst, question, key=key, progress=job.advance, cancelled=lambda: job.interrupted)
         digest = digest_of(question, key)
         earlier = self.state.retries.find(analyst, header)
         if earlier is not None:
@@ -268,7 +268,7 @@ class Service(Attacking):
             return known
 
         return curator.query(
-            analyst, question, key=key, claim=claim, progress=job.advance, cancelled=lambda: job.cancelled
+            analyst, question, key=key, claim=claim, progress=job.advance, cancelled=lambda: job.interrupted
         )
 
     # --- what was asked -----------------------------------------------------------------------------------------------

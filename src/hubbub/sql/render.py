@@ -197,6 +197,19 @@ def _join(rel: Join, dialect: Dialect) -> str:
         # each row is a unit of its own and must stay one row: a key that is there twice matches nothing
         keys = ", ".join(dialect.identifier(f"$r{i}") for i in range(len(pairs)))
         right = dialect.once(right, keys)
+    if rel.unit and dialect.fence:
+        # PostgreSQL does not read one side where the other is empty, so whether it reads the whole table could depend
+        # on one person; a full join reads both, and behind a fence it stays one
+        here, there = dialect.identifier("$here"), dialect.identifier("$there")
+        unit = dialect.identifier(UNIT)
+        inner = (
+            f"SELECT {', '.join([*owner, *lefts, *rights])}, l.{unit} IS NOT NULL AS {here}, r.{unit} IS NOT NULL AS "
+            f"{there} FROM (SELECT *{keys_left} FROM ({left}) AS l) AS l FULL JOIN ({right}) AS r "
+            f"ON {' AND '.join(tests)}{dialect.fence}"
+        )
+        names = [text.partition(".")[2] for text in (*owner, *lefts, *rights)]
+        both = f" AND {there}" if rel.kind == "inner" else ""
+        return f"SELECT {_list(dialect, *names)} FROM ({inner}) AS j WHERE {here}{both}"
     return (
         f"SELECT {_list(dialect, *owner, *lefts, *rights)} FROM (SELECT *{keys_left} FROM ({left}) AS l) AS l"
         f" {rel.kind.upper()} JOIN ({right}) AS r ON {' AND '.join(tests)}"
