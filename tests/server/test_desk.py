@@ -120,11 +120,12 @@ def test_a_client_that_hangs_up_stops_what_it_asked_for() -> None:
     begun, ended = threading.Event(), threading.Event()
 
     async def main() -> None:
-        desk = Desk(threads=2, seconds=30)
+        desk, start = Desk(threads=2, seconds=30), time.monotonic()
         running = asyncio.ensure_future(desk.run(ANA, disconnected, spin, begun, ended))
         never = asyncio.ensure_future(desk.run(ANA, disconnected, lambda: pytest.fail("nobody waits for this")))
         found = await asyncio.gather(running, never, return_exceptions=True)
         assert [code(each) for each in found if isinstance(each, BaseException)] == ["HB728", "HB728"]
+        assert time.monotonic() - start < 15  # when the client hangs up, and not when its time is over
         assert await asyncio.to_thread(ended.wait, 5)
 
     asyncio.run(main())
