@@ -189,3 +189,28 @@ def test_a_text_of_more_than_a_million_characters_is_refused_unread() -> None:
     with pytest.raises(ConfigError, match="HB400"):
         load("a" * 1_000_001)
     assert load("a: " + "[" * 40 + "]" * 40) is not None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2024-02-30",
+        "2001-99-99 10:00:00",
+        "9" * 100_000,
+        "1" + ":1" * 200_000,
+        "1" + ":1" * 2_000 + ".5",
+        "0b" + "_" * 1_000,
+        "!!int x",
+        "!!float x",
+        "!!timestamp x",
+        "!!binary é",
+        "!!bool x",
+    ],
+    ids=lambda value: value[:24],
+)
+def test_a_value_that_cannot_be_read_is_an_error_of_the_file_at_once(value: str) -> None:
+    """A day that no month has went past every handler of a bad file, and 200,000 colons took 16 s."""
+    start = time.thread_time()
+    with pytest.raises(ConfigError, match="HB400"):
+        load(f"datasets: {{a: {value}}}")
+    assert time.thread_time() - start < 2.0

@@ -37,6 +37,25 @@ def test_a_part_is_drawn_once_or_more(name: str, count: object) -> None:
     assert not check(document).sound
 
 
+@pytest.mark.parametrize("kind", sorted(receipt_form._EVENTS))
+def test_no_draw_of_any_kind_is_free(kind: str) -> None:
+    """A metric of sensitivity 0, which no mechanism has, was sound and cost ε = 0: no fact of any event may be 0."""
+    document = copy.deepcopy(BY_NAME["tabulate {co replace None"])
+    whole: dict[str, Any] = {"mechanism": kind}
+    for name in receipt_form._EVENTS[kind]:
+        words = {"rule": "exponential", "monotone": False, "constant_normaliser": True, "answers": 2}
+        exact = name in ("scale", "variance", "rate", "epsilon") or (kind, name) == ("metric", "sensitivity")
+        whole[name] = words.get(name, "1/4" if exact else 1)
+    if kind == "threshold":
+        whole["noise"] = {"mechanism": "laplace", "sensitivity": 1, "scale": "4"}
+    receipt_form._event(whole, "event")
+    for name, value in whole.items():
+        if (isinstance(value, str) and value[0].isdigit()) or type(value) is int:
+            nothing = {**whole, name: "0" if isinstance(value, str) else 0}
+            document["receipt"]["event"]["parts"] = [[nothing, 1]]
+            assert not check(document).sound, (kind, name)
+
+
 def test_no_draw_at_all_is_not_free() -> None:
     document = copy.deepcopy(BY_NAME["density row add_remove None"])
     document["receipt"]["event"]["parts"] = []

@@ -39,7 +39,7 @@ from hubbub.curator import Curator
 from hubbub.curator.draws import Draw, Draws, made_of
 from hubbub.curator.question import Question
 from hubbub.curator.seeds import Seed, Seeds
-from hubbub.sql import discover
+from hubbub.sql import partition_selection as discover
 
 #: What takes seconds is stopped at these points alone, at the small scale.
 SLOW = {"synthetic": (1, 6)}

@@ -1,18 +1,22 @@
 """What a hubbub.yaml promises, in words: the figures in them are right and never overstated."""
 
 import json
+from dataclasses import fields, replace
 from fractions import Fraction
 from math import exp
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hubbub.accounting.declarations import summary
 from hubbub.accounting.policy_config import KEYS
 from hubbub.config import load
 from hubbub.config.declaration import declaration
 from hubbub.config.json_schema import SCHEMA
 from hubbub.config.summary import caps, concerns, matched, neighbours, protected, sureness, uses
-from hubbub.core.schema import Column, Kind, Table
+from hubbub.core.schema import Column, Kind, Table, Unit
+from hubbub.core.unit import Relation
 from hubbub.errors import ConfigError
 
 
@@ -96,6 +100,28 @@ def test_a_declaration_holds_no_value_of_the_data_and_no_address(folder: Path) -
     long = declaration(Table("t", (Column("k", Kind.INTEGER, values=many),), None))
     assert long["columns"]["k"]["values"]["count"] == 500
     assert len(json.dumps(long)) < 300
+
+
+def test_whatever_is_said_of_a_table_is_in_its_declaration() -> None:
+    """`arrivals: public` could come and go without an entry in the chain: a new fact must not be forgotten here."""
+    column = Column("k", Kind.INTEGER)
+    table = Table("t", (column,), Unit("k"), Relation.ADD_REMOVE)
+    changes: dict[str, Any] = {
+        "columns": (replace(column, hidden=True),), "unit": Unit("k", rows=2), "relation": Relation.REPLACE,
+        "unique": ("k",), "arrivals": True,
+    }  # fmt: skip
+    assert {each.name for each in fields(Table) if each.compare} == {"name", *changes}
+    for name, value in changes.items():
+        assert declaration(replace(table, **{name: value})) != declaration(table), name
+
+
+def test_the_history_says_where_arrivals_are_public() -> None:
+    table = Table("t", (), Unit("k"), Relation.ADD_REMOVE)
+    said = [
+        summary(json.dumps({"declarations": {"t": declaration(each)}}))
+        for each in (table, replace(table, arrivals=True))
+    ]
+    assert said == ["t (k, add_remove)", "t (k, add_remove, arrivals public)"]
 
 
 def _keys(schema: object, path: str, found: dict[str, frozenset[str]]) -> None:

@@ -101,7 +101,8 @@ def summary(facts: str) -> str:
     said = []
     for name, each in sorted(json.loads(facts).get("declarations", {}).items()):
         whom = "public" if each["public"] else f"{_unit(each['unit'])}, {each['relation']}"
-        said.append(f"{name} ({whom})")
+        told = ", arrivals public" if each.get("arrivals") else ""
+        said.append(f"{name} ({whom}{told})")
     return "; ".join(said)
 
 

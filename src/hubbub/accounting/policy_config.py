@@ -82,6 +82,10 @@ _NAME = re.compile(r"[\w.@+-]{1,100}")
 _NAMES = "A name has 1 to 100 letters, digits or any of . _ @ + - and no spaces."
 #: Characters of a hubbub.yaml, and brackets that may be open at once.
 LONGEST, DEEPEST = 1_000_000, 50
+#: What PyYAML raises, beside its own errors, at a date that is none or a value that its tag does not fit.
+_UNREADABLE = (ValueError, ArithmeticError, AttributeError, LookupError, TypeError)
+#: Characters of a number: more than any fraction that a budget could sensibly be.
+_LONGEST_NUMBER = 400
 #: Nodes that a hubbub.yaml may have, its aliases written out.
 _MOST = 1_000_000
 _CLOSED = "A cap of 0 allows nothing: to close a data set to somebody, leave their cap out."
@@ -134,6 +138,21 @@ def _mapping_once(loader: _Loader, node: yaml.MappingNode) -> dict[object, objec
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _mapping_once)
 
 
+def _short_number(loader: _Loader, node: yaml.ScalarNode) -> object:
+    """Read a number of a length that people write: YAML's 1:30:00 takes a time that grows with its square."""
+    if len(node.value) > _LONGEST_NUMBER:
+        raise ConfigError(
+            "HB400", f"line {node.start_mark.line + 1} has a number of more than {_LONGEST_NUMBER} characters.",
+            "Write it shorter, or in quotes if it is text.",
+        )  # fmt: skip
+    whole = node.tag == "tag:yaml.org,2002:int"
+    return loader.construct_yaml_int(node) if whole else loader.construct_yaml_float(node)
+
+
+for _tag in ("int", "float"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_tag}", _short_number)
+
+
 def _size(node: yaml.Node, known: dict[int, int]) -> int:
     """Count the nodes of a document with every alias written out: a few lines of aliases can stand for billions."""
     if id(node) not in known:
@@ -156,7 +175,7 @@ def load(text: str) -> object:
         return None if node is None else cast(object, loader.construct_document(node))
     except RecursionError:
         raise _too_deep() from None
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, *_UNREADABLE) as error:
         where = getattr(error, "problem_mark", None)
         line = f" (line {where.line + 1})" if where is not None else ""
         raise ConfigError(

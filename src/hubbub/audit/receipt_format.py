@@ -241,7 +241,7 @@ _EVENTS: Mapping[str, Mapping[str, Check]] = {
     "selection": {"rule": _one_of("exponential"), "sensitivity": _whole(1), "monotone": _flag, "rate": _fraction()},
     "response": {"answers": _whole(2), "epsilon": _fraction()},
     "flips": {"distance": _whole(1), "rate": _fraction()},
-    "metric": {"sensitivity": _fraction(zero=True), "rate": _fraction(), "constant_normaliser": _flag},
+    "metric": {"sensitivity": _fraction(), "rate": _fraction(), "constant_normaliser": _flag},
     "threshold": {"noise": _noise, "keys": _whole(1), "above": _whole(1)},
 }
 _DRAWS: Mapping[str, Mapping[str, Check]] = {

@@ -14,10 +14,14 @@ def declaration(table: Table) -> dict[str, Any]:
     """Write down whom a table protects, under which relation, and what is said of its columns."""
     unit = table.unit
     form: dict[str, Any] = {"public": table.public, "columns": {each.name: _column(each) for each in table.columns}}
+    if table.unique is not None:
+        form["unique"] = list(table.unique)
     if unit is None:
         return form
     kind = next((each.kind.value for each in table.columns if each.name == unit.column), None)
     about = {"column": unit.column, "kind": kind, "entity": unit.entity, "groups": unit.groups, "rows": unit.rows}
+    if table.arrivals:  # left out where it is not said, as it was before it could be
+        form["arrivals"] = "public"
     return form | {"unit": about, "relation": table.relation.value}
 
 

@@ -75,9 +75,7 @@ def test_bits_that_one_row_flips_lose_what_is_charged() -> None:
         (lambda rows: rows_with_a(rows) ** 2 % 4, {"sensitivity": "0.5", "metric": LINE, "points": range(4)}),
     ],
 )
-def test_a_wrong_sensitivity_is_found_with_its_pair(
-    function: Callable[[Rows], Any], said: dict[str, Any]
-) -> None:
+def test_a_wrong_sensitivity_is_found_with_its_pair(function: Callable[[Rows], Any], said: dict[str, Any]) -> None:
     found = examined(function, Relation.ADD_REMOVE, **said)
     assert not found.kept
     assert found.at is not None

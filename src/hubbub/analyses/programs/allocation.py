@@ -53,7 +53,7 @@ def allocate_budget(setting: Setting, needs: Sequence[Need], *, kind: Noise | No
     Proof    Draw by draw the loss is pᵢ/tᵢ (of either kind); losses of a fixed list of mechanisms add up under adaptive
              choice of the functions. The conversion of ρ is that of `concentrated`.
     Charges  Together of all draws, tᵢ times each.
-    Tested   tests/analyses/programs/test_purse.py::test_price_of_all_draws_is_within_the_price_named
+    Tested   tests/analyses/programs/test_allocation.py::test_price_of_all_draws_is_within_the_price_named
     """
     rho = concentrated(setting.epsilon, setting.delta)
     found = {"laplace": _noises("laplace", setting.epsilon, needs)} if kind != "gaussian" or not rho > 0 else {}

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from hubbub.analyses.streams.convolve import newest
 from hubbub.analyses.streams.tree import LONGEST, Arrays
+from hubbub.core import deadline as patience
 from hubbub.core import numbers
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.noise.source import Source
@@ -19,14 +20,26 @@ Doubles = NDArray[np.float64]
 UNIT = 1 << 20
 
 
-@lru_cache(maxsize=8)
 def kernel(horizon: int) -> Integers:
     """Give the first column of the rounded matrix: UNIT·(2k choose k)/4ᵏ, to the nearest integer.
 
     >>> kernel(4).tolist()
     [1048576, 524288, 393216, 327680]
     """
-    k = np.arange(1, horizon, dtype=np.float64)
+    return _kernel(_size(horizon))[:horizon]
+
+
+def _size(horizon: int) -> int:
+    """Round up to a power of two: a column of one horizon begins that of a longer one, and who asks chooses it.
+
+    So there are few columns to be kept, and nobody can have a new one computed with every request.
+    """
+    return 1 << (horizon - 1).bit_length()
+
+
+@lru_cache(maxsize=32)
+def _kernel(size: int) -> Integers:
+    k = np.arange(1, size, dtype=np.float64)
     column: Integers = np.rint(UNIT * np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])).astype(np.int64)
     return column
 
@@ -42,20 +55,25 @@ def squared_norm(horizon: int) -> int:
     return int((column * column).sum())
 
 
-@lru_cache(maxsize=4)
 def inverse(horizon: int) -> Doubles:
     """Give the column l with Σₖ l[k]·kernel[t − k] = 1 for every t: what turns measurements into running counts.
 
     It is the power series 1/((1 − z)·kernel(z)), by Newton's iteration. Post-processing: doubles do.
     """
-    column = kernel(horizon).astype(np.float64)
+    return _inverse(_size(horizon))[:horizon]
+
+
+@lru_cache(maxsize=32)
+def _inverse(size: int) -> Doubles:
+    column = _kernel(size).astype(np.float64)
     found = np.array([1 / column[0]])
-    while len(found) < horizon:
-        size = min(2 * len(found), horizon)
-        # g ← g·(2 − k·g), modulo z^size
-        rest = -_product(column[:size], found, size)
+    while len(found) < size:
+        patience.check()
+        more = 2 * len(found)
+        # g ← g·(2 − k·g), modulo z^more
+        rest = -_product(column[:more], found, more)
         rest[0] += 2
-        found = _product(found, rest, size)
+        found = _product(found, rest, more)
     summed: Doubles = np.cumsum(found)
     return summed
 
