@@ -419,7 +419,7 @@ from hubbub.accounting.calls import Request
 from hubbub.accounting.policy_config import parse
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
-from hubbub.core.events import Laplace
+from hubbub.core.events import LaplaceEvent
 
 path, policy, point = Path(sys.argv[1]), parse(sys.argv[2]), sys.argv[3]
 armed = []
@@ -429,7 +429,7 @@ def on_step(name):
 ledger = Ledger.open(SqliteStore(path), policy=policy, anchor=FileAnchor(beside(path)), on_step=on_step)
 armed.append(True)
 names = ("visits", "wards")
-asked = [Request("ana", name, "v1", Laplace(1, Fraction(10)), "count", f"killed {name}") for name in names]
+asked = [Request("ana", name, "v1", LaplaceEvent(1, Fraction(10)), "count", f"killed {name}") for name in names]
 ledger.record(ledger.charge_all(asked)[0], b"answer")
 """
 

@@ -278,7 +278,7 @@ from hubbub.accounting.calls import Charge
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.bloom import Traces
-from hubbub.core.events import Laplace
+from hubbub.core.events import LaplaceEvent
 from hubbub.errors import BudgetError
 
 path, policy, me = Path(sys.argv[1]), parse(sys.argv[2]), sys.argv[3]
@@ -286,7 +286,7 @@ granted = 0
 with Ledger.open(SqliteStore(path), policy=policy, anchor=FileAnchor(beside(path))) as ledger:
     for number in range(60):
         try:
-            ledger.charge(Request("ana", "wards", "v1", Laplace(1, Fraction(100)), "count", f"{me}-{number}"))
+            ledger.charge(Request("ana", "wards", "v1", LaplaceEvent(1, Fraction(100)), "count", f"{me}-{number}"))
             granted += 1
         except BudgetError:
             pass

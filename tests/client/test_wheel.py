@@ -20,7 +20,7 @@ SCRIPT = """
 import importlib.util, json, sys
 sys.path[:0] = [sys.argv[1]]
 absent = ("numpy", "duckdb", "sqlglot", "yaml", "cryptography", "rich", "fastapi", "hubbub.sql", "hubbub.curator")
-import hubbub, hubbub.client.dbapi
+import hubbub, hubbub.dbapi
 found = {"present": [name for name in absent if importlib.util.find_spec(name)], "file": hubbub.__file__}
 with hubbub.connect(sys.argv[2], sys.argv[3]) as session:
     found["datasets"] = session.datasets()
@@ -39,10 +39,10 @@ try:
 except hubbub.ParameterError as error:
     found["open"] = error.code
 try:
-    hubbub.client.dbapi.connect(path="hubbub.yaml")
-except hubbub.client.dbapi.ProgrammingError as error:
+    hubbub.dbapi.connect(path="hubbub.yaml")
+except hubbub.dbapi.ProgrammingError as error:
     found["path"] = error.code
-with hubbub.client.dbapi.connect(sys.argv[2], sys.argv[3], epsilon="0.5") as connection:
+with hubbub.dbapi.connect(sys.argv[2], sys.argv[3], epsilon="0.5") as connection:
     cursor = connection.cursor()
     found["rows"] = len(cursor.execute("SELECT coinsurance, COUNT(*) AS n FROM health GROUP BY coinsurance").fetchall())
 print(json.dumps(found))
@@ -91,7 +91,7 @@ def test_the_light_wheel_asks_a_server_with_httpx_alone(wheel: zipfile.ZipFile, 
     plain = [text for text in told.get_all("Requires-Dist", []) if "extra ==" not in text]
     assert [Requirement(text).name for text in plain] == ["httpx"]
     rooms = {name.split("/")[1] for name in names if name.startswith("hubbub/")}
-    assert rooms == {"__init__.py", "errors.py", "py.typed", "LICENSE", "core", "client", "dbapi"}
+    assert rooms == {"__init__.py", "errors.py", "py.typed", "LICENSE", "core", "answers", "client", "dbapi.py"}
     assert not [name for name in names if name.endswith(".pyc")]
     for need in closure("httpx", set()):
         for file in distribution(need).files or ():

@@ -14,13 +14,13 @@ from typing import Any
 
 import psycopg
 import pytest
-from hubbub.streams.stream import opened
 from psycopg.conninfo import conninfo_to_dict
 from tests.accounting.postgres_server import Server
 
 import hubbub
 from hubbub.accounting.ledger import examine
 from hubbub.accounting.store import Filter
+from hubbub.analyses.streams.stream import opened
 from hubbub.audit.receipt import check
 from hubbub.config import load
 from hubbub.curator.opening import anchor_of, store_of

@@ -18,7 +18,7 @@ def schema(place: Place) -> tuple[Field, ...]:
     """Read the names and types of a table's columns, wherever it is; never a value."""
     if place.form not in SERVERS:
         return schema_of_file(place)
-    read: Callable[[Place], tuple[Field, ...]] = import_module(f"hubbub.engines.{place.form}").schema
+    read: Callable[[Place], tuple[Field, ...]] = import_module(f"hubbub.engines.{place.form}.connection").schema
     return read(place)
 
 
@@ -108,7 +108,7 @@ def _is_small(engine: DuckDB, view: View) -> bool:
 
 def _server(form: str) -> Callable[..., Engine]:
     """Find the engine of a kind of server: it needs a client that not everybody has installed."""
-    found: Callable[..., Engine] = getattr(import_module(f"hubbub.engines.{form}"), form.capitalize())
+    found: Callable[..., Engine] = getattr(import_module(f"hubbub.engines.{form}.connection"), form.capitalize())
     return found
 
 

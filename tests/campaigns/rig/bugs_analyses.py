@@ -21,119 +21,119 @@ def _of(name: str, module: str, old: str, new: str, *analyses: str) -> None:
 
 _of(
     "hyperplane: one of its two counts is forgotten",
-    "programs.hyperplane",
+    "analyses.programs.hyperplane",
     "changed = 2 * moved *",
     "changed = moved *",
     "hyperplane",
 )
 _of(
     "hyperplane: the choice is bought for add/remove",
-    "programs.hyperplane",
+    "analyses.programs.hyperplane",
     "monotone=True, relation=place.relation",
     "monotone=True, relation=Relation.ADD_REMOVE",
     "hyperplane",
 )
 _of(
     "hyperplane: a unit is taken for one row",
-    "programs.hyperplane",
+    "analyses.programs.hyperplane",
     "moved = reach.touched * reach.rows",
     "moved = 1",
     "hyperplane",
 )
 _of(
     "itemsets: the number of baskets is forgotten",
-    "programs.itemsets",
+    "analyses.programs.itemsets",
     "len(place.names) + 1 if columns",
     "len(place.names) if columns",
     "frequent_itemsets",
 )
 _of(
     "itemsets of units: the number of baskets is forgotten",
-    "programs.itemsets",
+    "analyses.programs.itemsets",
     "else len(items) + 1",
     "else len(items)",
     "frequent_itemsets",
 )
 _of(
     "itemsets: a row holds sets of one column less",
-    "programs.itemsets",
+    "analyses.programs.itemsets",
     "comb(held, level)",
     "comb(held - 1, level)",
     "frequent_itemsets",
 )
 _of(
     "decision tree: leaves are bought for add/remove",
-    "programs.tree",
+    "analyses.programs.tree",
     "l1 = sensitivity(Rows(), (reach,), place.relation).l1",
     "l1 = sensitivity(Rows(), (reach,), Relation.ADD_REMOVE).l1",
     "decision_tree",
 )
 _of(
     "decision tree: a replaced row moves gini once",
-    "programs.tree",
+    "analyses.programs.tree",
     "rows * PARTS * (2 if replaced else 1)",
     "rows * PARTS",
     "decision_tree",
 )
 _of(
     "decision tree: a unit has the rows of one cell",
-    "programs.tree",
+    "analyses.programs.tree",
     "rows = reach.touched * reach.rows",
     "rows = reach.rows",
     "decision_tree",
 )
 _of(
     "decision tree: levels are not shared out",
-    "programs.tree",
+    "analyses.programs.tree",
     "(setting.epsilon - counting) / depth",
     "setting.epsilon - counting",
     "decision_tree",
 )
 _of(
     "k-means: sums of one coordinate",
-    "programs.kmeans",
+    "analyses.programs.kmeans",
     "Need(of_sums(size, reach, place.relation), rest",
     "Need(of_sums(1, reach, place.relation), rest",
     "kmeans",
 )
 _of(
     "k-means: counts are bought for add/remove",
-    "programs.kmeans",
+    "analyses.programs.kmeans",
     "Need(sensitivity(Rows(), (reach,), place.relation), counts",
     "Need(sensitivity(Rows(), (reach,), type(place.relation).ADD_REMOVE), counts",
     "kmeans",
 )
 _of(
     "k-means, classic: a box of one dimension",
-    "programs.kmeans",
+    "analyses.programs.kmeans",
     "of_box(size, reach, place.relation)",
     "of_box(1, reach, place.relation)",
     "kmeans",
 )
 _of(
     "logistic regression: gradients of one coordinate",
-    "programs.regression",
+    "analyses.programs.regression",
     "of_sums(size + 1, reach, relation)",
     "of_sums(1, reach, relation)",
     "logistic_regression",
 )
 _of(
     "logistic regression: rounds are not counted",
-    "programs.regression",
+    "analyses.programs.regression",
     "_GRADIENTS, rounds)",
     "_GRADIENTS)",
     "logistic_regression",
 )
 _of(
     "moments: squares are bought by half",
-    "programs.moments",
+    "analyses.programs.moments",
     "over_cells(STEPS + 1 + (dimensions + 1) // 2",
     "over_cells((STEPS + 1) // 2",
     "moments",
 )
 _of(
     "moments: products of one coordinate",
-    "programs.moments",
+    "analyses.programs.moments",
     "of_products(dimensions, reach, relation)",
     "of_products(1, reach, relation)",
     "moments",
@@ -141,7 +141,7 @@ _of(
 )
 _of(
     "vectors: a replaced unit counts once",
-    "programs.vectors",
+    "analyses.programs.vectors",
     "changed = relation.units_changed",
     "changed = 1",
     "linear_regression",
@@ -149,21 +149,21 @@ _of(
 )
 _of(
     "vectors: norms are added up where squares are",
-    "programs.vectors",
+    "analyses.programs.vectors",
     "changed**2 * reach.touched * reach.rows**2 * l2_squared",
     "changed * reach.touched * reach.rows * l2_squared",
     "moments",
 )
 _of(
     "programs: half of the scale is bought",
-    "programs.allocation",
+    "analyses.programs.allocation",
     "scale=max(moved.l1 / portion",
     "scale=max(moved.l1 / (2 * portion)",
     "moments",
 )
 _of(
     "programs: half of the variance is bought",
-    "programs.allocation",
+    "analyses.programs.allocation",
     "moved.l2_squared / (2 * portion)",
     "moved.l2_squared / (4 * portion)",
     "moments",
@@ -173,28 +173,28 @@ _of(
 
 _of(
     "small database: a unit is one row of the number of rows",
-    "releases.blr",
+    "analyses.synthetic.blr",
     "sensitivity=self.asked.part(1).l1, epsilon=self._parts[1]",
     "sensitivity=1, epsilon=self._parts[1]",
     "small_database",
 )
 _of(
     "small database: a unit is one row of every score",
-    "releases.blr",
+    "analyses.synthetic.blr",
     "moved = self.size * self.asked.contribution",
     "moved = self.size",
     "small_database",
 )
 _of(
     "mwem: a unit is one row of the number of rows",
-    "releases.mwem",
+    "analyses.synthetic.mwem",
     "sensitivity=self.asked.part(1).l1, epsilon=self._parts[0]",
     "sensitivity=1, epsilon=self._parts[0]",
     "mwem",
 )
 _of(
     "mwem: tables are bought as their total",
-    "releases.mwem",
+    "analyses.synthetic.mwem",
     "self.asked.part(self._cells(each)).l1",
     "self.asked.part(1).l1",
     "mwem",
@@ -202,35 +202,35 @@ _of(
 _of("ranges: a unit is one row", "releases.ranges", "contribution=self.asked.contribution", "contribution=1", "ranges")
 _of(
     "ranges: a replaced unit moves sums once",
-    "releases.strategies",
+    "analyses.tables.strategies",
     "2 * contribution * absolute",
     "contribution * absolute",
     "ranges",
 )
 _of(
     "ranges: rows of one unit add up in L2 as strangers' do",
-    "releases.strategies",
+    "analyses.tables.strategies",
     "Sensitivity(contribution * absolute, contribution**2 * squared)",
     "Sensitivity(contribution * absolute, contribution * squared)",
     "ranges",
 )
 _of(
     "geography: every level is bought as the total",
-    "releases.geography",
+    "analyses.tables.geography",
     "asked.part(level.size * cells) for level",
     "asked.part(1) for level",
     "geography",
 )
 _of(
     "tables: every marginal is bought as the total",
-    "releases.tables",
+    "analyses.tables.contingency",
     "moved = {each: asked.part(prod(sizes[i] for i in each))",
     "moved = {each: asked.part(1)",
     "tabulate",
 )
 _of(
     "marginals: a replaced unit moves sums once",
-    "releases.marginals",
+    "analyses.tables.marginals",
     "times = 1 if self.relation is Relation.ADD_REMOVE or size == 1 else 2",
     "times = 1",
     "tabulate",
@@ -238,7 +238,7 @@ _of(
 )
 _of(
     "marginals: a unit is in one cell",
-    "releases.marginals",
+    "analyses.tables.marginals",
     "own, whole = self.contribution, self.sensitivity",
     "own, whole = 1 if self.limits is None else self.limits.rows, self.sensitivity",
     "tabulate",
@@ -246,28 +246,28 @@ _of(
 )
 _of(
     "synthetic: a column is in one pair of the report",
-    "releases.synthetic",
+    "analyses.synthetic.synthetic",
     "Sensitivity(d * (d - 1) * self.moved.l1, d * ((d - 1) * self.moved.l1) ** 2)",
     "Sensitivity(d * self.moved.l1, d * self.moved.l1**2)",
     "synthetic",
 )
 _of(
     "synthetic: the report is bought for one column",
-    "releases.synthetic",
+    "analyses.synthetic.synthetic",
     "Sensitivity(d * off, d * off**2)",
     "Sensitivity(off, off**2)",
     "synthetic",
 )
 _of(
     "synthetic: a unit moves a score by one",
-    "releases.synthetic",
+    "analyses.synthetic.synthetic",
     "sensitivity=self.moved.l1, monotone=False",
     "sensitivity=1, monotone=False",
     "synthetic",
 )
 _of(
     "synthetic: columns are bought as their total",
-    "releases.synthetic",
+    "analyses.synthetic.synthetic",
     "mechanism(self.budget.noise, each.sensitivity, part) for each",
     "mechanism(self.budget.noise, each.part(1), part) for each",
     "synthetic",
@@ -277,21 +277,21 @@ _of(
 
 _of(
     "spanning tree: more rows are taken never to raise it",
-    "graphs.answers",
+    "analyses.graphs.answers",
     'setting, edges, "tree_weight", edges.sensitivity(edges.most, one_way=False)',
     'setting, edges, "tree_weight", edges.sensitivity(edges.most, one_way=True)',
     "spanning_tree",
 )
 _of(
     "minimum cut: every edge weighs one step",
-    "graphs.answers",
+    "analyses.graphs.answers",
     '"min_cut", edges.sensitivity(edges.most, one_way=True)',
     '"min_cut", edges.sensitivity(1, one_way=True)',
     "min_cut",
 )
 _of(
     "graphs: a unit is one edge",
-    "graphs.edges",
+    "analyses.graphs.edges",
     "per_edge * self.rows * (1 if alike else 2)",
     "per_edge * (1 if alike else 2)",
     "min_cut",
@@ -299,63 +299,63 @@ _of(
 )
 _of(
     "degrees: a replaced edge moves them once",
-    "graphs.answers",
+    "analyses.graphs.answers",
     "edges.sensitivity(2, one_way=bound == 1)",
     "edges.sensitivity(2, one_way=True)",
     "degree_histogram",
 )
 _of(
     "triangles: an edge pushes out one other",
-    "graphs.answers",
+    "analyses.graphs.answers",
     "edges.sensitivity(2 * (bound - 1), one_way=False)",
     "edges.sensitivity(bound - 1, one_way=False)",
     "triangle_count",
 )
 _of(
     "distance: every property is taken for monotone",
-    "graphs.answers",
+    "analyses.graphs.answers",
     "one_way=found.one_way",
     "one_way=True",
     "graph_distance",
 )
 _of(
     "streams: a replaced arrival is in one bin",
-    "streams.terms",
+    "analyses.streams.terms",
     "moved = 2 if self.relation is Relation.REPLACE and self.bins else 1",
     "moved = 1",
     "stream",
 )
 _of(
     "streams: an arrival is in one level of the tree",
-    "streams.terms",
+    "analyses.streams.terms",
     "Laplace.from_epsilon(sensitivity=levels * self.bound * moved",
     "Laplace.from_epsilon(sensitivity=self.bound * moved",
     "stream",
 )
 _of(
     "streams: every arrival is taken for 1 by the root",
-    "streams.terms",
+    "analyses.streams.terms",
     "squared_norm(self.length) * self.bound**2 * moved",
     "squared_norm(self.length) * moved",
     "stream",
 )
 _of(
     "blocks: a mean of several numbers is bought for one",
-    "general.blocks",
+    "analyses.functions.sample_and_aggregate",
     "sensitivity=outputs * _STEPS",
     "sensitivity=_STEPS",
     "sample_and_aggregate",
 )
 _of(
     "blocks: a score is taken to move by one",
-    "general.blocks",
+    "analyses.functions.sample_and_aggregate",
     "candidates=_CANDIDATES, sensitivity=2",
     "candidates=_CANDIDATES, sensitivity=1",
     "sample_and_aggregate",
 )
 _of(
     "own function: half of what its owner declared",
-    "general.function",
+    "analyses.functions.function",
     "steps = math.ceil(max(self.sensitivity, reach) / step)",
     "steps = math.ceil(max(self.sensitivity, reach) / step / 2)",
     "release",
