@@ -294,7 +294,7 @@ def _plot(path: Path, shown: Mapping[str, Any]) -> None:
     truth, output = shown["line"]
     values = np.array(output.values[1:])
     errors = np.array([high - value for high, value in zip(output.high[1:], values, strict=True)])
-    third.errorbar(values, range(len(values)), xerr=errors, fmt="o", capsize=3, label="ε = 1, 95 %")
+    third.errorbar(values, range(len(values)), xerr=errors, fmt="o", capsize=3, label="ε = 1, 95%")
     third.plot(truth, range(len(truth)), "x", color="grey", label="exact")
     third.set(title=f"linear regression of {LINE}, letter", xlabel="coefficient", yticks=range(4), yticklabels=SLOPES)
     prices, lines, larger = shown["classes"]

@@ -110,7 +110,7 @@ def _purchases(report: Report) -> tuple[list[int], Doubles, Doubles]:
 
 
 def _patients(report: Report) -> None:
-    """A survey of the demo's real patients: health and sex through a randomiser, and their joint table."""
+    """A survey of the demo's real patients: health and sex through a randomizer, and their joint table."""
     with (HERE / "health.csv").open() as file:
         last = {row["person"]: row for row in csv.DictReader(file)}
     words = ("excellent", "good", "fair", "poor")

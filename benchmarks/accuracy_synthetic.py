@@ -1,4 +1,4 @@
-"""How near synthetic rows are to real ones: pairs of columns of two public data sets, asked for as an analyst would.
+"""How near synthetic rows are to real ones: pairs of columns of two public datasets, asked for as an analyst would.
 
 HUBBUB_CAMPAIGN=full .venv/bin/python -m benchmarks.accuracy_synthetic
 """
@@ -30,7 +30,7 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Case:
-    """A data set: its file, what an owner would declare, what is asked for, and rows as codes."""
+    """A dataset: its file, what an owner would declare, what is asked for, and rows as codes."""
 
     name: str
     frame: Any
@@ -76,7 +76,7 @@ def adult() -> Case:
 
 
 def measure(report: Report) -> None:
-    """Measure both data sets, several times each, beside what knows the data but no privacy."""
+    """Measure both datasets, several times each, beside what knows the data but no privacy."""
     for make in (national, adult):
         if not DATA.is_dir():
             report.say(f"{make.__name__}: the data is not here")

@@ -14,7 +14,7 @@ from tests.campaigns.frame import Report, run
 
 from hubbub.attacks.decoding import Questions, few, least_squares, packed, rounded
 from hubbub.crowd.isolation import Rate, point
-from hubbub.crowd.neighbours import Crowd
+from hubbub.crowd.neighbors import Crowd
 from hubbub.crowd.perturb import perturbed
 
 _SEED = 2006
@@ -44,7 +44,7 @@ def reconstruction(report: Report) -> None:
 
 
 def isolation(report: Report) -> None:
-    """Move points within their crowds, and judge every moved point: two searches for all neighbours in d = 16."""
+    """Move points within their crowds, and judge every moved point: two searches for all neighbors in d = 16."""
     points = np.random.default_rng(_SEED).uniform(-1, 1, (report.scale(ci=10_000, full=100_000), 16))
     report.figure("points", len(points))
     start, busy = time.perf_counter(), time.process_time()

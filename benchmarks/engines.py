@@ -258,11 +258,11 @@ def draw(curves: Mapping[str, Mapping[str, Mapping[str, float]]], path: Path) ->
     from matplotlib import pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
-    for (engine, curve), colour in zip(curves.items(), ("#1f5fa8", "#c2571a"), strict=False):
+    for (engine, curve), color in zip(curves.items(), ("#1f5fa8", "#c2571a"), strict=False):
         for kind, dash in (("row s", "-"), ("unit s", "--")):
             points = sorted((int(rows), point[kind]) for rows, point in curve.items())
             label = f"{engine}, unit is the {'row' if kind == 'row s' else 'patient'}"
-            axes.plot(*zip(*points, strict=True), dash, color=colour, marker="o", label=label)
+            axes.plot(*zip(*points, strict=True), dash, color=color, marker="o", label=label)
     axes.set(xscale="log", yscale="log", xlabel="rows", ylabel="seconds for a private answer")
     axes.grid(visible=True, which="major", alpha=0.3)
     axes.legend()

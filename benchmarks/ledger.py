@@ -3,7 +3,7 @@
 A bare commit inserts one row with the fields of a ledger's entry into a table with a primary key, and waits for the
 disk: no check, no hash, no total, no key, no anchor. One client and 64, SQLite (alone on its file, as a server is, and
 where processes take turns) and PostgreSQL; then the cost of a charge on a long ledger beside one on an empty ledger.
-Both sides alternate in short blocks, each block is compared with its neighbour, and what else goes on hurts both.
+Both sides alternate in short blocks, each block is compared with its neighbor, and what else goes on hurts both.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m benchmarks.ledger
 """
@@ -79,7 +79,7 @@ def raw_postgres(dsn: str, row: Entry) -> Iterator[Callable[[], None]]:
 def alternate(one: Callable[[], None], two: Callable[[], None], seconds: float) -> tuple[float, float, float]:
     """Run blocks of both in turns; give the seconds that a call of each takes in the median block, and the ratio.
 
-    The ratio (one to two) is the median over pairs of neighbours: on a disk whose speed changes by the second, the
+    The ratio (one to two) is the median over pairs of neighbors: on a disk whose speed changes by the second, the
     quotient of two medians may compare a slow time of one with a quick time of the other.
     """
     spent: tuple[list[float], list[float]] = ([], [])

@@ -3,7 +3,7 @@
 Draws with |noise| ≥ 3·scale are one side, those with |noise| ≤ scale/3 the other, and the AUC is the chance that the
 time of one of the first is above that of one of the second (or below, if that serves the attacker): ½ is no leak.
 
-Over HTTP the same question goes to two data sets that are neighbours, in random order; then the sides are the two data
+Over HTTP the same question goes to two datasets that are neighbors, in random order; then the sides are the two data
 sets, and the third of the answers with the most and with the least noise. The server answers on its time quantum.
 """
 
@@ -36,7 +36,7 @@ Draw = Callable[[], Any]
 SCALES = (10, 10**6)
 ROUND = 20_000
 
-#: east and west are neighbours, as are east and wide: one person more, who in wide has 15 times the rows of all others.
+#: east and west are neighbors, as are east and wide: one person more, who in wide has 15 times the rows of all others.
 SETS = ("east", "west", "wide")
 ROWS, HEAVY = 20_000, 300_000
 CLIENTS = 6
@@ -97,7 +97,7 @@ def auc(draw: Draw, scale: int, side: int) -> float:
 
 
 class Answer(NamedTuple):
-    """One answer: which data set, how long it took, how much noise it holds."""
+    """One answer: which dataset, how long it took, how much noise it holds."""
 
     dataset: str
     seconds: float
@@ -105,7 +105,7 @@ class Answer(NamedTuple):
 
 
 def town(folder: Path, quantum: float) -> tuple[Path, dict[str, int]]:
-    """Lay out the neighbours; give hubbub.yaml, and the true answer on each data set."""
+    """Lay out the neighbors; give hubbub.yaml, and the true answer on each dataset."""
     folder.mkdir()
     random_ages = np.random.default_rng(7).integers(0, 110, ROWS)
     base = [f"{person},{age}" for person, age in enumerate(random_ages)]
@@ -168,7 +168,7 @@ def answers(report: Report, folder: Path, quantum: float, side: int, clients: in
 
 
 def over_http(report: Report) -> None:
-    """Try to tell neighbours, and large noise from small, by the time that an answer takes."""
+    """Try to tell neighbors, and large noise from small, by the time that an answer takes."""
     with tempfile.TemporaryDirectory(prefix="hubbub-timing-") as base:
         for quantum in QUANTA:
             on = quantum > 0
@@ -179,8 +179,8 @@ def over_http(report: Report) -> None:
             order = np.argsort(noise, kind="stable")
             third = len(order) // 3
             figures = {
-                "neighbours": area(spans["east"], spans["west"]),
-                "neighbours, one with a person of 300,000 rows": area(spans["east"], spans["wide"]),
+                "neighbors": area(spans["east"], spans["west"]),
+                "neighbors, one with a person of 300,000 rows": area(spans["east"], spans["wide"]),
                 "large noise and small": area(all_spans[order[-third:]], all_spans[order[:third]]),
             }
             name = f"over HTTP, quantum {quantum:g} s"

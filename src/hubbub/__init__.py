@@ -27,7 +27,7 @@ __version__ = "0.1.0"
 
 
 def open(path: str | Path = "hubbub.yaml", *, analyst: str | None = None) -> "Session":  # noqa: A001
-    """Open the data sets of a hubbub.yaml as one of its analysts (where it has only one, that one)."""
+    """Open the datasets of a hubbub.yaml as one of its analysts (where it has only one, that one)."""
     # imported here: whoever wants a mechanism or an error alone need not load engines and parsers
     try:
         from hubbub.curator.session import open_session

@@ -152,7 +152,7 @@ def test_the_loss_of_every_transcript_is_at_most_the_budget() -> None:
 
 @pytest.mark.row(30)
 def test_a_refusal_that_looks_at_the_data_would_be_caught() -> None:
-    """The planted error: an auditor that refuses where a cell is empty tells two neighbours apart for certain."""
+    """The planted error: an auditor that refuses where a cell is empty tells two neighbors apart for certain."""
 
     def audited(ages: Ages, query: Query) -> str:
         return "refused" if 0 in histogram(ages, query) else "granted"

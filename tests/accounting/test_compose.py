@@ -249,7 +249,7 @@ def test_an_uneven_split_equals_composition(weights: tuple[Fraction | int, ...])
 
 @pytest.mark.row(38)
 def test_disjoint_analyses_cost_their_maximum_or_twice_it() -> None:
-    """Counts of two disjoint groups: the worst exact log-ratio over all neighbours is max ε, or 2·max ε if replaced."""
+    """Counts of two disjoint groups: the worst exact log-ratio over all neighbors is max ε, or 2·max ε if replaced."""
     each = [Pure(Fraction("0.3")), Pure(Fraction("0.2"))]
     once = compose.parallel(each, relation=Relation.ADD_REMOVE)
     twice = compose.parallel(each, relation=Relation.REPLACE)

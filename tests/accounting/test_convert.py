@@ -202,7 +202,7 @@ def test_group_privacy_of_laplace_is_exactly_k_times(units: int) -> None:
 
 
 def step(index: int, epsilon: Fraction, delta: Fraction, length: int) -> Finite[int]:
-    """The law of data set i of a chain whose neighbours are (ε, δ)-close and whose ends are as far apart as can be.
+    """The law of dataset i of a chain whose neighbors are (ε, δ)-close and whose ends are as far apart as can be.
 
     The outcomes are 0, …, length; outcome j > 0 has mass δ·e^((i−j)ε) once i ≥ j, and outcome 0 what is left.
     """
@@ -244,7 +244,7 @@ def test_group_privacy_of_concentrated_loss_is_quadratic() -> None:
 
 @pytest.mark.row(6)
 def test_leakage_is_inherent() -> None:
-    """A thousand units at ε = 10⁻⁴: no answer tells any two data sets of that size apart better than .04996.
+    """A thousand units at ε = 10⁻⁴: no answer tells any two datasets of that size apart better than .04996.
 
     Attained by randomized response; a Laplace count at that ε stays below it also for counts 0 and 1,000; and at
     ε = 1/n the bound is of order one, so there an answer can be useful, and must leak.

@@ -135,7 +135,7 @@ def test_top_k_is_cheaper_by_bounded_range_than_by_its_pure_loss() -> None:
 )
 @settings(max_examples=30, deadline=None)
 def test_exponential_mechanism_has_bounded_range(scores: list[int], moves: list[int], rate: Fraction) -> None:
-    """Its exact laws on neighbouring scores: the range of the log-ratio and the divergences stay below the price."""
+    """Its exact laws on neighboring scores: the range of the log-ratio and the divergences stay below the price."""
     moved = [score + move for score, move in zip(scores, moves, strict=False)]
     monotone = all(move >= 0 for move in moves[: len(scores)]) or all(move <= 0 for move in moves[: len(scores)])
     chooser = exponential.Exponential(candidates=len(scores), sensitivity=1, monotone=monotone, rate=rate)

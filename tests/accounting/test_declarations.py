@@ -90,14 +90,14 @@ def books(tmp_path: Path) -> Books:
 # --- which changes break a promise --------------------------------------------------------------------------------
 
 
-def neighbours(declaration: dict[str, Any]) -> object:
-    """Write down, apart from the code, what makes two data sets neighbours."""
+def neighbors(declaration: dict[str, Any]) -> object:
+    """Write down, apart from the code, what makes two datasets neighbors."""
     if declaration["public"]:
         return None
     return declaration["unit"]["column"], declaration["unit"]["kind"], declaration["relation"]
 
 
-def test_every_pair_of_declarations_is_weaker_or_has_equal_neighbours() -> None:
+def test_every_pair_of_declarations_is_weaker_or_has_equal_neighbors() -> None:
     every = [PUBLIC] + [
         declared(column, kind, relation, entity, rows)
         for (column, kind) in ((None, None), ("person", "integer"), ("person", "text"), ("visit", "integer"))
@@ -109,7 +109,7 @@ def test_every_pair_of_declarations_is_weaker_or_has_equal_neighbours() -> None:
         broken = weakened(before, now) is not None
         if before["public"]:
             assert not broken, "nothing was promised about public data"
-        elif neighbours(before) != neighbours(now):
+        elif neighbors(before) != neighbors(now):
             assert broken
         else:
             moved = before["unit"]["entity"] not in ("", now["unit"]["entity"])

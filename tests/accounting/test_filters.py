@@ -34,7 +34,7 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms.laplace import Laplace as LaplaceMechanism
 
 STEP = Fraction(1, 4)
-ONCE = None  # the log-ratio of an answer that the other data set can never give
+ONCE = None  # the log-ratio of an answer that the other dataset can never give
 Outcome = tuple[int | None, Interval]
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_a_forfeit_of_another_process_is_not_ignored(desk: "Desk") -> None:
-    """The data set has ε = 6. One process remembers 0.5 of it as spent; another writes off 5.4: 0.1 is left."""
+    """The dataset has ε = 6. One process remembers 0.5 of it as spent; another writes off 5.4: 0.1 is left."""
     facts = canonical({"by": "olga", "reason": "why not", "charged": {"dataset/visits": ["27/5", "0"]}})
     losses = {"dataset/visits": loss_of(Fraction(27, 5), Fraction(0))}
     with desk.open() as mine, desk.open() as others:

@@ -189,7 +189,7 @@ def test_a_release_needs_a_charge_of_this_ledger(desk: "Desk", tmp_path: Path) -
     assert refusal.value.code == "HB315"
 
 
-# --- several data sets at once
+# --- several datasets at once
 
 
 def both(desk: "Desk", epsilon: str, key: str) -> list[Request]:
@@ -255,7 +255,7 @@ def test_several_under_known_keys_are_replayed_and_the_rest_is_charged_whole_or_
 def test_a_joint_charge_names_each_data_set_once(desk: "Desk") -> None:
     ledger = desk.open()
     for analyst in ("ana", "ben"):
-        with pytest.raises(ParameterError, match="each data set once"):
+        with pytest.raises(ParameterError, match="each dataset once"):
             ledger.charge_all([desk.request(), desk.request(analyst=analyst)])
     with pytest.raises(ParameterError):
         ledger.charge_all([desk.request(), desk.request(dataset="nowhere")])

@@ -29,11 +29,11 @@ TRIES = {"kmeans, classic by halving": 8, "synthetic": 1, "synthetic, in turns":
 def towns(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Session]]:
     """Open the town, one with a row less in each table, one where all rows are alike, and one that is empty."""
     found = []
-    for name in ("town", "neighbour", "alike", "empty"):
+    for name in ("town", "neighbor", "alike", "empty"):
         folder = settle(tmp_path_factory.mktemp(name))
         for file in folder.glob("*.csv"):
             head, *rows = file.read_text().splitlines()
-            kept = {"town": rows, "neighbour": rows[1:], "alike": rows[:1] * len(rows), "empty": []}[name]
+            kept = {"town": rows, "neighbor": rows[1:], "alike": rows[:1] * len(rows), "empty": []}[name]
             file.write_text("\n".join([head, *kept]) + "\n")
         text = (folder / "hubbub.yaml").read_text().replace("epsilon: 100,", "epsilon: 100000,")
         (folder / "hubbub.yaml").write_text(text)

@@ -90,7 +90,7 @@ def test_the_weights_are_the_best_unbiased_ones(h: float, k: float, other: float
 
 @pytest.mark.parametrize("truth", [0, 3, 40])
 def test_coverage_of_combined_counts_by_enumeration(truth: int) -> None:
-    """Every pair of geometric noises, with its exact weight: at least 95 % of the intervals hold the truth.
+    """Every pair of geometric noises, with its exact weight: at least 95% of the intervals hold the truth.
 
     A second cell, far from zero, shows the width of those that are cut at zero, as in a real answer.
     """

@@ -65,12 +65,12 @@ def test_nothing_in_a_name_or_a_key_breaks_out() -> None:
     assert not [name for _, attributes in seen for name in attributes if name.startswith("on")]
 
 
-def test_the_drawing_has_words_for_who_cannot_see_it_and_the_colours_of_the_notebook() -> None:
+def test_the_drawing_has_words_for_who_cannot_see_it_and_the_colors_of_the_notebook() -> None:
     text = release()._repr_html_()
     drawn = ElementTree.fromstring(text[text.index("<svg") : text.index("</svg>") + 6])
     assert drawn.tag == f"{SVG}svg"
     assert drawn.get("role") == "img"
-    assert "95 %" in (drawn.get("aria-label") or "")
+    assert "95%" in (drawn.get("aria-label") or "")
     assert {each.get("fill") for each in drawn.iter(f"{SVG}text")} == {"currentColor"}
     assert "http" not in text.replace('xmlns="http://www.w3.org/2000/svg"', "")
 

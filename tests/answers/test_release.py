@@ -92,8 +92,8 @@ def test_a_cell_shows_as_many_digits_as_its_error_leaves(
 
 
 def test_plot_draws_the_first_noisy_column_or_the_one_named(release: Release) -> None:
-    assert "n, with 95 %" in release.plot().get_xlabel()
-    assert "mean, with 95 %" in release.plot("mean").get_xlabel()
+    assert "n, with 95%" in release.plot().get_xlabel()
+    assert "mean, with 95%" in release.plot("mean").get_xlabel()
     with pytest.raises(ParameterError):
         release.plot("region")
     from matplotlib import pyplot

@@ -65,7 +65,7 @@ def test_k_anonymity_and_hidden_counts_leak_by_what_they_choose_to_show(run: Run
 
 @pytest.mark.row(93)
 def test_the_loss_of_a_hidden_count_is_infinite() -> None:
-    """Neighbours have outputs that the other cannot have: what is shown for k is never shown for k − 1."""
+    """Neighbors have outputs that the other cannot have: what is shown for k is never shown for k − 1."""
     assert suppressed(np.array([4, 5, 6, 0]), 5).tolist() == [-1, 5, 6, -1]
     assert not set(suppressed(np.array([4]), 5).tolist()) & set(suppressed(np.array([5]), 5).tolist())
 

@@ -23,7 +23,7 @@ STUDIES: dict[str, tuple[str, float, dict[str, object]]] = {
     "refusal": ("auditor that looks at the data", 0.95, {"trials": 150}),
     "linkage": ("no names; known: birth, sex, area, diagnosis", 0.9, {}),
     "homogeneity": ("5-anonymous: a coin, the others of the group known", 0.99, {}),
-    "tokens": ("hashed words, by neighbours", 0.4, {"trials": 1000}),
+    "tokens": ("hashed words, by neighbors", 0.4, {"trials": 1000}),
     "floats": ("textbook noise in floating point", 0.75, {"trials": 1500}),
     "timing": ("noise drawn step by step", 0.95, {"clock": "steps", "trials": 600}),
 }
@@ -76,7 +76,7 @@ def test_its_words_say_its_figures(name: str, run: Run) -> None:
 
 
 def test_noise_that_is_too_weak_is_found_through_the_whole_product(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third of the noise that is charged for: the informed guess is then right in 95 % where 73 % are allowed.
+    """A third of the noise that is charged for: the informed guess is then right in 95% where 73 % are allowed.
 
     Of 2,000 guesses so few would be right that it is missed with probability below 1e-6 (a binomial tail).
     """

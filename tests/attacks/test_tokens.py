@@ -7,14 +7,14 @@ import pytest
 
 from hubbub.attacks.base import Study
 from hubbub.attacks.table import Table
-from hubbub.attacks.tokens import by_neighbours, by_rank, hashed, statistics
+from hubbub.attacks.tokens import by_neighbors, by_rank, hashed, statistics
 
 Run = Callable[..., Study]
 
 LINES = [["a", "b", "a"], ["a", "c"], ["b"]]
 
 
-def test_tokens_and_neighbours_are_counted_within_lines() -> None:
+def test_tokens_and_neighbors_are_counted_within_lines() -> None:
     found = statistics(LINES, 3)
     assert found.tokens == ("a", "b", "c")
     assert found.shares.tolist() == [3 / 6, 2 / 6, 1 / 6]
@@ -30,7 +30,7 @@ def test_a_hash_hides_nothing_of_the_counts() -> None:
 
 
 def test_a_log_that_the_attacker_has_a_copy_of_is_read_whole(generator: np.random.Generator) -> None:
-    """Words of equal rank are told apart by their neighbours; of an equal share, for certain."""
+    """Words of equal rank are told apart by their neighbors; of an equal share, for certain."""
     words = [f"w{n}" for n in range(30)]
     lines = [[words[n] for n in (start, *generator.integers(0, 30, 8), (start * 7) % 30)] for start in [*range(30)] * 9]
     hidden = hashed(lines, b"key")
@@ -38,20 +38,20 @@ def test_a_log_that_the_attacker_has_a_copy_of_is_read_whole(generator: np.rando
     truth = {
         secret: word for own, line in zip(hidden, lines, strict=True) for secret, word in zip(own, line, strict=True)
     }
-    guesses = by_neighbours(log, reference)
+    guesses = by_neighbors(log, reference)
     assert all(guesses[token] == truth[token] for token in log.tokens)
 
 
 @pytest.mark.row(74)
-def test_real_words_are_read_again_by_rank_and_most_by_their_neighbours(run: Run) -> None:
+def test_real_words_are_read_again_by_rank_and_most_by_their_neighbors(run: Run) -> None:
     """Half of Python's help pages, hashed, against the other half; the split is seeded, the text is Python's own."""
     study = run("tokens", epsilons=("1",))
-    rank, neighbours, hubbub = study.findings
+    rank, neighbors, hubbub = study.findings
     assert rank.score.right >= 4  # blind guessing: 1 of 100
-    assert neighbours.score.right >= 60
-    assert float(neighbours.facts["share of the text"]) > 0.7
+    assert neighbors.score.right >= 60
+    assert float(neighbors.facts["share of the text"]) > 0.7
     assert hubbub.held
-    assert f"neighbours gave back {neighbours.score.right} words" in study.words[0]
+    assert f"neighbors gave back {neighbors.score.right} words" in study.words[0]
     assert study.words[0].endswith(f"ranks alone gave back {rank.score.right}.")
 
 

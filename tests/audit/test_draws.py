@@ -41,7 +41,7 @@ def test_each_draw_of_a_query_is_made_by_the_code_that_is_sampled(made: Towns, q
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: each.text)
-def test_neighbours_with_the_same_noisy_answers_show_the_same(made: Towns, question: Question) -> None:
+def test_neighbors_with_the_same_noisy_answers_show_the_same(made: Towns, question: Question) -> None:
     pair = made.ask(question, key="same", seed=3)
     assert any(differ(one, other).any() for one, other in pair.draws)
     first, second = (release.form()["answer"] for release in pair.releases)

@@ -1,4 +1,4 @@
-"""A program watched on two neighbours: each draw covers what moved, and a program that cheats is found."""
+"""A program watched on two neighbors: each draw covers what moved, and a program that cheats is found."""
 
 from fractions import Fraction
 
@@ -69,7 +69,7 @@ def test_a_path_that_depends_on_the_data_is_found() -> None:
     assert len(beside.problems) == 2
     with repeated([*first, *first]) as beside:
         leaky(100)
-    assert beside.problems == ["it draws less often than on the neighbour"]
+    assert beside.problems == ["it draws less often than on the neighbor"]
 
 
 def test_scores_said_to_move_one_way_must_and_shapes_must_agree() -> None:

@@ -72,10 +72,10 @@ def test_a_loss_that_is_stated_too_small_is_noticed(monkeypatch: pytest.MonkeyPa
 
 def test_values_that_are_not_clamped_are_noticed(numbers: Numbers, monkeypatch: pytest.MonkeyPatch) -> None:
     config = load(numbers[0] / "hubbub.yaml")
-    look = nightly._neighbours(config, tables_of(config), [("visits", "SELECT SUM(cost) AS s FROM visits")])
+    look = nightly._neighbors(config, tables_of(config), [("visits", "SELECT SUM(cost) AS s FROM visits")])
     assert not any(look(random.Random(seed)) for seed in range(3))
     monkeypatch.setattr(Dialect, "between", lambda _, text, *__: f"CASE WHEN TRUE THEN {text} END")
     with pytest.raises(duckdb.ConversionException):  # far beyond the bounds: it does not even fit
         look(random.Random(1))
-    part = nightly._looked("neighbours", "", look, random.Random(1), seconds=1)
+    part = nightly._looked("neighbors", "", look, random.Random(1), seconds=1)
     assert part.problems == ["breaks: ConversionException"]

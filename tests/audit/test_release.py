@@ -106,7 +106,7 @@ def test_a_sensitivity_that_is_too_small_is_found_by_replaying(
     with open_session(copy / "hubbub.yaml") as session:
         release = session.query("SELECT region, SUM(cost) AS s FROM visits GROUP BY region", epsilon=1)
     found = audited(copy, release.receipt["ledger"][0]["sequence"])
-    assert any(problem.startswith("on made-up neighbours") for problem in found.problems)
+    assert any(problem.startswith("on made-up neighbors") for problem in found.problems)
 
 
 def copied(folder: Path, target: Path) -> Path:

@@ -1,4 +1,4 @@
-"""A plan on made-up neighbours: an honest one is covered, and a spoiled one is found."""
+"""A plan on made-up neighbors: an honest one is covered, and a spoiled one is found."""
 
 import random
 from dataclasses import replace
@@ -51,7 +51,7 @@ def replayed(text: str, known: dict[str, Table], spoil: Any = None) -> Replayed:
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("unit", [Unit(None), Unit("patient", groups=2, rows=2)], ids=["row", "patient"])
 @pytest.mark.parametrize("text", TEXTS)
-def test_an_honest_plan_covers_made_up_neighbours_of_both_relations(text: str, unit: Unit, relation: Relation) -> None:
+def test_an_honest_plan_covers_made_up_neighbors_of_both_relations(text: str, unit: Unit, relation: Relation) -> None:
     if unit.column is None and "patient" in text:
         return  # a row has no owner to be counted
     found = replayed(text, tables(unit, relation))

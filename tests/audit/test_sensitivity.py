@@ -1,4 +1,4 @@
-"""Neighbours before noise: within what is stated, or complained of."""
+"""Neighbors before noise: within what is stated, or complained of."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -39,7 +39,7 @@ def halved(made: Plan) -> Plan:
 
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("name", QUERIES)
-def test_neighbours_within_the_stated_sensitivity_are_not_complained_of(name: str, relation: Relation) -> None:
+def test_neighbors_within_the_stated_sensitivity_are_not_complained_of(name: str, relation: Relation) -> None:
     made, connection = planned(QUERIES[name], relation), connect()
     fill(connection, ROWS)
     whole = run(connection, made)

@@ -216,7 +216,7 @@ def _bytes(text: str | bytes) -> bytes:
 def fuzz(number: int, inputs: int, *, planted: bool) -> Found:
     """Send so many inputs, each as two principals; give the statuses and the failures.
 
-    With an error planted, estimates fail as no error of ours does, and the list of data sets holds a number.
+    With an error planted, estimates fail as no error of ours does, and the list of datasets holds a number.
     """
     warnings.simplefilter("ignore")
     found = Found()

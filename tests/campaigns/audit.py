@@ -1,11 +1,11 @@
 """The audit from outside: lower bounds on ε from samples, never above the charge, and near it where the worst is asked.
 
-Every mechanism on its neighbours; every aggregate, kind of group and kind of noise, every program and release, asked
-through the public API of two neighbouring data sets under both relations, with and without bounds on what a unit
-contributes; streams and surveys. No case may have a lower bound above what was charged. Where two neighbours lose all
+Every mechanism on its neighbors; every aggregate, kind of group and kind of noise, every program and release, asked
+through the public API of two neighboring datasets under both relations, with and without bounds on what a unit
+contributes; streams and surveys. No case may have a lower bound above what was charged. Where two neighbors lose all
 that is charged (which the exact integers before noise tell), most of it must be seen.
 
-A query takes a hundredth of a second, so a million of them are not asked. The public path is run once on each neighbour
+A query takes a hundredth of a second, so a million of them are not asked. The public path is run once on each neighbor
 with every draw noted: the mechanism object and the exact value that it was applied to. Then `sample` of that object is
 called on that value a million times, in one array (thirty thousand times where answers are drawn one by one and the
 pair is not a worst case: a million of all of those would take eight hours). That this is the code which made the answer

@@ -1,4 +1,4 @@
-"""Queries that try to make the data speak through errors: on neighbours, everything but the noisy numbers is the same.
+"""Queries that try to make the data speak through errors: on neighbors, everything but the noisy numbers is the same.
 
 Two clinics differ in one patient, whose rows hold every value that makes databases stumble, and canaries. Each hostile
 query is sent to both. Accepted or refused, message, columns, charge: all must be equal, nothing may fail after the
@@ -108,7 +108,7 @@ def queries() -> Iterator[str]:
 
 
 def fill(made: duckdb.DuckDBPyConnection, *, patient: bool) -> None:
-    """Make the table of one of the two neighbours."""
+    """Make the table of one of the two neighbors."""
     columns = (
         "patient BIGINT, x DOUBLE, free DOUBLE, i BIGINT, k BIGINT, word VARCHAR, key VARCHAR, day DATE,"
         " moment TIMESTAMP, flag BOOLEAN"
@@ -124,7 +124,7 @@ def fill(made: duckdb.DuckDBPyConnection, *, patient: bool) -> None:
 
 
 def clinic(folder: Path, server: Server, *, patient: bool) -> None:
-    """Write one of the two neighbours."""
+    """Write one of the two neighbors."""
     database = f"clinic_{folder.name}"
     server.run(f"CREATE DATABASE {database}")
     folder.mkdir()
@@ -159,7 +159,7 @@ def ask(session: Session, sql: str, key: str, delta: str | None = None) -> Heard
 
 
 def bites(folder: Path, other: Path, sql: str) -> bool:
-    """Say whether plain DuckDB tells the neighbours apart by an error, or prints a canary."""
+    """Say whether plain DuckDB tells the neighbors apart by an error, or prints a canary."""
     heard = []
     for place in (folder, other):
         with duckdb.connect() as plain:
@@ -255,7 +255,7 @@ def resources(report: Report, folder: Path, server: Server | None) -> None:
 
 
 def campaign(report: Report) -> None:
-    """Send every query to both neighbours and compare what is heard."""
+    """Send every query to both neighbors and compare what is heard."""
     with TemporaryDirectory(prefix="hubbub-heavy-") as folder, Server(fsync="off") as server:
         for place in (None, server):
             home = Path(folder) / ("files" if place is None else "postgres")

@@ -1,7 +1,7 @@
-"""The audit from half inside: two neighbours get the same random words, and every step after the charge is compared.
+"""The audit from half inside: two neighbors get the same random words, and every step after the charge is compared.
 
-Random queries over random tables (those of the fuzzing of neighbours) go through the curator: plan, durable charge,
-run, noise, answer, record. On the second neighbour each draw is made with the same words, and gives what it gave on the
+Random queries over random tables (those of the fuzzing of neighbors) go through the curator: plan, durable charge,
+run, noise, answer, record. On the second neighbor each draw is made with the same words, and gives what it gave on the
 first, as if the noise had filled the gap. From there on the two must be the same: the plan and the engine's text, the
 lines of this package that are run, which mechanisms draw, with how many words, on vectors of what shape, and every byte
 that is shown. What differs is what goes into the draws, and that by no more than each mechanism states and all of them
@@ -30,9 +30,9 @@ from unittest.mock import patch
 import duckdb
 import numpy as np
 from tests.analyses.conftest import EXAMPLES
-from tests.campaigns import neighbours
+from tests.campaigns import neighbors as neighbors
 from tests.campaigns.frame import Report, run
-from tests.campaigns.neighbours import PUBLIC, World, a_world, show
+from tests.campaigns.neighbors import PUBLIC, World, a_world, show
 from tests.campaigns.rig.asking import a_query
 from tests.campaigns.rig.pairs import RELATIONS, Towns, towns
 from tests.campaigns.rig.watching import Lent, Seen, compared, stepped, watch
@@ -132,7 +132,7 @@ Side = Callable[[], Curator]
 
 
 def both(one: Side, other: Side, question: Question, tally: Tally) -> Iterator[str]:
-    """Ask both neighbours, and say what tells them apart."""
+    """Ask both neighbors, and say what tells them apart."""
     tally.number += 1
     seed = tally.number
 
@@ -154,7 +154,7 @@ def both(one: Side, other: Side, question: Question, tally: Tally) -> Iterator[s
 
 
 def fuzz(rng: random.Random, here: Ground, tally: Tally, *, queries: int = 6) -> Iterator[str]:
-    """One world and a few queries, each on two neighbours; or on the same rows in another order."""
+    """One world and a few queries, each on two neighbors; or on the same rows in another order."""
     world = a_world(rng, here.connection)
     curator = here.curator(world)
     for _ in range(queries):
@@ -182,7 +182,7 @@ def _showing(
 
 
 def programs(made: Towns, tally: Tally, names: tuple[str, ...], *, every: bool) -> Iterator[str]:
-    """Compare analyses on their neighbouring towns, at two prices or at one for each relation."""
+    """Compare analyses on their neighboring towns, at two prices or at one for each relation."""
     prices: tuple[dict[str, int], ...] = ({"epsilon": 3}, {"epsilon": 1, "delta": 0})
     for place, relation in enumerate(RELATIONS):
         one, other = (session._curator for session in made.sessions("town", relation))
@@ -273,7 +273,7 @@ LEAKS: dict[str, tuple[Any, str, Any, Unit, str]] = {
     "half the sensitivity": (allot, "mechanism", _halved, _BY_ROW, "SELECT sum(y) FROM t"),
     **{
         name: (curating, "plan", lambda *a, spoil=each.spoil, **k: spoil(plan(*a, **k)), each.unit, each.text)
-        for name, each in neighbours.PLANTED.items()
+        for name, each in neighbors.PLANTED.items()
         if name != "sensitivity of adding under replace"  # which spoils what is stated, and not what is drawn
     },
 }
@@ -359,7 +359,7 @@ def body(report: Report) -> None:
         report.figure("failed on both sides alike", tally.failed)
         report.figure("calls of analyses", tally.queries - asked)
         report.target("random queries", asked, at_least=goal)
-        report.target("queries that tell neighbours apart", len(complaints), at_most=0)
+        report.target("queries that tell neighbors apart", len(complaints), at_most=0)
         for name, leak in LEAKS.items():
             report.target(f"planted: {name}", caught(rng, here, leak), at_least=1)
 

@@ -16,7 +16,7 @@ import duckdb
 import numpy as np
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.neighbours import PUBLIC, a_world, show
+from tests.campaigns.neighbors import PUBLIC, a_world, show
 from tests.campaigns.rig import postgres
 from tests.campaigns.rig.asking import a_query
 from tests.campaigns.rig.worlds import arrays

@@ -8,7 +8,7 @@ order between the same statements and steps. A charge whose seed is lost, or who
 is in the ledger's files, be they SQLite's or those of a PostgreSQL server.
 
 What an analyst can make of it: with d different draws of the first split of a decision tree, seen for one charge, the
-likelihoods of neighbours differ by d times the loss of one selection. It must stay within the charge.
+likelihoods of neighbors differ by d times the loss of one selection. It must stay within the charge.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.redraw
 """
@@ -158,7 +158,7 @@ def lost_and_changed(curator: Curator, number: int) -> list[str]:
 
 
 def loss(one: Curator, other: Curator, tries: int, key: str) -> tuple[float, float, int]:
-    """Try one tree often on both neighbours: the loss of all draws that were seen, the charge, how many they were."""
+    """Try one tree often on both neighbors: the loss of all draws that were seen, the charge, how many they were."""
     selections, different = [], 0
     for curator in (one, other):
         with first_selection() as noted:
@@ -214,7 +214,7 @@ def draws_as_rows_come() -> Callable[[], None]:
     return lambda: setattr(discover, "_ranks", real)
 
 
-def planted(curator: Curator, neighbour: Curator) -> dict[str, bool]:
+def planted(curator: Curator, neighbor: Curator) -> dict[str, bool]:
     """Say of each planted error whether it was found."""
     found = {}
     undo = draws_as_rows_come()
@@ -229,7 +229,7 @@ def planted(curator: Curator, neighbour: Curator) -> dict[str, bool]:
             tries, _ = every_stop(curator, Question(TREE, epsilon=PRICE), f"planted {number}")
             found[plant.__name__] = bool([*differing("tree", tries), *lost_and_changed(curator, number)])
             if plant is draws_anew:
-                seen, charged, _ = loss(curator, neighbour, TRIES, "planted loss")
+                seen, charged, _ = loss(curator, neighbor, TRIES, "planted loss")
                 found["loss of draws anew"] = seen > charged
         finally:
             undo()

@@ -1,12 +1,12 @@
-"""Spark beside DuckDB: equal integers before noise, neighbours no further apart than stated, errors that tell nothing.
+"""Spark beside DuckDB: equal integers before noise, neighbors no further apart than stated, errors that tell nothing.
 
-One Spark is started and serves all three. The parity is that of `parity`, the neighbours are those of `neighbours`,
+One Spark is started and serves all three. The parity is that of `parity`, the neighbors are those of `neighbors`,
 the hostile queries those of `error_oracle`. Queries with logarithms, exp or powers are left out of the parity: Java's
 library and C's differ in the last bit. At full scale the corpus is asked of a Spark as it comes, which compiles
 queries; the small tables of the other parts are asked of one that does not, since compiling takes longer than they do.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.spark         all of it
-    HUBBUB_PARTS=corpus,random,neighbours,hostile                          or some of it
+    HUBBUB_PARTS=corpus,random,neighbors,hostile                          or some of it
 """
 
 import random
@@ -24,7 +24,7 @@ from typing import Any
 import duckdb
 from tests.campaigns import error_oracle, parity
 from tests.campaigns.frame import Report, run
-from tests.campaigns.neighbours import PUBLIC, World, a_world, show
+from tests.campaigns.neighbors import PUBLIC, World, a_world, show
 from tests.campaigns.rig import spark
 from tests.campaigns.rig.asking import a_query
 from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS
@@ -149,10 +149,10 @@ def _local() -> duckdb.DuckDBPyConnection:
     return local
 
 
-def neighbours(report: Report, there: parity.Side, goal: int) -> Iterator[str]:
+def neighbors(report: Report, there: parity.Side, goal: int) -> Iterator[str]:
     """Take units away (or replace them) in every combination, and compare what differs in one; give complaints."""
     rng, local, pairs = random.Random(20240611), _local(), 0
-    for _ in report.progress(range(goal), "neighbours"):
+    for _ in report.progress(range(goal), "neighbors"):
         world = a_world(rng, local)
         text = a_query(rng, by_row=world.by_row)
         if pairs >= goal or not world.units:
@@ -179,7 +179,7 @@ def neighbours(report: Report, there: parity.Side, goal: int) -> Iterator[str]:
                 if gone - {unit} in results:
                     pairs += 1
                     yield from (f"{text}: {found}" for found in check_sensitivity(made, results[gone - {unit}], fewer))
-    report.target("spark: pairs of neighbours", pairs, at_least=goal)
+    report.target("spark: pairs of neighbors", pairs, at_least=goal)
 
 
 def _seen(
@@ -196,7 +196,7 @@ def _seen(
 
 
 def oracle(report: Report, address: str, folder: Path) -> None:
-    """Send hostile queries to two neighbours and compare all that is heard."""
+    """Send hostile queries to two neighbors and compare all that is heard."""
     texts = [context.format(t="t", e=expression) for context, expression in product(CONTEXTS, EXPRESSIONS)]
     chosen = random.Random(1).sample(texts, report.scale(ci=8, full=400))
     sessions = []
@@ -251,7 +251,7 @@ def as_it_comes() -> Iterator[str]:
 
 
 def body(report: Report) -> None:
-    parts = report.parts("corpus", "random", "neighbours", "hostile")
+    parts = report.parts("corpus", "random", "neighbors", "hostile")
     with TemporaryDirectory(prefix="hubbub-spark-") as name:
         folder = Path(name)
         if report.full and "corpus" in parts:
@@ -264,8 +264,8 @@ def body(report: Report) -> None:
                 compared(report, there, "random queries", partial(fuzz, goal=report.scale(ci=12, full=5000)))
                 for planted in PLANTED:
                     report.target(f"spark: planted: {planted}", noticed(there, planted), at_least=1)
-            if "neighbours" in parts:
-                far = list(neighbours(report, there, report.scale(ci=6, full=2000)))
+            if "neighbors" in parts:
+                far = list(neighbors(report, there, report.scale(ci=6, full=2000)))
                 for complaint in far[:20]:
                     report.say(complaint)
                 report.target("spark: pairs too far apart", len(far), at_most=0)

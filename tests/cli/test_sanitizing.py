@@ -72,7 +72,7 @@ def test_without_a_file_it_is_judged_and_nothing_is_written(run: Run, tmp_path: 
     assert sorted(tmp_path.iterdir()) == before
     assert "the point itself" in out
     assert "posterior mean" in out
-    assert "looking for neighbours" in err  # progress
+    assert "looking for neighbors" in err  # progress
 
 
 def test_private_tables_of_the_same_rows_stand_beside_it(run: Run) -> None:

@@ -14,7 +14,7 @@ from hubbub.accounting.policy_config import KEYS
 from hubbub.config import load
 from hubbub.config.declaration import declaration
 from hubbub.config.json_schema import SCHEMA
-from hubbub.config.summary import caps, concerns, matched, neighbours, protected, sureness, uses
+from hubbub.config.summary import caps, concerns, matched, neighbors, protected, sureness, uses
 from hubbub.core.schema import Column, Kind, Table, Unit
 from hubbub.core.unit import Relation
 from hubbub.errors import ConfigError
@@ -38,7 +38,7 @@ def test_the_promise_names_the_unit_its_bounds_and_everybodys_caps(folder: Path)
     assert (
         protected(visits) == "each patient, with all of its rows; at most 10 rows in each of 5 groups of a query count"
     )
-    assert neighbours(visits) == "whether any one patient is in the data at all"
+    assert neighbors(visits) == "whether any one patient is in the data at all"
     found = {who: budget.epsilon for who, budget in caps(config.policy, "visits")}
     assert found == {"by one query": Fraction(1, 2), "everybody, ever": 6, "interns (ana, ben)": 3, "ana": 2}
     assert protected(config.datasets["regions"]) == "nobody: this table is public"

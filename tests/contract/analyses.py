@@ -1,7 +1,7 @@
 """Every analysis, with what can be reached of each noise that it buys.
 
 `reach` is written by hand: for each noise of the charged event, by its place there, which share of the stated
-sensitivity some pair of neighbours uses; 1 where nothing is said. Less than 1 is stated where the theorem's bound is
+sensitivity some pair of neighbors uses; 1 where nothing is said. Less than 1 is stated where the theorem's bound is
 not tight, and the reason is beside it. What is reached less than this fails the test, as it could not notice noise
 that is too small.
 """

@@ -169,7 +169,7 @@ class Inside:
 
 
 class Placed(Aggregated):
-    """Blocks by the place of a unit, not by words: the pairing of neighbours that the theorem speaks of."""
+    """Blocks by the place of a unit, not by words: the pairing of neighbors that the theorem speaks of."""
 
     def split(self, found: Any, source: Source) -> list[Mapping[str, NDArray[Any]]]:
         """Give each unit the block of its number."""

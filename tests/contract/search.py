@@ -1,4 +1,4 @@
-"""The search for the worst neighbours: climb, one small change after the other, towards all that a noise covers.
+"""The search for the worst neighbors: climb, one small change after the other, towards all that a noise covers.
 
 Each noise of a call is climbed for by itself, from hand-made beginnings (a unit with all its rows in one place, or
 spread out, in an empty table and among others) and from random ones; prices and words are varied with the data, as
@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, Protocol
 
-from tests.contract.watched import Charged, Row, Slot, Unit, affordable, drawn, look, neighbours
+from tests.contract.watched import Charged, Row, Slot, Unit, affordable, drawn, look, neighbors
 
 from hubbub.core.unit import Relation
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Two neighbours, and the history: the words that are drawn with, or no noise at all."""
+    """Two neighbors, and the history: the words that are drawn with, or no noise at all."""
 
     base: tuple[Unit, ...]
     unit: Unit
@@ -65,7 +65,7 @@ class Subject:
 
 @dataclass(slots=True)
 class Climbed:
-    """What was reached: the largest share of each noise, and with which neighbours."""
+    """What was reached: the largest share of each noise, and with which neighbors."""
 
     best: dict[Slot, tuple[Fraction, State]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -98,7 +98,7 @@ def climb(subject: Subject, targets: Mapping[int, Fraction], *, steps: int, extr
 
 def _try(subject: Subject, made: Charged, state: State, found: Climbed) -> None:
     found.pairs += 1
-    one, two = neighbours(state.base, state.unit, state.other, subject.relation)
+    one, two = neighbors(state.base, state.unit, state.other, subject.relation)
     if state.seed % 2:  # the draws of either side lead the way
         one, two = two, one
     first = drawn(made, one, state.seed, silent=state.silent)

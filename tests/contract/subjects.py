@@ -14,7 +14,7 @@ from tests.contract.search import Climbed, Subject, climb
 from hubbub.analyses.synthetic import mwem, synthetic
 from hubbub.analyses.synthetic.model import Measured, Model, independent
 
-#: Pairs of neighbours for one subject at most, and pairs that are tried after all was reached.
+#: Pairs of neighbors for one subject at most, and pairs that are tried after all was reached.
 STEPS, EXTRA = 60, 2
 FULL_STEPS, FULL_EXTRA = 1000, 100
 
@@ -28,14 +28,14 @@ class Tried:
     reach: dict[int, Fraction]
 
     def climbed(self, *, full: bool = False) -> Climbed:
-        """Search for its worst neighbours."""
+        """Search for its worst neighbors."""
         with _quick():
             return climb(
                 self.subject, self.reach, steps=FULL_STEPS if full else STEPS, extra=FULL_EXTRA if full else EXTRA
             )
 
     def complaints(self) -> Iterator[str]:
-        """Say what is wrong with it: neighbours too far apart, or less noise reached than there should be."""
+        """Say what is wrong with it: neighbors too far apart, or less noise reached than there should be."""
         found = self.climbed()
         yield from found.problems
         for slot in [] if found.problems else found.short(self.reach):

@@ -1,8 +1,8 @@
 """Every noise is bought for the sensitivity it needs: every analysis and every aggregate, held against a search.
 
-What each mechanism was built with is read from watched runs; the worst neighbours are searched for in a small universe
+What each mechanism was built with is read from watched runs; the worst neighbors are searched for in a small universe
 with repeats, several rows a unit, empty tables, NULL and numbers beyond their bounds, under both relations and both
-kinds of noise. Neighbours must stay within the sensitivity, and some pair must come as near to it as is written beside
+kinds of noise. Neighbors must stay within the sensitivity, and some pair must come as near to it as is written beside
 each case: otherwise the test could not notice noise that is too small. That it does notice is shown by errors in the
 source of every analysis, which the campaign of planted errors tries.
 
@@ -29,7 +29,7 @@ for _each in every(full=FULL):
 
 
 @pytest.mark.parametrize("name", TRIED)
-def test_neighbours_stay_within_what_each_noise_was_bought_for_and_reach_it(name: str) -> None:
+def test_neighbors_stay_within_what_each_noise_was_bought_for_and_reach_it(name: str) -> None:
     for tried in TRIED[name]:
         found = tried.climbed(full=FULL)
         assert found.problems == []

@@ -1,7 +1,7 @@
-"""Two neighbours under watch: what each mechanism was built with, beside how far what goes into it has moved.
+"""Two neighbors under watch: what each mechanism was built with, beside how far what goes into it has moved.
 
 A subject is anything that can be charged: an analysis, a query, a stream, an owner's function. It is run on the one
-data set with chosen words; on its neighbour every draw gives what it gave there, so that a program that chooses its
+dataset with chosen words; on its neighbor every draw gives what it gave there, so that a program that chooses its
 next question by its last answer asks both the same questions. At every draw the exact values of the two are compared
 in the norm of the mechanism.
 """
@@ -50,7 +50,7 @@ class Charged(Protocol):
 
 @dataclass(slots=True)
 class Looked:
-    """What a pair of neighbours shows: for each noise how much of its sensitivity is used, and what is wrong."""
+    """What a pair of neighbors shows: for each noise how much of its sensitivity is used, and what is wrong."""
 
     shares: dict[Slot, Fraction] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -111,7 +111,7 @@ def noise_of(draw: Draw) -> Event:
 
 
 def look(made: Charged, one: Sequence[Draw], two: Sequence[Draw], *, by_cell: bool, parted: bool = False) -> Looked:
-    """Compare the draws of two neighbours with what the mechanisms were built with, and with what is charged.
+    """Compare the draws of two neighbors with what the mechanisms were built with, and with what is charged.
 
     by_cell  selections are made in many cells that share no row, and charged as one
     parted   one vector is drawn part by part, so what its parts use adds up
@@ -124,10 +124,10 @@ def look(made: Charged, one: Sequence[Draw], two: Sequence[Draw], *, by_cell: bo
     for place, (a, b) in enumerate(zip(one, two, strict=True)):
         noise = noise_of(a)
         if a.mechanism != b.mechanism or noise not in known:
-            seen.problems.append(f"draw {place + 1} was not charged, or differs between neighbours")
+            seen.problems.append(f"draw {place + 1} was not charged, or differs between neighbors")
             continue
         if not isinstance(a.value, Found) and np.shape(a.value) != np.shape(b.value):
-            seen.problems.append(f"draw {place + 1} has another shape on the neighbour")
+            seen.problems.append(f"draw {place + 1} has another shape on the neighbor")
             continue
         apart = lost(a, b)
         total += apart
@@ -179,6 +179,6 @@ def _brief(moved: Any) -> str:
     return str([int(each) for each in moved if each][:12])
 
 
-def neighbours(base: Data, unit: Unit, other: Unit, relation: Relation) -> tuple[Data, Data]:
-    """Give two data sets: with a unit and without it, or with another in its place."""
+def neighbors(base: Data, unit: Unit, other: Unit, relation: Relation) -> tuple[Data, Data]:
+    """Give two datasets: with a unit and without it, or with another in its place."""
     return (*base, unit), (*base, other if relation is Relation.REPLACE else None)

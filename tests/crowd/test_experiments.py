@@ -11,7 +11,7 @@ from hubbub.crowd import experiments
 from hubbub.crowd.experiments import EXPERIMENTS, by_itself, drawing, rate, rough, sweep, two_points
 from hubbub.crowd.histogram import recursive
 from hubbub.crowd.isolation import Rate, point
-from hubbub.crowd.neighbours import Crowd
+from hubbub.crowd.neighbors import Crowd
 from hubbub.crowd.theory import ball_floor, uniform_chance
 
 

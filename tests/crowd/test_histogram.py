@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hubbub.crowd.histogram import recursive
-from hubbub.crowd.neighbours import Floats
+from hubbub.crowd.neighbors import Floats
 from hubbub.errors import CrowdError
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from hubbub.crowd.isolation import Rate, ball, doubling, point, projected, victims
-from hubbub.crowd.neighbours import Crowd, Floats
+from hubbub.crowd.neighbors import Crowd, Floats
 from hubbub.errors import CrowdError
 
 GRID = st.integers(-20, 20).map(float)

@@ -8,7 +8,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from hubbub.crowd.learning import agree, cluster, diameter, factor, farthest_first, projection, single_linkage
-from hubbub.crowd.neighbours import Floats, Indices
+from hubbub.crowd.neighbors import Floats, Indices
 from hubbub.crowd.perturb import Shape, perturbed
 from hubbub.crowd.theory import corrected_separation, separation
 from hubbub.errors import CrowdError

@@ -14,7 +14,7 @@ from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, PROMISES
 from hubbub.crowd.experiments import factors, re_released, uniform
 from hubbub.crowd.histogram import recursive
 from hubbub.crowd.isolation import point
-from hubbub.crowd.neighbours import Crowd
+from hubbub.crowd.neighbors import Crowd
 from hubbub.crowd.perturb import Shape, around, perturbed
 from hubbub.crowd.training import cross_trained
 from hubbub.errors import CrowdError

@@ -8,7 +8,7 @@ from scipy import stats
 
 from hubbub.crowd.experiments import uniform
 from hubbub.crowd.isolation import Rate, point
-from hubbub.crowd.neighbours import Crowd, Floats
+from hubbub.crowd.neighbors import Crowd, Floats
 from hubbub.crowd.theory import chi_tail, lost_share, masses, random_error, secure, uniform_chance, volume_in_cell
 from hubbub.errors import CrowdError
 

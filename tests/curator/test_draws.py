@@ -184,7 +184,7 @@ def test_a_seed_is_made_by_the_call_that_made_the_charge_alone(session: Session,
 
 
 def test_a_charge_of_which_one_part_is_old_is_spent(session: Session) -> None:
-    """A join has a charge on each data set; a seed is made where all of them are new."""
+    """A join has a charge on each dataset; a seed is made where all of them are new."""
     curator = session._curator
     question = Question(KINDS[3], epsilon="0.5")
     planned = curator._plan("ana", question, salt=curator._salt)

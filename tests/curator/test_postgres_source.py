@@ -1,4 +1,4 @@
-"""A data set that stays in PostgreSQL, through the whole path: charged before it is touched, right after failures."""
+"""A dataset that stays in PostgreSQL, through the whole path: charged before it is touched, right after failures."""
 
 import time
 from collections.abc import Callable, Iterator

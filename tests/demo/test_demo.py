@@ -73,7 +73,7 @@ def test_the_demo_serves_until_it_is_stopped_and_its_three_commands_work(tmp_pat
 
 
 def test_the_first_answer_is_near_the_truth() -> None:
-    """95 % of answers are within 30 of 600; one is beyond 200 with probability below 1e-8."""
+    """95% of answers are within 30 of 600; one is beyond 200 with probability below 1e-8."""
     sql = f"SELECT count(DISTINCT person) FROM '{HEALTH}' WHERE visits > 10"
     with duckdb.connect() as plain:
         assert plain.execute(sql).fetchall() == [(600,)]

@@ -42,7 +42,7 @@ def test_schema_gives_names_and_kinds(places: dict[str, Place], form: str) -> No
 
 
 def test_schema_of_a_csv_file_is_its_first_line_and_no_more(folder: Path) -> None:
-    """Types guessed from values would differ between neighbours; behind the header there may be anything."""
+    """Types guessed from values would differ between neighbors; behind the header there may be anything."""
     (folder / "odd.csv").write_bytes(b'id;"a;b";c\n\xff\xfe not utf-8 and not csv \x00"')
     fields = schema(Place("csv", folder / "odd.csv"))
     assert [(field.name, field.kind) for field in fields] == [("id", None), ("a;b", None), ("c", None)]

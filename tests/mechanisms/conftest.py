@@ -1,4 +1,4 @@
-"""The cases of every mechanism, for the contract tests: how to build it, its worst neighbours, what its error bounds.
+"""The cases of every mechanism, for the contract tests: how to build it, its worst neighbors, what its error bounds.
 
 A mechanism class in hubbub.mechanisms that has no case here fails the suite.
 """
@@ -60,7 +60,7 @@ class Case:
     name: str
     kind: type
     build: Callable[[Fraction], Any]
-    pairs: Pairs  # of neighbours, the worst among them
+    pairs: Pairs  # of neighbors, the worst among them
     value: Any  # where samples are compared with the law
     distance: Callable[[Any, Any], Fraction]  # what error() bounds, from a true value and an outcome
     law: Callable[[Any, Any], Finite[Hashable]] = field(default=lambda mechanism, value: mechanism.law(value))
@@ -130,7 +130,7 @@ def behind(mechanism: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def crossing(mechanism: Any) -> Iterable[tuple[Any, Any]]:
-    """Queries that push the threshold up, then the hits; neighbours move them apart as far as they may."""
+    """Queries that push the threshold up, then the hits; neighbors move them apart as far as they may."""
     high = math.ceil(4 * mechanism.query_scale)
     push, hits = [high] * (10 - mechanism.hits), [0] * mechanism.hits
     moved = hits if mechanism.monotone else [-1] * mechanism.hits

@@ -140,11 +140,11 @@ def test_one_person_s_record_in_the_clear_has_small_difference_and_infinite_loss
     def law(records: tuple[int, ...]) -> Finite[tuple[int, int]]:
         return exactly({(i, x): Fraction(1, n) for i, x in enumerate(records)})
 
-    x, neighbour = (0,) * n, (1,) + (0,) * (n - 1)
-    assert total_variation(law(x), law(neighbour)) == (Fraction(1, 100), Fraction(1, 100))
-    assert worst_ratio(law(x), law(neighbour)) == (math.inf, math.inf)
-    assert delta_at(law(x), law(neighbour), Fraction(50))[0] == Fraction(1, 100)
-    assert not keeps(Pure(Fraction(10**6)), law(x), law(neighbour))
+    x, neighbor = (0,) * n, (1,) + (0,) * (n - 1)
+    assert total_variation(law(x), law(neighbor)) == (Fraction(1, 100), Fraction(1, 100))
+    assert worst_ratio(law(x), law(neighbor)) == (math.inf, math.inf)
+    assert delta_at(law(x), law(neighbor), Fraction(50))[0] == Fraction(1, 100)
+    assert not keeps(Pure(Fraction(10**6)), law(x), law(neighbor))
 
 
 @pytest.mark.row(5)
@@ -186,7 +186,7 @@ def test_releasing_a_subsample_has_infinite_loss(size: int) -> None:
     assert total_variation(law(people), law(replaced)) == (Fraction(size, 10), Fraction(size, 10))
 
 
-def test_worst_pair_is_found_among_neighbours() -> None:
+def test_worst_pair_is_found_among_neighbors() -> None:
     mechanism = Laplace.from_epsilon(sensitivity=3, epsilon=3)
     pairs = [(0, 1), (0, 3), (2, 0)]
     worst = worst_over(pairs, lambda x: mechanism.law(x, (-10, 10)))

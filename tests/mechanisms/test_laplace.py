@@ -34,7 +34,7 @@ def test_mass_ratio_of_100_and_101_is_within_a_factor_of_two() -> None:
 
 @pytest.mark.row(29)
 def test_every_coordinate_gets_noise_of_sensitivity_over_epsilon() -> None:
-    """A vector of L1 sensitivity 3: neighbours that spend it on one coordinate or on three lose the same."""
+    """A vector of L1 sensitivity 3: neighbors that spend it on one coordinate or on three lose the same."""
     mechanism = Laplace.from_epsilon(sensitivity=3, epsilon=1)
     assert mechanism.scale == 3
     window = (-4, 5)

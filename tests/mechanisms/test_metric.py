@@ -28,7 +28,7 @@ def pairs_within(space: Space, moved: int) -> list[tuple[int, int]]:
 @pytest.mark.row(46)
 @pytest.mark.parametrize("space", [LINE, CYCLE], ids=["line", "cycle"])
 @pytest.mark.parametrize("moved", [1, 3])
-def test_enumerated_loss_over_all_neighbours_is_within_epsilon(space: Space, moved: int) -> None:
+def test_enumerated_loss_over_all_neighbors_is_within_epsilon(space: Space, moved: int) -> None:
     for epsilon in (Fraction(1, 2), Fraction(2)):
         mechanism = Metric.from_epsilon(space=space, sensitivity=moved, epsilon=epsilon)
         worst = worst_over(pairs_within(space, moved), mechanism.law)

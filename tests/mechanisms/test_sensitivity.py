@@ -1,4 +1,4 @@
-"""Sensitivity by brute force: every pair of neighbours over a small domain."""
+"""Sensitivity by brute force: every pair of neighbors over a small domain."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -16,8 +16,8 @@ def units(domain: tuple[int, ...], rows: int) -> list[Rows]:
     return [owned for size in range(rows + 1) for owned in product(domain, repeat=size)]
 
 
-def neighbours(domain: tuple[int, ...], rows: int, relation: Relation) -> Iterator[tuple[Rows, Rows]]:
-    """What differs between neighbours: one unit's rows against none, or against another's."""
+def neighbors(domain: tuple[int, ...], rows: int, relation: Relation) -> Iterator[tuple[Rows, Rows]]:
+    """What differs between neighbors: one unit's rows against none, or against another's."""
     for owned in units(domain, rows):
         yield owned, ()
         if relation is Relation.REPLACE:
@@ -31,15 +31,15 @@ def counts(rows: Rows, cells: int) -> list[int]:
 @pytest.mark.row(28)
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize("rows", [1, 2, 3])
-def test_brute_force_over_neighbours_finds_the_declared_sensitivity(relation: Relation, rows: int) -> None:
+def test_brute_force_over_neighbors_finds_the_declared_sensitivity(relation: Relation, rows: int) -> None:
     for lower, upper in ((0, 1), (-2, 1), (1, 3), (-3, -1)):
         domain = tuple(range(lower, upper + 1))
-        moved = max(abs(sum(x) - sum(y)) for x, y in neighbours(domain, rows, relation))
+        moved = max(abs(sum(x) - sum(y)) for x, y in neighbors(domain, rows, relation))
         assert moved == sensitivity.of_sum(lower=lower, upper=upper, rows=rows, relation=relation)
     cells = 3
     differences = [
         [a - b for a, b in zip(counts(x, cells), counts(y, cells), strict=True)]
-        for x, y in neighbours(tuple(range(cells)), rows, relation)
+        for x, y in neighbors(tuple(range(cells)), rows, relation)
     ]
     assert max(sum(map(abs, d)) for d in differences) == sensitivity.of_histogram(rows=rows, relation=relation)
     squared = max(sum(e * e for e in d) for d in differences)

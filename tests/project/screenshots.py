@@ -86,7 +86,7 @@ def attack(page: Page) -> None:
 
 
 def keep(page: Page, name: str) -> None:
-    """Take a picture of the whole page, with as many colours as it needs and no more."""
+    """Take a picture of the whole page, with as many colors as it needs and no more."""
     picture = Image.open(BytesIO(page.screenshot(full_page=True))).convert("RGB")
     small = picture.quantize(colors=96, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     path = PLACE / f"{name}-{page.viewport_size['width'] if page.viewport_size else 0}.png"

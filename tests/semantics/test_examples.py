@@ -72,7 +72,7 @@ def test_the_height_is_fixed_by_the_mean_with_any_row_or_without() -> None:
     found = Heights(1000, Fraction(1, 2))
     assert len(found.rows) == 1000
     assert all(found.LOW <= row <= found.HIGH for row in found.rows)
-    # Laplace noise of scale 2000 on the sum: ±2000·ln 20 has 95 %, which is 5.99 mm of the mean
+    # Laplace noise of scale 2000 on the sum: ±2000·ln 20 has 95%, which is 5.99 mm of the mean
     assert float(found.half_width) == pytest.approx(2 * math.log(20), abs=0.01)
     truth = Fraction(sum(found.rows), 1000)
     blanked = truth - Fraction(found.rows[999] - found.LOW, 1000)

@@ -39,7 +39,7 @@ def test_the_familiar_are_in_order_and_have_sources() -> None:
         ("30", "12.2", None),
     ],
 )
-def test_an_epsilon_is_placed_between_its_neighbours(epsilon: str, low: str | None, high: str | None) -> None:
+def test_an_epsilon_is_placed_between_its_neighbors(epsilon: str, low: str | None, high: str | None) -> None:
     said = compared(Fraction(epsilon))
     known = [each.epsilon for each in FAMILIAR]
     below = max((each for each in known if each < Fraction(epsilon)), default=None)

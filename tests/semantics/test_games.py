@@ -59,7 +59,7 @@ def test_an_answer_that_needs_the_person_is_a_whole_difference() -> None:
 
 
 def test_publishing_a_random_row_is_semantically_worthless() -> None:
-    """Statistical difference 1/n between neighbours, and yet no level below 1: Kasiviswanathan and Smith's remark 1."""
+    """Statistical difference 1/n between neighbors, and yet no level below 1: Kasiviswanathan and Smith's remark 1."""
 
     def law(rows: Rows) -> Finite[tuple[int, int]]:
         return exactly({(place, row): Fraction(1, len(rows)) for place, row in enumerate(rows)})

@@ -46,7 +46,7 @@ def test_the_median_of_nearly_equal_data_leaks_under_plain_privacy() -> None:
 
 @pytest.mark.row(20)
 def test_noise_that_follows_the_data_gives_the_data_away() -> None:
-    """Scaled to the local sensitivity of the very data, the noise itself tells two neighbours apart."""
+    """Scaled to the local sensitivity of the very data, the noise itself tells two neighbors apart."""
     calm, beside = (0, 0, 0, 0, 8), (0, 0, 0, 8, 8)
     spread = [local_sensitivity(median, rows, DOMAIN) for rows in (calm, beside)]
     assert spread == [0, 8]

@@ -113,7 +113,7 @@ class World:
         return self.client(who).post("/api/v1/query", json=body, headers=headers)
 
     def spent(self, analyst: str = "ana") -> dict[str, str]:
-        """Give what an analyst has spent, by data set."""
+        """Give what an analyst has spent, by dataset."""
         found = self.client("owner").get("/api/v1/budget", params={"analyst": analyst}).json()["budgets"]
         return {b["dataset"]: c["spent"] for b in found for c in b["caps"] if c["scope"] == "analyst"}
 
@@ -308,7 +308,7 @@ class Desk:
         self.page.goto("/")
         self.page.get_by_label("Your token").fill(self.world.tokens[who])
         self.page.get_by_role("button", name="Sign in").click()
-        expect(self.page.get_by_role("heading", level=1)).to_have_text("Data sets")
+        expect(self.page.get_by_role("heading", level=1)).to_have_text("Datasets")
         return self.page
 
 

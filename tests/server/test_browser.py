@@ -45,7 +45,7 @@ def test_a_new_analyst_signs_in_estimates_spends_and_sees_the_bar_move(desk: Cal
     assert re.search(r"\d ±\d|\(\d.* to \d", page.locator("#answer tbody").inner_text())
     assert page.locator("svg.hub-bars .hub-interval").count() >= 4
     page.get_by_role("link", name="Home").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Data sets")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Datasets")
     assert spent_bar(page) == 5
     assert served.spent() == {"health": "1/2"}
 
@@ -337,6 +337,6 @@ def test_the_policy_stops_a_planted_inline_script(desk: Callable[..., Any]) -> N
         planted.textContent = "document.title = 'planted'";
         document.body.append(planted);
     }""")
-    assert page.title() == "Data sets · hubbub"
+    assert page.title() == "Datasets · hubbub"
     assert any("Content Security Policy" in text for text in opened.complaints)
     opened.complaints.clear()

@@ -312,7 +312,7 @@ def test_metrics_count_a_query_that_failed_after_its_charge_like_one_that_was_an
     assert app.ask().status_code == 424
     text = app.client("owner").get("/metrics").text
     assert 'hubbub_requests_total{route="/api/v1/query",method="POST",status="2xx"} 1' in text
-    assert "health" not in text  # no name of a data set, no figure of an answer
+    assert "health" not in text  # no name of a dataset, no figure of an answer
 
 
 def test_the_service_is_not_ready_when_its_data_is_gone(app: Any) -> None:

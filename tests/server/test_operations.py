@@ -50,7 +50,7 @@ def spend(town: Town, port: int, number: int) -> int:
 
 
 def test_several_servers_on_one_postgres_ledger_never_overspend_together(tmp_path: Path, postgres_dsn: str) -> None:
-    """The data set allows 30 queries; three analysts with 30 each ask 90 of three servers at once."""
+    """The dataset allows 30 queries; three analysts with 30 each ask 90 of three servers at once."""
     town = Town(tmp_path / "town", dsn=postgres_dsn, epsilon="0.3")
     statuses: Counter[int] = Counter()
     answers: dict[str, bytes] = {}

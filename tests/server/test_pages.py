@@ -263,8 +263,8 @@ def test_those_with_group_caps_see_them_too(visitor: Visitor, who: str) -> None:
         assert client.get(path).status_code == 200
 
 
-def _luminance(colour: str) -> float:
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+def _luminance(color: str) -> float:
+    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
@@ -273,7 +273,7 @@ def test_text_stands_out_from_its_ground_in_light_and_dark() -> None:
     """The contrast of the accessibility guidelines (WCAG 2, level AA): 4.5 to 1."""
     style = (HERE / "static" / "style.css").read_text()
     both = re.findall(r"--([\w-]+): light-dark\((#[0-9a-f]{6}), (#[0-9a-f]{6})\);", style)
-    schemes = [{name: colours[place] for name, *colours in both} for place in (0, 1)]
+    schemes = [{name: colors[place] for name, *colors in both} for place in (0, 1)]
     pairs = [
         ("ink", "paper"),
         ("ink", "card"),

@@ -97,7 +97,7 @@ def test_an_estimate_is_free_and_says_what_the_answer_would_be(app: Any, visitor
 
 
 def test_what_is_said_to_be_askable_can_be_asked(visitor: Visitor) -> None:
-    """Each function on the page of a data set, as an estimate."""
+    """Each function on the page of a dataset, as an estimate."""
     client = visitor("ana")
     asked = (
         "COUNT(*)",

@@ -43,7 +43,7 @@ def test_the_twenty_answers_are_quantiles_of_the_noise() -> None:
     assert plots.quantiles("laplace") == pytest.approx(laplace)
     assert plots.quantiles("gaussian") == pytest.approx(normal)
     for noise in ("laplace", "gaussian"):
-        # the outermost of twenty stands for the quantile of 1/40, which is the end of a 95 % interval
+        # the outermost of twenty stands for the quantile of 1/40, which is the end of a 95% interval
         assert plots.quantiles(noise)[0] == pytest.approx(-1)
         assert plots.quantiles(noise)[-1] == pytest.approx(1)
 

@@ -177,7 +177,7 @@ def test_a_form_of_the_session_is_accepted_and_others_are_not(sessions: Sessions
 
 
 def test_a_form_whose_cookie_was_planted_by_somebody_else_is_refused(sessions: Sessions) -> None:
-    """A cookie tossed in from a neighbouring site, with a word that fits it by chance of nothing: not one of ours."""
+    """A cookie tossed in from a neighboring site, with a word that fits it by chance of nothing: not one of ours."""
     with pytest.raises(AccessError, match="HB702"):
         sessions.check("planted", sessions.csrf("planted"))
 

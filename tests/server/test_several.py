@@ -16,7 +16,7 @@ COUNT = {"sql": "SELECT COUNT(*) AS n FROM health", "epsilon": "0.1"}
 
 @pytest.fixture
 def both(start_app: Any, postgres_dsn: str) -> tuple[Any, Any]:
-    """Two servers over one hubbub.yaml, one data set and one ledger."""
+    """Two servers over one hubbub.yaml, one dataset and one ledger."""
     parts = conninfo_to_dict(postgres_dsn)
     place = f"postgresql://{parts['user']}@/{parts['dbname']}?host={quote(str(parts['host']), safe='')}"
     first = start_app(ledger=f"ledger: {{database: '{place}', anchor: anchors/ledger.anchor}}\n")

@@ -1,4 +1,4 @@
-"""Two data sets that differ by one person: the same request gets the same status, headers, size and charge."""
+"""Two datasets that differ by one person: the same request gets the same status, headers, size and charge."""
 
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ def observed(world: Any, name: str) -> tuple[Any, ...]:
 
 
 @pytest.fixture
-def neighbours(start_app: Any, tmp_path: Path) -> tuple[Any, Any]:
+def neighbors(start_app: Any, tmp_path: Path) -> tuple[Any, Any]:
     """The demo's data with person 125024, and without."""
     worlds = []
     for name in ("with", "without"):
@@ -57,24 +57,24 @@ def neighbours(start_app: Any, tmp_path: Path) -> tuple[Any, Any]:
     return worlds[0], worlds[1]
 
 
-def test_neighbours_get_the_same_status_headers_size_and_charge(neighbours: tuple[Any, Any]) -> None:
+def test_neighbors_get_the_same_status_headers_size_and_charge(neighbors: tuple[Any, Any]) -> None:
     statuses = set()
     for name in REQUESTS:
-        there, away = (observed(world, name) for world in neighbours)
+        there, away = (observed(world, name) for world in neighbors)
         assert there == away, name
         statuses.add(there[0])
     assert statuses == {200, 409, 422}
 
 
-def test_a_run_that_fails_looks_the_same_whatever_it_failed_of(neighbours: tuple[Any, Any]) -> None:
+def test_a_run_that_fails_looks_the_same_whatever_it_failed_of(neighbors: tuple[Any, Any]) -> None:
     texts = ("Conversion Error: could not convert 'CANARY-7431' of person 125024", "Out of Memory")
-    for world, text in zip(neighbours, texts, strict=True):
+    for world, text in zip(neighbors, texts, strict=True):
 
         def broken(_: str, text: str = text) -> Secret[Arrays]:
             raise ValueError(text)
 
         world.service.current.curator.engine.run = broken
-    there, away = (observed(world, "count") for world in neighbours)
+    there, away = (observed(world, "count") for world in neighbors)
     assert there == away
     assert there[0] == 424
     assert there[4:] == ({"health": "0"}, {"health": "1/10"})  # and it costs the same
@@ -95,7 +95,7 @@ def test_the_size_of_an_answer_does_not_depend_on_its_numbers(app: Any) -> None:
     assert sizes.pop() % 1024 == 0
 
 
-def test_estimates_and_budgets_do_not_look_at_the_data(neighbours: tuple[Any, Any]) -> None:
+def test_estimates_and_budgets_do_not_look_at_the_data(neighbors: tuple[Any, Any]) -> None:
     def free(world: Any) -> list[Any]:
         ana, found = world.client("ana"), []
         for body in REQUESTS.values():
@@ -103,7 +103,7 @@ def test_estimates_and_budgets_do_not_look_at_the_data(neighbours: tuple[Any, An
             found.append((answer.status_code, {**answer.json(), "instance": ""}))
         return [*found, ana.get("/api/v1/budget").json(), ana.get("/api/v1/datasets/health").json()]
 
-    assert free(neighbours[0]) == free(neighbours[1])
+    assert free(neighbors[0]) == free(neighbors[1])
 
 
 def test_short_numbers_and_long_ones_take_the_same_room() -> None:

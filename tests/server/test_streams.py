@@ -240,7 +240,7 @@ def test_a_feeders_token_opens_no_page(begun: Any) -> None:
 
 
 def test_a_withdrawn_analyst_reads_nothing_and_nothing_more_is_let_in(begun: Any) -> None:
-    """The cap on the data set is gone, or the analyst is: no answer, no list, no arrivals."""
+    """The cap on the dataset is gone, or the analyst is: no answer, no list, no arrivals."""
     owner, ana = begun.client("owner"), begun.client("ana")
     before = state(begun).read_bytes()
     edited(begun, "ana: {health: {epsilon: 10}}", "ana: {}")

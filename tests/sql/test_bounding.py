@@ -1,4 +1,4 @@
-"""What the engine gives before noise: on random small tables neighbours are never further apart than is stated."""
+"""What the engine gives before noise: on random small tables neighbors are never further apart than is stated."""
 
 import random
 from fractions import Fraction
@@ -90,7 +90,7 @@ SETS = {"none": ((), ((),)), "two keys": (KEYS, ((0, 1),)), "cube": (KEYS, ((0, 
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("grouping", SETS)
 @pytest.mark.parametrize("unit", UNITS)
-def test_neighbours_are_within_the_stated_sensitivity(unit: str, grouping: str, relation: Relation) -> None:
+def test_neighbors_are_within_the_stated_sensitivity(unit: str, grouping: str, relation: Relation) -> None:
     rng = random.Random(f"{unit} {grouping} {relation}")
     keys, sets = SETS[grouping]
     table = visits(UNITS[unit], relation)
@@ -107,7 +107,7 @@ def test_neighbours_are_within_the_stated_sensitivity(unit: str, grouping: str, 
 
 
 def _without(rows: list[Row], gone: int, *, by_row: bool, rng: random.Random, relation: Relation) -> list[Row]:
-    """A neighbour: one row or all rows of a unit gone, or others in their place."""
+    """A neighbor: one row or all rows of a unit gone, or others in their place."""
     if by_row:
         place = rng.randrange(len(rows))
         others = rows_at_random(rng, 2)[:1] if relation is Relation.REPLACE else []
@@ -217,7 +217,7 @@ def test_values_that_the_engine_takes_for_one_key_count_once() -> None:
 
 
 def _tells(made: Plan, old: str, new: str) -> bool:
-    """Rewrite the engine's text as a careless author would have, and see whether neighbours tell."""
+    """Rewrite the engine's text as a careless author would have, and see whether neighbors tell."""
     spoiled = {each.name: each.sql.replace(old, new) for each in made.statements}
     assert list(spoiled.values()) != [each.sql for each in made.statements]
     rng = random.Random(1)
@@ -253,7 +253,7 @@ def test_planted_groups_without_a_bound_are_caught(bound: str, none: str) -> Non
 
 
 def test_planted_choice_by_the_rows_of_others_is_caught() -> None:
-    """A choice that follows how many pairs there are in all moves units that both neighbours have."""
+    """A choice that follows how many pairs there are in all moves units that both neighbors have."""
     made = _plan(UNITS["one row in one group"])
     order = "ORDER BY hash('pepper', u, c), c"
     assert _tells(made, order, """ORDER BY hash((SELECT count(*) FROM "$bounded"), u, c), c""")

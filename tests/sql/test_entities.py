@@ -71,9 +71,9 @@ def moved(a: Mapping[str, int], b: Mapping[str, int]) -> int:
     return sum(abs(a.get(key, 0) - b.get(key, 0)) for key in {*a, *b})
 
 
-def most(text: str, neighbours: Sequence[tuple[World, World]]) -> int:
+def most(text: str, neighbors: Sequence[tuple[World, World]]) -> int:
     found = answers(text)
-    return max(moved(found[a], found[b]) for a, b in neighbours)
+    return max(moved(found[a], found[b]) for a, b in neighbors)
 
 
 #: A person of the entity leaves both tables at once.
@@ -86,7 +86,7 @@ OF_TWO = [((one, other), ((one[0], None), other)) for one in PEOPLE for other in
 
 @pytest.mark.parametrize("name", MATCHES)
 def test_every_accepted_match_moves_by_no_more_than_one_unit_has(name: str) -> None:
-    """One row in one group each: a count moves by 1 at most, in all worlds of two people and all their neighbours."""
+    """One row in one group each: a count moves by 1 at most, in all worlds of two people and all their neighbors."""
     assert most(MATCHES[name], OF_ONE) == 1
 
 

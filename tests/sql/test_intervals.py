@@ -1,4 +1,4 @@
-"""Intervals at 95 % cover, aggregate by aggregate: 2,000 draws of the noise for each, over three tables and three ε.
+"""Intervals at 95% cover, aggregate by aggregate: 2,000 draws of the noise for each, over three tables and three ε.
 
 Everything but the noise is done once: the engine gives its integers, each mechanism draws 2,000 times on them, and all
 draws are finished together as if they were 2,000 cells. DuckDB itself says what is true, from the same text.

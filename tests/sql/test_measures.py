@@ -33,7 +33,7 @@ def contributions(measure: Measure, reach: Reach) -> set[tuple[int, ...]]:
 @pytest.mark.row(27)
 @pytest.mark.parametrize("measure", [Rows(), Units(), total(0, 3), total(-2, 3), total(-3, -1), total(2, 5)])
 @pytest.mark.parametrize("reach", [Reach(1, 1, 1), Reach(3, 1, 2), Reach(3, 2, 1), Reach(4, 2, 1), Reach(2, 2, 2)])
-def test_brute_force_over_neighbours_finds_the_declared_sensitivity(measure: Measure, reach: Reach) -> None:
+def test_brute_force_over_neighbors_finds_the_declared_sensitivity(measure: Measure, reach: Reach) -> None:
     added = contributions(measure, reach)
     moves = {
         Relation.ADD_REMOVE: added,

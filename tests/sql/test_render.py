@@ -191,7 +191,7 @@ def inner(text: str, clinic: Tables) -> Inner:
 
 
 def test_a_sum_inside_a_unit_does_not_depend_on_the_order_of_its_rows(clinic: Tables) -> None:
-    """A sum of doubles does: a neighbour's rows would change another unit's value in its last bit."""
+    """A sum of doubles does: a neighbor's rows would change another unit's value in its last bit."""
     query = bind(
         "SELECT sum(s) FROM (SELECT person, least(sum(income), 1e6) AS s, avg(income) FROM people GROUP BY person)",
         tables=clinic,

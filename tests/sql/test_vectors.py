@@ -128,7 +128,7 @@ ODD = (None, float("nan"), float("inf"), -1e300, 3.0, -3.0, 1e-9, 0.1, 2.9999999
 
 @pytest.mark.row(48)
 @pytest.mark.row(49)
-def test_engine_sums_of_neighbours_are_within_the_stated_sensitivity() -> None:
+def test_engine_sums_of_neighbors_are_within_the_stated_sensitivity() -> None:
     rng = random.Random(4)
     plan = made(5)
     assert plan.covariance is not None

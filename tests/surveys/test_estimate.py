@@ -1,4 +1,4 @@
-"""Estimates from randomised answers: unbiased by enumeration, intervals by coverage."""
+"""Estimates from randomized answers: unbiased by enumeration, intervals by coverage."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -73,7 +73,7 @@ def test_joint_estimates_are_unbiased_exactly() -> None:
 
 
 def draw(truths: dict[str, Any], source: Source) -> list[Answers]:
-    """Randomise many persons at once."""
+    """Randomize many persons at once."""
     smoke = SMOKE.mechanism.sample(truths["smoke"], source)
     region = REGION.mechanism.sample(truths["region"], source)
     news = NEWS.mechanism.sample(truths["news"], source)
@@ -92,7 +92,7 @@ def truths() -> dict[str, Any]:
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say(truths: dict[str, Any], seeded: Callable[[int], Source]) -> None:
-    """600 surveys of 300 people: each interval holds the truth in 95 % ± 4.5 points (5 standard errors)."""
+    """600 surveys of 300 people: each interval holds the truth in 95% ± 4.5 points (5 standard errors)."""
     source, held = seeded(7), np.zeros(7)
     wanted = [*np.bincount(truths["smoke"]), *np.bincount(truths["region"]), *truths["news"].sum(axis=0)]
     for _ in range(600):
@@ -107,7 +107,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(truths: dict[str, Any], s
 def test_joint_intervals_hold_the_truth_as_often_as_they_say(
     truths: dict[str, Any], seeded: Callable[[int], Source]
 ) -> None:
-    """400 surveys: the joint table of two questions, each cell in 95 % ± 5.5 points (5 standard errors)."""
+    """400 surveys: the joint table of two questions, each cell in 95% ± 5.5 points (5 standard errors)."""
     source, held = seeded(8), np.zeros(6)
     wanted = np.bincount(truths["smoke"] * 3 + truths["region"], minlength=6)
     for _ in range(400):

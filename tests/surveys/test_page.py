@@ -1,4 +1,4 @@
-"""The page in a real browser: it randomises with the browser's own randomness before anything is sent."""
+"""The page in a real browser: it randomizes with the browser's own randomness before anything is sent."""
 
 import json
 import math
@@ -125,7 +125,7 @@ class Desk:
         return self.page
 
     def submit(self) -> str:
-        self.page.get_by_role("button", name="Randomise and send").click()
+        self.page.get_by_role("button", name="Randomize and send").click()
         expect(self.page.locator("#outcome")).to_be_visible()
         expect(self.page.locator("#state")).not_to_be_empty()
         return self.page.locator("#state").inner_text()
@@ -148,7 +148,7 @@ def desk(tmp_path: Path, browser: Browser) -> Iterator[Desk]:
     assert made.complaints == []
 
 
-def test_answers_are_randomised_in_the_browser_before_they_are_sent(desk: Desk) -> None:
+def test_answers_are_randomized_in_the_browser_before_they_are_sent(desk: Desk) -> None:
     """With coins that always lie (words of 0) nothing of what was ticked is sent; with coins that never do, all is."""
     for word, smoke, region, news in (("0n", 0, 3, [0, 2]), ("(1n << 64n) - 1n", 1, 2, [1, 3])):
         desk.context.clear_cookies()
@@ -183,7 +183,7 @@ def test_the_browser_lies_as_often_as_it_says(desk: Desk) -> None:
     page = desk.fill()
     draws = page.evaluate(
         """() => { const one = (place, truth) => Array.from({length: 40000}, () =>
-            randomise(survey.questions[place], truth));
+            randomize(survey.questions[place], truth));
             return [one(0, 1), one(1, 2), one(2, [false, true, false, true])]; }"""
     )
     for place, truth in ((0, 1), (1, 2)):

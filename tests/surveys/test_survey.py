@@ -1,4 +1,4 @@
-"""The questionnaire, its price, and the randomiser in Python."""
+"""The questionnaire, its price, and the randomizer in Python."""
 
 import json
 import math

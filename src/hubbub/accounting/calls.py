@@ -72,8 +72,8 @@ class ChargeCall(Call):
         self.asked = [_asked(request) for request in requests]
         self.keys = [each.key for each in self.asked]
         if len(self.asked) != 1 and len({request.dataset for request in requests}) != len(requests):
-            # two on one data set would have to be weighed together
-            raise ParameterError("HB123", "a joint charge names each data set once.", "Charge them one by one.")
+            # two on one dataset would have to be weighed together
+            raise ParameterError("HB123", "a joint charge names each dataset once.", "Charge them one by one.")
         self.reset()
 
     def reset(self) -> None:
@@ -145,7 +145,7 @@ class Remark(NamedTuple):
 
 
 class Remarking(Call):
-    """Entries about an analyst and a data set that spend nothing: a run that failed, or the owner's look at such."""
+    """Entries about an analyst and a dataset that spend nothing: a run that failed, or the owner's look at such."""
 
     __slots__ = ("facts", "keys", "kind", "remarks")
 

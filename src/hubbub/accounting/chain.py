@@ -66,7 +66,7 @@ def genesis(ledger: str) -> bytes:
 
 
 def request_hash(dataset: str, facts: str, query: str) -> bytes:
-    """Hash what an analyst asked for: which data set, which mechanism, which question.
+    """Hash what an analyst asked for: which dataset, which mechanism, which question.
 
     The version of the data is left out, since the analyst does not choose it: a retry after an update of the data is
     still the same request, and is answered with the release that the first one paid for.

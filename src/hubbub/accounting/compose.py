@@ -182,7 +182,7 @@ def parallel(losses: Sequence[Loss], *, relation: Relation) -> Loss:
     """Give the loss of analyses of disjoint parts; each part's own loss is for one unit added to it or removed from it.
 
     Theorem (Parallel composition). If no unit lies in two parts, analyses of the parts have together the largest of
-    their losses when neighbours add or remove a unit, and that of a group of two units, 2·max ε, when they replace one.
+    their losses when neighbors add or remove a unit, and that of a group of two units, 2·max ε, when they replace one.
     Proof    One unit added or removed changes one part. A replacement is a removal and an addition; they change two
     parts once each, or one part twice, and the second costs more. (Dwork, McSherry, Nissim and Smith, 2006, section
     3.2; McSherry, 2009.)

@@ -192,9 +192,9 @@ def delta_at(loss: Loss, *, epsilon: Fraction) -> Fraction:
 
 
 def group(loss: Loss, *, units: int) -> Loss:
-    """Give the loss for data sets that differ in so many units instead of one.
+    """Give the loss for datasets that differ in so many units instead of one.
 
-    Theorem (Group privacy). For data sets k steps apart: ε-DP gives kε-DP, a range of ε a range of kε, ρ-zCDP gives
+    Theorem (Group privacy). For datasets k steps apart: ε-DP gives kε-DP, a range of ε a range of kε, ρ-zCDP gives
     k²ρ-zCDP, and (ε, δ)-DP gives (kε, δ_k)-DP with δ_k = δ(e^(kε)−1)/(e^ε−1).
     Proof    Log-ratios along the k steps add. For (ε, δ): P₀(S) ≤ e^ε P₁(S) + δ ≤ e^(2ε)P₂(S) + e^ε δ + δ ≤ …, and the
     geometric sum is δ_k. For zCDP: Bun and Steinke (2016), proposition 1.9.
@@ -228,10 +228,10 @@ def group(loss: Loss, *, units: int) -> Loss:
 
 
 def total_variation(loss: Pure | BoundedRange, *, units: int) -> Fraction:
-    """Bound how well any test tells apart two data sets that differ in so many units.
+    """Bound how well any test tells apart two datasets that differ in so many units.
 
-    Theorem (Leakage is inherent). An ε-DP answer about two data sets n units apart has total variation at most
-    tanh(nε/2); so with ε far below 1/n even two data sets without a unit in common give nearly the same answer, and
+    Theorem (Leakage is inherent). An ε-DP answer about two datasets n units apart has total variation at most
+    tanh(nε/2); so with ε far below 1/n even two datasets without a unit in common give nearly the same answer, and
     an answer that is to be useful must leak (Dwork, McSherry, Nissim and Smith, 2006, section 2).
     Proof    By group privacy the pair is nε-DP; the δ at ε = 0 of that, (e^(nε)−1)/(e^(nε)+1), is tanh(nε/2).
     Tested   tests/accounting/test_convert.py::test_leakage_is_inherent

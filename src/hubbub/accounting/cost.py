@@ -43,7 +43,7 @@ _GRID = 10**MAX_PLACES
 class PrivacyCost:
     """What was spent, or would be: pure loss, Rényi divergence at each of `ORDERS`, failure probability.
 
-    The meaning for two neighbours, with laws P and Q of the answer: P = (1−δ)P′ + δP″ and Q = (1−δ)Q′ + δQ″ where
+    The meaning for two neighbors, with laws P and Q of the answer: P = (1−δ)P′ + δP″ and Q = (1−δ)Q′ + δQ″ where
     P′ and Q′ keep the pure loss (if there is one) and the Rényi curve, both at once and in both directions.
     """
 

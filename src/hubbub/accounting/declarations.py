@@ -1,6 +1,6 @@
 """Declarations in the chain: whom each charge promised to protect, and which changes would break such a promise.
 
-A policy's entry in the ledger holds what hubbub.yaml declared about each data set, and a charge names its policy by
+A policy's entry in the ledger holds what hubbub.yaml declared about each dataset, and a charge names its policy by
 hash; so every charge is bound to the declarations it was made under. A budget adds up losses that are all about one
 kind of unit under one relation. Whoever changes that, with charges there, would add up different things under one cap.
 """
@@ -20,20 +20,20 @@ Declaration = Mapping[str, Any]
 def weakened(before: Declaration, now: Declaration) -> str | None:
     """Say how `now` breaks what charges under `before` promised; None where it does not.
 
-    Theorem (One promise per budget). Let every two declarations under which a data set was charged, one after the
-    other, pass here. Then all its charges are about the same neighbours: one unit column, read as one type, under one
-    relation. So their losses may be added, and the sum is what one unit of that data set loses.
-    Proof    Public data, unit column, its type and the relation decide which data sets are neighbours, and each of
+    Theorem (One promise per budget). Let every two declarations under which a dataset was charged, one after the
+    other, pass here. Then all its charges are about the same neighbors: one unit column, read as one type, under one
+    relation. So their losses may be added, and the sum is what one unit of that dataset loses.
+    Proof    Public data, unit column, its type and the relation decide which datasets are neighbors, and each of
              them must stay. Contribution bounds and columns' facts decide how much noise is bought for a loss, and not
              the loss. An entity says which units of other tables are the same person: a first one adds that statement,
              another one would withdraw it from joins that were charged.
     Assumes  values of the unit's column keep their meaning when the data changes: the owner's word.
     Charges  nothing by itself.
-    Tested   tests/accounting/test_declarations.py::test_every_pair_of_declarations_is_weaker_or_has_equal_neighbours
+    Tested   tests/accounting/test_declarations.py::test_every_pair_of_declarations_is_weaker_or_has_equal_neighbors
              tests/accounting/test_declarations.py::test_a_change_after_a_charge_is_refused_and_leaves_no_entry
     """
     if before["public"] or now["public"]:
-        return "the data set would be public" if now["public"] and not before["public"] else None
+        return "the dataset would be public" if now["public"] and not before["public"] else None
     old, new = before["unit"], now["unit"]
     if old["column"] != new["column"]:
         return f"the unit would change from {_unit(old)} to {_unit(new)}"
@@ -74,7 +74,7 @@ def _policies(stored: Iterable[Entry], fresh: Iterable[Entry]) -> Iterator[tuple
 
 
 def _last_charges(snapshot: Snapshot, fresh: Iterable[Entry]) -> dict[str, Entry]:
-    """Find the newest charge (or forfeit) of each data set that has one."""
+    """Find the newest charge (or forfeit) of each dataset that has one."""
     totals = snapshot.totals()
     newest: dict[str, Entry] = {}
     for label, total in totals.items():
@@ -117,7 +117,7 @@ def _refusal(name: str, why: str) -> ConfigError:
         "HB433",
         f"{name} was charged under another promise: {why}. The earlier charges would count under a cap that "
         "no longer says what they cost. Nothing was changed.",
-        f"Restore the declaration of {name}, or give the data set a new name. A new name starts a new budget, and "
+        f"Restore the declaration of {name}, or give the dataset a new name. A new name starts a new budget, and "
         f"people in both lose what both spend.",
     )
 

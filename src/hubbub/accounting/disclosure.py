@@ -1,6 +1,6 @@
 """What an analyst is told of budgets that others spend from too: rounded, exact, or nothing, as the owner chose.
 
-An analyst's own spending is exact. Of a data set's budget over its lifetime, what all others spent is rounded up to
+An analyst's own spending is exact. Of a dataset's budget over its lifetime, what all others spent is rounded up to
 tenths of the budget: a function of the others' spending alone, so no question of the analyst's own moves it. Of other
 shared budgets (of a group, of a day or month), and where losses are curves and cannot be told apart, the whole is
 rounded. All rounding is away from what is left: nobody is told of more than there is.
@@ -38,9 +38,9 @@ class Shown:
 
 
 def shown(cap: Cap, total: PrivacyCost, own: PrivacyCost, show: Show) -> Shown | None:
-    """Say what an analyst who spent `own` on the data set is told of a cap; None where that is nothing.
+    """Say what an analyst who spent `own` on the dataset is told of a cap; None where that is nothing.
 
-    Theorem (What others spent). With `rounded`, what is told of a data set's lifetime budget with pure losses depends
+    Theorem (What others spent). With `rounded`, what is told of a dataset's lifetime budget with pure losses depends
     on the others' spending only through the number of tenths of the budget that it reaches, and what is told to be left
     is at most what is.
     Proof    With o the own and t the total loss, others spent t − o ≥ 0; told are spent = o + up(t − o) and
@@ -78,7 +78,7 @@ def cost(budget: Budget, price: PrivacyCost) -> Fraction | None:
 
 
 def own_totals(caps: Sequence[tuple[Cap, PrivacyCost]]) -> Mapping[str, PrivacyCost]:
-    """Find what an analyst spent on each data set, among the caps that a charge must pass."""
+    """Find what an analyst spent on each dataset, among the caps that a charge must pass."""
     return {cap.dataset: total for cap, total in caps if cap.scope == "analyst"}
 
 

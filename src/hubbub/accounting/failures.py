@@ -1,4 +1,4 @@
-"""Failures: runs that ended in HB900 after their charge, counted for each analyst and data set until the owner looks.
+"""Failures: runs that ended in HB900 after their charge, counted for each analyst and dataset until the owner looks.
 
 A failure after the charge has no noise: that it came can tell a bit about the data. So each is an entry of the chain,
 once a charge, and an owner's `failures` of hubbub.yaml says after how many an analyst's next query is refused. An entry
@@ -15,12 +15,12 @@ from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.store import Filter, Snapshot
 from hubbub.errors import LedgerError
 
-#: An analyst and a data set.
+#: An analyst and a dataset.
 Pair = tuple[str, str]
 
 
 class Failures:
-    """The failed charges of each analyst on each data set since the owner's last look. Safe to use from many threads.
+    """The failed charges of each analyst on each dataset since the owner's last look. Safe to use from many threads.
 
     It remembers how far it has read, so that a look reads the newest entries alone.
     """
@@ -64,7 +64,7 @@ class Failures:
             ledger.remark(Remarking("failure", new))
 
     def refuse(self, analyst: str, dataset: str, most: int) -> None:
-        """Refuse an analyst whose runs on a data set failed too often."""
+        """Refuse an analyst whose runs on a dataset failed too often."""
         if len(self.of(analyst, dataset)) >= most:
             raise LedgerError(
                 "HB325",
@@ -76,7 +76,7 @@ class Failures:
 
 
 def review(ledger: Ledger, analyst: str, dataset: str, *, by: str) -> tuple[int, ...]:
-    """Write down that the owner looked at the failures of an analyst on a data set; give the charges."""
+    """Write down that the owner looked at the failures of an analyst on a dataset; give the charges."""
     failures = Failures()
     with ledger.snapshot() as snapshot:
         failures.take_in(snapshot)

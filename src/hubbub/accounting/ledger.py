@@ -81,14 +81,14 @@ class Ledger:
         return self.charge_all([request])[0]
 
     def charge_all(self, requests: Sequence[Request]) -> list[Charge]:
-        """Spend on several data sets at once, durably: all caps of all of them admit it, or nothing is spent.
+        """Spend on several datasets at once, durably: all caps of all of them admit it, or nothing is spent.
 
         One commit holds all charges. Those whose key is already charged are replayed, as `charge` does, and the others
-        are charged whole or not at all. The refusal's largest ε is what would pass on all of the data sets.
+        are charged whole or not at all. The refusal's largest ε is what would pass on all of the datasets.
         """
         self._usable()
         for request in requests:
-            self.policy.caps(request.analyst, request.dataset)  # raises where the analyst or the data set is unknown
+            self.policy.caps(request.analyst, request.dataset)  # raises where the analyst or the dataset is unknown
         call = ChargeCall(requests)
         self._take(call)
         if call.outcome is not None:
@@ -140,8 +140,8 @@ class Ledger:
         it cannot be written, the old one stays.
 
         Theorem (Change of policy). Let the policy be changed while queries are asked, each change chosen by whatever
-        was answered so far. If no policy gives a data set more than ε, the whole transcript is ε-private for it.
-        Proof    A charge is decided under one policy, on the total of all that was charged to the data set before,
+        was answered so far. If no policy gives a dataset more than ε, the whole transcript is ε-private for it.
+        Proof    A charge is decided under one policy, on the total of all that was charged to the dataset before,
                  under whatever policy: totals are kept by cap and only ever grow. So the losses along every transcript
                  sum to at most the largest cap in force at a charge, hence to at most ε; the theorem of adaptive
                  queries does the rest, the owner's choices being a function of the transcript.
@@ -158,7 +158,7 @@ class Ledger:
         self._take(call)
 
     def remark(self, call: Remarking) -> None:
-        """Add entries about an analyst and a data set, durably: see `hubbub.accounting.failures`."""
+        """Add entries about an analyst and a dataset, durably: see `hubbub.accounting.failures`."""
         self._usable()
         self._take(call)
 

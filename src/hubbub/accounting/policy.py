@@ -1,8 +1,8 @@
 """The policy: which caps a charge must pass. No I/O here; `contract` reads it from hubbub.yaml.
 
 A charge passes every cap at once or is refused: the cap on a single query, that of the analyst, those of the groups the
-analyst is in, that of the data set and, where the owner renews the budget, that of the calendar day or month. Whoever
-asks about a data set needs a cap on it, an own one or one of a group.
+analyst is in, that of the dataset and, where the owner renews the budget, that of the calendar day or month. Whoever
+asks about a dataset needs a cap on it, an own one or one of a group.
 """
 
 from collections.abc import Mapping
@@ -53,7 +53,7 @@ def period(per: Per, day: int) -> str:
 
 
 def total_of(label: str) -> str | None:
-    """Give the data set whose lifetime total goes by this label, if it is one.
+    """Give the dataset whose lifetime total goes by this label, if it is one.
 
     >>> total_of("dataset/visits"), total_of("dataset/visits/day/2026-01-31"), total_of("analyst/ana/visits")
     ('visits', None, None)
@@ -66,9 +66,9 @@ def total_of(label: str) -> str | None:
 class Policy:
     """All caps, ready to ask which of them a charge must pass.
 
-    declarations   what hubbub.yaml says of each data set, as JSON has it: see `declared`
+    declarations   what hubbub.yaml says of each dataset, as JSON has it: see `declared`
     returning      analysts who were removed once and are the same people again
-    show           how much an analyst is told of what others spent on a data set, where that is not `rounded`
+    show           how much an analyst is told of what others spent on a dataset, where that is not `rounded`
     """
 
     datasets: Mapping[str, tuple[Cap, ...]]
@@ -121,7 +121,7 @@ class Policy:
     def caps(self, analyst: str, dataset: str) -> tuple[Cap, ...]:
         """Give every cap that a charge must pass at once, the narrowest first.
 
-        Whoever asks has an own cap, that of the data set where the policy gives none: so the ledger always knows what
+        Whoever asks has an own cap, that of the dataset where the policy gives none: so the ledger always knows what
         each analyst spent.
         """
         known = self._caps.get((analyst, dataset))
@@ -131,7 +131,7 @@ class Policy:
 
     def _derive(self, analyst: str, dataset: str) -> tuple[Cap, ...]:
         if dataset not in self.datasets:
-            _refuse_charge("HB120", "data set", dataset, self.datasets)
+            _refuse_charge("HB120", "dataset", dataset, self.datasets)
         if analyst not in self.analysts:
             _refuse_charge("HB121", "analyst", analyst, self.analysts)
         shared = [caps[dataset] for members, caps in self.groups.values() if analyst in members and dataset in caps]

@@ -1,7 +1,7 @@
 """The contract: the part of hubbub.yaml that budgets are made of, read and checked. No I/O here.
 
 What cannot be is refused, with the place in the file: unknown keys (with the nearest known one), caps of nothing, caps
-that contradict each other, members and data sets that do not exist. A cap without a δ has the δ of its data set. The
+that contradict each other, members and datasets that do not exist. A cap without a δ has the δ of its dataset. The
 parts that say where data is and what it looks like are known by name, and read by others.
 """
 
@@ -88,7 +88,7 @@ _UNREADABLE = (ValueError, ArithmeticError, AttributeError, LookupError, TypeErr
 _LONGEST_NUMBER = 400
 #: Nodes that a hubbub.yaml may have, its aliases written out.
 _MOST = 1_000_000
-_CLOSED = "A cap of 0 allows nothing: to close a data set to somebody, leave their cap out."
+_CLOSED = "A cap of 0 allows nothing: to close a dataset to somebody, leave their cap out."
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +216,7 @@ def read(document: object) -> Policy:
         else:
             datasets[name] = caps
     if not datasets and not public:
-        refuse("HB402", "datasets", "names no data set", "Add one, with a budget.")
+        refuse("HB402", "datasets", "names no dataset", "Add one, with a budget.")
     analysts: dict[str, dict[str, Cap]] = {}
     for name, value in named(top.get("analysts", {}), "analysts").items():
         analysts[name] = _caps(value, f"analysts.{name}", "analyst", name, datasets, public)
@@ -237,7 +237,7 @@ def read(document: object) -> Policy:
 
 
 def recorded(document: object) -> Policy:
-    """Read a policy as the ledger has it: hubbub.yaml's, with what was declared about the data sets."""
+    """Read a policy as the ledger has it: hubbub.yaml's, with what was declared about the datasets."""
     top = dict(mapping(document, ""))
     declarations = {name: mapping(each, name) for name, each in mapping(top.pop("declarations", {}), "").items()}
     return replace(read(top), declarations=declarations)
@@ -320,7 +320,7 @@ def _caps(
                 "HB406", f"{path}.{dataset}", "is a cap on public data", "Leave it out: public data needs no budget."
             )
         if dataset not in datasets:
-            unknown("HB405", f"{path}.{dataset}", dataset, "data set", datasets)
+            unknown("HB405", f"{path}.{dataset}", dataset, "dataset", datasets)
         known(mapping(terms, f"{path}.{dataset}"), f"{path}.{dataset}", KEYS["cap"])
         (lifetime,) = [cap.budget for cap in datasets[dataset] if cap.scope == "dataset" and cap.per is None]
         budget = _budget(mapping(terms, f"{path}.{dataset}"), f"{path}.{dataset}", lifetime.delta)

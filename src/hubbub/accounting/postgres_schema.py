@@ -1,4 +1,4 @@
-"""The schema of a ledger in PostgreSQL: how it is made, migrated and recognised."""
+"""The schema of a ledger in PostgreSQL: how it is made, migrated and recognized."""
 
 import secrets
 from typing import TYPE_CHECKING, Any

@@ -31,7 +31,7 @@ class CapError(BudgetError):
 def refuse(
     cap: Cap, spent: PrivacyCost, price: PrivacyCost, all_caps: Sequence[Spent], analyst: str, show: Mapping[str, Show]
 ) -> CapError:
-    """Make the refusal by `cap`, which does not admit `price` after `spent`; `show` says what is told of each data set.
+    """Make the refusal by `cap`, which does not admit `price` after `spent`; `show` says what is told of each dataset.
 
     Where a cap is hidden, no ε is named that would pass, since nobody could promise it.
     """

@@ -1,4 +1,4 @@
-"""The schema of a ledger in SQLite: how it is made, migrated and recognised."""
+"""The schema of a ledger in SQLite: how it is made, migrated and recognized."""
 
 import secrets
 import sqlite3

@@ -35,7 +35,7 @@ class CapUsage:
 
 @dataclass(frozen=True, slots=True)
 class BudgetStatus:
-    """Where an analyst stands on a data set: every cap, and the newest charge."""
+    """Where an analyst stands on a dataset: every cap, and the newest charge."""
 
     analyst: str
     dataset: str
@@ -114,14 +114,14 @@ def _admitting(caps: Iterable[CapUsage], loss: PrivacyCost, count: int) -> bool:
 def overview(
     snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, time: int, *, exact: bool = False
 ) -> Overview:
-    """Say what is spent and left for an analyst on a data set at that time."""
+    """Say what is spent and left for an analyst on a dataset at that time."""
     return budget_status(snapshot, policy, analyst, dataset, time, exact=exact).overview()
 
 
 def budget_status(
     snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, time: int, *, exact: bool = False
 ) -> BudgetStatus:
-    """Find where an analyst stands on a data set at that time; `exact` is for who may see what others spent."""
+    """Find where an analyst stands on a dataset at that time; `exact` is for who may see what others spent."""
     totals = snapshot.totals()
     later = _later(snapshot, policy, max((total.sequence for total in totals.values()), default=0))
     states, newest = [], 0

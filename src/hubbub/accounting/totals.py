@@ -12,7 +12,7 @@ from hubbub.accounting.policy_config import recorded
 from hubbub.accounting.refusal import Spent
 from hubbub.accounting.store import Snapshot, Store, Total, stored_until
 
-#: How many analysts, data sets and days are remembered at once.
+#: How many analysts, datasets and days are remembered at once.
 _REMEMBERED = 10_000
 
 
@@ -67,7 +67,7 @@ def _room(budget: Budget, spent: PrivacyCost, loss: PrivacyCost) -> int:
 
 
 class Caps:
-    """The caps that a charge of one analyst on one data set must pass on one day, with their totals."""
+    """The caps that a charge of one analyst on one dataset must pass on one day, with their totals."""
 
     __slots__ = ("_alone", "_query", "lasting")
 

@@ -88,7 +88,7 @@ class Transaction:
     def _spend(self, call: ChargeCall, new: Sequence[Asked]) -> bool:
         """Charge all of these, or say why none: no total is touched before every cap of every one has admitted it.
 
-        They are on different data sets, so no two of them share a total.
+        They are on different datasets, so no two of them share a total.
         """
         call.error = self._unready()
         if call.error is not None:

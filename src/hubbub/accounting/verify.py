@@ -33,7 +33,7 @@ _ENOUGH = 20  # problems: a ledger with so many is no better understood with mor
 #: What a declaration says of a charge; None where it was made under none.
 _RELATIONS = (None, "add_remove", "replace")
 
-#: Charges that are alike: the policy they were made under, who, on what data set and day, with which mechanism.
+#: Charges that are alike: the policy they were made under, who, on what dataset and day, with which mechanism.
 Alike = tuple[bytes, str, str, int, str]
 
 
@@ -274,7 +274,7 @@ def _charge(entry: Entry, found: _Pass) -> None:
 
 
 def _promise(entry: Entry, found: _Pass) -> int:
-    """Compare what the first charge under a policy promises with what charges on its data set promised before."""
+    """Compare what the first charge under a policy promises with what charges on its dataset promised before."""
     now = found.policies[entry.config].declarations.get(entry.dataset)
     if now is None:
         return 0

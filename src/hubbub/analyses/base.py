@@ -123,7 +123,7 @@ class Prepared(Protocol):
 
     @property
     def relation(self) -> Relation:
-        """What neighbours are."""
+        """What neighbors are."""
         ...
 
     @property

@@ -97,7 +97,7 @@ class Called:
 
     @property
     def relation(self) -> Relation:
-        """What neighbours are."""
+        """What neighbors are."""
         return self.prepared.relation
 
     @property

@@ -1,7 +1,7 @@
-"""An answer drawn as SVG: a bar for each row with its 95 % interval, the same in a page and in a notebook.
+"""An answer drawn as SVG: a bar for each row with its 95% interval, the same in a page and in a notebook.
 
 Places across are percentages and places down are pixels, so that a drawing fills whatever width it gets while its
-letters keep their size. Colours are attributes, which a page's style sheet may override by class.
+letters keep their size. Colors are attributes, which a page's style sheet may override by class.
 """
 
 import html
@@ -29,7 +29,7 @@ def bars(release: Release, column: str | None = None) -> str:
     parts = [_row(place, labels[place], output, left=left, right=right) for place in range(rows)]
     height = rows * _ROW + 8
     more = len(release.ratio) - rows
-    words = f"{output.name} for {rows} rows with 95 % intervals" + (f"; {more} more rows are not drawn" if more else "")
+    words = f"{output.name} for {rows} rows with 95% intervals" + (f"; {more} more rows are not drawn" if more else "")
     return (
         f'<svg class="hub-bars" role="img" aria-label="{html.escape(words)}" xmlns="http://www.w3.org/2000/svg"'
         f' width="100%" height="{height}" font-family="inherit" font-size="13">{"".join(parts)}</svg>'

@@ -54,7 +54,7 @@ class CapState:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What one analyst has on one data set: every cap, and how many more like the last query would pass them all.
+    """What one analyst has on one dataset: every cap, and how many more like the last query would pass them all.
 
     Of caps that others spend from too, `spent` is rounded up and `left` down, unless the owner shows them exactly. Caps
     that the owner hides are not listed.

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 #: x, y and the ends of the interval of y.
 Point = tuple[float, float, float, float]
 
-#: Colours that people with each kind of colour blindness tell apart (Okabe and Ito), and a shape for each.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
+#: Colors that people with each kind of color blindness tell apart (Okabe and Ito), and a shape for each.
+_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
 _DASHES = ("", "7 4", "2 3", "9 3 2 3", "1 5", "12 4")
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 640, 360, 64, 40, 52
 _LEGEND = 240
@@ -93,23 +93,23 @@ class _Frame:
         return "".join(parts)
 
     def curve(self, number: int, name: str, points: Sequence[Point]) -> str:
-        colour, dash = _COLOURS[number % len(_COLOURS)], _DASHES[number % len(_DASHES)]
+        color, dash = _COLORS[number % len(_COLORS)], _DASHES[number % len(_DASHES)]
         path = "L".join(f"{self.x(x)} {self.y(y)}" for x, y, *_ in points)
-        parts = [f'<path d="M{path}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"/>']
+        parts = [f'<path d="M{path}" fill="none" stroke="{color}" stroke-width="2" stroke-dasharray="{dash}"/>']
         for x, y, low, high in points:
             at = self.x(x)
             parts.append(
-                f'<line x1="{at}" x2="{at}" y1="{self.y(low)}" y2="{self.y(high)}" stroke="{colour}"/>'
-                f'<circle cx="{at}" cy="{self.y(y)}" r="3.5" fill="{colour}"><title>{html.escape(name)}: {y:.4g}'
+                f'<line x1="{at}" x2="{at}" y1="{self.y(low)}" y2="{self.y(high)}" stroke="{color}"/>'
+                f'<circle cx="{at}" cy="{self.y(y)}" r="3.5" fill="{color}"><title>{html.escape(name)}: {y:.4g}'
                 f" ({low:.4g} to {high:.4g}) at {x:.4g}</title></circle>"
             )
-        return "".join(parts) + _legend(number, name, colour, dash)
+        return "".join(parts) + _legend(number, name, color, dash)
 
 
-def _legend(number: int, name: str, colour: str, dash: str) -> str:
+def _legend(number: int, name: str, color: str, dash: str) -> str:
     y = _TOP + 8 + 20 * number
     return (
-        f'<line x1="{_WIDTH + 4}" x2="{_WIDTH + 32}" y1="{y}" y2="{y}" stroke="{colour}" stroke-width="2"'
+        f'<line x1="{_WIDTH + 4}" x2="{_WIDTH + 32}" y1="{y}" y2="{y}" stroke="{color}" stroke-width="2"'
         f' stroke-dasharray="{dash}"/><text x="{_WIDTH + 38}" y="{y + 4}" fill="currentColor">'
         f"{html.escape(name)}</text>"
     )

@@ -67,8 +67,8 @@ def combine(first: Release, second: Release) -> Release:
 
     Theorem (Inverse variance). Let A and B be independent and unbiased for t with variances a and b. Then
     (bA + aB)/(a + b) is unbiased with variance 1/(1/a + 1/b), and no other unbiased weighting has less. If each noise
-    is Gaussian or Laplace and h, k are half-widths of their 95 % intervals, then the mean weighted by 1/h² and 1/k² is
-    within 1/√(1/h² + 1/k²) at least 95 % of the time.
+    is Gaussian or Laplace and h, k are half-widths of their 95% intervals, then the mean weighted by 1/h² and 1/k² is
+    within 1/√(1/h² + 1/k²) at least 95% of the time.
     Proof    w²a + (1−w)²b is least at w = b/(a + b). Half-widths are proportional to deviations within one law, so they
              weigh alike. The combined Gaussian is Gaussian. For Laplace let the weighted scales be 1 and r ≤ 1: the
              tail beyond t = √(1 + r²)·ln 20 is (e^−t − r²e^(−t/r))/(1 − r²), which is .05 at r = 0 and below it

@@ -239,7 +239,7 @@ class Analyses(Generic[R]):
         private_state: bool | None = None,
         **price: Unpack[Price],
     ) -> R:
-        """Pay for a stream of a data set, once, for all that it will say; `hubbub stream` begins and feeds it."""
+        """Pay for a stream of a dataset, once, for all that it will say; `hubbub stream` begins and feeds it."""
         arguments: dict[str, object] = {
             "table": table,
             "name": name,

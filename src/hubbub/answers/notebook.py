@@ -1,6 +1,6 @@
 """How a release looks in a notebook: a table with intervals, the same drawing as in the pages, what it cost.
 
-Colours are those of the notebook (`currentColor`), light or dark; nothing is loaded and no script is run.
+Colors are those of the notebook (`currentColor`), light or dark; nothing is loaded and no script is run.
 """
 
 import html
@@ -25,7 +25,7 @@ def shown(release: Release) -> str:
     more = len(release.ratio) - len(rows)
     noisy = any(output.low is not None for output in release.outputs)
     notes = [release.price() + "."]
-    notes += ["± are 95 % intervals of the noise; what sampling leaves open comes on top."] if noisy else []
+    notes += ["± are 95% intervals of the noise; what sampling leaves open comes on top."] if noisy else []
     notes += [f"{more:,} more rows are not shown: to_csv() has all."] if more else []
     table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
     words = "".join(f"<p>{html.escape(note)}</p>" for note in notes)

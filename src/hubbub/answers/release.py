@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Cell = bool | int | float | str | date | datetime | None
 Ends = tuple[float | None, float | None]
-"""The ends of a 95 % interval; None where it is open, both None where there is none."""
+"""The ends of a 95% interval; None where it is open, both None where there is none."""
 
 _FOUR = Context(prec=4, rounding=ROUND_FLOOR)
 _DATED = {"date": date.fromisoformat, "timestamp": datetime.fromisoformat}
@@ -35,7 +35,7 @@ _PANDAS = {
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One column of an answer with the ends of its 95 % intervals; a key is exact and has none."""
+    """One column of an answer with the ends of its 95% intervals; a key is exact and has none."""
 
     name: str
     kind: str
@@ -75,7 +75,7 @@ class Release:
 
     @property
     def intervals(self) -> list[tuple[Ends, ...]]:
-        """The 95 % intervals, row by row and column by column."""
+        """The 95% intervals, row by row and column by column."""
         nothing = [None] * len(self.ratio)
         pairs = (zip(output.low or nothing, output.high or nothing, strict=True) for output in self.outputs)
         return list(zip(*pairs, strict=True))
@@ -176,7 +176,7 @@ class Release:
         )
         axes.set_yticks(list(places), labels=labels)
         axes.invert_yaxis()
-        axes.set_xlabel(f"{output.name}, with 95 % intervals (ε = {brief(self.epsilon)})")
+        axes.set_xlabel(f"{output.name}, with 95% intervals (ε = {brief(self.epsilon)})")
         return axes  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str:

@@ -63,7 +63,7 @@ def release(found: Release, console: Console) -> None:
     if len(found.ratio) > _SHOWN:
         console.print(f"… {len(found.ratio) - _SHOWN:,} more rows: --csv shows all")
     console.print()
-    about = [("±", "95 % intervals of the noise; what sampling leaves open comes on top")]
+    about = [("±", "95% intervals of the noise; what sampling leaves open comes on top")]
     known = [ratio for ratio in found.ratio if ratio is not None]
     if known:
         about.append(("Noise", _noise(max(known))))
@@ -84,7 +84,7 @@ def _versions(found: Release) -> str:
 
 
 def budget(found: Overview, console: Console) -> None:
-    """Show what one analyst has on one data set."""
+    """Show what one analyst has on one dataset."""
     console.print(
         f"[bold]{escape(found.dataset)}[/]: {escape(found.analyst)} can spend up to"
         f" [bold]ε = {down(found.largest)}[/] in one more query"

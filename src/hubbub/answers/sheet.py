@@ -44,7 +44,7 @@ _OTHER = (
     "Only sums over the bounded contributions of each unit were used, each with random noise of a known law; everything"
     " after that was computed from the noisy numbers alone."
 )
-_LEVEL = "95 %"
+_LEVEL = "95%"
 
 
 @dataclass(frozen=True, slots=True)

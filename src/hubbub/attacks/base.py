@@ -45,12 +45,12 @@ class Score:
 
     @property
     def low(self) -> float:
-        """The low end of the 95 % interval."""
+        """The low end of the 95% interval."""
         return self.interval()[0]
 
     @property
     def high(self) -> float:
-        """The high end of the 95 % interval."""
+        """The high end of the 95% interval."""
         return self.interval()[1]
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
@@ -95,7 +95,7 @@ class Finding:
     def held(self) -> bool:
         """Whether luck explains the score: at the ceiling, as many right guesses come with at least this probability.
 
-        Some attacks attain the ceiling, so an interval of 95 % would cry wolf in one of forty studies.
+        Some attacks attain the ceiling, so an interval of 95% would cry wolf in one of forty studies.
         """
         return self.ceiling is None or binomial.tail(self.score.right, self.score.trials, self.ceiling) >= ALARM
 

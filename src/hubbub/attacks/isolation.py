@@ -23,7 +23,7 @@ from hubbub.core.numbers import brief
 from hubbub.crowd.disclaimers import Kind
 from hubbub.crowd.histogram import Histogram, recursive
 from hubbub.crowd.isolation import Rate, point
-from hubbub.crowd.neighbours import Crowd, Floats
+from hubbub.crowd.neighbors import Crowd, Floats
 from hubbub.crowd.perturb import perturbed
 from hubbub.crowd.points import Points, points
 from hubbub.crowd.sanitize import Sanitized, binned, sanitize

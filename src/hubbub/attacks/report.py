@@ -56,7 +56,7 @@ class Made:
         }
 
 
-COLUMNS = ("Protection", "ε", "Right", "95 % interval", "Chance", "Ceiling", "")
+COLUMNS = ("Protection", "ε", "Right", "95% interval", "Chance", "Ceiling", "")
 
 
 def row(finding: Finding) -> tuple[str, ...]:

@@ -77,7 +77,7 @@ class _Paper:
         """Write a whole report."""
         self._text(study.title, size=16, bold=True)
         if broken(study):
-            self._text(ALARM, bold=True, colour="#a3262a")
+            self._text(ALARM, bold=True, color="#a3262a")
         self._text(gist(study), bold=True)
         for each in study.words:
             self._text(each)
@@ -120,17 +120,17 @@ class _Paper:
         self._y -= 0.012
         self._text(words, size=12, bold=True)
 
-    def _text(self, words: str, *, size: float = 9.5, bold: bool = False, colour: str = "#1b2529") -> None:
+    def _text(self, words: str, *, size: float = 9.5, bold: bool = False, color: str = "#1b2529") -> None:
         step = size * 1.45 / 72 / _HIGH
         for line in wrap(_plain(words), int(_LETTERS * 9 / size * (0.92 if bold else 1))) or [""]:
             self._room(step)
-            self._put(_LEFT, line, size=size, bold=bold, colour=colour)
+            self._put(_LEFT, line, size=size, bold=bold, color=color)
             self._y -= step
         self._y -= 0.45 * step
 
-    def _put(self, x: float, line: str, *, size: float, bold: bool, colour: str) -> None:
+    def _put(self, x: float, line: str, *, size: float, bold: bool, color: str) -> None:
         weight = "bold" if bold else "normal"
-        self._figure.text(x, self._y, line, fontsize=size, weight=weight, color=colour, va="top")
+        self._figure.text(x, self._y, line, fontsize=size, weight=weight, color=color, va="top")
 
     def _cells(self, cells: Sequence[str], *, bold: bool = False) -> None:
         parts = [wrap(_plain(cell), wide) for cell, (_, wide) in zip(cells, _PLACES, strict=True)]
@@ -140,7 +140,7 @@ class _Paper:
         for lines, (x, _) in zip(parts, _PLACES, strict=True):
             for place, line in enumerate(lines):
                 self._y = top - place * step
-                self._put(x, line, size=8, bold=bold, colour="#1b2529")
+                self._put(x, line, size=8, bold=bold, color="#1b2529")
         self._y = top - step * max(map(len, parts)) - 0.3 * step
 
     def _plot(self, study: Study) -> None:
@@ -185,7 +185,7 @@ def _draw(axes: "Axes", study: Study) -> None:
     axes.set_xticks([*named, *places.values()], [*(f"{each:g}" for each in named), *("none" for _ in places)])
     axes.minorticks_off()
     axes.set_xlabel("ε promised")
-    axes.set_ylabel("right guesses, with 95 % intervals")
+    axes.set_ylabel("right guesses, with 95% intervals")
     axes.grid(visible=True, color="#d9dfdf", linewidth=0.6)
     axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)
 

@@ -1,8 +1,8 @@
 """A study drawn as SVG: success against ε with its interval, what blind guessing gets, and what the guarantee allows.
 
 As in `core.drawing`, places across are percentages and places down are pixels, so that a drawing fills whatever width
-it gets while its letters keep their size; colours are attributes, which a page's style sheet may override by class.
-Series differ in shape and colour, and a legend below names them.
+it gets while its letters keep their size; colors are attributes, which a page's style sheet may override by class.
+Series differ in shape and color, and a legend below names them.
 """
 
 import html
@@ -16,7 +16,7 @@ from hubbub.attacks.base import Finding, Study, percent
 from hubbub.attacks.base import ceiling as allowed
 from hubbub.core.numbers import brief
 
-#: Colours of the series, told apart by those who see fewer colours too; what is drawn has a shape of its own besides.
+#: Colors of the series, told apart by those who see fewer colors too; what is drawn has a shape of its own besides.
 TONES = ("#14665f", "#d88a1c", "#6a6fc1", "#b3569a", "#4f8a2c", "#5f6d72")
 _SHAPES = (
     "M-5 0A5 5 0 1 0 5 0A5 5 0 1 0 -5 0Z",
@@ -141,7 +141,7 @@ def _frame(across: _Across) -> Iterator[str]:
         y = _down(share)
         yield f'<line class="grid" x1="{_LEFT}%" x2="{_RIGHT}%" y1="{y}" y2="{y}" stroke="#d9dfdf"/>'
         yield _text("0", y + 4, f"{share:.0%}", "start")
-    yield _text("0", 13, "right guesses, with 95 % intervals", "start")
+    yield _text("0", 13, "right guesses, with 95% intervals", "start")
     under, last = _TOP + _DEEP + 18, -_NEAR
     for epsilon in across.epsilons:
         x = round(across.epsilon(float(epsilon)), 2)

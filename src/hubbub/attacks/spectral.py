@@ -130,7 +130,7 @@ def _asked(truth: Floats, epsilon: Fraction) -> tuple[Floats, float]:
         told = session.query(f"SELECT person, {sums} FROM {TABLE} GROUP BY person", epsilon=epsilon, raw=True)  # noqa: S608
     rows = np.array(told.rows, dtype=np.float64)
     found = rows[np.argsort(rows[:, 0]), 1:] / _STEPS
-    # an answer says how exact it is: 95 % of Laplace noise lies within 2.996 scales, and √2 scales are its deviation
+    # an answer says how exact it is: 95% of Laplace noise lies within 2.996 scales, and √2 scales are its deviation
     output = next(each for each in told.outputs if each.name == names[0])
     low, high = (float(str((ends or ("nan",))[0])) for ends in (output.low, output.high))
     return found, sqrt(2) * (high - low) / 2 / -log(0.05) / _STEPS

@@ -1,7 +1,7 @@
-"""Hashed tokens: words replaced by keyed hashes keep their frequencies and their neighbours, and so are read again.
+"""Hashed tokens: words replaced by keyed hashes keep their frequencies and their neighbors, and so are read again.
 
 A log in which every word is replaced by its hash looks opaque. But common words are as common in it as anywhere, and
-stand beside the same words: with any text of the same kind, ranks give the first few and neighbours the rest (Kumar,
+stand beside the same words: with any text of the same kind, ranks give the first few and neighbors the rest (Kumar,
 Novak, Pang and Tomkins 2007; Dwork 2011).
 """
 
@@ -29,7 +29,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """The commonest tokens of a log, the commonest first, with their shares and those of their pairs of neighbours."""
+    """The commonest tokens of a log, the commonest first, with their shares and those of their pairs of neighbors."""
 
     tokens: tuple[str, ...]
     shares: Floats
@@ -37,7 +37,7 @@ class Statistics:
 
 
 def statistics(lines: Sequence[Sequence[str]], most: int) -> Statistics:
-    """Count tokens and pairs of neighbours."""
+    """Count tokens and pairs of neighbors."""
     flat = np.array([token for line in lines for token in line], dtype=object)
     ends = np.cumsum([len(line) for line in lines])
     names, codes, counts = np.unique(flat, return_inverse=True, return_counts=True)
@@ -65,7 +65,7 @@ def by_rank(log: Statistics, reference: Statistics) -> dict[str, str]:
     return dict(zip(log.tokens, reference.tokens, strict=False))
 
 
-def by_neighbours(log: Statistics, reference: Statistics, *, rounds: int = 15) -> dict[str, str]:
+def by_neighbors(log: Statistics, reference: Statistics, *, rounds: int = 15) -> dict[str, str]:
     """Match hashes to words by how often they stand beside those matched before, starting from ranks.
 
     Each round compares the square roots of the shares (whose differences have like errors), of the token and of its
@@ -112,7 +112,7 @@ def study(
 
     The text is a table's `column` of text, or the help pages of Python. Half of its lines are the hashed log, and the
     other half is what the attacker has of the same kind. The `most` common hashes are guessed, by rank and by
-    neighbours. Against hubbub: whether somebody wrote the rarest word of the log, by who knows all others.
+    neighbors. Against hubbub: whether somebody wrote the rarest word of the log, by who knows all others.
     """
     most, trials = numbers.integer(most, "most", 2, 2000), numbers.integer(trials, "trials", 1, 10**6)
     lines = _lines(table, column)
@@ -133,7 +133,7 @@ def study(
     findings = []
     for name, guesses in (
         ("hashed words, by rank", by_rank(log, reference)),
-        ("hashed words, by neighbours", by_neighbours(log, reference)),
+        ("hashed words, by neighbors", by_neighbors(log, reference)),
     ):
         right = [guesses.get(token) == truth[token] for token in log.tokens]
         read = float(log.shares[right].sum() / log.shares.sum())
@@ -147,7 +147,7 @@ def study(
     findings += informed_at("hubbub, all others known", epsilons, noises, others, coins)
     progress(1.0, "done")
     words = (
-        f"Of the {len(log.tokens)} commonest hashes, neighbours gave back {findings[1].score.right} words, which make "
+        f"Of the {len(log.tokens)} commonest hashes, neighbors gave back {findings[1].score.right} words, which make "
         f"{percent(float(findings[1].facts['share of the text']))} of what these hide; ranks alone gave back "
         f"{findings[0].score.right}.",
         *compared(findings),

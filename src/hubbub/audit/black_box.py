@@ -1,4 +1,4 @@
-"""How much a mechanism loses at least, told from samples of its answers on two neighbouring inputs.
+"""How much a mechanism loses at least, told from samples of its answers on two neighboring inputs.
 
     bound = audit(answers_on_x, answers_on_y, promise=price(event), alarm=1e-9, generator=…)
     bound.excess     what is proved to be above the promise: empty, or the promise is broken

@@ -1,4 +1,4 @@
-"""What tells two neighbouring inputs apart: a score learnt from a first part of the samples.
+"""What tells two neighboring inputs apart: a score learnt from a first part of the samples.
 
 A score is the sum over columns of the logarithm of how much likelier the column's value was on the first input, which
 is the best there is where the columns are independent, as noises are. Where they are not (noise that two cells share),
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 _VALUES = 256  # so many different values at most have a bin each
 _QUANTILES = 48
-_PAIRS = 12  # differences of neighbouring columns that are looked at
+_PAIRS = 12  # differences of neighboring columns that are looked at
 _ROWS = 192  # so many different rows at most, of the first, are taken as outcomes
 
 

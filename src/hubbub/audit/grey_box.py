@@ -1,4 +1,4 @@
-"""Watch a program draw, and run it again on a neighbour with the same answers: does each draw cover what moved?
+"""Watch a program draw, and run it again on a neighbor with the same answers: does each draw cover what moved?
 
 A program's later questions follow from its earlier noisy answers. So the second run is given the answers of the first,
 and what is compared is what the theorem of programs with fixed events asks for: at every draw, on one and the same
@@ -105,11 +105,11 @@ def repeated(first: Sequence[Draw], *, units: int = 1) -> Iterator[Compared]:
         def draw(self: Any, value: Any, source: Any) -> Any:  # noqa: ARG001
             number, found.draws = found.draws, found.draws + 1
             if number >= len(first):
-                found.problems.append("it draws more often than on the neighbour")
+                found.problems.append("it draws more often than on the neighbor")
                 return sample(self, value, system())
             before = first[number]
             if before.mechanism != self:
-                found.problems.append(f"draw {number + 1} is made by another mechanism than on the neighbour")
+                found.problems.append(f"draw {number + 1} is made by another mechanism than on the neighbor")
             elif (problem := _compare(self, before.value, value, units, found.cost)) is not None:
                 found.problems.append(f"draw {number + 1} ({type(self).__name__}): {problem}")
             return _copied(before.outcome)
@@ -119,7 +119,7 @@ def repeated(first: Sequence[Draw], *, units: int = 1) -> Iterator[Compared]:
     with _swapped(again):
         yield found
     if found.draws < len(first):
-        found.problems.append("it draws less often than on the neighbour")
+        found.problems.append("it draws less often than on the neighbor")
 
 
 def within(cost: Cost, event: Event, *, units: int = 1) -> bool:
@@ -131,7 +131,7 @@ def within(cost: Cost, event: Event, *, units: int = 1) -> bool:
 
 
 def stated(event: Event) -> Cost:
-    """Add up what the facts of an event cost, for neighbours as far apart as they may be."""
+    """Add up what the facts of an event cost, for neighbors as far apart as they may be."""
     match event:
         case events.Composed(parts):
             whole = Cost()
@@ -157,7 +157,7 @@ def _pure(loss: Fraction) -> Cost:
 def _compare(mechanism: Drawing, one: Any, two: Any, units: int, cost: Cost) -> str | None:
     a, b = np.asarray(one), np.asarray(two)
     if a.shape != b.shape:
-        return "what is asked has another shape than on the neighbour"
+        return "what is asked has another shape than on the neighbor"
     moved = [int(x) - int(y) for x, y in zip(a[a != b].tolist(), b[a != b].tolist(), strict=True)]
     match mechanism:
         case Laplace():

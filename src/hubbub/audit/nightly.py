@@ -108,7 +108,7 @@ def _parts(config: Config, folder: Path) -> list[tuple[str, str, Look]]:
         ("randomness", "no word comes twice: in a stream, in threads, after a fork", lambda _: repeats()),
         ("laws", "mechanisms lose no more than they state, by exact enumeration", _laws),
         ("samplers", "draws have the laws that are stated", _samplers),
-        ("neighbours", "plans cover made-up neighbours of the declared tables", _neighbours(config, tables, texts)),
+        ("neighbors", "plans cover made-up neighbors of the declared tables", _neighbors(config, tables, texts)),
         ("path", "questions over made-up rows: receipts, replies from the ledger, a cap", _path(config, folder, texts)),
     ]
 
@@ -161,7 +161,7 @@ def _ledger(config: Config) -> str | None:
 
 
 def _laws(chance: random.Random) -> str | None:
-    """Take a mechanism at random, and neighbours as far apart as they may be."""
+    """Take a mechanism at random, and neighbors as far apart as they may be."""
     epsilon, moved = Fraction(chance.randint(5, 40), 10), chance.randint(1, 4)
     kind = chance.choice(("laplace", "gaussian", "exponential", "threshold"))
     relation = chance.choice(list(Relation))
@@ -206,7 +206,7 @@ def _samplers(chance: random.Random) -> str | None:
     return None
 
 
-def _neighbours(config: Config, tables: Mapping[str, Table], texts: list[tuple[str, str]]) -> Look:
+def _neighbors(config: Config, tables: Mapping[str, Table], texts: list[tuple[str, str]]) -> Look:
     def look(chance: random.Random) -> str | None:
         _, text = chance.choice(texts)
         asked = Question(text, epsilon=1, delta=chance.choice(("0", "1e-6")))

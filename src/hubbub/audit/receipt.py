@@ -102,14 +102,14 @@ def parts(document: object) -> tuple[dict[str, Any], dict[str, Any] | None]:
 
 def _check(paper: dict[str, Any], found: Finding) -> None:
     units = ", ".join(f"{each['unit']} of {each['dataset']} (version {each['version']})" for each in paper["data"])
-    found.lines.append(f"protected: {units}; neighbours by {paper['relation']}")
+    found.lines.append(f"protected: {units}; neighbors by {paper['relation']}")
     derive = _check_analysis if "analysis" in paper else _check_query
     derive(paper, found)
     for entry in paper["ledger"]:
         found.lines.append(f"charge {entry['sequence']} of the ledger on {entry['dataset']}: {entry['hash'][:16]}…")
     read, charged = ([each["dataset"] for each in paper[name]] for name in ("data", "ledger"))
     if sorted(read) != sorted(charged) or len(set(read)) != len(read):
-        raise _WrongError("not every data set that was read was charged, once")
+        raise _WrongError("not every dataset that was read was charged, once")
     if len({entry["sequence"] for entry in paper["ledger"]}) != len(charged):
         raise _WrongError("two charges have one number")
 
@@ -172,7 +172,7 @@ def _check_query(paper: dict[str, Any], found: Finding) -> None:
 
 
 def _runs(events: list[tuple[dict[str, Any], int]]) -> list[tuple[dict[str, Any], int]]:
-    """Join neighbours that are alike: a count may be written once or in parts."""
+    """Join neighbors that are alike: a count may be written once or in parts."""
     joined: list[tuple[dict[str, Any], int]] = []
     for event, count in events:
         before = joined.pop() if joined and joined[-1][0] == event else (event, 0)
@@ -196,7 +196,7 @@ def _draw(draw: dict[str, Any], reaches: list[Reach], relation: str) -> Drawn:
 
 
 def _sum(draw: dict[str, Any], reaches: list[Reach], relation: str) -> Drawn:
-    """Noise on sums over cells: bound how far neighbours are apart in L1 and in squared L2, cell by cell."""
+    """Noise on sums over cells: bound how far neighbors are apart in L1 and in squared L2, cell by cell."""
     noise = _facts(draw["noise"])
     return _noise(noise, draw, reaches, relation), [(noise, 1)]
 
@@ -219,7 +219,7 @@ def _noise(noise: dict[str, Any], draw: dict[str, Any], reaches: list[Reach], re
         squared += max(k * both * both + 2 * (touched - k) * one * one for k in ends)
     if noise["mechanism"] == "laplace":
         if noise["sensitivity"] < l1:
-            raise _WrongError(f"{draw['what']}: neighbours are up to {l1} apart, and {noise['sensitivity']} is stated")
+            raise _WrongError(f"{draw['what']}: neighbors are up to {l1} apart, and {noise['sensitivity']} is stated")
         epsilon = noise["sensitivity"] / _above_zero(noise["scale"])
         return _Loss(epsilon, epsilon * epsilon / 2)
     if noise["mechanism"] == "gaussian":

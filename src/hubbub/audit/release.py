@@ -1,4 +1,4 @@
-"""The audit of one release, from the ledger alone: its receipt, its place in the chain, its plan on made-up neighbours.
+"""The audit of one release, from the ledger alone: its receipt, its place in the chain, its plan on made-up neighbors.
 
 The data is not opened. Tables that are public are read, as their values are part of the plan.
 """
@@ -59,11 +59,11 @@ def audit(config: Config, number: int, *, worlds: int = WORLDS, chance: random.R
 
     Theorem (Audit of a release). If a release is sound, its receipt's loss follows from its receipt alone, its charge
     stands in the ledger with the same facts, the plan of its question has these facts, and on every pair of made-up
-    neighbours that was tried the plan's integers (an analysis' draws, given the same answers before) were within the
+    neighbors that was tried the plan's integers (an analysis' draws, given the same answers before) were within the
     sensitivity that was charged. Of a stream, whose draws come later, the loss in small is enumerated over all pairs of
     the declared relation.
     Assumes  the declarations are those of then; where they changed, the plan may be another, and that is said. Made-up
-             neighbours can refute a plan and never prove one: the proofs are those of the plan's theorems.
+             neighbors can refute a plan and never prove one: the proofs are those of the plan's theorems.
     Charges  nothing: no private data is read.
     Tested   tests/audit/test_release.py::test_an_honest_release_is_sound
              tests/audit/test_release.py::test_a_plan_that_would_be_made_otherwise_now_is_told
@@ -105,7 +105,7 @@ def _charged(snapshot: Snapshot, paper: Mapping[str, Any], found: Audited) -> No
 def _replayed(
     config: Config, document: Mapping[str, Any], found: Audited, salt: str, worlds: int, chance: random.Random
 ) -> None:
-    """Plan the question again, and run the plan on made-up neighbours."""
+    """Plan the question again, and run the plan on made-up neighbors."""
     paper = document["receipt"]
     try:
         known = tables_of(config)
@@ -126,7 +126,7 @@ def _replayed(
     found.lines.append("the plan, made again from the declarations, has the facts that were charged")
     seen = replay(plan, _declared(plan, known), worlds=worlds, chance=chance)
     found.lines.append(f"replayed on made-up data: {seen.say()}")
-    found.problems += [f"on made-up neighbours: {problem}" for problem in seen.problems]
+    found.problems += [f"on made-up neighbors: {problem}" for problem in seen.problems]
     if not isinstance(plan, Plan) and not any(seen.pairs.values()) and not later:
         found.left_out.append("nothing is drawn when this analysis is bought: there was nothing to replay")
 

@@ -1,4 +1,4 @@
-"""Replay a plan on made-up neighbours: what leaves the engine moves no further than the noise was made for.
+"""Replay a plan on made-up neighbors: what leaves the engine moves no further than the noise was made for.
 
 The plan is the very one that would be charged, written in DuckDB's words whatever engine the data is in.
 """
@@ -22,7 +22,7 @@ _UNITS = (0, 1, 3, 8, 20)
 
 @dataclass(slots=True)
 class Replayed:
-    """How many pairs of neighbours were compared, by relation, and where the plan does not cover them."""
+    """How many pairs of neighbors were compared, by relation, and where the plan does not cover them."""
 
     pairs: dict[Relation, int] = field(default_factory=lambda: dict.fromkeys(Relation, 0))
     orders: int = 0
@@ -42,7 +42,7 @@ def replay(
     chance: random.Random,
     until: float | None = None,
 ) -> Replayed:
-    """Compare made-up neighbours before noise, in several made-up worlds, until a time if one is given.
+    """Compare made-up neighbors before noise, in several made-up worlds, until a time if one is given.
 
     Both relations are tried. One unit replaced is one removed and one added, so under add/remove it may move twice as
     far; under replace a unit more or less moves a query's sums no further than one replaced.
@@ -50,7 +50,7 @@ def replay(
     found = Replayed()
     own = [tables[each.name] for each in planned.tables]
     if planned.relation is not _declared(own):
-        found.problems.append("the plan is for another relation between neighbours than was declared")
+        found.problems.append("the plan is for another relation between neighbors than was declared")
     for number in range(worlds):
         if found.problems or (until is not None and time.monotonic() > until):
             break
@@ -83,7 +83,7 @@ def _query(planned: Plan, made: MadeUp, found: Replayed, chance: random.Random) 
     if check_sensitivity(planned, whole, seen(), nothing=True):
         yield "the order of rows changes what is counted"
     for unit in _some(made, chance):
-        for relation, show in _neighbours(made, unit):
+        for relation, show in _neighbors(made, unit):
             show()
             found.pairs[relation] += 1
             twice = planned.relation is Relation.ADD_REMOVE and relation is Relation.REPLACE
@@ -101,8 +101,8 @@ def _analysis(planned: Called, made: MadeUp, found: Replayed, chance: random.Ran
     with recorded() as first:
         run()
     for unit in _some(made, chance)[:2]:
-        for relation, show in _neighbours(made, unit):
-            # under replace the number of units may be public: then a unit more or less is no neighbour
+        for relation, show in _neighbors(made, unit):
+            # under replace the number of units may be public: then a unit more or less is no neighbor
             if planned.relation is Relation.REPLACE and relation is not Relation.REPLACE:
                 continue
             show()
@@ -122,6 +122,6 @@ def _some(made: MadeUp, chance: random.Random) -> list[int]:
     return list(dict.fromkeys([*extreme, *chance.sample(range(made.units), min(1, made.units))]))
 
 
-def _neighbours(made: MadeUp, unit: int) -> Iterator[tuple[Relation, Callable[[], None]]]:
+def _neighbors(made: MadeUp, unit: int) -> Iterator[tuple[Relation, Callable[[], None]]]:
     yield Relation.ADD_REMOVE, lambda: made.show(gone=[unit])
     yield Relation.REPLACE, lambda: made.show(swapped=[unit])

@@ -1,4 +1,4 @@
-"""How far two neighbours are apart before noise, and whether that is within what the plan states."""
+"""How far two neighbors are apart before noise, and whether that is within what the plan states."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,12 +14,12 @@ Exact = tuple[tuple[Any, ...], tuple[Any, ...]]  #: measures by cell, histograms
 def check_sensitivity(plan: Plan, one: Tables, two: Tables, *, nothing: bool = False, units: int = 1) -> list[str]:
     """Say where two tables that differ in so many units are further apart than is stated, or (`nothing`) at all.
 
-    Theorem (What noise must cover). A query's noise covers neighbours if and only if for each of its vectors the exact
+    Theorem (What noise must cover). A query's noise covers neighbors if and only if for each of its vectors the exact
     integers of the two are within the sensitivity that its noise was made for; k units move them at most k times as
     far.
     Proof    The loss of each mechanism is attained at its sensitivity and grows with the distance; the triangle
              inequality along k steps, one unit each.
-    Tested   tests/audit/test_sensitivity.py::test_neighbours_within_the_stated_sensitivity_are_not_complained_of
+    Tested   tests/audit/test_sensitivity.py::test_neighbors_within_the_stated_sensitivity_are_not_complained_of
              tests/audit/test_sensitivity.py::test_a_sensitivity_that_is_halved_is_complained_of
     """
     if plan.threshold is not None:
@@ -37,7 +37,7 @@ def check_sensitivity(plan: Plan, one: Tables, two: Tables, *, nothing: bool = F
 
 
 def excess(plan: Plan, one: Exact, two: Exact, *, units: int = 1) -> list[str]:
-    """Say where the integers of two neighbours are further apart than the plan states."""
+    """Say where the integers of two neighbors are further apart than the plan states."""
     found = []
     for noised, a, b in zip(plan.measures, one[0], two[0], strict=True):
         moved = [abs(int(x) - int(y)) for x, y in zip(a[a != b], b[a != b], strict=True)]

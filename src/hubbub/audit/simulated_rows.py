@@ -1,6 +1,6 @@
-"""Made-up rows for declared tables: nobody's data, with everything in it that data can hold, and neighbours of it.
+"""Made-up rows for declared tables: nobody's data, with everything in it that data can hold, and neighbors of it.
 
-Each unit has rows of its own and other rows that may stand in their place; a neighbour is a choice of which of both are
+Each unit has rows of its own and other rows that may stand in their place; a neighbor is a choice of which of both are
 there. Values lie at the ends of their bounds as often as anywhere else, and outside of them, where sensitivity shows.
 """
 

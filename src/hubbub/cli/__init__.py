@@ -28,12 +28,12 @@ analyst:   hubbub plan  "SELECT region, COUNT(*) FROM visits GROUP BY region" --
 officer:   hubbub audit ledger             who asked what, when, at which price
            hubbub verify ledger            derive everything in it again
            hubbub verify receipt.json      derive the loss of one answer, from its receipt alone
-           hubbub audit release 12         the same from the ledger, and its plan on made-up neighbours
+           hubbub audit release 12         the same from the ledger, and its plan on made-up neighbors
            hubbub audit self --out r.json  audit hubbub on made-up data, and sign a report
            hubbub attack linkage visits.csv --quasi zip,age    what a hostile analyst gets out of a table
            hubbub sanitize visits.csv --columns age,cost --with ball --compare 1   the crowd, beside a promise
 no table:  hubbub stream make seen --kind density --universe 0:99999 --epsilon 2 --dataset visits
-           hubbub survey init              answers that are randomised by who gives them
+           hubbub survey init              answers that are randomized by who gives them
 
 Start here: hubbub demo
 """
@@ -153,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
 
     streams = commands.add_parser("stream", help="count arrivals as they come, in a state that is itself private")
     collecting.streams(streams, _command, _config)
-    collecting.surveys(commands.add_parser("survey", help="randomised answers to a questionnaire"), _command)
+    collecting.surveys(commands.add_parser("survey", help="randomized answers to a questionnaire"), _command)
 
     _analysts(commands.add_parser("analyst", help="say who may use the service: analysts and tokens"))
 
@@ -256,7 +256,7 @@ def _question(parser: argparse.ArgumentParser, *, paid: bool = True) -> None:
 
 
 def _bounds(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--delta", metavar="δ", help="default: that of the data set's budget; 0 insists on none")
+    parser.add_argument("--delta", metavar="δ", help="default: that of the dataset's budget; 0 insists on none")
     parser.add_argument("--groups", type=int, metavar="N", help="let each unit count in at most N groups (less noise)")
     parser.add_argument("--rows", type=int, metavar="N", help="let at most N rows of a unit count in each group")
 

@@ -19,7 +19,7 @@ def arguments(
     ledger = parts.add_parser("ledger", help="who asked what, when, at which price")
     config(ledger)
     ledger.add_argument("--analyst", help="only this one's entries")
-    ledger.add_argument("--dataset", help="only entries on this data set")
+    ledger.add_argument("--dataset", help="only entries on this dataset")
     ledger.add_argument("--kind", choices=get_args(Kind))
     ledger.add_argument("--since", metavar="TIME", help="such as 2026-01-31 (UTC)")
     ledger.add_argument("--until", metavar="TIME", help="up to before this time")
@@ -30,10 +30,10 @@ def arguments(
     ledger.add_argument("--csv", action="store_true")
     ledger.set_defaults(run=command("hubbub.cli.operator", "audit"))
 
-    release = parts.add_parser("release", help="derive one release again, and replay its plan on made-up neighbours")
+    release = parts.add_parser("release", help="derive one release again, and replay its plan on made-up neighbors")
     release.add_argument("number", type=int, metavar="NUMBER", help="of its charge, as in hubbub audit ledger")
     config(release)
-    release.add_argument("--worlds", type=int, default=10, metavar="N", help="made-up data sets to replay it on")
+    release.add_argument("--worlds", type=int, default=10, metavar="N", help="made-up datasets to replay it on")
     release.add_argument("--json", action="store_true", help="print JSON")
     release.set_defaults(run=command("hubbub.cli.auditing", "release"))
 

@@ -221,7 +221,7 @@ def failures(options: Namespace, console: Console) -> int:
         for (analyst, dataset), charges in counted.every().items()
     ]
     if rows:
-        console.print(terminal.table(("analyst", "data set", "failed", "allowed", "charges"), rows, right=(2, 3)))
+        console.print(terminal.table(("analyst", "dataset", "failed", "allowed", "charges"), rows, right=(2, 3)))
     else:
         console.print("No query failed after its charge since you last looked.")
     return 0

@@ -12,7 +12,7 @@ from rich.markup import escape
 from hubbub.answers import terminal
 from hubbub.config import Config, examine
 from hubbub.config.json_schema import SCHEMA
-from hubbub.config.summary import caps, concerns, matched, neighbours, protected, reach, uses
+from hubbub.config.summary import caps, concerns, matched, neighbors, protected, reach, uses
 from hubbub.config.template import BLANK, name_of, template
 from hubbub.core.numbers import brief
 from hubbub.curator.opening import broken
@@ -92,7 +92,7 @@ def _dataset(config: Config, name: str, console: Console) -> None:
     if dataset.table.public:
         console.print("  public: anybody may see it, and it costs nothing\n")
         return
-    console.print(terminal.facts([("Protected", escape(protected(dataset))), ("Hidden", escape(neighbours(dataset)))]))
+    console.print(terminal.facts([("Protected", escape(protected(dataset))), ("Hidden", escape(neighbors(dataset)))]))
     console.print()
     console.print(
         terminal.table(

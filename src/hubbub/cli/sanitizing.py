@@ -208,7 +208,7 @@ def _show(sanitized: Sanitized, compared: Sequence[Beside], c: float, console: C
     console.print(f"\nGuesses that are {c:g} times nearer to somebody than to a crowd of {sanitized.t}:")
     console.print(
         terminal.table(
-            ("published", "ε", "guessed", "guesses", "single out", "95 %"),
+            ("published", "ε", "guessed", "guesses", "single out", "95%"),
             [
                 (name, price, who, f"{rate.trials:,}", percent(rate.share), "–".join(map(percent, rate.interval())))
                 for name, price, each in named

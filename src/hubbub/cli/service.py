@@ -122,7 +122,7 @@ def _list(config: Config, state: State, console: Console) -> None:
         for dataset, cap in [*caps.items()]
     ]
     bare = [(name, "", "") for name, caps in config.policy.analysts.items() if not caps]
-    console.print(terminal.table(("analyst", "data set", "ε"), [*people, *bare], right=(2,)))
+    console.print(terminal.table(("analyst", "dataset", "ε"), [*people, *bare], right=(2,)))
     console.print()
     console.print(
         terminal.table(

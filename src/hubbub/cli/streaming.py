@@ -101,11 +101,11 @@ def _make(options: Namespace, console: Console) -> int:
         )
         with made(_folder(options), terms, system()) as begun:
             _show(begun, console)
-        console.print("It belongs to no data set: nothing was charged to a ledger.")
+        console.print("It belongs to no dataset: nothing was charged to a ledger.")
         return 0
     if options.folder:
         raise QueryError(
-            "HB530", "the streams of a data set lie beside hubbub.yaml.", "Leave out --folder, or --dataset."
+            "HB530", "the streams of a dataset lie beside hubbub.yaml.", "Leave out --folder, or --dataset."
         )
     with open_session(options.config, analyst=options.analyst) as session:
         bought = session.stream(
@@ -200,7 +200,7 @@ def _show(held: Stream, console: Console) -> None:
         console.print(f"  {escape(line)}")
     if held.values():
         shown = ((e.name, f"{e.value:.6g}", f"{e.low:.6g}", f"{e.high:.6g}") for e in held.values())
-        console.print(terminal.table(("what", "value", "95 % from", "to"), shown, right=(1, 2, 3)))
+        console.print(terminal.table(("what", "value", "95% from", "to"), shown, right=(1, 2, 3)))
 
 
 def _list(options: Namespace, console: Console) -> int:

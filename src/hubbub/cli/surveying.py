@@ -70,7 +70,7 @@ def _check(options: Namespace, console: Console) -> int:
 
 def _page(options: Namespace, console: Console) -> int:
     _write(Path(options.output), page(_read(options), to=options.to), force=options.force)
-    console.print(f"Wrote [bold]{escape(options.output)}[/]: one file, which randomises before it sends.")
+    console.print(f"Wrote [bold]{escape(options.output)}[/]: one file, which randomizes before it sends.")
     return 0
 
 
@@ -111,7 +111,7 @@ def _estimate(options: Namespace, console: Console) -> int:
     for table in found:
         shown = [(cell, *(f"{value:.6g}" for value in values)) for _, cell, *values in _rows(table)]
         console.print(f"[bold]{escape(' and '.join(table.questions))}[/]  ε = {brief(table.price)} for each person")
-        console.print(terminal.table(("answer", "people", "95 % from", "to"), shown, right=(1, 2, 3)))
+        console.print(terminal.table(("answer", "people", "95% from", "to"), shown, right=(1, 2, 3)))
     refused = f", {others} lines are no responses to this survey" if others else ""
     console.print(f"{len(responses)} people answered{refused}.")
     return 0

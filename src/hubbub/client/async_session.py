@@ -40,15 +40,15 @@ class AsyncSession(Analyses[Awaitable[Release]], PublishesLater):
         self.analyst = ""
 
     async def datasets(self) -> tuple[str, ...]:
-        """List the data sets that may be asked about."""
+        """List the datasets that may be asked about."""
         return await self._run(self._calls.datasets())
 
     async def describe(self, dataset: str) -> Table:
-        """Show what is declared about a data set: who is protected, its columns with their facts."""
+        """Show what is declared about a dataset: who is protected, its columns with their facts."""
         return await self._run(self._calls.describe(dataset))
 
     async def budget(self) -> tuple[Overview, ...]:
-        """Say what is spent and what is left, for each data set."""
+        """Say what is spent and what is left, for each dataset."""
         return await self._run(self._calls.budget())
 
     async def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:

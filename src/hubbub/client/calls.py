@@ -30,14 +30,14 @@ class Calls:
         return read(self._get("me"), lambda found: str(found["name"]))
 
     def datasets(self) -> Steps[tuple[str, ...]]:
-        """List the data sets."""
+        """List the datasets."""
         return read(self._get("datasets"), lambda found: tuple(map(str, found["datasets"])))
 
     def describe(self, dataset: str) -> Steps[Table]:
-        """Show what is declared about a data set."""
+        """Show what is declared about a dataset."""
         try:
             return (yield from read(self._get(f"datasets/{quote(dataset, safe='')}"), Table.read))
-        except ParameterError:  # no such data set, or no such name
+        except ParameterError:  # no such dataset, or no such name
             pass
         raise unknown(dataset, (yield from self.datasets()))
 

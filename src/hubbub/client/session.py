@@ -40,15 +40,15 @@ class ServedSession(Analyses[Release], Publishes):
         self.analyst = self._run(self._calls.me())
 
     def datasets(self) -> tuple[str, ...]:
-        """List the data sets that may be asked about."""
+        """List the datasets that may be asked about."""
         return self._run(self._calls.datasets())
 
     def describe(self, dataset: str) -> Table:
-        """Show what is declared about a data set: who is protected, its columns with their facts."""
+        """Show what is declared about a dataset: who is protected, its columns with their facts."""
         return self._run(self._calls.describe(dataset))
 
     def budget(self) -> tuple[Overview, ...]:
-        """Say what is spent and what is left, for each data set."""
+        """Say what is spent and what is left, for each dataset."""
         return self._run(self._calls.budget())
 
     def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:

@@ -141,7 +141,7 @@ def _doubles(entries: Mapping[str, object]) -> list[HubbubError]:
     """Find names that differ in case alone: SQL takes them for one."""
     folded = [name.lower() for name in entries]
     return [
-        ConfigError("HB408", f"datasets.{name} has the name of another data set but for case.", "Rename one of them.")
+        ConfigError("HB408", f"datasets.{name} has the name of another dataset but for case.", "Rename one of them.")
         for name in entries
         if folded.count(name.lower()) > 1
     ]
@@ -176,7 +176,7 @@ def _hashing(document: object) -> Hash:
 
 
 def _dataset(name: str, value: object, base: Path, problems: list[HubbubError]) -> Dataset | None:
-    """Read one data set; what is wrong goes to `problems`, column by column."""
+    """Read one dataset; what is wrong goes to `problems`, column by column."""
     path = f"datasets.{name}"
     before = len(problems)
     try:
@@ -202,13 +202,13 @@ def _dataset(name: str, value: object, base: Path, problems: list[HubbubError]) 
 
 
 def _arrivals(entry: Mapping[str, object], path: str, *, public: bool) -> bool:
-    """Read whether the number of arrivals in streams of a data set is public."""
+    """Read whether the number of arrivals in streams of a dataset is public."""
     value = entry.get("arrivals")
     if value is not None and (value != "public" or public):
         contract.refuse(
             "HB437",
             f"{path}.arrivals",
-            "can only be `public`, in a private data set",
+            "can only be `public`, in a private dataset",
             "Write `arrivals: public` if anybody may know how many arrivals its streams take, or leave it out.",
         )
     return value is not None

@@ -1,4 +1,4 @@
-"""What is declared about a data set, as the ledger keeps it: no value of the data, no address, no password."""
+"""What is declared about a dataset, as the ledger keeps it: no value of the data, no address, no password."""
 
 from hashlib import sha256
 from typing import Any

@@ -36,7 +36,7 @@ def protected(dataset: Dataset) -> str:
     return f"{whose}, with all of its rows; at most {rows} in {groups} of a query count"
 
 
-def neighbours(dataset: Dataset) -> str:
+def neighbors(dataset: Dataset) -> str:
     """Say what is hidden."""
     whom = dataset.table.unit.column if dataset.table.unit and dataset.table.unit.column else "row"
     arrivals = "; how many arrivals its streams take is public" if dataset.table.arrivals else ""
@@ -51,7 +51,7 @@ def reach(budget: Budget) -> str:
 
 
 def caps(policy: Policy, dataset: str) -> list[tuple[str, Budget]]:
-    """List who may ask about a data set, and how much."""
+    """List who may ask about a dataset, and how much."""
     found = []
     for cap in policy.datasets[dataset]:
         everybody = "everybody, ever" if cap.per is None else f"everybody, each {cap.per}"

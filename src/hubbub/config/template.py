@@ -40,7 +40,7 @@ _TYPES = "      #   type: …                  integer, real, text, boolean, dat
 
 _BUDGET = """\
     # What may be learned in total, by everybody and for ever. Somebody who is 50/50 about one person can get to
-    # at most 73 % at ε = 1, 95 % at ε = 3, 99.8 % at ε = 6.
+    # at most 73 % at ε = 1, 95% at ε = 3, 99.8 % at ε = 6.
     budget:
       epsilon:            {blank}
       # delta: 1e-9       allows Gaussian noise and undeclared keys; far below 1 / (number of people)
@@ -56,7 +56,7 @@ analysts:
 
 
 def name_of(place: Place) -> str:
-    """Give a data set the name of its file or table, as far as that is a name.
+    """Give a dataset the name of its file or table, as far as that is a name.
 
     >>> from pathlib import Path
     >>> name_of(Place("csv", Path("/data/Visits 2024.csv")))

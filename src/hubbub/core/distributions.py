@@ -84,7 +84,7 @@ def slip(law: NoiseLaw, above: int, keys: int) -> Fraction:
 def half_width(law: NoiseLaw, level: Fraction, coordinates: int = 1) -> int:
     """Give the least w such that all of so many independent noises are within ±w with probability at least `level`.
 
-    Equality with a rational level is impossible (e^(−1/scale) is transcendental), and what two neighbouring w cover
+    Equality with a rational level is impossible (e^(−1/scale) is transcendental), and what two neighboring w cover
     differs by far more than the enclosures' width, for every scale that the samplers have. So it is the least; where
     enclosures could not tell, it would be one more.
     """

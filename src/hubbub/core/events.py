@@ -48,7 +48,7 @@ class ResponseEvent:
 
 @dataclass(frozen=True, slots=True)
 class FlipsEvent:
-    """Every bit of a vector flipped with probability 1/(1 + e^rate); neighbours differ in at most `distance` bits."""
+    """Every bit of a vector flipped with probability 1/(1 + e^rate); neighbors differ in at most `distance` bits."""
 
     distance: int
     rate: Fraction

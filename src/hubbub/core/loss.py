@@ -1,4 +1,4 @@
-"""Privacy loss: what a mechanism promises about every pair of neighbours, in the forms that compose.
+"""Privacy loss: what a mechanism promises about every pair of neighbors, in the forms that compose.
 
 All numbers are exact or rounded up. The theorems that lead from one form to another are in `hubbub.accounting`.
 """

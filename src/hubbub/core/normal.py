@@ -68,7 +68,7 @@ def _weights_added(first: int, variance: Fraction) -> Interval:
     for _ in range(16 * math.isqrt(math.ceil(variance)) + 16):
         total = total + weight
         weight, ratio = weight * ratio, ratio * shrink
-    # the ratio of neighbours falls, so what is left is below a geometric series
+    # the ratio of neighbors falls, so what is left is below a geometric series
     return total + (weight / (1 - ratio)).hull(0)
 
 

@@ -174,7 +174,5 @@ class Table:
 
 
 def unknown(name: str, known: tuple[str, ...]) -> ParameterError:
-    """Make the refusal of a data set that is not there, or not for who asks: the same words for both."""
-    return ParameterError(
-        "HB120", f"there is no data set called {name!r}.", f"There are: {', '.join(known) or 'none'}."
-    )
+    """Make the refusal of a dataset that is not there, or not for who asks: the same words for both."""
+    return ParameterError("HB120", f"there is no dataset called {name!r}.", f"There are: {', '.join(known) or 'none'}.")

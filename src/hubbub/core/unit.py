@@ -1,4 +1,4 @@
-"""Who is protected, and from what: the relation between neighbouring data sets is a type, not a habit.
+"""Who is protected, and from what: the relation between neighboring datasets is a type, not a habit.
 
 Dwork, McSherry, Nissim and Smith (2006) and Kasiviswanathan and Smith replace one entry; Dwork (2011) adds or removes
 one. A histogram then has sensitivity 2 or 1, and a "symmetric difference of at most one" does not cover a replacement,
@@ -10,14 +10,14 @@ from typing import Literal
 
 
 class Relation(Enum):
-    """When two data sets are neighbours."""
+    """When two datasets are neighbors."""
 
     ADD_REMOVE = "add_remove"
     REPLACE = "replace"
 
     @property
     def units_changed(self) -> int:
-        """How many units differ between neighbours, counted as additions and removals.
+        """How many units differ between neighbors, counted as additions and removals.
 
         >>> Relation.ADD_REMOVE.units_changed, Relation.REPLACE.units_changed
         (1, 2)

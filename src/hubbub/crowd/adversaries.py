@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.crowd.histogram import Histogram
-from hubbub.crowd.neighbours import Crowd, Floats
+from hubbub.crowd.neighbors import Crowd, Floats
 from hubbub.crowd.perturb import directions
 from hubbub.crowd.training import CrossTrained
 
@@ -73,7 +73,7 @@ def knowing_all_but_one(
 ) -> Floats:
     """Guess the one point of the unit sphere that is not known, from its image under the sphere sanitizer with t = 2.
 
-    The point x is as far from its image as from its nearest known neighbour, so it lies on the border of the image's
+    The point x is as far from its image as from its nearest known neighbor, so it lies on the border of the image's
     Voronoi cell among the known points: one place in each direction u. Given the image, a direction has the density
     p(x)/|1 − ∂τ/∂r| (the factors r^{d−1} of surface and noise cancel). Of so drawn candidates the one is guessed that
     isolates the most weight of the others.

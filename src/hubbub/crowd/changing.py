@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.crowd.neighbours import Crowd, Floats, Indices
+from hubbub.crowd.neighbors import Crowd, Floats, Indices
 from hubbub.crowd.perturb import Shape, around
 
 
@@ -29,7 +29,7 @@ def again(
 ) -> Published:
     """Publish the same place again for whoever's crowd has the same radius as before; move the others anew.
 
-    It stops averaging where nothing changes. It promises no more than that: who is moved anew had a neighbour who came
+    It stops averaging where nothing changes. It promises no more than that: who is moved anew had a neighbor who came
     or left, and everybody sees it.
     """
     fresh = anew(points, who, shape, t=t, rng=rng)

@@ -45,21 +45,21 @@ PROMISES: dict[Kind, Promise] = {
     "ball": Promise(
         "moves each row to a random place within the distance to its t-th nearest row",
         (
-            "How far a row moves depends on its neighbours exactly, so a published row tells about them too.",
+            "How far a row moves depends on its neighbors exactly, so a published row tells about them too.",
             "A row can land next to where it was: in few columns many do.",
         ),
     ),
     "sphere": Promise(
         "moves each row by exactly the distance to its t-th nearest row, in a random direction",
         (
-            "How far a row moves depends on its neighbours exactly, so a published row tells about them too.",
+            "How far a row moves depends on its neighbors exactly, so a published row tells about them too.",
             "With one column there are two directions: whoever guesses the distance has the value in one of two tries.",
         ),
     ),
     "gaussian": Promise(
         "adds normal noise to each row, as wide as the distance to its t-th nearest row",
         (
-            "How far a row moves depends on its neighbours exactly, so a published row tells about them too.",
+            "How far a row moves depends on its neighbors exactly, so a published row tells about them too.",
             "Normal noise here is not the Gaussian mechanism: its width was not set by a sensitivity, and by the data.",
         ),
     ),

@@ -13,7 +13,7 @@ from hubbub.crowd import adversaries
 from hubbub.crowd.changing import Published, again, anew, averaged
 from hubbub.crowd.histogram import recursive
 from hubbub.crowd.isolation import Rate, point, victims
-from hubbub.crowd.neighbours import Crowd, Floats
+from hubbub.crowd.neighbors import Crowd, Floats
 from hubbub.crowd.perturb import Shape, directions, perturbed
 from hubbub.crowd.theory import needed_factor
 from hubbub.crowd.training import cross_trained

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.crowd.isolation import demanded
-from hubbub.crowd.neighbours import Floats, Indices
+from hubbub.crowd.neighbors import Floats, Indices
 from hubbub.errors import CrowdError
 
 #: Halving [-1, 1] so often is exact in doubles.

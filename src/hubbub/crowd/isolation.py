@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import binomial
-from hubbub.crowd.neighbours import Crowd, Floats
+from hubbub.crowd.neighbors import Crowd, Floats
 from hubbub.errors import CrowdError
 
 Hits = NDArray[np.bool_]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hubbub.crowd.neighbours import Crowd, Floats, Indices
+from hubbub.crowd.neighbors import Crowd, Floats, Indices
 from hubbub.errors import CrowdError
 
 

@@ -15,7 +15,7 @@ import hashlib
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.crowd.neighbours import Floats
+from hubbub.crowd.neighbors import Floats
 
 _GRID = 2.0**52  # points are masked as whole numbers: every masked number is a place of the cube
 

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from hubbub.crowd.isolation import demanded
-from hubbub.crowd.neighbours import Crowd, Floats
+from hubbub.crowd.neighbors import Crowd, Floats
 from hubbub.errors import CrowdError
 
 Shape = Literal["ball", "sphere", "gaussian"]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.crowd.neighbours import Floats, Indices
+from hubbub.crowd.neighbors import Floats, Indices
 from hubbub.errors import CrowdError
 
 

@@ -9,7 +9,7 @@ from hubbub.crowd import adversaries
 from hubbub.crowd.disclaimers import KINDS, PROMISES, Kind, Promise
 from hubbub.crowd.histogram import Histogram, recursive
 from hubbub.crowd.isolation import Rate, demanded, point
-from hubbub.crowd.neighbours import Crowd, Floats, Indices
+from hubbub.crowd.neighbors import Crowd, Floats, Indices
 from hubbub.crowd.perturb import around
 from hubbub.crowd.points import Points
 from hubbub.crowd.training import CrossTrained, cross_trained
@@ -82,7 +82,7 @@ def sanitize(
         return _of_training(points, cross_trained(points.values, t=t, rng=rng), t, rng)
     if len(points.values) < t:
         raise CrowdError("HB622", f"there are fewer rows than t = {t}.", "Take a smaller t.")
-    reach = Crowd(points.values).reach(points.values, t=t, progress=lambda done: say(done, "looking for neighbours"))
+    reach = Crowd(points.values).reach(points.values, t=t, progress=lambda done: say(done, "looking for neighbors"))
     moved = rng.permutation(around(points.values, reach.radius, kind, rng))
     guesses = {"the point itself": moved, "posterior mean": adversaries.of_round_noise(moved, t=t)}
     return Sanitized(kind, t, points, {"points": points.columns(moved)}, (moved, np.ones(len(moved))), guesses)

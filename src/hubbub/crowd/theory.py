@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hubbub.crowd.neighbours import Floats
+from hubbub.crowd.neighbors import Floats
 from hubbub.errors import CrowdError
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.crowd.histogram import Histogram, Places, recursive
-from hubbub.crowd.neighbours import Floats
+from hubbub.crowd.neighbors import Floats
 from hubbub.errors import CrowdError
 
 

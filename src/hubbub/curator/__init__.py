@@ -160,7 +160,7 @@ class Curator:
         )
 
     def budget(self, analyst: str, *, exact: bool = False) -> tuple[Overview, ...]:
-        """Say what is spent and left, for each data set that the analyst may ask about.
+        """Say what is spent and left, for each dataset that the analyst may ask about.
 
         What others spent is told as the owner chose; `exact` is for the owner.
         """
@@ -290,7 +290,7 @@ class Curator:
     def _charge(
         self, analyst: str, planned: Plan | Called, text: str, key: str | None, claim: Claim | None
     ) -> tuple[list[Charge], dict[str, str]]:
-        """Charge every private data set that the plan reads; returns only when all charges are durable."""
+        """Charge every private dataset that the plan reads; returns only when all charges are durable."""
         versions = self._states(planned)
         key = self._key(analyst, planned, text, versions) if key is None else f"key {key}"
         tables = _private(planned)
@@ -364,7 +364,7 @@ class Curator:
         return receipts.encode(*receipts.outputs(answer), paper, {})
 
     def _refuse_failing(self, analyst: str, planned: Plan | Called) -> None:
-        """Refuse an analyst whose runs failed too often on a data set that is asked about."""
+        """Refuse an analyst whose runs failed too often on a dataset that is asked about."""
         with self.ledger.snapshot() as snapshot:
             self._failures.take_in(snapshot)
         for table in _private(planned):

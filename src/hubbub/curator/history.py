@@ -17,7 +17,7 @@ from hubbub.errors import ParameterError
 #: A query over several private tables makes a charge on each, one after the other; few others can come between.
 _NEAR = 1000
 
-#: Charges whose release may not show yet, by analyst and by their key without the data set's name.
+#: Charges whose release may not show yet, by analyst and by their key without the dataset's name.
 Unseen = Set[tuple[str, str]]
 
 

@@ -60,7 +60,7 @@ def _column(column: Column) -> dict[str, Any]:
 class FirstFormat:
     """Charges under keys of format 1, by what was asked: the same request on the same state of the data is the same.
 
-    Their keys cannot be made again, but their requests can: data set, mechanism and question are hashed in each entry.
+    Their keys cannot be made again, but their requests can: dataset, mechanism and question are hashed in each entry.
     Public tables have no entry, so a charge that read one counts only while that table is as it was first seen.
     """
 

@@ -33,17 +33,17 @@ class Session(Analyses[Release], Publishes, UserFunctions):
         self._curator = curator
 
     def datasets(self) -> tuple[str, ...]:
-        """List the data sets that may be asked about."""
+        """List the datasets that may be asked about."""
         return self._curator.datasets(self.analyst)
 
     def describe(self, dataset: str) -> Table:
-        """Show what is declared about a data set: who is protected, its columns with their facts."""
+        """Show what is declared about a dataset: who is protected, its columns with their facts."""
         if dataset not in self.datasets():
             raise unknown(dataset, self.datasets())
         return self._curator.tables[dataset].shown()
 
     def budget(self) -> tuple[Overview, ...]:
-        """Say what is spent and what is left, for each data set."""
+        """Say what is spent and what is left, for each dataset."""
         return self._curator.budget(self.analyst)
 
     def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
@@ -113,7 +113,7 @@ class Session(Analyses[Release], Publishes, UserFunctions):
 
 
 def open_session(path: str | Path = "hubbub.yaml", *, analyst: str | None = None) -> Session:
-    """Open the data sets of a hubbub.yaml as one of its analysts (where it has only one, that one)."""
+    """Open the datasets of a hubbub.yaml as one of its analysts (where it has only one, that one)."""
     config = load(Path(path))
     known = list(config.policy.analysts)
     if analyst is None and len(known) != 1:

@@ -47,7 +47,7 @@ class UserFunctions:
         """Release a function of the rows by how far one unit moves it, in a metric: `h.release(f, …)` is this.
 
         The function runs in this process on the rows. Its sensitivity is the owner's word, and so is `total=True`: that
-        it gives a value on every data set. Without it the noise also covers the default that stands for a failure.
+        it gives a value on every dataset. Without it the noise also covers the default that stands for a failure.
         """
         given: dict[str, Any] = dict(said)
         check, epsilon, delta, key = (given.pop(name, None) for name in ("check", "epsilon", "delta", "key"))

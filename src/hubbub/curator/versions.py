@@ -1,4 +1,4 @@
-"""Names for the states of the data. A hash of the data would tell neighbours apart, so analysts see a drawn name.
+"""Names for the states of the data. A hash of the data would tell neighbors apart, so analysts see a drawn name.
 
 A name is a number that counts the states this file has seen and, after a dash, random digits: `4-9f2c66c1d0a87be3`.
 The random part makes names unique whatever becomes of the file: nothing has to be remembered for a name not to come
@@ -22,7 +22,7 @@ class Versions:
     """Remembers, in a file beside the ledger that only its owner can read, which fingerprint has which name.
 
     Theorem (No name twice). However often the file is lost, restored from a backup, or split between servers, two
-    states of a data set never get the same name (but with probability 2⁻⁶⁴ a pair). So an answer is replayed only on
+    states of a dataset never get the same name (but with probability 2⁻⁶⁴ a pair). So an answer is replayed only on
     the data that it was drawn from.
     Proof    A name is given to a fingerprint in one place, `_drawn`, with 64 bits drawn at that moment, and is never
              changed afterwards. A file that is lost gives new names to old states: they are paid for once more. Two
@@ -38,7 +38,7 @@ class Versions:
         self._path = path
 
     def name(self, dataset: str, fingerprint: Secret[bytes]) -> str:
-        """Give the name of this state of a data set, a new one where it was never seen."""
+        """Give the name of this state of a dataset, a new one where it was never seen."""
         return fingerprint.through(lambda value: self._name(dataset, value.hex()))
 
     def refresh(self, dataset: str) -> None:
@@ -56,7 +56,7 @@ class Versions:
 
     @contextmanager
     def _known(self) -> Iterator[dict[str, dict[str, int | str]]]:
-        """Lend the names of all data sets, and keep what was changed in them."""
+        """Lend the names of all datasets, and keep what was changed in them."""
         try:
             with private_file(self._path.with_suffix(".lock"), "a") as turn:
                 fcntl.flock(turn, fcntl.LOCK_EX)

@@ -82,7 +82,7 @@ def _tour(session: Session, console: Console) -> None:
             (
                 "Promise",
                 "all answers together, for ever, cost at most ε = 3. Somebody who is 50/50 about one person"
-                " being in the data, whatever else they know, can become at most 95 % sure.",
+                " being in the data, whatever else they know, can become at most 95% sure.",
             ),
         )
     )

@@ -157,7 +157,7 @@ class Engine(Protocol):
         ...
 
     def fingerprint(self, name: str) -> Secret[bytes]:
-        """Give a cheap fingerprint of a table's content; it tells neighbours apart, so it stays with the curator."""
+        """Give a cheap fingerprint of a table's content; it tells neighbors apart, so it stays with the curator."""
         ...
 
     def interrupt(self, caller: int | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Data sets in several places: each query runs where its tables are, and public tables travel to the private ones."""
+"""Datasets in several places: each query runs where its tables are, and public tables travel to the private ones."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -23,17 +23,17 @@ def schema(place: Place) -> tuple[Field, ...]:
 
 
 class Several:
-    """The engines of one hubbub.yaml, and which data set each of them serves."""
+    """The engines of one hubbub.yaml, and which dataset each of them serves."""
 
     dialect = "several"
 
     def __init__(self, engines: Mapping[str, Engine], uploaded: frozenset[str]) -> None:
-        """Take the engine that each data set lives in; those in `uploaded` are known to the servers as well."""
+        """Take the engine that each dataset lives in; those in `uploaded` are known to the servers as well."""
         self._engines = dict(engines)
         self._uploaded = uploaded
 
     def serving(self, names: Iterable[str]) -> Engine:
-        """Find the engine that sees all of these data sets, or refuse."""
+        """Find the engine that sees all of these datasets, or refuse."""
         wanted = list(names)
         own = {id(self._engines[name]): self._engines[name] for name in wanted if name not in self._uploaded}
         if not own:
@@ -52,7 +52,7 @@ class Several:
         raise RunError
 
     def fingerprint(self, name: str) -> Secret[bytes]:
-        """Ask the engine in which the data set lives."""
+        """Ask the engine in which the dataset lives."""
         return self._engines[name].fingerprint(name)
 
     def interrupt(self, caller: int | None = None) -> None:
@@ -71,12 +71,12 @@ class Several:
 
 
 def serving(engine: Engine, names: Iterable[str]) -> Engine:
-    """Find the engine for a query over these data sets: the only one, or the one among several that sees them all."""
+    """Find the engine for a query over these datasets: the only one, or the one among several that sees them all."""
     return engine.serving(names) if isinstance(engine, Several) else engine
 
 
 def open_engine(views: Sequence[View], public: frozenset[str], *, limits: Limits) -> Engine:
-    """Open an engine for each place, or the one where all is in one place; `public` names the public data sets."""
+    """Open an engine for each place, or the one where all is in one place; `public` names the public datasets."""
     places: dict[tuple[str, str], list[View]] = {}
     for view in views:
         where = (view.place.form, view.place.address) if view.place.form in SERVERS else ("files", "")

@@ -34,7 +34,7 @@ class Mechanism(Protocol[In, Out, Outcome]):
 
     @property
     def loss(self) -> Loss:
-        """The exact loss over all pairs of values that neighbours can have."""
+        """The exact loss over all pairs of values that neighbors can have."""
         ...
 
     def sample(self, value: In, source: Source) -> Out:

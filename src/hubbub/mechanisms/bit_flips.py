@@ -27,7 +27,7 @@ _MOST_ADDED = 10**5
 class Flips:
     """Flip each bit independently with probability 1/(1 + e^rate).
 
-    Theorem (Hamming cube). If the vectors of neighbours differ in at most S bits, flipping each bit with probability
+    Theorem (Hamming cube). If the vectors of neighbors differ in at most S bits, flipping each bit with probability
     1/(1 + e^rate) is S·rate-private; so p = 1/(1 + e^(ε/S)) costs ε.
     Proof    Each bit that differs adds ±rate to the log-ratio, and the others nothing. (It is Pr ∝ exp(−rate·Hamming
              distance) on a space with a constant normaliser. The approximation ½ − ε/(2S) for p costs about 2ε.)

@@ -136,7 +136,7 @@ def image(law: Finite[Outcome], view: Callable[[Outcome], Seen]) -> Finite[Seen]
 
 @dataclass(frozen=True, slots=True)
 class Worst:
-    """The largest figure over several pairs of neighbours, and the pair with the largest proved one."""
+    """The largest figure over several pairs of neighbors, and the pair with the largest proved one."""
 
     bounds: Bounds
     pair: tuple[object, object]
@@ -147,10 +147,10 @@ def worst_over(
     law: Callable[[Value], Finite[Outcome]],
     measure: Callable[[Finite[Outcome], Finite[Outcome]], Bounds] = worst_ratio,
 ) -> Worst:
-    """Measure every pair of neighbouring inputs and keep the worst."""
+    """Measure every pair of neighboring inputs and keep the worst."""
     found = [Worst(measure(law(x), law(y)), (x, y)) for x, y in pairs]
     if not found:
-        raise ParameterError("HB153", "there are no neighbours to compare.", "Give at least one pair of inputs.")
+        raise ParameterError("HB153", "there are no neighbors to compare.", "Give at least one pair of inputs.")
     worst = max(found, key=lambda each: each.bounds[0])
     return Worst((worst.bounds[0], max(each.bounds[1] for each in found)), worst.pair)
 

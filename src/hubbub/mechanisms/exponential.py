@@ -20,7 +20,7 @@ from hubbub.noise.source import Source
 class Exponential(Selection):
     """Choose candidate i with probability proportional to exp(rate·u_i).
 
-    Theorem (Exponential mechanism). If each score moves by at most D between neighbours, the log-ratio of the choice
+    Theorem (Exponential mechanism). If each score moves by at most D between neighbors, the log-ratio of the choice
     lies in one interval of length 2·rate·D that holds 0, and of length rate·D where all scores move one way. So the
     choice is private with that loss, and bounded-range (McSherry and Talwar 2007; Durfee and Rogers 2019).
     Proof    ln(P(i)/P′(i)) = rate·(u_i − u′_i) − ln(Z/Z′). The first term ranges over an interval of length 2·rate·D

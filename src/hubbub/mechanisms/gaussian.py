@@ -22,7 +22,7 @@ from hubbub.noise.source import Source
 class Gaussian:
     """Add discrete Gaussian noise to an integer, or to each coordinate of an integer vector.
 
-    Theorem (Discrete Gaussian mechanism). If ‖f(x) − f(x′)‖₂² ≤ D² for neighbours, then f(x) + Z with independent Z_i
+    Theorem (Discrete Gaussian mechanism). If ‖f(x) − f(x′)‖₂² ≤ D² for neighbors, then f(x) + Z with independent Z_i
     of Pr[Z_i = z] ∝ exp(−z²/2σ²) is D²/(2σ²)-zCDP (Canonne, Kamath and Steinke 2020, Theorem 4).
     Proof    Let m = f(x)_i, k = f(x′)_i and N(c) = Σ_z exp(−(z−c)²/2σ²). Completing the square in
              Σ_z exp(−α(z−m)²/2σ² + (α−1)(z−k)²/2σ²) gives exp(α(α−1)(m−k)²/2σ²)·N(αm − (α−1)k), and N is largest at

@@ -24,7 +24,7 @@ from hubbub.noise.source import Source
 class Laplace:
     """Add two-sided geometric noise to an integer, or to each coordinate of an integer vector.
 
-    Theorem (Laplace mechanism). If ‖f(x) − f(x′)‖₁ ≤ D for neighbours, then f(x) + Z with independent Z_i of
+    Theorem (Laplace mechanism). If ‖f(x) − f(x′)‖₁ ≤ D for neighbors, then f(x) + Z with independent Z_i of
     Pr[Z_i = z] ∝ exp(−|z|/b) is D/b-private (Dwork, McSherry, Nissim and Smith 2006, Proposition 1, on the integers).
     Proof    The ratio at y is Π exp((|y_i − f(x′)_i| − |y_i − f(x)_i|)/b) ≤ exp(‖f(x) − f(x′)‖₁/b).
     Assumes  f is integer-valued; D is its L1 sensitivity for the relation of the unit; Z is sampled exactly.

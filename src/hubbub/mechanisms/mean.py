@@ -22,7 +22,7 @@ Pair = tuple[int, int]  #: the sum of (value − centre), and the number of rows
 class Mean:
     """Noise on the sum about the centre of the bounds, and noise on the count; the mean follows from both.
 
-    Theorem (Mean from a pair). If neighbours move the sum by at most S and the count by at most C, then the pair with
+    Theorem (Mean from a pair). If neighbors move the sum by at most S and the count by at most C, then the pair with
     independent noises costs the sum of both losses, and every function of the noisy pair costs no more.
     Proof    Independent coordinates: log-ratios (and Rényi divergences) add up. The rest is post-processing.
     Assumes  values are integers in [lower, upper] (steps of a grid), clamped row by row.

@@ -88,7 +88,7 @@ class Space:
 class Metric:
     """Choose a point y with probability proportional to exp(−rate·d(f(x), y)).
 
-    Theorem (Metric space mechanism). If f moves by at most S between neighbours, the choice is 2·rate·S-private, and
+    Theorem (Metric space mechanism). If f moves by at most S between neighbors, the choice is 2·rate·S-private, and
     rate·S-private where the normaliser is constant (Dwork, McSherry, Nissim and Smith 2006, Theorem 2 and Remark 1,
     with the minus sign in the exponent that equation 4 lacks, and dividing by S once). So rate = ε/(2S), or ε/S.
     Proof    d(f(x), y) and d(f(x′), y) differ by at most S, by the triangle inequality; so do the terms of the

@@ -22,11 +22,11 @@ from hubbub.noise.source import Source
 class NoisyMax(Selection):
     """Add two-sided geometric noise of scale 1/rate to each score; give the place of the largest, the first of equals.
 
-    Theorem (Report noisy max on integers). If each score moves by at most D between neighbours, the position is
+    Theorem (Report noisy max on integers). If each score moves by at most D between neighbors, the position is
     2·rate·D-private, and rate·D-private where all scores move one way. Ties are broken by position, and cost nothing.
     Proof    Fix the noises of all candidates but i. Candidate i is given exactly where u_i + Z_i is above the noisy
              scores before it and not below those after it: where Z_i ≥ t for an integer t that depends on the others.
-             For a neighbour the others rise by at most D and u_i falls by at most D, so Z_i ≥ t + 2D suffices (t + D
+             For a neighbor the others rise by at most D and u_i falls by at most D, so Z_i ≥ t + 2D suffices (t + D
              where scores move one way), and Pr[Z ≥ t + k] ≥ e^(−rate·k)·Pr[Z ≥ t], as Pr[Z = z + 1] ≥ e^(−rate)·Pr[Z
              = z]. Any fixed order of equals gives such a t. With Lap(1/ε) the loss is ε for monotone counts under
              add/remove only; under replace it tends to 2ε.

@@ -29,7 +29,7 @@ class PartitionSelection:
     loss L for the counts of a fixed set of keys, and let p = Pr[c + Z ≥ τ]. Then showing the noisy counts that reach
     τ, of the keys that occur, keeps L but for events of probability δ = 1 − (1−p)^k on each side; with Pure(ε) it is
     (ε, δ)-private.
-    Proof    Let x, x′ be neighbours, K the keys of both, and E the event that no key outside K is shown. A key of x
+    Proof    Let x, x′ be neighbors, K the keys of both, and E the event that no key outside K is shown. A key of x
              outside K is owned by the one unit that x′ lacks: there are at most k of them, each of true count at most
              c, their noises are independent, so Pr[E | x] ≥ (1−p)^k, and the same for x′. Given E, the answer is that
              of the noise on the fixed keys K (of which showing those that reach τ is a function), as it does not
@@ -147,7 +147,7 @@ def _sensitivity(kind: type[Laplace] | type[Gaussian], keys: int, contribution: 
     keys = numbers.integer(keys, "keys", 1, numbers.SENSITIVITY_MAX)
     contribution = numbers.integer(contribution, "contribution", 1, numbers.SENSITIVITY_MAX)
     if not isinstance(relation, Relation):
-        raise ParameterError("HB154", "this is not a relation between neighbours.", "Give a Relation.")
+        raise ParameterError("HB154", "this is not a relation between neighbors.", "Give a Relation.")
     if kind is Laplace:
         return numbers.sensitivity(keys * contribution * relation.units_changed)
     if kind is Gaussian:

@@ -23,13 +23,13 @@ from hubbub.noise.uniform import uniform_below
 class PermuteAndFlip(Selection):
     """Choose the first candidate, in random order, whose coin of probability exp(rate·(u_i − max u)) shows heads.
 
-    Theorem (Permute-and-flip). If each score moves by at most D between neighbours, the choice is 2·rate·D-private, and
+    Theorem (Permute-and-flip). If each score moves by at most D between neighbors, the choice is 2·rate·D-private, and
     rate·D-private where all scores move one way; its expected regret is never above that of the exponential mechanism
     at the same rate (McKenna and Sheldon 2020).
     Proof    It is the largest of u_i + E_i with independent exponential E_i of that rate (Ding et al. 2021): E_i passes
              max u − u_i with the coin's probability, and what it has beyond is exponential again, for all alike, so the
              largest is uniform among the heads; so is the first in random order. Now fix the noises of the others and
-             let t be the largest of them: i is chosen with probability min(1, exp(−rate·(t − u_i))), and a neighbour
+             let t be the largest of them: i is chosen with probability min(1, exp(−rate·(t − u_i))), and a neighbor
              changes t − u_i by at most 2D, or by D where scores move one way.
     Assumes  integer scores; D for the relation of the unit; the coins are exact.
     Charges  Pure(2·rate·D), or half that. (It is not known to be bounded-range, and is not charged as such.)

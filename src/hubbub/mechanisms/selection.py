@@ -24,8 +24,8 @@ SCORE_LIMIT = 1 << 61
 class Selection:
     """The facts of a choice among `candidates` by integer scores.
 
-    `monotone` says that the scores of two neighbours differ all in one direction: that is so for scores that never fall
-    when a unit is added, where neighbours differ by one unit more or less.
+    `monotone` says that the scores of two neighbors differ all in one direction: that is so for scores that never fall
+    when a unit is added, where neighbors differ by one unit more or less.
     """
 
     rule: ClassVar[Literal["exponential", "permute_and_flip", "noisy_max"]]
@@ -48,7 +48,7 @@ class Selection:
     ) -> Self:
         """Calibrate the rate to ε.
 
-        Theorem (Rate of a selection). Let each score move by at most D between neighbours. The rate ε/(2D) costs ε;
+        Theorem (Rate of a selection). Let each score move by at most D between neighbors. The rate ε/(2D) costs ε;
         where all scores move one way (monotone scores, one unit added or removed) the rate ε/D does. Under replace
         monotone scores may move both ways, so the rate stays ε/(2D).
         Assumes  the theorems of the three rules, whose loss is 2·rate·D, or rate·D where scores move one way.
@@ -56,7 +56,7 @@ class Selection:
                  tests/mechanisms/test_selection.py::test_printed_noise_of_report_noisy_max_costs_twice_under_replace
         """
         if not isinstance(relation, Relation):
-            raise ParameterError("HB154", "this is not a relation between neighbours.", "Give a Relation.")
+            raise ParameterError("HB154", "this is not a relation between neighbors.", "Give a Relation.")
         one_way = _flag(monotone) and relation is Relation.ADD_REMOVE
         moved = numbers.sensitivity(sensitivity) * (1 if one_way else 2)
         return cls(

@@ -1,4 +1,4 @@
-"""How far one unit can move a sum or a histogram, under either relation between neighbours.
+"""How far one unit can move a sum or a histogram, under either relation between neighbors.
 
 A unit owns at most `rows` rows (possibly none: a filter may drop them). Replacing a unit is not covered by "a symmetric
 difference of at most one", and moves a histogram by 2 where adding or removing moves it by 1.
@@ -17,7 +17,7 @@ def of_sum(*, lower: int, upper: int, rows: int, relation: Relation) -> int:
     Theorem (Sensitivity of a sum). A unit adds between m = min(0, rows·lower) and M = max(0, rows·upper) to the sum.
     So one more or one less moves it by at most max(−m, M), and another in its place by at most M − m; both are
     attained.
-    Tested   tests/mechanisms/test_sensitivity.py::test_brute_force_over_neighbours_finds_the_declared_sensitivity
+    Tested   tests/mechanisms/test_sensitivity.py::test_brute_force_over_neighbors_finds_the_declared_sensitivity
 
     >>> of_sum(lower=0, upper=1, rows=1, relation=Relation.REPLACE)
     1
@@ -35,7 +35,7 @@ def of_histogram(*, rows: int, relation: Relation) -> int:
 
     Theorem (Sensitivity of a histogram). Each row stands in one cell, so a unit adds at most `rows` in all: one more
     or one less moves the counts by at most `rows` in L1, another in its place by at most 2·rows; both are attained.
-    Tested   tests/mechanisms/test_sensitivity.py::test_brute_force_over_neighbours_finds_the_declared_sensitivity
+    Tested   tests/mechanisms/test_sensitivity.py::test_brute_force_over_neighbors_finds_the_declared_sensitivity
 
     >>> of_histogram(rows=1, relation=Relation.ADD_REMOVE), of_histogram(rows=1, relation=Relation.REPLACE)
     (1, 2)
@@ -49,7 +49,7 @@ def of_histogram_squared(*, rows: int, relation: Relation) -> int:
     Theorem (Squared sensitivity of a histogram). The worst unit has all its rows in one cell: rows² for one more or
     one less, and 2·rows² for another in its place, with its rows in another cell.
     Proof    With a, b ≥ 0 the counts of two units, Σ(a−b)² ≤ Σa² + Σb² ≤ (Σa)² + (Σb)² ≤ 2·rows².
-    Tested   tests/mechanisms/test_sensitivity.py::test_brute_force_over_neighbours_finds_the_declared_sensitivity
+    Tested   tests/mechanisms/test_sensitivity.py::test_brute_force_over_neighbors_finds_the_declared_sensitivity
 
     >>> of_histogram_squared(rows=3, relation=Relation.REPLACE)
     18
@@ -61,6 +61,6 @@ def of_histogram_squared(*, rows: int, relation: Relation) -> int:
 def _known(relation: Relation) -> Relation:
     if not isinstance(relation, Relation):
         raise ParameterError(
-            "HB154", "this is not a relation between neighbours.", "Give Relation.ADD_REMOVE or .REPLACE."
+            "HB154", "this is not a relation between neighbors.", "Give Relation.ADD_REMOVE or .REPLACE."
         )
     return relation

@@ -28,11 +28,11 @@ _MOST = 10**9
 class SparseVector:
     """Compare integer queries with a noisy threshold until so many of them were above it.
 
-    Theorem (Sparse vector). Let every query move by at most D between neighbours. With threshold noise of scale s
+    Theorem (Sparse vector). Let every query move by at most D between neighbors. With threshold noise of scale s
     drawn once and query noise of scale r drawn for each query, halting after c hits, the whole transcript is (D/s +
     2cD/r)-private, and (D/s + cD/r)-private where all queries move one way, however many queries are below (Lyu, Su
     and Li 2017, Theorems 2 and 5: the noise of a query must grow with c).
-    Proof    Pr[transcript] = Σ_z Pr[ρ=z]·Π_below Pr[q_i + ν < z]·Π_above Pr[q_i + ν ≥ z]. For a neighbour compare the
+    Proof    Pr[transcript] = Σ_z Pr[ρ=z]·Π_below Pr[q_i + ν < z]·Π_above Pr[q_i + ν ≥ z]. For a neighbor compare the
              term of z with that of z + D. The first factor loses at most e^(D/s); a query below stays as likely, as
              q′_i ≤ q_i + D; each of the c above loses at most e^(2D/r), as z + D − q′_i ≤ z − q_i + 2D. Where all
              queries rise it is z − q_i + D; where all fall, compare z with z: the first factor loses nothing, queries
@@ -78,7 +78,7 @@ class SparseVector:
         is rounded to thousandths.
         """
         if not isinstance(relation, Relation):
-            raise ParameterError("HB154", "this is not a relation between neighbours.", "Give a Relation.")
+            raise ParameterError("HB154", "this is not a relation between neighbors.", "Give a Relation.")
         if not isinstance(monotone, bool):
             raise ParameterError("HB101", "monotone is not a bool.", "Give True or False.")
         one_way = monotone and relation is Relation.ADD_REMOVE

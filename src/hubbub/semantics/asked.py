@@ -26,7 +26,7 @@ from hubbub.semantics.tradeoff import TradeOff
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The charges of somebody on a data set, and the cap that all they ever ask must keep."""
+    """The charges of somebody on a dataset, and the cap that all they ever ask must keep."""
 
     who: str
     dataset: str

@@ -127,7 +127,7 @@ def local_beliefs(
 ) -> tuple[Fraction, Fraction]:
     """Bound how far one belief moves under a mechanism that is private on most of the databases which it holds likely.
 
-    Theorem (Local semantic privacy). Let A(x) and A(y) be (ε, δ)-indistinguishable for every neighbour y of x, for all
+    Theorem (Local semantic privacy). Let A(x) and A(y) be (ε, δ)-indistinguishable for every neighbor y of x, for all
     x but for a set to which the belief b gives a probability of at most δ₁. Then, for that belief, the posteriors of
     game 0 and every game i are as close as under (ε, δ + δ₁)-privacy for all beliefs: `approximate_beliefs` at δ₂ = δ +
     δ₁.

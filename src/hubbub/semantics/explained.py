@@ -10,7 +10,7 @@ from hubbub.semantics.familiar import FAMILIAR, compared
 from hubbub.semantics.odds import EVEN, Meaning, but_for, in_a_hundred, meaning
 from hubbub.semantics.tradeoff import approximate
 
-#: The largest family that is asked about: beyond that, nothing but the whole data set is meant.
+#: The largest family that is asked about: beyond that, nothing but the whole dataset is meant.
 FAMILY_MAX = 1_000_000
 
 

@@ -28,7 +28,7 @@ def median(rows: Rows[int]) -> int:
     return sorted(rows)[(len(rows) - 1) // 2]
 
 
-def neighbours(rows: Rows[Row], domain: Sequence[Row]) -> tuple[Rows[Row], ...]:
+def neighbors(rows: Rows[Row], domain: Sequence[Row]) -> tuple[Rows[Row], ...]:
     """List the databases that differ in one row."""
     return tuple(
         (*rows[:place], other, *rows[place + 1 :]) for place, row in enumerate(rows) for other in domain if other != row
@@ -41,7 +41,7 @@ def local_sensitivity(function: Callable[[Rows[Row]], int], rows: Rows[Row], dom
     >>> local_sensitivity(median, (0, 0, 0, 9, 9), range(10)), local_sensitivity(median, (0, 0, 0, 0, 9), range(10))
     (9, 0)
     """
-    return max(abs(function(rows) - function(other)) for other in neighbours(rows, domain))
+    return max(abs(function(rows) - function(other)) for other in neighbors(rows, domain))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class LocalNoise:
 
     Theorem (Noise by local sensitivity). If the belief b gives probability at least 1 − δ₁ to the databases whose local
     sensitivity is at most s, f + Lap(s/ε) is as close in all games, for that belief, as (ε, δ₁)-privacy makes it.
-    Proof    At those databases the answer is within e^{±ε} of that at every neighbour; `bounds.local_beliefs` with δ =
+    Proof    At those databases the answer is within e^{±ε} of that at every neighbor; `bounds.local_beliefs` with δ =
     0 (Kasiviswanathan and Smith 2014, Corollary 4.4).
     Leaves out  everybody else. Two databases whose values of f are kD apart lose k times what is said: see `leak`.
     Tested   tests/semantics/test_local.py::test_local_semantic_privacy_of_a_median_holds_in_the_exact_game

@@ -37,10 +37,10 @@ def factor(epsilon: Fraction) -> Fraction:
 def posterior(prior: Fraction, *, epsilon: Fraction) -> tuple[Fraction, Fraction]:
     """Bound what somebody who held something about one person for true with probability `prior` can come to hold.
 
-    Theorem (Posterior odds). For every ε-private mechanism, every prior over two neighbours and every output, the
+    Theorem (Posterior odds). For every ε-private mechanism, every prior over two neighbors and every output, the
     posterior odds are within e^{±ε} of the prior odds: the posterior is in [p/(p + (1−p)e^ε), pe^ε/(pe^ε + 1 − p)].
     Proof    Bayes: posterior odds are prior odds times Pr[output | x] / Pr[output | x'], which is within e^{±ε}.
-    Assumes  the two data sets are neighbours; with a δ, it holds for a process that gives the same answer but for a
+    Assumes  the two datasets are neighbors; with a δ, it holds for a process that gives the same answer but for a
              chance of δ.
     Error    none: randomized response attains both ends; here both are rounded outwards.
     Tested   tests/semantics/test_odds.py::test_posteriors_are_those_of_randomized_response

@@ -13,7 +13,7 @@ from hubbub.accounting import policy_config as contract
 from hubbub.accounting.declarations import absent
 from hubbub.accounting.filters import Budget
 from hubbub.config import Config, load
-from hubbub.config.summary import caps, concerns, neighbours, protected, reach
+from hubbub.config.summary import caps, concerns, neighbors, protected, reach
 from hubbub.core import numbers
 from hubbub.curator.opening import folder_of, is_postgres
 from hubbub.errors import ConfigError, ParameterError
@@ -168,7 +168,7 @@ class Governing:
 
     @allowed
     def request(self, principal: Principal, dataset: str, epsilon: numbers.Number, reason: str) -> BudgetRequest:
-        """Ask the owner for so much more on a data set."""
+        """Ask the owner for so much more on a dataset."""
         if len(reason) > _REASON or not reason.strip():
             raise ParameterError("HB170", f"a reason has 1 to {_REASON} characters.", "Say what it is for.")
         self.current.config.policy.caps(principal.name, dataset)  # raises where the analyst has no part in it
@@ -227,7 +227,7 @@ def promise(config: Config) -> list[dict[str, Any]]:
             {
                 "dataset": name,
                 "protected": protected(dataset),
-                "hidden": neighbours(dataset),
+                "hidden": neighbors(dataset),
                 "caps": [
                     {"who": who, "epsilon": str(budget.epsilon), "delta": str(budget.delta), "at_most": reach(budget)}
                     for who, budget in caps(config.policy, name)

@@ -1,6 +1,6 @@
 """The Attack lab: who may run which study, how many at once, and what is kept of them.
 
-An attack reads raw rows. So no data set of the server can be named here at all: a study gets a table that comes with
+An attack reads raw rows. So no dataset of the server can be named here at all: a study gets a table that comes with
 hubbub, one that it makes up, or the bytes that its owner sent, and runs in a process of its own (`attacks.child`).
 Everybody has one at a time, few run at once, and the line is short. Only figures are kept, in memory, for whoever
 asked for them.

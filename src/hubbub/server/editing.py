@@ -147,7 +147,7 @@ def changed(text: str, change: Change) -> str:
 
 
 def put_analyst(name: str, caps: Mapping[str, Budget]) -> Change:
-    """Add an analyst with these caps, one for each data set; one who is there keeps the caps on other data sets."""
+    """Add an analyst with these caps, one for each dataset; one who is there keeps the caps on other datasets."""
 
     def change(document: Document) -> None:
         entry = _entry(_part(document, "analysts"), name)

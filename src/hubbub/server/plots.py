@@ -38,7 +38,7 @@ def _share(part: Fraction, whole: Fraction) -> float:
 
 
 def quantiles(noise: str) -> tuple[float, ...]:
-    """Give the middles of twenty equally likely parts of the noise, in units of its 95 % half-width.
+    """Give the middles of twenty equally likely parts of the noise, in units of its 95% half-width.
 
     Laplace noise of half-width w has the scale w/ln 20 and the quantile sign(p − ½)·ln(1/(1 − |2p − 1|)) of that;
     Gaussian noise has the deviation w/1.96.
@@ -47,7 +47,7 @@ def quantiles(noise: str) -> tuple[float, ...]:
     if noise == "gaussian":
         normal = NormalDist()
         return tuple(normal.inv_cdf(p) / normal.inv_cdf(0.975) for p in places)
-    # -log(20) is the 95 % half-width of the standard Laplace law
+    # -log(20) is the 95% half-width of the standard Laplace law
     return tuple((1 if p > 0.5 else -1) * log(1 - abs(2 * p - 1)) / -log(20) for p in places)
 
 

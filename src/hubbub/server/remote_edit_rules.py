@@ -57,7 +57,7 @@ def _unreadable(now: str) -> list[HubbubError]:
 
 
 def _places(document: Mapping[str, object], base: Path) -> dict[str, Place]:
-    """Find where the data sets are; a source that is not well written is for the check to refuse, and reads nothing."""
+    """Find where the datasets are; a source that is not well written is for the check to refuse, and reads nothing."""
     found: dict[str, Place] = {}
     entries = document.get("datasets")
     for name, entry in (entries if isinstance(entries, dict) else {}).items():

@@ -47,7 +47,7 @@ ROLES: Mapping[str, frozenset[Role]] = {
     "answer_stream": _ASKING,
     "feed_stream": _FEEDING,
     "end_stream": _ENDING,
-    # attacks: on tables that are made up or sent along, never on a data set
+    # attacks: on tables that are made up or sent along, never on a dataset
     "attacks": _EVERYBODY,
     "begin_attack": _EVERYBODY,
     "attack_runs": _EVERYBODY,

@@ -19,7 +19,7 @@ from hubbub.accounting.store import Filter
 from hubbub.answers.budget import Overview, Past
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.release import Release
-from hubbub.config.summary import neighbours, protected
+from hubbub.config.summary import neighbors, protected
 from hubbub.core import numbers
 from hubbub.core.schema import unknown
 from hubbub.curator import Curator
@@ -70,13 +70,13 @@ class Service(Attacking):
 
     @allowed
     def datasets(self, principal: Principal) -> tuple[str, ...]:
-        """List data sets: an analyst's own, or all."""
+        """List datasets: an analyst's own, or all."""
         with self.current.using() as curator:
             return _visible(curator, principal)
 
     @allowed
     def describe(self, principal: Principal, name: str) -> dict[str, Any]:
-        """Show what is declared about a data set, and whom it protects."""
+        """Show what is declared about a dataset, and whom it protects."""
         with self.current.using() as curator:
             if name not in (known := _visible(curator, principal)):
                 raise unknown(name, known)
@@ -86,7 +86,7 @@ class Service(Attacking):
             return {
                 **curator.tables[name].shown().form(),
                 "protected": protected(declared),
-                "neighbours": neighbours(declared),
+                "neighbors": neighbors(declared),
                 "disabled": [{"column": column, "reason": why} for column, why in disabled],
             }
 
@@ -326,7 +326,7 @@ class Service(Attacking):
 
     @allowed
     def review(self, principal: Principal, analyst: str, dataset: str) -> tuple[int, ...]:
-        """Note that the owner looked at an analyst's failed queries on a data set; the count starts again."""
+        """Note that the owner looked at an analyst's failed queries on a dataset; the count starts again."""
         with self.current.using() as curator:
             return review(curator.ledger, analyst, dataset, by=principal.name)
 

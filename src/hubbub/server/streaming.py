@@ -72,7 +72,7 @@ class Streaming(Governing):
         if not self._asks(entry):
             raise StreamError(
                 "HB662",
-                "the analyst of this stream may no longer ask about its data set.",
+                "the analyst of this stream may no longer ask about its dataset.",
                 "Nothing was taken. The owner can end the stream.",
             )
         counted = principal.name if principal.role == "feeder" else feeder
@@ -117,7 +117,7 @@ class Streaming(Governing):
         return chosen[0]
 
     def _seen(self, principal: Principal, name: str = "*") -> list[Entry]:
-        """List the streams that somebody may name: an analyst those on data sets that they may still ask about."""
+        """List the streams that somebody may name: an analyst those on datasets that they may still ask about."""
         if principal.role == "analyst":
             return [each for each in of_analyst(self._streams, principal.name, name) if self._asks(each)]
         if principal.role == "feeder":
@@ -126,7 +126,7 @@ class Streaming(Governing):
         return entries(self._streams, name)
 
     def _asks(self, entry: Entry) -> bool:
-        """Say whether the analyst of a stream may still ask about its data set: else nothing more is let in or out."""
+        """Say whether the analyst of a stream may still ask about its dataset: else nothing more is let in or out."""
         if entry.analyst is None:
             return True
         with self.current.using() as curator:
@@ -143,5 +143,5 @@ class Streaming(Governing):
                 raise StreamError(
                     "HB664",
                     f"how many arrivals {entry.dataset} has is not public, and this stream tells it.",
-                    "Ask the owner to declare `arrivals: public` for this data set.",
+                    "Ask the owner to declare `arrivals: public` for this dataset.",
                 )

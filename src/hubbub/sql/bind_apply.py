@@ -82,7 +82,7 @@ def apply(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> Expr:
 
 
 def _met(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> list[Expr]:
-    """Give NULLs the kind of their neighbours, read text constants beside dates as dates, and let dates meet times."""
+    """Give NULLs the kind of their neighbors, read text constants beside dates as dates, and let dates meet times."""
     values = [i for i in range(len(args)) if name != "case" or i % 2 == 1 or i == len(args) - 1]
     kinds = {args[i].kind for i in values if not (isinstance(args[i], Literal) and args[i] == NULL)}
     dated = kinds & {Kind.DATE, Kind.TIMESTAMP}
@@ -195,7 +195,7 @@ def boolean(_: Context, __: Scope, node: exp.Expr) -> Expr:
 
 
 def null(_: Context, __: Scope, ___: exp.Expr) -> Expr:
-    """Bind NULL; it takes its kind from its neighbours."""
+    """Bind NULL; it takes its kind from its neighbors."""
     return NULL
 
 

@@ -32,7 +32,7 @@ def limit(ctx: Context, node: exp.Expr) -> int | None:
 
 
 def is_top(query: Query) -> bool:
-    """Recognise a question for the keys of the largest counts, and nothing else about them."""
+    """Recognize a question for the keys of the largest counts, and nothing else about them."""
     if len(query.aggregates) != 1 or len(query.order) != 1 or len(query.sets) != 1 or not query.limit or not query.keys:
         return False
     asked, by = query.aggregates[0], query.order[0]

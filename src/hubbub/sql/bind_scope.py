@@ -132,7 +132,7 @@ class Context:
 
         Theorem (Declared entities). Let a query match the units of several private tables, or unite their rows, and let
         this function accept it. Then one unit of the entity that all of them declare, taken out of every table at once,
-        takes out of the result only rows that carry its name: it is one neighbour, at the stated sensitivity.
+        takes out of the result only rows that carry its name: it is one neighbor, at the stated sensitivity.
         Proof    Owners are equal only if their tables declare one entity, column type and relation, or are one table. A
                  unit is then one value of one type in all of them, which equality in the engine neither splits nor
                  merges, and the theorem of one owner for each row (`render.relation`) applies with that unit. Without

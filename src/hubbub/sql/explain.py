@@ -28,9 +28,9 @@ def derivation(
     lines = list(_relation(rows))
     verb = "added or removed" if relation is Relation.ADD_REMOVE else "replaced by another"
     if limits is None:
-        lines.append(f"neighbours: one row {verb}; each row stands in one cell of each grouping set")
+        lines.append(f"neighbors: one row {verb}; each row stands in one cell of each grouping set")
     else:
-        lines.append(f"neighbours: all rows of one unit {verb}")
+        lines.append(f"neighbors: all rows of one unit {verb}")
         lines.append(
             f"bounding: each unit keeps at most {limits.groups} groups and {limits.rows} rows in each, in hash order"
         )

@@ -30,7 +30,7 @@ _AT_ONCE = 1024
 
 @dataclass(frozen=True)
 class Answer:
-    """What the analyst gets: columns in order, each with the ends of its 95 % interval (NaN: it has none).
+    """What the analyst gets: columns in order, each with the ends of its 95% interval (NaN: it has none).
 
     ratio   for each row, the privacy noise against the sampling error of a count: its ± beside 1.96·√n, n being the
             noisy count; NaN where nothing was counted. Below 1 the noise is the smaller of the two.

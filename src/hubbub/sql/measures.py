@@ -177,7 +177,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How far neighbours are apart over all cells of all grouping sets, in steps."""
+    """How far neighbors are apart over all cells of all grouping sets, in steps."""
 
     l1: int
     l2_squared: int
@@ -197,7 +197,7 @@ def sensitivity(measure: Measure, reaches: tuple[Reach, ...], relation: Relation
              The number of different values fits in with m = 0 and M = rows: a unit adds to it between nothing and the
              number of its own values, whatever the others have, and so does the unit in its place.
     Assumes  what a unit adds depends on its own rows alone, and is bounded in the engine (`bounding`).
-    Tested   tests/sql/test_measures.py::test_brute_force_over_neighbours_finds_the_declared_sensitivity
+    Tested   tests/sql/test_measures.py::test_brute_force_over_neighbors_finds_the_declared_sensitivity
     """
     l1 = squared = 0
     for reach in reaches:

@@ -182,7 +182,7 @@ def _parsed(text: str, dialect: str) -> tuple[exp.Expr, Text]:
         ) from None
     tokens = _named(tokens)
     _tokens(source, tokens)
-    _neighbours(source, tokens)
+    _neighbors(source, tokens)
     tree = _tree(source, reader, _numbered(source, tokens))
     _shape(source, tree)
     _nothing_lost(source, tokens, tree)
@@ -257,7 +257,7 @@ def _tokens(source: Text, tokens: list[Token]) -> None:
             raise source.refusal(None, "HB501", "Brackets, or CASE and END, do not match.", "Close what is open.")
 
 
-def _neighbours(source: Text, tokens: list[Token]) -> None:
+def _neighbors(source: Text, tokens: list[Token]) -> None:
     """Refuse words beside each other that the reader would make something of, and an engine would not."""
     if tokens and tokens[0].token_type not in (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM):
         raise source.refusal(
@@ -325,11 +325,11 @@ def _has_and(tokens: list[Token]) -> bool:
     return False
 
 
-Neighbour = TokenType | None
+Neighbor = TokenType | None
 
 #: What is odd about a word, by the kinds of the one before, itself and the one after, and whether it touches the one
 #: before. Each of these was seen to be read by the reader as something else, or to be dropped.
-_ODD: tuple[tuple[str, Callable[[Neighbour, TokenType, Neighbour, bool], bool]], ...] = (
+_ODD: tuple[tuple[str, Callable[[Neighbor, TokenType, Neighbor, bool], bool]], ...] = (
     # 0x1F would be read as 0 with the alias x1F
     ("Two words run into each other here", lambda a, b, _, touching: touching and a in _WORDS and b in _WORDS),
     ("There is nothing before this sign", lambda a, b, *_: b in _BETWEEN and (a is None or a in _BEGINS)),
@@ -352,7 +352,7 @@ _ODD: tuple[tuple[str, Callable[[Neighbour, TokenType, Neighbour, bool], bool]],
 )
 
 
-def _star(before: Neighbour, kind: TokenType) -> bool:
+def _star(before: Neighbor, kind: TokenType) -> bool:
     """Say whether a star stands for columns, and not for a product."""
     return kind is TokenType.STAR and (before in _BEGINS or before is TokenType.DOT)
 

@@ -52,7 +52,7 @@ def threshold(noised: Noised, reach: Reach, relation: Relation, delta: Fraction)
     Proof    By the theorem on thresholded keys the shown groups and their numbers keep the first loss but for δ. They
              are public from then on, so sums and selections over them are a further question about fixed groups, which
              a unit moves no further than it moves all groups: adaptive composition. A group without rows has a sum of 0
-             and scores of no rows, so the further question is defined for every set of groups, on both neighbours.
+             and scores of no rows, so the further question is defined for every set of groups, on both neighbors.
     Assumes  a unit's groups are bounded in the engine.
     Charges  Threshold(noise, keys, how far the threshold is above one) and the noise of every other measure.
     Tested   tests/sql/test_plan.py::test_discovered_groups_are_those_with_enough_people

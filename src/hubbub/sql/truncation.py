@@ -8,7 +8,7 @@ from hubbub.sql.relations import UNIT, Cut, Join, Rel, Scan, Union, columns, own
 def written(rel: Cut, rows: str, dialect: Dialect) -> str:
     """Write the rows that are kept: all rows of units within the bound, and the first ones, by hash, of the others.
 
-    Theorem (A cut keeps neighbours). Taking one unit out of the data takes out of the cut relation exactly the rows
+    Theorem (A cut keeps neighbors). Taking one unit out of the data takes out of the cut relation exactly the rows
     that the unit has there, at most `rows` of them, and leaves every other unit's rows as they were.
     Proof    By "One owner for each row" this holds of the relation that is cut. Which rows of a unit are kept depends
              on the values of that unit's rows alone: they are ordered by a salted hash of the unit, the values and the

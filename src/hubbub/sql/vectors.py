@@ -85,7 +85,7 @@ class VectorPlan:
 
 @dataclass(frozen=True)
 class VectorAnswer:
-    """Noisy mean and covariance, with the ± (95 %) of each entry."""
+    """Noisy mean and covariance, with the ± (95%) of each entry."""
 
     columns: tuple[str, ...]
     mean: Floats
@@ -113,10 +113,10 @@ def plan_vectors(
     6Γ²(n−1)/n + d². Laplace noise on the sum and on the upper triangle of ⌊n·C⌋ costs the sum of both losses.
     Proof    The theorems on means and covariances, times n and n. Rounding down moves each of d² entries apart by less
              than 1 more. The triangle is part of the matrix.
-    Assumes  the relation is REPLACE and the unit is the row, so n is the same for neighbours and may be public; a row's
+    Assumes  the relation is REPLACE and the unit is the row, so n is the same for neighbors and may be public; a row's
              integers are checked against Γ in the engine, and count as 0 where rounding took them past it.
     Charges  Together of both. With norm l2 the mean's noise is Gaussian, for a squared L2 sensitivity of 4Γ².
-    Tested   tests/sql/test_vectors.py::test_engine_sums_of_neighbours_are_within_the_stated_sensitivity
+    Tested   tests/sql/test_vectors.py::test_engine_sums_of_neighbors_are_within_the_stated_sensitivity
     """
     numbers.epsilon(epsilon)
     size = numbers.integer(size, "size", 2, 10**12)

@@ -1,1 +1,1 @@
-"""Surveys that need no trust: every answer is randomised by whoever gives it, before it leaves their hands."""
+"""Surveys that need no trust: every answer is randomized by whoever gives it, before it leaves their hands."""

@@ -1,4 +1,4 @@
-"""What randomised answers say about the crowd: unbiased counts with intervals, of one question or of several."""
+"""What randomized answers say about the crowd: unbiased counts with intervals, of one question or of several."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _Z = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class Estimated:
-    """How many of those who answered truly have these answers: an unbiased estimate with its 95 % interval.
+    """How many of those who answered truly have these answers: an unbiased estimate with its 95% interval.
 
     price   what a person paid for this table to be made: the sum over its questions
     """
@@ -42,7 +42,7 @@ class Estimated:
 def single(survey: Survey, name: str, responses: Sequence[Answers]) -> Estimated:
     """Estimate how many have each answer to one question, or each box.
 
-    Theorem (Estimate from randomised answers). If a true answer shows as itself with probability p and any other
+    Theorem (Estimate from randomized answers). If a true answer shows as itself with probability p and any other
     person's as it with q, then (shown − n·q)/(p − q) has the true count as its mean, and variance
     (m·p(1 − p) + (n − m)·q(1 − q))/(p − q)² where m is the true count. The interval holds all m for which what was
     shown lies within 1.96 of its standard deviations (the roots of a quadratic).
@@ -69,7 +69,7 @@ def joint(survey: Survey, names: Sequence[str], responses: Sequence[Answers]) ->
     Theorem (Joint estimates). Let Wᵢ be the inverse of the matrix of odds of the i-th answer (or box). Giving each
     person the weight Πᵢ Wᵢ[cᵢ, rᵢ] for cell c, where r is what they sent, has the true count of c as its mean; the sum
     of the squared weights less the estimate has its variance as its mean.
-    Proof    Answers are randomised independently, so a weight's mean is Πᵢ 1{cᵢ is true}, that is 1 for those who are
+    Proof    Answers are randomized independently, so a weight's mean is Πᵢ 1{cᵢ is true}, that is 1 for those who are
              in c and 0 for the others. Persons are independent: the variance is the sum over persons of the mean
              square less the square of the mean, and that square is the mean itself, for it is 0 or 1.
     Charges  nothing beyond what answering cost: the sum of the questions' prices (`Survey.epsilon`), not the largest.

@@ -1,5 +1,5 @@
 "use strict";
-// Randomises answers in the browser. Coins are whole numbers below 2^64 compared with thresholds that were rounded
+// Randomizes answers in the browser. Coins are whole numbers below 2^64 compared with thresholds that were rounded
 // towards more noise; all randomness is crypto.getRandomValues.
 const survey = JSON.parse(document.getElementById("survey").textContent);
 
@@ -20,7 +20,7 @@ function uniform(bound) {
   return Number(drawn % period);
 }
 
-function randomise(question, truth) {
+function randomize(question, truth) {
   if (question.boxes) {
     const flipped = truth.map((ticked) => ticked !== below(question.threshold));
     return flipped.flatMap((ticked, place) => (ticked ? [place] : []));
@@ -33,7 +33,7 @@ function randomise(question, truth) {
 
 function respond(truths) {
   const answers = {};
-  survey.questions.forEach((question, place) => { answers[question.name] = randomise(question, truths[place]); });
+  survey.questions.forEach((question, place) => { answers[question.name] = randomize(question, truths[place]); });
   return { survey: survey.identity, answers };
 }
 
@@ -111,7 +111,7 @@ async function send(form) {
 
 const form = document.getElementById("form");
 survey.questions.forEach((question) => form.append(field(question)));
-form.append(element("button", "Randomise and send", { type: "submit" }));
+form.append(element("button", "Randomize and send", { type: "submit" }));
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   send(form);

@@ -1,4 +1,4 @@
-"""The survey as one static page that randomises in the browser: no other file, no other host, no evaluation of text."""
+"""The survey as one static page that randomizes in the browser: no other file, no other host, no evaluation of text."""
 
 import base64
 import json
@@ -25,7 +25,7 @@ _WORDS = 1 << 64
 def threshold(question: Question) -> int:
     """Give the number of 64-bit words, of 2⁶⁴, at which the page lies (or flips a box).
 
-    Theorem (Coins of whole words). Lying with probability t/2⁶⁴, t rounded up from what randomised response asks for,
+    Theorem (Coins of whole words). Lying with probability t/2⁶⁴, t rounded up from what randomized response asks for,
     keeps the question's price: a lie that is more likely leaves smaller odds.
     Proof    The odds of a true answer against each other one are (1 − t/2⁶⁴)(k − 1)/(t/2⁶⁴), falling in t, and e^ε at
              the exact t; of a box, (1 − t/2⁶⁴)/(t/2⁶⁴) likewise, as long as both are at least 1.

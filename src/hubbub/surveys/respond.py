@@ -1,4 +1,4 @@
-"""Answering: the truth goes in, a randomised answer comes out, and only that is ever written down."""
+"""Answering: the truth goes in, a randomized answer comes out, and only that is ever written down."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ Truth = str | Sequence[str]
 
 
 def respond(survey: Survey, truth: Mapping[str, Truth], source: Source) -> dict[str, Any]:
-    """Randomise a person's answers to all questions; give what may be sent.
+    """Randomize a person's answers to all questions; give what may be sent.
 
     One response a person: each further one of the same person costs as much again, for the noise would average out.
     """
@@ -27,7 +27,7 @@ def respond(survey: Survey, truth: Mapping[str, Truth], source: Source) -> dict[
         raise QueryError("HB536", f"{what}.", "Answer every question: a lie of chance hides what you say.")
     return {
         "survey": survey.identity,
-        "answers": {each.name: _randomised(each, truth[each.name], source) for each in survey.questions},
+        "answers": {each.name: _randomized(each, truth[each.name], source) for each in survey.questions},
     }
 
 
@@ -46,7 +46,7 @@ def check(survey: Survey, response: object) -> dict[str, int | list[int]]:
         ) from None
 
 
-def _randomised(question: Question, truth: Truth, source: Source) -> int | list[int]:
+def _randomized(question: Question, truth: Truth, source: Source) -> int | list[int]:
     mechanism = question.mechanism
     if isinstance(mechanism, RandomizedResponse):
         if not isinstance(truth, str) or truth not in question.answers:

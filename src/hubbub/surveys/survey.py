@@ -56,7 +56,7 @@ class Question:
 
     @property
     def mechanism(self) -> RandomizedResponse | Flips:
-        """What randomises an answer.
+        """What randomizes an answer.
 
         Theorem (Price of boxes). Flipping each of b bits with probability 1/(1 + e^(ε/S)) is ε-private for whoever
         answers, where two answers of one person can differ in S = b bits, or in S = 2·most where at most so many are
@@ -95,7 +95,7 @@ class Survey:
     def epsilon(self) -> Fraction:
         """What answering all of it costs.
 
-        Theorem (Price of several questions). Answers that are randomised independently cost together the sum of their
+        Theorem (Price of several questions). Answers that are randomized independently cost together the sum of their
         prices, and some pair of persons loses all of it: so does every joint estimate.
         Proof    The log-ratio of all answers is the sum of the single ones; two persons who differ in every answer, at
                  answers that are true for one and not for the other, have them all at their largest at once.

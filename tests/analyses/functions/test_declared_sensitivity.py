@@ -1,4 +1,4 @@
-"""A declared sensitivity against all data sets of a small universe, and the loss that follows, outcome by outcome."""
+"""A declared sensitivity against all datasets of a small universe, and the loss that follows, outcome by outcome."""
 
 import math
 from collections.abc import Callable, Mapping

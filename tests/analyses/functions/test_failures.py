@@ -71,7 +71,7 @@ def failing(kind: str, failure: Callable[[], Any], **more: Any) -> OwnFunction:
 @pytest.mark.parametrize("relation", Relation)
 @pytest.mark.parametrize(("kind", "failure"), list(product(KINDS, FAILURES)))
 def test_a_function_that_fails_on_one_neighbor_keeps_the_charge(kind: str, failure: str, relation: Relation) -> None:
-    """All data sets of three rows, and all their neighbors; the loss between values, failures among them, exactly."""
+    """All datasets of three rows, and all their neighbors; the loss between values, failures among them, exactly."""
     order, epsilon = failing(kind, FAILURES[failure]), Fraction(1)
     seen = examine(order, order.noise(epsilon, Fraction(1, 10**6)), WORLD, relation)
     assert seen.kept
@@ -141,7 +141,7 @@ def test_numbers_without_bounds_are_refused_unless_the_function_is_total(clinic:
         lambda rows: len(rows["cost"]), table="visits", columns=["cost"], sensitivity=1, epsilon=1, total=True
     )
     assert "total => TRUE" in said.receipt["query"]
-    assert any("every data set: the owner's word" in line for line in said.receipt["derivation"])
+    assert any("every dataset: the owner's word" in line for line in said.receipt["derivation"])
 
 
 @pytest.mark.parametrize(

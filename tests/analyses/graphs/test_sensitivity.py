@@ -1,4 +1,4 @@
-"""How far one edge, one unit or one node moves each function: brute force over all small graphs and neighbours."""
+"""How far one edge, one unit or one node moves each function: brute force over all small graphs and neighbors."""
 
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -64,7 +64,7 @@ def subsets() -> Iterator[frozenset[int]]:
         yield frozenset(i for i, bit in enumerate(bits) if bit)
 
 
-def neighbours(edges: frozenset[int], relation: Relation) -> Iterator[frozenset[int]]:
+def neighbors(edges: frozenset[int], relation: Relation) -> Iterator[frozenset[int]]:
     if relation is Relation.ADD_REMOVE:
         yield from (edges | {i} for i in range(len(PAIRS)) if i not in edges)
     else:
@@ -84,7 +84,7 @@ def test_brute_force_stays_within_what_is_declared(
         return prepared.compute(made(tuple(int(i in edges) for i in range(len(PAIRS)))))
 
     farthest = max(
-        int(np.abs(value(one) - value(other)).sum()) for one in subsets() for other in neighbours(one, relation)
+        int(np.abs(value(one) - value(other)).sum()) for one in subsets() for other in neighbors(one, relation)
     )
     declared = prepared.mechanism.sensitivity
     assert farthest <= declared
@@ -138,7 +138,7 @@ def exact(prepared: OfGraph, rows: tuple[tuple[float, float, float], ...]) -> ND
 def test_tables_with_weights_and_several_rows_a_pair_stay_within_the_declared(
     prepare: Prepare, arguments: dict[str, object], relation: Relation
 ) -> None:
-    """All tables of up to four rows, and all neighbours: a row more or less, or another row in its place."""
+    """All tables of up to four rows, and all neighbors: a row more or less, or another row in its place."""
     prepared = prepare(setting(relation), table="links", ends=["a", "b"], **arguments)
 
     @cache

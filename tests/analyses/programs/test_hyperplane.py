@@ -73,8 +73,8 @@ def test_a_line_is_found(world: World) -> None:
     assert model.decision_function(values[:3]).shape == (3,)
 
 
-def test_law_of_the_choice_keeps_its_loss_on_neighbours(world: World) -> None:
-    """The exact law of the choice on two data sets, one row apart, for every such row of a small grid."""
+def test_law_of_the_choice_keeps_its_loss_on_neighbors(world: World) -> None:
+    """The exact law of the choice on two datasets, one row apart, for every such row of a small grid."""
     halves(world, 30)
     made = hyperplane(world.setting(1), table="halves", columns=["x", "y"], target="big", bins=2, slopes=1)
     grid, choice = made.grid, made.choice

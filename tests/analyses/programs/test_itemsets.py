@@ -84,7 +84,7 @@ def test_what_is_drawn_is_what_is_charged(world: World, relation: Relation, unit
 
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("unit", [None, Unit("who", groups=3, rows=2)])
-def test_counts_of_neighbours_are_within_the_sensitivities(world: World, relation: Relation, unit: Unit | None) -> None:
+def test_counts_of_neighbors_are_within_the_sensitivities(world: World, relation: Relation, unit: Unit | None) -> None:
     """Exact counts of all single items, and of all pairs, with a unit taken away or changed."""
     baskets(world, 100, unit=unit, relation=relation)
     columns = ["bread", "butter", "jam", "size"]

@@ -82,7 +82,7 @@ def test_what_is_drawn_is_what_is_charged(
 
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("unit", [None, Unit("who", groups=2, rows=1)])
-def test_engine_sums_of_neighbours_are_within_the_sensitivities(
+def test_engine_sums_of_neighbors_are_within_the_sensitivities(
     world: World, relation: Relation, unit: Unit | None
 ) -> None:
     blobs(world, 60, unit=unit, relation=relation)

@@ -37,7 +37,7 @@ def test_mean_and_covariance_are_near_the_truth(world: World, delta: str) -> Non
 
 
 def test_intervals_hold_the_truth_about_as_often_as_they_say(world: World) -> None:
-    """95 % each of 60 means; below 40 is a false alarm of less than 1e-9."""
+    """95% each of 60 means; below 40 is a false alarm of less than 1e-9."""
     truth = people(world).mean(axis=0)
     held = 0
     for _ in range(20):

@@ -54,7 +54,7 @@ def test_the_line_is_found(world: World, delta: str) -> None:
 
 
 def test_intervals_hold_the_truth_about_as_often_as_they_say(world: World) -> None:
-    """95 % each of 36 coefficients; below 22 is a false alarm of less than 1e-8."""
+    """95% each of 36 coefficients; below 22 is a false alarm of less than 1e-8."""
     values, target, _ = people(world)
     exact = np.linalg.lstsq(np.column_stack([np.ones(len(values)), values]), target, rcond=None)[0][1:]
     held = 0
@@ -108,7 +108,7 @@ def test_what_is_drawn_is_what_is_charged(world: World, relation: Relation, unit
     assert affords(curve)
 
 
-def test_gradients_of_neighbours_are_within_the_sensitivity(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradients_of_neighbors_are_within_the_sensitivity(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of some rows is taken away, at weights small and large; what the noise would be added to is looked at."""
     people(world, 60)
     found: list[NDArray[np.int64]] = []

@@ -29,21 +29,21 @@ def things(world: World, rows: int = 4_000, **how: object) -> dict[str, object]:
         "who": np.arange(rows) // 2,
         "shape": np.array(SHAPES)[shape],
         "weight": weight,
-        "colour": draw.integers(0, 4, rows),
+        "color": draw.integers(0, 4, rows),
         "fine": np.where(good, "good", "bad"),
     }
-    lists = {"shape": SHAPES, "colour": (0, 1, 2, 3), "fine": ("bad", "good")}
+    lists = {"shape": SHAPES, "color": (0, 1, 2, 3), "fine": ("bad", "good")}
     world.put("things", made, bounds={"weight": (0, 100)}, lists=lists, **how)  # type: ignore[arg-type]
     return dict(made)
 
 
-COLUMNS = ["shape", "weight", "colour"]
+COLUMNS = ["shape", "weight", "color"]
 
 
 @pytest.mark.row(55)
 @pytest.mark.parametrize("score", ["gini", "max"])
 def test_a_tree_is_grown_from_noisy_sums_one_query_a_level(world: World, score: str) -> None:
-    """Of 4,000 rows 95 % can be told right; at ε = 2 the splits are found but for a chance below 1e-6."""
+    """Of 4,000 rows 95% can be told right; at ε = 2 the splits are found but for a chance below 1e-6."""
     rows = things(world)
     prepared = decision_tree(world.setting(2), table="things", columns=COLUMNS, target="fine", depth=2, score=score)
     _, release = world.run(prepared, "decision_tree")
@@ -71,10 +71,10 @@ def test_brute_force_finds_the_sensitivity_of_scores(rule: str) -> None:
     assert seen == {0, 1} if rule == "max" else (max(seen) == PARTS and min(seen) > -PARTS and min(seen) < 0)
 
 
-def test_law_of_a_level_keeps_its_loss_on_neighbours(world: World) -> None:
+def test_law_of_a_level_keeps_its_loss_on_neighbors(world: World) -> None:
     """Two leaves at once, a unit with rows in both: the exact laws multiply, and their ratio is within the loss."""
     things(world, 20, unit=Unit("who", groups=2, rows=1))
-    made = decision_tree(world.setting(2), table="things", columns=["shape", "colour"], target="fine", depth=1)
+    made = decision_tree(world.setting(2), table="things", columns=["shape", "color"], target="fine", depth=1)
     loss = privacy_cost(made.selection.event).pure
     assert loss is not None
     facts = made.selection

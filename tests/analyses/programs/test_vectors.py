@@ -1,4 +1,4 @@
-"""Clipped vectors on a grid: their norms in the engine, and how far neighbours are apart."""
+"""Clipped vectors on a grid: their norms in the engine, and how far neighbors are apart."""
 
 from fractions import Fraction
 
@@ -73,7 +73,7 @@ def test_integers_of_any_row_are_within_the_stated_norm(world: World, size: int,
 
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("unit", [None, Unit("who", groups=2, rows=2)])
-def test_engine_sums_of_neighbours_are_within_the_stated_sensitivity(
+def test_engine_sums_of_neighbors_are_within_the_stated_sensitivity(
     world: World, relation: Relation, unit: Unit | None
 ) -> None:
     """Take each of some units away, or put another in its place: counts, box sums and clipped sums in cells."""

@@ -1,4 +1,4 @@
-"""A stream of a declared data set: charged once, begun once, whatever is killed or lost."""
+"""A stream of a declared dataset: charged once, begun once, whatever is killed or lost."""
 
 import json
 from collections.abc import Iterator

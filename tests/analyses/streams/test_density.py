@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hubbub.accounting.cost import privacy_cost
-from hubbub.analyses.streams.audit import neighbours, snapshots, view_law
+from hubbub.analyses.streams.audit import neighbors, snapshots, view_law
 from hubbub.analyses.streams.density import Density
 from hubbub.core.finite import Finite
 from hubbub.core.unit import Relation
@@ -114,9 +114,9 @@ def test_an_element_outside_of_the_universe_is_nothing(seeded: Callable[[int], S
     assert (bits == after).all()
 
 
-def test_neighbours_are_all_pairs_of_the_relation() -> None:
+def test_neighbors_are_all_pairs_of_the_relation() -> None:
     """Two moments of two elements: pairs that differ in one element's arrivals, or in those of both."""
-    one, two = (set(map(frozenset, neighbours(2, 2, relation))) for relation in Relation)
+    one, two = (set(map(frozenset, neighbors(2, 2, relation))) for relation in Relation)
     assert frozenset({(0, 0), (None, None)}) in one
     assert frozenset({(0, 1), (None, 1)}) in one
     assert frozenset({(0, 1), (1, 1)}) not in one
@@ -124,7 +124,7 @@ def test_neighbours_are_all_pairs_of_the_relation() -> None:
     # nine streams; of one element and fixed arrivals of the other: 6 + 2·1 pairs, for each of the two elements
     assert len(one) == 2 * (6 + 2)
     assert len(two) == 9 * 8 // 2
-    assert len(list(neighbours(3, 1, Relation.REPLACE))) == 6
+    assert len(list(neighbors(3, 1, Relation.REPLACE))) == 6
 
 
 @pytest.mark.parametrize("arguments", [{"size": 0}, {"size": 10**9}, {"outputs": 0}, {"epsilon": 0}])

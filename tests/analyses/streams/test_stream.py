@@ -134,7 +134,7 @@ def test_a_window_is_answered_from_two_blocks(tmp_path: Path, method: str, batch
 def test_intervals_hold_the_truth_as_often_as_they_say(
     given: dict[str, Any], tmp_path: Path, seeded: Callable[[int], Source]
 ) -> None:
-    """1,500 bins side by side hold the truth in at least 95 % − 3 points (5 standard errors), at two moments."""
+    """1,500 bins side by side hold the truth in at least 95% − 3 points (5 standard errors), at two moments."""
     names = tuple(map(str, range(1500)))
     terms, source = count(bins=names, **given), seeded(9)
     with made(tmp_path, terms, source) as stream:
@@ -163,7 +163,7 @@ def test_a_density_says_as_many_answers_as_were_paid_for(tmp_path: Path, seeded:
 def test_intervals_of_a_density_hold_the_truth_as_often_as_they_say(
     tmp_path: Path, seeded: Callable[[int], Source]
 ) -> None:
-    """400 streams at a density of .4 hold it in at least 95 % − 5 points (5 standard errors), fixed words."""
+    """400 streams at a density of .4 hold it in at least 95% − 5 points (5 standard errors), fixed words."""
     terms, source = Terms(name="d", kind="density", epsilon=ONE, universe=(0, 999)), seeded(12)
     table, half = terms.density, 2.12
     held = 0

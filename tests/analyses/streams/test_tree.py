@@ -70,7 +70,7 @@ def blocks(stream: tuple[int, ...], horizon: int) -> list[int]:
     return list(SEEN)
 
 
-def test_every_pair_of_neighbours_moves_the_blocks_by_at_most_the_sensitivity() -> None:
+def test_every_pair_of_neighbors_moves_the_blocks_by_at_most_the_sensitivity() -> None:
     """All streams of up to 8 bits, each arrival gone: the sums that get noise move by at most the number of levels."""
     worst = 0
     for length in (1, 3, 4, 7, 8):

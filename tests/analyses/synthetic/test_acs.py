@@ -49,7 +49,7 @@ def test_states_and_areas_add_up_and_are_near(home: Path) -> None:
 
 
 def test_a_table_of_areas_and_schooling_holds_its_intervals(home: Path) -> None:
-    """520 cells and their marginals: at most 12 % of the intervals of 95 % miss (below 1e-6 by chance)."""
+    """520 cells and their marginals: at most 12 % of the intervals of 95% miss (below 1e-6 by chance)."""
     with duckdb.connect() as reader:
         rows = reader.execute(f"SELECT PUMA, EDU, count(*) FROM '{home}/acs.parquet' GROUP BY CUBE (1, 2)").fetchall()
     exact = {(area, school): count for area, school, count in rows}

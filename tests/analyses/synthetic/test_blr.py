@@ -73,8 +73,8 @@ def test_the_sampler_chooses_as_that_expectation_says(bench: Any) -> None:
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-def test_neighbours_move_a_score_by_no_more_than_its_sensitivity(relation: Relation) -> None:
-    """All neighbours of all data sets of two rows over two bits."""
+def test_neighbors_move_a_score_by_no_more_than_its_sensitivity(relation: Relation) -> None:
+    """All neighbors of all datasets of two rows over two bits."""
     made = prepared(setting("1", None, relation), columns=["p", "q"], size=3, total=5)
     every, asks = databases(4, 3), questions((2, 2), 2)
     data = [row for row in product(range(3), repeat=4) if sum(row) == 2]

@@ -49,7 +49,7 @@ def test_multiplicative_weights_cost_what_they_say(relation: Relation, unit: Uni
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-def test_neighbours_move_a_score_by_no_more_than_its_sensitivity(bench: Any, relation: Relation) -> None:
+def test_neighbors_move_a_score_by_no_more_than_its_sensitivity(bench: Any, relation: Relation) -> None:
     """A unit with more rows than it may have, all over the cells, against none or another such."""
     made = prepared("1", Unit("who", 2, 3), relation)
     rest = "SELECT 0 AS who, 'b' AS kind, TRUE AS own, 4 AS age"

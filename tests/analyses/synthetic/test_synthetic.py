@@ -80,7 +80,7 @@ def test_synthetic_rows_cost_what_they_say(relation: Relation, unit: Unit, delta
     assert F(999, 1000) * concentrated(F(1), F(delta)) <= rho <= concentrated(F(1), F(delta))
 
 
-def test_neighbours_move_a_score_by_no_more_than_its_sensitivity() -> None:
+def test_neighbors_move_a_score_by_no_more_than_its_sensitivity() -> None:
     """Move one count, or take one away and add another: no score moves by more than that, for 200 random models."""
     some = np.random.default_rng(3)
     listed = [
@@ -103,8 +103,8 @@ def test_neighbours_move_a_score_by_no_more_than_its_sensitivity() -> None:
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-def test_neighbours_move_coarse_pairs_by_no_more_than_their_noise_is_made_for(bench: Any, relation: Relation) -> None:
-    """A unit with rows in neighbouring cells adds up in a coarse one: L2 must be that of the sums, not of the cells."""
+def test_neighbors_move_coarse_pairs_by_no_more_than_their_noise_is_made_for(bench: Any, relation: Relation) -> None:
+    """A unit with rows in neighboring cells adds up in a coarse one: L2 must be that of the sums, not of the cells."""
     at = setting("1", "1/1000000", Unit("who", 3, 4), relation)
     prepared = synthetic(at, table="t", columns=["kind", "own"])
     one = "SELECT 1 AS who, ['a', 'b', 'c'][1 + i % 3] AS kind, TRUE AS own FROM range(60) AS t(i)"

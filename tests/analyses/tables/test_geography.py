@@ -150,7 +150,7 @@ def test_estimates_far_below_zero_still_give_counts_that_add_up() -> None:
             assert (counts[level] >= 0).all()
 
 
-def test_neighbours_move_each_level_by_no_more_than_its_sensitivity() -> None:
+def test_neighbors_move_each_level_by_no_more_than_its_sensitivity() -> None:
     """Units with up to three places and two rows in each: every such unit, at every level."""
     prepared = geography(setting(unit=Unit("who", 3, 2)), table="people", column="place", places=TREE)
     tree = nested(CODES, TREE)

@@ -82,7 +82,7 @@ def test_marginals_of_one_text_are_those_of_many(bench: Any) -> None:
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("unit", [Unit(None), Unit("who", groups=2, rows=1), Unit("who", groups=1, rows=2)])
 @pytest.mark.parametrize("count", ["rows", "units"])
-def test_neighbours_move_a_marginal_by_no_more_than_its_sensitivity(
+def test_neighbors_move_a_marginal_by_no_more_than_its_sensitivity(
     bench: Any, relation: Relation, unit: Unit, count: str
 ) -> None:
     """Every row, or every person, is taken out or replaced by each other one; both bounds hold, and one is met."""
@@ -167,7 +167,7 @@ def test_what_is_no_condition_is_refused(how: dict[str, Any], says: str) -> None
 
 @pytest.mark.parametrize("relation", list(Relation))
 @pytest.mark.parametrize("unit", [Unit(None), Unit("who", groups=2, rows=2)])
-def test_neighbours_move_sums_of_cells_by_no_more_than_stated(relation: Relation, unit: Unit) -> None:
+def test_neighbors_move_sums_of_cells_by_no_more_than_stated(relation: Relation, unit: Unit) -> None:
     """All vectors that two units can have over four cells, summed into pairs and into one."""
     at = setting(relation, unit)
     one = planned(at, ["region"])

@@ -62,7 +62,7 @@ def test_the_event_costs_what_was_asked(relation: Relation) -> None:
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say(bench: Any) -> None:
-    """100 bins × 40 histograms: intervals of 95 % miss less than 8 % (were it 5 %, by chance below 1e-9), planted
+    """100 bins × 40 histograms: intervals of 95% miss less than 8 % (were it 5 %, by chance below 1e-9), planted
     half-widths miss more."""
     prepared = ranges(setting("1"), table="people", column="age")
     run = bench({"people": PEOPLE})

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hubbub.accounting.cost import privacy_cost
-from hubbub.analyses.tables import strategy_search as optimise
+from hubbub.analyses.tables import strategy_search as optimize
 from hubbub.analyses.tables.strategies import GRAMS, STEPS, Strategy, Workload, best, identity, strategy, tree
 from hubbub.core.finite import Finite
 from hubbub.core.unit import Relation
@@ -54,7 +54,7 @@ def test_1024_running_totals_have_a_factor_of_less_than_three_and_a_third() -> N
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("workload", ["ranges", "prefixes"])
-def test_neighbours_move_the_measured_sums_by_no_more_than_stated(name: str, workload: Workload) -> None:
+def test_neighbors_move_the_measured_sums_by_no_more_than_stated(name: str, workload: Workload) -> None:
     """Every way in which units of at most two rows can differ, over five bins; the L1 bound is met by add/remove."""
     found, size, most = strategy(name, 5, workload), 5, 2
     units = [np.array(u) for u in product(range(most + 1), repeat=size) if sum(u) <= most]
@@ -81,7 +81,7 @@ def test_replacement_under_weights_of_both_signs_needs_the_wider_bound() -> None
 
 @pytest.mark.parametrize("relation", list(Relation))
 def test_enumerated_loss_of_a_small_strategy_is_within_its_price(relation: Relation) -> None:
-    """Two bins, the bins and their total measured: the exact law of all three noisy sums, neighbour by neighbour."""
+    """Two bins, the bins and their total measured: the exact law of all three noisy sums, neighbor by neighbor."""
     small = Strategy("small", np.array([[1, 0], [0, 1], [1, 1]]))
     moved = small.sensitivity(contribution=1, relation=relation)
     noise = Laplace.from_epsilon(sensitivity=moved.l1, epsilon=1)
@@ -122,7 +122,7 @@ def test_counts_beyond_every_sum_are_clamped_and_do_not_wrap() -> None:
 
 
 def test_rounding_to_integers_hardly_costs_accuracy() -> None:
-    exact = optimise.square_root(128)
+    exact = optimize.square_root(128)
     rounded = strategy("root", 128, "prefixes").matrix / STEPS
     assert np.abs(exact - rounded).max() <= 0.5 / STEPS
     column = exact[:, 0]
@@ -132,7 +132,7 @@ def test_rounding_to_integers_hardly_costs_accuracy() -> None:
 
 def test_a_descent_finds_the_bottom_of_a_bowl() -> None:
     centre, shape = np.array([1.0, -2.0, 3.0]), np.diag([1.0, 10.0, 100.0])
-    found = optimise.descend(
+    found = optimize.descend(
         lambda x: (float((x - centre) @ shape @ (x - centre)) + 1, 2 * shape @ (x - centre)), 0 * centre
     )
     assert found == pytest.approx(centre, abs=0.02)
@@ -140,8 +140,8 @@ def test_a_descent_finds_the_bottom_of_a_bowl() -> None:
 
 def test_the_dense_strategy_beats_what_it_starts_from_and_meets_its_condition() -> None:
     """At the optimum the slope of the error is the same for every column's length."""
-    declared = optimise.ranges_gram(32)
-    found, gram = optimise.dense(declared), declared.matrix
+    declared = optimize.ranges_gram(32)
+    found, gram = optimize.dense(declared), declared.matrix
     shape = found.T @ found
     inverse = np.linalg.inv(shape)
     slope = np.diag(inverse @ gram @ inverse)
@@ -172,7 +172,7 @@ def test_the_error_of_groups_and_its_slope_are_those_of_the_definition(workload:
         whole = np.vstack([np.eye(7), groups]) / (1 + groups.sum(axis=0))
         return float(np.trace(np.linalg.inv(whole.T @ whole) @ gram.matrix))
 
-    value, slope = optimise._grouped_error(weights, gram)
+    value, slope = optimize._grouped_error(weights, gram)
     assert value == pytest.approx(error(weights), rel=1e-9)
     for place in np.ndindex(*weights.shape):
         moved = np.zeros_like(weights)
@@ -186,7 +186,7 @@ def test_a_matrix_that_is_its_own_mirror_image_is_inverted_by_halves(size: int) 
     some = np.random.default_rng(3).normal(size=(size, size))
     matrix = some @ some.T + np.eye(size)
     mirrored = matrix + matrix[::-1, ::-1]
-    assert optimise.by_halves(lambda part: np.asarray(np.linalg.inv(part)), mirrored) == pytest.approx(
+    assert optimize.by_halves(lambda part: np.asarray(np.linalg.inv(part)), mirrored) == pytest.approx(
         np.linalg.inv(mirrored)
     )
 

@@ -86,7 +86,7 @@ def key_reused() -> None:
     wrap(Transaction, "charge", around)
 
 
-@bug("only the first of several data sets is charged", "path")
+@bug("only the first of several datasets is charged", "path")
 def first_only() -> None:
     def around(of: Any, self: Any, *given: Any) -> Any:
         kept = curator._private
@@ -156,7 +156,7 @@ def one_more() -> None:
     wrap(Balance, "admits", lambda of, self, budget, loss: about(budget, self.total(), loss))
 
 
-@bug("the data set's own cap is forgotten", "caps")
+@bug("the dataset's own cap is forgotten", "caps")
 def dataset_cap() -> None:
     wrap(Policy, "_derive", lambda of, self, *given: tuple(c for c in of(self, *given) if c.scope != "dataset"))
 

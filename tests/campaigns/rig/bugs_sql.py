@@ -39,7 +39,7 @@ def _moved(change: Any) -> None:
     wrap_function(measures.sensitivity, lambda of, measure, reaches, relation: change(of, measure, reaches, relation))
 
 
-@bug("sensitivity is wrong by a factor of two", "replay", "neighbours", "receipt", also=("grey box",))
+@bug("sensitivity is wrong by a factor of two", "replay", "neighbors", "receipt", also=("grey box",))
 def halved() -> None:
     def change(of: Any, *given: Any) -> Sensitivity:
         found = of(*given)
@@ -48,7 +48,7 @@ def halved() -> None:
     _moved(change)
 
 
-@bug("add/remove is taken for replace", "replay", "neighbours")
+@bug("add/remove is taken for replace", "replay", "neighbors")
 def adding_only() -> None:
     _moved(lambda of, measure, reaches, relation: of(measure, reaches, Relation.ADD_REMOVE))
 
@@ -127,12 +127,12 @@ def classic_sigma() -> None:
 # --- bounding in the engine ------------------------------------------------------------------------------------------
 
 
-@bug("values are not clamped", "replay", "neighbours", "grey box")
+@bug("values are not clamped", "replay", "neighbors", "grey box")
 def no_clamp() -> None:
     Dialect.between = lambda self, text, first, last: f"CASE WHEN TRUE THEN {text} END"  # type: ignore[method-assign]
 
 
-@bug("NaN goes round the clamp", "replay", "neighbours")
+@bug("NaN goes round the clamp", "replay", "neighbors")
 def nan_passes() -> None:
     Dialect.is_nan = lambda self, text: "FALSE"  # type: ignore[method-assign]
     wrap(
@@ -142,7 +142,7 @@ def nan_passes() -> None:
     )
 
 
-@bug("the bounds of a column are kept for what is computed from it", "replay", "neighbours")
+@bug("the bounds of a column are kept for what is computed from it", "replay", "neighbors")
 def bounds_kept() -> None:
     """The clamp after the expression is left out, since the column was clamped already, and so is its own range."""
 
@@ -156,13 +156,13 @@ def bounds_kept() -> None:
     wrap_function(bounding._most, lambda of, *given: [1 << 61 for _ in of(*given)])
 
 
-@bug("rows of a unit are not bounded", "replay", "neighbours")
+@bug("rows of a unit are not bounded", "replay", "neighbors")
 def rows_unbounded() -> None:
     for name in ("sums", "distinct", "buckets"):
         wrap_function(getattr(bounding, name), _loosened("rows"))
 
 
-@bug("groups of a unit are not bounded", "replay", "neighbours", also=("grey box",))
+@bug("groups of a unit are not bounded", "replay", "neighbors", also=("grey box",))
 def groups_unbounded() -> None:
     for name in ("sums", "distinct", "buckets"):
         wrap_function(getattr(bounding, name), _loosened("groups"))
@@ -177,7 +177,7 @@ def _loosened(which: str) -> Any:
     return around
 
 
-@bug("the rows that are kept depend on the order they are found in", "replay", "neighbours", "grey box")
+@bug("the rows that are kept depend on the order they are found in", "replay", "neighbors", "grey box")
 def order_of_rows() -> None:
     def around(of: Any, *given: Any, **named: Any) -> str:
         order = r"rank\(\) OVER \(PARTITION BY (u[^)]*?) ORDER BY .*?\) AS place"
@@ -186,7 +186,7 @@ def order_of_rows() -> None:
     wrap_function(bounding.sums, around)
 
 
-@bug("a unit keeps the groups that most others are in", "replay", "neighbours")
+@bug("a unit keeps the groups that most others are in", "replay", "neighbors")
 def most_liked_first() -> None:
     def around(of: Any, *given: Any) -> str:
         text = of(*given).replace("(PARTITION BY u ORDER BY ", "(PARTITION BY u ORDER BY liked, ")
@@ -196,7 +196,7 @@ def most_liked_first() -> None:
     wrap_function(bounding._added, around)
 
 
-@bug("a join multiplies a unit's rows after they were bounded", "replay", "neighbours")
+@bug("a join multiplies a unit's rows after they were bounded", "replay", "neighbors")
 def rows_after_join() -> None:
     three = "FROM (VALUES (1), (2), (3)) AS twice(t),"
     wrap_function(bounding._added, lambda of, *given: of(*given).replace("FROM", three, 1))
@@ -392,7 +392,7 @@ def vectors_halved() -> None:
     wrap_function(vectors.over_cells, around)
 
 
-@bug("scores of a mode move by more than a row", "replay", "neighbours")
+@bug("scores of a mode move by more than a row", "replay", "neighbors")
 def mode_scores() -> None:
     order.Mode.scores = lambda self, counts: 3 * counts  # type: ignore[method-assign]
 

@@ -1,4 +1,4 @@
-"""What notices an analysis that buys too little noise: the search for its worst neighbours."""
+"""What notices an analysis that buys too little noise: the search for its worst neighbors."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ def look_at(*names: str) -> None:
 
 
 def contract() -> list[str]:
-    """Search for the worst neighbours: no noise covers less than they move, and each is used as far as is known."""
+    """Search for the worst neighbors: no noise covers less than they move, and each is used as far as is known."""
     return list(islice((said for tried in _chosen() for said in tried.complaints()), 1))
 
 

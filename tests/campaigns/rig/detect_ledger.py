@@ -99,7 +99,7 @@ def _walked() -> Iterator[str]:
             if {each["dataset"] for each in both.receipt["ledger"]} != {"e", "f"} or _left(session, "f") > Fraction(
                 "0.9"
             ):
-                yield "a query over two data sets is not charged to both"
+                yield "a query over two datasets is not charged to both"
 
 
 def _ordered(session: Session, place: Path) -> Iterator[str]:
@@ -169,7 +169,7 @@ def caps() -> list[str]:
 
 def _spent() -> Iterator[str]:
     with _house() as place:
-        for analyst, steps in (("ana", 5), ("ben", 2), ("cy", 2)):  # their own, the group's, the data set's
+        for analyst, steps in (("ana", 5), ("ben", 2), ("cy", 2)):  # their own, the group's, the dataset's
             with _open(place, analyst) as session:
                 if analyst == "ana":  # what failed stays paid
                     _fail(session, "0.1")

@@ -48,7 +48,7 @@ _LONG = {
 
 
 def enumeration() -> list[str]:
-    """Write out the laws of mechanisms for their worst neighbours: within the stated loss, which is what was asked."""
+    """Write out the laws of mechanisms for their worst neighbors: within the stated loss, which is what was asked."""
     return _first(found for case in CASES if case.name not in _LONG for found in _enumerated(case))
 
 

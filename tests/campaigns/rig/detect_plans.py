@@ -23,7 +23,7 @@ import numpy as np
 from tests.analyses.conftest import EXAMPLES, settle
 from tests.analyses.test_base import BY_CELL, parts
 from tests.campaigns import error_oracle
-from tests.campaigns.neighbours import Local, Tally, fuzz
+from tests.campaigns.neighbors import Local, Tally, fuzz
 from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS, WHOLE
 from tests.mechanisms.test_contract import p_value
 
@@ -74,8 +74,8 @@ def tables() -> Iterator[dict[str, Table]]:
             yield {"visits": Table("visits", COLUMNS, unit, relation)}
 
 
-def neighbours() -> list[str]:
-    """Random tables and queries: neighbours are no further apart than is stated, and orders of rows change nothing."""
+def neighbors() -> list[str]:
+    """Random tables and queries: neighbors are no further apart than is stated, and orders of rows change nothing."""
     rng = random.Random(42)
     with duckdb.connect(":memory:") as connection:
         connection.execute("CREATE TABLE areas (area VARCHAR, zone VARCHAR)")
@@ -85,7 +85,7 @@ def neighbours() -> list[str]:
 
 
 def replays() -> list[str]:
-    """Every kind of query and analysis on made-up neighbours of both relations."""
+    """Every kind of query and analysis on made-up neighbors of both relations."""
     return _heard(_replayed)
 
 
@@ -94,7 +94,7 @@ def _replayed() -> Iterator[str]:
         texts = TEXTS if known["visits"].unit == Unit(None) else (*TEXTS, OF_UNITS)
         for text in texts:
             made = planned(Question(text, epsilon=1, delta="1e-6"), known, salt="s", hashing="engine")
-            yield from _on_neighbours(made, known)
+            yield from _on_neighbors(made, known)
     known = _town_tables()
     for number, name in enumerate(REPLAYED):
         # at small scale every analysis under one of the two, at full scale under both
@@ -103,11 +103,11 @@ def _replayed() -> Iterator[str]:
             of_town = {title: replace(each, relation=relation) for title, each in known.items()}
             made = planned(Question(EXAMPLES[name], epsilon=1, delta="1e-6"), of_town, salt="s", hashing="engine")
             with patch.object(mwem, "PASSES", 2), patch.object(synthetic, "LAST_STEPS", 2):
-                yield from _on_neighbours(made, of_town)
+                yield from _on_neighbors(made, of_town)
 
 
-def _on_neighbours(made: Plan | Called, known: dict[str, Table]) -> list[str]:
-    """Replay one plan; rows on which the engine fails tell neighbours apart."""
+def _on_neighbors(made: Plan | Called, known: dict[str, Table]) -> list[str]:
+    """Replay one plan; rows on which the engine fails tell neighbors apart."""
     try:
         return replay(made, known, worlds=1, chance=random.Random(5)).problems
     except duckdb.Error as error:
@@ -371,7 +371,7 @@ def _heard(complaints: Callable[[], Iterator[str]]) -> list[str]:
 
 
 CHECKS: dict[str, Callable[[], list[str]]] = {
-    "neighbours": neighbours,
+    "neighbors": neighbors,
     "replay": replays,
     "receipt": receipts,
     "draws": draws,

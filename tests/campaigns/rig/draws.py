@@ -1,7 +1,7 @@
 """Every draw of a run: which mechanism, on what exact value, what it gave; and many more draws of the very same.
 
 A run goes through the product's own path. While it is taped, `sample` of each mechanism is the product's, with a note
-of what went in and out; on a second run what comes out can be dictated, so that two neighbours get one noisy answer.
+of what went in and out; on a second run what comes out can be dictated, so that two neighbors get one noisy answer.
 Then everything that is not a draw must be the same on both, and a program that chooses its next question by its last
 answer asks both the same questions. `many` calls `sample` of the noted mechanism again, on the noted value.
 """
@@ -30,7 +30,7 @@ from hubbub.sql import partition_selection as discover
 TAPED = (Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip, TopK, Thresholded)
 SELECTIONS = (Exponential, NoisyMax, PermuteAndFlip)
 
-#: So many coordinates of a vector are sampled at most: those that neighbours differ in, and a few others.
+#: So many coordinates of a vector are sampled at most: those that neighbors differ in, and a few others.
 WIDTH = 24
 _OTHERS = 2
 _CHUNK = 1 << 20
@@ -155,7 +155,7 @@ NOTHING = Lost(Fraction(0), Fraction(0), within=True)
 
 
 def lost(one: Draw, other: Draw) -> Lost:
-    """Work out the loss of a draw between the values of two neighbours, and compare with what the mechanism states."""
+    """Work out the loss of a draw between the values of two neighbors, and compare with what the mechanism states."""
     mechanism, moved = one.mechanism, differ(one, other)
     if isinstance(mechanism, Thresholded):
         # a key that one side lacks is what δ pays for: noise hides the others

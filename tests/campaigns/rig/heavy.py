@@ -2,7 +2,7 @@
 
 Two clinics differ in one patient, who is as heavy as the declarations let her be and heavier: many more rows than are
 counted, and texts of a megabyte. Each query does its work where a guess about her is right. Memory and time are small,
-so work that one person can multiply ends in a failure; the neighbours must be answered, or refused, alike.
+so work that one person can multiply ends in a failure; the neighbors must be answered, or refused, alike.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ analysts:
 
 
 def fill(made: duckdb.DuckDBPyConnection, *, patient: bool, rows: int) -> None:
-    """Make the tables of one of the two neighbours; the patient has so many rows, the tenth of them with long texts."""
+    """Make the tables of one of the two neighbors; the patient has so many rows, the tenth of them with long texts."""
     made.execute(
         "CREATE TABLE t AS SELECT CAST(n % 40 AS BIGINT) AS patient, n % 10 + 0.5 AS x, n % 10 AS y, 0 AS secret, "
         "'w' || n % 5 AS word, ['a', 'b'][1 + n % 2] AS key FROM range(80) AS r(n)"
@@ -50,7 +50,7 @@ def fill(made: duckdb.DuckDBPyConnection, *, patient: bool, rows: int) -> None:
 
 
 def clinic(folder: Path, *, patient: bool, rows: int, server: Server | None, seconds: int) -> Path:
-    """Write one of the neighbours, as files or with the private table in PostgreSQL; give the path of hubbub.yaml."""
+    """Write one of the neighbors, as files or with the private table in PostgreSQL; give the path of hubbub.yaml."""
     folder.mkdir()
     source = "t.parquet"
     with duckdb.connect() as made:

@@ -1,4 +1,4 @@
-"""Neighbouring data sets that are asked through the public API, and what is asked of them.
+"""Neighboring datasets that are asked through the public API, and what is asked of them.
 
 Every table has a unit that stands at the ends of its bounds in as many groups as it may, with more rows than it may: it
 is there on one side only (add/remove), or is another on the other side (replace). So sums move as far as they can.
@@ -115,7 +115,7 @@ FOUND = (
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a pair of neighbours."""
+    """What is asked of a pair of neighbors."""
 
     town: str
     relation: str
@@ -162,7 +162,7 @@ def _in_sql(relation: str) -> Iterator[Question]:
 
 @dataclass(frozen=True)
 class Pair:
-    """What two neighbours' runs of one question were: the draws, the promise, and what is lost between these two."""
+    """What two neighbors' runs of one question were: the draws, the promise, and what is lost between these two."""
 
     question: Question
     draws: tuple[tuple[Draw, Draw], ...]
@@ -178,7 +178,7 @@ class Pair:
 
     @property
     def worst(self) -> bool:
-        """Whether these two neighbours lose all that is charged, in closed form."""
+        """Whether these two neighbors lose all that is charged, in closed form."""
         whole = charged(self.event)
         if whole.pure is not None and self.lost.pure is not None:
             return self.lost.pure >= Fraction(99, 100) * whole.pure
@@ -186,7 +186,7 @@ class Pair:
 
 
 class Towns:
-    """Pairs of sessions on neighbouring data, opened when they are first asked."""
+    """Pairs of sessions on neighboring data, opened when they are first asked."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -211,7 +211,7 @@ class Towns:
         return self._open[town, relation]
 
     def ask(self, question: Question, *, key: str = "audit", seed: int = 1) -> Pair:
-        """Ask both neighbours through the public path, with the draws of the first dictated to the second."""
+        """Ask both neighbors through the public path, with the draws of the first dictated to the second."""
         tapes: list[list[Draw]] = []
         releases = []
         for session in self.sessions(question.town, question.relation):

@@ -1,4 +1,4 @@
-"""Mechanisms, streams and surveys on neighbouring values, to be sampled as often as wanted."""
+"""Mechanisms, streams and surveys on neighboring values, to be sampled as often as wanted."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ Sampler = Callable[[int, int, Source], Table]
 
 @dataclass(frozen=True)
 class Sampled:
-    """Something that can be sampled on two neighbouring inputs, and its promise.
+    """Something that can be sampled on two neighboring inputs, and its promise.
 
     worst    these inputs lose all that is promised, or so nearly (in closed form) that most of it can be seen
     slow     one answer at a time
@@ -50,7 +50,7 @@ class Sampled:
 
 
 def mechanisms() -> Iterator[Sampled]:
-    """Every mechanism of the contract tests, at each of its parameters, on each of its pairs of neighbours."""
+    """Every mechanism of the contract tests, at each of its parameters, on each of its pairs of neighbors."""
     for case in CASES:
         for parameter in case.parameters:
             made = case.build(parameter)

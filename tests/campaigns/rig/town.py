@@ -1,4 +1,4 @@
-"""A small data set with three analysts, a budget that does not run out, and a server's settings, in a folder."""
+"""A small dataset with three analysts, a budget that does not run out, and a server's settings, in a folder."""
 
 import csv
 import json

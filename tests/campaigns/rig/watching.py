@@ -1,4 +1,4 @@
-"""One question on one data set, watched between its charge and its release: texts, draws, words, steps, the answer."""
+"""One question on one dataset, watched between its charge and its release: texts, draws, words, steps, the answer."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -182,7 +182,7 @@ def watch(curator: Curator, question: Question, *, key: str, seed: int, given: S
 
 
 def compared(one: Seen, other: Seen) -> Iterator[str]:
-    """Say what differs between two neighbours of one question, whose draws gave the same; nothing should."""
+    """Say what differs between two neighbors of one question, whose draws gave the same; nothing should."""
     if (one.event, one.derivation) != (other.event, other.derivation):
         yield "the plan differs"
     if one.texts != other.texts:

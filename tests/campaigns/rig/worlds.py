@@ -1,4 +1,4 @@
-"""A small private table, bound queries over it written by hand, and the exact integers that neighbours have."""
+"""A small private table, bound queries over it written by hand, and the exact integers that neighbors have."""
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction

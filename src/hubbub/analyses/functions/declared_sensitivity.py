@@ -1,4 +1,4 @@
-"""A declared sensitivity, checked on every data set of a finite universe; and the loss that follows, enumerated.
+"""A declared sensitivity, checked on every dataset of a finite universe; and the loss that follows, enumerated.
 
 Failures are part of it: a function that raises, or gives NaN or something of the wrong type, is compared by the default
 that stands for it, and one that was said to be total is refused.
@@ -30,7 +30,7 @@ Data = tuple[Row, ...]
 
 @dataclass(frozen=True)
 class Universe:
-    """All data sets of at most so many rows, each column from a list of values."""
+    """All datasets of at most so many rows, each column from a list of values."""
 
     columns: Mapping[str, Sequence[Any]]
     rows: int
@@ -40,17 +40,17 @@ class Universe:
         kinds = prod(len(values) for values in self.columns.values())
         if not kinds or comb(kinds + self.rows, self.rows) > MOST_DATA_SETS:
             raise ParameterError(
-                "HB195", f"this universe has more than {MOST_DATA_SETS} data sets, or none.", "Name a smaller one."
+                "HB195", f"this universe has more than {MOST_DATA_SETS} datasets, or none.", "Name a smaller one."
             )
 
     def data_sets(self) -> Iterator[Data]:
-        """Give every data set, its rows in order."""
+        """Give every dataset, its rows in order."""
         kinds = sorted(product(*self.columns.values()))
         for size in range(self.rows + 1):
             yield from combinations_with_replacement(kinds, size)
 
-    def neighbours(self, data: Data, relation: Relation) -> Iterator[Data]:
-        """Give the neighbours of a data set with a row less, or with another row in the place of one."""
+    def neighbors(self, data: Data, relation: Relation) -> Iterator[Data]:
+        """Give the neighbors of a dataset with a row less, or with another row in the place of one."""
         kinds = sorted(product(*self.columns.values()))
         for place in range(len(data)):
             rest = data[:place] + data[place + 1 :]
@@ -60,7 +60,7 @@ class Universe:
                 yield from (tuple(sorted((*rest, row))) for row in kinds if row != data[place])
 
     def arrays(self, data: Data) -> dict[str, Any]:
-        """Give a data set as a function sees it."""
+        """Give a dataset as a function sees it."""
         columns = list(zip(*data, strict=True)) or [()] * len(self.columns)
         return {
             name: np.array(values, dtype=object if any(isinstance(v, str) for v in values) else np.float64)
@@ -70,7 +70,7 @@ class Universe:
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """What was found: pairs of neighbours, the farthest as a share of what is declared, the loss between them."""
+    """What was found: pairs of neighbors, the farthest as a share of what is declared, the loss between them."""
 
     pairs: int
     farthest: Fraction
@@ -126,10 +126,10 @@ def _samples(declared: Column) -> Any:
 
 
 def examine(order: OwnFunction, noise: Noise, universe: Universe, relation: Relation) -> Promise:
-    """Apply a function, with its default, to every data set of a universe and compare all neighbours.
+    """Apply a function, with its default, to every dataset of a universe and compare all neighbors.
 
-    Theorem (The promise of a finite universe). If neighbours of a finite universe are never farther apart than S, the
-    release is private on it: the loss between two neighbours is that of the mechanism between their values.
+    Theorem (The promise of a finite universe). If neighbors of a finite universe are never farther apart than S, the
+    release is private on it: the loss between two neighbors is that of the mechanism between their values.
     Proof    By enumeration of all pairs; for a finite output space, of all outcomes too.
     Assumes  the function's values here are its values on such rows in the data.
     Tested   tests/analyses/functions/test_declared_sensitivity.py::test_a_wrong_sensitivity_is_found_with_its_pair
@@ -140,7 +140,7 @@ def examine(order: OwnFunction, noise: Noise, universe: Universe, relation: Rela
     farthest, at, pairs = Fraction(0), None, 0
     losses: dict[tuple[Any, Any], Bounds] = {}
     for data, value in values.items():
-        for other in universe.neighbours(data, relation):
+        for other in universe.neighbors(data, relation):
             pairs += 1
             apart = noise.apart(value, values[other])
             if apart > farthest:
@@ -153,7 +153,7 @@ def examine(order: OwnFunction, noise: Noise, universe: Universe, relation: Rela
 
 
 def refuse_broken(promise: Promise, epsilon: Fraction) -> None:
-    """Refuse a sensitivity that some pair of neighbours exceeds."""
+    """Refuse a sensitivity that some pair of neighbors exceeds."""
     if not promise.kept:
         raise QueryError(
             "HB598",

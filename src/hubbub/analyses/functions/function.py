@@ -49,7 +49,7 @@ class OwnFunction:
     outputs      how many numbers or bits the value has
     bounds       ends that numbers are clamped into
     step         what numbers are counted in; a thousandth of the sensitivity if left out
-    total        the owner's word that the function gives a value on every data set. Without it a failure is answered
+    total        the owner's word that the function gives a value on every dataset. Without it a failure is answered
                  with a default, and the noise covers the distance between the default and any value
     """
 
@@ -104,7 +104,7 @@ class OwnFunction:
                 "HB194",
                 "a function that fails is answered with a default, and nothing bounds how far that is from"
                 " its other values.",
-                "Pass bounds=(low, high), or total=True if the function returns a value on every data set.",
+                "Pass bounds=(low, high), or total=True if the function returns a value on every dataset.",
             )
         return cls(function, table, tuple(columns), moved, metric, tuple(points), many, ends, grain, bool(total))
 
@@ -257,7 +257,7 @@ class Released:
 
     @property
     def relation(self) -> Relation:
-        """What neighbours are."""
+        """What neighbors are."""
         return self.rows.table.relation
 
     @property
@@ -284,7 +284,7 @@ class Released:
     @property
     def _failures(self) -> str:
         if self.order.total:
-            return "it gives a value on every data set: the owner's word"
+            return "it gives a value on every dataset: the owner's word"
         reach = self.order.default_reach
         squared = " (squared)" if self.order.metric == "l2" else ""
         return f"where it fails, a default stands for it, at most {numbers.brief(reach)}{squared} from every value"

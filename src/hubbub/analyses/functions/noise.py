@@ -31,7 +31,7 @@ class Noise(Protocol):
 
     @property
     def plus_minus(self) -> float:
-        """The half width at 95 %."""
+        """The half width at 95%."""
         ...
 
     @property

@@ -161,12 +161,12 @@ class Aggregated:
     """A priced aggregate of a function's answers on blocks.
 
     Theorem (Sample and aggregate). Put each unit, with all its rows, into one of k blocks at random, run any function
-    on each block by itself, and clamp its answers into [a, b]. Then neighbours can be paired so that all answers but
+    on each block by itself, and clamp its answers into [a, b]. Then neighbors can be paired so that all answers but
     one are the same, and that one stays in [a, b]; so the sum of the answers with Laplace noise for a sensitivity of
     b − a costs ε, and so does their median by the exponential mechanism with score −|below − above|, which moves by at
     most 2. This holds for add/remove and for replace. (Nissim, Raskhodnikova and Smith 2007.)
-    Proof    Give each unit that both data sets have the same block in both, and a unit that takes another's place that
-             one's block: blocks are drawn independently and uniformly, so both data sets get the law that they should.
+    Proof    Give each unit that both datasets have the same block in both, and a unit that takes another's place that
+             one's block: blocks are drawn independently and uniformly, so both datasets get the law that they should.
              All blocks but one then hold the same rows, which the function sees in the order of their values, so its
              answers on them have one law and can be made the same. Given these, the mechanism's promise holds for one
              changed answer; an average over how things were paired keeps it.
@@ -204,7 +204,7 @@ class Aggregated:
 
     @property
     def relation(self) -> Relation:
-        """What neighbours are."""
+        """What neighbors are."""
         return self.rows.table.relation
 
     @property

@@ -69,7 +69,7 @@ def examine(
     size: int,
     within: Fraction,
 ) -> Examined:
-    """Go through all data sets of a finite universe and all ways that a run may go."""
+    """Go through all datasets of a finite universe and all ways that a run may go."""
     reads, succeeds, moved = Fraction(0), Fraction(1), Fraction(0)
     for data in product(values, repeat=size):
         true, outcomes = function(data), list(algorithm(data))

@@ -73,7 +73,7 @@ class OfGraph:
 
     @property
     def relation(self) -> Relation:
-        """What neighbours are."""
+        """What neighbors are."""
         return self.edges.table.relation
 
     @property
@@ -95,7 +95,7 @@ class OfGraph:
         return (
             f"{edges.nodes} nodes are declared and public{weights}; rows are read into the curator's memory",
             f"protected: {self.why.format(whose=whose)}",
-            f"neighbours are up to {self.mechanism.sensitivity} steps apart in L1 ({edges.table.relation.value})",
+            f"neighbors are up to {self.mechanism.sensitivity} steps apart in L1 ({edges.table.relation.value})",
             f"Laplace noise of scale {numbers.brief(self.mechanism.scale)} steps costs ε = {self.epsilon}",
         )
 

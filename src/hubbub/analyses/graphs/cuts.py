@@ -47,7 +47,7 @@ def _scan(a: Numbers, b: Numbers, weight: Numbers, total: Numbers, least: int) -
     """
     nodes = len(total)
     order = np.argsort(np.concatenate([a, b]), kind="stable")
-    neighbours = np.concatenate([b, a])[order].tolist()
+    neighbors = np.concatenate([b, a])[order].tolist()
     weights = np.concatenate([weight, weight])[order].tolist()
     starts = np.r_[0, np.cumsum(np.bincount(np.concatenate([a, b]), minlength=nodes))].tolist()
     ranges, whole = list(pairwise(starts)), total.tolist()
@@ -65,7 +65,7 @@ def _scan(a: Numbers, b: Numbers, weight: Numbers, total: Numbers, least: int) -
         if seen < nodes:
             least = min(least, cut)
         for place in range(*ranges[node]):
-            other = neighbours[place]
+            other = neighbors[place]
             if visited[other]:
                 continue
             reached[other] += weights[place]

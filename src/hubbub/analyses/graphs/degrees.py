@@ -72,7 +72,7 @@ def triangles(graph: Graph) -> int:
     Theorem (Triangles of bounded degree). In graphs truncated to degrees of at most D, one row more or less moves the
     number of triangles by at most 2(D − 1).
     Proof    An edge of a graph with degrees of at most D is part of at most D − 1 triangles: its ends have that many
-             other neighbours at most. At most one edge comes, with up to D − 1, and at most two go, with twice that.
+             other neighbors at most. At most one edge comes, with up to D − 1, and at most two go, with twice that.
     Assumes  `truncated` before.
     Tested   tests/analyses/graphs/test_sensitivity.py::test_brute_force_stays_within_what_is_declared
              tests/analyses/graphs/test_algorithms.py::test_triangles_are_those_of_networkx
@@ -108,7 +108,7 @@ _AT_ONCE = 10_000_000
 
 
 def falling(noisy: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give the falling sequence that is nearest in squares: pool neighbours that rise until none does.
+    """Give the falling sequence that is nearest in squares: pool neighbors that rise until none does.
 
     >>> falling(np.array([5, 7, 3])).tolist()
     [6.0, 6.0, 3.0]

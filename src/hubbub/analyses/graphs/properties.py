@@ -60,7 +60,7 @@ PROPERTIES: Mapping[str, Property] = {
 class DistanceFrom:
     """The distance of a graph from a property that a function checks, for an owner's own release.
 
-    Theorem (Distance from a property). For any set S of data sets, the number of entries of x that must change to reach
+    Theorem (Distance from a property). For any set S of datasets, the number of entries of x that must change to reach
     S moves by at most 1 when one entry changes (Dwork, McSherry, Nissim and Smith 2006); so does the lesser of it and a
     bound. As entries are pairs of nodes here, one row more or less changes one entry, another row in its place two.
     Proof    From x′ one may go back to x and on from there: d(x′) ≤ d(x) + 1; the triangle inequality. Cutting off at

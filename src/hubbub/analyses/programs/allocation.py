@@ -25,7 +25,7 @@ Additive = Laplace | Gaussian
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """One noise: how far neighbours are apart, which share of the whole all its draws get, how often it is drawn."""
+    """One noise: how far neighbors are apart, which share of the whole all its draws get, how often it is drawn."""
 
     moved: Sensitivity
     share: float

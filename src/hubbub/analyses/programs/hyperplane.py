@@ -151,7 +151,7 @@ def hyperplane(
     Error    with probability 1 − β the rows on the wrong side are at most G·r·ln(m/β)/ε more than at best, of m
              hyperplanes.
     Tested   tests/analyses/programs/test_hyperplane.py::test_one_row_moves_every_score_by_one_in_one_direction
-             tests/analyses/programs/test_hyperplane.py::test_law_of_the_choice_keeps_its_loss_on_neighbours
+             tests/analyses/programs/test_hyperplane.py::test_law_of_the_choice_keeps_its_loss_on_neighbors
     """
     numbers.integer(bins, "bins", 2, 256)
     numbers.integer(slopes, "slopes", 1, 16)

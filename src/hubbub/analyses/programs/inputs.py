@@ -38,7 +38,7 @@ class ProgramInput:
 
     @property
     def relation(self) -> Relation:
-        """What neighbours are."""
+        """What neighbors are."""
         return self.table.relation
 
     def contribution_bounds(self, cells: int) -> Reach:
@@ -61,9 +61,9 @@ class ProgramInput:
         verb = "added or removed" if self.relation is Relation.ADD_REMOVE else "replaced by another"
         scan = f"scan {self.table.name}: rows in which {', '.join(self.names)} are all there, clamped into their bounds"
         if self.limits is None:
-            return [scan, f"neighbours: one row {verb}"]
+            return [scan, f"neighbors: one row {verb}"]
         kept = f"each unit keeps at most {self.limits.groups} cells a query and {self.limits.rows} rows in each"
-        return [scan, f"neighbours: all rows of one unit {verb}; {kept}"]
+        return [scan, f"neighbors: all rows of one unit {verb}; {kept}"]
 
 
 def ground(setting: Setting, table: object, columns: Sequence[object]) -> ProgramInput:

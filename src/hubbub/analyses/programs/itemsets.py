@@ -140,7 +140,7 @@ def frequent_itemsets(
     Proof    The sensitivities are those of 0/1 vectors. Candidates follow from noisy counts (Apriori), and fixed noises
              add up under adaptive choice. Rules are made of published counts.
     Charges  Together of one noise a level.
-    Tested   tests/analyses/programs/test_itemsets.py::test_counts_of_neighbours_are_within_the_sensitivities
+    Tested   tests/analyses/programs/test_itemsets.py::test_counts_of_neighbors_are_within_the_sensitivities
              tests/analyses/programs/test_itemsets.py::test_what_is_drawn_is_what_is_charged
 
     columns, item  what a basket holds: columns of a row, or the values of one column over all rows of a unit

@@ -134,7 +134,7 @@ def kmeans(
     Error    a centre's noise is that of its sum over its count: (d + 1)·N/ε (classic) for each coordinate in [−1, 1].
     Tested   tests/analyses/programs/test_kmeans.py::test_classic_noise_has_the_scale_of_the_paper
              tests/analyses/programs/test_kmeans.py::test_what_is_drawn_is_what_is_charged
-             tests/analyses/programs/test_kmeans.py::test_engine_sums_of_neighbours_are_within_the_sensitivities
+             tests/analyses/programs/test_kmeans.py::test_engine_sums_of_neighbors_are_within_the_sensitivities
 
     rounds   of the classic: NULL for unknown, by halving; of moments: 5 unless said
     """

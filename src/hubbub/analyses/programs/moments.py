@@ -38,7 +38,7 @@ from hubbub.core import numbers
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS
 from hubbub.sql.measures import Rows, Sensitivity, sensitivity
 
-#: Half of a normal variable's 95 % interval, in deviations.
+#: Half of a normal variable's 95% interval, in deviations.
 HALF = 1.96
 
 #: What finding the rows gets of the whole, and how it is shared by count, sums and squares.

@@ -30,7 +30,7 @@ class Program:
 
     @property
     def relation(self) -> Relation:
-        """What neighbours are."""
+        """What neighbors are."""
         return self.ground.relation
 
     @property

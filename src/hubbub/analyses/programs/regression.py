@@ -229,7 +229,7 @@ def logistic_regression(
     Proof    |label − p| ≤ 1 and ‖(1, y)‖ ≤ √2 (1 + 2⁻⁴⁰), so a row adds a vector of norm at most 1 (1/√2 is taken a
              millionth smaller than it is, for the roundings), whatever weights earlier rounds gave.
     Charges  Together of six events of moments, and the gradient's as many times as there are rounds.
-    Tested   tests/analyses/programs/test_regression.py::test_gradients_of_neighbours_are_within_the_sensitivity
+    Tested   tests/analyses/programs/test_regression.py::test_gradients_of_neighbors_are_within_the_sensitivity
              tests/analyses/programs/test_regression.py::test_classes_are_told_apart
 
     positive   the value that counts as 1: the second of two declared ones unless said

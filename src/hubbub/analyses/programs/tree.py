@@ -292,7 +292,7 @@ def decision_tree(
     Error    leaves' counts: exact intervals; a split is at most ln(m/β)/rate below the best, with probability 1 − β.
     Tested   tests/analyses/programs/test_tree.py::test_brute_force_finds_the_sensitivity_of_scores
              tests/analyses/programs/test_tree.py::test_levels_and_leaves_are_charged_once_each
-             tests/analyses/programs/test_tree.py::test_law_of_a_level_keeps_its_loss_on_neighbours
+             tests/analyses/programs/test_tree.py::test_law_of_a_level_keeps_its_loss_on_neighbors
 
     score   'gini' (purity of the children) or 'max' (rows of the children's largest classes)
     """

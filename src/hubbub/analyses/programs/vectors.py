@@ -99,7 +99,7 @@ def clipped(
              part of y·yᵀ, whose norm is ‖y‖²; their L1 norm is (‖y‖₁² + ‖y‖₂²)/2 ≤ (d + 1)‖y‖₂²/2.
     Assumes  IEEE arithmetic; a square root that errs by less than 2⁻⁴¹ of its value.
     Tested   tests/analyses/programs/test_vectors.py::test_integers_of_any_row_are_within_the_stated_norm
-             tests/analyses/programs/test_vectors.py::test_engine_sums_of_neighbours_are_within_the_stated_sensitivity
+             tests/analyses/programs/test_vectors.py::test_engine_sums_of_neighbors_are_within_the_stated_sensitivity
     """
     names = [f"w{j}" for j in range(len(vector))]
     shifted = [
@@ -156,7 +156,7 @@ def of_box(dimensions: int, reach: Reach, relation: Relation, steps: int = STEPS
 
 
 def over_cells(l1: int, l2_squared: int, reach: Reach, relation: Relation) -> Sensitivity:
-    """Bound how far neighbours are apart where a row adds, to one cell, integers of these norms.
+    """Bound how far neighbors are apart where a row adds, to one cell, integers of these norms.
 
     Theorem (Vectors in bounded cells). Let a row add a vector of norm at most D to one of C cells, and let a unit keep
     at most G cells and r rows in each. One unit more or less moves all cells together by at most G·r·D in L1, or
@@ -164,7 +164,7 @@ def over_cells(l1: int, l2_squared: int, reach: Reach, relation: Relation) -> Se
     Proof    A unit adds at most r·D to a cell, and G cells with disjoint coordinates add up (L1) or add up in squares
              (L2). A replacement is one unit less and one more: the triangle inequality.
     Assumes  the engine keeps a unit's rows whole (`bounding`): all coordinates of a row, or none.
-    Tested   tests/analyses/programs/test_vectors.py::test_engine_sums_of_neighbours_are_within_the_stated_sensitivity
+    Tested   tests/analyses/programs/test_vectors.py::test_engine_sums_of_neighbors_are_within_the_stated_sensitivity
     """
     changed = relation.units_changed
     return Sensitivity(

@@ -1,4 +1,4 @@
-"""The exact loss of a look into a stream's state: every pair of neighbouring streams over a small universe.
+"""The exact loss of a look into a stream's state: every pair of neighboring streams over a small universe.
 
 A process says how its state begins and moves, as finite laws. `snapshots` walks all streams of a length and all
 neighbors of each under the declared relation, and compares what a look at each moment shows, with the answers. The
@@ -91,13 +91,11 @@ def snapshots(
         arrivals, (look, told) = case
         return view_law(process, arrivals, look, answers=told)
 
-    pairs = (
-        ((one, case), (other, case)) for one, other in neighbours(process.size, length, relation) for case in cases
-    )
+    pairs = (((one, case), (other, case)) for one, other in neighbors(process.size, length, relation) for case in cases)
     return worst_over(pairs, law)
 
 
-def neighbours(size: int, length: int, relation: Relation = Relation.ADD_REMOVE) -> Iterator[tuple[Arrivals, Arrivals]]:
+def neighbors(size: int, length: int, relation: Relation = Relation.ADD_REMOVE) -> Iterator[tuple[Arrivals, Arrivals]]:
     """List all pairs of neighboring streams of a length, each once.
 
     They differ in the arrivals of one element under add/remove, of two under replace: at each moment at which they

@@ -1,4 +1,4 @@
-"""How a stream of a declared data set is paid for: CALL stream(…), charged once for all that it will ever say.
+"""How a stream of a declared dataset is paid for: CALL stream(…), charged once for all that it will ever say.
 
 The call reads no data: it charges the event of the stream's terms and publishes the terms (`hubbub.curator.streams`).
 The stream then begins, once for its charge: a list beside the ledger says which charges have begun, so that a lost
@@ -55,13 +55,13 @@ def stream(
         raise QueryError(
             "HB530",
             f"{table} protects each {unit.column}, and a count protects single arrivals.",
-            "Make a density over the ids, or count in a data set whose unit is the row.",
+            "Make a density over the ids, or count in a dataset whose unit is the row.",
         )
     if kind == "count" and not found.arrivals:
         raise StreamError(
             "HB664",
             f"a count answers after every arrival, and how many arrivals {table} has is not public.",
-            "Make a density, which does not tell, or ask the owner to declare `arrivals: public` for this data set.",
+            "Make a density, which does not tell, or ask the owner to declare `arrivals: public` for this dataset.",
         )
     _check_types(universe, bins, name, classic, private_state)
     counts = kind == "count"
@@ -106,7 +106,7 @@ class Bought:
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The data set that the arrivals belong to."""
+        """The dataset that the arrivals belong to."""
         return (self.table,)
 
     @property
@@ -121,7 +121,7 @@ class Bought:
 
     @property
     def relation(self) -> Relation:
-        """What neighbours are: one arrival, or all of one element's, becoming nothing or something else."""
+        """What neighbors are: one arrival, or all of one element's, becoming nothing or something else."""
         return self.terms.relation
 
     @property

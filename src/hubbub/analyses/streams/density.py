@@ -32,7 +32,7 @@ _SHARES = 16
 class Density:
     """One bit for each element: a fair coin at first, a coin of ½ + bias from each of its arrivals on.
 
-    Theorem (Pan-private density). Let streams be neighbours if they differ in what happens at the arrivals of one
+    Theorem (Pan-private density). Let streams be neighbors if they differ in what happens at the arrivals of one
     element (it may arrive at any of these times, or nothing may). For every such pair, the bits at one moment that the
     keeper does not choose, together with all answers, are (state + outputs·answer)-private, where
     state = −ln(1 − 2·bias) and answer = 1/scale: a look into the state costs `state`, each answer `answer`
@@ -41,7 +41,7 @@ class Density:
              x's bit: those that show b at the look have probability P(b), which is ½ if x did not arrive before, else
              ½ ± bias, whatever came earlier; so P(b) changes by a factor 1 ± 2·bias or the inverse of one, and |ln|
              of that is at most −ln(1 − 2·bias). Along each history an answer's factor is the noise at one of two
-             neighbouring counts, so it lies between the smaller and the larger of two values whose ratio is at most
+             neighboring counts, so it lies between the smaller and the larger of two values whose ratio is at most
              e^(1/scale), and these are the same for both streams. The bounds multiply.
     Assumes  one look. Two looks at different times may not be private at all: a bit that changed had an arrival. The
              state holds the bits and no count of arrivals. The bits are drawn exactly.

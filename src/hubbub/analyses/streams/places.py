@@ -2,7 +2,7 @@
 
 hubbub-streams/of-<hash of the analyst>/visits.stream    a state
                                         visits.bought    a purchase on its way: see `buying`
-hubbub-streams/visits.stream                             of nobody's data set, or of before names had an owner
+hubbub-streams/visits.stream                             of nobody's dataset, or of before names had an owner
 """
 
 import fcntl
@@ -105,7 +105,7 @@ def _entry(path: Path) -> Entry:
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A purchase on its way: for which terms, on which data set, under which key of the ledger."""
+    """A purchase on its way: for which terms, on which dataset, under which key of the ledger."""
 
     terms: Terms
     dataset: str

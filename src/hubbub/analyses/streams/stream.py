@@ -3,7 +3,7 @@
     make → (feed → feed → …) → said
 
 Whoever feeds says how many lines of its own came before, so that a line that is sent again, after a kill or a lost
-answer, is recognised and not taken twice. Nothing is shown that is not yet on the disk, so a kill between a draw and
+answer, is recognized and not taken twice. Nothing is shown that is not yet on the disk, so a kill between a draw and
 its writing loses draws that nobody saw, and no others.
 """
 
@@ -32,13 +32,13 @@ LONGEST_LINE = 200
 #: Feeders that a stream remembers.
 MOST_FEEDERS = 1000
 
-#: Half widths of 95 % intervals in standard deviations: of one Laplace draw, which bounds that of several, and normal.
+#: Half widths of 95% intervals in standard deviations: of one Laplace draw, which bounds that of several, and normal.
 _LAPLACE, _NORMAL = 2.12, 1.96
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One answer with its 95 % interval."""
+    """One answer with its 95% interval."""
 
     name: str
     value: float
@@ -101,7 +101,7 @@ class Stream:
 
     @property
     def paid(self) -> dict[str, Any] | None:
-        """By whom, and on which data set, it was paid for."""
+        """By whom, and on which dataset, it was paid for."""
         found: dict[str, Any] | None = self._stored.facts["paid"]
         return found
 
@@ -267,7 +267,7 @@ def opened(folder: Path, name: str, on_step: OnStep = no_step) -> Iterator[Strea
 
 @contextmanager
 def made(folder: Path, terms: Terms, source: Source) -> Iterator[Stream]:
-    """Make a stream that belongs to no data set, and hold it."""
+    """Make a stream that belongs to no dataset, and hold it."""
     with states.held(folder, terms.name) as path:
         yield Stream.make(path, terms, source)
 

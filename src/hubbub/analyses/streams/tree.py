@@ -32,7 +32,7 @@ class Tree:
              whatever was answered before. An answer at time t is the sum of the blocks of t's binary digits.
     Error    deviation σ·√(number of ones in t), σ that of a block; twice the variance where the state is private.
     Tested   tests/analyses/streams/test_tree.py::test_answers_are_sums_of_the_blocks_of_the_binary_digits
-             tests/analyses/streams/test_tree.py::test_every_pair_of_neighbours_moves_the_blocks_by_at_most_the_sensitivity
+             tests/analyses/streams/test_tree.py::test_every_pair_of_neighbors_moves_the_blocks_by_at_most_the_sensitivity
 
     Theorem (Counting that survives a look). Let each block also begin with noise of its own, drawn when it opens and
     kept in its sum. Then all answers and one look into the state (sums of open blocks) keep the same loss.

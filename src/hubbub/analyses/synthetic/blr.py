@@ -74,7 +74,7 @@ class SmallDatabase(OfMarginal):
     """Choose one of all databases of m rows, by how well it answers every conjunction.
 
     Theorem (Small databases by the exponential mechanism). Let u(x, y) = −max_q |m·q(x) − n·q(y)| over counting
-    questions q, n being public. If a unit adds at most D to any count, then u moves by at most m·D between neighbours,
+    questions q, n being public. If a unit adds at most D to any count, then u moves by at most m·D between neighbors,
     whatever y; so choosing y with probability ∝ exp(ε·u/(2mD)) costs ε. With probability 1 − β the largest error of a
     count, as a part of n, is within 2D(ln C + ln 1/β)/(εn) of that of the best of the C databases (Blum, Ligett and
     Roth 2008; McSherry and Talwar 2007).
@@ -84,7 +84,7 @@ class SmallDatabase(OfMarginal):
              measured with Laplace noise from a share of ε.
     Charges  the selection, and the count where n is not given.
     Tested   tests/analyses/synthetic/test_blr.py::test_expected_error_of_ten_rows_for_26_conjunctions_of_three_bits
-             tests/analyses/synthetic/test_blr.py::test_neighbours_move_a_score_by_no_more_than_its_sensitivity
+             tests/analyses/synthetic/test_blr.py::test_neighbors_move_a_score_by_no_more_than_its_sensitivity
              tests/analyses/synthetic/test_blr.py::test_the_choice_is_private_by_enumeration
     """
 

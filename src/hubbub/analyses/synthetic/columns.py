@@ -77,7 +77,7 @@ class Levels:
         return found
 
     def groupings(self) -> tuple[Whole, ...]:
-        """Give ways to see the levels more coarsely, the finest first: neighbours together, or the rare ones."""
+        """Give ways to see the levels more coarsely, the finest first: neighbors together, or the rare ones."""
         found = [np.arange(self.size)]
         for most in COARSE:
             if most < self.size:
@@ -161,7 +161,7 @@ def levels(each: Asked, noisy: Whole, total: float) -> Levels:
 
 
 def _together(counts: Floats, most: int, *, ordered: bool) -> Whole:
-    """Put categories together into at most so many: neighbours by equal shares of the counts, or all rare ones.
+    """Put categories together into at most so many: neighbors by equal shares of the counts, or all rare ones.
 
     >>> _together(np.array([5.0, 1, 1, 1, 4]), 2, ordered=True).tolist()
     [0, 0, 1, 1, 1]

@@ -76,7 +76,7 @@ class Model:
     potentials: Any = None  # mbi's, to go on from
 
     @cached_property
-    def neighbours(self) -> Mapping[int, tuple[int, ...]]:
+    def neighbors(self) -> Mapping[int, tuple[int, ...]]:
         """Say which cliques are linked with each."""
         found: dict[int, list[int]] = {place: [] for place in range(len(self.cliques))}
         for one, other in self.links:
@@ -109,7 +109,7 @@ class Model:
             for other in clique:
                 if other != column and other not in between:
                     yield other, _joined(table, clique, column, between, carried, (other,))
-            for each in self.neighbours[place]:
+            for each in self.neighbors[place]:
                 if each != before:
                     onward = tuple(c for c in clique if c in self.cliques[each] and c != column)
                     ahead.append((place, each, onward, _joined(table, clique, column, between, carried, onward)))

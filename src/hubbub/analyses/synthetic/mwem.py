@@ -83,7 +83,7 @@ class Mwem(OfMarginal):
     Assumes  the whole marginal is bounded once, in the engine; tables of it are sums.
     Charges  T selections, T measurements, one count.
     Tested   tests/analyses/synthetic/test_mwem.py::test_multiplicative_weights_cost_what_they_say
-             tests/analyses/synthetic/test_mwem.py::test_neighbours_move_a_score_by_no_more_than_its_sensitivity
+             tests/analyses/synthetic/test_mwem.py::test_neighbors_move_a_score_by_no_more_than_its_sensitivity
     """
 
     ways: int

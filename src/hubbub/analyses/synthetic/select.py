@@ -61,7 +61,7 @@ def scores(
     Proof    The score is Σ|s(x) − m| − c, with m and c told from noisy numbers alone and s(x) sums of disjoint cells;
              ||a| − |b|| ≤ |a − b|, and adding cells up never adds to the L1 distance.
     Assumes  integers: the model's sums and c are rounded before anything is taken from them.
-    Tested   tests/analyses/synthetic/test_synthetic.py::test_neighbours_move_a_score_by_no_more_than_its_sensitivity
+    Tested   tests/analyses/synthetic/test_synthetic.py::test_neighbors_move_a_score_by_no_more_than_its_sensitivity
     """
     rounded = {pair: np.rint(table * total).astype(np.int64) for pair, table in model.items()}
     found = np.zeros(len(listed), dtype=np.int64)

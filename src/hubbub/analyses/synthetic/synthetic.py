@@ -201,7 +201,7 @@ class Synthesis(OfMarginal):
         kind = "Laplace" if self.budget.noise == "laplace" else "Gaussian"
         changed = "one unit more or less" if self.relation is Relation.ADD_REMOVE else "one unit replaced by another"
         lines = [
-            f"neighbours differ by {changed}",
+            f"neighbors differ by {changed}",
             f"{self.shares['columns']:.0%} for the counts of {len(self.ones)} columns: {kind} noise of standard "
             f"deviation {deviation(self.counted[0]):.4g}",
         ]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Fares:
-    """How one column fares: total-variation distances between synthetic rows and data, with their ± at 95 %.
+    """How one column fares: total-variation distances between synthetic rows and data, with their ± at 95%.
 
     Both were measured with noise and paid for, so they may be published. `pairs` is the mean over the column's pairs
     with all others; None where there is no other.

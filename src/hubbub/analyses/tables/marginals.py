@@ -74,7 +74,7 @@ class Marginal:
         in its place by at most 2D and 2D², and by D and D² where k = 1.
         Proof    The sums of u are v ≥ 0 with Σv ≤ D, so Σv² ≤ D². Of two such vectors no product of coordinates is
                  negative, so ‖v − w‖₂² ≤ ‖v‖₂² + ‖w‖₂²; two numbers in [0, D] differ by at most D.
-        Tested   tests/analyses/tables/test_marginals.py::test_neighbours_move_sums_of_cells_by_no_more_than_stated
+        Tested   tests/analyses/tables/test_marginals.py::test_neighbors_move_sums_of_cells_by_no_more_than_stated
         """
         own, whole = self.contribution, self.sensitivity
         if size == self.size:
@@ -84,7 +84,7 @@ class Marginal:
 
     @property
     def relation(self) -> Relation:
-        """What neighbours are."""
+        """What neighbors are."""
         return self.plan.relation
 
     @property
@@ -117,7 +117,7 @@ class OfMarginal:
 
     @property
     def relation(self) -> Relation:
-        """What neighbours are."""
+        """What neighbors are."""
         return self.asked.relation
 
     @property
@@ -131,11 +131,11 @@ def marginal(
 ) -> Marginal:
     """Plan one marginal: of rows, or of the units that have a row in a cell; of the rows where a condition holds.
 
-    Theorem (Counts of a marginal). The vector of a marginal moves by at most `sensitivity` between neighbours: it is
+    Theorem (Counts of a marginal). The vector of a marginal moves by at most `sensitivity` between neighbors: it is
     the vector of COUNT(*), or of COUNT(DISTINCT unit), of one grouping set, whatever the condition.
     Proof    "Sensitivity of bounded cells", for one grouping set. The condition is bound and checked with the whole
              text like any query's, and what is counted is taken from the bound query.
-    Tested   tests/analyses/tables/test_marginals.py::test_neighbours_move_a_marginal_by_no_more_than_its_sensitivity
+    Tested   tests/analyses/tables/test_marginals.py::test_neighbors_move_a_marginal_by_no_more_than_its_sensitivity
     """
     unit = setting.table(table).unit
     if count not in ("rows", "units"):

@@ -54,7 +54,7 @@ def budgets(setting: Setting, noise: object) -> tuple[Budget, ...]:
 
 
 def half_width(noise: Noise, deviation: float) -> float:
-    """Give the ± of an estimate at 95 %: exact for Gaussian noise, for a sum of Laplace noises on the safe side."""
+    """Give the ± of an estimate at 95%: exact for Gaussian noise, for a sum of Laplace noises on the safe side."""
     return factor(noise) * deviation
 
 
@@ -106,7 +106,7 @@ def opening(marginal: Marginal, count: str) -> tuple[str, ...]:
         whose = f"a unit counts in at most {marginal.limits.groups} cells"
         whose += f", with at most {marginal.limits.rows} rows in each" if count == "rows" else ""
     changed = "one unit more or less" if marginal.relation is Relation.ADD_REMOVE else "one unit replaced by another"
-    return (f"count {count} of {names} in {cells}; {whose}", f"neighbours differ by {changed}")
+    return (f"count {count} of {names} in {cells}; {whose}", f"neighbors differ by {changed}")
 
 
 def noised(what: str, moved: Sensitivity, each: Laplace | Gaussian) -> str:

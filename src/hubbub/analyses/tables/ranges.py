@@ -44,7 +44,7 @@ def ranges(
     """Prepare a histogram for ranges or prefixes.
 
     column    an axis: a column's name, or {'column': 'age', 'bins': 100}
-    workload  'ranges': all sums of neighbouring bins matter alike; 'prefixes': all running totals do
+    workload  'ranges': all sums of neighboring bins matter alike; 'prefixes': all running totals do
     strategy  insist on one: identity, tree, groups, root or dense; otherwise the one with the smallest error is taken
     """
     on = axis(setting.table(table), column)
@@ -168,7 +168,7 @@ class Ranges:
         return cls(tuple(release.outputs[0].values), release.model)
 
     def between(self, first: object, last: object) -> tuple[int, float, float]:
-        """Count from one bin to another, both included, by their labels: the count and its 95 % interval."""
+        """Count from one bin to another, both included, by their labels: the count and its 95% interval."""
         start, stop = self._place(first), self._place(last)
         if not start <= stop:
             raise ParameterError("HB171", "the range ends before it starts.", "Swap its ends.")

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.tables import strategy_search as optimise
+from hubbub.analyses.tables import strategy_search as optimize
 from hubbub.analyses.tables.strategy_search import Floats, Gram
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
@@ -31,8 +31,8 @@ MOST_BINS = 1024
 _MOST = 1 << 61
 
 GRAMS: Mapping[Workload, Callable[[int], Gram]] = {
-    "ranges": optimise.ranges_gram,
-    "prefixes": optimise.prefixes_gram,
+    "ranges": optimize.ranges_gram,
+    "prefixes": optimize.prefixes_gram,
 }
 
 
@@ -48,7 +48,7 @@ class Strategy:
              norms; with A, u, v ≥ 0 no product (Au)ᵢ(Av)ᵢ is negative, so ‖Au − Av‖₂² ≤ ‖Au‖₂² + ‖Av‖₂². The norms
              are of the rounded matrix, added up in integers, so no rounding of a float can make them too small.
     Assumes  bins are bounded by unit in the engine; large counts are clamped, coordinate by coordinate, before A.
-    Tested   tests/analyses/tables/test_strategies.py::test_neighbours_move_the_measured_sums_by_no_more_than_stated
+    Tested   tests/analyses/tables/test_strategies.py::test_neighbors_move_the_measured_sums_by_no_more_than_stated
              tests/analyses/tables/test_strategies.py::test_enumerated_loss_of_a_small_strategy_is_within_its_price
     """
 
@@ -91,7 +91,7 @@ class Strategy:
             return np.asarray(np.diag(1 / own**2) - scaled.T @ inner, dtype=np.float64)
         pull = weights.T @ weights
         if np.array_equal(self.matrix, self.matrix[::-1, ::-1]):
-            return optimise.by_halves(_inverse, pull)
+            return optimize.by_halves(_inverse, pull)
         return _inverse(pull)
 
     def estimated(self, noisy: Integers) -> Floats:
@@ -145,19 +145,19 @@ def tree(size: int) -> Strategy:
 
 def groups(size: int, workload: Workload) -> Strategy:
     """Measure the bins and some overlapping groups of them, weighted for the workload: for Laplace noise."""
-    weights = optimise.grouped(GRAMS[workload](size), max(1, round(0.75 * math.sqrt(size))))
+    weights = optimize.grouped(GRAMS[workload](size), max(1, round(0.75 * math.sqrt(size))))
     whole = np.vstack([np.eye(size), weights]) / (1 + weights.sum(axis=0))
     return _rounded("groups", whole)
 
 
 def root(size: int) -> Strategy:
     """Measure with the square root of the matrix of prefixes: for Gaussian noise on running totals."""
-    return _rounded("root", optimise.square_root(size))
+    return _rounded("root", optimize.square_root(size))
 
 
 def dense(size: int, workload: Workload) -> Strategy:
     """Measure with the best weights of all for the workload's mean error: for Gaussian noise."""
-    return _rounded("dense", optimise.dense(GRAMS[workload](size)))
+    return _rounded("dense", optimize.dense(GRAMS[workload](size)))
 
 
 def _rounded(name: str, weights: Floats) -> Strategy:

@@ -1,7 +1,7 @@
 """DB-API 2.0 (PEP 249), so that pandas and polars read private answers: `hubbub.dbapi.connect(url, token, epsilon=…)`.
 
 What a question may cost is a setting of the connection: `epsilon=0.1`, or the statement `SET hubbub.epsilon = 0.1`;
-`within`, `delta`, `groups`, `rows`, `raw`, `dialect` are others, and `intervals` adds the ends of 95 % intervals as
+`within`, `delta`, `groups`, `rows`, `raw`, `dialect` are others, and `intervals` adds the ends of 95% intervals as
 columns.
 The same question on the same data is answered at no further cost. `EXPLAIN SELECT …` is free, and so are
 `SELECT * FROM hubbub.budget`, `hubbub.datasets`, `hubbub.columns` and `hubbub.releases`.

@@ -136,7 +136,7 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
 
 
 def answer(release: Release, *, intervals: bool) -> Result:
-    """Give an answer as rows; with `intervals`, each noisy column is followed by the ends of its 95 % intervals."""
+    """Give an answer as rows; with `intervals`, each noisy column is followed by the ends of its 95% intervals."""
     names: list[tuple[str, type]] = []
     columns: list[Iterable[object]] = []
     for output in release.outputs:

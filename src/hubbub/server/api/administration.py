@@ -34,7 +34,7 @@ _TAG = {"ETag": {"description": "The hash, for If-Match.", "schema": {"type": "s
     responses={201: {"model": forms.RequestForm}, **refusals(_UNCHANGED)},
 )
 def request(service: Serving, principal: Asking, body: forms.More) -> Response:
-    """Ask the owner for more on a data set: `epsilon` is what would be added to one's cap."""
+    """Ask the owner for more on a dataset: `epsilon` is what would be added to one's cap."""
     made = service.request(principal, body.dataset, body.epsilon, body.reason)
     return Padded(made.form(), status_code=201)
 
@@ -55,7 +55,7 @@ def requests(
     responses={200: {"model": forms.RequestForm}, **refusals(_UNCHANGED)},
 )
 def grant(service: Serving, principal: Asking, number: _Number, body: forms.Verdict) -> Response:
-    """Raise the cap of who asked; never above the caps of the data set and of the groups."""
+    """Raise the cap of who asked; never above the caps of the dataset and of the groups."""
     return Padded(service.grant(principal, number, body.note).form())
 
 
@@ -231,7 +231,7 @@ def verify(service: Serving, principal: Asking) -> Response:
     "/ledger/review", operation_id="review", responses={200: {"model": forms.Reviewed}, **refusals(_UNCHANGED)}
 )
 def review(service: Serving, principal: Asking, body: forms.Review) -> Response:
-    """Note that the failed queries of an analyst on a data set were looked at, and let the analyst go on."""
+    """Note that the failed queries of an analyst on a dataset were looked at, and let the analyst go on."""
     return Padded({"charges": list(service.review(principal, body.analyst, body.dataset))})
 
 

@@ -13,7 +13,7 @@ Role = Literal["owner", "analyst", "auditor", "feeder"]
 
 
 class Cap(Given):
-    """How much may be spent; without a δ, that of the data set holds."""
+    """How much may be spent; without a δ, that of the dataset holds."""
 
     epsilon: Number
     delta: Number | None = Field(None, examples=[None])
@@ -25,7 +25,7 @@ class Cap(Given):
 
 
 class NewAnalyst(Given):
-    """An analyst with a cap on each data set."""
+    """An analyst with a cap on each dataset."""
 
     name: Name
     caps: dict[Name, Cap] = Field(default_factory=dict, max_length=1000, examples=[{"health": {"epsilon": "1"}}])
@@ -67,7 +67,7 @@ class More(Given):
 
 
 class Review(Given):
-    """Whose failed queries were looked at, on which data set."""
+    """Whose failed queries were looked at, on which dataset."""
 
     analyst: Name = Field(examples=["ana"])
     dataset: Name = Field(examples=["health"])

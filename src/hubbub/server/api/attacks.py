@@ -20,7 +20,7 @@ _Setting = bool | int | float | Annotated[str, Field(max_length=1000)]
 
 
 class Order(Given):
-    """An attack on a table, and against hubbub at several ε. No data set of this server can be named."""
+    """An attack on a table, and against hubbub at several ε. No dataset of this server can be named."""
 
     attack: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,59}$", examples=["differencing"])
     epsilons: list[Number] = Field(min_length=1, max_length=MOST_EPSILONS, examples=[["0.1", "1", "10"]])
@@ -62,7 +62,7 @@ class Attacks(BaseModel):
 
 
 class ScoreForm(BaseModel):
-    """How often the attack was right, with its 95 % interval, and what blind guessing gets."""
+    """How often the attack was right, with its 95% interval, and what blind guessing gets."""
 
     right: int
     trials: int

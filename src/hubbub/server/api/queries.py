@@ -1,4 +1,4 @@
-"""Routes for those who ask: data sets, estimates, queries and their answers."""
+"""Routes for those who ask: datasets, estimates, queries and their answers."""
 
 from typing import Annotated, Any
 
@@ -26,13 +26,13 @@ def me(service: Serving, principal: Asking) -> Response:
 
 @router.get("/datasets", operation_id="datasets", responses={200: {"model": forms.Datasets}, **refusals()})
 def datasets(service: Serving, principal: Asking) -> Response:
-    """List the data sets: an analyst's own; for owner and auditor, all."""
+    """List the datasets: an analyst's own; for owner and auditor, all."""
     return Padded({"datasets": list(service.datasets(principal))})
 
 
 @router.get("/datasets/{name}", operation_id="describe", responses={200: {"model": forms.Dataset}, **refusals()})
 def describe(service: Serving, principal: Asking, name: forms.Name) -> Response:
-    """Show what is declared about a data set: who is protected, its columns with their facts."""
+    """Show what is declared about a dataset: who is protected, its columns with their facts."""
     return Padded(service.describe(principal, name))
 
 

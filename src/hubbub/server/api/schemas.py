@@ -77,19 +77,19 @@ class Me(BaseModel):
 
 
 class Datasets(BaseModel):
-    """The data sets that may be asked about."""
+    """The datasets that may be asked about."""
 
     datasets: list[str]
 
 
 class Dataset(BaseModel):
-    """What is declared about a data set, and whom it protects."""
+    """What is declared about a dataset, and whom it protects."""
 
     model_config = ConfigDict(extra="allow")
 
     name: str
     protected: str
-    neighbours: str
+    neighbors: str
     disabled: list[dict[str, str]]
 
 
@@ -140,7 +140,7 @@ class Explanation(BaseModel):
 
 
 class ColumnForm(BaseModel):
-    """One column of an answer, with the ends of its 95 % intervals."""
+    """One column of an answer, with the ends of its 95% intervals."""
 
     name: str
     kind: str
@@ -218,7 +218,7 @@ class CapForm(BaseModel):
 
 
 class OverviewForm(BaseModel):
-    """What one analyst has on one data set."""
+    """What one analyst has on one dataset."""
 
     analyst: str
     dataset: str

@@ -55,7 +55,7 @@ class Streams(BaseModel):
 
 
 class ValueForm(BaseModel):
-    """One answer, with the ends of its 95 % interval."""
+    """One answer, with the ends of its 95% interval."""
 
     name: str
     value: float

@@ -113,7 +113,7 @@ def _days(text: str) -> int:
 
 
 def _delta(visit: Visit, dataset: str) -> Fraction:
-    """Give the δ of a data set: a cap on it that says nothing of δ has this one."""
+    """Give the δ of a dataset: a cap on it that says nothing of δ has this one."""
     caps = visit.service.current.config.policy.datasets.get(dataset, ())
     return next((cap.budget.delta for cap in caps if cap.scope == "dataset"), Fraction(0))
 

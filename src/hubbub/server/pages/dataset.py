@@ -1,4 +1,4 @@
-"""A data set: what is declared about it, rows like its rows, and how to ask about it from elsewhere."""
+"""A dataset: what is declared about it, rows like its rows, and how to ask about it from elsewhere."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -27,7 +27,7 @@ _MANY = 8
 
 
 def show(visit: Visit) -> Response:
-    """Show one data set."""
+    """Show one dataset."""
     service, principal = visit.service, visit.principal
     name = visit.request.path_params["name"]
     described = service.describe(principal, name)
@@ -46,7 +46,7 @@ def show(visit: Visit) -> Response:
         "dataset.html",
         table=table,
         protected=described["protected"],
-        neighbours=described["neighbours"],
+        neighbors=described["neighbors"],
         caps=caps,
         columns=[
             {"name": each.name, "kind": each.kind.value, "facts": facts(each) or "any", "uses": uses(each)}

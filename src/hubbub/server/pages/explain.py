@@ -96,7 +96,7 @@ def _story(name: str) -> Story | None:
 def _curves(
     found: Explanation | None, promised: list[dict[str, Any]]
 ) -> dict[str, tuple[tuple[Fraction, Fraction], ...]]:
-    """Bound the best test against the promise, and against what everybody has asked so far of each data set."""
+    """Bound the best test against the promise, and against what everybody has asked so far of each dataset."""
     curves = {}
     if found is not None:
         curves[found.heading] = approximate(epsilon=found.meaning.epsilon, delta=found.meaning.delta).curve()
@@ -108,7 +108,7 @@ def _curves(
 
 
 def promises(visit: Visit) -> list[dict[str, Any]]:
-    """Say of each data set whom it protects, and what each cap allows and has given away."""
+    """Say of each dataset whom it protects, and what each cap allows and has given away."""
     service, principal = visit.service, visit.principal
     found = []
     views = service.budget(principal)
@@ -125,7 +125,7 @@ def promises(visit: Visit) -> list[dict[str, Any]]:
             {
                 "dataset": name,
                 "protected": described["protected"],
-                "hidden": described["neighbours"],
+                "hidden": described["neighbors"],
                 "states": tuple(caps.values()),
                 "caps": [
                     _cap(who, state) for who, state in sorted(caps.items(), key=lambda item: _ORDER[item[1].scope])

@@ -1,4 +1,4 @@
-"""Home: the data sets as cards, each with what is spent and what may still come."""
+"""Home: the datasets as cards, each with what is spent and what may still come."""
 
 from fractions import Fraction
 from typing import Any

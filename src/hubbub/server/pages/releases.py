@@ -115,8 +115,8 @@ def methods(release: Release) -> str:
     twice = " Two independent draws were combined by inverse variance." if len(parts) > 1 else ""
     return (
         f"The figures answer the query “{first['query']}” and are differentially private, with {price} under the"
-        f" protection of {units}; neighbouring data sets differ by one of these being {relation}.{limits}"
-        f" Noise ({' and '.join(kinds)}) was drawn exactly by hubbub {VERSION}.{twice} Intervals are 95 %"
+        f" protection of {units}; neighboring datasets differ by one of these being {relation}.{limits}"
+        f" Noise ({' and '.join(kinds)}) was drawn exactly by hubbub {VERSION}.{twice} Intervals are 95%"
         f" intervals of the noise and do not cover sampling error. The charge is entry {entries} of the ledger."
     )
 
@@ -141,7 +141,7 @@ def notebook(release: Release, numbers: str) -> dict[str, Any]:
         "    figure, axes = plt.subplots()\n"
         "    axes.errorbar(frame[name], range(len(frame)), xerr=errors, fmt='o', capsize=3)\n"
         "    axes.set_yticks(range(len(frame)), labels=list(labels))\n"
-        "    axes.set_xlabel(name + ', with 95 % intervals of the noise')"
+        "    axes.set_xlabel(name + ', with 95% intervals of the noise')"
     )
     cells = [
         ("markdown", f"# Release {numbers}\n\n{_plain(release.receipt['query'])}\n\n{release.price()}"),

@@ -1,10 +1,10 @@
-"""Neighbours against all distances, and where single precision cannot tell."""
+"""Neighbors against all distances, and where single precision cannot tell."""
 
 import numpy as np
 import pytest
 
-from hubbub.crowd import neighbours
-from hubbub.crowd.neighbours import Crowd, Floats
+from hubbub.crowd import neighbors as neighbors
+from hubbub.crowd.neighbors import Crowd, Floats
 
 
 def brute(points: Floats, queries: Floats, t: int) -> tuple[Floats, Floats]:
@@ -42,7 +42,7 @@ def test_without_the_margin_single_precision_would_err(
     queries = points[::10] + 1e-9
     right = Crowd(points).reach(queries, t=4).radius
     assert np.array_equal(right, brute(points, queries, 4)[1])
-    monkeypatch.setattr(neighbours, "_SLACK", 0.0)
+    monkeypatch.setattr(neighbors, "_SLACK", 0.0)
     assert not np.array_equal(Crowd(points).reach(queries, t=4).radius, right)
 
 

@@ -1,9 +1,9 @@
-"""Neighbour fuzzing of the SQL path: exact integers before noise are never further apart than the plan states.
+"""Neighbor fuzzing of the SQL path: exact integers before noise are never further apart than the plan states.
 
 Random tables (NULL, NaN, ±inf, 2⁵³ edges, int64 limits, empty, a unit with very many rows, odd Unicode), random queries
 that binding accepts (self-joins among them), one unit removed or replaced, rows in another order, one to eight threads.
 A few units are removed (or replaced) in every combination, and all combinations that differ in one unit are compared:
-twelve pairs of neighbours from eight runs. Planted errors must be caught by the same comparison. DuckDB first, then a
+twelve pairs of neighbors from eight runs. Planted errors must be caught by the same comparison. DuckDB first, then a
 real PostgreSQL, whose plans are changed from time to time instead of its threads.
 """
 
@@ -72,7 +72,7 @@ class World:
 def a_world(
     rng: random.Random, connection: duckdb.DuckDBPyConnection, *, crowd: int = 0, unit: Unit | None = None
 ) -> World:
-    """Make a schema and fill the engine; neighbours are views of the same rows."""
+    """Make a schema and fill the engine; neighbors are views of the same rows."""
     if unit is None:
         wide = Unit("u", groups=rng.choice((1, 2, 3, 50)), rows=rng.choice((1, 2, 5)))
         unit = Unit(None) if rng.random() < 0.3 else wide
@@ -151,7 +151,7 @@ Tables = dict[str, dict[str, Any]]
 
 
 class Raised(Exception):  # noqa: N818 - what the engine must never do
-    """The engine raised, which neighbours could tell apart."""
+    """The engine raised, which neighbors could tell apart."""
 
 
 class Local:
@@ -170,7 +170,7 @@ class Local:
         self.connection.execute(f"SET threads = {rng.choice((1, 2, 3, 8))}")
 
     def seen(self, world: World, made: Plan, rows: str, gone: frozenset[int]) -> Tables:
-        """Run a plan on one of the neighbours."""
+        """Run a plan on one of the neighbors."""
         show(self.connection, world, rows=rows, gone=gone)
         try:
             return {each.name: self.connection.execute(each.sql).fetchnumpy() for each in made.statements}
@@ -186,15 +186,15 @@ class Remote:
     def __init__(self, connection: duckdb.DuckDBPyConnection, server: Server) -> None:
         self.connection = connection
         self._server = server
-        self._owner = psycopg.connect(server.dsn("neighbours"), autocommit=True)
-        postgres.copied(connection, ["areas"], server, "neighbours")
+        self._owner = psycopg.connect(server.dsn("neighbors"), autocommit=True)
+        postgres.copied(connection, ["areas"], server, "neighbors")
         self._engine: Postgres | None = None
         self._tables: Mapping[str, Table] = {}
 
     def settle(self, world: World) -> None:
         """Copy the rows of a new world."""
         self._owner.execute("DROP VIEW IF EXISTS t")
-        postgres.copied(self.connection, ["rows0", "rows1"], self._server, "neighbours")
+        postgres.copied(self.connection, ["rows0", "rows1"], self._server, "neighbors")
         self._tables = {"t": world.table, "areas": PUBLIC}
         self._owner.execute(f"CREATE VIEW t AS {shown(world, rows='rows0', gone=frozenset())}".encode())
         self._open()
@@ -204,11 +204,11 @@ class Remote:
         if rng.random() < 0.3:
             for setting in ("enable_hashagg", "enable_sort", "enable_hashjoin", "enable_seqscan", "enable_mergejoin"):
                 value = rng.choice(("on", "off"))
-                self._owner.execute(f"ALTER DATABASE neighbours SET {setting} = {value}".encode())
+                self._owner.execute(f"ALTER DATABASE neighbors SET {setting} = {value}".encode())
             self._open()
 
     def seen(self, world: World, made: Plan, rows: str, gone: frozenset[int]) -> Tables:
-        """Run a plan on one of the neighbours."""
+        """Run a plan on one of the neighbors."""
         self._owner.execute(f"CREATE OR REPLACE VIEW t AS {shown(world, rows=rows, gone=gone)}".encode())
         try:
             return {each.name: self._engine.run(each.sql).through(dict) for each in made.statements}  # type: ignore[union-attr]
@@ -224,7 +224,7 @@ class Remote:
     def _open(self) -> None:
         if self._engine is not None:
             self._engine.close()
-        self._engine = postgres.engine(self._tables, self._server, "neighbours")
+        self._engine = postgres.engine(self._tables, self._server, "neighbors")
 
 
 Ground = Local | Remote
@@ -234,7 +234,7 @@ Ground = Local | Remote
 def on_postgres(connection: duckdb.DuckDBPyConnection) -> Iterator[Remote]:
     """Start a PostgreSQL server for the time of the campaign."""
     with Server(fsync="off", full_page_writes="off") as server:
-        server.run("CREATE DATABASE neighbours")
+        server.run("CREATE DATABASE neighbors")
         ground = Remote(connection, server)
         try:
             yield ground
@@ -253,7 +253,7 @@ class Tally:
 
 
 def fuzz(rng: random.Random, ground: Ground, tally: Tally, *, crowd: int) -> Iterator[str]:
-    """One world, a few queries, several neighbours; tell where neighbours are too far apart."""
+    """One world, a few queries, several neighbors; tell where neighbors are too far apart."""
     world = a_world(rng, ground.connection, crowd=crowd)
     ground.settle(world)
     for _ in range(6):
@@ -384,7 +384,7 @@ def searched(report: Report, ground: Ground, goal: int, worlds: int) -> None:
     """Fuzz until enough pairs were compared, and report."""
     rng, tally, complaints = random.Random(20240611), Tally(), list[str]()
     prefix = "" if ground.name == "duckdb" else f"{ground.name}: "
-    for number in report.progress(range(worlds), f"{prefix}neighbours"):
+    for number in report.progress(range(worlds), f"{prefix}neighbors"):
         if tally.pairs >= goal:
             break
         crowd = report.scale(ci=20_000, full=100_000) if number % report.scale(ci=60, full=100) == 0 else 0

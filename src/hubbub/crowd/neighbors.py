@@ -1,4 +1,4 @@
-"""Exact neighbours of many points at once: blocks of a k-d tree, each pair of blocks one product of matrices.
+"""Exact neighbors of many points at once: blocks of a k-d tree, each pair of blocks one product of matrices.
 
 In sixteen dimensions a tree visits most of its leaves, one query at a time, and a table of all distances takes 80 GB.
 Here points are cut into compact leaves. A query first looks into its nearest leaf, which bounds how far it must look,
@@ -30,7 +30,7 @@ class Reach:
 
 
 class Crowd:
-    """A set of points, ready to be asked for the neighbours of any others.
+    """A set of points, ready to be asked for the neighbors of any others.
 
     Equal points are kept once, with how often they occur: t of them in one place are a crowd of radius 0.
 
