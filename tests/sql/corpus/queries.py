@@ -131,7 +131,7 @@ def _parts(event: Event) -> Sequence[tuple[Event, int]]:
 def _event(event: Event, times: int) -> str:
     facts = ((each.name, getattr(event, each.name)) for each in fields(event))
     inside = ", ".join(f"{name}={_fact(value)}" for name, value in facts)
-    return f"{times} × {type(event).__name__.removesuffix("Event")}({inside})"
+    return f"{times} × {type(event).__name__.removesuffix('Event')}({inside})"
 
 
 def _fact(value: object) -> str:
