@@ -1,104 +1,11 @@
-"""The rooms and the direction of their imports, as docs/decisions/0001-rooms.md draws them."""
+"""The direction of imports between packages, and the documents that show it."""
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import hubbub
-
-SOURCE = Path(hubbub.__file__).parent
-
-#: Each room with the rooms it may import from. What is not listed here may not exist.
-ALLOWED: dict[str, frozenset[str]] = {
-    "errors": frozenset(),
-    "private_files": frozenset({"errors"}),
-    "core": frozenset({"errors"}),
-    "answers": frozenset({"errors", "core"}),
-    "noise": frozenset({"errors", "core"}),
-    "mechanisms": frozenset({"errors", "core", "noise"}),
-    "accounting": frozenset({"errors", "private_files", "core", "answers"}),
-    "sql": frozenset({"errors", "core", "answers", "noise", "mechanisms"}),
-    "engines": frozenset({"errors", "core"}),
-    "semantics": frozenset({"errors", "core", "noise", "mechanisms", "accounting"}),
-    "config": frozenset({"errors", "core", "accounting", "engines", "semantics"}),
-    "analyses": frozenset({"errors", "private_files", "core", "answers", "noise", "mechanisms", "sql"}),
-    "curator": frozenset(
-        {
-            "errors",
-            "private_files",
-            "core",
-            "answers",
-            "noise",
-            "mechanisms",
-            "accounting",
-            "sql",
-            "engines",
-            "config",
-            "analyses",
-        }
-    ),
-    "surveys": frozenset({"errors", "private_files", "core", "noise", "mechanisms"}),
-    "crowd": frozenset({"errors", "core", "answers"}),
-    "attacks": frozenset(
-        {"errors", "core", "answers", "noise", "mechanisms", "engines", "semantics", "analyses", "curator", "crowd"}
-    ),
-    "audit": frozenset(
-        {
-            "errors",
-            "private_files",
-            "core",
-            "noise",
-            "mechanisms",
-            "accounting",
-            "sql",
-            "engines",
-            "config",
-            "analyses",
-            "curator",
-        }
-    ),
-    "server": frozenset(
-        {
-            "errors",
-            "private_files",
-            "core",
-            "answers",
-            "noise",
-            "accounting",
-            "engines",
-            "semantics",
-            "config",
-            "analyses",
-            "curator",
-            "attacks",
-        }
-    ),
-    "client": frozenset({"errors", "core", "answers", "curator"}),
-    "dbapi": frozenset({"client"}),
-    "demo": frozenset({"errors", "private_files", "core", "answers", "config", "curator", "server", "client"}),
-    "cli": frozenset(
-        {
-            "errors",
-            "core",
-            "answers",
-            "noise",
-            "accounting",
-            "engines",
-            "semantics",
-            "config",
-            "analyses",
-            "curator",
-            "surveys",
-            "crowd",
-            "attacks",
-            "audit",
-            "server",
-            "client",
-        }
-    ),
-    "__init__": frozenset({"errors", "answers", "analyses", "curator", "client"}),
-    "__main__": frozenset({"cli"}),
-}
+import pytest
+from tests.project.rooms import ALLOWED, DOCUMENTS, SOURCE, written
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -131,6 +38,27 @@ def test_imports_point_down() -> None:
 def test_every_room_is_known() -> None:
     rooms = {path.name.removesuffix(".py") for path in SOURCE.iterdir() if not path.name.startswith("__pycache__")}
     assert rooms - {"py.typed"} - set(ALLOWED) == set()
+
+
+def test_the_order_of_the_packages_has_no_cycle() -> None:
+    above: set[str] = set()
+    for room, below in ALLOWED.items():
+        assert below <= above, f"{room} imports a package that stands below it in the list"
+        above.add(room)
+
+
+def test_nothing_is_allowed_that_nothing_uses() -> None:
+    used: dict[str, set[str]] = {room: set() for room in ALLOWED}
+    for path in SOURCE.rglob("*.py"):
+        room = path.relative_to(SOURCE).parts[0].removesuffix(".py")
+        used[room] |= {name.split(".")[1] for name in imports(path) if name.startswith("hubbub.")}
+    assert {room: sorted(below - used[room]) for room, below in ALLOWED.items() if below - used[room]} == {}
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_documents_show_the_packages_as_they_are(path: Path) -> None:
+    text = path.read_text()
+    assert text == written(text, DOCUMENTS[path]()), "run `make rooms`"
 
 
 def test_a_planted_wrong_turn_is_found(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""What a sequence of events costs: prices, composition and filters (pure), policy (pure), the ledger (state)."""
+"""Privacy costs, composition, privacy filters and policies (pure); the ledger with its stores and verification."""

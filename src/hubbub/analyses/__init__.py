@@ -1,1 +1,1 @@
-"""What goes beyond one query: how a private program is asked for, planned, charged and run."""
+"""Analyses beyond one query: programs, tables, synthetic data, graphs, streams and user-defined functions."""

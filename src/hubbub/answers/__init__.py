@@ -1,1 +1,1 @@
-"""What curator and client share: estimates, releases, budget overviews, charts, data sheets and how they are shown."""
+"""What curator and client share: estimates, releases, budget overviews, charts, data sheets, and how they are shown."""

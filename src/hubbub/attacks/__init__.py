@@ -1,1 +1,1 @@
-"""What a hostile analyst does: each attack wins on an unprotected target and is held under a ceiling by hubbub."""
+"""What a hostile analyst can do: attacks that win on unprotected targets and are held by hubbub."""

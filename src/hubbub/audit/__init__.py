@@ -1,1 +1,1 @@
-"""What hubbub does to itself: exact enumeration of what a mechanism leaks."""
+"""The independent receipt checker, black-box and grey-box audits, and the audit hubbub runs on itself."""

@@ -1,1 +1,1 @@
-"""Pure foundations: exact numbers, directed rounding, privacy loss, events. No I/O here."""
+"""Exact numbers, directed rounding, privacy losses, events, distributions and schemas; pure, without I/O."""

@@ -1,1 +1,1 @@
-"""Crowd sanitizers of 2005 and what isolates a point: for comparison and attack; not differentially private."""
+"""The crowd sanitizers of 2005, for comparison and attack; they are not differentially private."""

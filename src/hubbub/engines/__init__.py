@@ -1,1 +1,1 @@
-"""Where the data is: each engine runs what we render and returns secrets. Engines know no ε."""
+"""Connections to DuckDB, PostgreSQL and Spark: they run the SQL they are given and return secrets."""

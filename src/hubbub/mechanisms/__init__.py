@@ -1,1 +1,1 @@
-"""Mechanisms: pure given a random source. Each is a frozen object with its loss, event, sample, law and error."""
+"""Laplace, Gaussian, selection, randomized response, partition selection, sparse vector; exact enumeration of loss."""

@@ -1,1 +1,1 @@
-"""Randomness and exact samplers. Nothing else draws a random number that privacy depends on."""
+"""Randomness and exact samplers: the only package that draws a random number that privacy depends on."""

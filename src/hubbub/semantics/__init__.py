@@ -1,1 +1,1 @@
-"""What a promise means: from ε and δ to what somebody could learn about one person."""
+"""What ε and δ mean: posteriors, odds, hypothesis tests, games of beliefs."""

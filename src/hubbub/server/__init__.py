@@ -1,1 +1,1 @@
-"""The curator as a service: who may ask (accounts), what is kept (state), how it is served (service, api, pages)."""
+"""The HTTP server: API, web pages, accounts, jobs."""

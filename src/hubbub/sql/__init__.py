@@ -1,1 +1,1 @@
-"""From the analyst's text to a checked plan, and from the plan to the engine's SQL. Pure: never sees data."""
+"""From the analyst's text to a checked tree, a plan, and the engine's SQL; pure, never sees data."""

@@ -1,1 +1,1 @@
-"""Surveys that need no trust: every answer is randomized by whoever gives it, before it leaves their hands."""
+"""The local model: surveys whose respondents randomize their own answers."""
