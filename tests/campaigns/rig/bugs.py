@@ -1,9 +1,11 @@
 """Errors to plant: each a small patch in the memory of a child process, as a careless author might have written it."""
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
@@ -66,19 +68,39 @@ def wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
 
 
 def mutate(name: str, old: str, new: str) -> None:
-    """Write one place of a module's source otherwise: its functions run the new code wherever they are used.
+    """Replace one piece of a module's source; its functions run the new code wherever they are used.
 
-    A text that does not stand there once plants nothing, and says so.
+    Fails unless the old code occurs exactly once.
     """
     module = import_module(name)
     path = Path(str(module.__file__))
-    source = path.read_text()
-    if source.count(old) != 1:
-        raise AssertionError(f"nothing to plant: {old!r} stands {source.count(old)} times in {name}")
     fresh = ModuleType(name)
     fresh.__dict__.update(__file__=module.__file__, __package__=module.__package__)
-    exec(compile(source.replace(old, new), str(path), "exec"), fresh.__dict__)  # our own text
+    exec(compile(replaced(path.read_text(), old, new), str(path), "exec"), fresh.__dict__)  # our own text
     _graft(vars(module), vars(fresh), name)
+
+
+def replaced(source: str, old: str, new: str) -> str:
+    """Replace code that occurs exactly once, however the formatter breaks its lines.
+
+    >>> replaced("f(\\n    a,\\n    b + 1,\\n)\\n", "f(a, b + 1)", "g(a)")
+    'g(a)\\n'
+    """
+    matches = list(_pattern(old).finditer(source))
+    if len(matches) != 1:
+        raise AssertionError(f"cannot plant the error: {old!r} occurs {len(matches)} times")
+    return source[: matches[0].start()] + new + source[matches[0].end() :]
+
+
+def _pattern(code: str) -> re.Pattern[str]:
+    """Match the tokens of code with any white space between them, and with or without trailing commas."""
+    tokens = re.findall(r"\w+|[^\w\s]", re.sub(r",\s*([)\]}])", r"\1", code))
+    parts = [re.escape(tokens[0])]
+    for before, token in pairwise(tokens):
+        space = r"\s+" if before[-1].isidentifier() and token[0].isidentifier() else r"\s*"
+        parts.append((r"\s*,?\s*" if token in ")]}" else space) + re.escape(token))
+    start, end = (r"\b" if re.match(r"\w", token) else "" for token in (tokens[0], tokens[-1]))
+    return re.compile(start + "".join(parts) + end)
 
 
 def _graft(old: Mapping[str, Any], new: Mapping[str, Any], module: str) -> None:

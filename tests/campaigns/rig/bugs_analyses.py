@@ -199,7 +199,13 @@ _of(
     "self.asked.part(1).l1",
     "mwem",
 )
-_of("ranges: a unit is one row", "releases.ranges", "contribution=self.asked.contribution", "contribution=1", "ranges")
+_of(
+    "ranges: a unit is one row",
+    "analyses.tables.ranges",
+    "contribution=self.asked.contribution",
+    "contribution=1",
+    "ranges",
+)
 _of(
     "ranges: a replaced unit moves sums once",
     "analyses.tables.strategies",
