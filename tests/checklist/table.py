@@ -1,51 +1,54 @@
-"""Prints the constructs, one line each: number, done or open, name, tests (`make checklist`).
+"""Print the constructs of the papers, one line each: number, done or open, name, tests (`make checklist`).
 
-The tests are those that pytest collects with the marker `row(N)` and does not skip.
+A construct is done if a test that is not skipped carries the mark `row(N)`. Marks are read from the source, which takes
+a second; collecting all tests would take a minute.
 """
 
-import contextlib
-import io
-import sys
+import ast
+from collections.abc import Iterator
+from pathlib import Path
 
-import pytest
 from tests.checklist.rows import ROWS
 
+TESTS = Path(__file__).parents[1]
 
-class _Collector:
-    """A pytest plugin that notes which test shows which row."""
 
-    def __init__(self) -> None:
-        self.tests: dict[int, set[str]] = {}
+def marks(function: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> Iterator[tuple[str, list[ast.expr]]]:
+    """Each mark of a test with its arguments: `@pytest.mark.row(3)` is ("row", [3])."""
+    for decorator in function.decorator_list:
+        call = decorator.func if isinstance(decorator, ast.Call) else decorator
+        if isinstance(call, ast.Attribute) and ast.unparse(call.value) == "pytest.mark":
+            yield call.attr, decorator.args if isinstance(decorator, ast.Call) else []
 
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        for item in session.items:
-            if item.get_closest_marker("skip") or item.get_closest_marker("xfail"):
-                continue
-            for marker in item.iter_markers("row"):
-                for number in marker.args:
-                    # a parametrised test counts once
-                    self.tests.setdefault(number, set()).add(item.nodeid.split("[")[0])
+
+def rows_of(path: Path) -> Iterator[tuple[int, str]]:
+    """Each construct that a test of this file shows, with the name of the test."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) or not node.name.startswith("test_"):
+            continue
+        found = list(marks(node))
+        if any(name in ("skip", "xfail") for name, _ in found):
+            continue
+        for name, arguments in found:
+            if name == "row":
+                yield from ((ast.literal_eval(each), node.name) for each in arguments)
 
 
 def collect() -> dict[int, set[str]]:
-    """Ask pytest which tests carry which row."""
-    collector = _Collector()
-    noise = io.StringIO()
-    with contextlib.redirect_stdout(noise):
-        code = pytest.main(
-            ["--collect-only", "-q", "-p", "no:randomly", "-p", "no:xdist", "tests"], plugins=[collector]
-        )
-    if code != pytest.ExitCode.OK:
-        sys.exit(f"the tests cannot be collected:\n{noise.getvalue()}")
-    return collector.tests
+    """The tests that show each construct."""
+    tests: dict[int, set[str]] = {}
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for number, name in rows_of(path):
+            tests.setdefault(number, set()).add(f"{path.relative_to(TESTS.parent)}::{name}")
+    return tests
 
 
 def main() -> None:
     """Print the table."""
     tests = collect()
     for number, name in ROWS.items():
-        found = sorted(tests.get(number, ()))
-        print(f"{number:3d}  {'done' if found else 'open'}  {name:45s}  {' '.join(found)}".rstrip())
+        shown = sorted(tests.get(number, ()))
+        print(f"{number:3d}  {'done' if shown else 'open'}  {name:45s}  {' '.join(shown)}".rstrip())
 
 
 if __name__ == "__main__":
