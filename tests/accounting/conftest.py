@@ -18,7 +18,6 @@ from hubbub.accounting.chain import Entry
 from hubbub.accounting.cost import PrivacyCost
 from hubbub.accounting.ledger import Ledger, no_step, now
 from hubbub.accounting.policy import Policy
-from hubbub.accounting.policy_config import parse
 from hubbub.accounting.postgres import PostgresStore
 from hubbub.accounting.postgres import set_aside as set_aside_schema
 from hubbub.accounting.refusal import CapError
@@ -26,6 +25,7 @@ from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.sqlite_schema import set_aside
 from hubbub.accounting.store import OnStep
 from hubbub.accounting.verify import verify
+from hubbub.config.policy import parse_policy
 from hubbub.core.events import Event, LaplaceEvent
 
 POLICY = """
@@ -53,7 +53,7 @@ class Desk:
     def __init__(self, folder: Path) -> None:
         self.database = folder / "ledger.sqlite"
         self.anchor = beside(self.database)
-        self.policy: Policy = parse(POLICY)
+        self.policy: Policy = parse_policy(POLICY)
         self._numbers = itertools.count(1)
         self._open: list[Ledger] = []
 
@@ -64,7 +64,7 @@ class Desk:
         self, *, policy: Policy | str | None = None, clock: Callable[[], int] = now, on_step: OnStep = no_step
     ) -> Ledger:
         if policy is not None:
-            self.policy = parse(policy) if isinstance(policy, str) else policy
+            self.policy = parse_policy(policy) if isinstance(policy, str) else policy
         store = self.store()
         try:
             ledger = Ledger.open(

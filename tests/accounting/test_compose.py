@@ -1,4 +1,4 @@
-"""Composition: each theorem held against the exact product of laws, and against dp-accounting."""
+"""Composition: each theorem held against the exact product of distributions, and against dp-accounting."""
 
 import itertools
 import math
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hubbub.accounting import compose, convert
 from hubbub.accounting.cost import RENYI_UNIT, ZERO, privacy_cost
 from hubbub.core.events import LaplaceEvent
-from hubbub.core.finite import Finite, exactly
+from hubbub.core.finite import FiniteDistribution, exact_distribution
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
 from hubbub.core.numbers import EPSILON_MIN
 from hubbub.core.numbers import epsilon as typed_epsilon
@@ -36,12 +36,12 @@ def is_exactly(bounds: Bounds, value: Fraction) -> bool:
     return all(abs(Fraction(end) - value) < GRAIN for end in bounds)
 
 
-def response_power(odds: Fraction, count: int, own: Fraction = Fraction(0)) -> tuple[Finite[int], Finite[int]]:
-    """So many randomized responses of rational odds, as laws of how often the truth was told; −1 is a given-away."""
+def response_power(odds: Fraction, count: int, own: Fraction = Fraction(0)) -> tuple[FiniteDistribution[int], FiniteDistribution[int]]:
+    """So many randomized responses of rational odds, as distributions of how often the truth was told; −1 is a given-away."""
     keep = (1 - own) ** count
     told = {n: math.comb(count, n) * odds**n * keep / (1 + odds) ** count for n in range(count + 1)}
     mirrored = {n: told[count - n] for n in told}
-    return exactly({**told, -1: 1 - keep}), exactly({**mirrored, -2: 1 - keep})
+    return exact_distribution({**told, -1: 1 - keep}), exact_distribution({**mirrored, -2: 1 - keep})
 
 
 def log_of(odds: Fraction) -> Fraction:
@@ -170,42 +170,42 @@ def test_hostile_counts_and_losses_are_composed_soon_or_refused() -> None:
 # ── unequal losses ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def product(laws: list[Finite[int]]) -> Finite[tuple[int, ...]]:
+def product(distributions: list[FiniteDistribution[int]]) -> FiniteDistribution[tuple[int, ...]]:
     joint = {}
-    for outcomes in itertools.product(*(law.mass.items() for law in laws)):
+    for outcomes in itertools.product(*(distribution.mass.items() for distribution in distributions)):
         low = high = Fraction(1)
         for _, (a, b) in outcomes:
             low, high = low * a, high * b
         joint[tuple(outcome for outcome, _ in outcomes)] = (low, high)
-    return Finite(joint)
+    return FiniteDistribution(joint)
 
 
 def test_basic_composition_covers_the_exact_product() -> None:
     losses = [Fraction("0.1"), Fraction("0.35"), Fraction("0.05")]
     counts = [LaplaceMechanism.from_epsilon(sensitivity=1, epsilon=e) for e in losses]
     window = (-2, 3)
-    p, q = product([c.law(0, window) for c in counts]), product([c.law(1, window) for c in counts])
+    p, q = product([c.distribution(0, window) for c in counts]), product([c.distribution(1, window) for c in counts])
     total = compose.basic([Pure(e) for e in losses])
     assert total == Pure(Fraction(1, 2))
     assert is_exactly(worst_ratio(p, q), Fraction(1, 2))
 
 
 def test_adaptive_second_query_stays_within_the_sum() -> None:
-    """The second mechanism is chosen by the first answer: the joint law still keeps ε₁ + the larger ε₂."""
+    """The second mechanism is chosen by the first answer: the joint distribution still keeps ε₁ + the larger ε₂."""
     first = LaplaceMechanism.from_epsilon(sensitivity=1, epsilon="0.2")
     after = {
         sign: LaplaceMechanism.from_epsilon(sensitivity=1, epsilon=e) for sign, e in ((False, "0.3"), (True, "0.1"))
     }
     window = (-3, 4)
 
-    def law(value: int) -> Finite[tuple[int, int]]:
+    def distribution(value: int) -> FiniteDistribution[tuple[int, int]]:
         joint = {}
-        for a, (low, high) in first.law(value, window).mass.items():
-            for b, (low2, high2) in after[a > 0].law(value, window).mass.items():
+        for a, (low, high) in first.distribution(value, window).mass.items():
+            for b, (low2, high2) in after[a > 0].distribution(value, window).mass.items():
                 joint[a, b] = (low * low2, high * high2)
-        return Finite(joint)
+        return FiniteDistribution(joint)
 
-    assert is_exactly(worst_ratio(law(0), law(1)), Fraction(1, 2))
+    assert is_exactly(worst_ratio(distribution(0), distribution(1)), Fraction(1, 2))
 
 
 def test_forms_are_added_in_the_strongest_form_that_all_have() -> None:
@@ -243,8 +243,8 @@ def test_an_uneven_split_equals_composition(weights: tuple[Fraction | int, ...])
         assert vector.pure == epsilon
         # all coordinates moving by one is one way to move by d in all: composition is no dearer than the vector
         assert all(single <= whole + 3 for single, whole in zip(singles.renyi, vector.renyi, strict=True))
-    laws = [[LaplaceMechanism(sensitivity=1, scale=s).law(v, (-1, 2)) for s in scales] for v in (0, 1)]
-    assert is_exactly(worst_ratio(product(laws[0]), product(laws[1])), epsilon)
+    distributions = [[LaplaceMechanism(sensitivity=1, scale=s).distribution(v, (-1, 2)) for s in scales] for v in (0, 1)]
+    assert is_exactly(worst_ratio(product(distributions[0]), product(distributions[1])), epsilon)
 
 
 @pytest.mark.row(38)
@@ -258,12 +258,12 @@ def test_disjoint_analyses_cost_their_maximum_or_twice_it() -> None:
     equal = [Pure(Fraction("0.3"))] * 2
     counts = [LaplaceMechanism.from_epsilon(sensitivity=1, epsilon="0.3") for _ in equal]
 
-    def law(*values: int) -> Finite[tuple[int, ...]]:
-        return product([c.law(v, (-3, 6)) for c, v in zip(counts, values, strict=True)])
+    def distribution(*values: int) -> FiniteDistribution[tuple[int, ...]]:
+        return product([c.distribution(v, (-3, 6)) for c, v in zip(counts, values, strict=True)])
 
-    for added in (law(2, 2), law(1, 1)):
-        assert is_exactly(worst_ratio(law(1, 2), added), Fraction("0.3"))
-    assert is_exactly(worst_ratio(law(1, 2), law(2, 1)), Fraction("0.6"))
+    for added in (distribution(2, 2), distribution(1, 1)):
+        assert is_exactly(worst_ratio(distribution(1, 2), added), Fraction("0.3"))
+    assert is_exactly(worst_ratio(distribution(1, 2), distribution(2, 1)), Fraction("0.6"))
 
 
 def test_disjoint_analyses_of_other_forms() -> None:

@@ -1,4 +1,4 @@
-"""Conversions: upper bounds, each held against a reference at 90 digits and against pairs of laws."""
+"""Conversions: upper bounds, each held against a reference at 90 digits and against pairs of distributions."""
 
 import itertools
 from decimal import Decimal
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hubbub.accounting import convert, curves
 from hubbub.accounting.cost import privacy_cost
 from hubbub.core.events import LaplaceEvent
-from hubbub.core.finite import Finite, exactly
+from hubbub.core.finite import FiniteDistribution, exact_distribution
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Pure, Renyi, Zcdp
 from hubbub.errors import MechanismError, ParameterError
 from hubbub.mechanisms.enumeration import delta_at, total_variation, worst_ratio
@@ -64,7 +64,7 @@ def pairs(draw: st.DrawFn) -> tuple[list[Fraction], list[Fraction]]:
 def test_divergence_implies_the_stated_delta_on_random_pairs(
     pair: tuple[list[Fraction], list[Fraction]], order: Fraction, epsilon: Fraction
 ) -> None:
-    """For random pairs of laws the exact δ at ε is at most what their exact divergence implies."""
+    """For random pairs of distributions the exact δ at ε is at most what their exact divergence implies."""
     p, q = pair
     a = number(order)
     moment = mpmath.fsum(number(x) ** a * number(y) ** (1 - a) for x, y in zip(p, q, strict=True))
@@ -79,7 +79,7 @@ def test_the_older_conversion_would_be_seen_as_looser_and_a_smaller_one_as_wrong
     older = 1 + mpmath.log(10**6) / 7
     assert number(convert.renyi_epsilon(order, Fraction(1), delta)) < older - mpmath.mpf("0.4")
     # the pair that attains the conversion at order 2: ratios 0 and 2e^ε, at ε = 0
-    p, q = exactly({0: Fraction(0), 1: Fraction(1)}), exactly({0: Fraction(1, 2), 1: Fraction(1, 2)})
+    p, q = exact_distribution({0: Fraction(0), 1: Fraction(1)}), exact_distribution({0: Fraction(1, 2), 1: Fraction(1, 2)})
     divergence = Fraction(str(mpmath.nstr(mpmath.log(2), 50))) + GRAIN
     stated = convert.renyi_delta(Fraction(2), divergence, Fraction(0))
     assert delta_at(p, q, Fraction(0))[0] == Fraction(1, 2) <= stated < Fraction(1, 2) + Fraction(1, 10**20)
@@ -193,7 +193,7 @@ def test_group_privacy_of_laplace_is_exactly_k_times(units: int) -> None:
     mechanism = LaplaceMechanism.from_epsilon(sensitivity=1, epsilon="0.3")
     stated = convert.group(Pure(Fraction(3, 10)), units=units)
     assert stated == Pure(units * Fraction(3, 10))
-    low, high = worst_ratio(mechanism.law(100, (90, 110)), mechanism.law(100 + units, (90, 110)))
+    low, high = worst_ratio(mechanism.distribution(100, (90, 110)), mechanism.distribution(100 + units, (90, 110)))
     assert isinstance(low, Fraction)
     assert isinstance(high, Fraction)
     assert abs(low - units * Fraction(3, 10)) < GRAIN
@@ -201,19 +201,19 @@ def test_group_privacy_of_laplace_is_exactly_k_times(units: int) -> None:
     assert privacy_cost(LaplaceEvent(units, mechanism.scale)).pure == units * Fraction(3, 10)
 
 
-def step(index: int, epsilon: Fraction, delta: Fraction, length: int) -> Finite[int]:
-    """The law of dataset i of a chain whose neighbors are (ε, δ)-close and whose ends are as far apart as can be.
+def step(index: int, epsilon: Fraction, delta: Fraction, length: int) -> FiniteDistribution[int]:
+    """The distribution of dataset i of a chain whose neighbors are (ε, δ)-close and whose ends are as far apart as can be.
 
     The outcomes are 0, …, length; outcome j > 0 has mass δ·e^((i−j)ε) once i ≥ j, and outcome 0 what is left.
     """
     grow = [Fraction(Decimal(str(mpmath.nstr(mpmath.exp(number(n * epsilon)), 45)))) for n in range(length + 1)]
     mass = {j: delta * grow[index - j] for j in range(1, index + 1)}
-    return exactly({0: 1 - sum(mass.values(), Fraction(0)), **mass})
+    return exact_distribution({0: 1 - sum(mass.values(), Fraction(0)), **mass})
 
 
 @pytest.mark.row(7)
 def test_group_delta_is_the_geometric_sum() -> None:
-    """δ_k = δ(e^(kε)−1)/(e^ε−1): held against the formula, and attained by a chain of (ε, δ)-close laws."""
+    """δ_k = δ(e^(kε)−1)/(e^ε−1): held against the formula, and attained by a chain of (ε, δ)-close distributions."""
     epsilon, delta, units = Fraction(1, 2), Fraction(1, 100), 4
     found = convert.group(Approximate(Pure(epsilon), delta), units=units)
     assert isinstance(found, Approximate)
@@ -253,9 +253,9 @@ def test_leakage_is_inherent() -> None:
     assert just_above(bound, mpmath.tanh(mpmath.mpf(1000) / 10**4 / 2))
     assert round(float(bound), 5) == 0.04996
     e = Fraction(Decimal(str(mpmath.nstr(mpmath.exp(mpmath.mpf("0.1")), 40))))
-    truth, lie = exactly({1: e / (1 + e), 0: 1 / (1 + e)}), exactly({0: e / (1 + e), 1: 1 / (1 + e)})
+    truth, lie = exact_distribution({1: e / (1 + e), 0: 1 / (1 + e)}), exact_distribution({0: e / (1 + e), 1: 1 / (1 + e)})
     assert abs(total_variation(truth, lie)[1] - bound) < Fraction(1, 10**25)
     count = LaplaceMechanism.from_epsilon(sensitivity=1, epsilon="0.0001")
     window = (0, 1000)
-    assert 0 < total_variation(count.law(0, window), count.law(1000, window))[1] <= bound
+    assert 0 < total_variation(count.distribution(0, window), count.distribution(1000, window))[1] <= bound
     assert convert.total_variation(Pure(Fraction(1, 1000)), units=1000) > Fraction(46, 100)

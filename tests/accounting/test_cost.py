@@ -110,7 +110,7 @@ def test_a_price_is_the_loss_that_the_mechanism_states() -> None:
         permute_and_flip.PermuteAndFlip.from_epsilon(**chosen),
         noisy_max.NoisyMax.from_epsilon(**chosen),
         response.RandomizedResponse(answers=4, epsilon=one),
-        flips.Flips.from_epsilon(bits=5, distance=2, epsilon=one),
+        flips.BitFlips.from_epsilon(bits=5, distance=2, epsilon=one),
         metric.Metric.from_epsilon(space=line, sensitivity=1, epsilon=one),
         sparse.SparseVector.from_epsilon(sensitivity=1, monotone=False, relation=add, hits=3, queries=9, epsilon=one),
         sparse.SparseVector.from_epsilon(sensitivity=1, monotone=True, relation=add, hits=3, queries=9, epsilon=one),
@@ -135,11 +135,11 @@ def test_top_k_is_cheaper_by_bounded_range_than_by_its_pure_loss() -> None:
 )
 @settings(max_examples=30, deadline=None)
 def test_exponential_mechanism_has_bounded_range(scores: list[int], moves: list[int], rate: Fraction) -> None:
-    """Its exact laws on neighboring scores: the range of the log-ratio and the divergences stay below the price."""
+    """Its exact distributions on neighboring scores: the range of the log-ratio and the divergences stay below the price."""
     moved = [score + move for score, move in zip(scores, moves, strict=False)]
     monotone = all(move >= 0 for move in moves[: len(scores)]) or all(move <= 0 for move in moves[: len(scores)])
     chooser = exponential.Exponential(candidates=len(scores), sensitivity=1, monotone=monotone, rate=rate)
-    p, q = chooser.law(scores), chooser.law(moved)
+    p, q = chooser.distribution(scores), chooser.distribution(moved)
     cost = privacy_cost(chooser.event)
     assert cost.pure == rate * (1 if monotone else 2)
     assert ratio_range(p, q)[1] <= cost.pure + Fraction(1, 10**30)
@@ -150,7 +150,7 @@ def test_exponential_mechanism_has_bounded_range(scores: list[int], moves: list[
 def test_half_the_range_would_be_caught() -> None:
     """The rate ε/Δ in place of ε/2Δ costs twice as much: with many candidates the range passes a price of ε."""
     chooser = exponential.Exponential(candidates=4, sensitivity=1, monotone=False, rate=Fraction(1))
-    p, q = chooser.law([1, 0, 0, 0]), chooser.law([0, 1, 1, 1])
+    p, q = chooser.distribution([1, 0, 0, 0]), chooser.distribution([0, 1, 1, 1])
     assert ratio_range(p, q)[0] > 1
 
 

@@ -15,10 +15,10 @@ from hubbub.accounting.calls import Request
 from hubbub.accounting.declarations import problems, summary, weakened
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.policy import Policy
-from hubbub.accounting.policy_config import parse, recorded
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.status import history
 from hubbub.accounting.store import Filter
+from hubbub.config.policy import parse_policy
 from hubbub.core.events import LaplaceEvent
 from hubbub.errors import ConfigError
 
@@ -51,7 +51,7 @@ ROW = declared(None, None)
 
 def policy(visits: dict[str, Any] | None = None, text: str = YAML, **changes: Any) -> Policy:
     declarations = {} if visits is None else {"visits": visits, "labs": declared()}
-    return replace(parse(text), declarations=declarations, **changes)
+    return replace(parse_policy(text), declarations=declarations, **changes)
 
 
 class Books:
@@ -189,10 +189,10 @@ def test_a_dataset_that_was_removed_comes_back_under_its_promise_alone(books: Bo
     without = without.replace("ben: {visits: {epsilon: 1}}", "ben: {}")
     with books.open(policy(PERSON)) as ledger:
         books.charge(ledger)
-        ledger.govern(replace(parse(without), declarations={"labs": declared()}))
+        ledger.govern(replace(parse_policy(without), declarations={"labs": declared()}))
         for turn in range(100):  # beyond the entries that a ledger reads again
             ledger.govern(policy(PERSON, returning=("ana",) if turn % 2 else ()))
-        ledger.govern(replace(parse(without), declarations={"labs": declared()}))
+        ledger.govern(replace(parse_policy(without), declarations={"labs": declared()}))
         with pytest.raises(ConfigError, match="HB433"):
             ledger.govern(policy(ROW))
         ledger.govern(policy(PERSON))
@@ -254,7 +254,7 @@ def test_every_charge_is_bound_to_its_declaration_by_hash(books: Books) -> None:
         with ledger.snapshot() as snapshot:
             entries = list(snapshot.entries(Filter()))
     assert entries[1].config == entries[0].config == policy(PERSON).hash != policy(ROW).hash
-    assert recorded(json.loads(entries[0].facts)).declarations["visits"] == PERSON
+    assert Policy.from_record(json.loads(entries[0].facts)).declarations["visits"] == PERSON
 
 
 def test_the_history_says_whom_each_policy_protects(books: Books) -> None:
@@ -295,4 +295,4 @@ def test_a_removed_name_is_not_given_again_unless_the_owner_says_so(books: Books
 @pytest.mark.parametrize("text", ["returning: ana", "returning: [eve]", "returning: [3]"])
 def test_who_returns_is_an_analyst(text: str) -> None:
     with pytest.raises(ConfigError, match="HB407"):
-        parse(YAML + text)
+        parse_policy(YAML + text)

@@ -10,10 +10,10 @@ from hubbub.accounting.cost import PrivacyCost, privacy_cost
 from hubbub.accounting.disclosure import left, shown
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.policy import Cap
-from hubbub.accounting.policy_config import parse
 from hubbub.accounting.refusal import CapError
 from hubbub.accounting.status import overview
-from hubbub.answers.budget import Overview, Per, Scope, Show
+from hubbub.answers.budget import BudgetOverview, CapDisplay, CapPeriod, CapScope
+from hubbub.config.policy import parse_policy
 from hubbub.core.events import GaussianEvent, LaplaceEvent
 from hubbub.errors import ConfigError
 
@@ -60,7 +60,7 @@ def test_what_is_told_depends_on_the_tenths_that_others_reach() -> None:
 
 def test_nobody_is_told_of_more_than_there_is() -> None:
     """Pure losses and Gaussian ones, budgets with and without δ, lifetime, daily and of a group."""
-    kinds: list[tuple[Scope, Per | None]] = [("dataset", None), ("dataset", "day"), ("group", None)]
+    kinds: list[tuple[CapScope, CapPeriod | None]] = [("dataset", None), ("dataset", "day"), ("group", None)]
     caps = [
         Cap(scope, "visits", "visits", budget, per)
         for scope, per in kinds
@@ -87,12 +87,12 @@ def test_who_spends_alone_is_told_exactly() -> None:
         assert (found.spent, found.left, found.exact) == (own, 2 - own, True)
 
 
-def seen(ledger: "Ledger", *, exact: bool = False) -> Overview:
+def seen(ledger: "Ledger", *, exact: bool = False) -> BudgetOverview:
     with ledger.snapshot() as snapshot:
         return overview(snapshot, ledger.policy, "ana", "visits", ledger.time(), exact=exact)
 
 
-def opened(desk: "Desk", show: Show) -> "Ledger":
+def opened(desk: "Desk", show: CapDisplay) -> "Ledger":
     ledger = desk.open(policy=POLICY.replace("SHOW", show))
     desk.spend(ledger, "0.1", analyst="ana")
     desk.spend(ledger, "1.43", analyst="ben")
@@ -108,7 +108,7 @@ def opened(desk: "Desk", show: Show) -> "Ledger":
     ],
 )
 def test_the_owner_chooses_what_is_told(
-    desk: "Desk", show: Show, shared: dict[Fraction, Fraction], largest: Fraction, more: int | None
+    desk: "Desk", show: CapDisplay, shared: dict[Fraction, Fraction], largest: Fraction, more: int | None
 ) -> None:
     ledger = opened(desk, show)
     view = seen(ledger)
@@ -128,7 +128,7 @@ def test_the_owner_chooses_what_is_told(
     ],
 )
 def test_a_refusal_tells_no_more_than_an_overview(
-    desk: "Desk", show: Show, says: str, remedy: str, largest: Fraction
+    desk: "Desk", show: CapDisplay, says: str, remedy: str, largest: Fraction
 ) -> None:
     with pytest.raises(CapError) as refused:
         desk.spend(opened(desk, show), "0.5", analyst="ana")
@@ -139,8 +139,8 @@ def test_a_refusal_tells_no_more_than_an_overview(
 
 
 def test_the_choice_is_part_of_the_policy_and_a_wrong_one_is_refused() -> None:
-    hashes = {parse(POLICY.replace("SHOW", show)).hash for show in ("rounded", "exact", "hidden")}
+    hashes = {parse_policy(POLICY.replace("SHOW", show)).hash for show in ("rounded", "exact", "hidden")}
     assert len(hashes) == 3
-    assert parse(POLICY.replace(", show: SHOW", "")).hash == parse(POLICY.replace("SHOW", "rounded")).hash
+    assert parse_policy(POLICY.replace(", show: SHOW", "")).hash == parse_policy(POLICY.replace("SHOW", "rounded")).hash
     with pytest.raises(ConfigError, match="HB403"):
-        parse(POLICY.replace("SHOW", "all"))
+        parse_policy(POLICY.replace("SHOW", "all"))

@@ -11,15 +11,15 @@ from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.calls import Remark, Remarking, Request
 from hubbub.accounting.failures import Failures, review
 from hubbub.accounting.ledger import Ledger, examine
-from hubbub.accounting.policy_config import parse
 from hubbub.accounting.postgres import PostgresStore
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.status import history
 from hubbub.accounting.store import LAG, Filter, Store
+from hubbub.config.policy import parse_policy
 from hubbub.core.events import LaplaceEvent
 from hubbub.errors import LedgerError
 
-POLICY = parse("""
+POLICY = parse_policy("""
 version: 1
 datasets:
   visits: {source: x, unit: row, budget: {epsilon: 100000}}
@@ -28,7 +28,7 @@ analysts:
   ana: {visits: {epsilon: 100000}, labs: {epsilon: 100000}}
   ben: {visits: {epsilon: 100000}}
 """)
-OTHER = parse(POLICY.text.replace('"ben"', '"cy"'))
+OTHER = parse_policy(POLICY.text.replace('"ben"', '"cy"'))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -257,17 +257,17 @@ def test_second_query_chosen_by_the_first_answer_costs_no_more_than_charged() ->
     def second(answer: int) -> tuple[LaplaceMechanism, int]:
         return (careful, 60) if answer >= 4 else (curious, 40)
 
-    def law(people: list[int]) -> dict[tuple[int, int], tuple[Fraction, Fraction]]:
+    def distribution(people: list[int]) -> dict[tuple[int, int], tuple[Fraction, Fraction]]:
         joint = {}
-        for a, (low, high) in first.law(sum(age > 50 for age in people), window).mass.items():
+        for a, (low, high) in first.distribution(sum(age > 50 for age in people), window).mass.items():
             mechanism, limit = second(a)
-            for b, (low2, high2) in mechanism.law(sum(age > limit for age in people), window).mass.items():
+            for b, (low2, high2) in mechanism.distribution(sum(age > limit for age in people), window).mass.items():
                 joint[a, b] = (low * low2, high * high2)
         return joint
 
     largest = Fraction(0)
     for gone in ages:
-        whole, without = law(ages), law([age for age in ages if age != gone])
+        whole, without = distribution(ages), distribution([age for age in ages if age != gone])
         for (a, b), (low, high) in whole.items():
             spent = privacy_cost(first.event) + privacy_cost(second(a)[0].event)
             assert spent.pure is not None

@@ -104,7 +104,7 @@ def test_calibration_is_least_to_twelve_digits_and_agrees_with_dp_accounting(
     assert nine == 9 * variance
 
 
-def law(variance: Fraction, reach: int) -> dict[int, Any]:
+def distribution(variance: Fraction, reach: int) -> dict[int, Any]:
     weights = {z: mpmath.exp(-(mpmath.mpf(z) ** 2) / (2 * number(variance))) for z in range(-reach, reach + 1)}
     total = mpmath.fsum(weights.values())
     return {z: w / total for z, w in weights.items()}
@@ -112,7 +112,7 @@ def law(variance: Fraction, reach: int) -> dict[int, Any]:
 
 def plain(variance: Fraction, shift: int, epsilon: Fraction) -> Any:
     reach = 16 * int(variance**0.5 + 1) + 2 * shift
-    masses, e = law(variance, reach), mpmath.exp(number(epsilon))
+    masses, e = distribution(variance, reach), mpmath.exp(number(epsilon))
     return mpmath.fsum(max(0, m - e * masses[z + shift]) for z, m in masses.items() if z + shift in masses)
 
 
@@ -147,7 +147,7 @@ def test_the_concentrated_bound_holds_for_the_exact_curves(variance: Fraction, e
 def test_a_shift_spread_over_coordinates_can_be_worse_so_vectors_are_left_out() -> None:
     """Four coordinates moved by one each have the L2 length of one moved by two, and at ε = 4, σ = 1 a larger δ."""
     alone = gaussian.discrete_profile(epsilon=Fraction(4), sensitivity=2, variance=ONE)
-    masses = law(ONE, 7)
+    masses = distribution(ONE, 7)
     spread = mpmath.mpf(0)
     sums: dict[int, Any] = {0: mpmath.mpf(1)}
     for _ in range(4):

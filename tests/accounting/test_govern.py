@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.accounting.conftest import Desk as FileDesk
 
-from hubbub.accounting.policy_config import parse
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Filter
+from hubbub.config.policy import parse_policy
 from hubbub.errors import BudgetError, HubbubError, LedgerError, ParameterError
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator["Desk"]:
 def test_a_raised_cap_is_spent_up_to_and_no_further(desk: "Desk") -> None:
     with desk.open(policy=policy("0.3")) as ledger:
         assert desk.exhaust(ledger, "0.1")[0] == 3
-        ledger.govern(parse(policy("0.5")))
-        assert ledger.policy.text == parse(policy("0.5")).text
+        ledger.govern(parse_policy(policy("0.5")))
+        assert ledger.policy.text == parse_policy(policy("0.5")).text
         assert desk.exhaust(ledger, "0.1")[0] == 2
-        ledger.govern(parse(policy("0.2")))
+        ledger.govern(parse_policy(policy("0.2")))
         assert desk.exhaust(ledger, "0.1")[0] == 0
         assert ledger.verify().sound
 
@@ -63,18 +63,18 @@ def test_the_change_stands_in_the_chain_once(desk: "Desk") -> None:
     with desk.open(policy=policy("0.3")) as ledger:
         desk.spend(ledger)
         for _ in range(3):
-            ledger.govern(parse(policy("0.5")))
+            ledger.govern(parse_policy(policy("0.5")))
         desk.spend(ledger)
         with ledger.snapshot() as snapshot:
             entries = list(snapshot.entries(Filter()))
     assert [entry.kind for entry in entries] == ["policy", "charge", "policy", "charge"]
-    assert [entry.config for entry in entries[1:]] == [parse(policy(cap)).hash for cap in ("0.3", "0.5", "0.5")]
+    assert [entry.config for entry in entries[1:]] == [parse_policy(policy(cap)).hash for cap in ("0.3", "0.5", "0.5")]
 
 
 def test_what_was_charged_before_a_change_is_still_charged_after_a_restart(desk: "Desk") -> None:
     with desk.open(policy=policy("0.3")) as ledger:
         desk.spend(ledger, "0.2")
-        ledger.govern(parse(policy("0.5")))
+        ledger.govern(parse_policy(policy("0.5")))
         desk.spend(ledger, "0.1")
     with desk.open(policy=policy("0.5")) as ledger:
         assert desk.exhaust(ledger, "0.1")[0] == 2
@@ -85,9 +85,9 @@ def test_a_new_analyst_may_spend_and_a_removed_one_may_not(desk: "Desk") -> None
     with desk.open(policy=policy("1")) as ledger:
         with pytest.raises(ParameterError, match="HB121"):
             desk.spend(ledger, analyst="zoe")
-        ledger.govern(parse(policy("1", zoe=True)))
+        ledger.govern(parse_policy(policy("1", zoe=True)))
         desk.spend(ledger, analyst="zoe")
-        ledger.govern(parse(policy("1")))
+        ledger.govern(parse_policy(policy("1")))
         with pytest.raises(ParameterError, match="HB121"):
             desk.spend(ledger, analyst="zoe")
         desk.spend(ledger)
@@ -111,7 +111,7 @@ def test_a_charge_that_waits_while_its_analyst_is_removed_is_refused_and_the_led
 
     with desk.open(policy=policy("1", zoe=True), on_step=hold) as ledger:
         slow = threading.Thread(target=desk.spend, args=(ledger,), name="slow")
-        change = threading.Thread(target=ledger.govern, args=(parse(policy("1")),))
+        change = threading.Thread(target=ledger.govern, args=(parse_policy(policy("1")),))
         late = threading.Thread(target=zoe)
         slow.start()
         assert inside.wait(30)
@@ -149,7 +149,7 @@ def test_charges_during_changes_fall_under_the_old_or_the_new_policy(desk: "Desk
     with desk.open(policy=policy(steps[0], most="4")) as ledger, ThreadPoolExecutor(8) as pool:
         work = [pool.submit(spend, analyst) for analyst in ("ana", "ben") * 4]
         for step in steps[1:]:
-            ledger.govern(parse(policy(step, most="4")))
+            ledger.govern(parse_policy(policy(step, most="4")))
         done.set()
         granted = [sequence for each in work for sequence in each.result(60)]
         verification = ledger.verify()
@@ -160,17 +160,17 @@ def test_charges_during_changes_fall_under_the_old_or_the_new_policy(desk: "Desk
     of_ana = [charge for charge in charges if charge.analyst == "ana"]
     assert len(of_ana) == 60  # 3 / 0.05
     assert len(charges) - len(of_ana) == 20  # 1 / 0.05
-    caps = {parse(policy(step, most="4")).hash: Fraction(step) for step in steps}
+    caps = {parse_policy(policy(step, most="4")).hash: Fraction(step) for step in steps}
     for number, charge in enumerate(of_ana, 1):
         assert number * Fraction("0.05") <= caps[charge.config]
 
 
 def test_another_process_goes_on_when_it_is_governed_alike(postgres_desk: "Desk") -> None:
     with postgres_desk.open(policy=policy("1")) as first, postgres_desk.open(policy=policy("1")) as second:
-        first.govern(parse(policy("2")))
+        first.govern(parse_policy(policy("2")))
         with pytest.raises(LedgerError, match="HB312"):
             postgres_desk.spend(second)
-        second.govern(parse(policy("2")))
+        second.govern(parse_policy(policy("2")))
         postgres_desk.spend(second)
         postgres_desk.spend(first)
         with second.snapshot() as snapshot:

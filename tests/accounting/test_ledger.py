@@ -16,11 +16,11 @@ from hubbub.accounting.chain import canonical
 from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.policy import DAY
-from hubbub.accounting.policy_config import parse
 from hubbub.accounting.refusal import CapError
 from hubbub.accounting.store import STEPS, Filter
 from hubbub.accounting.totals import total_text
 from hubbub.accounting.transaction import TOLERANCE
+from hubbub.config.policy import parse_policy
 from hubbub.core.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from hubbub.errors import BudgetError, LedgerError, ParameterError
 
@@ -416,12 +416,12 @@ from fractions import Fraction
 from pathlib import Path
 from hubbub.accounting.anchor import FileAnchor, beside
 from hubbub.accounting.calls import Request
-from hubbub.accounting.policy_config import parse
+from hubbub.config.policy import parse_policy
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.core.events import LaplaceEvent
 
-path, policy, point = Path(sys.argv[1]), parse(sys.argv[2]), sys.argv[3]
+path, policy, point = Path(sys.argv[1]), parse_policy(sys.argv[2]), sys.argv[3]
 armed = []
 def on_step(name):
     if armed and name == point:
@@ -499,7 +499,7 @@ def test_threads_with_one_key_get_one_charge(desk: "Desk") -> None:
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(scales=st.lists(st.fractions(min_value=5, max_value=1000, max_denominator=1000), min_size=1, max_size=12))
 def test_totals_are_exact_sums(desk: "Desk", scales: list[Fraction]) -> None:
-    plenty = parse(
+    plenty = parse_policy(
         "version: 1\ndatasets: {visits: {budget: {epsilon: 1000}}}\nanalysts: {ana: {visits: {epsilon: 1000}}}"
     )
     with desk.open(policy=plenty) as ledger:

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.accounting.policy import DAY, Policy
-from hubbub.accounting.policy_config import load, parse, read
+from hubbub.config.document import parse_yaml
+from hubbub.config.policy import parse_policy, read_policy
 from hubbub.errors import ParameterError
 
 BASE = """
@@ -27,7 +28,7 @@ def labels(policy: Policy, analyst: str, dataset: str) -> list[str]:
 
 
 def test_a_charge_must_pass_query_analyst_every_group_data_set_and_period() -> None:
-    policy = parse(BASE)
+    policy = parse_policy(BASE)
     assert labels(policy, "ana", "visits") == [
         "query/one/visits",
         "analyst/ana/visits",
@@ -46,12 +47,12 @@ def test_a_charge_must_pass_query_analyst_every_group_data_set_and_period() -> N
 
 
 def test_a_member_without_an_own_cap_is_still_counted() -> None:
-    (own,) = [cap for cap in parse(BASE).caps("ben", "visits") if cap.scope == "analyst"]
+    (own,) = [cap for cap in parse_policy(BASE).caps("ben", "visits") if cap.scope == "analyst"]
     assert own.budget.epsilon == 6
 
 
 def test_a_cap_without_a_delta_has_that_of_its_data_set() -> None:
-    caps = {cap.label: cap.budget.delta for cap in parse(BASE).caps("ana", "visits")}
+    caps = {cap.label: cap.budget.delta for cap in parse_policy(BASE).caps("ana", "visits")}
     assert caps["analyst/ana/visits"] == caps["query/one/visits"] == Fraction(1, 10**9)
     assert caps["group/interns/visits"] == Fraction(1, 10**10)
 
@@ -67,22 +68,22 @@ def test_a_cap_without_a_delta_has_that_of_its_data_set() -> None:
 )
 def test_who_has_no_budget_is_told_so(analyst: str, dataset: str, code: str, remedy: str) -> None:
     with pytest.raises(ParameterError) as refusal:
-        parse(BASE).caps(analyst, dataset)
+        parse_policy(BASE).caps(analyst, dataset)
     assert refusal.value.code == code
     assert remedy in refusal.value.remedy
 
 
 def test_a_renewed_cap_has_a_total_for_each_calendar_period() -> None:
-    cap = parse(BASE).caps("ana", "visits")[-1]
+    cap = parse_policy(BASE).caps("ana", "visits")[-1]
     midnight = 20_000 * DAY
     assert cap.at(midnight - 1) == "dataset/visits/day/2024-10-03"
     assert cap.at(midnight) == cap.at(midnight + DAY - 1) == "dataset/visits/day/2024-10-04"
-    monthly = parse(BASE.replace("per: day", "per: month")).caps("ana", "visits")[-1]
+    monthly = parse_policy(BASE.replace("per: day", "per: month")).caps("ana", "visits")[-1]
     assert monthly.at(midnight) == "dataset/visits/month/2024-10"
 
 
 def test_every_cap_is_listed_once() -> None:
-    assert sorted(cap.label for cap in parse(BASE).every_cap()) == [
+    assert sorted(cap.label for cap in parse_policy(BASE).every_cap()) == [
         "analyst/ana/visits",
         "analyst/ben/visits",
         "dataset/visits",
@@ -94,7 +95,7 @@ def test_every_cap_is_listed_once() -> None:
 
 
 def test_the_hash_is_that_of_the_meaning() -> None:
-    policy = parse(BASE)
+    policy = parse_policy(BASE)
     reordered = """
 groups:
   night: {visits: {epsilon: "4.0", delta: 0.000000001}, members: [ben]}
@@ -105,10 +106,10 @@ datasets:
   visits: {budget: {renewal: {epsilon: 1, per: day}, epsilon: 6, delta: "1e-9", per_query: 1/2}}
 version: 1
 """
-    assert parse(reordered).text == policy.text
-    assert parse(reordered).hash == policy.hash
+    assert parse_policy(reordered).text == policy.text
+    assert parse_policy(reordered).hash == policy.hash
     for old, new in (("epsilon: 2", "epsilon: 1"), ("per: day", "per: month"), ("[ben]", "[ana]"), ("0.5", "0.25")):
-        assert parse(BASE.replace(old, new)).hash != policy.hash
+        assert parse_policy(BASE.replace(old, new)).hash != policy.hash
 
 
 amounts = st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000)
@@ -125,7 +126,7 @@ def test_the_canonical_form_reads_back_as_the_same_policy(
         "analysts": {"ana": {"visits": {"epsilon": str(min(own, group))}}},
         "groups": {"g": {"members": ["ana", "bob"], "visits": {"epsilon": str(group)}}},
     }
-    policy = read(document)
-    again = read(load(policy.text))
+    policy = read_policy(document)
+    again = read_policy(parse_yaml(policy.text))
     assert again.text == policy.text
     assert [again.caps(a, "visits") for a in ("ana", "bob")] == [policy.caps(a, "visits") for a in ("ana", "bob")]

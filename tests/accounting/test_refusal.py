@@ -10,7 +10,7 @@ from hubbub.accounting.disclosure import cost, left
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.refusal import CapError
 from hubbub.core.events import GaussianEvent, LaplaceEvent, ResponseEvent, ThresholdEvent
-from hubbub.core.numbers import brief, down
+from hubbub.core.numbers import brief, round_down
 
 if TYPE_CHECKING:
     from tests.accounting.conftest import Desk
@@ -76,7 +76,7 @@ def test_what_the_refusal_offers_passes_when_typed(desk: "Desk", spends: list[st
 
 @given(st.fractions(min_value=Fraction(1, 10**6), max_value=10**6))
 def test_a_number_that_is_shown_down_never_grows(value: Fraction) -> None:
-    shown = Fraction(down(value))
+    shown = Fraction(round_down(value))
     assert value * (1 - Fraction(1, 10**5)) <= shown <= value
 
 

@@ -273,7 +273,7 @@ from fractions import Fraction
 from pathlib import Path
 from hubbub.accounting.anchor import FileAnchor, beside
 from hubbub.accounting.calls import Request
-from hubbub.accounting.policy_config import parse
+from hubbub.config.policy import parse_policy
 from hubbub.accounting.calls import Charge
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
@@ -281,7 +281,7 @@ from hubbub.accounting.bloom import Traces
 from hubbub.core.events import LaplaceEvent
 from hubbub.errors import BudgetError
 
-path, policy, me = Path(sys.argv[1]), parse(sys.argv[2]), sys.argv[3]
+path, policy, me = Path(sys.argv[1]), parse_policy(sys.argv[2]), sys.argv[3]
 granted = 0
 with Ledger.open(SqliteStore(path), policy=policy, anchor=FileAnchor(beside(path))) as ledger:
     for number in range(60):

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from tests.accounting.conftest import Desk
 
     from hubbub.accounting.ledger import Ledger
-    from hubbub.answers.budget import Overview
+    from hubbub.answers.budget import BudgetOverview
 
 
-def seen(ledger: "Ledger", analyst: str = "ana", dataset: str = "visits") -> "Overview":
+def seen(ledger: "Ledger", analyst: str = "ana", dataset: str = "visits") -> "BudgetOverview":
     with ledger.snapshot() as snapshot:
         return overview(snapshot, ledger.policy, analyst, dataset, ledger.time())
 
@@ -73,7 +73,7 @@ def test_a_plentiful_budget_is_not_counted_out(desk: "Desk") -> None:
 def test_an_overview_has_a_form_for_programs(desk: "Desk") -> None:
     ledger = desk.open()
     desk.spend(ledger, "1/3", dataset="wards")
-    form = json.loads(json.dumps(seen(ledger, "ana", "wards").form()))
+    form = json.loads(json.dumps(seen(ledger, "ana", "wards").to_json()))
     assert form["largest_epsilon"].startswith("0.66666") or Fraction(form["largest_epsilon"]) < Fraction(2, 3)
     assert form["caps"][0] == {
         "scope": "analyst",

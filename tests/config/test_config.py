@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.config import Config, examine, load
 from hubbub.config.columns import resolve
-from hubbub.core.schema import Bounds, Kind, Unit
+from hubbub.core.schema import Bounds, Kind, PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.engines.base import Field
 from hubbub.errors import ConfigError, HubbubError
@@ -22,7 +22,7 @@ CSV = "text in a CSV file"
 def test_a_whole_file_is_read(folder: Path) -> None:
     config = load(folder / "hubbub.yaml")
     visits = config.datasets["visits"]
-    assert visits.table.unit == Unit("patient", 5, 10, "")
+    assert visits.table.unit == PrivacyUnit("patient", 5, 10, "")
     assert visits.table.relation is Relation.ADD_REMOVE
     columns = {column.name: column for column in visits.table.columns}
     assert columns["region"].values == ("North", "South")

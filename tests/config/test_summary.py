@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from hubbub.accounting.declarations import summary
-from hubbub.accounting.policy_config import KEYS
 from hubbub.config import load
 from hubbub.config.declaration import declaration
+from hubbub.config.document import KEYS
 from hubbub.config.json_schema import SCHEMA
 from hubbub.config.summary import caps, concerns, matched, neighbors, protected, sureness, uses
-from hubbub.core.schema import Column, Kind, Table, Unit
+from hubbub.core.schema import Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ConfigError
 
@@ -105,9 +105,9 @@ def test_a_declaration_holds_no_value_of_the_data_and_no_address(folder: Path) -
 def test_whatever_is_said_of_a_table_is_in_its_declaration() -> None:
     """`arrivals: public` could come and go without an entry in the chain: a new fact must not be forgotten here."""
     column = Column("k", Kind.INTEGER)
-    table = Table("t", (column,), Unit("k"), Relation.ADD_REMOVE)
+    table = Table("t", (column,), PrivacyUnit("k"), Relation.ADD_REMOVE)
     changes: dict[str, Any] = {
-        "columns": (replace(column, hidden=True),), "unit": Unit("k", rows=2), "relation": Relation.REPLACE,
+        "columns": (replace(column, hidden=True),), "unit": PrivacyUnit("k", rows=2), "relation": Relation.REPLACE,
         "unique": ("k",), "arrivals": True,
     }  # fmt: skip
     assert {each.name for each in fields(Table) if each.compare} == {"name", *changes}
@@ -116,7 +116,7 @@ def test_whatever_is_said_of_a_table_is_in_its_declaration() -> None:
 
 
 def test_the_history_says_where_arrivals_are_public() -> None:
-    table = Table("t", (), Unit("k"), Relation.ADD_REMOVE)
+    table = Table("t", (), PrivacyUnit("k"), Relation.ADD_REMOVE)
     said = [
         summary(json.dumps({"declarations": {"t": declaration(each)}}))
         for each in (table, replace(table, arrivals=True))

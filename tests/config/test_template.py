@@ -9,7 +9,7 @@ import yaml
 from hubbub.config import examine
 from hubbub.config.template import BLANK, name_of, template
 from hubbub.core.schema import Kind
-from hubbub.engines.base import Field, Place
+from hubbub.engines.base import Field, DataSource
 from hubbub.errors import ConfigError
 
 FIELDS = (
@@ -60,12 +60,12 @@ def test_filling_in_the_blanks_is_enough(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("place", "name"),
     [
-        (Place("csv", Path("a b-c.csv")), "a_b_c"),
-        (Place("duckdb", Path("x.duckdb"), "Stays"), "stays"),
-        (Place("csv", Path("日本.csv")), "data"),
+        (DataSource("csv", Path("a b-c.csv")), "a_b_c"),
+        (DataSource("duckdb", Path("x.duckdb"), "Stays"), "stays"),
+        (DataSource("csv", Path("日本.csv")), "data"),
     ],
 )
-def test_names_are_names(place: Place, name: str) -> None:
+def test_names_are_names(place: DataSource, name: str) -> None:
     assert name_of(place) == name
 
 

@@ -19,7 +19,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "sql": frozenset({"errors", "core", "answers", "noise", "mechanisms"}),
     "engines": frozenset({"errors", "core"}),
     "semantics": frozenset({"errors", "core", "noise", "mechanisms", "accounting"}),
-    "config": frozenset({"errors", "core", "accounting", "engines", "semantics"}),
+    "config": frozenset({"errors", "core", "answers", "accounting", "engines", "semantics"}),
     "analyses": frozenset({"errors", "private_files", "core", "answers", "noise", "mechanisms", "sql"}),
     "curator": frozenset(
         {

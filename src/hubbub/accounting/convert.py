@@ -89,7 +89,7 @@ def to_zcdp(loss: Pure | BoundedRange | Zcdp) -> Zcdp:
 
     Theorem (Bounded range to concentrated). A log-ratio inside an interval of length ε implies (ε²/8)-zCDP.
     Proof    K(α) = ln E_Q[e^(αZ)] is 0 at α = 0 and at α = 1, and its second derivative is the variance of Z under a
-    tilted law, at most ε²/4 on an interval of length ε. So K(α) ≤ α(α−1)ε²/8 for α > 1 (the error of interpolation),
+    tilted distribution, at most ε²/4 on an interval of length ε. So K(α) ≤ α(α−1)ε²/8 for α > 1 (the error of interpolation),
     and D_α = K(α)/(α−1). (Cesar and Rogers, 2021.)
     Tested   tests/accounting/test_convert.py::test_concentrated_line_is_above_the_exact_curves
     Theorem (Pure to concentrated). ε-DP implies (ε²/2)-zCDP (Bun and Steinke, 2016, proposition 3.3).

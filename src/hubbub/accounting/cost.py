@@ -12,7 +12,7 @@ from functools import lru_cache
 from operator import add
 
 from hubbub.accounting import curves
-from hubbub.core.distributions import law_of, slip
+from hubbub.core.distributions import distribution_of, slip
 from hubbub.core.events import (
     Composed,
     Event,
@@ -43,7 +43,7 @@ _GRID = 10**MAX_PLACES
 class PrivacyCost:
     """What was spent, or would be: pure loss, Rényi divergence at each of `ORDERS`, failure probability.
 
-    The meaning for two neighbors, with laws P and Q of the answer: P = (1−δ)P′ + δP″ and Q = (1−δ)Q′ + δQ″ where
+    The meaning for two neighbors, with distributions P and Q of the answer: P = (1−δ)P′ + δP″ and Q = (1−δ)Q′ + δQ″ where
     P′ and Q′ keep the pure loss (if there is one) and the Rényi curve, both at once and in both directions.
     """
 
@@ -154,7 +154,7 @@ def privacy_cost(event: Event) -> PrivacyCost:  # noqa: C901 — one case for ea
             return _of_pure(sensitivity / threshold_scale + hits * sensitivity * (1 if monotone else 2) / query_scale)
         case ThresholdEvent(noise, keys, above):
             base = privacy_cost(noise)
-            return PrivacyCost(base.pure, base.renyi, _summable(slip(law_of(noise), above, keys)))
+            return PrivacyCost(base.pure, base.renyi, _summable(slip(distribution_of(noise), above, keys)))
         case Composed(parts):
             total = ZERO
             for part, count in parts:

@@ -84,7 +84,7 @@ def pure(epsilon: Fraction) -> Curve:
     Theorem (Pure loss to Rényi). An ε-DP pair has D_α(P‖Q) ≤ ε + ln((1 + e^(−(2α−1)ε))/(1 + e^(−ε)))/(α−1), and
     binary randomized response attains it.
     Proof    X = dP/dQ has mean 1 under Q and lies in [e^(−ε), e^ε]. x^α is convex, so E_Q[X^α] is at most that of the
-    law on the two ends with mean 1, which puts 1/(1+e^ε) on e^ε: randomized response (Mironov, 2017, proposition 9).
+    distribution on the two ends with mean 1, which puts 1/(1+e^ε) on e^ε: randomized response (Mironov, 2017, proposition 9).
     Tested   tests/accounting/test_curves.py::test_no_pure_pair_exceeds_the_curve_of_randomized_response,
     tests/accounting/test_curves.py::test_each_curve_is_the_closed_form_to_one_unit
     """
@@ -143,7 +143,7 @@ def bounded_range(epsilon: Fraction) -> Curve:
     D_α(P‖Q) ≤ ε + (α ln((1−e^(−αε))/α) − (α−1) ln((1−e^(−(α−1)ε))/(α−1)) − ln(1−e^(−ε)))/(α−1), and some pair attains
     it; it is also at most αε²/8.
     Proof    Let the interval be [t−ε, t]; 0 ≤ t ≤ ε because E_Q[dP/dQ] = 1. As for pure loss, E_Q[(dP/dQ)^α] is at most
-    that of the law on the two ends with mean 1. With y = e^t that is c·y^(α−1) − d·y^α, where
+    that of the distribution on the two ends with mean 1. With y = e^t that is c·y^(α−1) − d·y^α, where
     c = (1−e^(−αε))/(1−e^(−ε)) and d = (e^(−ε)−e^(−αε))/(1−e^(−ε)); its maximum is at y = (α−1)c/(αd), with the value
     (c/α)·y^(α−1). The line αε²/8: Cesar and Rogers (2021), lemma 3.4, by Hoeffding's lemma.
     Tested   tests/accounting/test_curves.py::test_no_bounded_range_pair_exceeds_its_curve,

@@ -15,7 +15,7 @@ from math import ceil
 from hubbub.accounting.cost import ZERO, PrivacyCost
 from hubbub.accounting.filters import Budget, headroom, limits, spent_epsilon
 from hubbub.accounting.policy import Cap
-from hubbub.answers.budget import Show
+from hubbub.answers.budget import CapDisplay
 
 #: The largest pure ε that a cap still admits; kept, since a refused analyst tends to ask again.
 left: Callable[[Budget, PrivacyCost], Fraction] = lru_cache(maxsize=4096)(headroom)
@@ -37,7 +37,7 @@ class Shown:
     exact: bool
 
 
-def shown(cap: Cap, total: PrivacyCost, own: PrivacyCost, show: Show) -> Shown | None:
+def shown(cap: Cap, total: PrivacyCost, own: PrivacyCost, show: CapDisplay) -> Shown | None:
     """Say what an analyst who spent `own` on the dataset is told of a cap; None where that is nothing.
 
     Theorem (What others spent). With `rounded`, what is told of a dataset's lifetime budget with pure losses depends

@@ -27,7 +27,7 @@ along, so the transcript has the same probability in the process that is stopped
 alone would not admit, for P and for Q alike; and that process is (ε, δ_j)-DP by the theorems above (δ_j = 0 for the
 pure filter).
 So for any set S of transcripts P(S) − e^ε Q(S) = Σ_j (P_j(S∩C_j) − e^ε Q_j(S∩C_j)) ≤ Σ_j δ_j.
-With failures, each answer's laws are (1−δ_i)P′ + δ_i P″ and (1−δ_i)Q′ + δ_i Q″ given the past. The chance that any
+With failures, each answer's distributions are (1−δ_i)P′ + δ_i P″ and (1−δ_i)Q′ + δ_i Q″ given the past. The chance that any
 answer under P comes from its P″ is at most the sum of the δ_i on the path, hence at most δ_own. A transcript without
 such an answer has probability w·P′ and at least w·Q′, with the same w = Π(1−δ_i) ≤ 1, and P′, Q′ are transcripts of
 the first kind. So P(S) ≤ δ_own + e^ε Q(S) + Σ_j δ_j: the failures are paid once, not once for each filter.

@@ -5,17 +5,19 @@ analyst is in, that of the dataset and, where the owner renews the budget, that 
 asks about a dataset needs a cap on it, an own one or one of a group.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from fractions import Fraction
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from typing import Any, NoReturn
 
 from hubbub.accounting.chain import canonical
 from hubbub.accounting.filters import Budget
-from hubbub.answers.budget import Per, Scope, Show
+from hubbub.answers.budget import CapDisplay, CapPeriod, CapScope
+from hubbub.core import numbers
 from hubbub.errors import ParameterError
 
 DAY = 86_400_000_000  # in microseconds
@@ -25,11 +27,11 @@ DAY = 86_400_000_000  # in microseconds
 class Cap:
     """One limit on what may be spent; `label` names its total in the ledger."""
 
-    scope: Scope
+    scope: CapScope
     name: str
     dataset: str
     budget: Budget
-    per: Per | None = None
+    per: CapPeriod | None = None
     label: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -42,7 +44,7 @@ class Cap:
 
 
 @lru_cache(maxsize=1024)
-def period(per: Per, day: int) -> str:
+def period(per: CapPeriod, day: int) -> str:
     """Name the calendar period of a day counted from 1970.
 
     >>> period("month", 0), period("day", 59)
@@ -76,7 +78,7 @@ class Policy:
     groups: Mapping[str, tuple[tuple[str, ...], Mapping[str, Cap]]]
     declarations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     returning: tuple[str, ...] = ()
-    show: Mapping[str, Show] = field(default_factory=dict)
+    show: Mapping[str, CapDisplay] = field(default_factory=dict)
 
     @cached_property
     def text(self) -> str:
@@ -108,6 +110,36 @@ class Policy:
                 },
             }
         )
+
+    @staticmethod
+    def from_record(record: Mapping[str, Any]) -> "Policy":
+        """Read the canonical form back. Whoever reads an untrusted record compares `text` with it afterwards."""
+        datasets: dict[str, tuple[Cap, ...]] = {}
+        show: dict[str, CapDisplay] = {}
+        for name, entry in record["datasets"].items():
+            terms = entry["budget"]
+            lifetime = _budget(terms, Fraction(0))
+            caps = [Cap("dataset", name, name, lifetime)]
+            if "per_query" in terms:
+                caps.insert(0, Cap("query", "one", name, Budget(numbers.epsilon(terms["per_query"]), lifetime.delta)))
+            if "renewal" in terms:
+                renewal = terms["renewal"]
+                caps.append(Cap("dataset", name, name, _budget(renewal, lifetime.delta), renewal["per"]))
+            if "show" in terms:
+                show[name] = terms["show"]
+            datasets[name] = tuple(caps)
+
+        def caps_of(scope: CapScope, name: str, entries: Mapping[str, Any]) -> dict[str, Cap]:
+            deltas = {dataset: _lifetime(datasets[dataset]).budget.delta for dataset in entries}
+            return {d: Cap(scope, name, d, _budget(terms, deltas[d])) for d, terms in entries.items()}
+
+        analysts = {name: caps_of("analyst", name, entries) for name, entries in record["analysts"].items()}
+        groups: dict[str, tuple[tuple[str, ...], Mapping[str, Cap]]] = {}
+        for name, entry in record["groups"].items():
+            entries = {dataset: terms for dataset, terms in entry.items() if dataset != "members"}
+            groups[name] = (tuple(entry["members"]), caps_of("group", name, entries))
+        declarations, returning = record.get("declarations", {}), tuple(record.get("returning", ()))
+        return Policy(datasets, analysts, groups, declarations, returning, show)
 
     @cached_property
     def hash(self) -> bytes:
@@ -144,8 +176,7 @@ class Policy:
             )
         of_dataset = self.datasets[dataset]
         if own is None:
-            (lifetime,) = [cap for cap in of_dataset if cap.scope == "dataset" and cap.per is None]
-            own = Cap("analyst", analyst, dataset, lifetime.budget)
+            own = Cap("analyst", analyst, dataset, _lifetime(of_dataset).budget)
         return (
             *[cap for cap in of_dataset if cap.scope == "query"],
             own,
@@ -164,6 +195,17 @@ class Policy:
             found |= {cap.label: cap for cap in self.datasets[dataset] if cap.scope != "query"}
             found |= {caps[dataset].label: caps[dataset] for _, caps in self.groups.values() if dataset in caps}
         return tuple(found.values())
+
+
+def _lifetime(caps: Sequence[Cap]) -> Cap:
+    """Give the cap on the whole lifetime of a dataset."""
+    (lifetime,) = [cap for cap in caps if cap.scope == "dataset" and cap.per is None]
+    return lifetime
+
+
+def _budget(terms: Mapping[str, Any], inherited: Fraction) -> Budget:
+    delta = numbers.delta(terms["delta"]) if "delta" in terms else inherited
+    return Budget(numbers.epsilon(terms["epsilon"]), delta)
 
 
 def _form(budget: Budget) -> dict[str, object]:

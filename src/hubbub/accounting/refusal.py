@@ -12,8 +12,8 @@ from hubbub.accounting.disclosure import Shown, cost, own_totals, shown
 from hubbub.accounting.filters import limits
 from hubbub.accounting.policy import Cap
 from hubbub.answers import budget as overview
-from hubbub.answers.budget import Show
-from hubbub.core.numbers import brief, down
+from hubbub.answers.budget import CapDisplay
+from hubbub.core.numbers import brief, round_down
 from hubbub.errors import BudgetError
 
 _HIDDEN = "Ask for less, or ask the data owner: what is left of the shared budget is not shown."
@@ -29,7 +29,7 @@ class CapError(BudgetError):
 
 
 def refuse(
-    cap: Cap, spent: PrivacyCost, price: PrivacyCost, all_caps: Sequence[Spent], analyst: str, show: Mapping[str, Show]
+    cap: Cap, spent: PrivacyCost, price: PrivacyCost, all_caps: Sequence[Spent], analyst: str, show: Mapping[str, CapDisplay]
 ) -> CapError:
     """Make the refusal by `cap`, which does not admit `price` after `spent`; `show` says what is told of each dataset.
 
@@ -50,13 +50,13 @@ def refuse(
     return error
 
 
-def _told(cap: Cap, total: PrivacyCost, own: Mapping[str, PrivacyCost], show: Mapping[str, Show]) -> Shown | None:
+def _told(cap: Cap, total: PrivacyCost, own: Mapping[str, PrivacyCost], show: Mapping[str, CapDisplay]) -> Shown | None:
     return shown(cap, total, own.get(cap.dataset, ZERO), show.get(cap.dataset, "rounded"))
 
 
 def whose(cap: Cap, analyst: str) -> str:
     """Name a cap as a person would."""
-    return overview.whose(cap.scope, cap.name, cap.per, analyst=analyst, dataset=cap.dataset)
+    return overview.describe_cap(cap.scope, cap.name, cap.per, analyst=analyst, dataset=cap.dataset)
 
 
 def _why(cap: Cap, told: Shown | None, spent: PrivacyCost, price: PrivacyCost, analyst: str) -> str:
@@ -67,7 +67,7 @@ def _why(cap: Cap, told: Shown | None, spent: PrivacyCost, price: PrivacyCost, a
     costs = f"this query costs δ={brief(price.delta)}" if short else f"this query costs ε={brief(epsilon)}"
     if told is None:
         return f"{costs}, and less is left {whose(cap, analyst)}"
-    rest = down(told.delta_left if short else told.left)
+    rest = round_down(told.delta_left if short else told.left)
     room = f"{rest} is {'allowed' if cap.scope == 'query' else 'left'}"
     return f"{costs} and {'' if told.exact else 'at least '}{room} {whose(cap, analyst)}"
 
@@ -78,5 +78,5 @@ def _remedy(cap: Cap, price: PrivacyCost, largest: Fraction, *, exact: bool) -> 
     if not largest:
         return "Nothing more can be asked under this cap; the owner of the data decides whether to raise it."
     if price.delta or cost(cap.budget, price) is None:
-        return f"Without a δ (Laplace noise, declared keys), up to ε={down(largest)} would pass."
-    return f"Up to ε={down(largest)} would pass: --epsilon {down(largest)}"
+        return f"Without a δ (Laplace noise, declared keys), up to ε={round_down(largest)} would pass."
+    return f"Up to ε={round_down(largest)} would pass: --epsilon {round_down(largest)}"

@@ -18,7 +18,7 @@ from hubbub.accounting.disclosure import Shown, own_totals, shown
 from hubbub.accounting.filters import admits
 from hubbub.accounting.policy import Cap, Policy
 from hubbub.accounting.store import Filter, Snapshot
-from hubbub.answers.budget import MANY, CapState, Overview, Show, printable
+from hubbub.answers.budget import MANY, BudgetOverview, CapDisplay, CapState, printable
 from hubbub.core.numbers import brief
 from hubbub.errors import ParameterError
 
@@ -41,13 +41,13 @@ class BudgetStatus:
     dataset: str
     caps: tuple[CapUsage, ...]
     last: Entry | None
-    show: Show = "rounded"
+    show: CapDisplay = "rounded"
 
     def admits(self, loss: PrivacyCost, count: int = 1) -> bool:
         """Say whether every cap would admit so many queries of this loss, one after the other."""
         return _admitting(self.caps, loss, count)
 
-    def overview(self) -> Overview:
+    def overview(self) -> BudgetOverview:
         """Put it into plain facts, as far as the analyst is told of what others spent."""
         told = self._told()
         states = tuple(
@@ -62,7 +62,7 @@ class BudgetStatus:
             )
             for each, how in told
         )
-        return Overview(
+        return BudgetOverview(
             self.analyst,
             self.dataset,
             states,
@@ -113,7 +113,7 @@ def _admitting(caps: Iterable[CapUsage], loss: PrivacyCost, count: int) -> bool:
 
 def overview(
     snapshot: Snapshot, policy: Policy, analyst: str, dataset: str, time: int, *, exact: bool = False
-) -> Overview:
+) -> BudgetOverview:
     """Say what is spent and left for an analyst on a dataset at that time."""
     return budget_status(snapshot, policy, analyst, dataset, time, exact=exact).overview()
 

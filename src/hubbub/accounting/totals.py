@@ -8,7 +8,6 @@ from hubbub.accounting.chain import Entry
 from hubbub.accounting.cost import ZERO, PrivacyCost, priced
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.policy import DAY, Cap, Policy
-from hubbub.accounting.policy_config import recorded
 from hubbub.accounting.refusal import Spent
 from hubbub.accounting.store import Snapshot, Store, Total, stored_until
 
@@ -188,7 +187,7 @@ class Totals:
         """Name the totals that a charge was added to, under the policy that it was made under."""
         policy = self._policies.get(entry.config)
         if policy is None:
-            policy = self._policies[entry.config] = recorded(json.loads(self._store.policy(entry.config)))
+            policy = self._policies[entry.config] = Policy.from_record(json.loads(self._store.policy(entry.config)))
         return [cap.at(entry.time) for cap in policy.caps(entry.analyst, entry.dataset) if cap.scope != "query"]
 
 

@@ -17,7 +17,6 @@ from hubbub.accounting.chain import NO_HASH, Entry, Mark, canonical, genesis, li
 from hubbub.accounting.cost import ZERO, PrivacyCost, priced, privacy_cost
 from hubbub.accounting.declarations import Declaration, weakened
 from hubbub.accounting.policy import DAY, Policy
-from hubbub.accounting.policy_config import recorded
 from hubbub.accounting.store import Filter, Snapshot, Total, stored_until
 from hubbub.core.events import ResponseEvent
 from hubbub.errors import HubbubError, LedgerError
@@ -293,7 +292,7 @@ def _other(entry: Entry, found: _Pass) -> None:
     if canonical(facts) != entry.facts:
         found.add("chain", f"entry {entry.sequence} is not in canonical form")
     if entry.kind == "policy":
-        policy = recorded(facts)
+        policy = Policy.from_record(facts)
         if policy.text != entry.facts or policy.hash != entry.config:
             found.add("policy", f"the policy of entry {entry.sequence} has another hash than it says")
         found.config = entry.config

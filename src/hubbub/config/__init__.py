@@ -9,17 +9,26 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from hubbub.accounting import policy_config as contract
 from hubbub.accounting.policy import Policy
-from hubbub.accounting.policy_config import KEYS, Places
 from hubbub.config.columns import resolve
 from hubbub.config.declaration import declaration
+from hubbub.config.document import (
+    KEYS,
+    check_keys,
+    expect_mapping,
+    expect_names,
+    is_name,
+    parse_yaml,
+    reject,
+    reject_unknown,
+)
+from hubbub.config.policy import LedgerPaths, ledger_paths, read_policy
 from hubbub.core import numbers
-from hubbub.core.schema import Column, Table, Unit
+from hubbub.core.schema import Column, PrivacyUnit, Table
 from hubbub.core.unit import Hash, Relation
-from hubbub.engines.base import SERVERS, Field, Place, View, locate
-from hubbub.engines.duckdb.connection import Limits
-from hubbub.engines.several import schema
+from hubbub.engines.base import SERVERS, Field, DataSource, View, locate
+from hubbub.engines.base import EngineLimits
+from hubbub.engines.multi_engine import read_schema
 from hubbub.errors import ConfigError, HubbubError
 
 MOST_GROUPS = 10**6
@@ -35,7 +44,7 @@ class Dataset:
     """One table of hubbub.yaml, as declared and as found; `disabled` says which columns cannot be used, and why."""
 
     table: Table
-    place: Place
+    place: DataSource
     disabled: tuple[tuple[str, str], ...] = ()
     version: str | None = None  #: a column that rises with every change
     failures: int = FAILURES  #: queries of one analyst that may fail after their charge before the owner must look
@@ -56,8 +65,8 @@ class Config:
     hash: str
     datasets: Mapping[str, Dataset]
     policy: Policy
-    places: Places
-    limits: Limits
+    places: LedgerPaths
+    limits: EngineLimits
     hashing: Hash = "engine"
     max_cells: int = MOST_CELLS
 
@@ -84,11 +93,11 @@ def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
         return None, [ConfigError("HB410", f"{path} {why}.", "Make one with: hubbub init your-data.parquet")]
     problems: list[HubbubError] = []
     datasets: dict[str, Dataset] = {}
-    policy, places, limits = None, None, Limits()
+    policy, places, limits = None, None, EngineLimits()
     hashing: Hash = "engine"
     cells = MOST_CELLS
     try:
-        document = contract.load(text)
+        document = parse_yaml(text)
         entries = _datasets(document)
     except HubbubError as error:
         return None, [error]
@@ -104,8 +113,8 @@ def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
         cells = _max_cells(document)
         if any(problem.code == "HB418" for problem in problems):
             return None, problems
-        policy = contract.read(document)
-        places = contract.places(document)
+        policy = read_policy(document)
+        places = ledger_paths(document)
     except HubbubError as error:
         problems.append(error)
     if problems or policy is None or places is None:
@@ -116,9 +125,9 @@ def examine(path: Path) -> tuple[Config | None, list[HubbubError]]:
 
 
 def _datasets(document: object) -> Mapping[str, object]:
-    top = contract.mapping(document, "")
-    contract.known(top, "", KEYS[""])
-    return contract.named(top.get("datasets"), "datasets")
+    top = expect_mapping(document, "")
+    check_keys(top, "", KEYS[""])
+    return expect_names(top.get("datasets"), "datasets")
 
 
 def _blanks(document: object) -> list[HubbubError]:
@@ -147,20 +156,20 @@ def _doubles(entries: Mapping[str, object]) -> list[HubbubError]:
     ]
 
 
-def _limits(document: object) -> Limits:
-    entries = contract.mapping(contract.mapping(document, "").get("engine", {}), "engine")
-    contract.known(entries, "engine", KEYS["engine"])
+def _limits(document: object) -> EngineLimits:
+    entries = expect_mapping(expect_mapping(document, "").get("engine", {}), "engine")
+    check_keys(entries, "engine", KEYS["engine"])
     entries = {key: value for key, value in entries.items() if key != "hash"}
     ranges = {"memory": (100, 10**7), "disk": (0, 10**8), "threads": (1, 1024), "seconds": (1, 86_400)}
     try:
-        return Limits(**{k: numbers.integer(v, f"engine.{k}", *ranges[k]) for k, v in entries.items()})
+        return EngineLimits(**{k: numbers.integer(v, f"engine.{k}", *ranges[k]) for k, v in entries.items()})
     except HubbubError as error:
         raise ConfigError("HB417", error.message, error.remedy) from None
 
 
 def _max_cells(document: object) -> int:
     """Read how many values a release may have."""
-    value = contract.mapping(document, "").get("max_cells", MOST_CELLS)
+    value = expect_mapping(document, "").get("max_cells", MOST_CELLS)
     try:
         return numbers.integer(value, "max_cells", 1, MOST_MAX_CELLS)
     except HubbubError as error:
@@ -169,9 +178,9 @@ def _max_cells(document: object) -> int:
 
 def _hashing(document: object) -> Hash:
     """Read by which hash surplus rows are chosen: the engine's own, or one that all engines share."""
-    value = contract.mapping(contract.mapping(document, "").get("engine", {}), "engine").get("hash", "engine")
+    value = expect_mapping(expect_mapping(document, "").get("engine", {}), "engine").get("hash", "engine")
     if value not in ("engine", "portable"):
-        contract.refuse("HB417", "engine.hash", "is not a known hash", "Write `engine` (fast) or `portable`.")
+        reject("HB417", "engine.hash", "is not a known hash", "Write `engine` (fast) or `portable`.")
     return "portable" if value == "portable" else "engine"
 
 
@@ -180,10 +189,10 @@ def _dataset(name: str, value: object, base: Path, problems: list[HubbubError]) 
     path = f"datasets.{name}"
     before = len(problems)
     try:
-        entry = contract.mapping(value, path)
-        contract.known(entry, path, KEYS["datasets.*"])
+        entry = expect_mapping(value, path)
+        check_keys(entry, path, KEYS["datasets.*"])
         place = locate(entry.get("source"), f"{path}.source", base=base, name=name)
-        fields = schema(place)
+        fields = read_schema(place)
         public = entry.get("public", False) is True
         unit, relation = _unit(entry, path, {field.name for field in fields}, public=public)
         _tells_apart(unit, fields, path)
@@ -205,7 +214,7 @@ def _arrivals(entry: Mapping[str, object], path: str, *, public: bool) -> bool:
     """Read whether the number of arrivals in streams of a dataset is public."""
     value = entry.get("arrivals")
     if value is not None and (value != "public" or public):
-        contract.refuse(
+        reject(
             "HB437",
             f"{path}.arrivals",
             "can only be `public`, in a private dataset",
@@ -214,51 +223,51 @@ def _arrivals(entry: Mapping[str, object], path: str, *, public: bool) -> bool:
     return value is not None
 
 
-def _version(entry: Mapping[str, object], path: str, names: set[str], place: Place) -> str | None:
+def _version(entry: Mapping[str, object], path: str, names: set[str], place: DataSource) -> str | None:
     value = entry.get("version")
     if value is None:
         return None
     if place.form not in SERVERS:
-        contract.refuse("HB414", f"{path}.version", "is for tables of a server", "Leave it out: files are hashed.")
+        reject("HB414", f"{path}.version", "is for tables of a server", "Leave it out: files are hashed.")
     if not isinstance(value, str) or value not in names:
-        contract.refuse("HB414", f"{path}.version", "does not name a column", "Name one that rises with every change.")
+        reject("HB414", f"{path}.version", "does not name a column", "Name one that rises with every change.")
     return value
 
 
-def _unit(entry: Mapping[str, object], path: str, names: set[str], *, public: bool) -> tuple[Unit | None, Relation]:
+def _unit(entry: Mapping[str, object], path: str, names: set[str], *, public: bool) -> tuple[PrivacyUnit | None, Relation]:
     if public:
         for key in ("unit", "relation"):
             if key in entry:
-                contract.refuse("HB413", f"{path}.{key}", "protects somebody in public data", f"Leave out `{key}`.")
+                reject("HB413", f"{path}.{key}", "protects somebody in public data", f"Leave out `{key}`.")
         return None, Relation.ADD_REMOVE
     relation = entry.get("relation", "add_remove")
     if relation not in ("add_remove", "replace"):
-        contract.refuse("HB413", f"{path}.relation", "is not a known relation", "Write `add_remove` or `replace`.")
+        reject("HB413", f"{path}.relation", "is not a known relation", "Write `add_remove` or `replace`.")
     value = entry.get("unit")
     if value == "row":
-        return Unit(None, 1, 1), Relation(relation)
+        return PrivacyUnit(None, 1, 1), Relation(relation)
     if value is None or value == {}:
-        contract.refuse(
+        reject(
             "HB413",
             f"{path}.unit",
             "does not say who is protected",
             "Write `unit: {column: patient_id, groups: 1, rows: 1}` to protect everything of one patient, or"
             " `unit: row` where nobody has more than one row.",
         )
-    terms = contract.mapping(value, f"{path}.unit")
-    contract.known(terms, f"{path}.unit", KEYS["datasets.*.unit"])
+    terms = expect_mapping(value, f"{path}.unit")
+    check_keys(terms, f"{path}.unit", KEYS["datasets.*.unit"])
     column_name = terms.get("column")
     if not isinstance(column_name, str) or column_name not in names:
         if isinstance(column_name, str):
-            contract.unknown("HB413", f"{path}.unit.column: {column_name}", column_name, "column of the source", names)
-        contract.refuse("HB413", f"{path}.unit.column", "is missing", "Name the column that says whose row it is.")
+            reject_unknown("HB413", f"{path}.unit.column: {column_name}", column_name, "column of the source", names)
+        reject("HB413", f"{path}.unit.column", "is missing", "Name the column that says whose row it is.")
     entity = terms.get("entity", "")
-    if not isinstance(entity, str) or ("entity" in terms and not contract.is_name(entity)):
-        contract.refuse(
+    if not isinstance(entity, str) or ("entity" in terms and not is_name(entity)):
+        reject(
             "HB413", f"{path}.unit.entity", "is not a name", "Write one word, the same in every table of these people."
         )
     return (
-        Unit(
+        PrivacyUnit(
             column_name,
             _integer(terms.get("groups", 1), f"{path}.unit.groups", MOST_GROUPS),
             _integer(terms.get("rows", 1), f"{path}.unit.rows", MOST_ROWS),
@@ -271,12 +280,12 @@ def _unit(entry: Mapping[str, object], path: str, names: set[str], *, public: bo
 _WRITTEN_ONCE = "Name another column, or make one in a view that writes each unit in one way."
 
 
-def _tells_apart(unit: Unit | None, fields: tuple[Field, ...], path: str) -> None:
+def _tells_apart(unit: PrivacyUnit | None, fields: tuple[Field, ...], path: str) -> None:
     """Refuse a unit's column in which one person could be two, or two one."""
     for field in fields:
         if unit is not None and field.name == unit.column and field.unfit:
             refused = f"cannot be {field.name}: {field.unfit}"
-            contract.refuse("HB413", f"{path}.unit.column", refused, _WRITTEN_ONCE)
+            reject("HB413", f"{path}.unit.column", refused, _WRITTEN_ONCE)
 
 
 def _integer(value: object, path: str, most: int) -> int:
@@ -290,17 +299,17 @@ def _columns(
     entry: Mapping[str, object],
     path: str,
     fields: tuple[Field, ...],
-    unit: Unit | None,
+    unit: PrivacyUnit | None,
     problems: list[HubbubError],
     *,
     public: bool,
 ) -> tuple[tuple[Column, ...], tuple[tuple[str, str], ...]]:
-    listed = contract.mapping(entry.get("columns") or {}, f"{path}.columns")
+    listed = expect_mapping(entry.get("columns") or {}, f"{path}.columns")
     by_name = {field.name: field for field in fields}
     for name in listed:
         if name not in by_name:
             try:
-                contract.unknown("HB414", f"{path}.columns.{name}", name, "column of the source", by_name)
+                reject_unknown("HB414", f"{path}.columns.{name}", name, "column of the source", by_name)
             except HubbubError as error:
                 problems.append(error)
     columns: list[Column] = []
@@ -334,10 +343,10 @@ def _resolved(value: object, field: Field, where: str, *, is_unit: bool) -> Colu
     found = resolve(value, field, where)
     if found is not None and not found.hidden and field.type.lower().startswith("interval"):
         refused = "is an interval, and equal intervals are written in different ways (1 month, 30 days)"
-        contract.refuse("HB414", where, refused, "Cast it in a view, to seconds or to text, or leave it out.")
+        reject("HB414", where, refused, "Cast it in a view, to seconds or to text, or leave it out.")
     why = field.misread(found.kind) if is_unit and found is not None else ""
     if why:
-        contract.refuse("HB413", where, f"cannot be the unit: {why}", _WRITTEN_ONCE)
+        reject("HB413", where, f"cannot be the unit: {why}", _WRITTEN_ONCE)
     return found
 
 
@@ -346,8 +355,8 @@ def _unique(entry: Mapping[str, object], path: str, names: set[str], *, public: 
     if value is None:
         return None
     if not public:
-        contract.refuse("HB414", f"{path}.unique", "is for public tables", "Leave it out: nobody checks it here.")
+        reject("HB414", f"{path}.unique", "is for public tables", "Leave it out: nobody checks it here.")
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not listed or not all(isinstance(n, str) and n in names for n in listed):
-        contract.refuse("HB414", f"{path}.unique", "does not name columns of the table", "Write `unique: [id]`.")
+        reject("HB414", f"{path}.unique", "does not name columns of the table", "Write `unique: [id]`.")
     return tuple(listed)

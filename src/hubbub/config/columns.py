@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 
-from hubbub.accounting import policy_config as contract
-from hubbub.accounting.policy_config import KEYS
+from hubbub.config.document import KEYS, check_keys, expect_mapping, reject
 from hubbub.core import numbers
 from hubbub.core.schema import Bounds, Column, Kind, Value
 from hubbub.engines.base import Field
@@ -25,20 +24,20 @@ def resolve(value: object, field: Field, path: str) -> Column | None:
     Column(name='age', kind=<Kind.REAL: 'real'>, bounds=Bounds(low=Fraction(0, 1), high=Fraction(110, 1)),
            step=None, values=None, other=None, hidden=False)
     """
-    entry = contract.mapping(value if value is not None else {}, path)
-    contract.known(entry, path, KEYS["datasets.*.columns.*"])
+    entry = expect_mapping(value if value is not None else {}, path)
+    check_keys(entry, path, KEYS["datasets.*.columns.*"])
     kind = _kind(entry, field, path)
     if kind is None:
         return None
     hidden = entry.get("hidden", False)
     if not isinstance(hidden, bool):
-        contract.refuse("HB414", f"{path}.hidden", "is neither true nor false", "Write true or false.")
+        reject("HB414", f"{path}.hidden", "is neither true nor false", "Write true or false.")
     bounds = _bounds(entry, kind, path)
     step = _step(entry, kind, bounds, path)
     values = _values(entry, kind, path)
     other = _other(entry, kind, values, path)
     if bounds is not None and values is not None:
-        contract.refuse("HB416", path, "has both bounds and values", "Keep the one that says more: values.")
+        reject("HB416", path, "has both bounds and values", "Keep the one that says more: values.")
     if values is not None and kind.numeric:
         ends = [Fraction(value) for value in values if isinstance(value, int | Fraction)]
         bounds = Bounds(min(ends), max(ends))
@@ -51,7 +50,7 @@ def _kind(entry: Mapping[str, object], field: Field, path: str) -> Kind | None:
         try:
             return Kind(named)
         except ValueError:
-            contract.refuse("HB414", f"{path}.type", f"is {named!r}", f"Write one of: {_TYPES}.")
+            reject("HB414", f"{path}.type", f"is {named!r}", f"Write one of: {_TYPES}.")
     if field.kind is not None or not field.type.startswith("text"):
         return field.kind
     # a CSV file does not say what its columns are, and a guess from values would depend on the data
@@ -90,21 +89,21 @@ def _bounds(entry: Mapping[str, object], kind: Kind, path: str) -> Bounds | None
         return None
     dated = kind in (Kind.DATE, Kind.TIMESTAMP)
     if not kind.numeric and not dated:
-        contract.refuse("HB416", path, f"are for numbers and dates, and this column is {kind.value}", "Leave them out.")
+        reject("HB416", path, f"are for numbers and dates, and this column is {kind.value}", "Leave them out.")
     if not isinstance(value, list) or len(value) != 2:
         example = "[2020-01-01, 2020-12-31]" if dated else "[0, 110]"
-        contract.refuse("HB416", path, "are not two ends", f"Write `bounds: {example}`.")
+        reject("HB416", path, "are not two ends", f"Write `bounds: {example}`.")
     read = _moment if dated else _number
     low, high = (read(end, f"{path}[{place}]") for place, end in enumerate(value))
     if not low < high:
-        contract.refuse("HB416", path, "do not rise", "Write the smaller end first.")
+        reject("HB416", path, "do not rise", "Write the smaller end first.")
     return Bounds(low * _unit(kind), high * _unit(kind))
 
 
 def _moment(value: object, path: str) -> Fraction:
     """Read a date or a time (in UTC) as days since 1970-01-01."""
     if not isinstance(value, date) or (isinstance(value, datetime) and value.tzinfo is not None):
-        contract.refuse("HB416", path, "is not a date, or has a time zone", "Write 2020-01-31 or 2020-01-31 12:00:00.")
+        reject("HB416", path, "is not a date, or has a time zone", "Write 2020-01-31 or 2020-01-31 12:00:00.")
     whole = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
     return Fraction((whole - datetime(1970, 1, 1)) // timedelta(microseconds=1), _DAY)
 
@@ -119,12 +118,12 @@ def _step(entry: Mapping[str, object], kind: Kind, bounds: Bounds | None, path: 
     if value is None:
         return None
     if bounds is None or kind is not Kind.REAL:
-        contract.refuse("HB416", f"{path}.step", "is for a real column with bounds", "Leave it out.")
+        reject("HB416", f"{path}.step", "is for a real column with bounds", "Leave it out.")
     step = _number(value, f"{path}.step")
     if not 0 < step <= bounds.high - bounds.low:
-        contract.refuse("HB416", f"{path}.step", "is not above 0 and within the bounds", "Write such as `step: 0.01`.")
+        reject("HB416", f"{path}.step", "is not above 0 and within the bounds", "Write such as `step: 0.01`.")
     if max(abs(bounds.low), abs(bounds.high)) / step > _LARGEST:
-        contract.refuse("HB416", f"{path}.step", "is too fine for these bounds", "Take a coarser one.")
+        reject("HB416", f"{path}.step", "is too fine for these bounds", "Take a coarser one.")
     return step
 
 
@@ -134,10 +133,10 @@ def _values(entry: Mapping[str, object], kind: Kind, path: str) -> tuple[Value, 
     if listed is None:
         return (False, True) if kind is Kind.BOOLEAN else None
     if not isinstance(listed, list) or not 0 < len(listed) <= MOST_VALUES:
-        contract.refuse("HB415", path, "is not a list of values", "Write `values: [North, South]`.")
+        reject("HB415", path, "is not a list of values", "Write `values: [North, South]`.")
     values = tuple(_value(value, kind, f"{path}[{place}]") for place, value in enumerate(listed))
     if len(set(values)) < len(values):
-        contract.refuse("HB415", path, "has a value twice", "Name each once.")
+        reject("HB415", path, "has a value twice", "Name each once.")
     return values
 
 
@@ -149,9 +148,9 @@ def _value(value: object, kind: Kind, path: str) -> Value:
     if type(value) not in _CLASSES[kind] or (isinstance(value, str) and "\0" in value):
         quotes = "YAML reads yes, no, on, off, 1 and 2020-01-01 as something else than text: put quotes around them."
         remedy = quotes if kind is Kind.TEXT else f"Write a value that is {kind.value}."
-        contract.refuse("HB415", path, f"is {value!r}, and the column is {kind.value}", remedy)
+        reject("HB415", path, f"is {value!r}, and the column is {kind.value}", remedy)
     if isinstance(value, datetime) and value.tzinfo is not None:
-        contract.refuse("HB415", path, "has a time zone", "Write the time in UTC, without one.")
+        reject("HB415", path, "has a time zone", "Write the time in UTC, without one.")
     return value  # type: ignore[return-value]
 
 
@@ -160,8 +159,8 @@ def _other(entry: Mapping[str, object], kind: Kind, values: tuple[Value, ...] | 
         return None
     path += ".other"
     if values is None:
-        contract.refuse("HB415", path, "stands without a list of values", "Add `values: […]`, or leave it out.")
+        reject("HB415", path, "stands without a list of values", "Add `values: […]`, or leave it out.")
     other = _value(entry["other"], kind, path)
     if other in values:
-        contract.refuse("HB415", path, "is one of the values", "Name another, for all that is not in the list.")
+        reject("HB415", path, "is one of the values", "Name another, for all that is not in the list.")
     return other

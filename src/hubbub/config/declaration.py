@@ -26,7 +26,7 @@ def declaration(table: Table) -> dict[str, Any]:
 
 
 def _column(column: Column) -> dict[str, Any]:
-    form = column.form()
+    form = column.to_json()
     form.pop("name")
     values = form["values"]
     if values is not None and len(values) > _LISTED:

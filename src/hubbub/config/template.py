@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from hubbub.core.schema import Kind
-from hubbub.engines.base import Field, Place
+from hubbub.engines.base import Field, DataSource
 from hubbub.errors import ConfigError
 
 #: What marks a blank, for the eye and for search.
@@ -55,7 +55,7 @@ analysts:
 """
 
 
-def name_of(place: Place) -> str:
+def name_of(place: DataSource) -> str:
     """Give a dataset the name of its file or table, as far as that is a name.
 
     >>> from pathlib import Path

@@ -13,11 +13,11 @@ from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.calls import Request
 from hubbub.accounting.cost import PrivacyCost
 from hubbub.accounting.ledger import Ledger, no_step
-from hubbub.accounting.policy_config import parse
 from hubbub.accounting.postgres import PostgresStore
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Filter, OnStep, Snapshot, Store
 from hubbub.accounting.verify import verify
+from hubbub.config.policy import parse_policy
 from hubbub.core.events import LaplaceEvent
 
 #: What each charge costs, so that the sum to expect needs no accountant.
@@ -59,7 +59,7 @@ class Place:
 
     def ledger(self, on_step: OnStep = no_step) -> Ledger:
         """Open, and so verify, the ledger."""
-        policy = parse(POLICY.format(budget=self.budget))
+        policy = parse_policy(POLICY.format(budget=self.budget))
         return Ledger.open(self.store(), policy=policy, anchor=FileAnchor(self.anchor), on_step=on_step)
 
 

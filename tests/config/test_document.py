@@ -4,7 +4,8 @@ from fractions import Fraction
 import pytest
 import yaml
 
-from hubbub.accounting.policy_config import KEYS, Places, load, parse, places, read
+from hubbub.config.document import KEYS, parse_yaml
+from hubbub.config.policy import LedgerPaths, ledger_paths, parse_policy, read_policy
 from hubbub.errors import ConfigError
 
 EXAMPLE = """
@@ -28,7 +29,7 @@ ledger: {database: state/ledger.sqlite, anchor: /var/lib/hubbub/visits.anchor}
 
 
 def test_the_example_is_read() -> None:
-    policy = parse(EXAMPLE)
+    policy = parse_policy(EXAMPLE)
     caps = {cap.label: cap.budget for cap in policy.caps("ana", "visits")}
     delta = Fraction(1, 10**9)
     assert {label: (budget.epsilon, budget.delta) for label, budget in caps.items()} == {
@@ -38,8 +39,8 @@ def test_the_example_is_read() -> None:
         "dataset/visits": (Fraction(6), delta),
         "dataset/visits/month": (Fraction(3, 2), delta),
     }
-    assert places(load(EXAMPLE)) == Places("state/ledger.sqlite", "/var/lib/hubbub/visits.anchor")
-    assert places({"version": 1}) == Places(None, None)
+    assert ledger_paths(parse_yaml(EXAMPLE)) == LedgerPaths("state/ledger.sqlite", "/var/lib/hubbub/visits.anchor")
+    assert ledger_paths({"version": 1}) == LedgerPaths(None, None)
 
 
 #: What is written into the example, where, and the code and the place that the error must name.
@@ -117,7 +118,7 @@ def test_a_slip_is_refused_with_its_place(path: str, value: object, code: str, n
     else:
         place[name] = value
     with pytest.raises(ConfigError) as refusal:
-        read(document)
+        read_policy(document)
     assert refusal.value.code == code
     assert refusal.value.message.startswith((f"{named} ", f"{named}="))
     assert refusal.value.remedy
@@ -126,7 +127,7 @@ def test_a_slip_is_refused_with_its_place(path: str, value: object, code: str, n
 def test_the_nearest_known_name_is_offered() -> None:
     for text, nearest in (("anlysts: {}", "analysts"), ("grups: {}", "groups"), ("data_sets: {}", "datasets")):
         with pytest.raises(ConfigError) as refusal:
-            parse("version: 1\n" + text)
+            parse_policy("version: 1\n" + text)
         assert refusal.value.remedy == f"Did you mean {nearest!r}?"
 
 
@@ -148,12 +149,12 @@ def test_the_nearest_known_name_is_offered() -> None:
 )
 def test_text_that_is_no_such_document_is_refused(text: str, code: str) -> None:
     with pytest.raises(ConfigError) as refusal:
-        parse(text)
+        parse_policy(text)
     assert refusal.value.code == code
 
 
 def test_yaml_merges_still_work() -> None:
-    policy = parse(
+    policy = parse_policy(
         "version: 1\ndatasets: {v: {budget: &b {epsilon: 2, delta: 1e-6}}, w: {budget: {<<: *b, epsilon: 1}}}\n"
         "analysts: {ana: {v: {epsilon: 1}, w: {epsilon: 1}}}"
     )
@@ -171,9 +172,9 @@ def test_aliases_that_stand_for_billions_are_refused() -> None:
     ]  # nine times nine, nine times over
     for text in ("\n".join(lines), "a: &a [*a]", "a: " + "[" * 1000 + "]" * 1000):
         with pytest.raises(ConfigError) as refused:
-            load(text)
+            parse_yaml(text)
         assert refused.value.code == "HB400"
-    assert load("a: &x {b: 1}\nc: {<<: *x, d: 2}") == {"a": {"b": 1}, "c": {"b": 1, "d": 2}}
+    assert parse_yaml("a: &x {b: 1}\nc: {<<: *x, d: 2}") == {"a": {"b": 1}, "c": {"b": 1, "d": 2}}
 
 
 @pytest.mark.parametrize("text", ["[" * 50_000, "{a: " * 50_000, "a: " + "[" * 50_000 + "]" * 50_000, "- " * 50_000])
@@ -181,14 +182,14 @@ def test_a_text_that_opens_brackets_without_end_is_refused_at_once(text: str) ->
     """50,000 brackets took 24 s: at each token PyYAML looks at all that are open."""
     start = time.thread_time()
     with pytest.raises(ConfigError, match="HB400"):
-        load(text)
+        parse_yaml(text)
     assert time.thread_time() - start < 2.0
 
 
 def test_a_text_of_more_than_a_million_characters_is_refused_unread() -> None:
     with pytest.raises(ConfigError, match="HB400"):
-        load("a" * 1_000_001)
-    assert load("a: " + "[" * 40 + "]" * 40) is not None
+        parse_yaml("a" * 1_000_001)
+    assert parse_yaml("a: " + "[" * 40 + "]" * 40) is not None
 
 
 @pytest.mark.parametrize(
@@ -212,5 +213,5 @@ def test_a_value_that_cannot_be_read_is_an_error_of_the_file_at_once(value: str)
     """A day that no month has went past every handler of a bad file, and 200,000 colons took 16 s."""
     start = time.thread_time()
     with pytest.raises(ConfigError, match="HB400"):
-        load(f"datasets: {{a: {value}}}")
+        parse_yaml(f"datasets: {{a: {value}}}")
     assert time.thread_time() - start < 2.0

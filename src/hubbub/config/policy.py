@@ -1,0 +1,238 @@
+"""Read the policy in hubbub.yaml: the budgets of datasets, analysts and groups.
+
+Unknown names, budgets of 0, and caps that contradict each other are rejected with their place in the file. A cap
+without a δ has the δ of its dataset.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import NoReturn, cast
+
+from hubbub.accounting.filters import Budget
+from hubbub.accounting.policy import Cap, Policy
+from hubbub.answers.budget import CapDisplay, CapScope
+from hubbub.config.document import (
+    KEYS,
+    NAME_RULE,
+    check_keys,
+    expect_mapping,
+    expect_names,
+    is_name,
+    parse_yaml,
+    reject,
+    reject_unknown,
+)
+from hubbub.core import numbers
+from hubbub.errors import ConfigError, ParameterError
+
+_ZERO_CAP = "A cap of 0 allows nothing. To give an analyst no access to a dataset, omit the cap."
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerPaths:
+    """The paths of the ledger, its anchor and its seeds in hubbub.yaml, relative to that file."""
+
+    database: str | None
+    anchor: str | None
+    seeds: str | None = None
+
+
+def parse_policy(text: str) -> Policy:
+    """Read the policy in the text of hubbub.yaml."""
+    return read_policy(parse_yaml(text))
+
+
+def ledger_paths(document: object) -> LedgerPaths:
+    """Read the paths of the ledger and its anchor."""
+    entries = expect_mapping(expect_mapping(document, "").get("ledger", {}), "ledger")
+    check_keys(entries, "ledger", KEYS["ledger"])
+    for key, value in entries.items():
+        if not isinstance(value, str) or not value:
+            reject("HB403", f"ledger.{key}", "is not a path", "Write a path.")
+    database, anchor, seeds = (cast(str | None, entries.get(key)) for key in ("database", "anchor", "seeds"))
+    return LedgerPaths(database, anchor, seeds)
+
+
+def read_policy(document: object) -> Policy:
+    """Read the policy in a parsed hubbub.yaml."""
+    top = expect_mapping(document, "")
+    check_keys(top, "", KEYS[""])
+    ledger_paths(top)
+    version = top.get("version", "missing")
+    if version != 1 or isinstance(version, bool):
+        reject("HB409", "version", f"is {version}, but this hubbub reads version 1", "Write `version: 1`.")
+    datasets: dict[str, tuple[Cap, ...]] = {}
+    public: set[str] = set()
+    for name, value in expect_names(top.get("datasets"), "datasets").items():
+        caps = _dataset_caps(name, value)
+        if caps is None:
+            public.add(name)
+        else:
+            datasets[name] = caps
+    if not datasets and not public:
+        reject("HB402", "datasets", "is empty", "Add a dataset with a budget.")
+    analysts: dict[str, dict[str, Cap]] = {}
+    for name, value in expect_names(top.get("analysts", {}), "analysts").items():
+        analysts[name] = _caps(value, f"analysts.{name}", "analyst", name, datasets, public)
+    groups: dict[str, tuple[tuple[str, ...], dict[str, Cap]]] = {}
+    for name, value in expect_names(top.get("groups", {}), "groups").items():
+        path = f"groups.{name}"
+        group = expect_mapping(value, path)
+        members = _members(group, path, analysts)
+        terms = {key: cap for key, cap in group.items() if key != "members"}
+        if not terms:
+            example = f"`{next(iter(datasets), 'visits')}: {{epsilon: 1}}`"
+            reject("HB402", path, "has no cap", f"Add one, such as {example}.")
+        groups[name] = (members, _caps(terms, path, "group", name, datasets, public))
+    for members, _ in groups.values():
+        for member in members:
+            analysts.setdefault(member, {})
+    _check_group_caps(analysts, groups)
+    return Policy(datasets, analysts, groups, returning=_returning(top, analysts), show=_show(top))
+
+
+def _returning(top: Mapping[str, object], analysts: Mapping[str, object]) -> tuple[str, ...]:
+    names = top.get("returning", [])
+    if not isinstance(names, list):
+        reject("HB407", "returning", "is not a list of analysts", "Write `returning: [ana]`.")
+    for name in names:
+        if not isinstance(name, str) or name not in analysts:
+            reject_unknown("HB407", f"returning: {name}", str(name), "analyst", analysts)
+    return tuple(sorted(set(names)))
+
+
+def _show(top: Mapping[str, object]) -> dict[str, CapDisplay]:
+    """Read how shared budgets are shown to analysts, for each dataset that does not use the default `rounded`."""
+    chosen: dict[str, CapDisplay] = {}
+    for name, value in expect_mapping(top["datasets"], "datasets").items():
+        budget = expect_mapping(expect_mapping(value, name).get("budget", {}), name)
+        show = budget.get("show", "rounded")
+        if show not in ("rounded", "exact", "hidden"):
+            path = f"datasets.{name}.budget.show"
+            reject("HB403", path, f"is {show!r}", "Write `rounded`, `exact` or `hidden`.")
+        if show != "rounded":
+            chosen[name] = "exact" if show == "exact" else "hidden"
+    return chosen
+
+
+def _dataset_caps(name: str, value: object) -> tuple[Cap, ...] | None:
+    """Read the caps of a dataset; None if it is public."""
+    path = f"datasets.{name}"
+    entry = expect_mapping(value, path)
+    check_keys(entry, path, KEYS["datasets.*"])
+    is_public = entry.get("public", False)
+    if not isinstance(is_public, bool):
+        reject("HB403", f"{path}.public", "is neither true nor false", "Write true or false.")
+    if is_public:
+        if "budget" in entry:
+            reject("HB406", f"{path}.budget", "is not allowed on a public dataset", "Remove `budget` or `public`.")
+        return None
+    if "budget" not in entry:
+        reject("HB402", f"{path}.budget", "is missing", "Write `budget: {epsilon: …}`, or `public: true`.")
+    path += ".budget"
+    terms = expect_mapping(entry["budget"], path)
+    check_keys(terms, path, KEYS["datasets.*.budget"])
+    lifetime = _budget(terms, path, Fraction(0))
+    caps = [Cap("dataset", name, name, lifetime)]
+    if "per_query" in terms:
+        epsilon = _number(terms["per_query"], f"{path}.per_query", numbers.epsilon)
+        if epsilon > lifetime.epsilon:
+            _reject_above(f"{path}.per_query", epsilon, f"{path}.epsilon", lifetime.epsilon)
+        caps.insert(0, Cap("query", "one", name, Budget(epsilon, lifetime.delta)))
+    if "renewal" in terms:
+        path += ".renewal"
+        renewal = expect_mapping(terms["renewal"], path)
+        check_keys(renewal, path, KEYS["datasets.*.budget.renewal"])
+        per = renewal.get("per")
+        if per not in ("day", "month"):
+            reject("HB403", f"{path}.per", f"is {per!r}", "Write `day` or `month`.")
+        budget = _budget(renewal, path, lifetime.delta)
+        _check_within(budget, path, lifetime, f"datasets.{name}.budget")
+        caps.append(Cap("dataset", name, name, budget, per))
+    return tuple(caps)
+
+
+def _budget(terms: Mapping[str, object], path: str, inherited: Fraction) -> Budget:
+    if "epsilon" not in terms:
+        reject("HB402", f"{path}.epsilon", "is missing", "Write the budget, such as `epsilon: 1`.")
+    epsilon = _number(terms["epsilon"], f"{path}.epsilon", numbers.epsilon)
+    return Budget(epsilon, _number(terms["delta"], f"{path}.delta", numbers.delta) if "delta" in terms else inherited)
+
+
+def _caps(
+    value: object, path: str, scope: CapScope, name: str, datasets: Mapping[str, tuple[Cap, ...]], public: set[str]
+) -> dict[str, Cap]:
+    caps = {}
+    for dataset, entry in expect_mapping(value, path).items():
+        where = f"{path}.{dataset}"
+        if dataset in public:
+            reject("HB406", where, "is a cap on a public dataset", "Remove it: public data needs no budget.")
+        if dataset not in datasets:
+            reject_unknown("HB405", where, dataset, "dataset", datasets)
+        terms = expect_mapping(entry, where)
+        check_keys(terms, where, KEYS["cap"])
+        (lifetime,) = [cap.budget for cap in datasets[dataset] if cap.scope == "dataset" and cap.per is None]
+        budget = _budget(terms, where, lifetime.delta)
+        _check_within(budget, where, lifetime, f"datasets.{dataset}.budget")
+        caps[dataset] = Cap(scope, name, dataset, budget)
+    return caps
+
+
+def _members(group: Mapping[str, object], path: str, analysts: Mapping[str, object]) -> tuple[str, ...]:
+    members = group.get("members")
+    if not isinstance(members, list) or not members:
+        reject("HB407", f"{path}.members", "lists no analysts", "List the analysts: `members: [ana, ben]`.")
+    for index, member in enumerate(members):
+        if not is_name(member):
+            reject("HB408", f"{path}.members[{index}]", f"is {member!r}, which is not a valid name", NAME_RULE)
+        if members.count(member) > 1:
+            reject("HB407", f"{path}.members", f"lists {member} twice", "List each analyst once.")
+        # a typo here would leave an analyst outside the group's limit, so reject near matches
+        near = [] if member in analysts else get_close_matches(member, analysts, 1, 0.75)
+        if near:
+            reject(
+                "HB407",
+                f"{path}.members[{index}]",
+                f"is {member!r}, but analysts lists {near[0]!r}",
+                f"Write {near[0]!r}. If {member!r} is another analyst, add `{member}: {{}}` under analysts.",
+            )
+    return tuple(members)
+
+
+def _check_group_caps(
+    analysts: Mapping[str, Mapping[str, Cap]], groups: Mapping[str, tuple[tuple[str, ...], Mapping[str, Cap]]]
+) -> None:
+    """Reject an analyst's cap that is above the cap of the analyst's group."""
+    for group, (members, caps) in groups.items():
+        for member in members:
+            for dataset in caps.keys() & analysts[member].keys():
+                own, shared = analysts[member][dataset].budget.epsilon, caps[dataset].budget.epsilon
+                if own > shared:  # δ is not compared: it may be inherited rather than written
+                    _reject_above(
+                        f"analysts.{member}.{dataset}.epsilon", own, f"groups.{group}.{dataset}.epsilon", shared
+                    )
+
+
+def _check_within(inner: Budget, inner_path: str, outer: Budget, outer_path: str) -> None:
+    """Reject a cap that can never be reached because another cap is smaller: one of them is a mistake."""
+    if inner.epsilon > outer.epsilon:
+        _reject_above(f"{inner_path}.epsilon", inner.epsilon, f"{outer_path}.epsilon", outer.epsilon)
+    if inner.delta > outer.delta:
+        _reject_above(f"{inner_path}.delta", inner.delta, f"{outer_path}.delta", outer.delta)
+
+
+def _reject_above(path: str, value: Fraction, limit_path: str, limit: Fraction) -> NoReturn:
+    why = f"is {numbers.brief(value)}, which exceeds {limit_path} ({numbers.brief(limit)}) and can never be reached"
+    reject("HB406", path, why, "Lower the first value or raise the second.")
+
+
+def _number(value: object, path: str, accept: Callable[..., Fraction]) -> Fraction:
+    try:
+        return accept(value, path)
+    except ParameterError as error:
+        remedy = error.remedy
+        if value == 0 and not isinstance(value, bool):
+            remedy = "Omit delta: the default is 0." if path.endswith("delta") else _ZERO_CAP
+        raise ConfigError("HB404", error.message, remedy) from error
