@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 from hubbub.accounting.cost import privacy_cost
-from hubbub.analyses.streams.audit import snapshots
+from hubbub.analyses.streams.audit import worst_snapshot
 from hubbub.analyses.streams.density import Density
-from hubbub.analyses.streams.exact import enumerated
-from hubbub.analyses.streams.root import Root
+from hubbub.analyses.streams.enumeration import enumerate_loss
+from hubbub.analyses.streams.root import SquareRootCounter
 from hubbub.analyses.streams.terms import Terms
-from hubbub.analyses.streams.tree import Tree
+from hubbub.analyses.streams.tree import TreeCounter
 from hubbub.audit.release import audit
 from hubbub.cli import main
 from hubbub.config import load
@@ -26,9 +26,9 @@ from hubbub.core.unit import Relation
 from hubbub.curator.session import open_session
 from hubbub.mechanisms.enumeration import SLACK
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Replay
+from hubbub.noise.source import ReplaySource
 
-NOTHING = Replay([])
+NOTHING = ReplaySource([])
 DELTA = Fraction(1, 10**6)
 Matrix = NDArray[np.float64]
 
@@ -73,7 +73,7 @@ def charged(terms: Terms) -> Fraction:
 def test_every_kind_of_stream_keeps_what_it_charges(terms: Terms) -> None:
     """A density: one look at any moment and all answers at any moments, over all neighbors of two elements."""
     small = replace(terms.density, size=2)
-    loss = snapshots(small, length=2 if terms.outputs == 1 else 1, relation=terms.relation, answers=terms.outputs)
+    loss = worst_snapshot(small, length=2 if terms.outputs == 1 else 1, relation=terms.relation, answers=terms.outputs)
     assert loss.bounds[1] <= charged(terms) + SLACK
     assert charged(terms) <= terms.epsilon
     assert loss.bounds[0] >= terms.epsilon / 3  # what is enumerated is not nothing
@@ -83,8 +83,8 @@ def test_every_kind_of_stream_keeps_what_it_charges(terms: Terms) -> None:
 def test_the_enumeration_finds_a_density_that_ignores_the_relation(epsilon: Fraction, least: str) -> None:
     """The table of edition 1: a unit that is replaced changes two bits, and one was charged."""
     old = replace(Density.from_epsilon(size=100_000, epsilon=epsilon, outputs=1), size=2)
-    assert snapshots(old, length=2, relation=Relation.ADD_REMOVE).bounds[1] <= epsilon + SLACK
-    assert snapshots(old, length=2, relation=Relation.REPLACE).bounds[0] > Fraction(least)
+    assert worst_snapshot(old, length=2, relation=Relation.ADD_REMOVE).bounds[1] <= epsilon + SLACK
+    assert worst_snapshot(old, length=2, relation=Relation.REPLACE).bounds[0] > Fraction(least)
 
 
 @dataclass(frozen=True)
@@ -113,11 +113,11 @@ def observed(terms: Terms, values: NDArray[np.int64], look: int | None, at: int 
     counter = replace(terms.counter, noise=Scripted(sensitivity=1, scale=Fraction(1), at=at))  # type: ignore[arg-type]
     state, seen = counter.start(NOTHING), []
     for time in range(len(values) + 1):
-        if time == look and isinstance(counter, Tree):
+        if time == look and isinstance(counter, TreeCounter):
             seen += [state["open"].ravel(), state["closed"].ravel()]
         if time < len(values):
             state = counter.take(state, values[time : time + 1], NOTHING)
-    seen.append(state["measured" if isinstance(counter, Root) else "answers"].ravel())
+    seen.append(state["measured" if isinstance(counter, SquareRootCounter) else "answers"].ravel())
     return np.concatenate(seen).astype(np.int64)
 
 
@@ -167,7 +167,7 @@ def test_every_counter_moves_by_what_its_noise_is_for(terms: Terms) -> None:
     worst = worst_move(terms)
     assert worst <= float(allowed) * (1 + 1e-6)
     assert worst >= float(allowed) * 0.49  # noise is not bought for nothing
-    assert enumerated(terms).kept
+    assert enumerate_loss(terms).kept
 
 
 @pytest.mark.parametrize("relation", Relation)
@@ -177,9 +177,9 @@ def test_a_look_at_a_state_that_is_secret_has_no_bound(relation: Relation) -> No
 
     class Open(Terms):
         @property
-        def counter(self) -> Tree | Root:
+        def counter(self) -> TreeCounter | SquareRootCounter:
             tree = super().counter
-            assert isinstance(tree, Tree)
+            assert isinstance(tree, TreeCounter)
             return replace(tree, private_state=False)
 
     bare = Open(**{name: getattr(terms, name) for name in Terms.__slots__})
@@ -188,10 +188,10 @@ def test_a_look_at_a_state_that_is_secret_has_no_bound(relation: Relation) -> No
 
 def test_the_enumeration_in_small_finds_bins_that_ignore_the_relation(monkeypatch: pytest.MonkeyPatch) -> None:
     terms = Terms(name="s", kind="count", epsilon=Fraction(1), horizon=64, bins=("a", "b"), relation=Relation.REPLACE)
-    assert enumerated(terms).kept
+    assert enumerate_loss(terms).kept
     cheap = replace(terms, relation=Relation.ADD_REMOVE).counter
     monkeypatch.setattr(Terms, "counter", property(lambda self: replace(cheap, horizon=self.length)))
-    assert not enumerated(terms).kept
+    assert not enumerate_loss(terms).kept
 
 
 YAML = """

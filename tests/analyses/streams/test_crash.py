@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hubbub.analyses.streams import state as states
-from hubbub.analyses.streams.stream import made, opened
+from hubbub.analyses.streams.stream import create_stream, open_stream
 from hubbub.analyses.streams.terms import Terms
 from hubbub.noise.source import system
 
@@ -41,7 +41,7 @@ def published(folder: Path) -> dict[str, list[float]]:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kill_at_any_step_loses_nothing_and_draws_nothing_again(kind: str, step: str, tmp_path: Path) -> None:
     lines = [str(i % 2) for i in range(40)]
-    with made(tmp_path, KINDS[kind], system()) as stream:
+    with create_stream(tmp_path, KINDS[kind], system()) as stream:
         stream.feed(lines[:20], feeder="f", before=0, source=system())
     before, file = published(tmp_path), (tmp_path / "s.stream").stat().st_ino
 
@@ -49,19 +49,19 @@ def test_a_kill_at_any_step_loses_nothing_and_draws_nothing_again(kind: str, ste
         if name == step:
             raise Killed
 
-    with pytest.raises(Killed), opened(tmp_path, "s", kill) as stream:
+    with pytest.raises(Killed), open_stream(tmp_path, "s", kill) as stream:
         stream.feed(lines[20:30], feeder="f", before=20, source=system())
     after = published(tmp_path)
     done = step in ("renamed", "durable")
     assert ((tmp_path / "s.stream").stat().st_ino == file) is not done
     # a density's bits may fall as they fell before
     assert (after == before) is not done or (done and kind == "density")
-    with opened(tmp_path, "s") as stream:
+    with open_stream(tmp_path, "s") as stream:
         if kind == "density":
-            assert (stream.taken("f"), stream.arrivals) == (0, None), "it keeps no count of lines"
+            assert (stream.lines_taken("f"), stream.arrivals) == (0, None), "it keeps no count of lines"
             assert stream.feed(lines[20:], feeder="f", before=20, source=system()) == 20
         else:
-            assert stream.taken("f") == (30 if done else 20)
+            assert stream.lines_taken("f") == (30 if done else 20)
             # whoever feeds sends again what it does not know to be taken
             assert stream.feed(lines[20:], feeder="f", before=20, source=system()) == (10 if done else 20)
             assert stream.arrivals == 40
@@ -93,7 +93,7 @@ def test_a_kill_while_a_stream_is_made_leaves_none_or_one(tmp_path: Path) -> Non
 
 def test_a_pipe_that_begins_anew_is_taken_once(tmp_path: Path) -> None:
     """Without --resume the same lines would be new ones; with it only those that an earlier run did not take are."""
-    with made(tmp_path, KINDS["root"], system()):
+    with create_stream(tmp_path, KINDS["root"], system()):
         pass
     command = [sys.executable, "-m", "hubbub", "stream", "feed", "s", "--folder", str(tmp_path)]
     for words, taken in ((["--resume"], b"3 arrivals"), (["--resume"], b"1 arrivals taken, 3"), ([], b"4 arrivals")):
@@ -107,7 +107,7 @@ def test_a_pipe_that_begins_anew_is_taken_once(tmp_path: Path) -> None:
 def test_a_feeder_that_is_killed_again_and_again_comes_to_the_same_count(kind: str, tmp_path: Path) -> None:
     """A real process tails a file that grows, and is killed at random moments; all lines are taken, each once."""
     folder, log = tmp_path / "streams", tmp_path / "log.txt"
-    with made(folder, KINDS[kind], system()):
+    with create_stream(folder, KINDS[kind], system()):
         pass
     random = np.random.default_rng(5)
     bits: list[int] = []
@@ -131,7 +131,7 @@ def test_a_feeder_that_is_killed_again_and_again_comes_to_the_same_count(kind: s
         seen = now
     last = subprocess.run([*command[:-3], "--folder", str(folder)], check=True, capture_output=True)
     assert b"taken" in last.stdout
-    with opened(folder, "s") as stream:
+    with open_stream(folder, "s") as stream:
         assert stream.arrivals == len(bits)
         newest = stream.values()[0]
         deviation = (newest.high - newest.low) / 4

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from hubbub.accounting.cost import privacy_cost
-from hubbub.analyses.streams.audit import neighbors, snapshots, view_law
+from hubbub.analyses.streams.audit import neighbors, view_distribution, worst_snapshot
 from hubbub.analyses.streams.density import Density
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError
 from hubbub.mechanisms.enumeration import SLACK, worst_ratio
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 ONE = Fraction(1)
 
@@ -26,7 +26,7 @@ def test_state_and_answer_together_keep_their_promise_exactly(epsilon: Fraction)
     """D₀ = ½, D₁ = ½ + ε/4: ε for a look and ε for the answer, 2ε in all, over every stream, element and moment."""
     table = Density.printed(size=2, epsilon=epsilon)
     assert table.bias == epsilon / 4
-    worst = snapshots(table, length=3)
+    worst = worst_snapshot(table, length=3)
     assert worst.bounds[1] <= 2 * epsilon + SLACK
     assert worst.bounds[0] >= epsilon  # it is no empty promise
     assert table.state <= epsilon
@@ -43,16 +43,16 @@ def test_the_price_is_the_epsilon_that_was_asked_for(outputs: int) -> None:
 
 def test_the_coin_of_our_own_choice_keeps_its_promise_too() -> None:
     table = Density.from_epsilon(size=2, epsilon=2, outputs=1)
-    assert snapshots(table, length=2).bounds[1] <= 2 + SLACK
+    assert worst_snapshot(table, length=2).bounds[1] <= 2 + SLACK
     assert table.bias > Density.printed(size=2, epsilon=1).bias
 
 
 class Printed(Density):
     """The answer's noise as it was printed: Lap(1/(ε|X|)) after the count of ones was scaled by 4/(ε|X|)."""
 
-    def answers(self, bits: tuple[bool, ...]) -> Finite[int]:
+    def answers(self, bits: tuple[bool, ...]) -> FiniteDistribution[int]:
         # in units of the count of ones the scale is ¼, whatever ε is
-        return Laplace(sensitivity=1, scale=Fraction(1, 4)).law(sum(bits), window=(-1, self.size + 1))
+        return Laplace(sensitivity=1, scale=Fraction(1, 4)).distribution(sum(bits), window=(-1, self.size + 1))
 
 
 @pytest.mark.row(61)
@@ -62,11 +62,11 @@ def test_the_printed_noise_loses_far_more_once_the_state_was_seen() -> None:
     ours = Density.printed(size=1, epsilon=1)
     quiet: tuple[int | None, ...] = (None,)
     for table, least, most in ((printed, 3.71, 3.73), (ours, 0.0, 1.0)):
-        seen = [view_law(table, arrivals, 0) for arrivals in (quiet, (0,))]
+        seen = [view_distribution(table, arrivals, 0) for arrivals in (quiet, (0,))]
         # the look came before the arrival, so the state tells nothing, and all of this is the answer's
         loss = float(worst_ratio(*seen)[1])
         assert least <= loss <= most
-    assert float(snapshots(printed, length=2).bounds[0]) > 3.7
+    assert float(worst_snapshot(printed, length=2).bounds[0]) > 3.7
     assert math.log(0.25 + 0.75 * math.exp(4)) == pytest.approx(3.72, abs=0.005)
 
 
@@ -83,14 +83,14 @@ def test_the_printed_coin_is_refused_where_the_state_would_lose_more() -> None:
 def test_two_looks_are_one_too_many() -> None:
     """A bit that changed between two looks had an arrival: the loss of two looks has no bound."""
     table = Density.printed(size=1, epsilon=1)
-    once = [view_law(table, arrivals, 1) for arrivals in ((0,), (None,))]
-    twice = [view_law(table, arrivals, 0, 1) for arrivals in ((0,), (None,))]
+    once = [view_distribution(table, arrivals, 1) for arrivals in ((0,), (None,))]
+    twice = [view_distribution(table, arrivals, 0, 1) for arrivals in ((0,), (None,))]
     assert worst_ratio(*once)[1] <= 2 + SLACK
     assert worst_ratio(*twice)[0] == math.inf
 
 
 @pytest.mark.row(61)
-def test_density_of_a_large_universe_is_as_exact_as_stated(seeded: Callable[[int], Source]) -> None:
+def test_density_of_a_large_universe_is_as_exact_as_stated(seeded: Callable[[int], RandomSource]) -> None:
     """|X| = 10⁵, each element there with probability .30, ε = 1: deviation .0063 (400 runs, fixed words, ± 12 %)."""
     table, source = Density.printed(size=100_000, epsilon=1), seeded(61)
     some = np.random.Generator(np.random.PCG64(1))
@@ -98,7 +98,7 @@ def test_density_of_a_large_universe_is_as_exact_as_stated(seeded: Callable[[int
     for _ in range(400):
         present = np.flatnonzero(some.random(100_000) < 0.3).astype(np.int64)
         bits = table.take(table.start(source), present, source)
-        found.append(table.estimate(table.tell(bits, source)))
+        found.append(table.estimate(table.noisy_count(bits, source)))
     assert np.std(found) == pytest.approx(0.0063, rel=0.12)
     assert np.mean(found) == pytest.approx(0.3, abs=5 * 0.0063 / 20)
     assert table.deviation(Fraction(3, 10)) == pytest.approx(0.00608, abs=5e-5)
@@ -107,7 +107,7 @@ def test_density_of_a_large_universe_is_as_exact_as_stated(seeded: Callable[[int
     assert Density.from_epsilon(size=100_000, epsilon=2, outputs=1).deviation(Fraction(3, 10)) < 0.0035
 
 
-def test_an_element_outside_of_the_universe_is_nothing(seeded: Callable[[int], Source]) -> None:
+def test_an_element_outside_of_the_universe_is_nothing(seeded: Callable[[int], RandomSource]) -> None:
     table = Density.printed(size=5, epsilon=1)
     bits = table.start(seeded(1))
     after = table.take(bits, np.array([-1, 5, 10**17], dtype=np.int64), seeded(2))

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from hubbub.analyses.streams import root as roots
-from hubbub.analyses.streams.root import UNIT, Root, inverse, kernel, squared_norm
+from hubbub.analyses.streams.root import UNIT, SquareRootCounter, inverse, kernel, squared_norm
 from hubbub.mechanisms.gaussian import Gaussian
-from hubbub.noise.source import Replay, Source
+from hubbub.noise.source import RandomSource, ReplaySource
 
-NOTHING = Replay([])
+NOTHING = ReplaySource([])
 
 
 class Silent(Gaussian):
@@ -24,8 +24,8 @@ class Silent(Gaussian):
         return value
 
 
-def silent(horizon: int, bins: int = 1) -> Root:
-    return Root(horizon=horizon, bins=bins, noise=Silent(sensitivity_squared=1, variance=Fraction(1)))
+def silent(horizon: int, bins: int = 1) -> SquareRootCounter:
+    return SquareRootCounter(horizon=horizon, bins=bins, noise=Silent(sensitivity_squared=1, variance=Fraction(1)))
 
 
 def measured(stream: tuple[int, ...], horizon: int) -> list[int]:
@@ -92,10 +92,10 @@ def test_the_inverse_column_turns_measurements_into_counts() -> None:
         assert ones == pytest.approx(np.ones(horizon), abs=1e-9)
 
 
-def test_errors_are_what_theory_says(seeded: Callable[[int], Source]) -> None:
+def test_errors_are_what_theory_says(seeded: Callable[[int], RandomSource]) -> None:
     """1,000 counters side by side over 64 arrivals: deviations within 12 % (5 standard errors), fixed words."""
     noise = Gaussian.from_rho(sensitivity_squared=squared_norm(64), rho="0.1")
-    root = Root(horizon=64, bins=1000, noise=noise)
+    root = SquareRootCounter(horizon=64, bins=1000, noise=noise)
     state = root.take(root.start(seeded(1)), np.zeros((64, 1000), dtype=np.int64), seeded(2))
     errors = root.estimates(state)
     for time in (1, 2, 40, 64):
@@ -111,7 +111,7 @@ def test_who_asks_about_many_horizons_has_the_column_computed_once(monkeypatch: 
     multiplied = []
     monkeypatch.setattr(roots, "_product", lambda *given: multiplied.append(given))
     for horizon in range(40_000, 40_050):
-        assert Root(horizon=horizon, bins=1, noise=silent(1).noise).deviation(0, horizon) > 0
+        assert SquareRootCounter(horizon=horizon, bins=1, noise=silent(1).noise).deviation(0, horizon) > 0
     assert not multiplied
 
 

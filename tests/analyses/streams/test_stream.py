@@ -12,14 +12,14 @@ import pytest
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.streams import state as states
-from hubbub.analyses.streams.stream import MOST_LINES, made, opened
+from hubbub.analyses.streams.stream import MAX_LINES, create_stream, open_stream
 from hubbub.analyses.streams.terms import Terms
 from hubbub.cli import main
 from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source, system
+from hubbub.noise.source import RandomSource, system
 
 ONE, SMALL = Fraction(1), Fraction(1, 10**6)
 
@@ -91,18 +91,18 @@ def test_terms_survive_the_file() -> None:
         count(window=64, delta=SMALL, method="root"),
         Terms(name="d", kind="density", epsilon=ONE, universe=(-5, 5), outputs=3),
     ):
-        assert Terms.read(json.loads(json.dumps(terms.form()))) == terms
+        assert Terms.read(json.loads(json.dumps(terms.to_json()))) == terms
 
 
 def test_whatever_a_line_says_it_is_an_arrival() -> None:
     """Lines that mean nothing are arrivals of nothing: no error depends on data."""
     lines = ["7", " 3 ", "x", "", "-5", "9" * 30, "1.5", "٣", "2"]
-    assert count(horizon=9, bound=5).numbered(lines)[:, 0].tolist() == [5, 3, 0, 0, 0, 0, 0, 0, 2]
+    assert count(horizon=9, bound=5).parse_lines(lines)[:, 0].tolist() == [5, 3, 0, 0, 0, 0, 0, 0, 2]
     density = Terms(name="d", kind="density", epsilon=ONE, universe=(-5, 5))
-    assert density.numbered(lines).tolist() == [-1, 8, -1, -1, 0, -1, -1, -1, 7]
+    assert density.parse_lines(lines).tolist() == [-1, 8, -1, -1, 0, -1, -1, -1, 7]
     bins = count(horizon=9, bins=("x", "2", "zz"))
-    assert bins.numbered(lines).sum(axis=1).tolist() == [0, 0, 1, 0, 0, 0, 0, 0, 1]
-    assert bins.numbered(["zz"]).tolist() == [[0, 0, 1]]
+    assert bins.parse_lines(lines).sum(axis=1).tolist() == [0, 0, 1, 0, 0, 0, 0, 0, 1]
+    assert bins.parse_lines(["zz"]).tolist() == [[0, 0, 1]]
 
 
 @pytest.mark.parametrize("method", ["tree", "root"])
@@ -111,7 +111,7 @@ def test_a_window_is_answered_from_two_blocks(tmp_path: Path, method: str, batch
     """At ε = 10⁵ the noise rounds away, and every answer is the count of the last 16 arrivals, for 100 arrivals."""
     terms = count(window=16, epsilon=Fraction(10**5), delta=SMALL, method=method)
     bits = np.random.default_rng(4).integers(0, 2, 100)
-    with made(tmp_path, terms, system()) as stream:
+    with create_stream(tmp_path, terms, system()) as stream:
         for start in range(0, 100, batch):
             stream.feed([str(bit) for bit in bits[start : start + batch]], feeder="f", source=system())
             done = min(start + batch, 100)
@@ -132,50 +132,50 @@ def test_a_window_is_answered_from_two_blocks(tmp_path: Path, method: str, batch
     ],
 )
 def test_intervals_hold_the_truth_as_often_as_they_say(
-    given: dict[str, Any], tmp_path: Path, seeded: Callable[[int], Source]
+    given: dict[str, Any], tmp_path: Path, seeded: Callable[[int], RandomSource]
 ) -> None:
     """1,500 bins side by side hold the truth in at least 95% − 3 points (5 standard errors), at two moments."""
     names = tuple(map(str, range(1500)))
     terms, source = count(bins=names, **given), seeded(9)
-    with made(tmp_path, terms, source) as stream:
+    with create_stream(tmp_path, terms, source) as stream:
         for moment in (95, 511):
             stream.feed(["none"] * (moment - (stream.arrivals or 0)), feeder="f", source=source)
             held = np.mean([each.low <= 0 <= each.high for each in stream.values()])
             assert 0.92 <= held <= 0.99
 
 
-def test_a_density_says_as_many_answers_as_were_paid_for(tmp_path: Path, seeded: Callable[[int], Source]) -> None:
+def test_a_density_says_as_many_answers_as_were_paid_for(tmp_path: Path, seeded: Callable[[int], RandomSource]) -> None:
     terms = Terms(name="d", kind="density", epsilon=Fraction(2), universe=(0, 9999), outputs=2)
-    with made(tmp_path, terms, seeded(1)) as stream:
+    with create_stream(tmp_path, terms, seeded(1)) as stream:
         assert stream.values() == ()
         stream.feed(list(map(str, range(5000))), feeder="f", source=seeded(2))
         for left in (1, 0):
-            stream.tell(seeded(3))
-            assert stream.form()["answers_left"] == left
+            stream.draw_answer(seeded(3))
+            assert stream.to_json()["answers_left"] == left
         (answer,) = stream.values()
         assert answer.value == pytest.approx(0.5, abs=5 * terms.density.deviation(Fraction(1, 2)))
         with pytest.raises(HubbubError, match="HB534"):
-            stream.tell(seeded(4))
-    with opened(tmp_path, "d") as again:
+            stream.draw_answer(seeded(4))
+    with open_stream(tmp_path, "d") as again:
         assert again.values() == (answer,)
 
 
 def test_intervals_of_a_density_hold_the_truth_as_often_as_they_say(
-    tmp_path: Path, seeded: Callable[[int], Source]
+    tmp_path: Path, seeded: Callable[[int], RandomSource]
 ) -> None:
     """400 streams at a density of .4 hold it in at least 95% − 5 points (5 standard errors), fixed words."""
     terms, source = Terms(name="d", kind="density", epsilon=ONE, universe=(0, 999)), seeded(12)
     table, half = terms.density, 2.12
     held = 0
     for _ in range(400):
-        found = table.estimate(table.tell(table.take(table.start(source), np.arange(400), source), source))
+        found = table.estimate(table.noisy_count(table.take(table.start(source), np.arange(400), source), source))
         wide = half * table.deviation(Fraction(found).limit_denominator(10**6))
         held += abs(found - 0.4) <= wide
     assert 0.90 <= held / 400 <= 0.995
 
 
 def test_lines_that_come_again_are_passed_over_and_gaps_are_refused(tmp_path: Path) -> None:
-    with made(tmp_path, count(horizon=10), system()) as stream:
+    with create_stream(tmp_path, count(horizon=10), system()) as stream:
         assert stream.feed(["1", "1", "1"], feeder="a", before=0, source=system()) == 3
         assert stream.feed(["1", "1", "1", "1"], feeder="a", before=0, source=system()) == 1
         assert stream.feed(["1"], feeder="b", before=0, source=system()) == 1
@@ -184,36 +184,36 @@ def test_lines_that_come_again_are_passed_over_and_gaps_are_refused(tmp_path: Pa
         with pytest.raises(HubbubError, match="5 more"):
             stream.feed(["1"] * 6, feeder="a", source=system())
         with pytest.raises(HubbubError, match="HB533"):
-            stream.feed(["1"] * (MOST_LINES + 1), feeder="a", source=system())
+            stream.feed(["1"] * (MAX_LINES + 1), feeder="a", source=system())
         assert stream.arrivals == 5
 
 
 def test_a_state_that_is_not_whole_is_refused(tmp_path: Path) -> None:
-    with made(tmp_path, count(horizon=10), system()):
+    with create_stream(tmp_path, count(horizon=10), system()):
         pass
     path = tmp_path / "s.stream"
     whole = path.read_bytes()
     for broken in (whole[:-1], b"", whole[:50] + b"!" + whole[51:], whole + b"x"):
         path.write_bytes(broken)
-        with pytest.raises(HubbubError, match="HB532"), opened(tmp_path, "s"):
+        with pytest.raises(HubbubError, match="HB532"), open_stream(tmp_path, "s"):
             pass
     path.unlink()
-    with pytest.raises(HubbubError, match="HB531"), opened(tmp_path, "s"):
+    with pytest.raises(HubbubError, match="HB531"), open_stream(tmp_path, "s"):
         pass
     assert not list(tmp_path.glob("*.new"))
 
 
 def test_the_file_is_the_owners_alone(tmp_path: Path) -> None:
-    with made(tmp_path / "new", count(horizon=10), system()):
+    with create_stream(tmp_path / "new", count(horizon=10), system()):
         pass
     assert (tmp_path / "new" / "s.stream").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_name_is_taken_once(tmp_path: Path) -> None:
-    with made(tmp_path, count(horizon=10), system()):
+    with create_stream(tmp_path, count(horizon=10), system()):
         pass
-    with pytest.raises(HubbubError, match="HB531"), made(tmp_path, count(horizon=10), system()):
+    with pytest.raises(HubbubError, match="HB531"), create_stream(tmp_path, count(horizon=10), system()):
         pass
 
 
@@ -250,7 +250,7 @@ def test_the_stored_state_holds_no_line_that_arrived(tmp_path: Path) -> None:
     """Of a density and of a private tree: the canary is nowhere in the folder, the facts hold counts alone."""
     terms = (count(horizon=50, private_state=True), Terms(name="d", kind="density", epsilon=ONE, universe=(0, 10**6)))
     for each in terms:
-        with made(tmp_path, each, system()) as stream:
+        with create_stream(tmp_path, each, system()) as stream:
             stream.feed(["743100", "CANARY"] * 5, feeder="f", source=system())
         stored = states.load(states.path_of(tmp_path, each.name))
         # of a density not even how many there were

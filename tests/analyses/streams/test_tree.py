@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from hubbub.analyses.streams.tree import Tree, variance
+from hubbub.analyses.streams.tree import TreeCounter, variance
 from hubbub.core.distributions import DiscreteLaplace
 from hubbub.core.interval import Interval
 from hubbub.core.reals import log
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Replay, Source
+from hubbub.noise.source import RandomSource, ReplaySource
 
 
 class Silent(Laplace):
@@ -27,12 +27,12 @@ class Silent(Laplace):
         return value
 
 
-def silent(horizon: int, bins: int, *, private_state: bool = False) -> Tree:
+def silent(horizon: int, bins: int, *, private_state: bool = False) -> TreeCounter:
     noise = Silent(sensitivity=1, scale=Fraction(1))
-    return Tree(horizon=horizon, bins=bins, noise=noise, private_state=private_state)
+    return TreeCounter(horizon=horizon, bins=bins, noise=noise, private_state=private_state)
 
 
-NOTHING = Replay([])
+NOTHING = ReplaySource([])
 
 
 @given(some.integers(1, 70), some.integers(1, 3), some.integers(0, 2**32))
@@ -65,7 +65,7 @@ SEEN: list[int] = []
 
 def blocks(stream: tuple[int, ...], horizon: int) -> list[int]:
     SEEN.clear()
-    tree = Tree(horizon=horizon, bins=1, noise=Spy(sensitivity=1, scale=Fraction(1)), private_state=False)
+    tree = TreeCounter(horizon=horizon, bins=1, noise=Spy(sensitivity=1, scale=Fraction(1)), private_state=False)
     tree.take(tree.start(NOTHING), np.array(stream, dtype=np.int64)[:, None], NOTHING)
     return list(SEEN)
 
@@ -74,7 +74,7 @@ def test_every_pair_of_neighbors_moves_the_blocks_by_at_most_the_sensitivity() -
     """All streams of up to 8 bits, each arrival gone: the sums that get noise move by at most the number of levels."""
     worst = 0
     for length in (1, 3, 4, 7, 8):
-        levels = Tree.levels(length)
+        levels = TreeCounter.levels(length)
         for stream in product((0, 1), repeat=length):
             for gone in (i for i, bit in enumerate(stream) if bit):
                 other = (*stream[:gone], 0, *stream[gone + 1 :])
@@ -136,11 +136,11 @@ def test_a_look_at_a_state_without_noise_of_its_own_is_caught(losses: dict[bool,
     assert losses[False] == math.inf
 
 
-def test_an_open_block_of_a_private_state_has_noise_of_its_own(seeded: Callable[[int], Source]) -> None:
+def test_an_open_block_of_a_private_state_has_noise_of_its_own(seeded: Callable[[int], RandomSource]) -> None:
     """The stored sums of open blocks are spread like the noise (1,000 bins, fixed words; 5 standard errors)."""
     noise = Laplace.from_epsilon(sensitivity=4, epsilon=1)
     for private_state in (True, False):
-        tree = Tree(horizon=15, bins=1000, noise=noise, private_state=private_state)
+        tree = TreeCounter(horizon=15, bins=1000, noise=noise, private_state=private_state)
         state = tree.take(tree.start(seeded(1)), np.ones((5, 1000), dtype=np.int64), seeded(2))
         # after five arrivals the first blocks of eight and of sixteen are open, and the third of two: 5, 5 and 1
         for level, count in ((3, 5), (1, 1)):
@@ -157,10 +157,10 @@ def test_an_open_block_of_a_private_state_has_noise_of_its_own(seeded: Callable[
 )
 @pytest.mark.parametrize("private_state", [False, True])
 def test_errors_are_what_theory_says(
-    noise: Laplace | Gaussian, *, private_state: bool, seeded: Callable[[int], Source]
+    noise: Laplace | Gaussian, *, private_state: bool, seeded: Callable[[int], RandomSource]
 ) -> None:
     """1,000 counters side by side over 64 arrivals: deviations within 16 % (5 standard errors), fixed words."""
-    tree = Tree(horizon=64, bins=1000, noise=noise, private_state=private_state)
+    tree = TreeCounter(horizon=64, bins=1000, noise=noise, private_state=private_state)
     state = tree.take(tree.start(seeded(3)), np.zeros((64, 1000), dtype=np.int64), seeded(4))
     errors = tree.estimates(state)
     for time in (1, 2, 33, 63, 64):
@@ -172,6 +172,6 @@ def test_errors_are_what_theory_says(
 @pytest.mark.row(62)
 def test_the_factor_of_a_tree_over_1024_prefix_sums_is_10_5() -> None:
     """Eleven levels that one arrival moves, ten blocks in the worst prefix: √11·√10 = 10.5."""
-    assert Tree.levels(1024) == 11
+    assert TreeCounter.levels(1024) == 11
     most = max(time.bit_count() for time in range(1, 1025))
     assert math.sqrt(11 * most) == pytest.approx(10.5, abs=0.02)

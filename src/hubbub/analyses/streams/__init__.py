@@ -1,1 +1,1 @@
-"""Private streams: arrivals are counted and forgotten, and what is kept between two of them is itself private."""
+"""Private statistics over streams: continual counts, and the density of a universe with a pan-private state."""

@@ -1,4 +1,4 @@
-"""A running count by the square root of the counting matrix: the least noise that is known."""
+"""Continual counting by the square root of the counting matrix, which has the smallest known error."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -6,22 +6,21 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.streams.convolve import newest
-from hubbub.analyses.streams.tree import LONGEST, Arrays
-from hubbub.core import deadline as patience
-from hubbub.core import numbers
+from hubbub.analyses.streams.convolution import latest_sums
+from hubbub.analyses.streams.tree import MAX_HORIZON, Arrays
+from hubbub.core import deadline, numbers
 from hubbub.mechanisms.gaussian import Gaussian
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 Integers = NDArray[np.int64]
 Doubles = NDArray[np.float64]
 
-#: What stands for 1 in the rounded matrix.
+#: The integer that represents 1 in the rounded matrix.
 UNIT = 1 << 20
 
 
 def kernel(horizon: int) -> Integers:
-    """Give the first column of the rounded matrix: UNIT·(2k choose k)/4ᵏ, to the nearest integer.
+    """Return the first column of the rounded matrix: UNIT·(2k choose k)/4ᵏ, to the nearest integer.
 
     >>> kernel(4).tolist()
     [1048576, 524288, 393216, 327680]
@@ -30,9 +29,9 @@ def kernel(horizon: int) -> Integers:
 
 
 def _size(horizon: int) -> int:
-    """Round up to a power of two: a column of one horizon begins that of a longer one, and who asks chooses it.
+    """Round up to a power of two, because the column of a horizon is a prefix of the column of a longer one.
 
-    So there are few columns to be kept, and nobody can have a new one computed with every request.
+    The cache stays small, and an analyst who varies the horizon cannot force a new computation with every request.
     """
     return 1 << (horizon - 1).bit_length()
 
@@ -45,7 +44,7 @@ def _kernel(size: int) -> Integers:
 
 
 def squared_norm(horizon: int) -> int:
-    """Add up the squares of the kernel, exactly.
+    """Return the sum of the squares of the kernel, exactly.
 
     >>> squared_norm(1024) / UNIT**2  # doctest: +ELLIPSIS
     3.27...
@@ -56,9 +55,9 @@ def squared_norm(horizon: int) -> int:
 
 
 def inverse(horizon: int) -> Doubles:
-    """Give the column l with Σₖ l[k]·kernel[t − k] = 1 for every t: what turns measurements into running counts.
+    """Return the column l with Σₖ l[k]·kernel[t − k] = 1 for every t, which turns measurements into running counts.
 
-    It is the power series 1/((1 − z)·kernel(z)), by Newton's iteration. Post-processing: doubles do.
+    It is the power series 1/((1 − z)·kernel(z)), by Newton's iteration. This is post-processing, so doubles suffice.
     """
     return _inverse(_size(horizon))[:horizon]
 
@@ -66,27 +65,27 @@ def inverse(horizon: int) -> Doubles:
 @lru_cache(maxsize=32)
 def _inverse(size: int) -> Doubles:
     column = _kernel(size).astype(np.float64)
-    found = np.array([1 / column[0]])
-    while len(found) < size:
-        patience.check()
-        more = 2 * len(found)
+    series = np.array([1 / column[0]])
+    while len(series) < size:
+        deadline.check()
+        more = 2 * len(series)
         # g ← g·(2 − k·g), modulo z^more
-        rest = -_product(column[:more], found, more)
+        rest = -_product(column[:more], series, more)
         rest[0] += 2
-        found = _product(found, rest, more)
-    summed: Doubles = np.cumsum(found)
+        series = _product(series, rest, more)
+    summed: Doubles = np.cumsum(series)
     return summed
 
 
 def _product(one: Doubles, other: Doubles, size: int) -> Doubles:
     length = 1 << (len(one) + len(other)).bit_length()
-    found: Doubles = np.fft.irfft(np.fft.rfft(one, length) * np.fft.rfft(other, length), length)[:size]
-    return found
+    result: Doubles = np.fft.irfft(np.fft.rfft(one, length) * np.fft.rfft(other, length), length)[:size]
+    return result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Root:
-    """Count arrivals in each of some bins, with an answer after every arrival, by a factorisation of the matrix.
+class SquareRootCounter:
+    """Count arrivals per bin, with an answer after every arrival, by a factorization of the counting matrix.
 
     Theorem (Continual counting by the square root). Let A be the lower triangular matrix of ones and R the lower
     triangular Toeplitz matrix with first column `kernel`, all integers. y = R·x + z with independent discrete Gaussian
@@ -97,7 +96,7 @@ class Root:
              D²·Σ kernel². Given y up to t − 1 the move of y_t is fixed, and its noise independent: Rényi divergences
              add up to the same sum. Which integers `kernel` holds does not matter for the proof; n is computed from
              them, and the sums R·x are exact.
-    Assumes  the state (arrivals, measurements) is kept secret: this one does not survive a look.
+    Assumes  the state (arrivals, measurements) is kept secret: it is not pan-private.
     Error    deviation at time t is σ·√(Σ_{k<t} l[k]²), near σ·√(n)/UNIT at the end; with n/UNIT² = (ln T + γ + ln 16)/π
              that is 5.5 at T = 2²⁰, where a tree has 20.5.
     Tested   tests/analyses/streams/test_root.py::test_the_moved_column_is_the_stated_sensitivity_exactly
@@ -110,25 +109,25 @@ class Root:
     noise: Gaussian
 
     def __post_init__(self) -> None:
-        numbers.integer(self.horizon, "horizon", 1, LONGEST)
+        numbers.integer(self.horizon, "horizon", 1, MAX_HORIZON)
         numbers.integer(self.bins, "bins", 1, 10**6)
 
-    def start(self, source: Source) -> Arrays:
-        """Begin with nothing."""
+    def start(self, source: RandomSource) -> Arrays:
+        """Start with an empty state."""
         del source
-        nothing = np.zeros((0, self.bins), dtype=np.int64)
-        return {"arrived": nothing.astype(np.int32), "measured": nothing}
+        empty = np.zeros((0, self.bins), dtype=np.int64)
+        return {"arrived": empty.astype(np.int32), "measured": empty}
 
-    def take(self, state: Arrays, values: Integers, source: Source) -> Arrays:
-        """Let arrivals in, one row each (what it adds to each bin), and measure after each of them."""
+    def take(self, state: Arrays, values: Integers, source: RandomSource) -> Arrays:
+        """Add arrivals, one row each (what it adds to each bin), and measure after each of them."""
         arrived = np.concatenate([state["arrived"], values.astype(np.int32)])
         column, count = kernel(self.horizon), len(values)
-        sums = [newest(arrived[:, each].astype(np.int64), column, count) for each in range(self.bins)]
+        sums = [latest_sums(arrived[:, i].astype(np.int64), column, count) for i in range(self.bins)]
         measured = self.noise.sample(np.stack(sums, axis=1), source)
         return {"arrived": arrived, "measured": np.concatenate([state["measured"], measured])}
 
     def estimates(self, state: Arrays) -> Doubles:
-        """Give the count after each arrival."""
+        """Return the count after each arrival."""
         measured = state["measured"].astype(np.float64)
         if not len(measured):
             return measured
@@ -136,13 +135,13 @@ class Root:
         return np.stack([_product(weights, column, len(measured)) for column in measured.T], axis=1)
 
     def latest(self, state: Arrays) -> Doubles:
-        """Give the newest count, 0 before the first arrival: one sum instead of all of them."""
+        """Return the latest count, 0 before the first arrival, without computing the earlier ones."""
         measured = state["measured"].astype(np.float64)
-        found: Doubles = inverse(self.horizon)[: len(measured)][::-1] @ measured
-        return found
+        count: Doubles = inverse(self.horizon)[: len(measured)][::-1] @ measured
+        return count
 
     def deviation(self, start: int, end: int) -> float:
-        """Give the standard deviation of the estimate at `end` less that at `start` (0: of the one at `end`)."""
+        """Return the standard deviation of the estimate at `end` minus that at `start` (0: of the one at `end`)."""
         weights = inverse(self.horizon)[:end].copy()
         if start:
             weights[end - start :] -= inverse(self.horizon)[:start]

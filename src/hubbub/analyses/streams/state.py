@@ -1,8 +1,8 @@
-"""A stream's state on the disk: replaced whole, durable before anything is said, one holder at a time.
+"""A stream's state on disk: replaced atomically, durable before an answer is shown, locked by one process at a time.
 
 The file is a line of JSON, the bytes of its arrays, and a hash of both. A new state is written beside the old one and
-takes its name in one step, so that a kill at any moment leaves the one or the other. Only after that may answers that
-follow from it be shown. There is never a journal of arrivals, and never more than these two files.
+renamed over it, so that a crash at any moment leaves one of the two. Answers that depend on it are shown only after
+that. There is never a journal of arrivals, and never a third file.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.errors import StreamError
-from hubbub.private_files import make_folder, open_private, private_file
+from hubbub.private_files import create_folder, open_private, private_file
 
 Arrays = dict[str, NDArray[np.generic]]
 OnStep = Callable[[str], None]
@@ -28,34 +28,34 @@ _DIGEST = 32
 
 
 def no_step(_: str) -> None:
-    """Do nothing: only tests stop at a step."""
+    """Do nothing; tests pass a function that stops at a step."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """What a file holds: facts for JSON, and arrays."""
+class StoredState:
+    """The content of a state file: facts for JSON, and arrays."""
 
     facts: Mapping[str, Any]
     arrays: Arrays
 
 
 def path_of(folder: Path, name: str) -> Path:
-    """Say where a stream's state is."""
+    """Return the path of a stream's state."""
     return folder / f"{name}.stream"
 
 
 @contextmanager
-def held(folder: Path, name: str) -> Iterator[Path]:
-    """Hold a stream, and wait for whoever holds it: two writers would draw twice for one arrival."""
-    make_folder(folder)
-    with private_file(folder / f"{name}.lock", "a") as turn:
-        fcntl.flock(turn, fcntl.LOCK_EX)
+def lock_stream(folder: Path, name: str) -> Iterator[Path]:
+    """Lock a stream, waiting for the current holder: two writers would sample noise twice for one arrival."""
+    create_folder(folder)
+    with private_file(folder / f"{name}.lock", "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
         yield path_of(folder, name)
 
 
-def save(path: Path, stored: Stored, on_step: OnStep = no_step) -> None:
-    """Replace the state; it is on the disk when this returns."""
-    shapes = [[name, str(each.dtype), list(each.shape)] for name, each in stored.arrays.items()]
+def save(path: Path, stored: StoredState, on_step: OnStep = no_step) -> None:
+    """Replace the state; it is on disk when this returns."""
+    shapes = [[name, str(array.dtype), list(array.shape)] for name, array in stored.arrays.items()]
     head = json.dumps({**stored.facts, "arrays": shapes}, ensure_ascii=True, sort_keys=True).encode() + b"\n"
     parts = [head, *(np.ascontiguousarray(each).tobytes() for each in stored.arrays.values())]
     digest = sha256()
@@ -81,17 +81,15 @@ def save(path: Path, stored: Stored, on_step: OnStep = no_step) -> None:
     on_step("durable")
 
 
-def load(path: Path) -> Stored:
-    """Read a state, or refuse one that is not whole."""
+def load(path: Path) -> StoredState:
+    """Read a state; refuse an incomplete or changed one."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise StreamError(
-            "HB531", f"there is no stream called {path.stem}.", "`hubbub stream list` names them."
-        ) from None
+        raise missing(path.stem) from None
     except OSError as error:
         raise StreamError(
-            "HB532", f"the stream's state cannot be read ({error.strerror}).", "See to its rights."
+            "HB532", f"Cannot read the state of the stream ({error.strerror}).", "Check the permissions of the file."
         ) from None
     body = content[:-_DIGEST]
     if sha256(body).digest() != content[-_DIGEST:]:
@@ -99,18 +97,18 @@ def load(path: Path) -> Stored:
     try:
         head, _, rest = body.partition(b"\n")
         facts = json.loads(head)
-        arrays, place = {}, 0
+        arrays, offset = {}, 0
         for name, kind, shape in facts.pop("arrays"):
             count = int(np.prod(shape))
-            found = np.frombuffer(rest, dtype=np.dtype(kind), count=count, offset=place).reshape(shape)
-            arrays[name], place = found, place + found.nbytes
+            array = np.frombuffer(rest, dtype=np.dtype(kind), count=count, offset=offset).reshape(shape)
+            arrays[name], offset = array, offset + array.nbytes
     except (ValueError, KeyError, TypeError) as error:
         raise damaged() from error
-    return Stored(facts, arrays)
+    return StoredState(facts, arrays)
 
 
 def head(path: Path) -> Mapping[str, Any]:
-    """Read the facts of a state and not its arrays, for a list; their hash is checked when the state is opened."""
+    """Read only the facts of a state, for listings; the hash is checked when the stream is loaded."""
     try:
         with path.open("rb") as file:
             facts: Mapping[str, Any] = json.loads(file.readline())
@@ -120,7 +118,7 @@ def head(path: Path) -> Mapping[str, Any]:
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Replace a small file in one step; it is on the disk when this returns."""
+    """Replace a small file atomically; it is on disk when this returns."""
     new = path.with_name(f"{path.name}.new")
     try:
         with private_file(new, "w") as writer:
@@ -136,7 +134,7 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def erase(path: Path) -> None:
-    """Take a state away: its bytes are overwritten, then the file is gone, durably."""
+    """Overwrite the bytes of a state, then delete the file, durably."""
     try:
         path.with_suffix(".new").unlink(missing_ok=True)
         with path.open("r+b") as file:
@@ -158,21 +156,23 @@ def _sync(folder: Path) -> None:
 
 
 def unwritable(error: OSError) -> StreamError:
-    """Make the refusal of a disk that takes nothing."""
+    """Return the error for a state that cannot be written."""
     return StreamError(
-        "HB532", f"the stream's state cannot be written ({error.strerror}).", "Make room, or give the right to."
+        "HB532",
+        f"Cannot write the state of the stream ({error.strerror}).",
+        "Free disk space or fix the permissions of the folder.",
     )
 
 
 def missing(name: str) -> StreamError:
-    """Make the refusal of a stream that is not there, or not for who asks."""
-    return StreamError("HB531", f"there is no stream called {name}.", "`hubbub stream list` names them.")
+    """Return the error for a stream that does not exist or that the analyst cannot use."""
+    return StreamError("HB531", f"No stream named {name} was found.", "Run `hubbub stream list` to see your streams.")
 
 
 def damaged() -> StreamError:
-    """Make the refusal of a state that is not what was written."""
+    """Return the error for a state that is not what was written."""
     return StreamError(
         "HB532",
-        "the stream's state is damaged.",
-        "It cannot be mended: what was drawn is lost with it. Make a new stream, at its price.",
+        "The state of the stream is corrupt.",
+        "It cannot be recovered. Create a new stream; it is charged anew.",
     )

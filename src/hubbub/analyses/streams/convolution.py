@@ -1,4 +1,4 @@
-"""Exact convolution of integers: sums that noise is added to are never rounded."""
+"""Exact convolution of integers, so that sums are not rounded before noise is added."""
 
 from functools import lru_cache
 
@@ -10,44 +10,44 @@ from hubbub.errors import QueryError
 Integers = NDArray[np.int64]
 Residues = NDArray[np.uint64]
 
-#: Prime, with 2²⁷ and 2²⁶ dividing one less; and an element that generates all of its residues.
+#: Primes p with p − 1 divisible by 2²⁷ and 2²⁶, each with a generator of the multiplicative group.
 _PRIMES = ((2013265921, 31), (1811939329, 13))
 _PRODUCT = _PRIMES[0][0] * _PRIMES[1][0]
-#: Below so many products they are added up one by one.
+#: Up to this number of products, convolve directly.
 _DIRECT = 1 << 24
 
 
-def newest(signal: Integers, kernel: Integers, count: int) -> Integers:
-    """Give the last `count` of the sums Σₖ kernel[k]·signal[i − k], exactly; both are non-negative.
+def latest_sums(signal: Integers, kernel: Integers, count: int) -> Integers:
+    """Return the last `count` of the sums Σₖ kernel[k]·signal[i − k], exactly; both are non-negative.
 
-    Theorem (Convolution modulo two primes). If every sum is below p₁p₂ then its residues modulo p₁ and p₂, found by
-    number-theoretic transforms of a length that no sum wraps around, determine it (Chinese remainders).
+    Theorem (Convolution modulo two primes). If every sum is below p₁p₂ then its residues modulo p₁ and p₂, computed by
+    number-theoretic transforms long enough that no sum wraps around, determine it (Chinese remainder theorem).
     Assumes  Σ kernel · max signal < p₁p₂ ≈ 3.6·10¹⁸, which is checked; arithmetic on residues below 2³¹ in 64 bits.
-    Tested   tests/analyses/streams/test_convolve.py::test_sums_are_those_of_exact_integers
+    Tested   tests/analyses/streams/test_convolution.py::test_sums_are_those_of_exact_integers
     """
     size = len(signal)
     kernel = kernel[:size]
     largest = int(signal.max(initial=0)) * int(kernel.sum())
     if not (largest < _PRODUCT and signal.min(initial=0) >= 0 and kernel.min(initial=0) >= 0):
-        raise QueryError("HB530", "the sums of this stream are too large to be kept exactly.", "Lower its bound.")
+        raise QueryError("HB530", "The sums of this stream are too large for exact arithmetic.", "Use a smaller bound.")
     if size * count <= _DIRECT:
         padded = np.concatenate([np.zeros(count - 1, dtype=np.int64), signal])
         return np.convolve(padded, kernel, "valid")[-count:].astype(np.int64)
     length = 1 << (size + len(kernel) - 1).bit_length()
     (p, root), (q, other) = _PRIMES
-    first = _multiplied(signal, kernel, length, p, root)[size - count : size].astype(np.int64)
+    first = _convolve(signal, kernel, length, p, root)[size - count : size].astype(np.int64)
     if largest < p:
         return first
-    second = _multiplied(signal, kernel, length, q, other)[size - count : size].astype(np.int64)
+    second = _convolve(signal, kernel, length, q, other)[size - count : size].astype(np.int64)
     # the sum is first + p·((second − first)/p mod q): both factors below 2³¹
     return first + p * ((second - first) % q * pow(p, -1, q) % q)
 
 
-def _multiplied(one: Integers, other: Integers, length: int, prime: int, root: int) -> Residues:
-    padded = [np.pad((each % prime).astype(np.uint64), (0, length - len(each))) for each in (one, other)]
+def _convolve(one: Integers, other: Integers, length: int, prime: int, root: int) -> Residues:
+    padded = [np.pad((values % prime).astype(np.uint64), (0, length - len(values))) for values in (one, other)]
     product = _transform(padded[0], prime, root) * _transform(padded[1], prime, root) % np.uint64(prime)
-    found: Residues = _transform(product, prime, pow(root, -1, prime)) * pow(length, -1, prime) % prime
-    return found
+    result: Residues = _transform(product, prime, pow(root, -1, prime)) * pow(length, -1, prime) % prime
+    return result
 
 
 def _transform(values: Residues, prime: int, root: int) -> Residues:
@@ -65,7 +65,7 @@ def _transform(values: Residues, prime: int, root: int) -> Residues:
 
 @lru_cache(maxsize=64)
 def _powers(size: int, prime: int, root: int) -> Residues:
-    """Give the first `size` powers of a root of unity of order 2·size."""
+    """Return the first `size` powers of a root of unity of order 2·size."""
     step = pow(root, (prime - 1) // (2 * size), prime)
     powers = np.ones(1, dtype=np.uint64)
     while len(powers) < size:
