@@ -1,4 +1,4 @@
-"""Queries that run long: what a person sees meanwhile, what stops them, and what the ledger says afterwards."""
+"""Long queries: what the terminal shows meanwhile, what stops them, and what the ledger records."""
 
 import json
 import os
@@ -17,9 +17,9 @@ from hubbub.cli import main
 
 Run = Callable[..., tuple[int, str, str]]
 
-#: Nearly as much work for a row as can be, on three million rows: no engine is through with it soon.
+#: As much work per row as the language allows, on three million rows: slow on every engine.
 SLOW = "SELECT COUNT(*) AS n FROM visits WHERE " + "greatest(0.5, age / " * 5 + "age" + ")" * 5 + " > 0"
-#: As many people as rows, to be told apart in little memory.
+#: As many people as rows: a distinct count that needs much memory.
 PEOPLE = "SELECT COUNT(DISTINCT patient) AS n FROM visits"
 #: The control sequences of a terminal.
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -27,7 +27,7 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Write the data and a hubbub.yaml whose engine may use so much."""
+    """Write the data and a hubbub.yaml with these engine limits."""
     monkeypatch.chdir(tmp_path)
 
     def writer(patients: int, rows: int, limits: str) -> None:
@@ -90,13 +90,13 @@ def test_a_query_beyond_its_limits_ends_in_one_constant_and_keeps_its_charge(
     assert len(json.loads(run("audit", "ledger", "--unreleased", "--json")[1])) == 1
 
 
-def test_what_fits_the_limits_is_answered_under_them(write: Callable[..., None], run: Run) -> None:
-    """The same question, so that it is the limit that stopped the other."""
+def test_a_query_within_its_limits_is_answered(write: Callable[..., None], run: Run) -> None:
+    """The same query as above, so the limit is what stopped it there."""
     write(4_000, 4_000, "{memory: 100, disk: 0, threads: 1, seconds: 100}")
     assert run("query", PEOPLE, "-e", "1")[0] == 0
 
 
-def test_a_person_sees_the_time_that_has_passed_and_nothing_else(write: Callable[..., None]) -> None:
+def test_the_terminal_shows_the_elapsed_time_and_nothing_else(write: Callable[..., None]) -> None:
     """Nothing that depends on the data: neither how far the engine is nor how much there is to do."""
     write(1, 3_000_000, "{seconds: 4, threads: 1}")
     terminal, end = pty.openpty()
@@ -111,7 +111,7 @@ def test_a_person_sees_the_time_that_has_passed_and_nothing_else(write: Callable
     while True:
         try:
             part = os.read(terminal, 4096)
-        except OSError:  # how a terminal says that nobody is left at its other end
+        except OSError:  # the other end of the terminal was closed
             break
         if not part:
             break
@@ -120,15 +120,15 @@ def test_a_person_sees_the_time_that_has_passed_and_nothing_else(write: Callable
     os.close(terminal)
     assert child.returncode == 1
     lines = {line.strip() for line in re.split(r"[\r\n]+", CONTROL.sub("", shown.decode()))}
-    progress = {line for line in lines if "asking" in line}
+    progress = {line for line in lines if "running" in line}
     assert len({re.sub(r"^\S+ ", "", line) for line in progress}) >= 2, lines
-    assert all(re.fullmatch(r"\S asking \d+:\d\d:\d\d", line) for line in progress), progress
-    said = " ".join(line for line in lines - progress if line)
-    assert "HB900" in said
-    assert not re.search(r"\d{4}|%", said.replace("HB900", ""))
+    assert all(re.fullmatch(r"\S running \d+:\d\d:\d\d", line) for line in progress), progress
+    error = " ".join(line for line in lines - progress if line)
+    assert "HB900" in error
+    assert not re.search(r"\d{4}|%", error.replace("HB900", ""))
 
 
-def test_no_progress_is_written_where_nobody_watches(write: Callable[..., None]) -> None:
+def test_no_progress_is_written_without_a_terminal(write: Callable[..., None]) -> None:
     write(10, 100, "{threads: 1}")
     found = subprocess.run(
         [sys.executable, "-m", "hubbub", "query", PEOPLE, "-e", "1"], capture_output=True, text=True, check=True

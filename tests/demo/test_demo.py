@@ -1,4 +1,4 @@
-"""The demo: it ends by itself, shows what it promises, and what it says about its data is true."""
+"""The demo: its tour, its server, and the facts that it states about its data."""
 
 import os
 import re
@@ -17,19 +17,19 @@ from hubbub.cli import main
 HEALTH = Path(hubbub.__file__).parent / "demo" / "health.csv"
 
 
-def test_the_demo_asks_three_questions_replays_one_and_is_refused_one(
+def test_the_demo_runs_three_queries_replays_one_and_is_refused_one(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     assert main(["demo", "--once"]) == 0
     out = capsys.readouterr().out
     assert re.search(r"\d{3} ±30", out), "about 600 people, within 30"
-    assert out.count("Before costs ε") == 3
+    assert out.count("Estimate privacy cost ε") == 3
     assert "replayed at no cost" in out
     assert re.search(r"HB5\d\d ", out)
     assert "Nothing was run or charged" in " ".join(out.split())
     assert "Budget before" in out
-    assert re.search(r"Budget after +ε = 1\.4\d* of 3 is left", out)
+    assert re.search(r"Budget after +ε = 1\.4\d* of 3 remaining", out)
     assert "hubbub init" in out
     assert re.search(r"1 +5,\d{3} ±75", out), "people in the first year, answered over HTTP"
     assert len(set(re.findall(r"hub_[0-9a-f]{12}_[\w-]{43}", out))) == 2, "an owner's token and an analyst's"
@@ -79,13 +79,13 @@ def test_the_first_answer_is_near_the_truth() -> None:
         assert plain.execute(sql).fetchall() == [(600,)]
 
 
-def test_what_the_demo_says_about_its_data_is_true() -> None:
+def test_the_facts_about_the_data_are_true() -> None:
     sql = f"SELECT count(*), count(DISTINCT person), count(DISTINCT (person, coinsurance)) FROM '{HEALTH}'"
     with duckdb.connect() as plain:
         assert plain.execute(sql).fetchall() == [(20190, 5912, 5912)]
 
 
-def test_the_demo_can_be_taken_home(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_files_of_the_demo_can_be_copied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--into", str(tmp_path / "mine")]) == 0
     assert main(["check", "-c", str(tmp_path / "mine" / "hubbub.yaml")]) == 0
     assert main(["demo", "--into", str(tmp_path / "mine")]) == 1

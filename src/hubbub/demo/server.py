@@ -1,4 +1,4 @@
-"""The second half of the demo: the same data behind a real server, with an owner and an analyst who can sign in."""
+"""The second part of the demo: a real server on the sample data, with tokens for an owner and an analyst."""
 
 import os
 import shlex
@@ -27,35 +27,35 @@ from hubbub.server.state import State
 
 ANALYST, OWNER = "you", "owner"
 PORT = 8321
-READY = 60.0  # seconds
-FIRST = "SELECT year, COUNT(*) AS people FROM health GROUP BY year"
-QUESTION = "SELECT health, AVG(visits) AS visits FROM health GROUP BY health"
+STARTUP_SECONDS = 60.0
+PEOPLE_PER_YEAR = "SELECT year, COUNT(*) AS people FROM health GROUP BY year"
+VISITS_BY_HEALTH = "SELECT health, AVG(visits) AS visits FROM health GROUP BY health"
 
 
 def serve(folder: Path, console: Console, *, once: bool) -> None:
-    """Start a server on the demo's data, answer a first question through it, and stay until Ctrl-C."""
+    """Start a server on the demo's data, run a first query through it, and serve until Ctrl-C."""
     config = folder / "hubbub.yaml"
-    tokens = people(config)
+    tokens = create_tokens(config)
     port = _port(0 if once else PORT)
     with suppress(KeyboardInterrupt), _terminable(), _server(config, port, folder / "server.log") as url:
-        console.print("\n[bold cyan]6  The same over HTTP[/]")
+        console.print("\n[bold cyan]6  A query over HTTP[/]")
         with connect(url, tokens[ANALYST]) as session:
-            render.release(session.query(FIRST, epsilon="0.2", rows=1), console)
+            render.release(session.query(PEOPLE_PER_YEAR, epsilon="0.2", rows=1), console)
         console.print()
         _welcome(url, tokens, console)
         if not once:
             _open(url)
-            console.print("[bold]The server runs until Ctrl-C.[/] Its data and ledger are then removed.")
+            console.print("[bold]The server runs until Ctrl-C.[/] Then its data and ledger are removed.")
             while True:
                 time.sleep(3600)
 
 
-def people(config: Path) -> dict[str, str]:
-    """Make a token for the owner and one for the analyst, for a day."""
-    found = load(config)
-    state = State.open(found)
+def create_tokens(path: Path) -> dict[str, str]:
+    """Create a token for the owner and one for the analyst, valid for one day."""
+    config = load(path)
+    state = State.open(config)
     try:
-        accounts = Accounts(state, analysts=lambda: found.policy.analysts.keys())
+        accounts = Accounts(state, analysts=lambda: config.policy.analysts.keys())
         return {
             OWNER: accounts.issue(OWNER, "owner", 1).text,
             ANALYST: accounts.issue(ANALYST, "analyst", 1).text,
@@ -65,34 +65,36 @@ def people(config: Path) -> dict[str, str]:
 
 
 def commands(url: str, token: str) -> tuple[str, str, str]:
-    """Give the analyst's first three commands: curl, the command line, Python."""
+    """Return three commands for the analyst: curl, the command line, Python."""
     program = "hubbub" if shutil.which("hubbub") else shlex.quote(str(Path(sys.executable).with_name("hubbub")))
     python = shlex.quote(sys.executable)
-    code = f'import hubbub; print(hubbub.connect("{url}", "{token}").query("{QUESTION}", epsilon=0.1))'
+    code = f'import hubbub; print(hubbub.connect("{url}", "{token}").query("{VISITS_BY_HEALTH}", epsilon=0.1))'
     return (
         f'curl -s {url}/api/v1/budget -H "Authorization: Bearer {token}"',
-        f"HUBBUB_URL={url} HUBBUB_TOKEN={token} {program} query {shlex.quote(QUESTION)} --epsilon 0.1",
+        f"HUBBUB_URL={url} HUBBUB_TOKEN={token} {program} query {shlex.quote(VISITS_BY_HEALTH)} --epsilon 0.1",
         f"{python} -c {shlex.quote(code)}",
     )
 
 
 def _welcome(url: str, tokens: dict[str, str], console: Console) -> None:
     rows = [
-        ("Pages", f"[bold]{url}[/]   sign in with a token:"),
+        ("Pages", f"[bold]{url}[/]   sign in with one of these tokens:"),
         ("analyst", escape(tokens[ANALYST])),
         ("owner", escape(tokens[OWNER])),
     ]
-    console.print(Panel(terminal.facts(rows), title="served", title_align="left", border_style="cyan"))
-    console.print("[bold]The analyst's first three commands[/]: what is left, and one question, paid for once")
+    console.print(Panel(terminal.facts(rows), title="server", title_align="left", border_style="cyan"))
+    console.print(
+        "[bold]Three commands for the analyst[/]: the remaining budget, and one query that is charged only once"
+    )
     for command in commands(url, tokens[ANALYST]):
-        # as it is, on a line of its own: to be copied
+        # unwrapped, on its own line, so that it can be copied
         console.print(f"\n  {command}", markup=False, soft_wrap=True)
     console.print()
 
 
 @contextmanager
 def _terminable() -> Iterator[None]:
-    """Take a SIGTERM like Ctrl-C: whatever ends the demo ends its server too."""
+    """Handle SIGTERM like Ctrl-C, so that the server always ends with the demo."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -102,7 +104,7 @@ def _terminable() -> Iterator[None]:
 
 @contextmanager
 def _server(config: Path, port: int, log: Path) -> Iterator[str]:
-    """Start a server in a process of its own, give its address when it is ready, and stop it in good order."""
+    """Start a server in its own process, yield its address once it is ready, and stop it at the end."""
     with private_file(log, "a") as file:
         process = subprocess.Popen(  # noqa: S603
             [sys.executable, "-m", "hubbub", "serve", "--config", str(config), "--port", str(port)],
@@ -121,18 +123,18 @@ def _server(config: Path, port: int, log: Path) -> Iterator[str]:
 
 
 def _await_ready(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
-    until = time.monotonic() + READY
+    until = time.monotonic() + STARTUP_SECONDS
     while process.poll() is None and time.monotonic() < until:
         with suppress(httpx.HTTPError):
             if httpx.get(f"{url}/readyz", timeout=5).status_code == httpx.codes.OK:
                 return
         time.sleep(0.05)
     sys.stderr.write(log.read_text()[-2000:])
-    raise RuntimeError("the demo's server did not start")
+    raise RuntimeError("The demo's server did not start.")
 
 
 def _port(wanted: int) -> int:
-    """Take this port, or any that is free."""
+    """Return the wanted port if it is free, else any free port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -144,7 +146,7 @@ def _port(wanted: int) -> int:
 
 
 def _open(url: str) -> None:
-    """Show the pages, where there is a screen to show them on."""
+    """Open the web pages if there is a screen."""
     screen = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if screen and sys.stdout.isatty():
         webbrowser.open(url)

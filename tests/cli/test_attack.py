@@ -1,4 +1,4 @@
-"""`hubbub attack`, as a privacy officer types it."""
+"""`hubbub attack`, as an auditor types it."""
 
 import json
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def test_help_teaches_by_examples_that_parse(run: Run, capsys: pytest.CaptureFix
         run("attack", "--help")
     assert ended.value.code == 0
     text = capsys.readouterr().out
-    for words in ("hubbub attack linkage people.csv --quasi PUMA,AGEP,SEX", "52.5 % at ε = 0.1", "proves nothing"):
+    for words in ("hubbub attack linkage people.csv --quasi PUMA,AGEP,SEX", "52.5% at ε = 0.1", "proves nothing"):
         assert words in text
     for name in ("linkage", "homogeneity", "differencing"):
         assert name in ATTACKS
@@ -57,7 +57,7 @@ def test_one_attack_is_explained_with_its_settings(run: Run) -> None:
         assert words in out
 
 
-def test_linkage_reports_who_is_alone_in_a_table_of_ones_own(run: Run) -> None:
+def test_linkage_reports_which_rows_are_unique_in_a_table(run: Run) -> None:
     code, out, err = run("attack", "linkage", "people.csv", "--quasi", "age,sex,area", "--epsilon", "0.5,2")
     assert code == 0
     rows = [(i % 97, i % 2, i % 13) for i in range(400)]
@@ -69,7 +69,7 @@ def test_linkage_reports_who_is_alone_in_a_table_of_ones_own(run: Run) -> None:
     assert "known: age, sex" in err
 
 
-def test_the_json_is_the_study_and_the_same_seed_gives_the_same_coins(run: Run) -> None:
+def test_the_json_is_the_study_and_the_same_seed_gives_the_same_result(run: Run) -> None:
     words = ("attack", "homogeneity", "people.csv", "--set", "sensitive=ill", "--set", "k=4", "--seed", "9", "--json")
     code, out, _ = run(*words, "-e", "1")
     assert code == 0
@@ -77,18 +77,18 @@ def test_the_json_is_the_study_and_the_same_seed_gives_the_same_coins(run: Run) 
     assert study.attack == "homogeneity"
     assert study.title == "Hidden in groups of 4"
     again = Study.read(json.loads(run(*words, "-e", "1")[1]))
-    assert again.findings[:-1] == study.findings[:-1]  # all but hubbub's, whose noise nobody can seed
+    assert again.findings[:-1] == study.findings[:-1]  # all but hubbub's: its noise cannot be seeded
 
 
 @pytest.mark.parametrize("form", ["html", "json", "svg"])
-def test_a_report_is_written_in_the_form_that_its_name_says(run: Run, form: str, tmp_path: Path) -> None:
+def test_a_report_is_written_in_the_format_of_its_name(run: Run, form: str, tmp_path: Path) -> None:
     code, out, _ = run("attack", "differencing", "--set", "trials=50", "-e", "1", "--report", f"out.{form}")
     assert code == 0
-    assert f"The report is in out.{form}." in out
+    assert f"Wrote the report to out.{form}." in out
     text = (tmp_path / f"out.{form}").read_text()
     assert "hubbub" in text
     if form == "html":
-        assert "made up for the attack" in text
+        assert "simulated for the attack" in text
         assert "trials" in text
         assert "<script" not in text
 
@@ -115,16 +115,14 @@ def test_a_report_is_written_in_the_form_that_its_name_says(run: Run, form: str,
         (["homogeneity", "people.csv", "--set", "k=1000"], "HB651"),
     ],
 )
-def test_what_cannot_be_is_refused_with_the_remedy_and_nothing_is_printed(
-    run: Run, words: list[str], code: str
-) -> None:
+def test_an_invalid_command_is_refused_with_a_remedy_and_prints_nothing(run: Run, words: list[str], code: str) -> None:
     ended, out, err = run("attack", *words)
     assert (ended, out) == (1, "")
     assert code in err
     assert len(err.splitlines()) >= 2
 
 
-def test_a_broken_promise_ends_with_an_alarm_and_a_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_guarantee_ends_with_an_alarm_and_a_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """A third of the noise: caught but for a chance far below 1e-6, see tests/attacks/test_studies.py."""
 
     def weak(*, scale: Fraction, count: int, source: object) -> object:

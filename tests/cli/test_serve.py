@@ -67,7 +67,7 @@ def test_an_analyst_is_added_given_a_token_and_removed(run: Run, folder: Path) -
     assert token[17:-1] not in out
     code, out, _ = run("analyst", "remove", "zoe")
     assert code == 0
-    assert "1 of their tokens" in out
+    assert "revoked 1 of their tokens" in out
     assert (folder / "hubbub.yaml").read_text() == YAML
     assert "revoked" in run("analyst", "list")[1]
 
@@ -95,7 +95,7 @@ def test_a_token_is_revoked_by_its_id(run: Run) -> None:
         (("list", "-c", "gone.yaml"), "HB410"),
     ],
 )
-def test_a_slip_is_refused_in_words_and_changes_nothing(
+def test_an_invalid_command_is_refused_and_changes_nothing(
     run: Run, folder: Path, arguments: tuple[str, ...], code: str
 ) -> None:
     exit_code, _, err = run("analyst", *arguments)
@@ -111,7 +111,7 @@ def test_the_config_can_be_named_by_a_variable(run: Run, folder: Path, monkeypat
     assert run("analyst", "list")[0] == 0
 
 
-def test_check_reads_the_servers_part(run: Run, folder: Path) -> None:
+def test_check_reads_the_server_section(run: Run, folder: Path) -> None:
     (folder / "hubbub.yaml").write_text(YAML + "server: {host: 0.0.0.0}\n")
     code, out, _ = run("check")
     assert code == 1
@@ -130,7 +130,7 @@ def test_check_reads_the_servers_part(run: Run, folder: Path) -> None:
         (["-c", "gone.yaml"], {}, "HB410"),
     ],
 )
-def test_a_server_that_would_be_open_or_is_set_wrong_does_not_start(
+def test_a_server_that_is_exposed_or_misconfigured_does_not_start(
     run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str], environment: dict[str, str], code: str
 ) -> None:
     for name, value in environment.items():
@@ -138,7 +138,7 @@ def test_a_server_that_would_be_open_or_is_set_wrong_does_not_start(
     exit_code, out, err = run("serve", *arguments)
     assert exit_code == 1
     assert code in err
-    assert "serves" not in out
+    assert "Serving" not in out
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""`hubbub sanitize`, as somebody types it who is about to publish."""
+"""`hubbub sanitize`, as a data owner types it before publishing."""
 
 import csv
 import json
@@ -9,7 +9,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from hubbub.cli import main, sanitizing
+from hubbub.cli import main, sanitize
+from hubbub.crowd import curves
 from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, PROMISES
 
 Run = Callable[..., tuple[int, str, str]]
@@ -44,7 +45,7 @@ def test_every_sanitizer_writes_its_file_and_says_what_it_does_not_promise(run: 
     text = " ".join(err.split())
     for warning in PROMISES[kind].warnings:  # type: ignore[index]
         assert warning in text
-    assert "1 rows have no number in some column and are left out." in text
+    assert "1 rows without a number in some column were skipped." in text
     assert NOT_PRIVATE in " ".join(out.split())
     note = (tmp_path / "out.txt").read_text()
     assert note.startswith(f"1. {NOT_PRIVATE}")
@@ -125,7 +126,7 @@ def test_bounds_from_the_data_are_warned_of(run: Run) -> None:
         (("--curves", "no/such"), "HB625"),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_reason(run: Run, words: tuple[str, ...], code: str) -> None:
+def test_an_invalid_command_is_refused_with_its_reason(run: Run, words: tuple[str, ...], code: str) -> None:
     ended, out, err = run(*words)
     assert (ended, out) == (1, "")
     assert code in err
@@ -137,7 +138,7 @@ def test_equal_rows_are_told_apart_by_their_step(run: Run) -> None:
     assert code == 0
 
 
-def test_a_file_that_is_there_is_replaced_only_by_force(run: Run, tmp_path: Path) -> None:
+def test_an_existing_file_is_replaced_only_with_force(run: Run, tmp_path: Path) -> None:
     (tmp_path / "out.csv").write_text("mine")
     assert "HB625" in run(*ON, "--with", "ball", "--to", "out.csv")[2]
     assert (tmp_path / "out.csv").read_text() == "mine"
@@ -148,16 +149,16 @@ def test_a_file_that_is_there_is_replaced_only_by_force(run: Run, tmp_path: Path
 def test_curves_over_dimension_crowd_and_distance_are_written(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    curves = {"isolation-t": ("t", (5,)), "known-c": ("c", (4,)), "again": ("T", (1, 4))}
-    monkeypatch.setattr(sanitizing, "CURVES", curves)
+    plots = {"isolation-t": ("t", (5,)), "known-c": ("c", (4,)), "again": ("T", (1, 4))}
+    monkeypatch.setattr(curves, "CURVES", plots)
     assert run("--curves", ".")[0] == 0
     for name, points in (("isolation-t", 5), ("known-c", 2), ("again", 4)):
         root = ElementTree.fromstring((tmp_path / f"{name}.svg").read_text())
         assert len(list(root.iter("{http://www.w3.org/2000/svg}circle"))) == points
 
 
-def test_a_disk_that_does_not_take_it_is_said_in_plain_words(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sanitizing, "_text", _full)
+def test_a_full_disk_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sanitize, "_text", _full)
     code, _, err = run(*ON, "--with", "ball", "--to", "out.csv")
     assert code == 1
     assert "HB625" in err

@@ -1,4 +1,4 @@
-"""`hubbub explain`, as an officer types it."""
+"""`hubbub explain`, as an auditor types it."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hubbub.answers import terminal
 from hubbub.cli import main
-from hubbub.semantics.explained import explain
+from hubbub.semantics.explanation import explain
 
 Run = Callable[..., tuple[int, str, str]]
 YAML = """
@@ -55,10 +55,10 @@ def test_an_epsilon_is_explained_in_sentences_icons_and_comparisons(run: Run) ->
     assert "2020 census" in text
 
 
-def test_what_is_explained_can_be_had_as_json(run: Run) -> None:
+def test_an_explanation_is_available_as_json(run: Run) -> None:
     _, out, _ = run("explain", "--epsilon", "0.5", "--belief", "25", "--json")
     form = json.loads(out)
-    assert form == json.loads(json.dumps(explain(epsilon="0.5", prior="0.25").form()))
+    assert form == json.loads(json.dumps(explain(epsilon="0.5", prior="0.25").to_json()))
     _, out, _ = run("explain", "height", "--json")
     assert json.loads(out)["title"] == "Was Turing's privacy breached?"
 
@@ -85,7 +85,7 @@ def test_everything_asked_so_far_is_explained_from_the_ledger(run: Run) -> None:
 @pytest.mark.parametrize(
     "words", [[], ["smoking", "--epsilon", "1"], ["--epsilon", "1", "--analyst", "ana"], ["--epsilon", "0"]]
 )
-def test_what_is_not_clear_is_refused_with_the_remedy(run: Run, words: list[str]) -> None:
+def test_an_unclear_request_is_refused_with_a_remedy(run: Run, words: list[str]) -> None:
     code, out, err = run("explain", *words)
     assert (code, out) == (1, "")
     assert "HB174" in err or "HB103" in err
@@ -102,11 +102,11 @@ def test_the_separation_is_a_table_over_bits_and_people(run: Run) -> None:
     assert "printed" in out
 
 
-def test_a_long_sentence_goes_on_below_its_beginning() -> None:
+def test_a_long_sentence_is_wrapped_with_a_hanging_indent() -> None:
     console = Console(width=20, file=StringIO())
-    with console.capture() as said:
+    with console.capture() as captured:
         console.print(terminal.sentences(["one two three four five", "[bold]six"]))
-    assert [line.rstrip() for line in said.get().splitlines()] == [
+    assert [line.rstrip() for line in captured.get().splitlines()] == [
         " · one two three",
         "   four five",
         " · [bold]six",

@@ -1,0 +1,89 @@
+"""`hubbub check`: validate hubbub.yaml and summarize its privacy guarantees."""
+
+import argparse
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from hubbub.answers import terminal
+from hubbub.cli import options
+from hubbub.config import Config, examine
+from hubbub.config.json_schema import SCHEMA
+from hubbub.config.summary import caps, column_uses, guarantee, hidden_fact, joinable_tables, protected_unit, warnings
+from hubbub.core.numbers import brief
+from hubbub.curator import opening
+from hubbub.errors import LedgerError
+from hubbub.server import settings
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.epilog = "example:\n  hubbub check --config hubbub.yaml"
+    options.add_config(parser)
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of hubbub.yaml, for editors")
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Run the command; the exit code is 1 if there are problems."""
+    if args.schema:
+        console.print_json(json.dumps(SCHEMA))
+        return 0
+    path = Path(args.config)
+    config, problems = examine(path)
+    if path.exists():
+        problems = [*problems, *settings.problems(path.read_text(encoding="utf-8", errors="replace"), path.parent)]
+    if config is not None and not problems:
+        try:
+            problems = [*opening.broken(config)]
+        except LedgerError as error:
+            console.print(f"[yellow]Not compared with the ledger[/]  {escape(error.message)}")
+    for problem in problems:
+        terminal.error(console, problem)
+    if config is None or problems:
+        console.print(
+            f"\n[bold red]{len(problems)} problem(s)[/] in {escape(args.config)}. Fix them before running queries."
+        )
+        return 1
+    for name in config.datasets:
+        _show_dataset(config, name, console)
+    for text in joinable_tables(config):
+        console.print(f"[bold]Joins[/]  {escape(text)}")
+    for text in [*warnings(config), *opening.concerns(config)]:
+        console.print(f"[yellow]Warning[/]  {escape(text)}")
+    console.print(f'[bold green]{escape(args.config)} is valid.[/] Run a query: hubbub query "SELECT …" --epsilon 0.1')
+    return 0
+
+
+def _show_dataset(config: Config, name: str, console: Console) -> None:
+    dataset = config.datasets[name]
+    console.print(f"[bold]{escape(name)}[/]  [dim]{escape(dataset.place.shown)}[/]")
+    if dataset.table.public:
+        console.print("  public: not protected; queries on it are free\n")
+        return
+    console.print(
+        terminal.facts([("Privacy unit", escape(protected_unit(dataset))), ("Guarantee", escape(hidden_fact(dataset)))])
+    )
+    console.print()
+    console.print(
+        terminal.table(
+            ("budget of", "ε", "δ", "maximum certainty about one of them (starting from 50%)"),
+            [
+                (who, brief(budget.epsilon), brief(budget.delta) if budget.delta else "0", guarantee(budget))
+                for who, budget in caps(config.policy, name)
+            ],
+            right=(1, 2),
+        )
+    )
+    console.print()
+    console.print(
+        terminal.table(
+            ("column", "type", "filter", "group by", "sum, average"),
+            [(column.name, column.kind.value, *column_uses(column)) for column in dataset.table.columns],
+        )
+    )
+    if dataset.disabled:
+        disabled = ", ".join(f"{escape(column)} ({escape(reason)})" for column, reason in dataset.disabled)
+        console.print(terminal.facts([("Disabled", disabled)]))
+    console.print()

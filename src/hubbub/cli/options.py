@@ -1,0 +1,69 @@
+"""Options that several commands share."""
+
+import argparse
+import os
+
+
+def add_config(parser: argparse.ArgumentParser) -> None:
+    """Add --config."""
+    default = os.environ.get("HUBBUB_CONFIG") or "hubbub.yaml"
+    parser.add_argument("-c", "--config", default=default, metavar="PATH", help="configuration (default: %(default)s)")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Add --json."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_session(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose a local hubbub.yaml or a server, and --json."""
+    add_config(parser)
+    parser.add_argument(
+        "-a", "--analyst", metavar="NAME", help="analyst to charge (default: the only one in hubbub.yaml)"
+    )
+    parser.add_argument(
+        "--server",
+        metavar="URL",
+        help="send the query to a server (default: HUBBUB_URL); set HUBBUB_TOKEN to your token,"
+        " or HUBBUB_TOKEN_FILE to a file that contains it",
+    )
+    add_json(parser)
+
+
+def add_query(parser: argparse.ArgumentParser, *, cost_required: bool = True) -> None:
+    """Add a query and everything that sets its privacy cost and accuracy."""
+    parser.add_argument("sql", metavar="SQL", help="the query; @file.sql reads it from a file, - from standard input")
+    add_session(parser)
+    cost = parser.add_mutually_exclusive_group(required=cost_required)
+    cost.add_argument("-e", "--epsilon", metavar="ε", help="privacy cost, such as 0.1")
+    cost.add_argument("-w", "--within", metavar="±", help="target margin of error, instead of ε: 50 or 5%%")
+    add_bounds(parser)
+    parser.add_argument(
+        "--weight", action="append", default=[], metavar="NAME=W", help="make output NAME W times as accurate as others"
+    )
+    parser.add_argument("--raw", action="store_true", help="return unadjusted estimates, including negative counts")
+    parser.add_argument(
+        "-p", "--parameter", action="append", default=[], metavar="VALUE", help="value for $1, $2, …; repeatable"
+    )
+
+
+def add_bounds(parser: argparse.ArgumentParser) -> None:
+    """Add δ and the contribution bounds of a query."""
+    parser.add_argument("--delta", metavar="δ", help="default: the δ of the dataset's budget; 0 requires pure DP")
+    parser.add_argument(
+        "--groups", type=int, metavar="N", help="count each privacy unit in at most N groups (reduces noise)"
+    )
+    parser.add_argument("--rows", type=int, metavar="N", help="count at most N rows per privacy unit in each group")
+
+
+def add_result(parser: argparse.ArgumentParser) -> None:
+    """Add the options for the result of a query."""
+    parser.add_argument("--csv", action="store_true", help="print CSV, with name_low and name_high for each interval")
+    parser.add_argument("--receipt", metavar="FILE", help="write the result and its receipt here, for hubbub verify")
+    add_key(parser)
+    parser.add_argument("--fresh", action="store_true", help="run again with fresh noise and pay again")
+
+
+def add_key(parser: argparse.ArgumentParser) -> None:
+    """Add --key."""
+    parser.add_argument("--key", help="idempotency key: the same key returns the same result at no further cost")

@@ -1,0 +1,312 @@
+"""`hubbub sanitize`: publish a table with a crowd sanitizer, after showing what it does not guarantee."""
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+
+from hubbub.answers import terminal
+from hubbub.attacks.base import percent
+from hubbub.attacks.isolation import MOST_COLUMNS, Beside, beside
+from hubbub.attacks.table import Table, read
+from hubbub.cli import options
+from hubbub.cli.progress import progress
+from hubbub.core import numbers
+from hubbub.core.numbers import brief
+from hubbub.crowd import curves
+from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, PROMISES, Kind
+from hubbub.crowd.isolation import demanded
+from hubbub.crowd.points import Points, points
+from hubbub.crowd.sanitize import Columns, Sanitized, sanitize
+from hubbub.errors import CrowdError
+from hubbub.noise.source import system
+
+_DESCRIPTION = """\
+Publish a table with one of the crowd sanitizers of 2005, to compare and attack it. The result is
+NOT differentially private and is not charged to a budget. To publish data, use hubbub publish.
+"""
+_EXAMPLES = """\
+sanitizers:
+  histogram   halve cells with 2t rows or more in every dimension; publish exact counts
+  ball        move each row to a random point within the radius of its t nearest neighbors
+  sphere      move each row by the radius of its t nearest neighbors, in a random direction
+  gaussian    add Gaussian noise as wide as that radius
+  cross       a histogram of half of the rows; the other half with noise as wide as its cells
+
+examples:
+  hubbub sanitize people.csv --columns age,income --with ball
+                                       measure how many rows are singled out; nothing is written
+  hubbub sanitize people.csv --columns age,income --bounds age=0:110 --step age=1 --with histogram --to out.csv
+  hubbub sanitize people.csv --columns age,income --with ball --compare 0.1,1
+                                       compare it with differentially private tables of the same rows
+  hubbub sanitize --curves plots       plot the success of adversaries over d, t and c, as SVG files
+"""
+_BATCH = 10_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.description, parser.epilog = _DESCRIPTION, _EXAMPLES
+    parser.add_argument("table", nargs="?", metavar="TABLE", help="a .csv or .parquet file")
+    parser.add_argument("--columns", metavar="A,B,…", help="numeric columns to publish")
+    parser.add_argument("--with", dest="kind", metavar="SANITIZER", help="a sanitizer from the list below")
+    parser.add_argument("--t", type=int, default=10, metavar="N", help="size of the crowd (default: %(default)s)")
+    parser.add_argument(
+        "--c", type=float, default=4.0, metavar="X", help="how many times nearer singles a row out (default: 4)"
+    )
+    parser.add_argument(
+        "--bounds",
+        action="append",
+        default=[],
+        metavar="COLUMN=LOW:HIGH",
+        help="range to scale a column by; repeatable (default: its minimum and maximum, which reveals both)",
+    )
+    parser.add_argument(
+        "--step",
+        action="append",
+        default=[],
+        metavar="COLUMN=STEP",
+        help="resolution of a column: spread equal values within one step (1: integers); repeatable",
+    )
+    parser.add_argument("--to", metavar="FILE", help="write CSV here, with a note on what is not guaranteed")
+    parser.add_argument("--compare", metavar="ε,…", help="compare with differentially private tables of the same rows")
+    parser.add_argument("--curves", metavar="FOLDER", help="write plots of success over d, t and c; takes no table")
+    parser.add_argument("--force", action="store_true", help="replace existing files")
+    options.add_json(parser)
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Run the command."""
+    rng = np.random.default_rng(system().words(8).tolist())  # no privacy guarantee depends on it
+    if args.curves is not None:
+        return _curves(args, rng, console)
+    kind, epsilons = _kind(args), _epsilons(args.compare)
+    files = _files(args, kind)
+    demanded(c=args.c, t=args.t)
+    aside = Console(stderr=True, highlight=False)
+    _warn(kind, aside)
+    data = _points(args, rng)
+    _warn_about_data(data, aside)
+    if epsilons and len(data.axes) > MOST_COLUMNS:
+        raise CrowdError(
+            "HB626", f"At most {MOST_COLUMNS} columns can be compared.", "Pass fewer columns with --columns."
+        )
+    with progress("sanitize") as report:
+        sanitized = sanitize(data, kind, t=args.t, rng=rng, progress=lambda share, step: report(share / 2, step))
+        for name, path in files.items():
+            _write(path, sanitized.tables[name])
+        compared = beside(
+            sanitized, c=args.c, epsilons=epsilons, progress=lambda share, step: report(0.5 + share / 2, step)
+        )
+        report(1.0, "done")
+    if files:
+        _write_note(_note_path(Path(args.to)), sanitized)
+    if args.json:
+        sys.stdout.write(json.dumps(_form(sanitized, compared, files), ensure_ascii=False) + "\n")
+    else:
+        _show(sanitized, compared, args.c, console)
+        for path in files.values():
+            console.print(f"Wrote {escape(str(path))}. {NOT_PRIVATE}")
+    return 0
+
+
+def _kind(args: argparse.Namespace) -> Kind:
+    if args.table is None or args.columns is None:
+        raise CrowdError(
+            "HB626", "No table or no columns were given.", "Pass both: hubbub sanitize people.csv --columns age,income"
+        )
+    kind = next((kind for kind in KINDS if kind == args.kind), None)
+    if kind is None:
+        raise CrowdError("HB624", "No sanitizer was chosen.", f"Pass --with and one of: {', '.join(KINDS)}")
+    return kind
+
+
+def _epsilons(text: str | None) -> list[Fraction]:
+    return sorted({numbers.epsilon(item.strip()) for item in text.split(",")}) if text is not None else []
+
+
+def _files(args: argparse.Namespace, kind: Kind) -> dict[str, Path]:
+    """Name the files to write, and reject those that cannot be written before anything is computed."""
+    if args.to is None:
+        return {}
+    path = Path(args.to)
+    if path.suffix.lower() != ".csv":
+        raise CrowdError("HB625", f"{args.to[-60:]!r} is not a .csv file.", "Use a name that ends with .csv.")
+    names = {"histogram": ("cells",), "cross": ("points", "cells")}.get(kind, ("points",))
+    files = {name: path if number == 0 else path.with_suffix(f".{name}.csv") for number, name in enumerate(names)}
+    _check_writable([*files.values(), _note_path(path)], force=args.force)
+    return files
+
+
+def _note_path(path: Path) -> Path:
+    return path.with_suffix(".txt")
+
+
+def _check_writable(paths: Sequence[Path], *, force: bool) -> None:
+    for path in paths:
+        if not path.parent.is_dir() or path.is_dir():
+            raise CrowdError(
+                "HB625", f"{path} cannot be written: its folder does not exist.", "Create the folder first."
+            )
+        if path.exists() and not force:
+            raise CrowdError("HB625", f"{path} already exists.", "Choose another file, or replace it with --force.")
+
+
+def _points(args: argparse.Namespace, rng: np.random.Generator) -> Points:
+    table: Table = read(args.table)
+    names = [name.strip() for name in args.columns.split(",") if name.strip()]
+    return points(
+        {name: table.column(name) for name in names},
+        names,
+        rng=rng,
+        bounds={name: _pair(name, text) for name, text in _by_column(args.bounds, "--bounds age=0:110")},
+        steps={name: _real(text, f"the step of {name}") for name, text in _by_column(args.step, "--step age=1")},
+    )
+
+
+def _by_column(texts: Sequence[str], example: str) -> list[tuple[str, str]]:
+    pairs = []
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            raise CrowdError("HB626", f"{text[:60]!r} does not name a column.", f"Write such as {example}")
+        pairs.append((name.strip(), value))
+    return pairs
+
+
+def _pair(name: str, text: str) -> tuple[float, float]:
+    low, sign, high = text.partition(":")
+    if not sign:
+        raise CrowdError("HB626", f"The bounds of {name} are not two numbers.", f"Write such as --bounds {name}=0:110")
+    return _real(low, f"a bound of {name}"), _real(high, f"a bound of {name}")
+
+
+def _real(text: str, name: str) -> float:
+    return float(numbers.exact(text, name))
+
+
+def _warn(kind: Kind, console: Console) -> None:
+    """State what the sanitizer does not guarantee, before it runs."""
+    console.print(f"[bold yellow]![/] [bold]{NOT_PRIVATE}[/]")
+    console.print(f"  It {escape(PROMISES[kind].does)}.")
+    console.print(terminal.sentences(PROMISES[kind].warnings[1:]))
+
+
+def _warn_about_data(data: Points, console: Console) -> None:
+    if data.left_out:
+        console.print(f"[yellow]![/] {data.left_out:,} rows without a number in some column were skipped.")
+    undeclared = [axis.name for axis in data.axes if not axis.declared]
+    if undeclared:
+        console.print(
+            f"[yellow]![/] The bounds of {escape(', '.join(undeclared))} are the minimum and maximum of the data,"
+            " which reveals both. Set them with --bounds."
+        )
+
+
+def _write(path: Path, columns: Columns) -> None:
+    names = list(columns)
+    try:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(names)
+            for start in range(0, len(columns[names[0]]), _BATCH):
+                batch = [columns[name][start : start + _BATCH].tolist() for name in names]
+                writer.writerows(zip(*(map(_text, values) for values in batch), strict=True))
+    except OSError as error:
+        raise CrowdError("HB625", f"{path} cannot be written: {error.strerror}.", "Choose another location.") from None
+
+
+def _text(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.10g}"
+
+
+def _write_note(path: Path, sanitized: Sanitized) -> None:
+    """Write a note next to the file, because the file may be passed on."""
+    lines = [
+        *(f"{number}. {text}" for number, text in enumerate(sanitized.promise.warnings, 1)),
+        "",
+        f"Made by the crowd sanitizer '{sanitized.kind}' with t = {sanitized.t}, which {sanitized.promise.does}.",
+        "Columns were scaled to [-1, 1] by these bounds: "
+        + "; ".join(
+            f"{axis.name} {axis.low:.10g} to {axis.high:.10g}" + ("" if axis.declared else " (taken from the data)")
+            for axis in sanitized.points.axes
+        ),
+    ]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _show(sanitized: Sanitized, compared: Sequence[Beside], c: float, console: Console) -> None:
+    n = len(sanitized.points.values)
+    console.print(f"[bold]{sanitized.kind}[/], {n:,} rows, {len(sanitized.points.axes)} columns, t = {sanitized.t}\n")
+    tables = [(table.name, "none" if table.epsilon is None else brief(table.epsilon), table) for table in compared]
+    console.print(
+        terminal.table(
+            ("published", "ε", "error of means", "rows in a wrong bin"),
+            [(name, epsilon, f"{table.means:.3f} sd", percent(table.shares)) for name, epsilon, table in tables],
+            right=(1, 2, 3),
+        )
+    )
+    console.print(f"\nGuesses that are {c:g} times nearer to one row than to {sanitized.t} rows:")
+    console.print(
+        terminal.table(
+            ("published", "ε", "guess", "guesses", "single out", "95%"),
+            [
+                (name, epsilon, guess, f"{rate.trials:,}", percent(rate.share), "–".join(map(percent, rate.interval())))
+                for name, epsilon, table in tables
+                for guess, rate in table.rates.items()
+            ],
+            right=(1, 3, 4, 5),
+        )
+    )
+    if any(table.epsilon is not None for table in compared):
+        console.print(
+            "\n[dim]ε bounds what any adversary learns about a person, whatever else they know. Isolation is a"
+            " different measure: a blind guess can isolate a person who is protected all the same.[/]"
+        )
+    console.print()
+
+
+def _form(sanitized: Sanitized, compared: Sequence[Beside], files: dict[str, Path]) -> dict[str, object]:
+    return {
+        "sanitizer": sanitized.kind,
+        "t": sanitized.t,
+        "rows": len(sanitized.points.values),
+        "left_out": sanitized.points.left_out,
+        "differentially_private": False,
+        "warnings": list(sanitized.promise.warnings),
+        "files": [str(path) for path in files.values()],
+        "published": [
+            {
+                "name": table.name,
+                "epsilon": None if table.epsilon is None else str(table.epsilon),
+                "means_off_by_deviations": table.means,
+                "share_in_wrong_bin": table.shares,
+                "singled_out": {
+                    name: {"right": rate.right, "trials": rate.trials, "interval": rate.interval()}
+                    for name, rate in table.rates.items()
+                },
+            }
+            for table in compared
+        ],
+    }
+
+
+def _curves(args: argparse.Namespace, rng: np.random.Generator, console: Console) -> int:
+    if args.table is not None:
+        raise CrowdError("HB626", "--curves uses simulated points and takes no table.", "Remove the table.")
+    paths = {name: Path(args.curves) / f"{name}.svg" for name in curves.CURVES}
+    _check_writable(list(paths.values()), force=args.force)
+    with progress("curves") as report:
+        for number, (name, path) in enumerate(paths.items()):
+            report(number / len(paths), name)
+            path.write_text(curves.draw(name, rng), encoding="utf-8")
+        report(1.0, "done")
+    console.print("Wrote " + ", ".join(escape(str(path)) for path in paths.values()))
+    return 0

@@ -1,0 +1,116 @@
+"""Open the session that a command runs in, and read the query options of the command line."""
+
+import os
+import re
+import sys
+from argparse import Namespace
+from contextlib import AbstractContextManager, nullcontext, suppress
+from datetime import date, datetime
+from fractions import Fraction
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from hubbub.answers.options import Options
+from hubbub.client.session import RemoteSession, connect
+from hubbub.core.schema import Value
+from hubbub.curator.session import Session, open_session
+from hubbub.errors import ParameterError
+
+
+def session_of(args: Namespace) -> Session | RemoteSession:
+    """Connect to the server that is named, or else open the local hubbub.yaml."""
+    url = args.server or os.environ.get("HUBBUB_URL")
+    if not url:
+        return open_session(args.config, analyst=args.analyst)
+    if args.analyst is not None:
+        raise ParameterError(
+            "HB149", "--analyst cannot be used with a server: the token identifies the analyst.", "Remove --analyst."
+        )
+    return connect(url, _token())
+
+
+def _token() -> str:
+    """Read the token from the environment or a file: other users could see it on the command line."""
+    path = os.environ.get("HUBBUB_TOKEN_FILE")
+    try:
+        token = Path(path).read_text(encoding="utf-8").strip() if path else os.environ.get("HUBBUB_TOKEN", "")
+    except (OSError, UnicodeDecodeError):
+        raise ParameterError(
+            "HB149", f"{path} cannot be read.", "Set HUBBUB_TOKEN_FILE to a file that contains a token."
+        ) from None
+    if not token:
+        raise ParameterError(
+            "HB149", "A server was given without a token.", "Set HUBBUB_TOKEN; the data owner issues tokens."
+        )
+    return token
+
+
+def read_sql(args: Namespace) -> str:
+    """Read the query from the command, from a file (@query.sql), or from standard input (-)."""
+    return sys.stdin.read() if args.sql == "-" else read_text(args.sql) or ""
+
+
+def read_text(text: str | None) -> str | None:
+    """Return the text itself, or the contents of the file that it names (@notes.txt)."""
+    if text is None or not text.startswith("@"):
+        return text
+    try:
+        return Path(text[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise ParameterError("HB133", f"{text[1:]} cannot be read.", "Pass the path of a text file.") from None
+
+
+def elapsed_time() -> AbstractContextManager[object]:
+    """Show the elapsed time in a terminal, and nothing more: the engine's progress would depend on the data."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    progress = Progress(
+        SpinnerColumn(), TextColumn("running"), TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    )
+    progress.add_task("")
+    return progress
+
+
+def query_options(args: Namespace) -> Options:
+    """Read the options of a query."""
+    return {
+        "epsilon": args.epsilon,
+        "within": args.within,
+        "delta": args.delta,
+        "groups": args.groups,
+        "rows": args.rows,
+        "parameters": tuple(map(_value, args.parameter)),
+        "raw": args.raw,
+        "weights": dict(map(_weight, args.weight)),
+    }
+
+
+def _weight(text: str) -> tuple[str, str]:
+    name, sign, weight = text.rpartition("=")
+    if not sign or not name:
+        raise ParameterError(
+            "HB138", f"{text!r} is not a weight.", "Write the name of an output and a number: --weight n=2."
+        )
+    return name, weight
+
+
+def _value(text: str) -> Value:
+    """Read a parameter as SQL would: 7, 0.5, true, 2020-01-31, and text with or without single quotes.
+
+    >>> _value("7"), _value("0.5"), _value("'7'"), _value("true"), _value("2020-01-31")
+    (7, Fraction(1, 2), '7', True, datetime.date(2020, 1, 31))
+    """
+    if len(text) >= 2 and text[0] == text[-1] == "'":
+        return text[1:-1].replace("''", "'")
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII):
+        return int(text)
+    if re.fullmatch(r"[+-]?\d{1,18}\.\d{1,18}", text, re.ASCII):
+        return Fraction(text)
+    for read in (date.fromisoformat, datetime.fromisoformat):
+        with suppress(ValueError):
+            return read(text)
+    return text
