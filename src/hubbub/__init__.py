@@ -15,12 +15,12 @@ from hubbub.errors import (
     QueryError,
     RunError,
     ServerError,
-    client_alone,
+    engine_missing,
 )
 
 if TYPE_CHECKING:
     from hubbub.client.async_session import AsyncSession
-    from hubbub.client.session import ServedSession
+    from hubbub.client.session import RemoteSession
     from hubbub.curator.session import Session
 
 __version__ = "0.1.0"
@@ -34,7 +34,7 @@ def open(path: str | Path = "hubbub.yaml", *, analyst: str | None = None) -> "Se
     except ModuleNotFoundError as missing:
         if missing.name != "hubbub.curator":
             raise
-        raise client_alone() from None
+        raise engine_missing() from None
     return open_session(path, analyst=analyst)
 
 
@@ -46,7 +46,7 @@ def connect(
     retries: int = 4,
     ca: str | Path | None = None,
     insecure: bool = False,
-) -> "ServedSession":
+) -> "RemoteSession":
     """Open a session with a server: the same methods, answers and errors as `open` gives.
 
     timeout    seconds for one answer of the server; a query that takes longer is waited for, until Ctrl-C cancels it
@@ -87,7 +87,7 @@ def model(release: Release) -> Any:
     except ModuleNotFoundError as missing:
         if missing.name != "hubbub.curator":
             raise
-        raise client_alone() from None
+        raise engine_missing() from None
     return model(release)
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.answers.bars import MOST_ROWS, bars
+from hubbub.answers.bars import MAX_ROWS, bars
 from hubbub.answers.release import Output, Release
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -62,8 +62,8 @@ def test_no_style_attribute_is_needed() -> None:
 
 def test_many_rows_are_cut_and_that_is_said() -> None:
     drawn = bars(release(["k"] * 100, [1.0] * 100))
-    assert drawn.count("<circle") == MOST_ROWS
-    assert f"{100 - MOST_ROWS} more rows are not drawn" in drawn
+    assert drawn.count("<circle") == MAX_ROWS
+    assert f"{100 - MAX_ROWS} more rows are not drawn" in drawn
 
 
 def test_what_has_no_interval_is_not_drawn() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
-from hubbub.answers.combine import again, combine, refinable, refined
+from hubbub.answers.combine import repeat_query, combine, refinable, refine
 from hubbub.answers.release import Output, Release
 from hubbub.errors import ParameterError
 
@@ -179,18 +179,18 @@ def test_a_combined_answer_names_both_charges_and_is_not_combined_again() -> Non
     ],
 )
 def test_a_receipt_says_how_to_ask_once_more(query: str, sql: str, options: dict[str, Any]) -> None:
-    assert again(receipt(1, query=query), epsilon="0.2") == (sql, {"epsilon": "0.2", **options})
+    assert repeat_query(receipt(1, query=query), epsilon="0.2") == (sql, {"epsilon": "0.2", **options})
 
 
 @pytest.mark.parametrize("said", ["$1 = 7", "weight of n = 2", "groups = 1, rows = 2, weight of n = 2", "$1 = 7, raw"])
 def test_what_a_receipt_does_not_hold_is_not_guessed(said: str) -> None:
     with pytest.raises(ParameterError, match="HB145"):
-        again(receipt(1, query=f"SELECT COUNT(*) AS n FROM t -- {said}"), epsilon=1)
+        repeat_query(receipt(1, query=f"SELECT COUNT(*) AS n FROM t -- {said}"), epsilon=1)
     with pytest.raises(ParameterError, match="Nothing was charged"):
-        again(receipt(1, draws=[{"kind": "top"}]), epsilon=1)
+        repeat_query(receipt(1, draws=[{"kind": "top"}]), epsilon=1)
 
 
 def test_after_a_change_of_the_data_the_second_draw_stands_alone() -> None:
     first, second = release(1, [100], 5), release(2, [101], 5, data=[{"dataset": "t", "unit": "p", "version": "2"}])
-    assert refined(first, second) is second
-    assert refined(first, release(3, [101], 5)).epsilon == Fraction("0.2")
+    assert refine(first, second) is second
+    assert refine(first, release(3, [101], 5)).epsilon == Fraction("0.2")

@@ -10,7 +10,7 @@ import nbclient
 import nbformat
 import pytest
 
-from hubbub.answers.notebook import MOST_ROWS
+from hubbub.answers.notebook import MAX_ROWS
 from hubbub.answers.release import Output, Release
 from hubbub.demo import lay_out
 
@@ -76,7 +76,7 @@ def test_the_drawing_has_words_for_who_cannot_see_it_and_the_colors_of_the_noteb
 
 
 def test_a_long_answer_is_cut_and_says_so() -> None:
-    text = release(rows=MOST_ROWS + 7)._repr_html_()
+    text = release(rows=MAX_ROWS + 7)._repr_html_()
     assert "7 more rows are not shown" in text
 
 

@@ -12,7 +12,7 @@ from fractions import Fraction
 import matplotlib as mpl
 import pytest
 
-from hubbub.answers.release import Cell, Output, Release, form, text
+from hubbub.answers.release import Cell, Output, Release, answer_json, text
 from hubbub.errors import ParameterError
 
 mpl.use("Agg")
@@ -192,6 +192,6 @@ except ParameterError as error:
 
 
 def test_the_stored_form_is_plain_json(release: Release) -> None:
-    stored = form(release.outputs, release.ratio, release.model)
+    stored = answer_json(release.outputs, release.ratio, release.model)
     assert json.loads(json.dumps(stored)) == stored
     assert stored["columns"][1]["values"] == ["2020-01-01", None, "0001-01-01"]

@@ -27,8 +27,8 @@ def test_the_code_of_every_error_tells_its_class() -> None:
     wrong = [
         (where, name, code)
         for where, name, code in found
-        if not issubclass(getattr(errors, name, errors.BudgetError), problems.class_of(code))
-        or not issubclass(problems.class_of(code), getattr(errors, name, HubbubError))
+        if not issubclass(getattr(errors, name, errors.BudgetError), problems.error_class(code))
+        or not issubclass(problems.error_class(code), getattr(errors, name, HubbubError))
     ]
     assert wrong == []
 

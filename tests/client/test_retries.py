@@ -17,7 +17,7 @@ from tests.server.conftest import World
 
 import hubbub
 from hubbub.client import protocol as steps
-from hubbub.client.session import ServedSession, connect
+from hubbub.client.session import RemoteSession, connect
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Arrays, Engine
 from hubbub.errors import AccessError, BudgetError, LedgerError, RunError, ServerError
@@ -61,7 +61,7 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-def session(script: Script, *, retries: int = 4) -> ServedSession:
+def session(script: Script, *, retries: int = 4) -> RemoteSession:
     return connect("https://data.example", "hub_secret", retries=retries, transport=httpx.MockTransport(script))
 
 

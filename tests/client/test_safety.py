@@ -16,7 +16,7 @@ import pytest
 from tests.server.conftest import World
 
 import hubbub
-from hubbub.client.address import Token, base
+from hubbub.client.address import BearerToken, base
 from hubbub.client.session import connect
 from hubbub.errors import AccessError, HubbubError, ParameterError, ServerError
 
@@ -93,9 +93,9 @@ def test_neither_texts_nor_logs_have_the_token(world: World, caplog: pytest.LogC
     assert secret not in shown
     assert secret not in caplog.text
     assert len(caplog.records) > 3
-    assert repr(Token("abc")) == str(Token("abc")) == "Token(…)"
+    assert repr(BearerToken("abc")) == str(BearerToken("abc")) == "Token(…)"
     with pytest.raises(TypeError):
-        pickle.dumps(Token("abc"))
+        pickle.dumps(BearerToken("abc"))
 
 
 def test_a_wrong_token_is_found_out_at_once(world: World) -> None:

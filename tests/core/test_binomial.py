@@ -3,7 +3,7 @@
 import pytest
 from scipy import stats
 
-from hubbub.core.binomial import at_least, incomplete_beta, interval, tail
+from hubbub.core.binomial import lower_bound, incomplete_beta, interval, tail
 
 
 @pytest.mark.parametrize(("right", "trials"), [(0, 1), (1, 1), (0, 1000), (3, 1000), (500, 1000), (99_999, 100_000)])
@@ -29,5 +29,5 @@ def test_the_ends_of_the_beta_function() -> None:
 @pytest.mark.parametrize("alarm", [0.05, 1e-6, 1e-12])
 def test_the_bound_of_one_side_is_that_of_clopper_and_pearson(right: int, trials: int, alarm: float) -> None:
     expected = float(stats.beta.ppf(alarm, right, trials - right + 1))
-    assert at_least(right, trials, alarm) == pytest.approx(expected, rel=1e-7)
-    assert at_least(right, trials, alarm) <= expected * (1 + 1e-12)
+    assert lower_bound(right, trials, alarm) == pytest.approx(expected, rel=1e-7)
+    assert lower_bound(right, trials, alarm) <= expected * (1 + 1e-12)

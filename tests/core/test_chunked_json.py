@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.answers.release import Output, form
+from hubbub.answers.release import Output, answer_json
 from hubbub.core import chunked_json as pieces
-from hubbub.core import deadline as patience
+from hubbub.core import deadline
 from hubbub.curator import receipt
-from hubbub.server.problems import released
+from hubbub.server.problems import release_response
 
 _SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 _VALUES = st.recursive(
@@ -85,7 +85,7 @@ def test_no_step_of_a_large_release_is_long(longest: list[int]) -> None:
     columns, ratio = _large()
     stored = receipt.encode(columns, ratio, {"charge": {}}, {})
     outputs, _, _, paper = receipt.decode(stored)
-    body = released({"answer": form(outputs, ratio, {}), "receipt": paper}).body
+    body = release_response({"answer": answer_json(outputs, ratio, {}), "receipt": paper}).body
     assert len(body) > 2_000_000
     assert max(longest) < 200_000
 
@@ -106,5 +106,5 @@ def test_work_that_nobody_wants_stops_on_the_way(work: str) -> None:
         if checks == 5:
             raise InterruptedError
 
-    with patience.limited(gone), pytest.raises(InterruptedError):
+    with deadline.add_check(gone), pytest.raises(InterruptedError):
         calls[work]()

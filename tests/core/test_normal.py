@@ -1,4 +1,4 @@
-"""Tails of the normal law, held against mpmath at 90 digits."""
+"""Tails of the normal distribution, held against mpmath at 90 digits."""
 
 from fractions import Fraction
 
@@ -85,7 +85,7 @@ def test_a_wrong_correction_would_be_seen(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("variance", [Fraction(10**24), Fraction(10**50)])
-def test_vast_variances_are_quick_and_close_to_the_continuous_law(variance: Fraction) -> None:
+def test_vast_variances_are_quick_and_close_to_the_continuous_distribution(variance: Fraction) -> None:
     sigma = 10 ** (len(str(variance)) // 2)
     found = normal.discrete_tail(3 * sigma, variance)
     assert found.high - found.low < Fraction(1, 10**40)

@@ -1,4 +1,4 @@
-"""What travels comes back the same: read(form(x)) == x, through JSON."""
+"""Values survive a round trip through JSON: from_json(to_json(x)) == x."""
 
 import json
 from collections.abc import Sequence
@@ -12,29 +12,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.answers import options
-from hubbub.answers.budget import CapState, Overview, Past
+from hubbub.answers.budget import CapState, BudgetOverview, PastCharge
 from hubbub.answers.estimate import Estimate, Expected
 from hubbub.answers.options import Options
 from hubbub.answers.release import Output, Release
 from hubbub.core import wire
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, Table, PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 
 
-class Formed(Protocol):
-    def form(self) -> dict[str, Any]: ...
+class Serializable(Protocol):
+    def to_json(self) -> dict[str, Any]: ...
 
     @classmethod
-    def read(cls, form: dict[str, Any]) -> Self: ...
+    def from_json(cls, form: dict[str, Any]) -> Self: ...
 
 
-T = TypeVar("T", bound=Formed)
+T = TypeVar("T", bound=Serializable)
 
 
 def sent(thing: T) -> T:
     """Send it through JSON, as strict as a server writes it."""
-    return type(thing).read(json.loads(json.dumps(thing.form(), allow_nan=False)))
+    return type(thing).from_json(json.loads(json.dumps(thing.to_json(), allow_nan=False)))
 
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
@@ -102,10 +102,16 @@ caps = st.builds(
     fractions,
 )
 overviews = st.builds(
-    Overview, texts, texts, st.lists(caps, max_size=3).map(tuple), fractions, nothing | texts, nothing | st.integers(0)
+    BudgetOverview,
+    texts,
+    texts,
+    st.lists(caps, max_size=3).map(tuple),
+    fractions,
+    nothing | texts,
+    nothing | st.integers(0),
 )
 pasts = st.builds(
-    Past,
+    PastCharge,
     st.integers(1),
     timestamps.map(lambda each: each.replace(tzinfo=UTC)),
     texts,
@@ -126,7 +132,7 @@ columns = st.builds(
     nothing | values,
     st.booleans(),
 )
-units = st.builds(Unit, nothing | texts, st.integers(1), st.integers(1), texts)
+units = st.builds(PrivacyUnit, nothing | texts, st.integers(1), st.integers(1), texts)
 tables = st.builds(
     Table, texts, st.lists(columns, max_size=4).map(tuple), nothing | units, st.sampled_from(Relation), nothing | words
 )
@@ -151,12 +157,12 @@ def test_an_estimate_comes_back_the_same(estimate: Estimate) -> None:
 
 
 @given(overviews)
-def test_an_overview_comes_back_the_same(overview: Overview) -> None:
+def test_an_overview_comes_back_the_same(overview: BudgetOverview) -> None:
     assert same(sent(overview), overview)
 
 
 @given(pasts)
-def test_a_past_charge_comes_back_the_same(past: Past) -> None:
+def test_a_past_charge_comes_back_the_same(past: PastCharge) -> None:
     assert same(sent(past), past)
 
 
@@ -167,7 +173,7 @@ def test_a_table_comes_back_the_same(table: Table) -> None:
 
 def test_what_a_server_says_beside_a_table_is_left_alone() -> None:
     table = Table("t", (), None)
-    assert Table.read(table.form() | {"protected": "each person"}) == table
+    assert Table.from_json(table.to_json() | {"protected": "each person"}) == table
 
 
 numbers = (
@@ -196,7 +202,7 @@ def test_options_come_back_with_the_same_meaning(given: Options) -> None:
         plain = (lambda x: str(Fraction(x))) if not isinstance(found, str) else str
         return plain(found) if isinstance(found, int | Fraction | Decimal) else found
 
-    again: dict[str, Any] = dict(options.read(json.loads(json.dumps(options.form(given), allow_nan=False))))
+    again: dict[str, Any] = dict(options.from_json(json.loads(json.dumps(options.to_json(given), allow_nan=False))))
     assert again.keys() == given.keys()
     for name, found in dict(given).items():
         if name == "weights" and found is not None:
@@ -209,7 +215,7 @@ def test_options_come_back_with_the_same_meaning(given: Options) -> None:
 
 
 def test_a_float_is_taken_as_the_decimal_that_it_shows() -> None:
-    form = options.form({"epsilon": 0.1, "parameters": [0.1, Decimal("2.50")]})
+    form = options.to_json({"epsilon": 0.1, "parameters": [0.1, Decimal("2.50")]})
     assert form == {"epsilon": 0.1, "parameters": [{"number": "1/10"}, {"number": "5/2"}]}
     assert wire.read_value(0.1) == Fraction(1, 10)
 
@@ -237,7 +243,7 @@ def test_a_value_of_another_form_is_refused(form: object) -> None:
 @pytest.mark.parametrize("value", [None, b"x", [1], datetime(2020, 1, 1, tzinfo=UTC), 1j])
 def test_a_parameter_that_cannot_be_sent_is_refused_as_the_binder_does(value: Any) -> None:
     with pytest.raises(QueryError, match="HB509"):
-        options.form({"parameters": [value]})
+        options.to_json({"parameters": [value]})
 
 
 @pytest.mark.parametrize(("value", "code"), [(float("nan"), "HB102"), (True, "HB101"), ([1], "HB101"), (1j, "HB101")])
@@ -245,12 +251,12 @@ def test_what_is_no_number_is_refused_before_it_is_sent(value: Any, code: str) -
     asked: tuple[Options, ...] = ({"epsilon": value}, {"weights": {"n": value}})
     for each in asked:
         with pytest.raises(ParameterError, match=code):
-            options.form(each)
+            options.to_json(each)
 
 
 def test_an_unknown_option_is_refused() -> None:
     with pytest.raises(ParameterError, match="HB139"):
-        options.read({"epsilon": 1, "eps": 2})
+        options.from_json({"epsilon": 1, "eps": 2})
 
 
 def test_the_first_day_of_all_travels_too() -> None:

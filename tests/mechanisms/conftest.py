@@ -13,15 +13,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.unit import Relation
-from hubbub.mechanisms.bit_flips import Flips
+from hubbub.mechanisms.bit_flips import BitFlips
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
-from hubbub.mechanisms.grid import OnGrid
-from hubbub.mechanisms.histogram import Histogram
+from hubbub.mechanisms.grid import GridNoise
+from hubbub.mechanisms.histogram import NoisyHistogram
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.mean import Mean
+from hubbub.mechanisms.mean import NoisyMean
 from hubbub.mechanisms.metric import Metric, Space
 from hubbub.mechanisms.noisy_max import NoisyMax
 from hubbub.mechanisms.partition_selection import PartitionSelection
@@ -61,9 +61,11 @@ class Case:
     kind: type
     build: Callable[[Fraction], Any]
     pairs: Pairs  # of neighbors, the worst among them
-    value: Any  # where samples are compared with the law
+    value: Any  # where samples are compared with the distribution
     distance: Callable[[Any, Any], Fraction]  # what error() bounds, from a true value and an outcome
-    law: Callable[[Any, Any], Finite[Hashable]] = field(default=lambda mechanism, value: mechanism.law(value))
+    distribution: Callable[[Any, Any], FiniteDistribution[Hashable]] = field(
+        default=lambda mechanism, value: mechanism.distribution(value)
+    )
     error: Callable[[Any, Fraction], Fraction] = field(default=lambda mechanism, level: mechanism.error(level))
     to_sample: Callable[[Any], Any] = same
     to_outcome: Callable[[Any], Hashable] = same
@@ -76,8 +78,8 @@ def always(*pairs: tuple[Any, Any]) -> Pairs:
     return lambda _: pairs
 
 
-def clamped(low: int, high: int) -> Callable[[Any, Any], Finite[Hashable]]:
-    return lambda mechanism, value: mechanism.law(value, (low, high))
+def clamped(low: int, high: int) -> Callable[[Any, Any], FiniteDistribution[Hashable]]:
+    return lambda mechanism, value: mechanism.distribution(value, (low, high))
 
 
 def apart(value: Any, outcome: Any) -> Fraction:
@@ -161,7 +163,7 @@ def cycle(points: int) -> Space:
 
 
 def shown(given: Any) -> Hashable:
-    """What `PartitionSelection.sample` gives for one key, in the form of its law."""
+    """What `PartitionSelection.sample` gives for one key, in the form of its distribution."""
     return (int(given[1][0]) if len(given[0]) else None,)
 
 
@@ -181,9 +183,11 @@ def slips(mechanism: Any) -> Iterable[tuple[Any, Any]]:
         yield (5 + c, 0, 0), (5, 0, c)
 
 
-def lumped(mechanism: Any, value: Any) -> Finite[Hashable]:
-    law: Finite[Hashable] = mechanism.law(value, mechanism.threshold + 4 + mechanism.contribution + 1)
-    return law
+def lumped(mechanism: Any, value: Any) -> FiniteDistribution[Hashable]:
+    distribution: FiniteDistribution[Hashable] = mechanism.distribution(
+        value, mechanism.threshold + 4 + mechanism.contribution + 1
+    )
+    return distribution
 
 
 def far_above(mechanism: Any) -> tuple[int, int]:
@@ -205,8 +209,8 @@ def selection(kind: Any, candidates: int, *, monotone: bool, relation: Relation)
 def grid(name: str, noise: Callable[[Fraction], Any], pair: tuple[int, int], window: tuple[int, int]) -> Case:
     return Case(
         name,
-        OnGrid,
-        lambda x: OnGrid(noise=noise(x), step=Fraction(1, 100)),
+        GridNoise,
+        lambda x: GridNoise(noise=noise(x), step=Fraction(1, 100)),
         always(pair),
         250,
         lambda value, outcome: abs(outcome - Fraction(value, 100)),
@@ -233,8 +237,8 @@ def choice(name: str, kind: Any, candidates: int, pairs: Pairs, *, monotone: boo
 def histogram(relation: Relation, worst: tuple[int, int]) -> Case:
     return Case(
         f"histogram, {relation.value}",
-        Histogram,
-        lambda e: Histogram.from_epsilon(shape=(2,), rows=1, relation=relation, epsilon=e),
+        NoisyHistogram,
+        lambda e: NoisyHistogram.from_epsilon(shape=(2,), rows=1, relation=relation, epsilon=e),
         always((array((5, 5)), array(worst)), (array((0, 0)), array((0, 1)))),
         array((5, 5)),
         lambda value, outcome: furthest(value.tolist(), outcome),
@@ -349,8 +353,8 @@ CASES = [
     histogram(REPLACE, (4, 6)),
     Case(
         "mean",
-        Mean,
-        lambda e: Mean.from_epsilon(lower=0, upper=4, rows=1, relation=ADD_REMOVE, epsilon=e),
+        NoisyMean,
+        lambda e: NoisyMean.from_epsilon(lower=0, upper=4, rows=1, relation=ADD_REMOVE, epsilon=e),
         always(((0, 10), (2, 11)), ((3, 5), (1, 4))),
         (0, 5),
         lambda value, outcome: apart(value[0], outcome[0]),
@@ -359,8 +363,8 @@ CASES = [
     ),
     Case(
         "mean, gaussian",
-        Mean,
-        lambda r: Mean(
+        NoisyMean,
+        lambda r: NoisyMean(
             lower=0,
             upper=4,
             total=Gaussian.from_rho(sensitivity_squared=4, rho=half(r)),
@@ -381,7 +385,7 @@ CASES = [
         lambda m: [((far_above(m)[0],), (far_above(m)[0] + 2,)), ((0,), (2,))],
         (30,),
         shown_apart,
-        lambda m, value: m.law(value, far_above(m)[1]),
+        lambda m, value: m.distribution(value, far_above(m)[1]),
         parameters=(Fraction(1, 2), Fraction(1)),
         to_sample=array,
         to_outcome=shown,
@@ -408,8 +412,8 @@ CASES = [
     response(5),
     Case(
         "flips",
-        Flips,
-        lambda e: Flips.from_epsilon(bits=4, distance=2, epsilon=e),
+        BitFlips,
+        lambda e: BitFlips.from_epsilon(bits=4, distance=2, epsilon=e),
         always(((False,) * 4, (True, True, False, False)), ((True,) * 4, (True, True, True, False))),
         (True, False, True, False),
         lambda x, y: Fraction(sum(a != b for a, b in zip(x, y, strict=True))),

@@ -19,12 +19,12 @@ from scipy import stats
 import hubbub.mechanisms
 from hubbub.accounting.cost import RENYI_UNIT, privacy_cost
 from hubbub.core.events import from_facts, to_facts
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Pure, Zcdp
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.enumeration import delta_at, keeps, ratio_range, renyi, worst_ratio
-from hubbub.noise.source import Replay, Source
+from hubbub.mechanisms.enumeration import delta_at, satisfies, ratio_range, renyi, worst_ratio
+from hubbub.noise.source import ReplaySource, RandomSource
 
 NAN = float("nan")
 NOT_COUNTS = (0, -1, True, 1.5, NAN, math.inf, "1", None, 10**40, Fraction(1, 2), [1])
@@ -50,7 +50,7 @@ LEVELS = (Fraction(1, 2), Fraction(9, 10), Fraction(999, 1000))
 
 
 def mechanisms_in(module: ModuleType) -> set[type]:
-    asked = ("event", "loss", "sample", "law", "error")
+    asked = ("event", "loss", "sample", "distribution", "error")
     return {
         item
         for _, item in inspect.getmembers(module, inspect.isclass)
@@ -71,7 +71,7 @@ def test_every_mechanism_has_cases(cases: Any) -> None:
 
 def test_a_planted_mechanism_without_cases_is_found(cases: Any) -> None:
     planted = ModuleType("planted")
-    methods = dict.fromkeys(("event", "loss", "sample", "law", "error"))
+    methods = dict.fromkeys(("event", "loss", "sample", "distribution", "error"))
     vars(planted)["Unheard"] = type("Unheard", (), {**methods, "__module__": "planted"})
     assert mechanisms_in(planted) - {case.kind for case in cases} == {vars(planted)["Unheard"]}
 
@@ -90,26 +90,30 @@ def test_enumerated_loss_is_the_stated_one(case: Any) -> None:
     """Stated ≥ enumerated on every pair (up to 1e-30, proved), and enumerated ≥ 0.99 of stated on the worst."""
     for parameter in case.parameters:
         mechanism = case.build(parameter)
-        laws = [(case.law(mechanism, x), case.law(mechanism, y)) for x, y in case.pairs(mechanism)]
-        for p, q in laws:
-            assert keeps(mechanism.loss, p, q)
-        assert_attained(mechanism.loss, laws)
+        distributions = [
+            (case.distribution(mechanism, x), case.distribution(mechanism, y)) for x, y in case.pairs(mechanism)
+        ]
+        for p, q in distributions:
+            assert satisfies(mechanism.loss, p, q)
+        assert_attained(mechanism.loss, distributions)
 
 
-def assert_attained(loss: Any, laws: list[tuple[Finite[Hashable], Finite[Hashable]]]) -> None:
+def assert_attained(
+    loss: Any, distributions: list[tuple[FiniteDistribution[Hashable], FiniteDistribution[Hashable]]]
+) -> None:
     nearly = Fraction(99, 100)
     match loss:
         case Pure(epsilon):
-            assert max(worst_ratio(p, q)[0] for p, q in laws) >= nearly * epsilon
+            assert max(worst_ratio(p, q)[0] for p, q in distributions) >= nearly * epsilon
         case BoundedRange(epsilon):
-            assert max(worst_ratio(p, q)[0] for p, q in laws) >= nearly * epsilon
-            assert max(ratio_range(p, q)[0] for p, q in laws) >= nearly * epsilon
+            assert max(worst_ratio(p, q)[0] for p, q in distributions) >= nearly * epsilon
+            assert max(ratio_range(p, q)[0] for p, q in distributions) >= nearly * epsilon
         case Zcdp(rho):
             for order in (Fraction(2), Fraction(3), Fraction(4)):
-                assert max(renyi(p, q, order)[0] for p, q in laws) >= nearly * rho * order
+                assert max(renyi(p, q, order)[0] for p, q in distributions) >= nearly * rho * order
         case Approximate(rest, delta):
-            assert max(delta_at(p, q, Fraction(20))[0] for p, q in laws) >= nearly * delta
-            assert_attained(rest, [(p, q) for p, q in laws if worst_ratio(p, q)[0] != math.inf])
+            assert max(delta_at(p, q, Fraction(20))[0] for p, q in distributions) >= nearly * delta
+            assert_attained(rest, [(p, q) for p, q in distributions if worst_ratio(p, q)[0] != math.inf])
         case _:
             raise AssertionError(loss)
 
@@ -126,7 +130,10 @@ def test_a_loss_understated_by_two_percent_is_refuted(case: Any) -> None:
             wrong = Zcdp(rho * shrink)
         case Approximate(rest, delta):
             wrong = Approximate(rest, delta * shrink)
-    assert not all(keeps(wrong, case.law(mechanism, x), case.law(mechanism, y)) for x, y in case.pairs(mechanism))
+    assert not all(
+        satisfies(wrong, case.distribution(mechanism, x), case.distribution(mechanism, y))
+        for x, y in case.pairs(mechanism)
+    )
 
 
 def test_event_survives_the_ledger_s_form(case: Any) -> None:
@@ -195,13 +202,13 @@ def test_privacy_parameters_have_no_default_and_no_place(case: Any) -> None:
 
 
 def test_error_interval_covers_at_its_level(case: Any) -> None:
-    """From the law, exactly: the outcomes within the stated error have at least the stated probability."""
+    """From the distribution, exactly: the outcomes within the stated error have at least the stated probability."""
     for parameter in case.parameters:
         mechanism = case.build(parameter)
-        law = mechanism.law(case.value)
+        distribution = mechanism.distribution(case.value)
         for level in LEVELS:
             width = case.error(mechanism, level)
-            within = sum(low for y, (low, _) in law.mass.items() if case.distance(case.value, y) <= width)
+            within = sum(low for y, (low, _) in distribution.mass.items() if case.distance(case.value, y) <= width)
             assert within >= level - Fraction(1, 10**30)
 
 
@@ -214,10 +221,10 @@ def test_error_grows_with_the_level(case: Any) -> None:
             mechanism.error(bad)
 
 
-def p_value(drawn: list[Hashable], law: dict[Hashable, float], *, wrong: float = 0.0) -> float:
+def p_value(drawn: list[Hashable], distribution: dict[Hashable, float], *, wrong: float = 0.0) -> float:
     """Give the p-value of χ² over at most 8 bins of like weight; the heaviest gives up `wrong` to the lightest."""
     bins, weights = {}, [0.0] * 8
-    for outcome, mass in sorted(law.items(), key=lambda item: (-item[1], repr(item[0]))):
+    for outcome, mass in sorted(distribution.items(), key=lambda item: (-item[1], repr(item[0]))):
         bins[outcome] = weights.index(min(weights))
         weights[bins[outcome]] += mass
     seen = np.bincount([bins[outcome] for outcome in drawn], minlength=8)
@@ -231,31 +238,31 @@ def p_value(drawn: list[Hashable], law: dict[Hashable, float], *, wrong: float =
 DRAWS = 15_000
 
 
-def test_samples_agree_with_the_law(case: Any, seeded: Callable[[int], Source]) -> None:
+def test_samples_agree_with_the_distribution(case: Any, seeded: Callable[[int], RandomSource]) -> None:
     """χ² at α = 1e-6 over 15,000 draws from fixed words (so: no false alarm in a run, 1e-6 for a choice of words).
 
-    The same test must reject a law that is wrong by 5 % of its mass.
+    The same test must reject a distribution that is wrong by 5 % of its mass.
     """
     mechanism = case.build(case.parameters[-1])
     source = seeded(20_260_101)
     value = case.to_sample(case.value)
     drawn = [case.to_outcome(mechanism.sample(value, source)) for _ in range(DRAWS)]
-    law = {y: float(low + high) / 2 for y, (low, high) in mechanism.law(case.value).mass.items()}
-    assert set(drawn) <= set(law)
-    assert p_value(drawn, law) > 1e-6
-    assert p_value(drawn, law, wrong=0.05) < 1e-6
+    distribution = {y: float(low + high) / 2 for y, (low, high) in mechanism.distribution(case.value).mass.items()}
+    assert set(drawn) <= set(distribution)
+    assert p_value(drawn, distribution) > 1e-6
+    assert p_value(drawn, distribution, wrong=0.05) < 1e-6
 
 
 def test_same_words_give_the_same_answer_and_nothing_else_matters(case: Any) -> None:
     mechanism, value = case.build(case.parameters[0]), case.to_sample(case.value)
     kept = value.copy() if isinstance(value, np.ndarray) else value
     words = np.random.Generator(np.random.PCG64(7)).integers(0, 2**64, size=4000, dtype=np.uint64).tolist()
-    first, source = [], Replay(words)
+    first, source = [], ReplaySource(words)
     for _ in range(5):
         first.append(case.to_outcome(mechanism.sample(value, source)))
     random.seed(1)
     np.random.seed(1)
-    again, twin, source = [], case.build(case.parameters[0]), Replay(words)
+    again, twin, source = [], case.build(case.parameters[0]), ReplaySource(words)
     for _ in range(5):
         again.append(case.to_outcome(twin.sample(value, source)))
     assert first == again

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.core.finite import Finite, exactly
+from hubbub.core.finite import FiniteDistribution, exact_distribution
 from hubbub.core.loss import Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
 from hubbub.errors import MechanismError, ParameterError
 from hubbub.mechanisms.enumeration import (
-    Worst,
+    WorstPair,
     delta_at,
     image,
-    keeps,
+    satisfies,
     profile,
     ratio_range,
     renyi,
@@ -31,22 +31,22 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 
 QUARTER = Fraction(1, 4)
-YES, NO = exactly({1: 3 * QUARTER, 0: QUARTER}), exactly({1: QUARTER, 0: 3 * QUARTER})
+YES, NO = exact_distribution({1: 3 * QUARTER, 0: QUARTER}), exact_distribution({1: QUARTER, 0: 3 * QUARTER})
 
 
 @st.composite
-def laws(draw: st.DrawFn, outcomes: int = 4) -> Finite[int]:
+def distributions(draw: st.DrawFn, outcomes: int = 4) -> FiniteDistribution[int]:
     weights = draw(st.lists(st.integers(0, 20), min_size=outcomes, max_size=outcomes).filter(any))
-    return exactly({i: Fraction(w, sum(weights)) for i, w in enumerate(weights)})
+    return exact_distribution({i: Fraction(w, sum(weights)) for i, w in enumerate(weights)})
 
 
-def events(law: Finite[int]) -> list[tuple[int, ...]]:
-    outcomes = sorted(law.mass)
+def events(distribution: FiniteDistribution[int]) -> list[tuple[int, ...]]:
+    outcomes = sorted(distribution.mass)
     return list(chain.from_iterable(combinations(outcomes, size) for size in range(1, len(outcomes) + 1)))
 
 
-def chance(law: Finite[int], event: tuple[int, ...]) -> Fraction:
-    return sum((law.mass[y][0] for y in event), Fraction(0))
+def chance(distribution: FiniteDistribution[int], event: tuple[int, ...]) -> Fraction:
+    return sum((distribution.mass[y][0] for y in event), Fraction(0))
 
 
 @pytest.mark.row(1)
@@ -56,13 +56,15 @@ def test_coin_flipped_answer_loses_ln_3() -> None:
     assert low <= Fraction("1.09861228866810969139524523692252570464749055782275") <= high
     assert high - low < Fraction(1, 10**38)
     told = RandomizedResponse.from_truth(answers=2, probability="0.75")
-    assert keeps(told.loss, told.law(0), told.law(1))
-    assert worst_ratio(told.law(0), told.law(1))[0] == pytest.approx(math.log(3), abs=1e-15)
+    assert satisfies(told.loss, told.distribution(0), told.distribution(1))
+    assert worst_ratio(told.distribution(0), told.distribution(1))[0] == pytest.approx(math.log(3), abs=1e-15)
 
 
 @settings(max_examples=60, deadline=None)
-@given(laws(), laws())
-def test_enclosures_hold_what_brute_force_over_all_events_finds(p: Finite[int], q: Finite[int]) -> None:
+@given(distributions(), distributions())
+def test_enclosures_hold_what_brute_force_over_all_events_finds(
+    p: FiniteDistribution[int], q: FiniteDistribution[int]
+) -> None:
     """The worst single outcome is as bad as the worst of all 15 events, in ratio and in hockey stick."""
     ratios = [
         math.inf if 0 in (chance(p, e), chance(q, e)) else abs(math.log(chance(p, e) / chance(q, e)))
@@ -83,9 +85,11 @@ def test_enclosures_hold_what_brute_force_over_all_events_finds(p: Finite[int], 
 
 
 @settings(max_examples=30, deadline=None)
-@given(laws(), laws(), st.sampled_from([Fraction(3, 2), Fraction(2), Fraction(5)]))
-def test_renyi_divergence_is_its_definition(p: Finite[int], q: Finite[int], order: Fraction) -> None:
-    def one_way(a: Finite[int], b: Finite[int]) -> float:
+@given(distributions(), distributions(), st.sampled_from([Fraction(3, 2), Fraction(2), Fraction(5)]))
+def test_renyi_divergence_is_its_definition(
+    p: FiniteDistribution[int], q: FiniteDistribution[int], order: Fraction
+) -> None:
+    def one_way(a: FiniteDistribution[int], b: FiniteDistribution[int]) -> float:
         if any(a.mass[y][0] and not b.mass[y][0] for y in a.mass):
             return math.inf
         pairs = [(float(a.mass[y][0]), float(b.mass[y][0])) for y in a.mass if a.mass[y][0]]
@@ -103,8 +107,8 @@ def test_range_of_ratios_is_at_most_twice_the_loss_and_at_least_the_loss() -> No
     assert float(low) == pytest.approx(2 * math.log(3))
     assert float(high) == pytest.approx(2 * math.log(3))
     lopsided = (
-        exactly({1: Fraction(1, 100), 0: Fraction(99, 100)}),
-        exactly({1: Fraction(2, 100), 0: Fraction(98, 100)}),
+        exact_distribution({1: Fraction(1, 100), 0: Fraction(99, 100)}),
+        exact_distribution({1: Fraction(2, 100), 0: Fraction(98, 100)}),
     )
     assert float(ratio_range(*lopsided)[1]) == pytest.approx(math.log(2) + math.log(99 / 98))
 
@@ -123,13 +127,15 @@ def test_profile_falls_from_the_statistical_difference_to_zero_at_the_loss() -> 
 
 
 def test_unlisted_mass_leaves_no_upper_bound_but_a_small_delta() -> None:
-    """A law that is cut short proves (ε, δ) and refutes; to prove ε it must be clamped."""
+    """A distribution that is cut short proves (ε, δ) and refutes; to prove ε it must be clamped."""
     mechanism = Laplace.from_epsilon(sensitivity=1, epsilon=1)
-    low, high = worst_ratio(mechanism.law(0), mechanism.law(1))
+    low, high = worst_ratio(mechanism.distribution(0), mechanism.distribution(1))
     assert float(low) == pytest.approx(1)
     assert high == math.inf
-    assert 0 <= delta_at(mechanism.law(0), mechanism.law(1), Fraction(1))[1] < Fraction(1, 10**28)
-    assert worst_ratio(mechanism.law(0, (-9, 9)), mechanism.law(1, (-9, 9)))[1] - 1 < Fraction(1, 10**30)
+    assert 0 <= delta_at(mechanism.distribution(0), mechanism.distribution(1), Fraction(1))[1] < Fraction(1, 10**28)
+    assert worst_ratio(mechanism.distribution(0, (-9, 9)), mechanism.distribution(1, (-9, 9)))[1] - 1 < Fraction(
+        1, 10**30
+    )
 
 
 @pytest.mark.row(5)
@@ -137,14 +143,14 @@ def test_one_person_s_record_in_the_clear_has_small_difference_and_infinite_loss
     """Release (i, x_i) for a random i: for n = 100 the difference is .01, and the loss has no bound."""
     n = 100
 
-    def law(records: tuple[int, ...]) -> Finite[tuple[int, int]]:
-        return exactly({(i, x): Fraction(1, n) for i, x in enumerate(records)})
+    def distribution(records: tuple[int, ...]) -> FiniteDistribution[tuple[int, int]]:
+        return exact_distribution({(i, x): Fraction(1, n) for i, x in enumerate(records)})
 
     x, neighbor = (0,) * n, (1,) + (0,) * (n - 1)
-    assert total_variation(law(x), law(neighbor)) == (Fraction(1, 100), Fraction(1, 100))
-    assert worst_ratio(law(x), law(neighbor)) == (math.inf, math.inf)
-    assert delta_at(law(x), law(neighbor), Fraction(50))[0] == Fraction(1, 100)
-    assert not keeps(Pure(Fraction(10**6)), law(x), law(neighbor))
+    assert total_variation(distribution(x), distribution(neighbor)) == (Fraction(1, 100), Fraction(1, 100))
+    assert worst_ratio(distribution(x), distribution(neighbor)) == (math.inf, math.inf)
+    assert delta_at(distribution(x), distribution(neighbor), Fraction(50))[0] == Fraction(1, 100)
+    assert not satisfies(Pure(Fraction(10**6)), distribution(x), distribution(neighbor))
 
 
 @pytest.mark.row(5)
@@ -153,7 +159,7 @@ def test_statistical_difference_is_no_loss_that_anything_takes() -> None:
     not_losses: list[Any] = [total_variation(YES, NO)[1], 0.01, "statistical difference", None]
     for claimed in not_losses:
         with pytest.raises(ParameterError, match="not a privacy loss"):
-            keeps(claimed, YES, NO)
+            satisfies(claimed, YES, NO)
 
 
 @pytest.mark.row(39)
@@ -161,13 +167,13 @@ def test_statistical_difference_is_no_loss_that_anything_takes() -> None:
 def test_noise_on_one_side_only_has_infinite_loss(shift: int) -> None:
     """A count never below the truth, but for a shift: the least answer of one is impossible for the next."""
 
-    def law(count: int) -> Finite[int]:
+    def distribution(count: int) -> FiniteDistribution[int]:
         cut = 60
         mass = {count + k - shift: Fraction(1, 2 ** (k + 1)) for k in range(cut)}
-        return exactly({**mass, count + cut - shift: Fraction(1, 2**cut)})
+        return exact_distribution({**mass, count + cut - shift: Fraction(1, 2**cut)})
 
-    assert worst_ratio(law(100), law(101)) == (math.inf, math.inf)
-    assert delta_at(law(100), law(101), Fraction(100))[0] == Fraction(1, 2)
+    assert worst_ratio(distribution(100), distribution(101)) == (math.inf, math.inf)
+    assert delta_at(distribution(100), distribution(101), Fraction(100))[0] == Fraction(1, 2)
 
 
 @pytest.mark.row(70)
@@ -176,31 +182,31 @@ def test_releasing_a_subsample_has_infinite_loss(size: int) -> None:
     """However rarely a row is drawn: where it is drawn, its owner was in the data."""
     people = tuple(range(10))
 
-    def law(rows: tuple[int, ...]) -> Finite[tuple[int, ...]]:
+    def distribution(rows: tuple[int, ...]) -> FiniteDistribution[tuple[int, ...]]:
         samples = list(combinations(rows, size))
-        return exactly(dict.fromkeys(samples, Fraction(1, len(samples))))
+        return exact_distribution(dict.fromkeys(samples, Fraction(1, len(samples))))
 
     replaced = (*people[:-1], 99)
-    assert worst_ratio(law(people), law(replaced)) == (math.inf, math.inf)
-    assert worst_ratio(law(people), law(people[:-1])) == (math.inf, math.inf)
-    assert total_variation(law(people), law(replaced)) == (Fraction(size, 10), Fraction(size, 10))
+    assert worst_ratio(distribution(people), distribution(replaced)) == (math.inf, math.inf)
+    assert worst_ratio(distribution(people), distribution(people[:-1])) == (math.inf, math.inf)
+    assert total_variation(distribution(people), distribution(replaced)) == (Fraction(size, 10), Fraction(size, 10))
 
 
 def test_worst_pair_is_found_among_neighbors() -> None:
     mechanism = Laplace.from_epsilon(sensitivity=3, epsilon=3)
     pairs = [(0, 1), (0, 3), (2, 0)]
-    worst = worst_over(pairs, lambda x: mechanism.law(x, (-10, 10)))
+    worst = worst_over(pairs, lambda x: mechanism.distribution(x, (-10, 10)))
     assert worst.pair == (0, 3)
     assert float(worst.bounds[0]) == pytest.approx(3)
     assert worst.bounds[0] <= worst.bounds[1] <= 3 + Fraction(1, 10**30)
-    assert isinstance(worst, Worst)
+    assert isinstance(worst, WorstPair)
     with pytest.raises(ParameterError):
-        worst_over([], lambda x: mechanism.law(x, (-10, 10)))
+        worst_over([], lambda x: mechanism.distribution(x, (-10, 10)))
 
 
 @settings(max_examples=30, deadline=None)
-@given(laws(), laws())
-def test_a_view_of_the_answer_loses_no_more(p: Finite[int], q: Finite[int]) -> None:
+@given(distributions(), distributions())
+def test_a_view_of_the_answer_loses_no_more(p: FiniteDistribution[int], q: FiniteDistribution[int]) -> None:
     views: list[Callable[[int], int]] = [lambda y: y // 2, lambda y: y % 2, lambda _: 0]
     for view in views:
         assert worst_ratio(image(p, view), image(q, view))[0] <= worst_ratio(p, q)[1]
@@ -223,18 +229,18 @@ def test_a_view_of_the_answer_loses_no_more(p: Finite[int], q: Finite[int]) -> N
     ],
 )
 def test_stated_losses_are_proved_or_not(loss: Loss, *, kept: bool) -> None:
-    assert keeps(loss, YES, NO) is kept
+    assert satisfies(loss, YES, NO) is kept
 
 
 def test_slips_are_set_apart_from_the_rest() -> None:
-    """A tenth of the time the first law shows what the second cannot: approximately private, never purely."""
-    slips: Finite[int | str] = exactly(
+    """A tenth of the time the first distribution shows what the second cannot: approximately private, never purely."""
+    slips: FiniteDistribution[int | str] = exact_distribution(
         {"slip": Fraction(1, 10), 1: Fraction(9, 10) * 3 * QUARTER, 0: Fraction(9, 10) * QUARTER}
     )
-    never: Finite[int | str] = exactly({1: QUARTER, 0: 3 * QUARTER})
-    assert keeps(Approximate(Zcdp(Fraction(1, 2)), Fraction(1, 10)), slips, never)
-    assert not keeps(Approximate(Zcdp(Fraction(1, 2)), Fraction(9, 100)), slips, never)
-    assert not keeps(Zcdp(Fraction(100)), slips, never)
+    never: FiniteDistribution[int | str] = exact_distribution({1: QUARTER, 0: 3 * QUARTER})
+    assert satisfies(Approximate(Zcdp(Fraction(1, 2)), Fraction(1, 10)), slips, never)
+    assert not satisfies(Approximate(Zcdp(Fraction(1, 2)), Fraction(9, 100)), slips, never)
+    assert not satisfies(Zcdp(Fraction(100)), slips, never)
 
 
 def test_profile_is_drawn() -> None:

@@ -13,7 +13,7 @@ from hubbub.errors import MechanismError
 from hubbub.mechanisms import sensitivity
 from hubbub.mechanisms.enumeration import worst_ratio
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source, system
+from hubbub.noise.source import RandomSource, system
 
 LN_2 = floor_to(log(Fraction(2))[0])
 
@@ -24,7 +24,7 @@ def test_mass_ratio_of_100_and_101_is_within_a_factor_of_two() -> None:
     mechanism = Laplace.from_epsilon(sensitivity=1, epsilon=LN_2)
     assert float(mechanism.scale) == pytest.approx(1.4427, abs=5e-5)
     assert float(1 / (2 * mechanism.scale)) == pytest.approx(0.3466, abs=5e-5)
-    p, q = mechanism.law(100, (60, 140)), mechanism.law(101, (60, 140))
+    p, q = mechanism.distribution(100, (60, 140)), mechanism.distribution(101, (60, 140))
     assert float(p.mass[100][0]) == pytest.approx(1 / 3)
     for outcome in p.mass:
         assert Fraction(1, 2) - Fraction(1, 10**28) <= p.mass[outcome][0] / q.mass[outcome][1]
@@ -38,12 +38,12 @@ def test_every_coordinate_gets_noise_of_sensitivity_over_epsilon() -> None:
     mechanism = Laplace.from_epsilon(sensitivity=3, epsilon=1)
     assert mechanism.scale == 3
     window = (-4, 5)
-    origin = mechanism.law((0, 0, 0), window)
+    origin = mechanism.distribution((0, 0, 0), window)
     for moved in ((3, 0, 0), (1, 1, 1), (2, 0, -1)):
-        low, high = worst_ratio(origin, mechanism.law(moved, window))
+        low, high = worst_ratio(origin, mechanism.distribution(moved, window))
         assert float(low) == pytest.approx(1)
         assert high <= 1 + Fraction(1, 10**30)
-    assert worst_ratio(origin, mechanism.law((2, 2, 0), window))[0] > 1  # further apart than declared
+    assert worst_ratio(origin, mechanism.distribution((2, 2, 0), window))[0] > 1  # further apart than declared
 
 
 @pytest.mark.row(26)
@@ -60,14 +60,14 @@ def test_noisy_sum_of_bits_is_off_by_one_over_epsilon_on_average(relation: Relat
         assert deviation == pytest.approx(math.sqrt(2) / epsilon, rel=2e-3)
         assert deviation == pytest.approx(math.sqrt(2) * float(mechanism.scale), rel=2e-3)
         assert deviation > 1.4 * float(mechanism.scale)
-        law = mechanism.law(0) if epsilon == Fraction(1, 10) else None
-        if law is not None:
-            assert mean_absolute == pytest.approx(sum(abs(z) * float(low) for z, (low, _) in law.mass.items()))
-            assert deviation**2 == pytest.approx(sum(z * z * float(low) for z, (low, _) in law.mass.items()))
+        distribution = mechanism.distribution(0) if epsilon == Fraction(1, 10) else None
+        if distribution is not None:
+            assert mean_absolute == pytest.approx(sum(abs(z) * float(low) for z, (low, _) in distribution.mass.items()))
+            assert deviation**2 == pytest.approx(sum(z * z * float(low) for z, (low, _) in distribution.mass.items()))
 
 
 @pytest.mark.row(26)
-def test_noisy_sum_of_many_bits(seeded: Callable[[int], Source]) -> None:
+def test_noisy_sum_of_many_bits(seeded: Callable[[int], RandomSource]) -> None:
     """10,000 noisy sums of a million bits each, ε = .1: mean absolute error 10 ± 5 % (6 standard errors of .1)."""
     bits = np.zeros(10_000, dtype=np.int64) + 500_000
     noisy = Laplace.from_epsilon(sensitivity=1, epsilon="0.1").sample(bits, seeded(3))
@@ -128,8 +128,8 @@ def test_vectors_of_any_shape_keep_their_shape() -> None:
     assert Laplace.from_epsilon(sensitivity=1, epsilon=1).sample(table, system()).shape == (3, 4, 5)
 
 
-def test_a_law_too_long_to_write_is_refused() -> None:
+def test_a_distribution_too_long_to_write_is_refused() -> None:
     with pytest.raises(MechanismError, match="HB610"):
-        Laplace.from_epsilon(sensitivity=1, epsilon="0.000001").law(0)
+        Laplace.from_epsilon(sensitivity=1, epsilon="0.000001").distribution(0)
     with pytest.raises(MechanismError, match="HB613"):
-        Laplace.from_epsilon(sensitivity=1, epsilon=1).law(0, (5, 5))
+        Laplace.from_epsilon(sensitivity=1, epsilon=1).distribution(0, (5, 5))

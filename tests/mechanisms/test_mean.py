@@ -10,9 +10,9 @@ from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.mechanisms.mean import Mean
+from hubbub.mechanisms.mean import NoisyMean
 
-AGES = Mean.from_epsilon(lower=18, upper=90, rows=1, relation=Relation.ADD_REMOVE, epsilon=1)
+AGES = NoisyMean.from_epsilon(lower=18, upper=90, rows=1, relation=Relation.ADD_REMOVE, epsilon=1)
 LEVEL = Fraction(95, 100)
 
 
@@ -38,7 +38,7 @@ def test_widths_hold_together_with_the_stated_probability() -> None:
 def test_bounds_about_the_centre_need_less_noise() -> None:
     assert AGES.centre == 54
     assert AGES.total == Laplace(sensitivity=36, scale=Fraction(72))
-    replaced = Mean.from_epsilon(lower=18, upper=90, rows=2, relation=Relation.REPLACE, epsilon=1)
+    replaced = NoisyMean.from_epsilon(lower=18, upper=90, rows=2, relation=Relation.REPLACE, epsilon=1)
     assert replaced.total.event.sensitivity == 2 * 72  # type: ignore[union-attr]
     assert replaced.count.event.sensitivity == 2  # type: ignore[union-attr]
 
@@ -63,7 +63,7 @@ def test_any_level_that_is_taken_is_kept() -> None:
 def test_two_noises_are_of_one_kind() -> None:
     gaussian, laplace = Gaussian.from_rho(sensitivity_squared=1, rho=1), Laplace.from_epsilon(sensitivity=1, epsilon=1)
     with pytest.raises(ParameterError):
-        Mean(lower=0, upper=1, total=gaussian, count=laplace)
+        NoisyMean(lower=0, upper=1, total=gaussian, count=laplace)
     for lower, upper in ((1, 1), (2, 1), (0, True), (0.5, 1), (0, 10**40)):
         with pytest.raises(ParameterError):
-            Mean(lower=lower, upper=upper, total=laplace, count=laplace)  # type: ignore[arg-type]
+            NoisyMean(lower=lower, upper=upper, total=laplace, count=laplace)  # type: ignore[arg-type]

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import exp, total
 from hubbub.errors import MechanismError, ParameterError
-from hubbub.mechanisms.bit_flips import Flips
+from hubbub.mechanisms.bit_flips import BitFlips
 from hubbub.mechanisms.enumeration import worst_over, worst_ratio
 from hubbub.mechanisms.metric import Metric, Space
 from hubbub.noise.source import system
@@ -31,7 +31,7 @@ def pairs_within(space: Space, moved: int) -> list[tuple[int, int]]:
 def test_enumerated_loss_over_all_neighbors_is_within_epsilon(space: Space, moved: int) -> None:
     for epsilon in (Fraction(1, 2), Fraction(2)):
         mechanism = Metric.from_epsilon(space=space, sensitivity=moved, epsilon=epsilon)
-        worst = worst_over(pairs_within(space, moved), mechanism.law)
+        worst = worst_over(pairs_within(space, moved), mechanism.distribution)
         assert worst.bounds[1] <= epsilon + Fraction(1, 10**30)
 
 
@@ -44,30 +44,34 @@ def test_factor_two_drops_only_where_the_normaliser_is_constant() -> None:
         constant = Metric.from_epsilon(space=CYCLE, sensitivity=1, epsilon=epsilon)
         varying = Metric.from_epsilon(space=LINE, sensitivity=1, epsilon=epsilon)
         assert (constant.rate, varying.rate) == (epsilon, epsilon / 2)
-        assert float(worst_over(pairs_within(CYCLE, 1), constant.law).bounds[0]) == pytest.approx(float(epsilon))
+        assert float(worst_over(pairs_within(CYCLE, 1), constant.distribution).bounds[0]) == pytest.approx(
+            float(epsilon)
+        )
         too_fast = Metric(space=LINE, sensitivity=Fraction(1), rate=epsilon)
-        assert worst_over(pairs_within(LINE, 1), too_fast.law).bounds[0] > epsilon * Fraction(101, 100)
+        assert worst_over(pairs_within(LINE, 1), too_fast.distribution).bounds[0] > epsilon * Fraction(101, 100)
 
 
 @pytest.mark.row(46)
 def test_printed_exponent_moves_away_from_the_truth() -> None:
     """Without the minus sign the likeliest answer is the furthest; dividing by S twice misses ε by a factor S."""
 
-    def printed(z: int) -> Finite[int]:
+    def printed(z: int) -> FiniteDistribution[int]:
         weights = [exp(Fraction(1, 2) * d) for d in LINE.distances[z]]
-        return Finite({y: (weight / total(weights)).enclosure for y, weight in enumerate(weights)})
+        return FiniteDistribution({y: (weight / total(weights)).enclosure for y, weight in enumerate(weights)})
 
     ours = Metric.from_epsilon(space=LINE, sensitivity=1, epsilon=1)
     for z in range(9):
         furthest = max(range(9), key=lambda y, z=z: LINE.distances[z][y])  # type: ignore[misc]
         assert max(printed(z).mass, key=lambda y, z=z: printed(z).mass[y]) == furthest  # type: ignore[misc]
-        assert max(ours.law(z).mass, key=lambda y, z=z: ours.law(z).mass[y]) == z  # type: ignore[misc]
+        assert max(ours.distribution(z).mass, key=lambda y, z=z: ours.distribution(z).mass[y]) == z  # type: ignore[misc]
     halves = Space.of([[Fraction(abs(i - j), 4) for j in range(9)] for i in range(9)])
     moved = Fraction(1, 4)
     twice = Metric(space=halves, sensitivity=moved, rate=Fraction(1) / (2 * moved * moved))
-    assert worst_over(pairs_within(halves, 1)[:0] or [(0, 1), (4, 5)], twice.law).bounds[0] > 1  # ε = 1 was asked for
+    assert (
+        worst_over(pairs_within(halves, 1)[:0] or [(0, 1), (4, 5)], twice.distribution).bounds[0] > 1
+    )  # ε = 1 was asked for
     once = Metric.from_epsilon(space=halves, sensitivity=moved, epsilon=1)
-    assert worst_over([(i, i + 1) for i in range(8)], once.law).bounds[1] <= 1
+    assert worst_over([(i, i + 1) for i in range(8)], once.distribution).bounds[1] <= 1
 
 
 def test_hamming_cube_as_a_metric_space_is_independent_flips() -> None:
@@ -75,9 +79,9 @@ def test_hamming_cube_as_a_metric_space_is_independent_flips() -> None:
     space = Space.of([[sum(a != b for a, b in zip(x, y, strict=True)) for y in cube] for x in cube])
     assert space.alike
     mechanism = Metric.from_epsilon(space=space, sensitivity=2, epsilon=1)
-    flips = Flips.from_epsilon(bits=3, distance=2, epsilon=1)
+    flips = BitFlips.from_epsilon(bits=3, distance=2, epsilon=1)
     for i, x in enumerate(cube):
-        by_metric, by_flips = mechanism.law(i), flips.law(x)
+        by_metric, by_flips = mechanism.distribution(i), flips.distribution(x)
         for j, y in enumerate(cube):
             assert float(by_metric.mass[j][0]) == pytest.approx(float(by_flips.mass[y][0]))
 
@@ -133,8 +137,10 @@ def test_error_is_the_least_that_holds_from_every_point(space: Space) -> None:
         width = mechanism.error(level)
 
         def share(point: int, reach: Fraction) -> Fraction:
-            law = mechanism.law(point)
-            return sum((p for y, (p, _) in law.mass.items() if space.distances[point][y] <= reach), Fraction(0))
+            distribution = mechanism.distribution(point)
+            return sum(
+                (p for y, (p, _) in distribution.mass.items() if space.distances[point][y] <= reach), Fraction(0)
+            )
 
         points = range(len(space.distances))
         assert min(share(point, width) for point in points) >= level
@@ -146,5 +152,7 @@ def test_distances_are_rational_and_error_is_in_their_units() -> None:
     small = Metric.from_epsilon(space=tenths, sensitivity="0.1", epsilon=1)
     large = Metric.from_epsilon(space=LINE, sensitivity=1, epsilon=1)
     assert small.error(Fraction(9, 10)) * 10 == large.error(Fraction(9, 10))
-    assert worst_ratio(small.law(0), small.law(1)) == worst_ratio(large.law(0), large.law(1))
-    assert math.isclose(float(small.law(3).mass[3][0]), float(large.law(3).mass[3][0]))
+    assert worst_ratio(small.distribution(0), small.distribution(1)) == worst_ratio(
+        large.distribution(0), large.distribution(1)
+    )
+    assert math.isclose(float(small.distribution(3).mass[3][0]), float(large.distribution(3).mass[3][0]))

@@ -28,8 +28,8 @@ def test_slips_have_exactly_the_stated_probability(noise: Laplace | Gaussian, de
     """A unit alone on 3 keys with 2 rows each: Pr[any is shown] = 1 − (1−p)³, and δ is that, rounded up."""
     mechanism = PartitionSelection.least(keys=3, contribution=2, relation=REPLACE, noise=noise, delta=delta)
     ceiling = mechanism.threshold
-    law = image(mechanism.law((2, 2, 2), ceiling), lambda keys: any(key is not None for key in keys))
-    low, high = law.mass[True]
+    distribution = image(mechanism.distribution((2, 2, 2), ceiling), lambda keys: any(key is not None for key in keys))
+    low, high = distribution.mass[True]
     assert high - low < Fraction(1, 10**25)
     assert low <= mechanism.delta <= high + Fraction(1, 10**29)
     assert mechanism.delta <= Fraction(delta)
@@ -54,8 +54,8 @@ def test_printed_rule_for_one_contribution_fails_for_two() -> None:
     assert slips > delta * Fraction(3, 2)
     ours = PartitionSelection.least(keys=1, contribution=2, relation=ADD_REMOVE, noise=noise, delta=delta)
     assert ours.threshold > printed
-    law, without = ours.law((2,), ours.threshold + 3), ours.law((0,), ours.threshold + 3)
-    assert delta_at(law, without, epsilon)[1] <= delta
+    distribution, without = ours.distribution((2,), ours.threshold + 3), ours.distribution((0,), ours.threshold + 3)
+    assert delta_at(distribution, without, epsilon)[1] <= delta
 
 
 def test_replacing_doubles_the_noise_and_not_the_slip() -> None:
@@ -66,7 +66,7 @@ def test_replacing_doubles_the_noise_and_not_the_slip() -> None:
     assert (added.noise.sensitivity, replaced.noise.sensitivity) == (6, 12)
     # each side has a key that the other lacks; at the stated ε each way loses δ, and not twice δ
     one = PartitionSelection.from_epsilon(keys=1, contribution=1, relation=REPLACE, epsilon=1, delta="0.001")
-    x, y = one.law((1, 0), one.threshold + 2), one.law((0, 1), one.threshold + 2)
+    x, y = one.distribution((1, 0), one.threshold + 2), one.distribution((0, 1), one.threshold + 2)
     assert one.delta * Fraction(99, 100) <= delta_at(x, y, Fraction(1))[1] <= one.delta
 
 

@@ -48,11 +48,11 @@ def test_noise_that_does_not_grow_with_the_hits_breaks_the_promise() -> None:
     )
     assert broken.loss.epsilon == Fraction(1, 2) + hits
     x, y = (push,) * pushes + (0,) * hits, (push + 1,) * pushes + (-1,) * hits
-    assert worst_ratio(broken.law(x), broken.law(y))[0] > 2
+    assert worst_ratio(broken.distribution(x), broken.distribution(y))[0] > 2
     right = SparseVector.from_epsilon(
         sensitivity=1, monotone=False, relation=Relation.REPLACE, hits=hits, queries=10, epsilon=1
     )
-    assert worst_ratio(right.law(x), right.law(y))[1] <= 1
+    assert worst_ratio(right.distribution(x), right.distribution(y))[1] <= 1
 
 
 def test_many_queries_below_cost_nothing_more() -> None:
@@ -62,7 +62,7 @@ def test_many_queries_below_cost_nothing_more() -> None:
     )
     for length in (1, 10, 40):
         x, y = (0,) * length + (1,), (1,) * length + (0,)
-        assert worst_ratio(mechanism.law(x), mechanism.law(y))[1] <= 2 + Fraction(1, 10**30)
+        assert worst_ratio(mechanism.distribution(x), mechanism.distribution(y))[1] <= 2 + Fraction(1, 10**30)
 
 
 def test_clear_queries_are_answered_right_and_halt_it() -> None:
@@ -91,7 +91,7 @@ def test_it_halts_after_its_queries_as_well() -> None:
     with pytest.raises(MechanismError):
         running.ask(LOW)
     with pytest.raises(MechanismError):
-        short.law((0, 0, 0))
+        short.distribution((0, 0, 0))
 
 
 def test_halted_object_refuses_also_under_many_threads() -> None:

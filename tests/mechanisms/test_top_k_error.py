@@ -12,9 +12,9 @@ CANDIDATES = 8
 
 
 def chance_of_the_best(rule: TopK, below: int) -> Fraction:
-    """Write out the law of two choices where two are best and all others so far below; how likely are both of them?"""
-    law = rule.law([0, 0, *[-below] * (CANDIDATES - 2)])
-    return sum((law.mass[pair][1] for pair in ((0, 1), (1, 0))), Fraction(0))
+    """Write out the distribution of two choices where two are best and all others so far below; how likely are both of them?"""
+    distribution = rule.distribution([0, 0, *[-below] * (CANDIDATES - 2)])
+    return sum((distribution.mass[pair][1] for pair in ((0, 1), (1, 0))), Fraction(0))
 
 
 @pytest.mark.parametrize("level", [Fraction(1, 2), Fraction(9, 10), Fraction(99, 100)])

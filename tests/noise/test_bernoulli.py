@@ -14,8 +14,8 @@ from hubbub.errors import MechanismError, ParameterError
 from hubbub.noise import bernoulli as coins
 from hubbub.noise import weights
 from hubbub.noise.bernoulli import bernoulli, bernoulli_exp, bernoulli_exp_each, bernoulli_logistic, bernoulli_real
-from hubbub.noise.decide import below, exp_minus, logistic
-from hubbub.noise.source import Replay, system
+from hubbub.noise.comparison import below, exp_minus, logistic
+from hubbub.noise.source import ReplaySource, system
 
 Exp = Callable[[Fraction], Fraction]
 Expansion = Callable[[Fraction, int], list[int]]
@@ -23,8 +23,8 @@ Expansion = Callable[[Fraction, int], list[int]]
 TOP = 2**64 - 1
 
 
-def one(words: list[int], draw: Callable[[Replay], NDArray[np.bool_]]) -> bool:
-    source = Replay(words)
+def one(words: list[int], draw: Callable[[ReplaySource], NDArray[np.bool_]]) -> bool:
+    source = ReplaySource(words)
     (bit,) = draw(source)
     assert source.left == 0
     return bool(bit)
@@ -85,9 +85,9 @@ def test_a_coin_for_each_gap_decides_as_enclosures_do(
         low, _ = exp_minus(rate * gap)(64)
         words.append(min(TOP, max(0, low + int(random.choice([-1, 1])) * int(2 ** random.uniform(0, 40)))))
     more = [2**63 + 1] * (3 * len(gaps))
-    bits = bernoulli_exp_each(rate=rate, gaps=np.array(gaps), source=Replay([*words, *more]))
+    bits = bernoulli_exp_each(rate=rate, gaps=np.array(gaps), source=ReplaySource([*words, *more]))
     for gap, word in zip(gaps, words, strict=True):
-        expected.append(below(exp_minus(rate * gap), word, Replay(more)))
+        expected.append(below(exp_minus(rate * gap), word, ReplaySource(more)))
     assert bits.tolist() == expected
 
 
@@ -112,15 +112,15 @@ def test_an_error_of_the_doubles_within_the_band_changes_no_outcome(monkeypatch:
         under, over = near(RATE, GAPS, distance)
         with monkeypatch.context() as patch:
             patch.setattr(weights.Powers, "of", perturbed(31 * 2.0**-53))
-            assert bernoulli_exp_each(rate=RATE, gaps=GAPS, source=Replay(under)).all()
-            assert not bernoulli_exp_each(rate=RATE, gaps=GAPS, source=Replay(over)).any()
+            assert bernoulli_exp_each(rate=RATE, gaps=GAPS, source=ReplaySource(under)).all()
+            assert not bernoulli_exp_each(rate=RATE, gaps=GAPS, source=ReplaySource(over)).any()
 
 
 def test_an_error_beyond_the_band_would_change_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
     under, over = near(RATE, GAPS, 100)
     monkeypatch.setattr(weights.Powers, "of", perturbed(300 * 2.0**-53))
-    assert not bernoulli_exp_each(rate=RATE, gaps=GAPS, source=Replay(under)).all()
-    assert bernoulli_exp_each(rate=RATE, gaps=GAPS, source=Replay(over)).any()
+    assert not bernoulli_exp_each(rate=RATE, gaps=GAPS, source=ReplaySource(under)).all()
+    assert bernoulli_exp_each(rate=RATE, gaps=GAPS, source=ReplaySource(over)).any()
 
 
 def test_without_the_band_doubles_would_decide_wrongly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_without_the_band_doubles_would_decide_wrongly(monkeypatch: pytest.Monke
     words = [*under, *[word + 1 for word in over]]
     gaps = np.concatenate([GAPS, GAPS])
     truth = [*[True] * len(GAPS), *[False] * len(GAPS)]
-    assert bernoulli_exp_each(rate=RATE, gaps=gaps, source=Replay(words)).tolist() != truth
+    assert bernoulli_exp_each(rate=RATE, gaps=gaps, source=ReplaySource(words)).tolist() != truth
 
 
 def check_powers(rate: Fraction, gaps: list[int]) -> None:
@@ -156,19 +156,19 @@ def test_powers_are_within_their_error_from_one_down_to_where_they_are_clipped(r
 def test_what_cannot_be_a_probability_or_a_gap_is_refused() -> None:
     for p in (Fraction(-1, 10), Fraction(11, 10)):
         with pytest.raises(ParameterError):
-            bernoulli(probability=p, count=1, source=Replay([0]))
+            bernoulli(probability=p, count=1, source=ReplaySource([0]))
     with pytest.raises(ParameterError):
-        bernoulli_exp(exponent=Fraction(-1, 10**9), count=1, source=Replay([0]))
+        bernoulli_exp(exponent=Fraction(-1, 10**9), count=1, source=ReplaySource([0]))
     for rate in (Fraction(0), Fraction(-1)):
         with pytest.raises(ParameterError):
-            bernoulli_exp_each(rate=rate, gaps=np.array([1]), source=Replay([0]))
+            bernoulli_exp_each(rate=rate, gaps=np.array([1]), source=ReplaySource([0]))
     for gaps in (np.array([1, -1]), np.array([0.5]), np.array([True])):
         with pytest.raises(ParameterError):
-            bernoulli_exp_each(rate=Fraction(1), gaps=gaps, source=Replay([0, 0]))
+            bernoulli_exp_each(rate=Fraction(1), gaps=gaps, source=ReplaySource([0, 0]))
 
 
 def test_no_coins_need_no_words() -> None:
-    nothing = Replay([])
+    nothing = ReplaySource([])
     assert bernoulli(probability=Fraction(1, 3), count=0, source=nothing).tolist() == []
     assert bernoulli_exp_each(rate=Fraction(1), gaps=np.array([], dtype=np.int64), source=nothing).tolist() == []
     with pytest.raises(MechanismError):

@@ -16,8 +16,8 @@ from hubbub.errors import MechanismError, ParameterError
 from hubbub.noise import choice as room
 from hubbub.noise import weights as powers_room
 from hubbub.noise.choice import choose, choose_weighted
-from hubbub.noise.decide import Real
-from hubbub.noise.source import Replay, Source, system
+from hubbub.noise.comparison import Real
+from hubbub.noise.source import RandomSource, ReplaySource, system
 
 Exp = Callable[[Fraction], Fraction]
 Expansion = Callable[[Fraction, int], list[int]]
@@ -29,7 +29,7 @@ def int64(*scores: int) -> NDArray[np.int64]:
     return np.array(scores, dtype=np.int64)
 
 
-def law(scores: NDArray[np.int64], rate: Fraction, monkeypatch: pytest.MonkeyPatch) -> dict[int, Fraction]:
+def distribution(scores: NDArray[np.int64], rate: Fraction, monkeypatch: pytest.MonkeyPatch) -> dict[int, Fraction]:
     """Follow every path that `choose` can take and multiply the probabilities with which it decides."""
     mass: dict[int, Fraction] = {}
     pending: list[list[bool]] = [[]]
@@ -40,7 +40,7 @@ def law(scores: NDArray[np.int64], rate: Fraction, monkeypatch: pytest.MonkeyPat
         def scripted(
             real: Real,
             _first: int,
-            _source: Source,
+            _source: RandomSource,
             script: list[bool] = script,
             taken: list[tuple[bool, Fraction]] = taken,
         ) -> bool:
@@ -53,7 +53,7 @@ def law(scores: NDArray[np.int64], rate: Fraction, monkeypatch: pytest.MonkeyPat
         with monkeypatch.context() as patch:
             patch.setattr(room, "BAND", float("inf"))
             patch.setattr(room, "below", scripted)
-            chosen = choose(scores=scores, rate=rate, source=Replay([0] * 64))
+            chosen = choose(scores=scores, rate=rate, source=ReplaySource([0] * 64))
         probability = Fraction(1)
         for decision, p in taken:
             probability *= p if decision else 1 - p
@@ -81,7 +81,7 @@ def test_probabilities_are_the_softmax_at_50_digits(
 ) -> None:
     best = max(scores.tolist())
     truth = [true_exp(rate * (score - best)) for score in scores.tolist()]
-    mass = law(scores, rate, monkeypatch)
+    mass = distribution(scores, rate, monkeypatch)
     assert sorted(mass) == list(range(len(scores)))
     assert all(abs(mass[i] - p / sum(truth)) < Fraction(1, 10**50) for i, p in enumerate(truth))
 
@@ -96,8 +96,8 @@ def test_doubles_choose_as_enclosures_do(scores: list[int], rate: Fraction, word
     replay = [*words[: (len(scores) - 1).bit_length()], *[1 << 63] * 3000]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "BAND", float("inf"))
-        exactly = choose(scores=int64(*scores), rate=rate, source=Replay(replay))
-    assert choose(scores=int64(*scores), rate=rate, source=Replay(replay)) == exactly
+        exactly = choose(scores=int64(*scores), rate=rate, source=ReplaySource(replay))
+    assert choose(scores=int64(*scores), rate=rate, source=ReplaySource(replay)) == exactly
 
 
 def pair(gap: int, distance: int, true_exp: Exp) -> tuple[int, int]:
@@ -106,8 +106,8 @@ def pair(gap: int, distance: int, true_exp: Exp) -> tuple[int, int]:
     under, over = max(0, at - (distance << 11)), min(TOP, at + (distance << 11))
     scores = int64(gap, 0)
     return (
-        choose(scores=scores, rate=Fraction(1, 10), source=Replay([under])),
-        choose(scores=scores, rate=Fraction(1, 10), source=Replay([over])),
+        choose(scores=scores, rate=Fraction(1, 10), source=ReplaySource([under])),
+        choose(scores=scores, rate=Fraction(1, 10), source=ReplaySource([over])),
     )
 
 
@@ -140,7 +140,7 @@ def test_a_word_on_a_threshold_is_refined_along_the_true_expansion(
     p = 1 / (1 + true_exp(Fraction(-7, 10)))
     *head, last = expansion(p, depth)
     for word, chosen in ((last - 1, 0), (last + 1, 1)):
-        source = Replay([*head, word])
+        source = ReplaySource([*head, word])
         assert choose(scores=int64(7, 0), rate=Fraction(1, 10), source=source) == chosen
         assert source.left == 0
 
@@ -154,7 +154,7 @@ def test_candidates_too_light_for_doubles_are_still_chosen_as_they_should(gap: i
     scores, p = int64(0, 0, -gap, -gap - 1), Fraction(731, 1000)
     for word, chosen in ((int(p * 2**64), 2), (int((p + Fraction(1, 1000)) * 2**64), 3)):
         # words[1] is for the upper node and words[0] for the lower one
-        source = Replay([word, TOP, *[TOP] * 6])
+        source = ReplaySource([word, TOP, *[TOP] * 6])
         assert choose(scores=scores, rate=Fraction(1), source=source) == chosen
 
 
@@ -166,7 +166,7 @@ def test_the_number_of_words_depends_on_the_number_of_candidates_alone() -> None
             np.arange(size),
             generator.integers(-(2**62), 2**62, size),
         ):
-            source = Replay(system().words(100).tolist())
+            source = ReplaySource(system().words(100).tolist())
             choose(scores=scores, rate=Fraction(1, 7), source=source)
             assert 100 - source.left == (size - 1).bit_length()
 
@@ -212,7 +212,7 @@ def powers(*exponents: Fraction | int) -> Callable[[int], Sequence[Enclosure]]:
 
 def test_weighted_choice_splits_the_words_exactly() -> None:
     for words, chosen in (([0], 0), ([2**62 - 1], 0), ([2**62], 2), ([TOP], 2)):
-        assert choose_weighted(weights=exactly(1, 0, 3), source=Replay(words)) == chosen
+        assert choose_weighted(weights=exactly(1, 0, 3), source=ReplaySource(words)) == chosen
 
 
 @pytest.mark.parametrize("shift", [0, -5000, 5000])
@@ -226,7 +226,7 @@ def test_weighted_choice_is_refined_along_the_true_expansion(
     for i in range(3):
         *head, last = expansion(sum(e[: i + 1], Fraction(0)) / sum(e), depth)
         for word, chosen in ((last - 1, i), (last + 1, i + 1)):
-            source = Replay([*head, word])
+            source = ReplaySource([*head, word])
             assert choose_weighted(weights=weights, source=source) == chosen
             assert source.left == 0
 
@@ -247,7 +247,7 @@ def test_wide_enclosures_of_the_weights_never_decide_wrongly(
         step = Fraction(1, 10**digits)
         return [(max(Fraction(0), w - step * slack[2 * i]), w + step * slack[2 * i + 1]) for i, w in enumerate(weights)]
 
-    source = Replay(words)
+    source = ReplaySource(words)
     try:
         chosen = choose_weighted(weights=wide, source=source)
     except MechanismError:
@@ -273,4 +273,4 @@ def test_weights_that_cannot_be_told_from_zero_are_refused() -> None:
         with pytest.raises(ParameterError):
             choose_weighted(weights=weights, source=system())
     with pytest.raises(MechanismError):
-        choose_weighted(weights=exactly(1, 1), source=Replay([]))
+        choose_weighted(weights=exactly(1, 1), source=ReplaySource([]))

@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise has exactly the law it states."""
+"""Discrete Gaussian noise has exactly the distribution it states."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -18,9 +18,9 @@ from scipy import stats
 
 from hubbub.errors import ParameterError
 from hubbub.noise import gaussian as room
-from hubbub.noise.decide import below, exp_minus
+from hubbub.noise.comparison import below, exp_minus
 from hubbub.noise.gaussian import discrete_gaussian
-from hubbub.noise.source import Replay, system
+from hubbub.noise.source import ReplaySource, system
 
 Exp = Callable[[Fraction], Fraction]
 Expansion = Callable[[Fraction, int], list[int]]
@@ -67,7 +67,7 @@ def gaussian_cdf(sigma: float) -> Cdf:
 @pytest.mark.parametrize(
     "variance", [Fraction(9, 100), Fraction(1), Fraction(7, 3), Fraction(100), Fraction(130**2), Fraction(300**2)]
 )
-def test_law_from_boundaries_is_the_closed_form_at_100_digits(variance: Fraction) -> None:
+def test_distribution_from_boundaries_is_the_closed_form_at_100_digits(variance: Fraction) -> None:
     """Bucket by the code's boundaries, times place, times acceptance: for every x of mass above 1e-30."""
     buckets = room._buckets(variance)
     lows, highs = buckets.row(640)
@@ -88,7 +88,7 @@ def test_law_from_boundaries_is_the_closed_form_at_100_digits(variance: Fraction
         constant = kept[0] / closed[0]
         assert all(abs(mass / (constant * closed[x]) - 1) < Decimal("1e-100") for x, mass in kept.items())
         assert set(range(-(len(kept) // 3), len(kept) // 3)) <= set(kept)  # no x is left out
-        if not buckets.width:  # every trial is kept: the law is normalised by itself
+        if not buckets.width:  # every trial is kept: the distribution is normalised by itself
             total = sum(weight(x * x, variance) for x in range(-len(kept), len(kept) + 1))
             assert abs(constant * total - 1) < Decimal("1e-60")
 
@@ -124,7 +124,7 @@ def test_a_word_on_a_boundary_is_refined_along_the_true_expansion(
             place = bisect_right(truth, exact)
             if place + 1 < len(truth) and truth[place] < exact + Fraction(1, 2 ** (64 * depth)):
                 continue  # another boundary is as near: these words do not decide either
-            source = Replay(words)
+            source = ReplaySource(words)
             (z,) = discrete_gaussian(variance=variance, count=1, source=source)
             assert z == value(place, 0, 0)
             assert source.left == 0
@@ -132,14 +132,14 @@ def test_a_word_on_a_boundary_is_refined_along_the_true_expansion(
 
 @settings(max_examples=100)
 @given(st.integers(0, TOP), st.integers(0, TOP))
-def test_the_far_tail_is_drawn_from_its_true_law(second: int, third: int) -> None:
+def test_the_far_tail_is_drawn_from_its_true_distribution(second: int, third: int) -> None:
     """The first word is the largest: what it leaves, 2⁻⁶⁴ of all mass, is told apart by the next words."""
     variance = Fraction(100)
     truth, half = shares(variance, 0), 1 << 63
     with localcontext(Context(prec=200)):
         u = Decimal((TOP << 192) + (second << 128) + (third << 64) + half) / Decimal(2**256)
         place = bisect_right(truth, u)
-    (z,) = discrete_gaussian(variance=variance, count=1, source=Replay([TOP, second, third, half]))
+    (z,) = discrete_gaussian(variance=variance, count=1, source=ReplaySource([TOP, second, third, half]))
     assert z == value(place, 0, 0)
     assert abs(z) > 85
 
@@ -176,7 +176,7 @@ def test_acceptance_is_refined_along_the_true_expansion(
     *head, last = expansion(chance(bucket, place, true_exp), depth)
     for word, accepted in ((last - 1, True), (last + 1, False)):
         words, z = trial(bucket, place, [*head, word])
-        source = Replay(words)
+        source = ReplaySource(words)
         assert discrete_gaussian(variance=WIDE, count=1, source=source).tolist() == [z if accepted else 0]
         assert source.left == 0
 
@@ -187,7 +187,7 @@ def test_a_wide_bucket_on_its_boundary_is_refined_along_the_true_expansion(bucke
     *head, last = expansion(Fraction(shares(WIDE, width)[bucket]), 2)
     for word, found in ((last - 1, bucket), (last + 1, bucket + 1)):
         words, _ = trial(bucket, 0, [0])  # the first place of a bucket is always accepted
-        source = Replay([head[0], *words[1:], word])
+        source = ReplaySource([head[0], *words[1:], word])
         assert discrete_gaussian(variance=WIDE, count=1, source=source).tolist() == [value(found, width, 0)]
         assert source.left == 0
 
@@ -201,7 +201,7 @@ def draws_at(distance: int, true_exp: Exp) -> list[tuple[int, int]]:
             words, z = trial(bucket, place, [max(0, min(TOP, word))])
             if at + (distance << 11) > TOP and not accepted:
                 continue
-            if discrete_gaussian(variance=WIDE, count=1, source=Replay(words)).tolist() != [z if accepted else 0]:
+            if discrete_gaussian(variance=WIDE, count=1, source=ReplaySource(words)).tolist() != [z if accepted else 0]:
                 wrong.append((bucket, place))
     return wrong
 
@@ -254,7 +254,7 @@ def test_doubles_decide_as_exact_arithmetic_on_the_same_words(variance: Fraction
         least = (bucket // 2 << buckets.width) + bucket % 2
         if below(exp_minus(Fraction((least + place) ** 2 - least**2) / (2 * variance)), third, system()):
             expected.append(value(bucket, buckets.width, place))
-    assert room._trials(buckets, count, Replay(words.tolist())).tolist() == expected
+    assert room._trials(buckets, count, ReplaySource(words.tolist())).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -274,7 +274,7 @@ def test_the_smallest_scale_gives_zero_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("sigma", [1, 10, 1000])
-def test_moments_are_those_of_the_law(sigma: int) -> None:
+def test_moments_are_those_of_the_distribution(sigma: int) -> None:
     """Mean, variance and kurtosis within 6 standard errors: a false alarm has probability below 1e-8."""
     n = 10**6
     z = discrete_gaussian(variance=Fraction(sigma**2), count=n, source=system()) / sigma
@@ -291,7 +291,7 @@ def opendp_gaussian(scale: float, count: int) -> NDArray[np.int64]:
 
 
 @pytest.mark.parametrize("sigma", [10, 1000])
-def test_opendp_draws_from_the_same_law(sigma: int) -> None:
+def test_opendp_draws_from_the_same_distribution(sigma: int) -> None:
     """χ² of two samples of 100,000, at 1e-6; a tenth is caught."""
     n, edges = 100_000, np.unique(np.round(np.linspace(-3, 3, 21) * sigma))
     theirs = np.bincount(np.searchsorted(edges, opendp_gaussian(float(sigma), n)), minlength=len(edges) + 1)
@@ -310,7 +310,7 @@ def test_a_single_draw_takes_the_same_words_whatever_it_gives() -> None:
     for variance, words in ((Fraction(100), 1), (WIDE, 3 * TRIALS)):
         used = []
         for _ in range(50):
-            source = Replay(system().words(100).tolist())
+            source = ReplaySource(system().words(100).tolist())
             discrete_gaussian(variance=variance, count=1, source=source)
             used.append(100 - source.left)
         assert sorted(used)[:-2] == [words] * 48
@@ -339,4 +339,4 @@ def test_a_variance_out_of_range_is_refused_also_after_its_like_was_drawn(bad: A
 
 
 def test_no_draws_need_no_words() -> None:
-    assert discrete_gaussian(variance=WIDE, count=0, source=Replay([])).tolist() == []
+    assert discrete_gaussian(variance=WIDE, count=0, source=ReplaySource([])).tolist() == []

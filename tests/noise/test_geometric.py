@@ -1,4 +1,4 @@
-"""Geometric and discrete Laplace noise has exactly the law it states."""
+"""Geometric and discrete Laplace noise has exactly the distribution it states."""
 
 from collections.abc import Callable, Iterator
 from decimal import Context, Decimal, localcontext
@@ -17,7 +17,7 @@ from hubbub.core import numbers
 from hubbub.errors import ParameterError
 from hubbub.noise import geometric as room
 from hubbub.noise.geometric import discrete_laplace, geometric
-from hubbub.noise.source import Replay, system
+from hubbub.noise.source import ReplaySource, system
 
 Exp = Callable[[Fraction], Fraction]
 Expansion = Callable[[Fraction, int], list[int]]
@@ -60,7 +60,7 @@ def probability(scale: Fraction, row: int) -> Decimal:
 
 @pytest.mark.usefixtures("_decimals")
 @pytest.mark.parametrize("scale", [Fraction(3, 10), Fraction(1), Fraction(7, 3), Fraction(10), Fraction(100)])
-def test_law_from_thresholds_is_the_closed_form_at_100_digits(scale: Fraction, true_exp: Exp) -> None:
+def test_distribution_from_thresholds_is_the_closed_form_at_100_digits(scale: Fraction, true_exp: Exp) -> None:
     """Every outcome that one word a digit can decide, and the mass of all others."""
     digits = room._digits(scale)
     q = decimal(true_exp(-1 / scale))
@@ -108,7 +108,7 @@ def test_every_digit_is_refined_along_its_true_expansion(
             more = decided[1:]
             if row == digits.low and one:
                 more.append(TOP)  # "are there even higher digits?" no
-            source = Replay([*words, *more])
+            source = ReplaySource([*words, *more])
             (z,) = discrete_laplace(scale=scale, count=1, source=source)
             value = 1 << row if one and row <= digits.low else 0
             assert z == (-1 - value if row == digits.low + 1 and one else value)
@@ -121,7 +121,7 @@ def test_the_tail_goes_on_as_long_as_the_words_say_so() -> None:
     surely_more = [0, 0]  # the probability is below 2^-64 and above 2^-128
     for times in (1, 2, 3):
         rest = surely_more * times
-        source = Replay([*[0] * low, rest[0], 0, *rest[1:], TOP])
+        source = ReplaySource([*[0] * low, rest[0], 0, *rest[1:], TOP])
         (z,) = discrete_laplace(scale=scale, count=1, source=source)
         assert z == -1 - ((1 << low) * times + (1 << low) - 1)
         assert source.left == 0
@@ -137,8 +137,8 @@ def test_a_draw_is_the_digits_that_its_words_say(scale: Fraction, data: st.DataO
     if any(word == t for word, t in zip(words, at, strict=True)):
         return
     value = sum((words[i] < at[i]) << i for i in range(digits.low))
-    (z,) = discrete_laplace(scale=scale, count=1, source=Replay(words))
-    (g,) = geometric(scale=scale, count=1, source=Replay(words[:-1]))
+    (z,) = discrete_laplace(scale=scale, count=1, source=ReplaySource(words))
+    (g,) = geometric(scale=scale, count=1, source=ReplaySource(words[:-1]))
     assert g == value
     assert z == (-1 - value if words[-1] < at[-1] else value)
 
@@ -153,13 +153,13 @@ def test_a_vector_is_drawn_as_its_parts_are() -> None:
     words[2 * width + 17] = at  # digit 2 of draw 17 does not decide; the source's next word is taken on the spot
     replayed = words.tolist()
     drawn = discrete_laplace(
-        scale=scale, count=width + 5, source=Replay([*replayed[: rows * width], 0, *replayed[rows * width :]])
+        scale=scale, count=width + 5, source=ReplaySource([*replayed[: rows * width], 0, *replayed[rows * width :]])
     )
     first = np.array(replayed[: rows * width], dtype=np.uint64).reshape(rows, width)
     second = np.array(replayed[rows * width :], dtype=np.uint64).reshape(rows, 5)
     columns = [*first.T.tolist(), *second.T.tolist()]
     singly = [
-        int(discrete_laplace(scale=scale, count=1, source=Replay([*column, *([0] if i == 17 else [])]))[0])
+        int(discrete_laplace(scale=scale, count=1, source=ReplaySource([*column, *([0] if i == 17 else [])]))[0])
         for i, column in enumerate(columns)
     ]
     assert drawn.tolist() == singly
@@ -206,7 +206,7 @@ def opendp_laplace(scale: float, count: int) -> NDArray[np.int64]:
     return np.array(measurement([0] * count), dtype=np.int64)
 
 
-def test_opendp_draws_from_the_same_law() -> None:
+def test_opendp_draws_from_the_same_distribution() -> None:
     """χ² of two samples of 100,000 at scale 10, at 1e-6; a tenth is caught."""
     n, edges = 100_000, np.arange(-40, 41, 2)
     theirs = np.bincount(np.searchsorted(edges, opendp_laplace(10.0, n)), minlength=len(edges) + 1)
@@ -223,15 +223,15 @@ def test_opendp_draws_from_the_same_law() -> None:
 @pytest.mark.row(24)
 @pytest.mark.usefixtures("_decimals")
 def test_spread_and_tail_are_those_of_the_laplace_distribution(true_exp: Exp) -> None:
-    """The discrete law's variance is 2q/(1 − q)², 1.841 at scale 1; for large scales it becomes 2b² and e^(−t).
+    """The discrete distribution's variance is 2q/(1 − q)², 1.841 at scale 1; at large scales, 2b² and e^(−t).
 
-    The variance of the printed law is 2b², so the standard deviation is √2·b, not b. KS at 1 M draws and 1e-6.
+    The variance of the printed distribution is 2b², so the standard deviation is √2·b, not b. KS at 1 M draws and 1e-6.
     """
     q = decimal(true_exp(Fraction(-1)))
     variance = 2 * q / (1 - q) ** 2
     assert round(variance, 3) == Decimal("1.841")
-    law = [(k, (1 - q) / (1 + q) * q ** abs(k)) for k in range(-400, 401)]
-    assert abs(sum(k * k * p for k, p in law) - variance) < Decimal("1e-100")
+    distribution = [(k, (1 - q) / (1 + q) * q ** abs(k)) for k in range(-400, 401)]
+    assert abs(sum(k * k * p for k, p in distribution) - variance) < Decimal("1e-100")
 
     n, b = 10**6, 10**6
     for scale, sd in ((1, float(variance) ** 0.5), (b, 2**0.5 * b)):
@@ -257,4 +257,4 @@ def test_a_scale_out_of_range_is_refused_also_after_its_like_was_drawn(bad: Any)
 
 
 def test_no_draws_need_no_words() -> None:
-    assert discrete_laplace(scale=Fraction(10), count=0, source=Replay([])).tolist() == []
+    assert discrete_laplace(scale=Fraction(10), count=0, source=ReplaySource([])).tolist() == []

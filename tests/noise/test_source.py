@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from hubbub.errors import MechanismError
 from hubbub.noise import source as source_module
-from hubbub.noise.source import Keystream, Replay, Seeded, system
+from hubbub.noise.source import Keystream, ReplaySource, SeededSource, system
 
 
 def in_child(work: Callable[[], bytes], fork: Callable[[], int] = os.fork) -> bytes:
@@ -262,7 +262,7 @@ def test_a_source_cannot_be_copied_or_pickled(copied: Callable[[object], object]
 
 @pytest.mark.parametrize("bad", [-1, -5, -1000])
 def test_a_negative_count_does_not_wind_the_stream_back(bad: int) -> None:
-    for source in (Keystream(), Replay(range(100))):
+    for source in (Keystream(), ReplaySource(range(100))):
         before = source.words(50).tolist()
         with pytest.raises(ValueError, match="negative"):
             source.words(bad)
@@ -277,7 +277,7 @@ def test_the_process_has_one_source() -> None:
 
 
 def test_a_replay_gives_its_words_once_and_then_refuses() -> None:
-    replay = Replay([5, 2**64 - 1, 7])
+    replay = ReplaySource([5, 2**64 - 1, 7])
     assert replay.words(2).tolist() == [5, 2**64 - 1]
     assert replay.left == 1
     with pytest.raises(MechanismError) as refusal:
@@ -293,8 +293,10 @@ def test_a_seeded_stream_is_the_keystream_of_the_hash_of_its_seed(monkeypatch: p
     """Written out by hand: AES-256-CTR from 0 under SHA-256 of the seed and the key's number, key after key."""
     monkeypatch.setattr(source_module, "_KEY_LIFETIME", 512 * 8)  # so that a key serves one buffer
     seed = bytes(range(32))
-    drawn = [word for count in (1, 100, 28, 128, 128, 128, 100) for word in Seeded(seed).words(count).tolist()[:1]]
-    stream = Seeded(seed)
+    drawn = [
+        word for count in (1, 100, 28, 128, 128, 128, 100) for word in SeededSource(seed).words(count).tolist()[:1]
+    ]
+    stream = SeededSource(seed)
     words = np.concatenate([stream.words(128) for _ in range(8)])
     expected = []
     for number in range(2):
@@ -307,14 +309,14 @@ def test_a_seeded_stream_is_the_keystream_of_the_hash_of_its_seed(monkeypatch: p
 
 def test_the_same_calls_of_one_seed_give_the_same_words_and_another_seed_gives_others() -> None:
     counts = (1, 5, 500, 0, 128, 129, 70_000, 3)
-    streams = [Seeded(letter * 32) for letter in (b"a", b"a", b"b")]
+    streams = [SeededSource(letter * 32) for letter in (b"a", b"a", b"b")]
     first, second, other = ([stream.words(count).tobytes() for count in counts] for stream in streams)
     assert first == second
     assert [one == two for one, two in zip(first, other, strict=True)] == [count == 0 for count in counts]
 
 
 def test_a_seeded_stream_serves_one_thread_of_one_process() -> None:
-    stream = Seeded(b"s" * 32)
+    stream = SeededSource(b"s" * 32)
     stream.words(3)
     refused: list[str] = []
 
@@ -339,11 +341,11 @@ def test_a_seeded_stream_serves_one_thread_of_one_process() -> None:
 @pytest.mark.parametrize("length", [0, 31, 33])
 def test_a_seed_has_thirty_two_bytes(length: int) -> None:
     with pytest.raises(ValueError, match="32 bytes"):
-        Seeded(bytes(length))
+        SeededSource(bytes(length))
 
 
 def test_a_seeded_stream_refuses_a_call_in_the_midst_of_a_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = Seeded(b"s" * 32)
+    stream = SeededSource(b"s" * 32)
     real = source_module._Stream.take
 
     def interrupted(own: source_module._Stream, count: int) -> source_module.Words:

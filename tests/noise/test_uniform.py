@@ -10,7 +10,7 @@ from scipy import stats
 
 from hubbub.errors import ParameterError
 from hubbub.noise import uniform as room
-from hubbub.noise.source import Replay, system
+from hubbub.noise.source import ReplaySource, system
 from hubbub.noise.uniform import permutation, uniform_below
 
 TOP = 2**64 - 1
@@ -23,7 +23,7 @@ def test_words_are_kept_up_to_a_whole_number_of_periods(bound: int) -> None:
     beyond = [word for word in (last + 1, TOP) if last < word <= TOP]
     words = [*beyond, last, 0, bound - 1, bound, *[5] * 50]
     kept = [bound - 1, 0, bound - 1, 0 if bound < 2**64 else bound]
-    drawn = uniform_below(bound=bound, count=4, source=Replay(words))
+    drawn = uniform_below(bound=bound, count=4, source=ReplaySource(words))
     assert drawn.tolist() == kept
     assert 2 * periods * bound > 2**64  # more than half of all words are kept
 
@@ -31,7 +31,7 @@ def test_words_are_kept_up_to_a_whole_number_of_periods(bound: int) -> None:
 def test_rejected_trials_are_made_up_for_by_further_rounds() -> None:
     bound = 2**63 - 1
     rejected = [TOP] * 100
-    drawn = uniform_below(bound=bound, count=1, source=Replay([*rejected, *[7] * 20]))
+    drawn = uniform_below(bound=bound, count=1, source=ReplaySource([*rejected, *[7] * 20]))
     assert drawn.tolist() == [7]
 
 
@@ -72,8 +72,8 @@ def test_all_orders_of_four_are_equally_likely() -> None:
 
 def test_a_tie_draws_all_keys_again() -> None:
     """Else the order of equal keys would be that of the sort, and not uniform."""
-    assert permutation(size=3, source=Replay([5, 9, 5, 3, 2, 1])).tolist() == [2, 1, 0]
-    assert permutation(size=3, source=Replay([5, 9, 4])).tolist() == [2, 0, 1]
+    assert permutation(size=3, source=ReplaySource([5, 9, 5, 3, 2, 1])).tolist() == [2, 1, 0]
+    assert permutation(size=3, source=ReplaySource([5, 9, 4])).tolist() == [2, 0, 1]
 
 
 def test_a_permutation_holds_each_place_once() -> None:
@@ -84,6 +84,6 @@ def test_a_permutation_holds_each_place_once() -> None:
 
 
 def test_trials_for_one_value_are_a_fixed_number() -> None:
-    source = Replay([1] * 100)
+    source = ReplaySource([1] * 100)
     uniform_below(bound=6, count=1, source=source)
     assert 100 - source.left == 1 + room._SPARE

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.core.finite import Finite, exactly
+from hubbub.core.finite import FiniteDistribution, exact_distribution
 from hubbub.core.reals import exp
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.enumeration import delta_at, worst_ratio
 from hubbub.semantics import bounds, odds
-from hubbub.semantics.games import Game, databases, filled, semantic_level
+from hubbub.semantics.games import Game, databases, with_default, semantic_level
 
-Response = Callable[[int, Fraction], Finite[int]]
+Response = Callable[[int, Fraction], FiniteDistribution[int]]
 Rows = tuple[int, ...]
 NONE = Fraction(0)
 
@@ -49,12 +49,12 @@ def test_response_on_one_bit_attains_the_converse_and_breaks_the_printed_one(res
     epsilon = Fraction(2, 5)
     growth = exp(epsilon)[0]
 
-    def law(rows: Rows) -> Finite[int]:
+    def distribution(rows: Rows) -> FiniteDistribution[int]:
         return response(rows[0], growth)
 
-    low, high = semantic_level(law, databases((0, 1), people=1), filled(0), people=1)
+    low, high = semantic_level(distribution, databases((0, 1), people=1), with_default(0), people=1)
     assert round(float(high), 4) == 0.0997
-    loss = worst_ratio(law((0,)), law((1,)))
+    loss = worst_ratio(distribution((0,)), distribution((1,)))
     assert epsilon - Fraction(1, 10**30) < loss[0] <= loss[1] < epsilon + Fraction(1, 10**30)
     assert 3 * high < loss[0]  # what is printed
     implied = bounds.privacy(level=high)
@@ -98,22 +98,23 @@ def test_the_converse_with_delta_holds_on_random_mechanisms() -> None:
     random = Random(3)
     for _ in range(10):
         rows = [[random.choice((0, 1, 3, 30, 60)) + 1 for _ in range(5)] for _ in range(2)]
-        law: dict[Rows, Finite[int]] = {
-            (x,): exactly({t: Fraction(w, sum(row)) for t, w in enumerate(row)}) for x, row in enumerate(rows)
+        distribution: dict[Rows, FiniteDistribution[int]] = {
+            (x,): exact_distribution({t: Fraction(w, sum(row)) for t, w in enumerate(row)})
+            for x, row in enumerate(rows)
         }
         for level in (Fraction(1, 20), Fraction(1, 5), Fraction(2, 5)):
             chances = []
             for share in range(1, 16):
                 prior: dict[Rows, Fraction] = {(0,): Fraction(share, 16), (1,): Fraction(16 - share, 16)}
-                game: Game[Rows, int] = Game(prior, law.__getitem__, filled(0), 1)
+                game: Game[Rows, int] = Game(prior, distribution.__getitem__, with_default(0), 1)
                 chances.append(game.breach(level)[1])
             root = (1 + level) / (1 - level)
             for held in (1 / (1 + root), root / (1 + root)):  # the two beliefs of the proof
                 prior = {(0,): held, (1,): 1 - held}
-                game = Game(prior, law.__getitem__, filled(0), 1)
+                game = Game(prior, distribution.__getitem__, with_default(0), 1)
                 chances.append(game.breach(level)[1])
             epsilon, failing = bounds.privacy(level=level, delta=max(chances))
-            assert delta_at(law[0,], law[1,], epsilon)[1] <= failing + Fraction(1, 10**25)
+            assert delta_at(distribution[0,], distribution[1,], epsilon)[1] <= failing + Fraction(1, 10**25)
 
 
 @pytest.mark.row(13)
@@ -125,21 +126,26 @@ def test_the_bound_under_delta_holds_on_random_games() -> None:
     for _ in range(40):
         epsilon, slip = Fraction(random.randint(1, 6), 10), Fraction(1, random.choice((200, 1000, 5000)))
         odds_of = exp(epsilon)[0]
-        laws = {}
+        distributions = {}
         for x in worlds:  # with a small chance a row comes out in the clear, else a response on the parity
             p = odds_of / (1 + odds_of)
-            laws[x] = exactly(
+            distributions[x] = exact_distribution(
                 {
                     sum(x) % 2: (1 - slip) * p,
                     1 - sum(x) % 2: (1 - slip) * (1 - p),
                     ("clear", x): slip,
                 }
             )
-        delta = max(delta_at(laws[x], laws[y], epsilon)[1] for x in worlds for y in worlds if _apart(x, y) == 1)
+        delta = max(
+            delta_at(distributions[x], distributions[y], epsilon)[1]
+            for x in worlds
+            for y in worlds
+            if _apart(x, y) == 1
+        )
         level, chance = bounds.approximate_beliefs(epsilon=epsilon, delta=delta, people=2)
         weights = [random.randint(1, 20) for _ in worlds]
         prior = {x: Fraction(w, sum(weights)) for x, w in zip(worlds, weights, strict=True)}
-        game: Game[Rows, object] = Game(prior, laws.__getitem__, filled(0), 2)
+        game: Game[Rows, object] = Game(prior, distributions.__getitem__, with_default(0), 2)
         breach = game.breach(level)[1]
         bitten += breach > 0
         assert breach <= chance

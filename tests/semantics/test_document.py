@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hubbub.cli import _parser
-from hubbub.semantics.explained import explain
+from hubbub.cli import build_parser
+from hubbub.semantics.explanation import explain
 
 TEXT = (Path(__file__).parents[2] / "docs" / "meaning.md").read_text(encoding="utf-8")
 
@@ -33,4 +33,4 @@ def test_the_snippet_gives_what_its_comments_say() -> None:
 
 @pytest.mark.parametrize("line", sorted(set(re.findall(r"hubbub (explain [a-z-][a-z0-9 -]*[a-z0-9])", TEXT))))
 def test_every_command_of_the_document_is_one(line: str) -> None:
-    assert _parser().parse_args(line.split()).command == "explain"
+    assert build_parser().parse_args(line.split()).command == "explain"

@@ -7,16 +7,16 @@ from fractions import Fraction
 import pytest
 
 from hubbub.mechanisms.enumeration import worst_ratio
-from hubbub.noise.source import Replay
+from hubbub.noise.source import ReplaySource
 from hubbub.semantics.bounds import beliefs
-from hubbub.semantics.examples import TITLES, Heights, Study, dalenius, height, smoking, tell
+from hubbub.semantics.examples import TITLES, Heights, TraitStudy, dalenius, height, smoking, tell_story
 
 
 def numbers(text: str) -> list[float]:
     return [float(each.replace(",", "")) for each in re.findall(r"\d[\d,]*(?:\.\d+)?", text)]
 
 
-def bayes(study: Study, answer: int, *, used: bool) -> float:
+def bayes(study: TraitStudy, answer: int, *, used: bool) -> float:
     """Bayes' rule in floating point: theory, Alice's bit, how many of the others; Laplace noise on the integers."""
     q = math.exp(-float(study.epsilon))
     n = study.people
@@ -34,7 +34,7 @@ def bayes(study: Study, answer: int, *, used: bool) -> float:
 @pytest.mark.row(23)
 def test_the_smoking_study_teaches_the_same_without_alice() -> None:
     """20 % becomes 29.7 %, with her row and without; the difference is far within what ε lets one row do."""
-    study = Study(60, Fraction(1, 2), Fraction(1, 2), (Fraction(3, 10), Fraction(1, 10)))
+    study = TraitStudy(60, Fraction(1, 2), Fraction(1, 2), (Fraction(3, 10), Fraction(1, 10)))
     assert study.before == Fraction(1, 5)
     for answer in (4, 18):
         used, unused = study.after(answer, used=True), study.after(answer, used=False)
@@ -42,7 +42,7 @@ def test_the_smoking_study_teaches_the_same_without_alice() -> None:
         assert float(unused[0]) == pytest.approx(bayes(study, answer, used=False), abs=1e-9)
         assert used[1] - used[0] < Fraction(1, 10**20)
         assert abs(used[1] - unused[0]) <= beliefs(epsilon=Fraction(1, 2))
-    few = Study(12, Fraction(1, 2), Fraction(1, 2), study.rates)
+    few = TraitStudy(12, Fraction(1, 2), Fraction(1, 2), study.rates)
     for answer in (0, 4, 12):
         moved = abs(few.after(answer, used=True)[1] - few.after(answer, used=False)[0])
         assert moved <= few.game.difference(answer, 0)[1] <= beliefs(epsilon=Fraction(1, 2))
@@ -57,7 +57,7 @@ def test_the_smoking_study_teaches_the_same_without_alice() -> None:
 @pytest.mark.row(23)
 def test_no_useful_answer_meets_the_goal_of_dalenius() -> None:
     """99 % becomes .1 % though one row could have moved it by 24.5 points at most: prior to posterior is no measure."""
-    study = Study(60, Fraction(1, 2), Fraction(99, 100), (Fraction(1), Fraction(1, 1000)))
+    study = TraitStudy(60, Fraction(1, 2), Fraction(99, 100), (Fraction(1), Fraction(1, 1000)))
     used, unused = bayes(study, 0, used=True), bayes(study, 0, used=False)
     told = dalenius().lines
     assert numbers(told[0]) == [1977, 99, round(100 * float(study.before), 1)]
@@ -68,7 +68,7 @@ def test_no_useful_answer_meets_the_goal_of_dalenius() -> None:
 
 @pytest.mark.row(23)
 def test_the_height_is_fixed_by_the_mean_with_any_row_or_without() -> None:
-    """The released mean is within the stated width 95 times of 100, by the law of the noise."""
+    """The released mean is within the stated width 95 times of 100, by the distribution of the noise."""
     found = Heights(1000, Fraction(1, 2))
     assert len(found.rows) == 1000
     assert all(found.LOW <= row <= found.HIGH for row in found.rows)
@@ -79,17 +79,17 @@ def test_the_height_is_fixed_by_the_mean_with_any_row_or_without() -> None:
     assert 0 < truth - blanked <= 1
     words = [*range(2**60, 2**64, 2**60)] * 40  # the same noise for both releases, and not always the same
     for start in range(15):
-        one, other = (found.mean(Replay(words[start:]), left_out=row) for row in (None, 999))
+        one, other = (found.mean(ReplaySource(words[start:]), left_out=row) for row in (None, 999))
         assert one - other == truth - blanked
         assert one != truth
-    story = height(Replay(words)).lines
+    story = height(ReplaySource(words)).lines
     taller, low, high = numbers(story[0])
     assert (taller, low, high) == (50, 1200, 2200)
     people, epsilon, estimate, half, *rest = numbers(story[1])
     assert (people, epsilon, half, rest) == (1000, 0.5, 7, [95, 100])
     other_estimate, same, moved = numbers(story[2])
     assert (same, moved) == (7, 1)
-    first = Replay(words)
+    first = ReplaySource(words)
     assert estimate == round(found.mean(first)) + 50
     assert other_estimate == round(found.mean(first, left_out=999)) + 50
 
@@ -99,12 +99,12 @@ def test_a_row_of_the_heights_costs_its_epsilon() -> None:
     noise = Heights(4, Fraction(1, 2)).noise
     assert noise.loss.epsilon == Fraction(1, 2)
     small = type(noise)(sensitivity=10, scale=Fraction(20))  # the same on a coarser grid
-    low, high = worst_ratio(small.law(0, (-50, 60)), small.law(10, (-50, 60)))
+    low, high = worst_ratio(small.distribution(0, (-50, 60)), small.distribution(10, (-50, 60)))
     assert Fraction(1, 2) - Fraction(1, 10**20) <= low <= high <= Fraction(1, 2) + Fraction(1, 10**20)
 
 
 def test_every_story_is_told() -> None:
-    stories = [tell(name) for name in TITLES]
+    stories = [tell_story(name) for name in TITLES]
     assert [story.title for story in stories] == list(TITLES.values())
     assert [story.lines for story in stories[:2]] == [smoking().lines, dalenius().lines]
     assert "mm" in stories[2].lines[0]

@@ -69,12 +69,12 @@ def trade_off(epsilon: float, delta: float) -> list[tuple[float, float]]:
 @pytest.mark.parametrize("delta", [0.0, 1e-3])
 def test_the_best_guess_and_the_best_test_are_attained(epsilon: float, delta: float) -> None:
     """On the worst mechanism the bounds are equalities: the optimal test is enumerated, with randomization."""
-    law = trade_off(epsilon, delta)
+    distribution = trade_off(epsilon, delta)
     exact = {"epsilon": Fraction(repr(epsilon)), "delta": Fraction(repr(delta))}
-    right = sum(max(p, q) for p, q in law) / 2
+    right = sum(max(p, q) for p, q in distribution) / 2
     # 1e-3 of slack: this mechanism's TV is δ + (1−δ)tanh(ε/2), the bound's 2δ/(e^ε+1) + tanh(ε/2): the same
     assert float(odds.guess(**exact)) == pytest.approx(right, abs=1e-12)
-    ordered = sorted(law, key=lambda pair: pair[1] / pair[0] if pair[0] else math.inf)
+    ordered = sorted(distribution, key=lambda pair: pair[1] / pair[0] if pair[0] else math.inf)
     level, power, left = 0.05, 0.0, 0.05
     for p, q in ordered:  # accuse on the most telling outcomes first, the last of them by a coin
         share = 1.0 if q <= left or not q else left / q
@@ -192,7 +192,7 @@ def test_every_sentence_says_its_formula(epsilon: Fraction, delta: Fraction, pri
 
 def test_the_form_is_rounded_outwards() -> None:
     found = meaning(epsilon=Fraction(1), delta=Fraction(1, 10**7), people=1000)
-    form = found.form()
+    form = found.to_json()
     low, high = (Fraction(each) for each in str(form["posterior"])[1:-1].split(", "))
     assert low <= found.low
     assert high >= found.high

@@ -11,15 +11,15 @@ import pytest
 
 from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.core.events import Event, GaussianEvent, LaplaceEvent, ThresholdEvent
-from hubbub.core.finite import Finite, exactly
+from hubbub.core.finite import FiniteDistribution, exact_distribution
 from hubbub.core.reals import exp, log
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.enumeration import delta_at, total_variation
 from hubbub.semantics import tradeoff
 from hubbub.semantics.tradeoff import TradeOff, best_power
 
-Response = Callable[[int, Fraction], Finite[int]]
-RandomLaw = Callable[[Random, int], Finite[int]]
+Response = Callable[[int, Fraction], FiniteDistribution[int]]
+RandomLaw = Callable[[Random, int], FiniteDistribution[int]]
 LEVELS = tuple(Fraction(k, 20) for k in range(21))
 TINY = Fraction(1, 10**15)
 
@@ -44,7 +44,7 @@ def test_the_trade_off_function_is_the_formula() -> None:
     promise = tradeoff.approximate(epsilon=epsilon, delta=slip)
     growth = exp(epsilon)[1]
     masses = [slip, (1 - slip) * growth / (1 + growth), (1 - slip) / (1 + growth), Fraction(0)]
-    p, q = exactly(dict(enumerate(masses))), exactly(dict(enumerate(reversed(masses))))
+    p, q = exact_distribution(dict(enumerate(masses))), exact_distribution(dict(enumerate(reversed(masses))))
     for level in LEVELS:
         formula = max(0.0, 1 - 0.02 - float(mpmath.e) * float(level), (1 - 0.02 - float(level)) / float(mpmath.e))
         assert float(promise.missed(level)) == pytest.approx(formula, abs=1e-12)
@@ -52,11 +52,11 @@ def test_the_trade_off_function_is_the_formula() -> None:
 
 
 @pytest.mark.row(22)
-def test_the_profile_of_a_finite_pair_gives_its_best_test(random_law: RandomLaw) -> None:
-    """With the pairs (ε, δ(ε)) of both laws at all their ratios, the bound is the best test, in the worse direction."""
+def test_the_profile_of_a_finite_pair_gives_its_best_test(random_distribution: RandomLaw) -> None:
+    """With the pairs (ε, δ(ε)) of both distributions at all their ratios, the bound is the best test, in the worse direction."""
     random = Random(21)
     for _ in range(15):
-        p, q = random_law(random, 4), random_law(random, 4)
+        p, q = random_distribution(random, 4), random_distribution(random, 4)
         ratios = [abs(log(p.mass[t][0] / q.mass[t][0])[1]) for t in p.mass]
         promise = TradeOff(tuple((e, delta_at(p, q, e)[1]) for e in (*ratios, Fraction(0))))
         for level in LEVELS:
@@ -120,22 +120,22 @@ def test_straight_lines_between_the_points_of_a_curve_are_the_bound() -> None:
     assert min(abs(level - bend * (1 - Fraction(1, 50))) for level, _ in plain.curve()) < TINY
 
 
-def _law(sign: int) -> dict[int, float]:
+def _distribution(sign: int) -> dict[int, float]:
     """The loss of forty answers in units of ε = .1: a walk of forty steps, each ±1 with odds e^.1."""
     up = float(1 / (1 + mpmath.exp(-sign * mpmath.mpf("0.1"))))
-    law = {0: 1.0}
+    distribution = {0: 1.0}
     for _ in range(40):
         step: dict[int, float] = {}
-        for place, chance in law.items():
+        for place, chance in distribution.items():
             step[place + 1] = step.get(place + 1, 0.0) + chance * up
             step[place - 1] = step.get(place - 1, 0.0) + chance * (1 - up)
-        law = step
-    return law
+        distribution = step
+    return distribution
 
 
 def _laplace_power(level: Fraction) -> float:
     """The best test on forty noisy counts moved by one: each answer tells one bit, as in randomized response."""
-    guilty, innocent = _law(1), _law(-1)
+    guilty, innocent = _distribution(1), _distribution(-1)
     left, found = float(level), 0.0
     for place in sorted(guilty, reverse=True):
         share = min(1.0, left / innocent[place])
@@ -144,7 +144,7 @@ def _laplace_power(level: Fraction) -> float:
 
 
 def _guess() -> float:
-    guilty, innocent = _law(1), _law(-1)
+    guilty, innocent = _distribution(1), _distribution(-1)
     return sum(max(guilty[place], innocent[place]) for place in guilty) / 2
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from hubbub.answers.release import Output, Release, text
 
 #: More rows than these are a table's business.
-MOST_ROWS = 60
+MAX_ROWS = 60
 
 _ROW = 46
 _INK = "currentColor"
@@ -23,7 +23,7 @@ def bars(release: Release, column: str | None = None) -> str:
     if not noisy or not release.ratio:
         return ""
     output = noisy[0]
-    rows = min(len(release.ratio), MOST_ROWS)
+    rows = min(len(release.ratio), MAX_ROWS)
     left, right = _reach(output, rows)
     labels = _labels(release)
     parts = [_row(place, labels[place], output, left=left, right=right) for place in range(rows)]

@@ -6,12 +6,12 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, Literal, Self
 
-from hubbub.core.numbers import brief, down
-from hubbub.core.wire import Form, fraction, maybe
+from hubbub.core.numbers import brief, round_down
+from hubbub.core.wire import Json, optional_fraction, optional_text
 
-Scope = Literal["query", "analyst", "group", "dataset"]
-Per = Literal["day", "month"]
-Show = Literal["rounded", "exact", "hidden"]
+CapScope = Literal["query", "analyst", "group", "dataset"]
+CapPeriod = Literal["day", "month"]
+CapDisplay = Literal["rounded", "exact", "hidden"]
 
 #: Beyond this, "about N more" says nothing that a person needs.
 MANY = 1_000_000
@@ -25,15 +25,15 @@ class CapState:
     per     the calendar period after which it is renewed, if it is
     """
 
-    scope: Scope
+    scope: CapScope
     name: str
-    per: Per | None
+    per: CapPeriod | None
     epsilon: Fraction
     delta: Fraction
     spent: Fraction | None
     left: Fraction
 
-    def form(self) -> Form:
+    def to_json(self) -> Json:
         """Give it for JSON; numbers are exact, as text."""
         return {
             "scope": self.scope,
@@ -41,19 +41,19 @@ class CapState:
             "per": self.per,
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
-            "spent": maybe(self.spent),
+            "spent": optional_text(self.spent),
             "left": str(self.left),
         }
 
     @classmethod
-    def read(cls, form: Mapping[str, Any]) -> Self:
+    def from_json(cls, form: Mapping[str, Any]) -> Self:
         """Read what `form` gives."""
         epsilon, delta, left = (Fraction(form[name]) for name in ("epsilon", "delta", "left"))
-        return cls(form["scope"], form["name"], form["per"], epsilon, delta, fraction(form, "spent"), left)
+        return cls(form["scope"], form["name"], form["per"], epsilon, delta, optional_fraction(form, "spent"), left)
 
 
 @dataclass(frozen=True, slots=True)
-class Overview:
+class BudgetOverview:
     """What one analyst has on one dataset: every cap, and how many more like the last query would pass them all.
 
     Of caps that others spend from too, `spent` is rounded up and `left` down, unless the owner shows them exactly. Caps
@@ -69,15 +69,17 @@ class Overview:
 
     def text(self) -> str:
         """Say it in words."""
-        lines = [f"{self.analyst} on {self.dataset}: up to ε={down(self.largest)} in one more query"]
+        lines = [f"{self.analyst} on {self.dataset}: up to ε={round_down(self.largest)} in one more query"]
         for state in self.caps:
             spent = "an unknown part" if state.spent is None else brief(state.spent)
             delta = f", δ={brief(state.delta)}" if state.delta else ""
-            where = self.whose(state)
+            where = self.describe_cap(state)
             if state.scope == "query":
                 lines.append(f"  at most ε={brief(state.epsilon)} {where}")
             else:
-                lines.append(f"  spent {spent} of ε={brief(state.epsilon)}{delta}, {down(state.left)} left, {where}")
+                lines.append(
+                    f"  spent {spent} of ε={brief(state.epsilon)}{delta}, {round_down(state.left)} left, {where}"
+                )
         if not any(state.scope == "dataset" for state in self.caps):
             lines.append("  what is left for everybody is not shown: a query may be refused before this is spent")
         if self.more is not None:
@@ -85,11 +87,11 @@ class Overview:
             lines.append(f"  {count} more queries like your last: {printable(self.last or '')}")
         return "\n".join(lines)
 
-    def whose(self, state: CapState) -> str:
+    def describe_cap(self, state: CapState) -> str:
         """Name one of the caps as a person would."""
-        return whose(state.scope, state.name, state.per, analyst=self.analyst, dataset=self.dataset)
+        return describe_cap(state.scope, state.name, state.per, analyst=self.analyst, dataset=self.dataset)
 
-    def form(self) -> Form:
+    def to_json(self) -> Json:
         """Give it for JSON; numbers are exact, as text."""
         return {
             "analyst": self.analyst,
@@ -97,16 +99,16 @@ class Overview:
             "largest_epsilon": str(self.largest),
             "last_query": self.last,
             "more_like_last": self.more,
-            "caps": [state.form() for state in self.caps],
+            "caps": [state.to_json() for state in self.caps],
         }
 
     @classmethod
-    def read(cls, form: Mapping[str, Any]) -> Self:
+    def from_json(cls, form: Mapping[str, Any]) -> Self:
         """Read what `form` gives."""
         return cls(
             form["analyst"],
             form["dataset"],
-            tuple(map(CapState.read, form["caps"])),
+            tuple(map(CapState.from_json, form["caps"])),
             Fraction(form["largest_epsilon"]),
             form["last_query"],
             form["more_like_last"],
@@ -114,7 +116,7 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastCharge:
     """One charge of the past, by its number in the ledger.
 
     epsilon    what was paid; None of Gaussian noise whose answer was never recorded: its loss is a curve
@@ -130,7 +132,7 @@ class Past:
     delta: Fraction
     released: bool
 
-    def form(self) -> Form:
+    def to_json(self) -> Json:
         """Give it for JSON."""
         return {
             "id": self.id,
@@ -138,13 +140,13 @@ class Past:
             "analyst": self.analyst,
             "dataset": self.dataset,
             "query": self.query,
-            "epsilon": maybe(self.epsilon),
+            "epsilon": optional_text(self.epsilon),
             "delta": str(self.delta),
             "released": self.released,
         }
 
     @classmethod
-    def read(cls, form: Mapping[str, Any]) -> Self:
+    def from_json(cls, form: Mapping[str, Any]) -> Self:
         """Read what `form` gives."""
         return cls(
             form["id"],
@@ -152,16 +154,16 @@ class Past:
             form["analyst"],
             form["dataset"],
             form["query"],
-            fraction(form, "epsilon"),
+            optional_fraction(form, "epsilon"),
             Fraction(form["delta"]),
             form["released"],
         )
 
 
-def whose(scope: Scope, name: str, per: Per | None, *, analyst: str, dataset: str) -> str:
+def describe_cap(scope: CapScope, name: str, per: CapPeriod | None, *, analyst: str, dataset: str) -> str:
     """Name a cap as a person would.
 
-    >>> whose("dataset", "visits", "day", analyst="ana", dataset="visits")
+    >>> describe_cap("dataset", "visits", "day", analyst="ana", dataset="visits")
     'for everybody on visits this day'
     """
     match scope:

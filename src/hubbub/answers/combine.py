@@ -34,10 +34,10 @@ def refinable(receipt: Mapping[str, Any]) -> bool:
     return bool(draws) and all(draw["kind"] == "sum" for draw in draws) and all(size is not None for size in cells)
 
 
-def again(receipt: Mapping[str, Any], *, epsilon: Number) -> tuple[str, Options]:
+def repeat_query(receipt: Mapping[str, Any], *, epsilon: Number) -> tuple[str, Options]:
     """Read from a receipt how to ask the same once more, at another price: the SQL and the options; or refuse (HB145).
 
-    >>> again({"query": "SELECT COUNT(*) FROM t -- rows = 2", "draws": [{"kind": "sum"}], "cells": [1]}, epsilon=1)
+    >>> repeat_query({"query": "SELECT COUNT(*) FROM t -- rows = 2", "draws": [{"kind": "sum"}], "cells": [1]}, epsilon=1)
     ('SELECT COUNT(*) FROM t', {'epsilon': 1, 'rows': 2})
     """
     said = _SAID.fullmatch(receipt["query"])
@@ -57,7 +57,7 @@ def again(receipt: Mapping[str, Any], *, epsilon: Number) -> tuple[str, Options]
     return said["sql"], options
 
 
-def refined(first: Release, second: Release) -> Release:
+def refine(first: Release, second: Release) -> Release:
     """Combine an answer with a second draw; where the data was changed in between, the second stands alone."""
     return second if first.receipt["data"] != second.receipt["data"] else combine(first, second)
 
@@ -69,7 +69,7 @@ def combine(first: Release, second: Release) -> Release:
     (bA + aB)/(a + b) is unbiased with variance 1/(1/a + 1/b), and no other unbiased weighting has less. If each noise
     is Gaussian or Laplace and h, k are half-widths of their 95% intervals, then the mean weighted by 1/h² and 1/k² is
     within 1/√(1/h² + 1/k²) at least 95% of the time.
-    Proof    w²a + (1−w)²b is least at w = b/(a + b). Half-widths are proportional to deviations within one law, so they
+    Proof    w²a + (1−w)²b is least at w = b/(a + b). Half-widths are proportional to deviations within one distribution, so they
              weigh alike. The combined Gaussian is Gaussian. For Laplace let the weighted scales be 1 and r ≤ 1: the
              tail beyond t = √(1 + r²)·ln 20 is (e^−t − r²e^(−t/r))/(1 − r²), which is .05 at r = 0 and below it
              up to r = 1, where it is e^−t(1 + t/2) = .0451. For one of each the tail is a closed form in one ratio,

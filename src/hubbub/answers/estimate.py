@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any, Literal, Self
 
 from hubbub.core.numbers import brief
-from hubbub.core.wire import Form
+from hubbub.core.wire import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Estimate:
     scaling: tuple[tuple[Fraction, tuple[Expected, ...]], ...]
     sql: tuple[str, ...]
 
-    def form(self) -> Form:
+    def to_json(self) -> Json:
         """Give it for JSON; exact numbers as text."""
         return {
             "datasets": list(self.datasets),
@@ -63,7 +63,7 @@ class Estimate:
         }
 
     @classmethod
-    def read(cls, form: Mapping[str, Any]) -> Self:
+    def from_json(cls, form: Mapping[str, Any]) -> Self:
         """Read what `form` gives."""
         return cls(
             datasets=tuple(form["datasets"]),

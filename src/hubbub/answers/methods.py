@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, TypedDict, TypeVar, Unpack
 
 from hubbub.answers.options import Options
-from hubbub.core.call import Call
+from hubbub.core.call import AnalysisCall
 from hubbub.core.numbers import Number
 
 R = TypeVar("R", covariant=True)
@@ -37,7 +37,7 @@ class Analyses(Generic[R]):
         given = {argument: value for argument, value in arguments.items() if value is not None}
         options: Options = {"epsilon": price.get("epsilon"), "delta": price.get("delta")}
         options |= {"groups": price.get("groups"), "rows": price.get("rows")}
-        return self._called(Call(name, given).text(), price.get("key"), options)
+        return self._called(AnalysisCall(name, given).text(), price.get("key"), options)
 
     def tabulate(
         self,

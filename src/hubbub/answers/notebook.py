@@ -9,18 +9,18 @@ from hubbub.answers.bars import bars
 from hubbub.answers.release import Release
 
 #: A browser should not be asked to show more.
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 
 _NUMBERS = ("integer", "real")
 
 
-def shown(release: Release) -> str:
+def to_html(release: Release) -> str:
     """Give a release as HTML."""
     right = [output.kind in _NUMBERS for output in release.outputs]
     head = "".join(_cell("th", name, end, ' scope="col"') for name, end in zip(release.columns, right, strict=True))
     rows = [
         "<tr>" + "".join(_cell("td", text, end) for text, end in zip(row, right, strict=True)) + "</tr>"
-        for row in release.texts()[:MOST_ROWS]
+        for row in release.texts()[:MAX_ROWS]
     ]
     more = len(release.ratio) - len(rows)
     noisy = any(output.low is not None for output in release.outputs)

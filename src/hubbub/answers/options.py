@@ -25,29 +25,29 @@ class Options(TypedDict, total=False):
     dialect: str
 
 
-def settled(given: Value | float | Decimal) -> Value:
+def exact_parameter(given: Value | float | Decimal) -> Value:
     """Take a parameter exactly: 0.1 is one tenth, as everywhere.
 
-    >>> settled(0.1), settled("0.1")
+    >>> exact_parameter(0.1), exact_parameter("0.1")
     (Fraction(1, 10), '0.1')
     """
     return numbers.exact(given, "a parameter") if isinstance(given, float | Decimal) else given
 
 
-def form(options: Options) -> wire.Form:
+def to_json(options: Options) -> wire.Json:
     """Give options for JSON; what is not a number is refused here as it would be there."""
-    found: wire.Form = dict(options)
+    found: wire.Json = dict(options)
     for name in ("epsilon", "within", "delta"):
         if found.get(name) is not None:
             found[name] = _number(found[name], name)
     if "parameters" in found:
-        found["parameters"] = [wire.value(settled(each)) for each in found["parameters"]]
+        found["parameters"] = [wire.value(exact_parameter(each)) for each in found["parameters"]]
     if found.get("weights") is not None:
         found["weights"] = {name: _number(each, f"the weight of {name}") for name, each in found["weights"].items()}
     return found
 
 
-def read(given: Mapping[str, Any]) -> Options:
+def from_json(given: Mapping[str, Any]) -> Options:
     """Read options from JSON; what they say is checked by the question that takes them."""
     unknown = set(given) - set(Options.__annotations__)
     if unknown:

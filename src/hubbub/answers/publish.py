@@ -12,7 +12,7 @@ from typing import Any, Self, Unpack
 from hubbub.answers.options import Options
 from hubbub.answers.release import Release
 from hubbub.answers.sheet import sheet
-from hubbub.core.call import is_call, read
+from hubbub.core.call import is_call, parse_call
 from hubbub.errors import ParameterError
 
 FORMATS = ("csv", "parquet")
@@ -30,14 +30,14 @@ _TYPES = {
 
 
 @dataclass(frozen=True)
-class Files:
+class OutputFiles:
     """Where a release will be written: checked before anything is paid for it."""
 
     name: str
     paths: Mapping[str, Path]
 
     @classmethod
-    def planned(
+    def plan(
         cls, to: str | Path, name: str | None, what: str | Release, formats: Sequence[str], *, force: bool
     ) -> Self:
         """Plan the files for a question or a release, or refuse."""
@@ -79,7 +79,7 @@ class Files:
 def _default(what: str | Release) -> str:
     if isinstance(what, Release):
         return str(what.receipt.get("analysis") or "release")
-    return read(what).name if is_call(what) else "release"
+    return parse_call(what).name if is_call(what) else "release"
 
 
 def _unwritten(error: OSError) -> ParameterError:
@@ -104,10 +104,10 @@ def publish(
     formats  csv, parquet or both
     force    replace files that are there
     """
-    return Files.planned(to, name, release, formats, force=force).write(release, title=title, notes=notes)
+    return OutputFiles.plan(to, name, release, formats, force=force).write(release, title=title, notes=notes)
 
 
-class Publishes:
+class Publisher:
     """A session that writes what it is answered into files to publish."""
 
     @abstractmethod
@@ -132,12 +132,12 @@ class Publishes:
         `what` is a release, or a question (SQL or a CALL), which is asked first, for the price in the options. Whether
         the files can be written is looked at before anything is paid. See `hubbub.answers.publish.publish`.
         """
-        files = Files.planned(to, name, what, formats, force=force)
+        files = OutputFiles.plan(to, name, what, formats, force=force)
         release = what if isinstance(what, Release) else self.query(what, key=key, **options)
         return files.write(release, title=title, notes=notes)
 
 
-class PublishesLater:
+class AsyncPublisher:
     """The same for sessions that are awaited."""
 
     @abstractmethod
@@ -157,8 +157,8 @@ class PublishesLater:
         key: str | None = None,
         **options: Unpack[Options],
     ) -> tuple[Path, ...]:
-        """Write a release, or the answer to a question, into a folder: see `Publishes.publish`."""
-        files = Files.planned(to, name, what, formats, force=force)
+        """Write a release, or the answer to a question, into a folder: see `Publisher.publish`."""
+        files = OutputFiles.plan(to, name, what, formats, force=force)
         release = what if isinstance(what, Release) else await self.query(what, key=key, **options)
         return files.write(release, title=title, notes=notes)
 

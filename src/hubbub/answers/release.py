@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from hubbub.core.numbers import brief
-from hubbub.core.wire import Form, fraction, maybe
+from hubbub.core.wire import Json, optional_fraction, optional_text
 from hubbub.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -96,23 +96,32 @@ class Release:
 
     def document(self) -> dict[str, Any]:
         """Give the answer with its receipt, as `hubbub verify` reads it: the receipt holds the answer's hash."""
-        return {"answer": form(self.outputs, self.ratio, self.model), "receipt": dict(self.receipt)}
+        return {"answer": answer_json(self.outputs, self.ratio, self.model), "receipt": dict(self.receipt)}
 
-    def form(self) -> Form:
+    def answer_json(self) -> Json:
         """Give all of it for JSON: the document, and what it cost whom it was given to."""
         return self.document() | {
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
-            "left": maybe(self.left),
+            "left": optional_text(self.left),
             "replayed": self.replayed,
         }
 
     @classmethod
-    def read(cls, form: Mapping[str, Any]) -> Self:
-        """Read what `form` gives."""
-        outputs, ratio, model = read_answer(form["answer"])
-        epsilon, delta = Fraction(form["epsilon"]), Fraction(form["delta"])
-        return cls(outputs, ratio, epsilon, delta, form["receipt"], fraction(form, "left"), form["replayed"], model)
+    def from_json(cls, answer_json: Mapping[str, Any]) -> Self:
+        """Read what `answer_json` gives."""
+        outputs, ratio, model = read_answer(answer_json["answer"])
+        epsilon, delta = Fraction(answer_json["epsilon"]), Fraction(answer_json["delta"])
+        return cls(
+            outputs,
+            ratio,
+            epsilon,
+            delta,
+            answer_json["receipt"],
+            optional_fraction(answer_json, "left"),
+            answer_json["replayed"],
+            model,
+        )
 
     def to_csv(self) -> str:
         """Give CSV: each column, and after a noisy one its interval as name_low and name_high."""
@@ -180,9 +189,9 @@ class Release:
         return axes  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str:
-        from hubbub.answers.notebook import shown  # which draws releases, and so imports this
+        from hubbub.answers.notebook import to_html  # which draws releases, and so imports this
 
-        return shown(self)
+        return to_html(self)
 
     def texts(self) -> list[tuple[str, ...]]:
         """Give each cell as text, with ± where it has one."""
@@ -195,7 +204,7 @@ class Release:
         """Say what it cost and what is left."""
         spent = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
         what = f"replayed at no cost (paid {spent} before)" if self.replayed else f"cost {spent}"
-        return what if self.left is None else f"{what}; ε = {shown_left(self.left)} is left"
+        return what if self.left is None else f"{what}; ε = {format_remaining(self.left)} is left"
 
     def __repr__(self) -> str:
         rows = [self.columns, *self.texts()[:50]]
@@ -205,7 +214,7 @@ class Release:
         return "\n".join([*lines, *more, self.price()])
 
 
-def form(outputs: Sequence[Output], ratio: Sequence[float | None], model: Mapping[str, Any]) -> dict[str, Any]:
+def answer_json(outputs: Sequence[Output], ratio: Sequence[float | None], model: Mapping[str, Any]) -> dict[str, Any]:
     """Give an answer column by column, and its model if it has one, in the form that is stored and hashed."""
     columns = [
         {
@@ -221,7 +230,7 @@ def form(outputs: Sequence[Output], ratio: Sequence[float | None], model: Mappin
 
 
 def read_answer(stored: Mapping[str, Any]) -> tuple[tuple[Output, ...], list[float | None], dict[str, Any]]:
-    """Read what `form` gives: the columns, the ratio and the model."""
+    """Read what `answer_json` gives: the columns, the ratio and the model."""
     outputs = []
     for each in stored["columns"]:
         values, read = each["values"], _DATED.get(each["kind"])
@@ -253,7 +262,7 @@ def text(cell: Cell, ends: Ends = (None, None)) -> str:
     return f"{_number(cell, half)} ±{_number(half, half, whole=whole)}"
 
 
-def shown_left(value: Fraction) -> str:
+def format_remaining(value: Fraction) -> str:
     """Show what is left to four digits, rounded down: nobody shall count on more."""
     return f"{_FOUR.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():f}"
 

@@ -5,10 +5,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from hubbub.answers import terminal
-from hubbub.answers.budget import Overview, printable
+from hubbub.answers.budget import BudgetOverview, printable
 from hubbub.answers.estimate import Estimate, Expected, margin, significant
 from hubbub.answers.release import Release
-from hubbub.core.numbers import brief, down
+from hubbub.core.numbers import brief, round_down
 
 _SHOWN = 200
 
@@ -22,9 +22,9 @@ def estimate(found: Estimate, console: Console, *, sureness: str, sql: bool = Fa
         ("Answer", f"{_cells(found.cells)}{found.noise.capitalize()} noise"),
     ]
     if found.admitted:
-        rows.append(("Admitted", f"yes; the most for one query now is ε = {down(found.largest)}"))
+        rows.append(("Admitted", f"yes; the most for one query now is ε = {round_down(found.largest)}"))
     else:
-        rows.append(("Admitted", f"[red]no: it would be refused; up to ε = {down(found.largest)} would pass[/]"))
+        rows.append(("Admitted", f"[red]no: it would be refused; up to ε = {round_down(found.largest)} would pass[/]"))
     console.print(terminal.facts(rows))
     console.print()
     console.print(
@@ -83,17 +83,17 @@ def _versions(found: Release) -> str:
     return ", ".join(f"{each['version']} of {escape(each['dataset'])}" for each in found.receipt["data"])
 
 
-def budget(found: Overview, console: Console) -> None:
+def budget(found: BudgetOverview, console: Console) -> None:
     """Show what one analyst has on one dataset."""
     console.print(
         f"[bold]{escape(found.dataset)}[/]: {escape(found.analyst)} can spend up to"
-        f" [bold]ε = {down(found.largest)}[/] in one more query"
+        f" [bold]ε = {round_down(found.largest)}[/] in one more query"
     )
     rows = []
     for state in found.caps:
         total, delta = brief(state.epsilon), state.delta
         spent = "–" if state.scope == "query" else "?" if state.spent is None else brief(state.spent)
-        rows.append((found.whose(state), spent, total, down(state.left), brief(delta) if delta else "0"))
+        rows.append((found.describe_cap(state), spent, total, round_down(state.left), brief(delta) if delta else "0"))
     console.print(terminal.table(("cap", "spent ε", "of", "left", "δ"), rows, right=(1, 2, 3, 4)))
     if found.more is not None:
         console.print(f"about {found.more:,} more like your last: [dim]{escape(printable(found.last or ''))}[/]")

@@ -22,7 +22,7 @@ from hubbub.core.numbers import Number, brief
 from hubbub.errors import BudgetError, ParameterError, QueryError
 
 
-class Asking(Protocol):
+class Querier(Protocol):
     """What a scope asks through: a session, of whichever kind."""
 
     def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
@@ -123,7 +123,7 @@ class Scope(_RemainingBudget, Analyses[Release]):
     cannot tell a question paid for long ago from one's own that was tried twice. Questions use no δ but what they name.
     """
 
-    def __init__(self, session: Asking, *, epsilon: Number, delta: Number = 0) -> None:
+    def __init__(self, session: Querier, *, epsilon: Number, delta: Number = 0) -> None:
         """Use `h.scope`."""
         super().__init__(epsilon, delta)
         self._session = session

@@ -18,7 +18,7 @@ from hubbub.core.numbers import brief
 #: How each analysis makes its numbers, for people; a query is "query".
 METHODS: Mapping[str, str] = {
     "query": "Every sum and count was computed exactly over the bounded contributions of each unit. Random noise with a"
-    " known law was added to each before it left the curator; averages and ratios are made of noisy sums.",
+    " known distribution was added to each before it left the curator; averages and ratios are made of noisy sums.",
     "tabulate": "The cells were counted exactly over the bounded contributions of each unit. Random noise was added to"
     " the table and to some of its marginals, sharing the privacy budget so that the mean variance over all published"
     " tables is small. All published numbers were then estimated from these measurements together by least squares,"
@@ -41,7 +41,7 @@ METHODS: Mapping[str, str] = {
     " error over all conjunctions of values (Blum, Ligett and Roth). Its rows are nobody's.",
 }
 _OTHER = (
-    "Only sums over the bounded contributions of each unit were used, each with random noise of a known law; everything"
+    "Only sums over the bounded contributions of each unit were used, each with random noise of a known distribution; everything"
     " after that was computed from the noisy numbers alone."
 )
 _LEVEL = "95%"

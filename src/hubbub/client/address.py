@@ -15,7 +15,7 @@ PREFIX = "/api/v1/"
 _TOKEN = re.compile(r"[\x21-\x7e]{1,8192}", re.ASCII)
 
 
-class Token(httpx.Auth):
+class BearerToken(httpx.Auth):
     """A token on its way into one header; it has no text, so that no log and no traceback can have it."""
 
     __slots__ = ("_text",)

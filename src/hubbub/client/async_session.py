@@ -9,17 +9,17 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
-from hubbub.answers.budget import Overview, Past
-from hubbub.answers.combine import again, refined
+from hubbub.answers.budget import BudgetOverview, PastCharge
+from hubbub.answers.combine import repeat_query, refine
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.methods import Analyses, Estimates
 from hubbub.answers.options import Options
-from hubbub.answers.publish import PublishesLater
+from hubbub.answers.publish import AsyncPublisher
 from hubbub.answers.release import Release
 from hubbub.answers.scope import AsyncScope
 from hubbub.client import problems
 from hubbub.client.calls import Calls
-from hubbub.client.protocol import Pause, Send, Steps
+from hubbub.client.protocol import Pause, Request, Steps
 from hubbub.client.session import RETRIES, TIMEOUT, settings
 from hubbub.core.numbers import Number
 from hubbub.core.schema import Table
@@ -27,7 +27,7 @@ from hubbub.core.schema import Table
 T = TypeVar("T")
 
 
-class AsyncSession(Analyses[Awaitable[Release]], PublishesLater):
+class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher):
     """One analyst's view of a curator on a server: `async with`, or `await` it and close it in the end.
 
     A task that is cancelled while it waits for an answer cancels its query; if its charge was made, it stands.
@@ -47,7 +47,7 @@ class AsyncSession(Analyses[Awaitable[Release]], PublishesLater):
         """Show what is declared about a dataset: who is protected, its columns with their facts."""
         return await self._run(self._calls.describe(dataset))
 
-    async def budget(self) -> tuple[Overview, ...]:
+    async def budget(self) -> tuple[BudgetOverview, ...]:
         """Say what is spent and what is left, for each dataset."""
         return await self._run(self._calls.budget())
 
@@ -73,10 +73,10 @@ class AsyncSession(Analyses[Awaitable[Release]], PublishesLater):
 
     async def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:
         """Ask the same once more and combine both: see `hubbub.curator.session.Session.refine`."""
-        sql, options = again(first.receipt, epsilon=epsilon)
-        return refined(first, await self.query(sql, key=key or token_hex(16), **options))
+        sql, options = repeat_query(first.receipt, epsilon=epsilon)
+        return refine(first, await self.query(sql, key=key or token_hex(16), **options))
 
-    async def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[Past, ...]:
+    async def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[PastCharge, ...]:
         """List what was asked and paid for, newest first; `before` (a number of the list) goes on where one ended."""
         return await self._run(self._calls.releases(limit, before))
 
@@ -122,7 +122,7 @@ class AsyncSession(Analyses[Awaitable[Release]], PublishesLater):
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
-    async def _do(self, step: Send | Pause) -> httpx.Response | None:
+    async def _do(self, step: Request | Pause) -> httpx.Response | None:
         if isinstance(step, Pause):
             await asyncio.sleep(step.seconds)
             return None

@@ -52,7 +52,7 @@ _TENS: Mapping[str, type[HubbubError]] = {
 }
 
 
-def class_of(code: str) -> type[HubbubError]:
+def error_class(code: str) -> type[HubbubError]:
     """Say which class an error of this code has."""
     if code in _STREAMS:
         return StreamError
@@ -64,7 +64,7 @@ def error(problem: Mapping[str, Any], *, wait: float = 0) -> HubbubError:
     code, message, remedy = (str(problem[name]) for name in ("code", "detail", "remedy"))
     if code == RunError().code:
         return RunError()
-    kind = class_of(code)
+    kind = error_class(code)
     # the message has all its words already: what a class adds to them is left out
     found = kind.__new__(kind)
     HubbubError.__init__(found, code, message, remedy)

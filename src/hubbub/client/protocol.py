@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class Request:
     """One request, below the API's address."""
 
     method: str
@@ -38,7 +38,7 @@ class Pause:
     seconds: float
 
 
-Steps = Generator[Send | Pause, httpx.Response | None, T]
+Steps = Generator[Request | Pause, httpx.Response | None, T]
 
 #: Answers that another try may better: too many requests, a proxy without its server, a server that stops or starts.
 _PASSING = frozenset({429, 502, 503, 504})
@@ -60,7 +60,7 @@ _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroD
 _jitter = SystemRandom().uniform
 
 
-def sent(request: Send, *, retries: int) -> Steps[Any]:
+def send(request: Request, *, retries: int) -> Steps[Any]:
     """Send until there is an answer that another try would not better, and read it as JSON.
 
     Every try is the same request under the same Idempotency-Key, so a server charges for it once at most.
@@ -106,15 +106,15 @@ def read(steps: Steps[Any], reader: Callable[[Any], T]) -> Steps[T]:
     raise problems.unreadable("its answer has another form")
 
 
-def asked(body: Mapping[str, Any], *, retries: int) -> Steps[Any]:
+def run_query(body: Mapping[str, Any], *, retries: int) -> Steps[Any]:
     """Put a question in line and wait for its answer.
 
     A server that was started anew knows nothing of its jobs; the same request finds the same charge again.
     """
     key = secrets.token_hex(16)
-    post = Send("POST", "query", body, headers={"Idempotency-Key": key, "Prefer": "respond-async"})
+    post = Request("POST", "query", body, headers={"Idempotency-Key": key, "Prefer": "respond-async"})
     for _ in range(retries + 1):
-        number = yield from read(sent(post, retries=retries), _number)
+        number = yield from read(send(post, retries=retries), _number)
         found = yield from _followed(number, retries=retries)
         if found is not None:
             return found
@@ -123,11 +123,11 @@ def asked(body: Mapping[str, Any], *, retries: int) -> Steps[Any]:
 
 def _followed(number: str, *, retries: int) -> Steps[Any]:
     """Follow a job to its end, or cancel it where the wait is broken off; None of a job that nobody knows any more."""
-    ask = Send("GET", f"jobs/{number}", headers={"Prefer": f"wait={_HOLD}"})
+    ask = Request("GET", f"jobs/{number}", headers={"Prefer": f"wait={_HOLD}"})
     pause = 0.01
     try:
         while True:
-            state, release, problem = yield from read(sent(ask, retries=retries), _job)
+            state, release, problem = yield from read(send(ask, retries=retries), _job)
             if problem is not None:
                 raise problem
             if state == "done":
@@ -144,7 +144,7 @@ def _followed(number: str, *, retries: int) -> Steps[Any]:
         raise
     except BaseException:  # Ctrl-C, or a task that was cancelled
         with suppress(HubbubError):
-            yield from sent(Send("DELETE", f"jobs/{number}"), retries=0)
+            yield from send(Request("DELETE", f"jobs/{number}"), retries=0)
         raise
 
 

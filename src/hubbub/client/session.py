@@ -8,17 +8,17 @@ from typing import Any, Self, TypeVar, Unpack
 
 import httpx
 
-from hubbub.answers.budget import Overview, Past
-from hubbub.answers.combine import again, refined
+from hubbub.answers.budget import BudgetOverview, PastCharge
+from hubbub.answers.combine import repeat_query, refine
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.methods import Analyses, Estimates
 from hubbub.answers.options import Options
-from hubbub.answers.publish import Publishes
+from hubbub.answers.publish import Publisher
 from hubbub.answers.release import Release
 from hubbub.answers.scope import Scope
 from hubbub.client import address, problems
 from hubbub.client.calls import Calls
-from hubbub.client.protocol import Pause, Send, Steps
+from hubbub.client.protocol import Pause, Request, Steps
 from hubbub.core.numbers import Number
 from hubbub.core.schema import Table
 
@@ -29,7 +29,7 @@ TIMEOUT = 30.0
 RETRIES = 4
 
 
-class ServedSession(Analyses[Release], Publishes):
+class RemoteSession(Analyses[Release], Publisher):
     """One analyst's view of a curator on a server. Close it, or use it in a `with` block."""
 
     def __init__(self, client: httpx.Client, *, retries: int) -> None:
@@ -47,7 +47,7 @@ class ServedSession(Analyses[Release], Publishes):
         """Show what is declared about a dataset: who is protected, its columns with their facts."""
         return self._run(self._calls.describe(dataset))
 
-    def budget(self) -> tuple[Overview, ...]:
+    def budget(self) -> tuple[BudgetOverview, ...]:
         """Say what is spent and what is left, for each dataset."""
         return self._run(self._calls.budget())
 
@@ -81,10 +81,10 @@ class ServedSession(Analyses[Release], Publishes):
 
     def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:
         """Ask the same once more and combine both: see `hubbub.curator.session.Session.refine`."""
-        sql, options = again(first.receipt, epsilon=epsilon)
-        return refined(first, self.query(sql, key=key or token_hex(16), **options))
+        sql, options = repeat_query(first.receipt, epsilon=epsilon)
+        return refine(first, self.query(sql, key=key or token_hex(16), **options))
 
-    def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[Past, ...]:
+    def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[PastCharge, ...]:
         """List what was asked and paid for, newest first; `before` (a number of the list) goes on where one ended."""
         return self._run(self._calls.releases(limit, before))
 
@@ -122,7 +122,7 @@ class ServedSession(Analyses[Release], Publishes):
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
-    def _do(self, step: Send | Pause) -> httpx.Response | None:
+    def _do(self, step: Request | Pause) -> httpx.Response | None:
         if isinstance(step, Pause):
             time.sleep(step.seconds)
             return None
@@ -136,7 +136,7 @@ def settings(url: str, token: str, *, timeout: float, ca: str | Path | None, ins
     where = address.base(url, insecure=insecure)
     return {
         "base_url": where,
-        "auth": address.Token(token),
+        "auth": address.BearerToken(token),
         "timeout": timeout,
         "verify": address.trust(ca=ca, insecure=insecure),
         # a proxy of the environment would see what is not encrypted
@@ -156,11 +156,11 @@ def connect(
     ca: str | Path | None = None,
     insecure: bool = False,
     transport: httpx.BaseTransport | None = None,
-) -> ServedSession:
+) -> RemoteSession:
     """Open a session with a server; see `hubbub.connect`."""
     client = httpx.Client(**settings(url, token, timeout=timeout, ca=ca, insecure=insecure), transport=transport)
     try:
-        return ServedSession(client, retries=retries)
+        return RemoteSession(client, retries=retries)
     except BaseException:
         client.close()
         raise

@@ -1,6 +1,6 @@
-"""Shares of trials and how sure one can be of them: exact intervals by Clopper and Pearson, in floats.
+"""Binomial tails and Clopper–Pearson confidence intervals, in floats.
 
-For reports about attacks and audits; no budget depends on them.
+They serve reports about attacks and audits; no budget depends on them.
 """
 
 import math
@@ -11,7 +11,7 @@ _ROUNDS = 200
 
 
 def tail(least: int, trials: int, chance: float) -> float:
-    """Give Pr[X ≥ least] for X binomial.
+    """Return Pr[X ≥ least] for a binomial X.
 
     >>> tail(1, 2, 0.5), tail(0, 5, 0.1), tail(6, 5, 0.9)
     (0.75, 1.0, 0.0)
@@ -21,34 +21,35 @@ def tail(least: int, trials: int, chance: float) -> float:
     return 0.0 if least > trials else incomplete_beta(least, trials - least + 1, chance)
 
 
-def interval(right: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Give the Clopper–Pearson interval of a chance from `right` successes in `trials` independent trials.
+def interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the Clopper–Pearson interval of a probability after `successes` in `trials` independent trials.
 
     >>> [round(end, 4) for end in interval(0, 10)], [round(end, 4) for end in interval(8, 10)]
     ([0.0, 0.3085], [0.4439, 0.9748])
     """
     half = (1 - confidence) / 2
-    low = 0.0 if right == 0 else _solve(lambda p: tail(right, trials, p), half)
-    high = 1.0 if right == trials else _solve(lambda p: tail(right + 1, trials, p), 1 - half)
+    low = 0.0 if successes == 0 else _solve(lambda p: tail(successes, trials, p), half)
+    high = 1.0 if successes == trials else _solve(lambda p: tail(successes + 1, trials, p), 1 - half)
     return low, high
 
 
-def at_least(right: int, trials: int, alarm: float) -> float:
-    """Give a lower bound of a chance that is wrong with probability at most `alarm` (Clopper and Pearson, one side).
+def lower_bound(successes: int, trials: int, alarm: float) -> float:
+    """Return a one-sided Clopper–Pearson lower bound that is wrong with probability at most `alarm`.
 
-    >>> round(at_least(8, 10, 0.025), 4), at_least(0, 10, 0.025), round(1 - at_least(2, 10, 0.025), 4)
+    >>> round(lower_bound(8, 10, 0.025), 4), lower_bound(0, 10, 0.025), round(1 - lower_bound(2, 10, 0.025), 4)
     (0.4439, 0.0, 0.9748)
     """
-    if right == 0:
+    if successes == 0:
         return 0.0
-    low, high = 0.0, right / trials
-    while high - low > 1e-9 * high:  # `low` is on the safe side all the time
+    low, high = 0.0, successes / trials
+    while high - low > 1e-9 * high:  # `low` is a valid bound throughout
         middle = (low + high) / 2
-        low, high = (middle, high) if tail(right, trials, middle) < alarm else (low, middle)
+        low, high = (middle, high) if tail(successes, trials, middle) < alarm else (low, middle)
     return low
 
 
 def _solve(rising: Callable[[float], float], level: float) -> float:
+    """Solve rising(p) = level on [0, 1] by bisection."""
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -57,26 +58,26 @@ def _solve(rising: Callable[[float], float], level: float) -> float:
 
 
 def incomplete_beta(a: float, b: float, x: float) -> float:
-    """Give the regularised incomplete beta function I_x(a, b), by its continued fraction (Lentz)."""
+    """Return the regularized incomplete beta function I_x(a, b), from its continued fraction (Lentz)."""
     if x <= 0 or x >= 1:
         return float(x >= 1)
-    if x > (a + 1) / (a + b + 2):  # there the fraction converges slowly
+    if x > (a + 1) / (a + b + 2):  # the fraction converges slowly there
         return 1 - incomplete_beta(b, a, 1 - x)
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
-    c, d = 1.0, 1 / _away(1 - (a + b) * x / (a + 1))
+    c, d = 1.0, 1 / _nonzero(1 - (a + b) * x / (a + 1))
     value = d
     for m in range(1, _ROUNDS + math.isqrt(int(a + b))):
         for term in (
             m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
             -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1)),
         ):
-            d = 1 / _away(1 + term * d)
-            c = _away(1 + term / c)
+            d = 1 / _nonzero(1 + term * d)
+            c = _nonzero(1 + term / c)
             value *= c * d
         if abs(c * d - 1) < 1e-15:
             break
     return min(1.0, front * value / a)
 
 
-def _away(value: float) -> float:
+def _nonzero(value: float) -> float:
     return value if abs(value) > _TINY else _TINY

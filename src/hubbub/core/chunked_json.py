@@ -1,8 +1,7 @@
-"""JSON in pieces: a large value is read or written without keeping every other thread from running.
+"""JSON parsing and serialization in short steps, so that large values do not block other threads.
 
-Python's own reader and writer of JSON work on the whole value in one step, during which no other thread runs: for the
-largest release that is several seconds, in which a server answers nobody. Here each step is short, and between two of
-them the thread looks whether its work is still wanted (`patience`).
+Python's `json` module holds the GIL for a whole value: several seconds for the largest release, in which a server
+cannot answer anybody. Here each step is short, and between steps the thread checks its deadline.
 """
 
 import json
@@ -10,35 +9,35 @@ from collections.abc import Callable, Iterator
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from typing import Any
 
-from hubbub.core import deadline as patience
+from hubbub.core import deadline
 
-#: Values of a list that are written, and read, in one step.
+#: List items written or read in one step.
 _STEP = 2000
-#: Bytes that are read in one step.
+#: Bytes parsed in one step.
 _SMALL = 1 << 16
 
 _scan: Callable[[str, int], tuple[Any, int]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
 def dumps(value: object, *, sort_keys: bool = False) -> str:
-    """Write JSON without spaces, as `json.dumps` does; NaN is refused.
+    """Serialize to JSON without spaces, as `json.dumps` does; reject NaN.
 
     >>> dumps({"b": [1, None, "ε"], "a": {}}, sort_keys=True)
     '{"a":{},"b":[1,null,"ε"]}'
     """
-    return "".join(_written(value, sort_keys=sort_keys))
+    return "".join(_pieces(value, sort_keys=sort_keys))
 
 
 def loads(stored: bytes) -> Any:
-    """Read JSON, as `json.loads` does."""
+    """Parse JSON, as `json.loads` does."""
     if len(stored) > _SMALL:
         text = stored.decode()
         try:
-            found, end = _value(text, 0)
+            value, end = _value(text, 0)
             if end == len(text):
-                return found
+                return value
         except (ValueError, IndexError, StopIteration):
-            pass  # it has spaces, or is not JSON
+            pass  # it contains spaces, or is not JSON
     return json.loads(stored)
 
 
@@ -46,64 +45,66 @@ def _write(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def _written(value: object, *, sort_keys: bool) -> Iterator[str]:
+def _pieces(value: object, *, sort_keys: bool) -> Iterator[str]:
     if isinstance(value, dict) and value and all(isinstance(name, str) for name in value):
-        for place, name in enumerate(sorted(value) if sort_keys else value):
-            yield f"{',' if place else '{'}{_write(name)}:"
-            yield from _written(value[name], sort_keys=sort_keys)
+        for index, name in enumerate(sorted(value) if sort_keys else value):
+            yield f"{',' if index else '{'}{_write(name)}:"
+            yield from _pieces(value[name], sort_keys=sort_keys)
         yield "}"
-    elif isinstance(value, list | tuple) and any(isinstance(each, dict | list | tuple) for each in value):
-        for place, each in enumerate(value):
-            if place % _STEP == 0:
-                patience.check()
-            yield "," if place else "["
-            yield from _written(each, sort_keys=sort_keys)
+    elif isinstance(value, list | tuple) and any(isinstance(item, dict | list | tuple) for item in value):
+        for index, item in enumerate(value):
+            if index % _STEP == 0:
+                deadline.check()
+            yield "," if index else "["
+            yield from _pieces(item, sort_keys=sort_keys)
         yield "]"
     elif isinstance(value, list | tuple) and len(value) > _STEP:
         for start in range(0, len(value), _STEP):
-            patience.check()
+            deadline.check()
             yield ("," if start else "[") + _write(value[start : start + _STEP])[1:-1]
         yield "]"
     else:
         yield _write(value)
 
 
-def _value(text: str, place: int) -> tuple[Any, int]:
-    """Read the value that begins at a place, and say where it ends."""
-    if text.startswith(("{}", "[]"), place):
-        return ({} if text[place] == "{" else []), place + 2
-    if text[place] == "{":
-        return _object(text, place)
-    if text[place] == "[":
-        return _list(text, place)
-    return _scan(text, place)
+def _value(text: str, start: int) -> tuple[Any, int]:
+    """Parse the value that starts at an offset; return it and the offset of its end."""
+    if text.startswith(("{}", "[]"), start):
+        return ({} if text[start] == "{" else []), start + 2
+    if text[start] == "{":
+        return _object(text, start)
+    if text[start] == "[":
+        return _list(text, start)
+    return _scan(text, start)
 
 
-def _object(text: str, place: int) -> tuple[dict[str, Any], int]:
-    found: dict[str, Any] = {}
+def _object(text: str, start: int) -> tuple[dict[str, Any], int]:
+    values: dict[str, Any] = {}
+    at = start
     while True:
-        if text[place + 1] != '"':
+        if text[at + 1] != '"':
             raise ValueError("no name")
-        name, place = scanstring(text, place + 2)
-        if text[place] != ":":
+        name, at = scanstring(text, at + 2)
+        if text[at] != ":":
             raise ValueError("no value")
-        found[name], place = _value(text, place + 1)
-        if text[place] != ",":
-            return found, _end(text, place, "}")
+        values[name], at = _value(text, at + 1)
+        if text[at] != ",":
+            return values, _end(text, at, "}")
 
 
-def _list(text: str, place: int) -> tuple[list[Any], int]:
-    found: list[Any] = []
+def _list(text: str, start: int) -> tuple[list[Any], int]:
+    values: list[Any] = []
+    at = start
     while True:
-        if len(found) % _STEP == 0:
-            patience.check()
-        each, place = _value(text, place + 1) if text[place + 1] in "{[" else _scan(text, place + 1)
-        found.append(each)
-        if text[place] != ",":
-            return found, _end(text, place, "]")
+        if len(values) % _STEP == 0:
+            deadline.check()
+        value, at = _value(text, at + 1) if text[at + 1] in "{[" else _scan(text, at + 1)
+        values.append(value)
+        if text[at] != ",":
+            return values, _end(text, at, "]")
 
 
-def _end(text: str, place: int, end: str) -> int:
-    if text[place] != end:
+def _end(text: str, at: int, end: str) -> int:
+    if text[at] != end:
         raise ValueError("no end")
-    return place + 1
+    return at + 1

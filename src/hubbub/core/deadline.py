@@ -1,7 +1,7 @@
-"""Patience: pure work that somebody else waits for looks now and then whether it should stop.
+"""Cooperative cancellation: long computations call `check`, which raises once their time is up.
 
-A thread that computes cannot be stopped from outside. So loops whose length an analyst chooses call `check`, which
-costs little and does nothing unless whoever began the work has set a limit for this thread.
+Python cannot stop a computing thread from outside. So loops whose length an analyst chooses call `check`, which is
+cheap and does nothing unless a caller has installed a limit for the thread.
 """
 
 import threading
@@ -11,47 +11,47 @@ from contextlib import contextmanager
 
 from hubbub.errors import QueryError
 
-#: CPU seconds that planning one question may take; the heaviest that passes the static bounds takes far less.
-PLANNING = 20.0
+#: CPU seconds allowed for planning one query; the heaviest query within the static limits needs far less.
+PLANNING_SECONDS = 20.0
 
 
-class _Limits(threading.local):
+class _Checks(threading.local):
     def __init__(self) -> None:
-        self.checks: tuple[Callable[[], None], ...] = ()
+        self.active: tuple[Callable[[], None], ...] = ()
 
 
-_limits = _Limits()
+_checks = _Checks()
 
 
 def check() -> None:
-    """Go on, or raise what the limits of this thread say."""
-    for each in _limits.checks:
-        each()
+    """Raise if a limit of this thread is exceeded."""
+    for run in _checks.active:
+        run()
 
 
 @contextmanager
-def limited(each: Callable[[], None]) -> Iterator[None]:
-    """Let `check` in this thread ask this one too; it raises where the work should stop."""
-    before = _limits.checks
-    _limits.checks = (*before, each)
+def add_check(callback: Callable[[], None]) -> Iterator[None]:
+    """Make `check` call this in the current thread; the callback raises to stop the work."""
+    before = _checks.active
+    _checks.active = (*before, callback)
     try:
         yield
     finally:
-        _limits.checks = before
+        _checks.active = before
 
 
 @contextmanager
-def planning(seconds: float = PLANNING) -> Iterator[None]:
-    """Bound the CPU time of this thread: time that others take on a busy machine does not count."""
+def limit_planning(seconds: float = PLANNING_SECONDS) -> Iterator[None]:
+    """Limit the CPU time of this thread; time used by other threads and processes does not count."""
     end = time.thread_time() + seconds
 
     def late() -> None:
         if time.thread_time() > end:
             raise QueryError(
                 "HB549",
-                f"Planning this query takes more than {seconds:g} s.",
-                "Use fewer keys, values, conditions or nested sub-queries.",
+                f"Planning this query took more than {seconds:g} seconds.",
+                "Use fewer keys, values, conditions or nested subqueries.",
             )
 
-    with limited(late):
+    with add_check(late):
         yield

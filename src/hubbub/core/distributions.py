@@ -1,6 +1,6 @@
-"""The laws of the noise that is added: each probability and each tail, enclosed; and how wide an interval must be.
+"""Discrete Laplace and Gaussian distributions: enclosed probabilities, tails, and confidence half-widths.
 
-Nothing is drawn here. The samplers of `hubbub.noise` have these laws exactly, by their own proofs.
+Nothing is sampled here. The samplers in `hubbub.noise` have exactly these distributions, by their own proofs.
 """
 
 import math
@@ -36,7 +36,7 @@ class DiscreteLaplace:
         return 1 - self._power(1 - least) / (1 + self._power(1))
 
     def guess(self, slip: float) -> int:
-        """Guess the last z before the tail falls to `slip`: a place to start looking, never a decision."""
+        """Estimate the last z before the tail falls to `slip`; only a starting point for a search."""
         scale = float(self.scale)
         return math.ceil(scale * (-math.log(slip) - math.log1p(math.exp(-1 / scale)))) - 1
 
@@ -56,7 +56,7 @@ class DiscreteGaussian:
         return discrete_tail(least, self.variance)
 
     def guess(self, slip: float) -> int:
-        """Guess the last z before the tail falls to `slip`: a place to start looking, never a decision."""
+        """Estimate the last z before the tail falls to `slip`; only a starting point for a search."""
         low, high = 0.0, 38.0
         for _ in range(60):
             middle = (low + high) / 2
@@ -64,40 +64,40 @@ class DiscreteGaussian:
         return math.ceil(low * math.sqrt(self.variance) - 0.5)
 
 
-NoiseLaw = DiscreteLaplace | DiscreteGaussian
+NoiseDistribution = DiscreteLaplace | DiscreteGaussian
 
 
-def law_of(noise: LaplaceEvent | GaussianEvent) -> NoiseLaw:
-    """Give the law of the noise of an event."""
+def distribution_of(noise: LaplaceEvent | GaussianEvent) -> NoiseDistribution:
+    """Return the distribution of the noise of an event."""
     return DiscreteLaplace(noise.scale) if isinstance(noise, LaplaceEvent) else DiscreteGaussian(noise.variance)
 
 
-def slip(law: NoiseLaw, above: int, keys: int) -> Fraction:
-    """Bound 1 − (1 − Pr[Z ≥ above])^keys from above, to 30 places: the chance that one of so many noises reaches it."""
-    chance = law.tail(above)
+def slip(distribution: NoiseDistribution, above: int, keys: int) -> Fraction:
+    """Bound 1 − (1 − Pr[Z ≥ above])^keys from above, to 30 places: the chance that one of `keys` noises reaches it."""
+    chance = distribution.tail(above)
     missed = (1 - chance) ** keys
     # where (1−p)^k is 1 to the last digit, k·p is the sharper bound
     return min(ceil_to(min((1 - missed).enclosure[1], keys * chance.enclosure[1]), MAX_PLACES), Fraction(1))
 
 
 @lru_cache(maxsize=1024)
-def half_width(law: NoiseLaw, level: Fraction, coordinates: int = 1) -> int:
-    """Give the least w such that all of so many independent noises are within ±w with probability at least `level`.
+def half_width(distribution: NoiseDistribution, level: Fraction, coordinates: int = 1) -> int:
+    """Return the least w such that all of the independent noises are within ±w with probability at least `level`.
 
     Equality with a rational level is impossible (e^(−1/scale) is transcendental), and what two neighboring w cover
-    differs by far more than the enclosures' width, for every scale that the samplers have. So it is the least; where
-    enclosures could not tell, it would be one more.
+    differs by far more than the enclosures' width, for every scale that the samplers cover. So it is the least; if the
+    enclosures could not decide, it would be one more.
     """
 
     def covers(w: int) -> bool:
-        return ((1 - 2 * law.tail(w + 1)) ** coordinates).low >= level
+        return ((1 - 2 * distribution.tail(w + 1)) ** coordinates).low >= level
 
     slip = -math.expm1(math.log1p(-float(1 - level)) / coordinates) / 2
-    return least(covers, law.guess(slip))
+    return least(covers, distribution.guess(slip))
 
 
 def least(holds: Callable[[int], bool], guess: int) -> int:
-    """Find the least w ≥ 0 for which a rising condition holds, from a guess.
+    """Return the least w ≥ 0 for which a monotone condition holds, searching from a guess.
 
     >>> least(lambda w: w * w >= 50, 3), least(lambda w: True, 9)
     (8, 0)

@@ -1,8 +1,8 @@
-"""Events: the frozen facts of what was done to the data, without a price.
+"""Privacy events: which mechanisms ran on the data, with their exact parameters.
 
-The ledger stores facts (mechanism, sensitivity, scale) and derives prices from them, so that a better accountant can
-re-price an old ledger and an independent checker can re-derive each charge. Every field is exact; the canonical form is
-a JSON object of strings, integers and booleans, so that its bytes can be hashed.
+The ledger stores these facts (mechanism, sensitivity, scale) and derives privacy costs from them, so that a better
+accountant can recompute the costs of an old ledger and an independent checker can verify each charge. The canonical
+form of an event is a JSON object of strings, integers and booleans, so that its bytes can be hashed.
 """
 
 from dataclasses import dataclass, fields
@@ -30,7 +30,7 @@ class GaussianEvent:
 
 @dataclass(frozen=True, slots=True)
 class SelectionEvent:
-    """One candidate chosen; `rate` multiplies integer scores of that sensitivity (Pr ∝ exp(rate·score) or its like)."""
+    """The selection of one candidate; `rate` multiplies integer scores of that sensitivity, as in Pr ∝ exp(rate·score)."""
 
     rule: Literal["exponential", "permute_and_flip", "noisy_max"]
     sensitivity: int
@@ -40,7 +40,7 @@ class SelectionEvent:
 
 @dataclass(frozen=True, slots=True)
 class ResponseEvent:
-    """Randomized response: of `answers` values the true one is kept with odds e^epsilon against each other one."""
+    """Randomized response: the true one of `answers` values is kept with odds e^epsilon against each other value."""
 
     answers: int
     epsilon: Fraction
@@ -48,7 +48,7 @@ class ResponseEvent:
 
 @dataclass(frozen=True, slots=True)
 class FlipsEvent:
-    """Every bit of a vector flipped with probability 1/(1 + e^rate); neighbors differ in at most `distance` bits."""
+    """Each bit of a vector is flipped with probability 1/(1 + e^rate); neighbors differ in at most `distance` bits."""
 
     distance: int
     rate: Fraction
@@ -65,7 +65,7 @@ class MetricEvent:
 
 @dataclass(frozen=True, slots=True)
 class SparseVectorEvent:
-    """Queries compared with a noisy threshold until `hits` of them are above it."""
+    """The sparse vector technique: queries are compared with a noisy threshold until `hits` of them exceed it."""
 
     sensitivity: int
     monotone: bool
@@ -76,10 +76,10 @@ class SparseVectorEvent:
 
 @dataclass(frozen=True, slots=True)
 class ThresholdEvent:
-    """Counts of unknown keys, released where the noisy count reaches a threshold: δ follows from the rest.
+    """Partition selection: keys are released where their noisy count reaches a threshold; δ follows from the fields.
 
-    keys     how many keys one unit has at most
-    above    by how much the threshold is above what one unit adds to a key
+    keys     maximum number of keys per privacy unit
+    above    the threshold minus the maximum contribution of one unit to a key
     """
 
     noise: LaplaceEvent | GaussianEvent
@@ -89,7 +89,7 @@ class ThresholdEvent:
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """Several events on the same data, each repeated so many times."""
+    """The composition of several events on the same data, each with its number of repetitions."""
 
     parts: tuple[tuple["Event", int], ...]
 
@@ -107,7 +107,7 @@ Event = (
 )
 Facts = dict[str, object]
 
-#: The name under which the ledger stores each event. Stored names never change, whatever the class is called.
+#: The name of each event in the ledger. These names are stored and never change, even if the class is renamed.
 _STORED: dict[type[Event], str] = {
     LaplaceEvent: "laplace",
     GaussianEvent: "gaussian",
@@ -123,7 +123,7 @@ _BY_STORED_NAME = {name: kind for kind, name in _STORED.items()}
 
 
 def stored_name(event: Event) -> str:
-    """Give the name of the mechanism as ledgers and receipts store it.
+    """Return the name of the mechanism as stored in ledgers and receipts.
 
     >>> stored_name(LaplaceEvent(sensitivity=1, scale=Fraction(10)))
     'laplace'
@@ -132,9 +132,9 @@ def stored_name(event: Event) -> str:
 
 
 def to_facts(event: Event) -> Facts:
-    """Give the canonical form, ready for JSON.
+    """Return the canonical form, ready for JSON.
 
-    >>> to_facts(Laplace(sensitivity=1, scale=Fraction(10)))
+    >>> to_facts(LaplaceEvent(sensitivity=1, scale=Fraction(10)))
     {'mechanism': 'laplace', 'sensitivity': 1, 'scale': '10'}
     """
     facts: Facts = {"mechanism": stored_name(event)}
@@ -150,13 +150,15 @@ def to_facts(event: Event) -> Facts:
 
 
 def from_facts(facts: Facts) -> Event:
-    """Read the canonical form back; anything that `to_facts` would not have written is refused."""
+    """Parse the canonical form; reject anything that `to_facts` would not have written."""
     try:
         event = _read(facts)
     except (KeyError, TypeError, ValueError, ZeroDivisionError, AttributeError) as error:
-        raise ParameterError("HB105", "these are not the facts of a known event.", "The record is damaged.") from error
+        raise ParameterError(
+            "HB105", "The record does not describe a known event type.", "The record is corrupt."
+        ) from error
     if to_facts(event) != facts:
-        raise ParameterError("HB105", "these facts are not in canonical form.", "The record is damaged.")
+        raise ParameterError("HB105", "The record is not in canonical form.", "The record is corrupt.")
     return event
 
 

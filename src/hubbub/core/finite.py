@@ -1,6 +1,6 @@
-"""The law of a random output, written out: each outcome with rationals that enclose its probability.
+"""Finite distributions: every outcome with an enclosure of its probability.
 
-An infinite law is cut where little is left; `tail` bounds the probability of everything that is not listed.
+An infinite distribution is truncated; `tail` bounds the probability of all outcomes that are not listed.
 """
 
 from collections.abc import Hashable, Mapping
@@ -14,7 +14,7 @@ Outcome = TypeVar("Outcome", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class Finite(Generic[Outcome]):
+class FiniteDistribution(Generic[Outcome]):
     """Outcomes with enclosed probabilities, and a bound on the mass that is not listed."""
 
     mass: Mapping[Outcome, Enclosure]
@@ -24,13 +24,13 @@ class Finite(Generic[Outcome]):
         low = sum((low for low, _ in self.mass.values()), Fraction(0))
         high = sum((high for _, high in self.mass.values()), self.tail)
         if not low <= 1 <= high:
-            raise ValueError("these enclosures cannot be the probabilities of one law")
+            raise ValueError("the probabilities cannot add up to 1")
 
 
-def exactly(mass: Mapping[Outcome, Fraction]) -> Finite[Outcome]:
-    """Make a law from exact probabilities.
+def exact_distribution(mass: Mapping[Outcome, Fraction]) -> FiniteDistribution[Outcome]:
+    """Create a distribution from exact probabilities.
 
-    >>> exactly({"yes": Fraction(3, 4), "no": Fraction(1, 4)}).mass["no"]
+    >>> exact_distribution({"yes": Fraction(3, 4), "no": Fraction(1, 4)}).mass["no"]
     (Fraction(1, 4), Fraction(1, 4))
     """
-    return Finite({outcome: (p, p) for outcome, p in mass.items()})
+    return FiniteDistribution({outcome: (p, p) for outcome, p in mass.items()})

@@ -1,9 +1,9 @@
-"""Interval arithmetic on decimals: a formula written once, and a result that encloses the true value.
+"""Interval arithmetic on decimals, with results that enclose the true value.
 
 Every operation rounds its lower end down and its upper end up, to 60 significant digits, so that a probability of
-10⁻⁵⁰⁰ is known as well as one of ½; decimal's `exp` and `ln` are correctly rounded half-even (whatever the context
-says), so one step outward encloses. Exponents reach 10^±999999999, so e^(±10^9) is as quick as e^1; a result of such a
-size leaves by `above` or `below`, on a decimal grid, because a Fraction of it would fill the memory.
+10⁻⁵⁰⁰ is as precise as one of ½; decimal's `exp` and `ln` are correctly rounded half-even (whatever the context says),
+so one step outward encloses. Exponents reach 10^±999999999, so e^(±10^9) is as fast as e^1; read results of that size
+with `above` or `below`, on a decimal grid, because a Fraction of it would exhaust the memory.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ from hubbub.core.reals import Enclosure, ceil_to, floor_to
 
 DIGITS = 60
 _LIMIT = 999_999_999
-_LONG = 10_000  # digits that a Fraction may still have
+_LONG = 10_000  # maximum digits of a Fraction
 _FAR = -20_000
 
 Exact = int | Fraction
@@ -54,7 +54,7 @@ class Interval:
 
     @staticmethod
     def of(x: "Exact | Interval | Enclosure") -> "Interval":
-        """Enclose an exact number, or what rationals enclose."""
+        """Enclose an exact number, or the interval between two rationals."""
         if isinstance(x, Interval):
             return x
         if isinstance(x, int):
@@ -68,7 +68,7 @@ class Interval:
 
     @property
     def enclosure(self) -> Enclosure:
-        """The same ends as exact rationals; for numbers of vast size, see `above` and `below`."""
+        """The ends as exact rationals; for very large or small numbers, see `above` and `below`."""
         return Fraction(self.low), Fraction(self.high)
 
     def __add__(self, other: "Exact | Interval") -> "Interval":
@@ -99,7 +99,7 @@ class Interval:
     def __truediv__(self, other: "Exact | Interval") -> "Interval":
         other = Interval.of(other)
         if other.low <= 0 <= other.high:
-            raise ZeroDivisionError("the divisor's interval holds zero")
+            raise ZeroDivisionError("the divisor's interval contains zero")
         if self.low >= 0 and other.low > 0:
             return Interval(_DOWN.divide(self.low, other.high), _UP.divide(self.high, other.low))
         corners = [(a, b) for a in (self.low, self.high) for b in (other.low, other.high)]
@@ -117,11 +117,11 @@ class Interval:
         return result
 
     def holds(self, value: Exact) -> bool:
-        """Say whether a number lies between the ends."""
+        """Return whether a number lies between the ends."""
         return self.low <= value <= self.high
 
     def hull(self, other: "Exact | Interval") -> "Interval":
-        """Give the smallest interval that holds both."""
+        """Return the smallest interval that contains both."""
         other = Interval.of(other)
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
@@ -131,20 +131,20 @@ class Interval:
         return Interval(max(self.low, bound), max(self.high, bound))
 
     def above(self, places: int = 30) -> Fraction:
-        """Give an upper bound on a decimal grid."""
-        return _leave(self.high, places, up=True)
+        """Return an upper bound on a decimal grid."""
+        return _on_grid(self.high, places, up=True)
 
     def below(self, places: int = 30) -> Fraction:
-        """Give a lower bound on a decimal grid."""
-        return _leave(self.low, places, up=False)
+        """Return a lower bound on a decimal grid."""
+        return _on_grid(self.low, places, up=False)
 
 
-def _leave(x: Decimal, places: int, *, up: bool) -> Fraction:
+def _on_grid(x: Decimal, places: int, *, up: bool) -> Fraction:
     if x and x.adjusted() < -places:
         step = Fraction(1, 10**places)
         return (step if x > 0 else Fraction(0)) if up else (Fraction(0) if x > 0 else -step)
     if x.adjusted() > _LONG:
-        raise OverflowError("this number is too long to be written out")
+        raise OverflowError("the number is too large to be written out")
     return ceil_to(Fraction(x), places) if up else floor_to(Fraction(x), places)
 
 
@@ -152,7 +152,7 @@ ZERO, ONE = Interval(_ZERO, _ZERO), Interval(_ONE, _ONE)
 
 
 def exp(x: Exact | Interval) -> Interval:
-    """Enclose eˣ; of an exact number to the last digits, below e^-20000 only by zero and that.
+    """Enclose eˣ to full precision for exact numbers; below e^-20000, by [0, e^-20000].
 
     >>> exp(Interval.of(-(10**6))).above(30)
     Fraction(1, 1000000000000000000000000000000)
@@ -163,13 +163,13 @@ def exp(x: Exact | Interval) -> Interval:
 def _raised(x: Interval) -> Interval:
     low = _ONE if not x.low else max(_ZERO, _DOWN.exp(x.low).next_minus(_DOWN))
     high = _ONE if not x.high else _UP.exp(x.high).next_plus(_UP)
-    # a step outward from 1, where x is next to nothing, would leave the side of 1 that eˣ is on
+    # for tiny x, a step outward from 1 would cross to the wrong side of 1
     return Interval(max(low, _ONE) if x.low > 0 else low, min(high, _ONE) if x.high < 0 else high)
 
 
 @lru_cache(maxsize=1 << 14)
 def _exp(x: Exact) -> Interval:
-    """Enclose eˣ, with as many digits more for x as |x| has, for its error is multiplied by |x|."""
+    """Enclose eˣ, with extra digits for x because its error is multiplied by |x|."""
     if x < _FAR:
         return Interval(_ZERO, _exp(_FAR).high)
     digits = DIGITS + 4 + len(str(abs(int(x))))
@@ -197,7 +197,7 @@ def sqrt(x: Interval) -> Interval:
 
 
 def total(terms: Iterable[Interval]) -> Interval:
-    """Add up many."""
+    """Return the sum of many intervals."""
     low = high = _ZERO
     for term in terms:
         low, high = _DOWN.add(low, term.low), _UP.add(high, term.high)

@@ -1,12 +1,12 @@
-"""Privacy loss: what a mechanism promises about every pair of neighbors, in the forms that compose.
+"""Privacy losses of a mechanism between neighboring datasets, in the forms that compose.
 
-All numbers are exact or rounded up. The theorems that lead from one form to another are in `hubbub.accounting`.
+All numbers are exact or rounded up. `hubbub.accounting` has the theorems that convert one form into another.
 """
 
 from dataclasses import dataclass
 from fractions import Fraction
 
-#: The fixed grid of Rényi orders. It is part of the ledger's format: totals are kept at these orders.
+#: The fixed grid of Rényi orders. It is part of the ledger format: totals are stored at these orders.
 ORDERS: tuple[Fraction, ...] = tuple(
     Fraction(n, d)
     for n, d in (
@@ -53,7 +53,7 @@ class Zcdp:
 
 @dataclass(frozen=True, slots=True)
 class Renyi:
-    """The Rényi divergence at each of `ORDERS` is at most the value at the same place in `curve`."""
+    """The Rényi divergence at each of `ORDERS` is at most the value at the same index of `curve`."""
 
     curve: tuple[Fraction, ...]
 

@@ -1,4 +1,4 @@
-"""Tails of the normal law and of its discrete sibling, enclosed to some 35 digits for every size of argument."""
+"""Tails of the normal and the discrete Gaussian distribution, enclosed to about 35 digits."""
 
 import math
 from fractions import Fraction
@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from hubbub.core.interval import PI, Interval, exp, sqrt
 
-_NEAR = 4  # up to here the series, beyond it the continued fraction
-_WIDE = 100  # from this variance on, the Euler–Maclaurin formula instead of a sum of all terms
-_LAST = 16  # its last Bernoulli number is that of index 32
+_NEAR = 4  # the series is used up to here, the continued fraction beyond
+_WIDE = 100  # from this variance on, Euler–Maclaurin replaces the sum of all terms
+_LAST = 16  # its last Bernoulli number has index 32
 
 
 def mills(x: Interval) -> Interval:
@@ -53,14 +53,14 @@ def density(x: Interval) -> Interval:
 
 @lru_cache(maxsize=1)
 def _coefficients() -> tuple[Fraction, ...]:
-    """Give B₂ₖ/(2k)! for k = 1, 2, …"""
+    """Return B₂ₖ/(2k)! for k = 1, 2, …"""
     bernoulli: list[Fraction] = []
     for n in range(2 * _LAST + 1):
         bernoulli.append(Fraction(n == 0) - sum(math.comb(n, k) * b / (n - k + 1) for k, b in enumerate(bernoulli)))
     return tuple([bernoulli[2 * k] / math.factorial(2 * k) for k in range(1, _LAST + 1)])
 
 
-def _weights_added(first: int, variance: Fraction) -> Interval:
+def _summed_weights(first: int, variance: Fraction) -> Interval:
     shrink = exp(-1 / variance)
     weight = exp(-Fraction(first * first) / (2 * variance))
     ratio = exp(-Fraction(2 * first + 1) / (2 * variance))
@@ -68,11 +68,11 @@ def _weights_added(first: int, variance: Fraction) -> Interval:
     for _ in range(16 * math.isqrt(math.ceil(variance)) + 16):
         total = total + weight
         weight, ratio = weight * ratio, ratio * shrink
-    # the ratio of neighbors falls, so what is left is below a geometric series
+    # the ratios decrease, so the remainder is below a geometric series
     return total + (weight / (1 - ratio)).hull(0)
 
 
-def _weights_integrated(first: int, variance: Fraction) -> Interval:
+def _integrated_weights(first: int, variance: Fraction) -> Interval:
     sigma = sqrt(Interval.of(variance))
     u = first / sigma
     integral = sigma * mills(u)
@@ -83,18 +83,18 @@ def _weights_integrated(first: int, variance: Fraction) -> Interval:
         for n in (2 * k - 1, 2 * k):
             before, hermite = hermite, u * hermite - n * before
         power = power / variance
-    # here power = σ^(−33): two factors of σ more are the bound's σ^(1−32)
+    # here power = σ^(−33): two more factors of σ give the bound's σ^(1−32)
     rest = abs(_coefficients()[-1]) * sqrt(2 * PI * math.factorial(2 * _LAST)) * power * variance
     weight = exp(-Fraction(first * first) / (2 * variance))
-    found = weight * factor + rest.hull(-rest)
-    # f falls, so its sum lies between its integral and f(m) more: sharper, far out, than a rest that stays as it is
-    return Interval(max(found.low, (weight * integral).low), min(found.high, (weight * (integral + 1)).high))
+    estimate = weight * factor + rest.hull(-rest)
+    # f is decreasing, so its sum lies between its integral and its integral plus f(m): sharper than `rest` far out
+    return Interval(max(estimate.low, (weight * integral).low), min(estimate.high, (weight * (integral + 1)).high))
 
 
 @lru_cache(maxsize=1024)
-def _normaliser(variance: Fraction) -> Interval:
+def _normalizer(variance: Fraction) -> Interval:
     if variance < _WIDE:
-        return 1 + 2 * _weights_added(1, variance)
+        return 1 + 2 * _summed_weights(1, variance)
     correction = 4 * exp(-2 * PI * PI * variance)
     return sqrt(2 * PI * variance) * (1 + correction.hull(0))
 
@@ -113,10 +113,10 @@ def discrete_tail(least: int, variance: Fraction) -> Interval:
     """
     if least < 1:
         return 1 - discrete_tail(1 - least, variance)
-    weights = _weights_added if variance < _WIDE else _weights_integrated
-    return weights(least, variance) / _normaliser(variance)
+    weights = _summed_weights if variance < _WIDE else _integrated_weights
+    return weights(least, variance) / _normalizer(variance)
 
 
 def discrete_mass(z: int, variance: Fraction) -> Interval:
-    """Enclose Pr[Z = z] for the same law."""
-    return exp(-Fraction(z * z) / (2 * variance)) / _normaliser(variance)
+    """Enclose Pr[Z = z] for the same distribution."""
+    return exp(-Fraction(z * z) / (2 * variance)) / _normalizer(variance)

@@ -1,7 +1,7 @@
-"""Exact numbers at the border: what people type becomes a `Fraction`, or a clear error.
+"""Validation of numeric parameters: user input becomes an exact `Fraction`, or a clear error.
 
-A guard here accepts the good case (`if not low <= x <= high: refuse`), so that NaN, which compares false with
-everything, can never pass.
+Every check tests for the valid case (`if not low <= x <= high: raise`), so that NaN, which compares false with
+everything, never passes.
 """
 
 import re
@@ -11,12 +11,12 @@ from typing import NoReturn
 
 from hubbub.errors import ParameterError
 
-type_names = "an int, a Fraction, a Decimal, a float or a decimal string such as '0.1'"
+_NUMBER_TYPES = "an int, a Fraction, a Decimal, a float or a decimal string such as '0.1'"
 
 Number = int | float | str | Decimal | Fraction
 
-#: Places after the decimal point, and the largest denominator that is not a decimal. Both keep a running total of a
-#: million charges short: its denominator divides 10^30 · lcm(1, …, 1000).
+#: Maximum decimal places, and the largest denominator of a fraction that is not a decimal. Both keep a running total
+#: of a million charges short: its denominator divides 10^30 · lcm(1, …, 1000).
 MAX_PLACES = 30
 MAX_DENOMINATOR = 1000
 _GRID = Fraction(10) ** MAX_PLACES
@@ -26,74 +26,74 @@ DELTA_MIN, DELTA_MAX = Fraction(1, 10**MAX_PLACES), Fraction(1, 2)
 SCALE_MIN, SCALE_MAX = Fraction(1, 1000), Fraction(10**12)
 SENSITIVITY_MAX = 10**15
 
-#: No number that a person means is longer; a longer one would cost time wherever it goes.
+#: Longer numbers are never intended, and would slow down every computation they enter.
 MAX_BITS = 4096
 
 _SIX = Context(prec=6, rounding=ROUND_FLOOR)
 _DECIMAL = re.compile(r"[+-]?(\d{1,40}(\.\d{0,40})?|\.\d{1,40})([eE][+-]?\d{1,3})?|[+-]?\d{1,20}/\d{1,20}", re.ASCII)
 
 
-def _refuse(code: str, name: str, value: object, why: str, remedy: str) -> NoReturn:
+def _reject(code: str, name: str, value: object, why: str, remedy: str) -> NoReturn:
     try:
         shown = repr(value)
-    except ValueError:  # Python does not print an int of more than 4300 digits
+    except ValueError:  # Python refuses to print an int of more than 4300 digits
         shown = "a number too long to print"
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     raise ParameterError(code, f"{name}={shown} {why}.", remedy)
 
 
 def exact(value: Number, name: str) -> Fraction:
-    """Take a number as the exact rational that a person would read in it.
+    """Convert a number to the exact rational that a person reads in it.
 
-    A float is taken as the shortest decimal that prints it, so 0.1 is one tenth.
+    A float counts as the shortest decimal that prints it, so 0.1 is one tenth.
 
     >>> exact(0.1, "epsilon"), exact("1/3", "epsilon"), exact("1e-5", "delta")
     (Fraction(1, 10), Fraction(1, 3), Fraction(1, 100000))
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal | Fraction):
-        _refuse("HB101", name, value, f"is a {type(value).__name__}, not a number", f"Give {type_names}.")
+        _reject("HB101", name, value, f"is a {type(value).__name__}, not a number", f"Pass {_NUMBER_TYPES}.")
     if isinstance(value, int | Fraction):
         if not max(value.numerator.bit_length(), value.denominator.bit_length()) <= MAX_BITS:
-            _refuse("HB102", name, value, "is a number of absurd length", f"Give at most {MAX_BITS} bits.")
+            _reject("HB102", name, value, "is too long", f"Use at most {MAX_BITS} bits.")
         return Fraction(value)
     text = repr(float(value)) if isinstance(value, float) else str(value).strip()
     if not _DECIMAL.fullmatch(text):
-        _refuse("HB102", name, value, "is not a finite decimal number of reasonable length", f"Give {type_names}.")
+        _reject("HB102", name, value, "is not a finite decimal number of reasonable length", f"Pass {_NUMBER_TYPES}.")
     try:
         return Fraction(text)
     except (ValueError, ZeroDivisionError, InvalidOperation):
-        _refuse("HB102", name, value, "is not a number", f"Give {type_names}.")
+        _reject("HB102", name, value, "is not a number", f"Pass {_NUMBER_TYPES}.")
 
 
 def in_range(value: Number, name: str, low: Fraction, high: Fraction) -> Fraction:
-    """Accept `low <= value <= high` and refuse everything else, NaN included."""
+    """Accept `low <= value <= high`; reject everything else, including NaN."""
     number = exact(value, name)
     if not low <= number <= high:
-        _refuse("HB103", name, value, f"is not between {brief(low)} and {brief(high)}", "Choose a value in that range.")
+        _reject("HB103", name, value, f"is not between {brief(low)} and {brief(high)}", "Choose a value in that range.")
     return number
 
 
-def _priced(value: Number, name: str, low: Fraction, high: Fraction) -> Fraction:
+def _summable(value: Number, name: str, low: Fraction, high: Fraction) -> Fraction:
     number = in_range(value, name, low, high)
     if number.denominator > MAX_DENOMINATOR and (number * _GRID).denominator != 1:
-        _refuse(
+        _reject(
             "HB104",
             name,
             value,
-            "cannot be added up exactly for ever",
-            f"Give at most {MAX_PLACES} decimal places, or a fraction with a denominator up to {MAX_DENOMINATOR}.",
+            "cannot be summed exactly over many charges",
+            f"Use at most {MAX_PLACES} decimal places, or a fraction with a denominator up to {MAX_DENOMINATOR}.",
         )
     return number
 
 
 def epsilon(value: Number, name: str = "epsilon") -> Fraction:
-    """Accept a privacy loss ε: positive, finite, of sane size, exactly summable."""
-    return _priced(value, name, EPSILON_MIN, EPSILON_MAX)
+    """Accept a privacy loss ε: positive, finite, of reasonable size and exactly summable."""
+    return _summable(value, name, EPSILON_MIN, EPSILON_MAX)
 
 
 def delta(value: Number, name: str = "delta") -> Fraction:
-    """Accept a failure probability δ in (0, ½]; where δ = 0 is meant, no δ is given at all."""
-    return _priced(value, name, DELTA_MIN, DELTA_MAX)
+    """Accept a failure probability δ in (0, ½]; to mean δ = 0, callers pass no δ."""
+    return _summable(value, name, DELTA_MIN, DELTA_MAX)
 
 
 def scale(value: Number, name: str = "scale") -> Fraction:
@@ -107,21 +107,21 @@ def confidence(value: Number, name: str = "confidence") -> Fraction:
 
 
 def integer(value: object, name: str, low: int, high: int) -> int:
-    """Accept an int in [low, high]; booleans, floats and strings are refused."""
+    """Accept an int in [low, high]; reject booleans, floats and strings."""
     if isinstance(value, bool) or not isinstance(value, int):
-        _refuse("HB101", name, value, f"is a {type(value).__name__}, not an int", f"Give an int from {low} to {high}.")
+        _reject("HB101", name, value, f"is a {type(value).__name__}, not an int", f"Pass an int from {low} to {high}.")
     if not low <= value <= high:
-        _refuse("HB103", name, value, f"is not between {low} and {high}", "Choose a value in that range.")
+        _reject("HB103", name, value, f"is not between {low} and {high}", "Choose a value in that range.")
     return value
 
 
 def sensitivity(value: object, name: str = "sensitivity") -> int:
-    """Accept an integer sensitivity: how much one unit can move the answer, in steps of its grid."""
+    """Accept an integer sensitivity, in steps of the grid of the answer."""
     return integer(value, name, 1, SENSITIVITY_MAX)
 
 
 def brief(value: Fraction) -> str:
-    """Show an exact number to a person: exactly where that is short, else to 6 significant digits.
+    """Format an exact number with up to 6 significant digits.
 
     >>> brief(Fraction(1, 10)), brief(Fraction(1, 3)), brief(Fraction(10**12)), brief(Fraction(1, 10**9))
     ('0.1', '0.333333', '1e+12', '1e-09')
@@ -130,15 +130,15 @@ def brief(value: Fraction) -> str:
         shown = float(value)
     except OverflowError:
         shown = 0.0
-    if shown == 0 != value:  # beyond what a float can hold
+    if shown == 0 != value:  # outside the range of a float
         return f"{Decimal(value.numerator) / Decimal(value.denominator):.5e}"
     return f"{shown:.6g}"
 
 
-def down(value: Fraction) -> str:
-    """Show a number that must not grow by being shown: six digits, rounded down.
+def round_down(value: Fraction) -> str:
+    """Format a number with up to 6 significant digits, rounded down, such as a remaining budget.
 
-    >>> down(Fraction(2, 3)), down(Fraction(3, 10)), down(Fraction(1234567))
+    >>> round_down(Fraction(2, 3)), round_down(Fraction(3, 10)), round_down(Fraction(1234567))
     ('0.666666', '0.3', '1234560')
     """
     return f"{_SIX.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():f}"

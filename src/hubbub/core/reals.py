@@ -1,21 +1,23 @@
-"""Real functions with directed rounding: each returns rationals that enclose the true value.
+"""Real functions with directed rounding, which return rationals that enclose the true value.
 
 The decimal module's `exp` and `ln` are correctly rounded (half-even, whatever the context says), and its division and
-square root round as told, so one step to each side encloses the truth. Nothing that privacy rests on uses a float.
+square root follow the rounding mode, so one step to each side encloses the true value. No privacy guarantee relies on a
+float.
 """
 
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 
-#: Enough for every price; samplers ask for more where a word does not decide.
+#: Enough for every privacy cost; samplers use more digits where a word does not decide.
 DIGITS = 40
 
 Enclosure = tuple[Fraction, Fraction]
 
 _LIMIT = 10**9  # exponents of Decimal are capped here, far beyond e to the power of ±EXPONENT_MAX
 
-#: eˣ is enclosed in (0, 10^-400000) below −EXPONENT_MAX and refused above EXPONENT_MAX: no price or noise needs it.
+#: eˣ is enclosed in (0, 10^-400000) below −EXPONENT_MAX and rejected above EXPONENT_MAX: no privacy cost or noise needs
+#: it.
 EXPONENT_MAX = 10**6
 _NOTHING = Fraction(1, 10**400_000)  # e^-1000000 is about 10^-434294
 
@@ -44,7 +46,7 @@ def exp(x: Fraction, digits: int = DIGITS) -> Enclosure:
         return Fraction(0), _NOTHING
     if x == 0:
         return Fraction(1), Fraction(1)
-    # the argument's own error is multiplied by |x|, so it gets that many digits more
+    # the error of the argument is multiplied by |x|, so it gets that many more digits
     context = _context(digits + 2, ROUND_FLOOR)
     low, high = _decimals(x, digits + 4 + len(str(abs(int(x)))))
     return Fraction(context.exp(low).next_minus(context)), Fraction(context.exp(high).next_plus(context))
@@ -78,7 +80,7 @@ def sqrt(x: Fraction, digits: int = DIGITS) -> Enclosure:
 
 
 def ceil_to(x: Fraction, places: int = 30) -> Fraction:
-    """Round up to a decimal grid: prices stay short and never shrink.
+    """Round up to a decimal grid: privacy costs stay short and never shrink.
 
     >>> ceil_to(Fraction(1, 3), 2)
     Fraction(17, 50)

@@ -1,7 +1,7 @@
-"""What the owner declares about a table: columns with their facts, the unit of protection, who may be told what.
+"""Declared schema of a table: columns, clamping bounds, keys and the privacy unit.
 
-A declared fact is made true when the table is read (values are clamped, keys outside the list fall into `other` or
-vanish), so that everything after the scan may lean on it.
+Declarations are enforced when a table is read (values are clamped; keys outside the list become `other` or are
+dropped), so that everything after the scan can rely on them.
 """
 
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
 
 Value = bool | int | Fraction | str | date | datetime
-"""A public value in a query or a declaration; a real number is exact."""
+"""A public value in a query or a declaration; real numbers are exact."""
 
 
 class Kind(Enum):
-    """The types that the SQL path knows. Every engine's type is read as one of these, or the column is disabled."""
+    """Column types. Every type of an engine maps to one of these, or the column is disabled."""
 
     BOOLEAN = "boolean"
     INTEGER = "integer"
@@ -31,32 +31,32 @@ class Kind(Enum):
 
     @property
     def numeric(self) -> bool:
-        """Whether sums make sense."""
+        """Whether values can be summed."""
         return self in (Kind.INTEGER, Kind.REAL)
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Every value that is not NULL lies in [low, high]."""
+    """Clamping bounds: every value that is not NULL lies in [low, high]."""
 
     low: Fraction
     high: Fraction
 
     def __post_init__(self) -> None:
         if not self.low <= self.high:
-            raise ValueError("bounds must rise")
+            raise ValueError("the lower bound must not exceed the upper bound")
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column as declared.
+    """A declared column.
 
-    bounds   a numeric value is clamped into them; NaN becomes NULL before, ±inf is clamped like any large number
-             (of a date they are days since 1970-01-01, of a timestamp microseconds since then)
-    step     the grid on which a real is summed; None: hubbub chooses it from the bounds
-    values   the finite list of keys, public by declaration; the order is the order of output
-    other    where values outside the list go; None: such rows vanish from groups by this column
-    hidden   cannot be named in a query at all
+    bounds   clamping bounds of a numeric column; NaN becomes NULL first, ±inf is clamped like any large number
+             (for a date in days since 1970-01-01, for a timestamp in microseconds since then)
+    step     the grid on which a real column is summed; None: derived from the bounds
+    values   the public list of group keys, in output order
+    other    the key for values outside the list; None: such rows are dropped when grouping by this column
+    hidden   queries cannot reference the column
     """
 
     name: str
@@ -67,28 +67,28 @@ class Column:
     other: Value | None = None
     hidden: bool = False
 
-    def form(self) -> wire.Form:
-        """Give it for JSON; exact numbers as text."""
+    def to_json(self) -> wire.Json:
+        """Return it as JSON values; exact numbers are strings."""
         bounds = None if self.bounds is None else [str(self.bounds.low), str(self.bounds.high)]
         return {
             "name": self.name,
             "kind": self.kind.value,
             "bounds": bounds,
-            "step": wire.maybe(self.step),
-            "values": None if self.values is None else [wire.value(each) for each in self.values],
+            "step": wire.optional_text(self.step),
+            "values": None if self.values is None else [wire.value(key) for key in self.values],
             "other": None if self.other is None else wire.value(self.other),
             "hidden": self.hidden,
         }
 
     @classmethod
-    def read(cls, form: Mapping[str, Any]) -> Self:
-        """Read what `form` gives."""
+    def from_json(cls, form: Mapping[str, Any]) -> Self:
+        """Parse the output of `to_json`."""
         bounds, values, other = form["bounds"], form["values"], form["other"]
         return cls(
             name=form["name"],
             kind=Kind(form["kind"]),
             bounds=None if bounds is None else Bounds(Fraction(bounds[0]), Fraction(bounds[1])),
-            step=wire.fraction(form, "step"),
+            step=wire.optional_fraction(form, "step"),
             values=None if values is None else tuple(map(wire.read_value, values)),
             other=None if other is None else wire.read_value(other),
             hidden=form["hidden"],
@@ -96,13 +96,13 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Unit:
-    """Who is protected: the owner of `column`'s value, or each row by itself where column is None.
+class PrivacyUnit:
+    """The privacy unit: all rows with the same value of the privacy ID column, or each row where `column` is None.
 
-    groups   at most so many groups of a query take a contribution from one unit
-    rows     at most so many rows of one unit count in each group
-    entity   whose the values of the column are, in the owner's word; tables whose units share a declared entity can be
-             matched on the unit. Without one ("") the units of this table are matched with no other table's
+    groups   maximum number of groups of a query to which one unit contributes
+    rows     maximum number of rows per group that one unit contributes
+    entity   what the privacy IDs identify, as named by the data owner; tables with the same declared entity can be
+             joined on the privacy ID. Without an entity ("") the table cannot be joined to another private table
     """
 
     column: str | None
@@ -111,49 +111,49 @@ class Unit:
     entity: str = ""
 
     def __repr__(self) -> str:
-        # stands in the replay keys of ledgers, where the column's name was the entity that nobody had declared
+        # stored in the replay keys of ledgers, in which an undeclared entity was the name of the column
         entity = self.entity or self.column or ""
         return f"Unit(column={self.column!r}, groups={self.groups!r}, rows={self.rows!r}, entity={entity!r})"
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that queries may name. A public table has no unit; a private one always has.
+    """A table that queries can reference. A public table has no privacy unit; a private table always has one.
 
-    size, repeats,   of a public table, measured at loading: how many rows there are, how many at most share one value
-    lengths          of a column, and how many characters the longest text of a column has. They bound what a join with
-                     it makes of one row, and the work on its columns; they are no part of its form.
+    size, repeats,   measured when a public table is loaded: its number of rows, the maximum number of rows that share
+    lengths          one value of a column, and the length of the longest text of a column. They bound the fan-out and
+                     the cost of joins; they are not part of its JSON form.
     """
 
     name: str
     columns: tuple[Column, ...]
-    unit: Unit | None
+    unit: PrivacyUnit | None
     relation: Relation = Relation.ADD_REMOVE
-    unique: tuple[str, ...] | None = None  #: public: columns that no two rows share, checked at loading
-    arrivals: bool = False  #: private: whether the number of arrivals in its streams is public
+    unique: tuple[str, ...] | None = None  #: public tables: columns that identify a row, checked at loading
+    arrivals: bool = False  #: private tables: whether the number of arrivals in streams is public
     size: int | None = field(default=None, repr=False, compare=False)
     repeats: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
     lengths: Mapping[str, int] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def public(self) -> bool:
-        """Whether anybody may see it."""
+        """Whether the table is public."""
         return self.unit is None
 
     def column(self, name: str) -> Column | None:
-        """Find a column that may be named in a query, by its exact name."""
+        """Return the visible column of this exact name, or None."""
         return next((c for c in self.columns if c.name == name and not c.hidden), None)
 
     def shown(self) -> Self:
-        """Leave out what is hidden from analysts; the unit's column stays, since it is named anyway."""
-        unit = None if self.unit is None else self.unit.column
-        return replace(self, columns=tuple(each for each in self.columns if not each.hidden or each.name == unit))
+        """Return the table without hidden columns; the privacy ID column stays, because it is named anyway."""
+        privacy_id = None if self.unit is None else self.unit.column
+        return replace(self, columns=tuple(c for c in self.columns if not c.hidden or c.name == privacy_id))
 
-    def form(self) -> wire.Form:
-        """Give it for JSON: everything that is declared, and nothing else."""
+    def to_json(self) -> wire.Json:
+        """Return the declaration, and nothing else, as JSON values."""
         return {
             "name": self.name,
-            "columns": [column.form() for column in self.columns],
+            "columns": [column.to_json() for column in self.columns],
             "unit": None if self.unit is None else asdict(self.unit),
             "relation": self.relation.value,
             "unique": None if self.unique is None else list(self.unique),
@@ -161,18 +161,20 @@ class Table:
         }
 
     @classmethod
-    def read(cls, form: Mapping[str, Any]) -> Self:
-        """Read what `form` gives; what else stands beside it is left alone."""
+    def from_json(cls, form: Mapping[str, Any]) -> Self:
+        """Parse the output of `to_json`; ignore other keys."""
         return cls(
             name=form["name"],
-            columns=tuple(map(Column.read, form["columns"])),
-            unit=None if form["unit"] is None else Unit(**form["unit"]),
+            columns=tuple(map(Column.from_json, form["columns"])),
+            unit=None if form["unit"] is None else PrivacyUnit(**form["unit"]),
             relation=Relation(form["relation"]),
             unique=None if form["unique"] is None else tuple(form["unique"]),
             arrivals=form.get("arrivals") == "public",
         )
 
 
-def unknown(name: str, known: tuple[str, ...]) -> ParameterError:
-    """Make the refusal of a dataset that is not there, or not for who asks: the same words for both."""
-    return ParameterError("HB120", f"there is no dataset called {name!r}.", f"There are: {', '.join(known) or 'none'}.")
+def unknown_dataset(name: str, known: tuple[str, ...]) -> ParameterError:
+    """Return the error for a dataset that does not exist or is not accessible; both have the same text."""
+    return ParameterError(
+        "HB120", f"There is no dataset named {name!r}.", f"Available datasets: {', '.join(known) or 'none'}."
+    )

@@ -1,4 +1,4 @@
-"""A value computed from the data, before noise. It cannot be shown, compared, copied or stored by accident."""
+"""A wrapper for values computed from private data, which cannot be shown, compared, copied or stored by accident."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -9,11 +9,11 @@ U = TypeVar("U")
 
 
 class Secret(Generic[T]):
-    """Holds what must go through a mechanism before anybody may see it.
+    """A value that must pass through a mechanism before it is released.
 
-    It has no text, no truth value, no order, no hash and no pickle; a traceback that prints it prints nothing. The one
-    way out is `through`, which hands the value to a function: in this package only functions that add noise, or that
-    keep what they make on the curator's side.
+    It cannot be printed, compared, hashed, pickled or used as a boolean, and a traceback shows nothing of it. The only
+    way to use the value is `through`, which passes it to a function. In this package those functions add noise, or keep
+    their result inside the curator.
 
     >>> Secret(42)
     Secret(…)
@@ -27,7 +27,7 @@ class Secret(Generic[T]):
         self.__value = value
 
     def through(self, mechanism: Callable[[T], U]) -> U:
-        """Give what a function makes of the value."""
+        """Return the result of a function of the value."""
         return mechanism(self.__value)
 
     def __repr__(self) -> str:
@@ -37,7 +37,7 @@ class Secret(Generic[T]):
         return "Secret(…)"
 
     def _refuse(self, *_: object) -> NoReturn:
-        raise TypeError("a secret cannot be compared, tested, iterated, copied or stored; put it through a mechanism")
+        raise TypeError("a Secret cannot be compared, tested, iterated, copied or stored; pass it through a mechanism")
 
     __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse
     __iter__ = __len__ = __getitem__ = __contains__ = __int__ = __float__ = __index__ = _refuse
@@ -45,8 +45,8 @@ class Secret(Generic[T]):
     __hash__ = None  # type: ignore[assignment]
 
 
-def together(secrets: Mapping[str, Secret[T]]) -> Secret[dict[str, T]]:
-    """Make one secret of several."""
+def combine_secrets(secrets: Mapping[str, Secret[T]]) -> Secret[dict[str, T]]:
+    """Combine several secrets into one."""
     opened: dict[str, T] = {}
     for name, secret in secrets.items():
         secret.through(partial(opened.__setitem__, name))

@@ -1,8 +1,8 @@
-"""Who is protected, and from what: the relation between neighboring datasets is a type, not a habit.
+"""The add/remove and replace relations between neighboring datasets.
 
 Dwork, McSherry, Nissim and Smith (2006) and Kasiviswanathan and Smith replace one entry; Dwork (2011) adds or removes
 one. A histogram then has sensitivity 2 or 1, and a "symmetric difference of at most one" does not cover a replacement,
-whose symmetric difference is two. So nothing in hubbub has a sensitivity without a relation.
+whose symmetric difference is two. So every sensitivity in hubbub states its relation.
 """
 
 from enum import Enum
@@ -10,14 +10,14 @@ from typing import Literal
 
 
 class Relation(Enum):
-    """When two datasets are neighbors."""
+    """The relation between neighboring datasets."""
 
     ADD_REMOVE = "add_remove"
     REPLACE = "replace"
 
     @property
     def units_changed(self) -> int:
-        """How many units differ between neighbors, counted as additions and removals.
+        """The number of privacy units that differ between neighbors, counted as additions and removals.
 
         >>> Relation.ADD_REMOVE.units_changed, Relation.REPLACE.units_changed
         (1, 2)
@@ -25,5 +25,5 @@ class Relation(Enum):
         return 1 if self is Relation.ADD_REMOVE else 2
 
 
-#: By which hash a unit's surplus rows are chosen: the engine's own, or md5 of text, which all engines share.
+#: The hash that selects which rows to truncate: the engine's own, or md5 of text, which all engines share.
 Hash = Literal["engine", "portable"]

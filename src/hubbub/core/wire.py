@@ -1,7 +1,7 @@
-"""Values as JSON and back: what travels between a server and its clients, exactly.
+"""Exact JSON encoding of the values exchanged between a server and its clients.
 
-Exact numbers are text such as "1/10", dates are ISO text. A public value that JSON has no word for is an object with
-one: {"number": "1/3"}, {"date": "2020-01-31"}, {"timestamp": "2020-01-31T12:00:00"}.
+Exact numbers are strings such as "1/10", dates are ISO strings. A public value without a JSON type is an object with
+one key: {"number": "1/3"}, {"date": "2020-01-31"}, {"timestamp": "2020-01-31T12:00:00"}.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from hubbub.errors import ParameterError, QueryError
 if TYPE_CHECKING:
     from hubbub.core.schema import Value
 
-Form = dict[str, Any]
-"""What `json.dumps` takes as it is."""
+Json = dict[str, Any]
+"""An object that `json.dumps` accepts."""
 
 
 def value(given: "Value") -> Any:
-    """Give a public value for JSON.
+    """Encode a public value for JSON.
 
     >>> value(7), value(Fraction(1, 3)), value(date(2020, 1, 31))
     (7, {'number': '1/3'}, {'date': '2020-01-31'})
@@ -37,13 +37,13 @@ def value(given: "Value") -> Any:
             return {"date": given.isoformat()}
     raise QueryError(
         "HB509",
-        f"A parameter of type {type(given).__name__} cannot be used, or not with this value.",
-        "Hand in a bool, int, Fraction, str, date or a datetime without zone, of moderate size.",
+        f"This parameter has an unsupported type or value ({type(given).__name__}).",
+        "Pass a bool, int, Fraction, str (up to 10,000 characters), date, or datetime without a time zone.",
     )
 
 
 def read_value(form: object) -> "Value":
-    """Read a public value; a JSON number with a point is the decimal that it shows.
+    """Decode a public value; a JSON number with a decimal point is the decimal it shows.
 
     >>> read_value({"number": "1/3"}), read_value(0.1), read_value({"date": "2020-01-31"})
     (Fraction(1, 3), Fraction(1, 10), datetime.date(2020, 1, 31))
@@ -52,7 +52,7 @@ def read_value(form: object) -> "Value":
         case bool() | int() | str():
             return form
         case float():
-            return numbers.exact(form, "a parameter")
+            return numbers.exact(form, "parameter")
         case {"number": str(text), **rest} if not rest:
             with suppress(ValueError, ZeroDivisionError):
                 return Fraction(text)
@@ -64,16 +64,16 @@ def read_value(form: object) -> "Value":
                 return datetime.fromisoformat(text)
     raise ParameterError(
         "HB139",
-        "a value is not of a form that can be read.",
-        'Give true, 7, 0.5, "text", {"number": "1/3"}, {"date": "2020-01-31"} or {"timestamp": "2020-01-31T12:00:00"}.',
+        "The value has an unsupported JSON type.",
+        'Use true, 7, 0.5, "text", {"number": "1/3"}, {"date": "2020-01-31"} or {"timestamp": "2020-01-31T12:00:00"}.',
     )
 
 
-def maybe(given: object | None) -> str | None:
-    """Give a number as text, or nothing as nothing."""
+def optional_text(given: object | None) -> str | None:
+    """Encode a number as a string, and None as None."""
     return None if given is None else str(given)
 
 
-def fraction(form: Mapping[str, Any], name: str) -> Fraction | None:
-    """Read an exact number that may be missing."""
+def optional_fraction(form: Mapping[str, Any], name: str) -> Fraction | None:
+    """Decode an exact number that may be None."""
     return None if form[name] is None else Fraction(form[name])

@@ -1,4 +1,4 @@
-"""What Laplace and Gaussian noise have in common: noise is added to integers, one by one, and the laws multiply."""
+"""What Laplace and Gaussian noise have in common: noise is added to integers, one by one, and the distributions multiply."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -9,15 +9,15 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core.distributions import NoiseLaw, least
-from hubbub.core.finite import Finite
+from hubbub.core.distributions import NoiseDistribution, least
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import Interval
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.base import Integers, Outcome
 
-#: The largest law that is written out.
-MOST_OUTCOMES = 1_000_000
-#: What the laws of unbounded noise leave out, unless they are clamped into a window.
+#: The largest distribution that is written out.
+MAX_OUTCOMES = 1_000_000
+#: What the distributions of unbounded noise leave out, unless they are clamped into a window.
 UNLISTED = Fraction(1, 10**30)
 
 Draw = Callable[[int], NDArray[np.int64]]
@@ -66,48 +66,56 @@ def _saturating(value: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[n
 
 
 @overload
-def law(noise: NoiseLaw, value: int, window: Window | None) -> Finite[int]: ...
+def distribution(noise: NoiseDistribution, value: int, window: Window | None) -> FiniteDistribution[int]: ...
 @overload
-def law(noise: NoiseLaw, value: tuple[int, ...], window: Window | None) -> Finite[tuple[int, ...]]: ...
+def distribution(
+    noise: NoiseDistribution, value: tuple[int, ...], window: Window | None
+) -> FiniteDistribution[tuple[int, ...]]: ...
 @overload
-def law(
-    noise: NoiseLaw, value: int | tuple[int, ...], window: Window | None
-) -> Finite[int] | Finite[tuple[int, ...]]: ...
-def law(noise: NoiseLaw, value: int | tuple[int, ...], window: Window | None) -> Finite[int] | Finite[tuple[int, ...]]:
+def distribution(
+    noise: NoiseDistribution, value: int | tuple[int, ...], window: Window | None
+) -> FiniteDistribution[int] | FiniteDistribution[tuple[int, ...]]: ...
+def distribution(
+    noise: NoiseDistribution, value: int | tuple[int, ...], window: Window | None
+) -> FiniteDistribution[int] | FiniteDistribution[tuple[int, ...]]:
     """Write out value + Z; with a window, of that clamped into it, so that the end points hold the tails."""
     if isinstance(value, tuple):
-        return independent([law(noise, each, window) for each in value])
+        return independent([distribution(noise, each, window) for each in value])
     if window is None:
         reach = least(lambda w: noise.tail(w + 1).high <= UNLISTED / 2, noise.guess(float(UNLISTED / 2)))
-        refuse_large(2 * reach + 1)
-        return Finite({value + z: noise.mass(z).enclosure for z in range(-reach, reach + 1)}, UNLISTED)
+        check_size(2 * reach + 1)
+        return FiniteDistribution({value + z: noise.mass(z).enclosure for z in range(-reach, reach + 1)}, UNLISTED)
     low, high = window
     if not low < high:
         raise MechanismError("HB613", "a window holds at least two outcomes.", "Give (low, high) with low < high.")
-    refuse_large(high - low + 1)
+    check_size(high - low + 1)
     mass = {y: noise.mass(y - value).enclosure for y in range(low + 1, high)}
-    # Z and −Z have one law, so what lies at or below `low` is a tail as well
-    return Finite({low: noise.tail(value - low).enclosure, **mass, high: noise.tail(high - value).enclosure})
+    # Z and −Z have one distribution, so what lies at or below `low` is a tail as well
+    return FiniteDistribution(
+        {low: noise.tail(value - low).enclosure, **mass, high: noise.tail(high - value).enclosure}
+    )
 
 
-def independent(laws: Sequence[Finite[Outcome]]) -> Finite[tuple[Outcome, ...]]:
-    """Multiply laws of independent coordinates; what is not listed of any of them is not listed of the whole."""
+def independent(distributions: Sequence[FiniteDistribution[Outcome]]) -> FiniteDistribution[tuple[Outcome, ...]]:
+    """Multiply distributions of independent coordinates; what is not listed of any of them is not listed of the whole."""
     size = 1
-    for each in laws:
+    for each in distributions:
         size *= len(each.mass)
-    refuse_large(size)
+    check_size(size)
     mass = {}
-    for outcome in product(*(each.mass for each in laws)):
+    for outcome in product(*(each.mass for each in distributions)):
         chance = Interval.of(1)
-        for each, coordinate in zip(laws, outcome, strict=True):
+        for each, coordinate in zip(distributions, outcome, strict=True):
             chance *= Interval.of(each.mass[coordinate])
         mass[outcome] = chance.enclosure
-    return Finite(mass, sum((each.tail for each in laws), Fraction(0)))
+    return FiniteDistribution(mass, sum((each.tail for each in distributions), Fraction(0)))
 
 
-def refuse_large(size: int) -> None:
-    """Refuse to write out a law of more outcomes than anyone can read."""
-    if size > MOST_OUTCOMES:
+def check_size(size: int) -> None:
+    """Refuse to write out a distribution of more outcomes than anyone can read."""
+    if size > MAX_OUTCOMES:
         raise MechanismError(
-            "HB610", f"this law has more than {MOST_OUTCOMES} outcomes.", "Write it out for a smaller scale or window."
+            "HB610",
+            f"this distribution has more than {MAX_OUTCOMES} outcomes.",
+            "Write it out for a smaller scale or window.",
         )

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.events import Event
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.loss import Loss
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 #: A vector of integers: int64, or Python ints (dtype object) where 64 bits may be too few.
 Integers = NDArray[np.int64] | NDArray[np.object_]
@@ -37,14 +37,14 @@ class Mechanism(Protocol[In, Out, Outcome]):
         """The exact loss over all pairs of values that neighbors can have."""
         ...
 
-    def sample(self, value: In, source: Source) -> Out:
-        """Draw one answer, exactly from `law(value)`."""
+    def sample(self, value: In, source: RandomSource) -> Out:
+        """Draw one answer, exactly from `distribution(value)`."""
         ...
 
-    def law(self, value: In) -> Finite[Outcome]:
+    def distribution(self, value: In) -> FiniteDistribution[Outcome]:
         """Write out the answer's distribution, for audit and tests; outcomes are ints, tuples and the like."""
         ...
 
     def error(self, level: Fraction) -> Fraction:
-        """Bound the error: with probability at least `level` it is at most this (exact where the law allows)."""
+        """Bound the error: with probability at least `level` it is at most this (exact where the distribution allows)."""
         ...

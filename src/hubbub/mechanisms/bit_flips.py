@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import events, numbers, reals
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import ZERO, Interval, exp
 from hubbub.core.loss import Pure
 from hubbub.errors import MechanismError
-from hubbub.mechanisms.additive import refuse_large
+from hubbub.mechanisms.additive import check_size
 from hubbub.noise.bernoulli import bernoulli_logistic
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 Bits = NDArray[np.bool_]
 
@@ -24,7 +24,7 @@ _MOST_ADDED = 10**5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Flips:
+class BitFlips:
     """Flip each bit independently with probability 1/(1 + e^rate).
 
     Theorem (Hamming cube). If the vectors of neighbors differ in at most S bits, flipping each bit with probability
@@ -49,7 +49,7 @@ class Flips:
         object.__setattr__(self, "rate", numbers.in_range(self.rate, "rate", Fraction(1, 10**18), Fraction(10**6)))
 
     @classmethod
-    def from_epsilon(cls, *, bits: int, distance: int, epsilon: numbers.Number) -> "Flips":
+    def from_epsilon(cls, *, bits: int, distance: int, epsilon: numbers.Number) -> "BitFlips":
         """Calibrate the rate to ε/S."""
         apart = numbers.integer(distance, "distance", 1, _MOST_BITS)
         return cls(bits=bits, distance=apart, rate=numbers.epsilon(epsilon) / apart)
@@ -69,20 +69,20 @@ class Flips:
         low = exp(-self.rate)
         return low / (1 + low)
 
-    def sample(self, value: Bits, source: Source) -> Bits:
+    def sample(self, value: Bits, source: RandomSource) -> Bits:
         """Flip the bits of one vector, or of each row of a table of vectors."""
         if value.dtype != np.bool_ or value.ndim == 0 or value.shape[-1] != self.bits:
             raise MechanismError("HB612", f"this takes boolean vectors of {self.bits} bits.", "Give a bool array.")
         flips = bernoulli_logistic(exponent=self.rate, count=value.size, source=source)
         return value ^ flips.reshape(value.shape)
 
-    def law(self, value: tuple[bool, ...]) -> Finite[tuple[bool, ...]]:
-        """Write out the law of a short vector."""
-        refuse_large(1 << len(value))
+    def distribution(self, value: tuple[bool, ...]) -> FiniteDistribution[tuple[bool, ...]]:
+        """Write out the distribution of a short vector."""
+        check_size(1 << len(value))
         flip, stay = self._flip, 1 - self._flip
         chances = [(flip**apart * stay ** (len(value) - apart)).enclosure for apart in range(len(value) + 1)]
         outcomes = product((False, True), repeat=len(value))
-        return Finite({y: chances[sum(a != b for a, b in zip(value, y, strict=True))] for y in outcomes})
+        return FiniteDistribution({y: chances[sum(a != b for a, b in zip(value, y, strict=True))] for y in outcomes})
 
     def error(self, level: Fraction) -> Fraction:
         """Give the least w such that at most w bits are flipped with probability at least `level`.

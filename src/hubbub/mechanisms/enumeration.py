@@ -1,9 +1,9 @@
-"""The exact loss of a finite mechanism between two inputs, from the two laws of its answer.
+"""The exact loss of a finite mechanism between two inputs, from the two distributions of its answer.
 
-Every figure is an enclosure (low, high) of the true one: rationals where the laws are rational and no logarithm is
-taken, directed rounding elsewhere. So a loss is *proved* by its high end and *refuted* by its low end. A law that is
+Every figure is an enclosure (low, high) of the true one: rationals where the distributions are rational and no logarithm is
+taken, directed rounding elsewhere. So a loss is *proved* by its high end and *refuted* by its low end. A distribution that is
 cut short (`tail` > 0) has outcomes of which nothing is known, so its ratio has no high end but infinity; an additive
-mechanism can be clamped into a window instead (`law(value, window=…)`), which makes it finite.
+mechanism can be clamped into a window instead (`distribution(value, window=…)`), which makes it finite.
 
 Statistical difference is measured here too, and is never a loss: releasing a random respondent's record in the clear
 has a difference of 1/n only (Dwork, McSherry, Nissim and Smith 2006, example 2).
@@ -16,7 +16,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, TypeVar
 
 from hubbub.core import reals
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import Interval, sqrt, total
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
 from hubbub.core.reals import Enclosure
@@ -35,19 +35,19 @@ Bounds = tuple[Extended, Extended]  #: what is proved: low ≤ the true figure �
 SLACK = Fraction(1, 10**30)
 
 
-def worst_ratio(p: Finite[Outcome], q: Finite[Outcome]) -> Bounds:
-    """Enclose the least ε such that neither law exceeds e^ε times the other anywhere: max |ln(p/q)|.
+def worst_ratio(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> Bounds:
+    """Enclose the least ε such that neither distribution exceeds e^ε times the other anywhere: max |ln(p/q)|.
 
     Theorem (Loss by enumeration). M is ε-indistinguishable between x and x′ if and only if
     |ln(Pr[M(x)=y]/Pr[M(x′)=y])| ≤ ε for every single outcome y of a countable range: a set's probability is the sum
     over its outcomes, and e^ε factors out.
-    Assumes  the two laws are those of M(x) and M(x′), which the sampler's own tests show.
+    Assumes  the two distributions are those of M(x) and M(x′), which the sampler's own tests show.
     Tested   tests/mechanisms/test_enumeration.py::test_coin_flipped_answer_loses_ln_3
              tests/mechanisms/test_enumeration.py::test_enclosures_hold_what_brute_force_over_all_events_finds
 
-    >>> from hubbub.core.finite import exactly
-    >>> yes = exactly({1: Fraction(3, 4), 0: Fraction(1, 4)})
-    >>> no = exactly({1: Fraction(1, 4), 0: Fraction(3, 4)})
+    >>> from hubbub.core.finite import exact_distribution
+    >>> yes = exact_distribution({1: Fraction(3, 4), 0: Fraction(1, 4)})
+    >>> no = exact_distribution({1: Fraction(1, 4), 0: Fraction(3, 4)})
     >>> round(float(worst_ratio(yes, no)[1]), 4)
     1.0986
     """
@@ -55,7 +55,7 @@ def worst_ratio(p: Finite[Outcome], q: Finite[Outcome]) -> Bounds:
     return max(forward[0][1], backward[0][1], Fraction(0)), max(forward[1][1], backward[1][1], Fraction(0))
 
 
-def ratio_range(p: Finite[Outcome], q: Finite[Outcome]) -> Bounds:
+def ratio_range(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> Bounds:
     """Enclose the length of the interval that ln(p/q) ranges over: the figure of bounded-range accounting."""
     (low_least, low_most), (high_least, high_most) = _log_ratios(p, q)
     # inf - inf never arises: a most of +inf or a least of -inf alone already makes the range infinite
@@ -64,7 +64,7 @@ def ratio_range(p: Finite[Outcome], q: Finite[Outcome]) -> Bounds:
     return max(low, Fraction(0)), high
 
 
-def delta_at(p: Finite[Outcome], q: Finite[Outcome], epsilon: Fraction) -> Enclosure:
+def delta_at(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], epsilon: Fraction) -> Enclosure:
     """Enclose the least δ of (ε, δ)-privacy between the two: the hockey-stick divergence, the larger of both ways.
 
     Theorem (Profile by enumeration). The least δ with Pr[M(x)∈S] ≤ e^ε·Pr[M(x′)∈S] + δ for every S is
@@ -76,14 +76,14 @@ def delta_at(p: Finite[Outcome], q: Finite[Outcome], epsilon: Fraction) -> Enclo
     return max(forward[0], backward[0]), max(forward[1], backward[1])
 
 
-def total_variation(p: Finite[Outcome], q: Finite[Outcome]) -> Enclosure:
+def total_variation(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> Enclosure:
     """Enclose the statistical difference: half the sum of |p − q|. It bounds no loss."""
     forward, backward = _hockey_stick(p, q, _ONE), _hockey_stick(q, p, _ONE)
     # both are the same number, so both enclosures hold
     return max(forward[0], backward[0]), min(forward[1], backward[1])
 
 
-def renyi(p: Finite[Outcome], q: Finite[Outcome], order: Fraction) -> Bounds:
+def renyi(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], order: Fraction) -> Bounds:
     """Enclose the Rényi divergence of order α, ln(Σ p^α·q^(1−α))/(α−1), the larger of both ways; α is n or n + ½."""
     if not order > 1 or (2 * order).denominator != 1:
         raise ParameterError("HB150", "the order is not a whole or half number above 1.", "Choose such an order.")
@@ -91,8 +91,8 @@ def renyi(p: Finite[Outcome], q: Finite[Outcome], order: Fraction) -> Bounds:
     return max(forward[0], backward[0]), max(forward[1], backward[1])
 
 
-def keeps(loss: Loss, p: Finite[Outcome], q: Finite[Outcome]) -> bool:
-    """Prove that two laws keep a stated loss, up to `SLACK`; False where that cannot be proved.
+def satisfies(loss: Loss, p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> bool:
+    """Prove that two distributions keep a stated loss, up to `SLACK`; False where that cannot be proved.
 
     Only the losses of `hubbub.core.loss` are taken. A bound on the statistical difference is not among them, on
     purpose.
@@ -110,7 +110,7 @@ def keeps(loss: Loss, p: Finite[Outcome], q: Finite[Outcome]) -> bool:
             return delta_at(p, q, epsilon)[1] <= delta + SLACK
         case Approximate(rest, delta):
             slips = max(_slip(p, q), _slip(q, p))
-            return slips <= delta + SLACK and keeps(rest, _given_both(p, q), _given_both(q, p))
+            return slips <= delta + SLACK and satisfies(rest, _given_both(p, q), _given_both(q, p))
         case _:
             raise ParameterError(
                 "HB152",
@@ -119,23 +119,23 @@ def keeps(loss: Loss, p: Finite[Outcome], q: Finite[Outcome]) -> bool:
             )
 
 
-def image(law: Finite[Outcome], view: Callable[[Outcome], Seen]) -> Finite[Seen]:
-    """Write out the law of a function of the answer, which never loses more than the answer itself.
+def image(distribution: FiniteDistribution[Outcome], view: Callable[[Outcome], Seen]) -> FiniteDistribution[Seen]:
+    """Write out the distribution of a function of the answer, which never loses more than the answer itself.
 
-    >>> from hubbub.core.finite import exactly
-    >>> image(exactly({-1: Fraction(1, 4), 0: Fraction(1, 2), 1: Fraction(1, 4)}), abs).mass[1]
+    >>> from hubbub.core.finite import exact_distribution
+    >>> image(exact_distribution({-1: Fraction(1, 4), 0: Fraction(1, 2), 1: Fraction(1, 4)}), abs).mass[1]
     (Fraction(1, 2), Fraction(1, 2))
     """
     mass: dict[Seen, Enclosure] = {}
-    for outcome, (low, high) in law.mass.items():
+    for outcome, (low, high) in distribution.mass.items():
         seen = view(outcome)
         so_far = mass.get(seen, (Fraction(0), Fraction(0)))
         mass[seen] = (so_far[0] + low, so_far[1] + high)
-    return Finite(mass, law.tail)
+    return FiniteDistribution(mass, distribution.tail)
 
 
 @dataclass(frozen=True, slots=True)
-class Worst:
+class WorstPair:
     """The largest figure over several pairs of neighbors, and the pair with the largest proved one."""
 
     bounds: Bounds
@@ -144,15 +144,15 @@ class Worst:
 
 def worst_over(
     pairs: Iterable[tuple[Value, Value]],
-    law: Callable[[Value], Finite[Outcome]],
-    measure: Callable[[Finite[Outcome], Finite[Outcome]], Bounds] = worst_ratio,
-) -> Worst:
+    distribution: Callable[[Value], FiniteDistribution[Outcome]],
+    measure: Callable[[FiniteDistribution[Outcome], FiniteDistribution[Outcome]], Bounds] = worst_ratio,
+) -> WorstPair:
     """Measure every pair of neighboring inputs and keep the worst."""
-    found = [Worst(measure(law(x), law(y)), (x, y)) for x, y in pairs]
+    found = [WorstPair(measure(distribution(x), distribution(y)), (x, y)) for x, y in pairs]
     if not found:
         raise ParameterError("HB153", "there are no neighbors to compare.", "Give at least one pair of inputs.")
     worst = max(found, key=lambda each: each.bounds[0])
-    return Worst((worst.bounds[0], max(each.bounds[1] for each in found)), worst.pair)
+    return WorstPair((worst.bounds[0], max(each.bounds[1] for each in found)), worst.pair)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +180,11 @@ class Profile:
         return axes
 
 
-def profile(p: Finite[Outcome], q: Finite[Outcome], epsilons: Sequence[Fraction]) -> Profile:
+def profile(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], epsilons: Sequence[Fraction]) -> Profile:
     """Measure δ at each ε.
 
-    >>> from hubbub.core.finite import exactly
-    >>> yes, no = exactly({1: Fraction(3, 4), 0: Fraction(1, 4)}), exactly({1: Fraction(1, 4), 0: Fraction(3, 4)})
+    >>> from hubbub.core.finite import exact_distribution
+    >>> yes, no = exact_distribution({1: Fraction(3, 4), 0: Fraction(1, 4)}), exact_distribution({1: Fraction(1, 4), 0: Fraction(3, 4)})
     >>> [round(float(high), 3) for _, (_, high) in profile(yes, no, [Fraction(0), Fraction(1), Fraction(2)]).points]
     [0.5, 0.07, 0.0]
     """
@@ -194,7 +194,7 @@ def profile(p: Finite[Outcome], q: Finite[Outcome], epsilons: Sequence[Fraction]
 _ONE: Enclosure = (Fraction(1), Fraction(1))
 
 
-def _pairs(p: Finite[Outcome], q: Finite[Outcome]) -> Iterator[tuple[Enclosure, Enclosure]]:
+def _pairs(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> Iterator[tuple[Enclosure, Enclosure]]:
     nothing_of_p, nothing_of_q = (Fraction(0), p.tail), (Fraction(0), q.tail)
     for outcome, mass in p.mass.items():
         yield mass, q.mass.get(outcome, nothing_of_q)
@@ -205,20 +205,20 @@ def _pairs(p: Finite[Outcome], q: Finite[Outcome]) -> Iterator[tuple[Enclosure, 
         yield nothing_of_p, nothing_of_q
 
 
-def _slip(p: Finite[Outcome], q: Finite[Outcome]) -> Fraction:
+def _slip(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> Fraction:
     """Bound the probability under p of what q cannot give."""
     return sum((high for outcome, (_, high) in p.mass.items() if _impossible(q, outcome)), Fraction(0))
 
 
-def _given_both(p: Finite[Outcome], q: Finite[Outcome]) -> Finite[Outcome]:
+def _given_both(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> FiniteDistribution[Outcome]:
     """Condition p on the outcomes that q can give too."""
     kept = {outcome: mass for outcome, mass in p.mass.items() if not _impossible(q, outcome)}
     low = sum((low for low, _ in kept.values()), Fraction(0))
     high = min(sum((high for _, high in kept.values()), p.tail), Fraction(1))
-    return Finite({outcome: (a / high, b / low) for outcome, (a, b) in kept.items()}, p.tail / low)
+    return FiniteDistribution({outcome: (a / high, b / low) for outcome, (a, b) in kept.items()}, p.tail / low)
 
 
-def _impossible(q: Finite[Outcome], outcome: Outcome) -> bool:
+def _impossible(q: FiniteDistribution[Outcome], outcome: Outcome) -> bool:
     return q.mass.get(outcome, (Fraction(0), q.tail))[1] == 0
 
 
@@ -226,7 +226,7 @@ def _log(x: Fraction, side: int) -> Fraction:
     return reals.log(x)[side]
 
 
-def _log_ratios(p: Finite[Outcome], q: Finite[Outcome]) -> tuple[Bounds, Bounds]:
+def _log_ratios(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> tuple[Bounds, Bounds]:
     """Bound the least and the most of ln(p/q): first what is surely reached, then what is surely not passed."""
     reached_least: Extended = math.inf
     reached_most: Extended = -math.inf
@@ -246,7 +246,7 @@ def _log_ratios(p: Finite[Outcome], q: Finite[Outcome]) -> tuple[Bounds, Bounds]
     return (reached_least, reached_most), (least, most)
 
 
-def _hockey_stick(p: Finite[Outcome], q: Finite[Outcome], growth: Enclosure) -> Enclosure:
+def _hockey_stick(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], growth: Enclosure) -> Enclosure:
     low, high = Fraction(0), p.tail
     for outcome, (p_low, p_high) in p.mass.items():
         q_low, q_high = q.mass.get(outcome, (Fraction(0), q.tail))
@@ -255,7 +255,7 @@ def _hockey_stick(p: Finite[Outcome], q: Finite[Outcome], growth: Enclosure) -> 
     return low, min(high, Fraction(1))
 
 
-def _renyi(p: Finite[Outcome], q: Finite[Outcome], order: Fraction) -> Bounds:
+def _renyi(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], order: Fraction) -> Bounds:
     terms, endless = [], False
     for p_mass, q_mass in _pairs(p, q):
         if p_mass[1] == 0:

@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 
 from hubbub.core import numbers
 from hubbub.core.distributions import least
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import Interval, exp, total
 from hubbub.core.loss import BoundedRange
 from hubbub.mechanisms.selection import Scores, Selection
 from hubbub.noise.choice import choose
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,13 +41,13 @@ class Exponential(Selection):
         """Bounded range, reached in the limit of a hopeless candidate that gains while all others lose."""
         return BoundedRange(self.epsilon)
 
-    def sample(self, value: Scores, source: Source) -> int:
+    def sample(self, value: Scores, source: RandomSource) -> int:
         """Choose the position of a candidate from an int64 array of scores."""
         return choose(scores=self.scores(value), rate=self.rate, source=source)
 
-    def law(self, value: Sequence[int]) -> Finite[int]:
+    def distribution(self, value: Sequence[int]) -> FiniteDistribution[int]:
         """Write out the probability of each position."""
-        return Finite(dict(enumerate(share.enclosure for share in softmax(self.rate, self.listed(value)))))
+        return FiniteDistribution(dict(enumerate(share.enclosure for share in softmax(self.rate, self.listed(value)))))
 
     def error(self, level: Fraction) -> Fraction:
         """Give the least r such that the choice is at most r below the best score with probability at least `level`."""

@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.loss import Pure, Zcdp
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.additive import Window
 from hubbub.mechanisms.base import Integers
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OnGrid:
+class GridNoise:
     """Noise on sums of multiples of a step, given back as exact multiples of it.
 
     Theorem (Grid noise). If each value is a whole number of steps, then step·(sum of those integers + noise) keeps
@@ -53,10 +53,10 @@ class OnGrid:
         return self.noise.loss
 
     @overload
-    def sample(self, value: int, source: Source) -> Fraction: ...
+    def sample(self, value: int, source: RandomSource) -> Fraction: ...
     @overload
-    def sample(self, value: Integers, source: Source) -> NDArray[np.object_]: ...
-    def sample(self, value: int | Integers, source: Source) -> Fraction | NDArray[np.object_]:
+    def sample(self, value: Integers, source: RandomSource) -> NDArray[np.object_]: ...
+    def sample(self, value: int | Integers, source: RandomSource) -> Fraction | NDArray[np.object_]:
         """Add noise to a number of steps, or to an array of such; give rationals (an object array of `Fraction`s)."""
         noisy = self.noise.sample(value, source)
         if isinstance(noisy, int):
@@ -64,10 +64,10 @@ class OnGrid:
         multiples: NDArray[np.object_] = noisy.astype(object) * self.step
         return multiples
 
-    def law(self, value: int, window: Window | None = None) -> Finite[Fraction]:
-        """Write out the law for one number of steps; a window is in steps."""
-        law = self.noise.law(value, window)
-        return Finite({z * self.step: mass for z, mass in law.mass.items()}, law.tail)
+    def distribution(self, value: int, window: Window | None = None) -> FiniteDistribution[Fraction]:
+        """Write out the distribution for one number of steps; a window is in steps."""
+        distribution = self.noise.distribution(value, window)
+        return FiniteDistribution({z * self.step: mass for z, mass in distribution.mass.items()}, distribution.tail)
 
     def error(self, level: Fraction, coordinates: int = 1) -> Fraction:
         """Give the exact half width of all of so many coordinates at once."""

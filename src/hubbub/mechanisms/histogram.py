@@ -8,20 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.loss import Pure
 from hubbub.core.unit import Relation
 from hubbub.errors import MechanismError, ParameterError
 from hubbub.mechanisms import sensitivity
 from hubbub.mechanisms.additive import Window
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 _MOST_CELLS = 10**8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Histogram:
+class NoisyHistogram:
     """Laplace noise on every cell of a table of counts, empty cells included.
 
     Theorem (Noisy histogram). With noise of scale b on every cell, a table of counts over disjoint cells is
@@ -52,7 +52,7 @@ class Histogram:
     @classmethod
     def from_epsilon(
         cls, *, shape: tuple[int, ...], rows: int, relation: Relation, epsilon: numbers.Number
-    ) -> "Histogram":
+    ) -> "NoisyHistogram":
         """Calibrate the scale to D/ε."""
         moved = sensitivity.of_histogram(rows=rows, relation=relation)
         return cls(shape=shape, rows=rows, relation=relation, scale=moved / numbers.epsilon(epsilon))
@@ -86,15 +86,17 @@ class Histogram:
         counts = np.bincount(cells, minlength=math.prod(self.shape)).astype(np.int64)
         return counts.reshape(self.shape)
 
-    def sample(self, value: NDArray[np.int64], source: Source) -> NDArray[np.int64]:
+    def sample(self, value: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
         """Add noise to every cell of a table of this shape."""
         if value.shape != self.shape:
             raise MechanismError("HB612", f"this is not a table of shape {self.shape}.", "Count with `count`.")
         return self.noise.sample(value, source)
 
-    def law(self, value: NDArray[np.int64], window: Window | None = None) -> Finite[tuple[int, ...]]:
-        """Write out the law of a small table, cells in row-major order."""
-        return self.noise.law(tuple(int(cell) for cell in value.flat), window)
+    def distribution(
+        self, value: NDArray[np.int64], window: Window | None = None
+    ) -> FiniteDistribution[tuple[int, ...]]:
+        """Write out the distribution of a small table, cells in row-major order."""
+        return self.noise.distribution(tuple(int(cell) for cell in value.flat), window)
 
     def error(self, level: Fraction) -> Fraction:
         """Give the least w with Pr[every cell is within ±w] ≥ level."""

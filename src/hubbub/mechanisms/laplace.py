@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
 from hubbub.core.distributions import DiscreteLaplace, half_width
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import exp
 from hubbub.core.loss import Pure
 from hubbub.core.reals import Enclosure
@@ -17,7 +17,7 @@ from hubbub.mechanisms import additive
 from hubbub.mechanisms.additive import Window
 from hubbub.mechanisms.base import Integers
 from hubbub.noise.geometric import discrete_laplace
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,28 +63,32 @@ class Laplace:
 
     @property
     def noise(self) -> DiscreteLaplace:
-        """The law of what is added."""
+        """The distribution of what is added."""
         return DiscreteLaplace(self.scale)
 
     @overload
-    def sample(self, value: int, source: Source) -> int: ...
+    def sample(self, value: int, source: RandomSource) -> int: ...
     @overload
-    def sample(self, value: NDArray[np.int64], source: Source) -> NDArray[np.int64]: ...
+    def sample(self, value: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]: ...
     @overload
-    def sample(self, value: NDArray[np.object_], source: Source) -> NDArray[np.object_]: ...
+    def sample(self, value: NDArray[np.object_], source: RandomSource) -> NDArray[np.object_]: ...
     @overload
-    def sample(self, value: int | Integers, source: Source) -> int | Integers: ...
-    def sample(self, value: int | Integers, source: Source) -> int | Integers:
+    def sample(self, value: int | Integers, source: RandomSource) -> int | Integers: ...
+    def sample(self, value: int | Integers, source: RandomSource) -> int | Integers:
         """Add noise to an int, or to every entry of an integer array at once."""
         return additive.add(value, lambda count: discrete_laplace(scale=self.scale, count=count, source=source))
 
     @overload
-    def law(self, value: int, window: Window | None = None) -> Finite[int]: ...
+    def distribution(self, value: int, window: Window | None = None) -> FiniteDistribution[int]: ...
     @overload
-    def law(self, value: tuple[int, ...], window: Window | None = None) -> Finite[tuple[int, ...]]: ...
-    def law(self, value: int | tuple[int, ...], window: Window | None = None) -> Finite[int] | Finite[tuple[int, ...]]:
-        """Write out the law of an int or a short vector, up to 10⁻³⁰; or wholly, clamped into a window."""
-        return additive.law(self.noise, value, window)
+    def distribution(
+        self, value: tuple[int, ...], window: Window | None = None
+    ) -> FiniteDistribution[tuple[int, ...]]: ...
+    def distribution(
+        self, value: int | tuple[int, ...], window: Window | None = None
+    ) -> FiniteDistribution[int] | FiniteDistribution[tuple[int, ...]]:
+        """Write out the distribution of an int or a short vector, up to 10⁻³⁰; or wholly, clamped into a window."""
+        return additive.distribution(self.noise, value, window)
 
     def error(self, level: Fraction, coordinates: int = 1) -> Fraction:
         """Give the least w with Pr[all of so many coordinates are within ±w] ≥ level."""

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from hubbub.core import events, numbers
 from hubbub.core.distributions import half_width
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.loss import Pure, Zcdp
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
@@ -13,13 +13,13 @@ from hubbub.mechanisms import sensitivity
 from hubbub.mechanisms.additive import Window, independent
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 Pair = tuple[int, int]  #: the sum of (value − centre), and the number of rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mean:
+class NoisyMean:
     """Noise on the sum about the centre of the bounds, and noise on the count; the mean follows from both.
 
     Theorem (Mean from a pair). If neighbors move the sum by at most S and the count by at most C, then the pair with
@@ -47,10 +47,12 @@ class Mean:
             raise ParameterError("HB155", "the two noises are not of one kind.", "Give two Laplace or two Gaussian.")
 
     @classmethod
-    def from_epsilon(cls, *, lower: int, upper: int, rows: int, relation: Relation, epsilon: numbers.Number) -> "Mean":
+    def from_epsilon(
+        cls, *, lower: int, upper: int, rows: int, relation: Relation, epsilon: numbers.Number
+    ) -> "NoisyMean":
         """Split ε evenly: the sum's error is then as large as the count's at the bounds' ends.
 
-        >>> Mean.from_epsilon(lower=18, upper=90, rows=1, relation=Relation.ADD_REMOVE, epsilon=1).total
+        >>> NoisyMean.from_epsilon(lower=18, upper=90, rows=1, relation=Relation.ADD_REMOVE, epsilon=1).total
         Laplace(sensitivity=36, scale=Fraction(72, 1))
         """
         half = numbers.epsilon(epsilon) / 2
@@ -84,13 +86,13 @@ class Mean:
             return Zcdp(self.total.loss.rho + self.count.loss.rho)
         raise AssertionError("two noises of one kind")
 
-    def sample(self, value: Pair, source: Source) -> Pair:
+    def sample(self, value: Pair, source: RandomSource) -> Pair:
         """Add noise to the sum about the centre and to the count."""
         return self.total.sample(value[0], source), self.count.sample(value[1], source)
 
-    def law(self, value: Pair, window: Window | None = None) -> Finite[tuple[int, ...]]:
-        """Write out the pair's law."""
-        return independent([self.total.law(value[0], window), self.count.law(value[1], window)])
+    def distribution(self, value: Pair, window: Window | None = None) -> FiniteDistribution[tuple[int, ...]]:
+        """Write out the pair's distribution."""
+        return independent([self.total.distribution(value[0], window), self.count.distribution(value[1], window)])
 
     def error(self, level: Fraction) -> Fraction:
         """Bound the error of the noisy sum; that of the mean depends on the count: see `interval`."""
@@ -99,7 +101,7 @@ class Mean:
     def answer(self, noisy: Pair) -> Fraction:
         """Estimate the mean from a noisy pair, inside the bounds; the centre where the count says nothing.
 
-        >>> m = Mean.from_epsilon(lower=0, upper=100, rows=1, relation=Relation.ADD_REMOVE, epsilon=1)
+        >>> m = NoisyMean.from_epsilon(lower=0, upper=100, rows=1, relation=Relation.ADD_REMOVE, epsilon=1)
         >>> m.answer((-300, 30))
         Fraction(40, 1)
         """

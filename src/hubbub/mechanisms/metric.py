@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import ZERO, Interval, exp, total
 from hubbub.core.loss import BoundedRange, Pure
 from hubbub.errors import MechanismError, ParameterError
 from hubbub.mechanisms.exponential import softmax
 from hubbub.noise.choice import choose
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 _MOST_POINTS = 2000
 _MOST_UNITS = 1 << 60
@@ -128,15 +128,15 @@ class Metric:
         moved = self.rate * self.sensitivity
         return Pure(moved) if self.space.alike else BoundedRange(2 * moved)
 
-    def sample(self, value: int, source: Source) -> int:
+    def sample(self, value: int, source: RandomSource) -> int:
         """Choose a point, by its number, near the point of the given number."""
         return choose(scores=-self.space.table[self._point(value)], rate=self.rate * self.space.unit, source=source)
 
-    def law(self, value: int) -> Finite[int]:
+    def distribution(self, value: int) -> FiniteDistribution[int]:
         """Write out the probability of each point."""
         row = self.space.distances[self._point(value)]
         shares = softmax(self.rate * self.space.unit, [-distance for distance in row])
-        return Finite(dict(enumerate(share.enclosure for share in shares)))
+        return FiniteDistribution(dict(enumerate(share.enclosure for share in shares)))
 
     def error(self, level: Fraction) -> Fraction:
         """Give the least r such that from every point the choice is within r with probability at least `level`."""

@@ -9,13 +9,13 @@ import numpy as np
 
 from hubbub.core import numbers
 from hubbub.core.distributions import DiscreteLaplace, half_width
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import ONE, ZERO, Interval
 from hubbub.core.loss import Pure
-from hubbub.mechanisms.additive import refuse_large
+from hubbub.mechanisms.additive import check_size
 from hubbub.mechanisms.selection import Scores, Selection
 from hubbub.noise.geometric import discrete_laplace
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,27 +46,27 @@ class NoisyMax(Selection):
 
     @property
     def noise(self) -> DiscreteLaplace:
-        """The law of what is added to each score."""
+        """The distribution of what is added to each score."""
         return DiscreteLaplace(1 / self.rate)
 
-    def sample(self, value: Scores, source: Source) -> int:
+    def sample(self, value: Scores, source: RandomSource) -> int:
         """Choose the position of a candidate from an int64 array of scores."""
         noise = discrete_laplace(scale=1 / self.rate, count=self.candidates, source=source)
         return int(np.argmax(self.scores(value) + noise))
 
-    def law(self, value: Sequence[int]) -> Finite[int]:
+    def distribution(self, value: Sequence[int]) -> FiniteDistribution[int]:
         """Write out the probability of each position, summed over the noisy score v with which it wins."""
-        scores, law = self.listed(value), self.noise
+        scores, distribution = self.listed(value), self.noise
         best = max(scores)
         # far enough that what is left out is small beside the chance of the worst candidate
-        reach = law.guess(1e-40) + best - min(scores)
-        refuse_large(2 * reach * len(scores))
+        reach = distribution.guess(1e-40) + best - min(scores)
+        check_size(2 * reach * len(scores))
         chances = [ZERO] * len(scores)
         for v in range(best - reach, best + reach + 1):
             # Pr[score + Z ≤ v] = Pr[Z ≥ score − v], by symmetry; candidates before i must be below v
-            at_most = {score: law.tail(score - v) for score in set(scores)}
-            below_it = {score: law.tail(score - v + 1) for score in set(scores)}
-            exactly = {score: law.mass(v - score) for score in set(scores)}
+            at_most = {score: distribution.tail(score - v) for score in set(scores)}
+            below_it = {score: distribution.tail(score - v + 1) for score in set(scores)}
+            exactly = {score: distribution.mass(v - score) for score in set(scores)}
             after = [ONE]
             for score in reversed(scores[1:]):
                 after.append(after[-1] * at_most[score])
@@ -76,10 +76,12 @@ class NoisyMax(Selection):
                 before *= below_it[score]
         below = ONE
         for score in scores:
-            below *= law.tail(score - (best - reach - 1))
-        return Finite(
+            below *= distribution.tail(score - (best - reach - 1))
+        return FiniteDistribution(
             {
-                i: Interval(chance.low, (chance + below + law.tail(best + reach + 1 - scores[i])).high).enclosure
+                i: Interval(
+                    chance.low, (chance + below + distribution.tail(best + reach + 1 - scores[i])).high
+                ).enclosure
                 for i, chance in enumerate(chances)
             }
         )

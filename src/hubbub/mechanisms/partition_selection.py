@@ -8,15 +8,15 @@ from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
 from hubbub.core.distributions import least, slip
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.loss import Approximate
 from hubbub.core.reals import Enclosure
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.additive import UNLISTED, independent, refuse_large
+from hubbub.mechanisms.additive import UNLISTED, independent, check_size
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 Shown = tuple[NDArray[np.int64], NDArray[np.int64]]  #: positions of the keys that are shown, and their noisy counts
 
@@ -70,7 +70,7 @@ class PartitionSelection:
     ) -> "PartitionSelection":
         """Calibrate Laplace noise to ε, and take the least threshold that keeps δ.
 
-        >>> t = Threshold.from_epsilon(keys=1, contribution=1, relation=Relation.ADD_REMOVE, epsilon=1, delta="1e-6")
+        >>> t = PartitionSelection.from_epsilon(keys=1, contribution=1, relation=Relation.ADD_REMOVE, epsilon=1, delta="1e-6")
         >>> t.threshold, float(t.delta)
         (15, 6.078962034778829e-07)
         """
@@ -85,13 +85,13 @@ class PartitionSelection:
         """Take the least threshold that keeps δ under a given noise."""
         goal = numbers.delta(delta)
         keys = numbers.integer(keys, "keys", 1, numbers.SENSITIVITY_MAX)
-        law = noise.noise
+        distribution = noise.noise
 
         def keeps(above: int) -> bool:
-            return slip(law, above, keys) <= goal
+            return slip(distribution, above, keys) <= goal
 
         # the step above the contribution at which one key slips with probability δ/k, about
-        above = least(keeps, law.guess(float(goal / keys)) + 1)
+        above = least(keeps, distribution.guess(float(goal / keys)) + 1)
         threshold = numbers.integer(contribution, "contribution", 1, numbers.SENSITIVITY_MAX) + above
         return cls(keys=keys, contribution=contribution, relation=relation, noise=noise, threshold=threshold)
 
@@ -110,33 +110,35 @@ class PartitionSelection:
         """The noise's loss, but for δ."""
         return Approximate(self.noise.loss, self.delta)
 
-    def sample(self, value: NDArray[np.int64], source: Source) -> Shown:
+    def sample(self, value: NDArray[np.int64], source: RandomSource) -> Shown:
         """Give the positions of the keys that are shown and their noisy counts; a key of count 0 does not occur."""
         occurs = np.flatnonzero(value > 0)
         noisy = self.noise.sample(value[occurs].astype(np.int64), source)
         shown = noisy >= self.threshold
         return occurs[shown], noisy[shown]
 
-    def law(self, value: tuple[int, ...], ceiling: int | None = None) -> Finite[tuple[int | None, ...]]:
+    def distribution(
+        self, value: tuple[int, ...], ceiling: int | None = None
+    ) -> FiniteDistribution[tuple[int | None, ...]]:
         """Write out, for a few keys, the noisy count or None; counts above a ceiling are lumped at it."""
-        return independent([self._law_of_key(count, ceiling) for count in value])
+        return independent([self._distribution_of_key(count, ceiling) for count in value])
 
-    def _law_of_key(self, count: int, ceiling: int | None) -> Finite[int | None]:
-        law, least_shown = self.noise.noise, self.threshold
+    def _distribution_of_key(self, count: int, ceiling: int | None) -> FiniteDistribution[int | None]:
+        distribution, least_shown = self.noise.noise, self.threshold
         if count <= 0:
-            return Finite({None: (Fraction(1), Fraction(1))})
-        # Z and −Z have one law: Pr[count + Z < τ] = Pr[Z ≥ count − τ + 1]
-        mass: dict[int | None, Enclosure] = {None: law.tail(count - least_shown + 1).enclosure}
+            return FiniteDistribution({None: (Fraction(1), Fraction(1))})
+        # Z and −Z have one distribution: Pr[count + Z < τ] = Pr[Z ≥ count − τ + 1]
+        mass: dict[int | None, Enclosure] = {None: distribution.tail(count - least_shown + 1).enclosure}
         if ceiling is None:
-            reach = least(lambda w: law.tail(w + 1).high <= UNLISTED, law.guess(float(UNLISTED)))
+            reach = least(lambda w: distribution.tail(w + 1).high <= UNLISTED, distribution.guess(float(UNLISTED)))
             end, unlisted = max(least_shown, count) + reach + 1, UNLISTED
         else:
             end, unlisted = ceiling, Fraction(0)
-            mass[ceiling] = law.tail(ceiling - count).enclosure
-        refuse_large(end - least_shown)
+            mass[ceiling] = distribution.tail(ceiling - count).enclosure
+        check_size(end - least_shown)
         for shown in range(least_shown, end):
-            mass[shown] = law.mass(shown - count).enclosure
-        return Finite(mass, unlisted)
+            mass[shown] = distribution.mass(shown - count).enclosure
+        return FiniteDistribution(mass, unlisted)
 
     def error(self, level: Fraction) -> Fraction:
         """Give the half width of one key's noise (before it is known whether the key is shown)."""

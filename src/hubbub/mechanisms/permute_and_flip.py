@@ -10,12 +10,12 @@ import numpy as np
 
 from hubbub.core import numbers
 from hubbub.core.distributions import least
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import ONE, ZERO, Interval, exp, total
 from hubbub.core.loss import Pure
 from hubbub.mechanisms.selection import Scores, Selection
 from hubbub.noise.bernoulli import bernoulli_exp_each
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 from hubbub.noise.uniform import uniform_below
 
 
@@ -46,14 +46,14 @@ class PermuteAndFlip(Selection):
         """Pure, reached in the limit of a hopeless candidate that gains while all others lose."""
         return Pure(self.epsilon)
 
-    def sample(self, value: Scores, source: Source) -> int:
+    def sample(self, value: Scores, source: RandomSource) -> int:
         """Choose the position of a candidate from an int64 array of scores."""
         scores = self.scores(value)
         # the first head in random order is uniform among the heads; the best candidate's coin always shows heads
         heads = np.flatnonzero(bernoulli_exp_each(rate=self.rate, gaps=scores.max() - scores, source=source))
         return int(heads[uniform_below(bound=len(heads), count=1, source=source)[0]])
 
-    def law(self, value: Sequence[int]) -> Finite[int]:
+    def distribution(self, value: Sequence[int]) -> FiniteDistribution[int]:
         """Write out the probability of each position: q_i·E[1/(1+B)], B the number of heads among the others."""
         scores = self.listed(value)
         coins = [exp(self.rate * (score - max(scores))) for score in scores]
@@ -61,7 +61,7 @@ class PermuteAndFlip(Selection):
         for i, score in enumerate(scores):
             if score not in chances:
                 chances[score] = coins[i] * _mean_share(coins[:i] + coins[i + 1 :])
-        return Finite({i: chances[score].enclosure for i, score in enumerate(scores)})
+        return FiniteDistribution({i: chances[score].enclosure for i, score in enumerate(scores)})
 
     def error(self, level: Fraction) -> Fraction:
         """Give the least r such that the choice is at most r below the best score with probability at least `level`.

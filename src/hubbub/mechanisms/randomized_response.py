@@ -8,15 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import events, numbers, reals
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import Interval, exp, sqrt
 from hubbub.core.loss import Pure
 from hubbub.core.reals import Enclosure
 from hubbub.errors import MechanismError
-from hubbub.mechanisms.additive import refuse_large
+from hubbub.mechanisms.additive import check_size
 from hubbub.noise.bernoulli import bernoulli_real
-from hubbub.noise.decide import Fixed, Real, exp_minus
-from hubbub.noise.source import Source
+from hubbub.noise.comparison import Fixed, Real, exp_minus
+from hubbub.noise.source import RandomSource
 from hubbub.noise.uniform import uniform_below
 
 _MOST_ANSWERS = 1 << 32
@@ -49,7 +49,7 @@ class RandomizedResponse:
     def from_truth(cls, *, answers: int, probability: numbers.Number) -> "RandomizedResponse":
         """Take the ε at which the truth is told with this probability, rounded down to 30 places.
 
-        >>> float(Response.from_truth(answers=2, probability="0.75").epsilon)
+        >>> float(RandomizedResponse.from_truth(answers=2, probability="0.75").epsilon)
         1.0986122886681098
         """
         others = numbers.integer(answers, "answers", 2, _MOST_ANSWERS) - 1
@@ -78,10 +78,10 @@ class RandomizedResponse:
         return 1 / (1 + (self.answers - 1) * exp(-self.epsilon))
 
     @overload
-    def sample(self, value: int, source: Source) -> int: ...
+    def sample(self, value: int, source: RandomSource) -> int: ...
     @overload
-    def sample(self, value: NDArray[np.int64], source: Source) -> NDArray[np.int64]: ...
-    def sample(self, value: int | NDArray[np.int64], source: Source) -> int | NDArray[np.int64]:
+    def sample(self, value: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]: ...
+    def sample(self, value: int | NDArray[np.int64], source: RandomSource) -> int | NDArray[np.int64]:
         """Answer for one person, or for each of many; answers are 0, …, k−1, and anything else is taken modulo k."""
         if isinstance(value, np.ndarray) and value.dtype == np.int64:
             truth = value % self.answers
@@ -93,11 +93,11 @@ class RandomizedResponse:
             return int(self.sample(np.array([value], dtype=np.int64), source)[0])
         raise MechanismError("HB612", "answers are an int or an int64 array.", "Number the answers 0, 1, ….")
 
-    def law(self, value: int) -> Finite[int]:
-        """Write out one person's law."""
-        refuse_large(self.answers)
+    def distribution(self, value: int) -> FiniteDistribution[int]:
+        """Write out one person's distribution."""
+        check_size(self.answers)
         other, truth = self._other.enclosure, self._truth.enclosure
-        return Finite({answer: truth if answer == value else other for answer in range(self.answers)})
+        return FiniteDistribution({answer: truth if answer == value else other for answer in range(self.answers)})
 
     def error(self, level: Fraction) -> Fraction:
         """Give 0 where one answer is true with probability at least `level`, else 1."""

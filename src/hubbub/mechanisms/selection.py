@@ -14,7 +14,7 @@ from hubbub.errors import MechanismError, ParameterError
 
 Scores = NDArray[np.int64]
 
-MOST_CANDIDATES = 1 << 32
+MAX_CANDIDATES = 1 << 32
 
 #: Scores beyond this are taken as this; clamping moves no two scores apart and turns no movement round.
 SCORE_LIMIT = 1 << 61
@@ -36,7 +36,7 @@ class Selection:
     rate: Fraction
 
     def __post_init__(self) -> None:
-        numbers.integer(self.candidates, "candidates", 1, MOST_CANDIDATES)
+        numbers.integer(self.candidates, "candidates", 1, MAX_CANDIDATES)
         numbers.sensitivity(self.sensitivity)
         _flag(self.monotone)
         rate = numbers.in_range(self.rate, "rate", 1 / numbers.SCALE_MAX, 1 / numbers.SCALE_MIN)
@@ -80,7 +80,7 @@ class Selection:
         return np.clip(value, -SCORE_LIMIT, SCORE_LIMIT)
 
     def listed(self, value: Sequence[int]) -> list[int]:
-        """Take a short list of scores, for a law."""
+        """Take a short list of scores, for a distribution."""
         return [int(score) for score in self.scores(np.array(value, dtype=np.int64))]
 
 

@@ -10,14 +10,14 @@ from typing import NoReturn
 
 from hubbub.core import events, numbers
 from hubbub.core.distributions import DiscreteLaplace, half_width
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import ZERO, Interval
 from hubbub.core.loss import Pure
 from hubbub.core.unit import Relation
 from hubbub.errors import MechanismError, ParameterError
-from hubbub.mechanisms.additive import refuse_large
+from hubbub.mechanisms.additive import check_size
 from hubbub.noise.geometric import discrete_laplace
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 Transcript = tuple[bool, ...]  #: the answers in order, ending with the last hit or the last query
 
@@ -107,11 +107,11 @@ class SparseVector:
         above = self.hits * self.sensitivity * (1 if self.monotone else 2)
         return Pure(self.sensitivity / self.threshold_scale + above / self.query_scale)
 
-    def start(self, *, threshold: int, source: Source) -> "AboveThreshold":
+    def start(self, *, threshold: int, source: RandomSource) -> "AboveThreshold":
         """Draw the threshold's noise and begin; whoever calls this has charged the event before."""
         return AboveThreshold(self, threshold, source)
 
-    def sample(self, value: Sequence[int], source: Source) -> Transcript:
+    def sample(self, value: Sequence[int], source: RandomSource) -> Transcript:
         """Compare a fixed row of queries with 0, to the last hit that is allowed."""
         running = self.start(threshold=0, source=source)
         answers = []
@@ -121,14 +121,14 @@ class SparseVector:
                 break
         return tuple(answers)
 
-    def law(self, value: Sequence[int]) -> Finite[Transcript]:
+    def distribution(self, value: Sequence[int]) -> FiniteDistribution[Transcript]:
         """Write out the transcripts of a fixed row of queries compared with 0, summed over the threshold's noise."""
         if len(value) > self.queries:
             raise MechanismError("HB612", f"at most {self.queries} queries are answered.", "Give fewer.")
-        noise, law = DiscreteLaplace(self.threshold_scale), DiscreteLaplace(self.query_scale)
+        noise, distribution = DiscreteLaplace(self.threshold_scale), DiscreteLaplace(self.query_scale)
         reach = noise.guess(1e-45)
-        refuse_large(2 * reach * len(value))
-        at_least = lru_cache(maxsize=None)(law.tail)
+        check_size(2 * reach * len(value))
+        at_least = lru_cache(maxsize=None)(distribution.tail)
         chances: dict[Transcript, Interval] = {}
         for z in range(-reach, reach + 1):
             # Pr[q + ν ≥ z], and Pr[q + ν < z] by symmetry
@@ -137,7 +137,9 @@ class SparseVector:
             for transcript, chance in self._paths(above, below, noise.mass(z)):
                 chances[transcript] = chances.get(transcript, ZERO) + chance
         beyond = noise.tail(reach + 1) + noise.tail(reach + 1)
-        return Finite({t: Interval(chance.low, (chance + beyond).high).enclosure for t, chance in chances.items()})
+        return FiniteDistribution(
+            {t: Interval(chance.low, (chance + beyond).high).enclosure for t, chance in chances.items()}
+        )
 
     def _paths(
         self, above: list[Interval], below: list[Interval], chance: Interval
@@ -170,7 +172,7 @@ class AboveThreshold:
     noise.
     """
 
-    def __init__(self, facts: SparseVector, threshold: int, source: Source) -> None:
+    def __init__(self, facts: SparseVector, threshold: int, source: RandomSource) -> None:
         self._facts = facts
         self._source = source
         self._lock = threading.Lock()

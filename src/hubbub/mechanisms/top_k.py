@@ -9,24 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import events, numbers
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import ONE
 from hubbub.core.loss import Pure
 from hubbub.core.reals import floor_to
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.additive import refuse_large
+from hubbub.mechanisms.additive import check_size
 from hubbub.mechanisms.exponential import Exponential, regret, softmax
-from hubbub.mechanisms.selection import MOST_CANDIDATES, Scores
+from hubbub.mechanisms.selection import MAX_CANDIDATES, Scores
 from hubbub.noise.choice import choose
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopK:
     """Choose k different candidates, each by the exponential mechanism among those that are left.
 
-    Theorem (One-shot top k). Peeling has the law of the k largest of rate·u_i + G_i, G_i independent Gumbel noise
+    Theorem (One-shot top k). Peeling has the distribution of the k largest of rate·u_i + G_i, G_i independent Gumbel noise
     (Durfee and Rogers 2019), so it is one shot of noise as well as k selections; it costs k bounded-range selections
     of one.
     Proof    By induction it is enough that the largest is i with probability e^(rate·u_i)/Σe^(rate·u_j) and that,
@@ -38,7 +38,7 @@ class TopK:
     Charges  k times the event of one; as a pure loss, k·ε, which is attained in the limit.
     Error    regret of the i-th choice against the i-th best score, for all i at once: `error`.
     Tested   tests/mechanisms/test_contract.py::test_enumerated_loss_is_the_stated_one
-             tests/mechanisms/test_selection.py::test_peeling_has_the_law_of_the_largest_gumbel_scores
+             tests/mechanisms/test_selection.py::test_peeling_has_the_distribution_of_the_largest_gumbel_scores
     """
 
     k: int
@@ -56,7 +56,7 @@ class TopK:
         cls, *, k: int, candidates: int, sensitivity: int, monotone: bool, relation: Relation, epsilon: numbers.Number
     ) -> "TopK":
         """Give ε/k to each of the k selections (rounded down to 30 places)."""
-        turns = numbers.integer(k, "k", 1, MOST_CANDIDATES)
+        turns = numbers.integer(k, "k", 1, MAX_CANDIDATES)
         each = floor_to(numbers.epsilon(epsilon) / turns, numbers.MAX_PLACES)
         one = Exponential.from_epsilon(
             candidates=candidates, sensitivity=sensitivity, monotone=monotone, relation=relation, epsilon=each
@@ -73,7 +73,7 @@ class TopK:
         """The pure loss of all k; accounting composes the k bounded ranges more tightly."""
         return Pure(self.k * self.one.epsilon)
 
-    def sample(self, value: Scores, source: Source) -> NDArray[np.int64]:
+    def sample(self, value: Scores, source: RandomSource) -> NDArray[np.int64]:
         """Choose k positions, the first choice first."""
         scores = self.one.scores(value)
         left = np.arange(len(scores))
@@ -84,13 +84,13 @@ class TopK:
             scores, left = np.delete(scores, place), np.delete(left, place)
         return chosen
 
-    def law(self, value: Sequence[int]) -> Finite[tuple[int, ...]]:
+    def distribution(self, value: Sequence[int]) -> FiniteDistribution[tuple[int, ...]]:
         """Write out the probability of each ordered choice."""
         scores = self.one.listed(value)
         size = 1
         for turn in range(self.k):
             size *= len(scores) - turn
-        refuse_large(size)
+        check_size(size)
         mass = {}
         for chosen in permutations(range(len(scores)), self.k):
             left, chance = list(range(len(scores))), ONE
@@ -98,7 +98,7 @@ class TopK:
                 chance *= softmax(self.one.rate, [scores[i] for i in left])[left.index(each)]
                 left.remove(each)
             mass[chosen] = chance.enclosure
-        return Finite(mass)
+        return FiniteDistribution(mass)
 
     def error(self, level: Fraction) -> Fraction:
         """Give an r such that every i-th choice is within r of the i-th best score, with probability at least `level`.

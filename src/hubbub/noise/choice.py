@@ -1,4 +1,4 @@
-"""Choosing one of many with exact probabilities, by work that does not depend on the weights."""
+"""Exact sampling from a weighted list, in time that does not depend on the weights."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -9,16 +9,16 @@ from numpy.typing import NDArray
 
 from hubbub.core.reals import Enclosure
 from hubbub.errors import ParameterError
-from hubbub.noise.decide import Fixed, below, exp_minus, fixed, locate
-from hubbub.noise.source import Source
+from hubbub.noise.comparison import Fixed, below, exp_minus, fixed, locate
+from hubbub.noise.source import RandomSource
 from hubbub.noise.weights import Doubles, Gaps, powers
 
-#: What the doubles of `_left` may be off by, in units of 2⁻⁵³; its docstring proves 60.
+#: Error bound of the doubles in `_left`, in units of 2⁻⁵³; its docstring proves 60.
 BAND = 256.0
-_LIGHT = 2.0**-256  # a part of the tree that is lighter than this is no matter for doubles
+_LIGHT = 2.0**-256  # subtrees lighter than this are decided by enclosures, not by doubles
 
 
-def choose(*, scores: NDArray[np.int64], rate: Fraction, source: Source) -> int:
+def choose(*, scores: NDArray[np.int64], rate: Fraction, source: RandomSource) -> int:
     """Choose i with Pr[i] = e^(rate·scoreᵢ) / Σⱼ e^(rate·scoreⱼ), exactly.
 
     Theorem (Choice by a tree of coins). Let the candidates be the leaves of a binary tree and let each inner node lead
@@ -26,39 +26,41 @@ def choose(*, scores: NDArray[np.int64], rate: Fraction, source: Source) -> int:
     probability wᵢ/Σw.
     Proof    The probabilities along the path to i telescope.
     Assumes  each coin is decided exactly: by doubles where they cannot be wrong, else by enclosures of the two sums.
-    Error    none; one word a level, and the same arithmetic whatever the scores are, but where the doubles do not
+    Error    none; one word per level, and the same arithmetic whatever the scores are, except where the doubles do not
              decide (probability below 2⁻³⁸ for a million candidates).
     Tested   tests/noise/test_choice.py::test_probabilities_are_the_softmax_at_50_digits
              tests/noise/test_choice.py::test_an_error_of_the_doubles_within_the_band_changes_no_choice
     """
     powers_of = powers(rate).of
     if not (scores.size and scores.dtype == np.int64):
-        raise ParameterError("HB103", "these are not scores to choose from.", "Give at least one score, as int64.")
+        raise ParameterError(
+            "HB103", "The scores are empty or not int64.", "Pass an int64 array with at least one score."
+        )
     # modulo 2^64, where the difference of two int64 always fits
     gaps = scores.max().astype(np.uint64) - scores.astype(np.uint64)
     levels = [powers_of(gaps)]
     while len(levels[-1]) > 1:
-        below_it = levels[-1]
-        pairs = below_it[: len(below_it) & ~1]
+        children = levels[-1]
+        pairs = children[: len(children) & ~1]
         level = pairs[::2] + pairs[1::2]
-        levels.append(np.append(level, below_it[-1]) if len(below_it) & 1 else level)
+        levels.append(np.append(level, children[-1]) if len(children) & 1 else level)
     words = source.words(len(levels) - 1)
-    place = 0
+    node = 0
     for depth in range(len(levels) - 2, -1, -1):
-        place *= 2
-        if place + 1 < len(levels[depth]):
-            place += not _left(levels[depth], depth, place, gaps, rate, int(words[depth]), source)
-    return place
+        node *= 2
+        if node + 1 < len(levels[depth]):
+            node += not _left(levels[depth], depth, node, gaps, rate, int(words[depth]), source)
+    return node
 
 
 def _left(
     level: Doubles,
     depth: int,
-    place: int,
+    node: int,
     gaps: Gaps,
     rate: Fraction,
     word: int,
-    source: Source,
+    source: RandomSource,
 ) -> bool:
     """Toss the coin of one node.
 
@@ -67,14 +69,14 @@ def _left(
     weigh less than 2³²·2⁻³⁶⁹ together, nothing beside 2⁻²⁵⁶. In units of 2⁻⁵³ this is below 53; the word's leading 53
     bits and the subtraction add 2.
     """
-    left, right = float(level[place]), float(level[place + 1])
+    left, right = float(level[node]), float(level[node + 1])
     if left + right > _LIGHT:
         difference = left / (left + right) * 2.0**53 - (word >> 11)
         if abs(difference) > BAND:
             return difference > 0
-    middle = (place + 1) << depth
-    here = gaps[place << depth : middle], gaps[middle : (place + 2) << depth]
-    return below(_share(*here, rate), word, source)
+    middle = (node + 1) << depth
+    leaves = gaps[node << depth : middle], gaps[middle : (node + 2) << depth]
+    return below(_share(*leaves, rate), word, source)
 
 
 def _share(left: Gaps, right: Gaps, rate: Fraction) -> Callable[[int], Fixed]:
@@ -96,15 +98,15 @@ def _total(gaps: Gaps, least: int, rate: Fraction, bits: int) -> Fixed:
     return low, high
 
 
-def choose_weighted(*, weights: Callable[[int], Sequence[Enclosure]], source: Source) -> int:
-    """Choose i with Pr[i] = wᵢ/Σw exactly, where `weights(digits)` encloses each wᵢ ≥ 0 to about so many digits.
+def choose_weighted(*, weights: Callable[[int], Sequence[Enclosure]], source: RandomSource) -> int:
+    """Choose i with Pr[i] = wᵢ/Σw exactly, where `weights(digits)` encloses each wᵢ ≥ 0 to about `digits` digits.
 
-    For small finite laws: every weight is looked at, and one word decides but with probability about n·2⁻⁶⁴.
+    For small finite distributions: it reads every weight, and one word decides except with probability about n·2⁻⁶⁴.
     """
 
     def row(bits: int) -> tuple[list[int], list[int]]:
         lows, highs = _sums(weights, bits)
-        # C/(C + R) for the weight C up to here and R of the rest: rising in C, falling in R
+        # C/(C + R) for the weight C up to here and R of the rest: increasing in C, decreasing in R
         return (
             [(low << bits) // (low + highs[-1] - high) for low, high in zip(lows, highs, strict=True)],
             [-(-(high << bits) // (high + lows[-1] - low)) for low, high in zip(lows, highs, strict=True)],
@@ -119,7 +121,7 @@ def _sums(weights: Callable[[int], Sequence[Enclosure]], bits: int) -> tuple[lis
         enclosures = weights(digits)
         largest = max((high for _, high in enclosures), default=Fraction(0))
         if not largest > 0:
-            raise ParameterError("HB103", "no weight is positive.", "Give at least one positive weight.")
+            raise ParameterError("HB103", "No weight is positive.", "Pass at least one positive weight.")
         # scaled so that the largest weight is about 1, however small or large it is
         scale = Fraction(2) ** (largest.denominator.bit_length() - largest.numerator.bit_length())
         parts = [fixed(low * scale, high * scale, bits + 32) for low, high in enclosures]
@@ -127,4 +129,6 @@ def _sums(weights: Callable[[int], Sequence[Enclosure]], bits: int) -> tuple[lis
         if lows[-1] > 0:
             return lows, highs
         digits *= 2
-    raise ParameterError("HB103", "no weight can be told from zero.", "Give weights that are enclosed more narrowly.")
+    raise ParameterError(
+        "HB103", "The weights cannot be distinguished from zero.", "Pass weights with narrower enclosures."
+    )

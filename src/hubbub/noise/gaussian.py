@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise for every rational variance: a bucket by inverse CDF, then a place in it."""
+"""Exact sampler of the discrete Gaussian distribution for every rational variance."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -10,22 +10,22 @@ from numpy.typing import NDArray
 
 from hubbub.core import numbers
 from hubbub.errors import MechanismError
-from hubbub.noise.decide import WORD, Fixed, below, exp_minus, locate
-from hubbub.noise.source import Source, Words
+from hubbub.noise.comparison import WORD_BITS, Fixed, below, exp_minus, locate
+from hubbub.noise.source import RandomSource, Words
 
 Doubles = NDArray[np.float64]
 
 VARIANCE_MIN, VARIANCE_MAX = numbers.SCALE_MIN**2, numbers.SCALE_MAX**2
 
-#: What `_powers` may be off by, in units of 2⁻⁵³; its docstring proves 1,400.
+#: Error bound of `_powers`, in units of 2⁻⁵³; its docstring proves 1,400.
 BAND = 2048.0
 
-_FINENESS = 64  # at least so many buckets to a standard deviation, where a bucket is wider than one integer
-_CHUNK = 1 << 12  # trials made at once, so that they stay in the cache
-_FEW = 16  # words up to which a bucket is found by comparing with all of them
-_SPARE = 1  # trials more than values: one draw then takes one round, nearly always, and the same work
-_GUARD = 64  # bits by which sums are finer than what is asked of them
-_LARGEST = Fraction(5, 32)  # exponent that `_powers` covers
+_FINENESS = 64  # minimum buckets per standard deviation, where a bucket is wider than one integer
+_CHUNK = 1 << 12  # trials per batch, so that they stay in the cache
+_FEW = 16  # up to this many words, each is compared with every bucket boundary
+_SPARE = 1  # extra trials: one sample then takes one round, nearly always, and the same work
+_GUARD = 64  # extra bits of sums over the requested precision
+_LARGEST = Fraction(5, 32)  # largest exponent that `_powers` covers
 _COEFFICIENTS = tuple(2.0**53 * (1 / factorial(k)) for k in range(9))
 
 
@@ -33,7 +33,7 @@ _COEFFICIENTS = tuple(2.0**53 * (1 / factorial(k)) for k in range(9))
 class Buckets:
     """Bucket 2h holds hB, …, hB + B − 1 and bucket 2h + 1 its mirror image −1 − hB, …, −hB − B; B = 2^width.
 
-    m is the least |x| of a bucket. A trial takes a bucket with Pr ∝ e^(−m²/2σ²), a place l in it uniformly, and keeps
+    m is the least |x| of a bucket. A trial takes a bucket with Pr ∝ e^(−m²/2σ²), an offset l in it uniformly, and keeps
     x with |x| = m + l with probability e^(−(x² − m²)/2σ²) = e^(−l(l + 2m)/2σ²).
     """
 
@@ -43,10 +43,10 @@ class Buckets:
     at: Words  # ⌊2⁶⁴·Pr[bucket ≤ j]⌋, up to the first that is 2⁶⁴ − 1
 
     def find(self, words: Words) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """Give the bucket of each word, and whether the word fails to decide it.
+        """Return the bucket of each word, and whether the word fails to decide it.
 
-        A few words are compared with every boundary: a search would touch memory that depends on the word, and the
-        far buckets, being rare, are not in the cache, which an attacker with a clock can tell.
+        A few words are compared with every boundary: a binary search would touch memory that depends on the word, and
+        the far buckets are rarely in the cache, which an attacker could see in the timing.
         """
         index: NDArray[np.int64]
         if len(words) > _FEW:
@@ -56,37 +56,37 @@ class Buckets:
         return index, self.at[index] == words
 
     def row(self, bits: int) -> tuple[list[int], list[int]]:
-        """Enclose Pr[bucket ≤ j] for all buckets but some whose probability together is below 2^-bits."""
+        """Enclose Pr[bucket ≤ j] for all buckets except some with a total probability below 2^-bits."""
         return _row(self.half_precision, self.width, bits)
 
 
-def discrete_gaussian(*, variance: Fraction, count: int, source: Source) -> NDArray[np.int64]:
-    """Draw `count` independent Z with Pr[Z = z] ∝ e^(−z²/2·variance), exactly.
+def discrete_gaussian(*, variance: Fraction, count: int, source: RandomSource) -> NDArray[np.int64]:
+    """Sample `count` independent Z with Pr[Z = z] ∝ e^(−z²/2·variance), exactly.
 
     Theorem (Discrete Gaussian from buckets). A trial takes a bucket with Pr ∝ e^(−m²/2σ²), m being its least |x|, a
-    uniform x in it, and keeps x with probability e^(−(x² − m²)/2σ²). A kept x has the law of Z, and the number of
-    trials is independent of it.
+    uniform x in it, and keeps x with probability e^(−(x² − m²)/2σ²). A kept x has the distribution of Z, and the number
+    of trials is independent of it.
     Proof    Pr[x is taken and kept] ∝ e^(−m²/2σ²)·e^(−(x² − m²)/2σ²)/B = e^(−x²/2σ²)/B, the same constant for every x;
-             trials are independent, so the first kept one has the conditional law, whichever trial it is.
-    Assumes  independent uniform words; buckets and acceptance decided exactly (`decide`).
-    Error    variance at most that of the parameter; 3 words a trial, of which over 98 % are kept (below a standard
+             trials are independent, so the first kept one has the conditional distribution, whichever trial it is.
+    Assumes  independent uniform words; buckets and acceptance decided exactly (`comparison`).
+    Error    variance at most that of the parameter; 3 words per trial, of which over 98% are kept (below a standard
              deviation of 128 one word, every trial being kept, for a bucket is one integer).
-    Tested   tests/noise/test_gaussian.py::test_law_from_boundaries_is_the_closed_form_at_100_digits
+    Tested   tests/noise/test_gaussian.py::test_distribution_from_boundaries_is_the_closed_form_at_100_digits
              tests/noise/test_gaussian.py::test_an_error_of_the_series_within_the_band_changes_no_outcome
     """
     buckets = _buckets(variance)
-    drawn = np.empty(count, dtype=np.int64)
+    samples = np.empty(count, dtype=np.int64)
     done = 0
     while done < count:
         need = count - done
         kept = _trials(buckets, min(_CHUNK, need + need // 64 + _SPARE if buckets.width else need), source)[:need]
-        drawn[done : done + len(kept)] = kept
+        samples[done : done + len(kept)] = kept
         done += len(kept)
-    return drawn
+    return samples
 
 
-def _trials(buckets: Buckets, count: int, source: Source) -> NDArray[np.int64]:
-    """Make so many trials and give the values of those that are kept, in order."""
+def _trials(buckets: Buckets, count: int, source: RandomSource) -> NDArray[np.int64]:
+    """Run `count` trials and return the kept values, in order."""
     words = source.words(count * (3 if buckets.width else 1)).reshape(-1, count)
     index, undecided = buckets.find(words[0])
     negative = index & 1
@@ -97,38 +97,38 @@ def _trials(buckets: Buckets, count: int, source: Source) -> NDArray[np.int64]:
             for i in np.flatnonzero(undecided):
                 values[i] = _value(buckets, locate(buckets.row, int(words[0, i]), source), 0)
         return values
-    places = (words[1] >> np.uint64(WORD - buckets.width)).view(np.int64)
-    exponents = places.astype(np.float64)
+    offsets = (words[1] >> np.uint64(WORD_BITS - buckets.width)).view(np.int64)
+    exponents = offsets.astype(np.float64)
     exponents *= exponents + 2.0 * (values + negative)
     exponents *= buckets.rounded
     difference = _powers(exponents)
     difference -= words[2] >> np.uint64(11)
-    values += places
+    values += offsets
     values ^= -negative
     kept: NDArray[np.bool_] = difference > 0
     undecided |= np.abs(difference) <= BAND
     if np.count_nonzero(undecided):
         for i in np.flatnonzero(undecided):
-            bucket, place = int(index[i]), int(places[i])
+            bucket, offset = int(index[i]), int(offsets[i])
             if buckets.at[bucket] == words[0, i]:
                 bucket = locate(buckets.row, int(words[0, i]), source)
-            values[i] = _value(buckets, bucket, place)
-            kept[i] = below(exp_minus(_exponent(buckets, bucket, place)), int(words[2, i]), source)
+            values[i] = _value(buckets, bucket, offset)
+            kept[i] = below(exp_minus(_exponent(buckets, bucket, offset)), int(words[2, i]), source)
     return values.compress(kept)
 
 
-def _value(buckets: Buckets, bucket: int, place: int) -> int:
-    least = (bucket >> 1 << buckets.width) + place
+def _value(buckets: Buckets, bucket: int, offset: int) -> int:
+    least = (bucket >> 1 << buckets.width) + offset
     return -1 - least if bucket & 1 else least
 
 
-def _exponent(buckets: Buckets, bucket: int, place: int) -> Fraction:
+def _exponent(buckets: Buckets, bucket: int, offset: int) -> Fraction:
     least = (bucket >> 1 << buckets.width) + (bucket & 1)
-    return place * (place + 2 * least) * buckets.half_precision
+    return offset * (offset + 2 * least) * buckets.half_precision
 
 
 def _powers(exponents: Doubles) -> Doubles:
-    """Give 2⁵³·e^(−g) for each g in [0, 5/32], where g was made by `_trials`.
+    """Return 2⁵³·e^(−g) for each g in [0, 5/32], where g was computed by `_trials`.
 
     Proof of the error, from the rounding of + − × alone: each is within a factor 1 ± u, u = 2⁻⁵² (whatever the rounding
     mode). l and l + 2m are integers below 2⁵³ and exact, so g, a product of them and the rounded 1/2σ², is within
@@ -150,19 +150,21 @@ def _buckets(variance: Fraction) -> Buckets:
     half_precision, width = 1 / (2 * variance), 0
     while variance >= _FINENESS**2 << (2 * (width + 1)):
         width += 1
-    bits = 2 * WORD
+    bits = 2 * WORD_BITS
     while bits <= 1 << 12:
-        # every share is below 1, so what was rounded up to 1 has the floor 2^64 - 1
+        # every share is below 1, so one that was rounded up to 1 has the floor 2^64 - 1
         lows, highs = (
-            [min(share >> (bits - WORD), (1 << WORD) - 1) for share in side]
+            [min(share >> (bits - WORD_BITS), (1 << WORD_BITS) - 1) for share in side]
             for side in _row(half_precision, width, bits)
         )
         if lows == highs:
             break
         bits *= 2
     else:
-        raise MechanismError("HB602", "a probability is too near to a multiple of 2^-64.", "Change the variance.")
-    size = lows.index((1 << WORD) - 1) + 1
+        raise MechanismError(
+            "HB602", "A probability is too close to a multiple of 2^-64.", "Change the variance slightly."
+        )
+    size = lows.index((1 << WORD_BITS) - 1) + 1
     buckets = Buckets(
         half_precision=half_precision,
         rounded=float(half_precision),

@@ -1,8 +1,8 @@
-"""Where randomness comes from: a keyed stream of 64-bit words.
+"""Sources of randomness: keyed streams of 64-bit words.
 
-`system()` is the process's stream, `Seeded` that of one charge, `Replay` gives chosen words to a test. A fork must not
-repeat noise (numpy's generators do: parent and child go on with one state), nor may a thread, a signal handler or a
-copied object.
+`system()` is the stream of the process, `SeededSource` that of one charge, and `ReplaySource` supplies chosen words to
+a test. Noise must not repeat after a fork (with numpy's generators it does: parent and child continue from one state),
+nor in a thread, a signal handler or a copied object.
 """
 
 import os
@@ -20,34 +20,34 @@ from hubbub.errors import MechanismError
 
 Words = NDArray[np.uint64]
 
-_BUFFER = 512  # words kept ready, so that a single draw does not pay for a call of the cipher
+_BUFFER = 512  # buffered words, so that a single sample needs no call of the cipher
 _ZEROS = memoryview(bytes(1 << 16))
 _KEY_LIFETIME = 1 << 30  # bytes under one key
 
-#: Bytes of a seed.
+#: Size of a seed in bytes.
 SEED = 32
 
 _forks = 0
 
 
-def _count_a_fork() -> None:
+def _count_fork() -> None:
     global _forks
     _forks += 1
 
 
-os.register_at_fork(after_in_child=_count_a_fork)
+os.register_at_fork(after_in_child=_count_fork)
 
 
-class Source(Protocol):
-    """Independent uniform 64-bit words, never the same twice."""
+class RandomSource(Protocol):
+    """A stream of independent uniform 64-bit words that never repeats."""
 
     def words(self, count: int) -> Words:
-        """Give the next `count` words."""
+        """Return the next `count` words."""
         ...
 
 
 class _Stream:
-    """One thread's cipher: AES-256 in counter mode, each key that `keys` gives used from counter 0."""
+    """The cipher of one thread: AES-256 in counter mode; each key from `keys` starts at counter 0."""
 
     def __init__(self, keys: Callable[[], bytes]) -> None:
         self.birth = _process()
@@ -79,7 +79,7 @@ class _Stream:
             self._fill(self._ready)
             self._used = 0
         start = self._used
-        self._used += count  # before the copy: an interrupted call may lose words, and never repeats them
+        self._used += count  # before the copy: an interrupted call may lose words but never repeats them
         taken = self._ready[start : start + count].copy()
         self._ready[start : start + count] = 0
         return taken
@@ -93,22 +93,22 @@ def _process() -> tuple[int, int]:
     return os.getpid(), _forks
 
 
-def _whole(count: int) -> int:
-    # a negative count would wind the buffer back, to words that were given and wiped
+def _checked(count: int) -> int:
+    # a negative count would rewind the buffer to words that were used and erased
     if not index(count) >= 0:
-        raise ValueError("a count of words cannot be negative")
+        raise ValueError("the count cannot be negative")
     return index(count)
 
 
 class Keystream:
-    """Words of AES-256-CTR, keyed by the operating system, for each thread its own key.
+    """Words of AES-256-CTR with a key per thread from the operating system.
 
-    Never the same twice: within a thread the counter only goes up and a key serves 2³⁰ bytes (2²⁶ blocks, at which
-    the absence of repeated blocks tells the stream from true randomness with advantage below 2⁻⁷⁶); threads share no
-    state, so none can be forked away while it holds a lock. A forked child finds that it is another process (by a
-    handler of `os.fork` and, where a library forks behind Python's back, by its process id) and starts a new key;
-    the look comes after the words are made, so that a fork in the midst of a call is seen as well. A signal handler
-    that interrupts this very method is served from the operating system. Words are wiped when handed out.
+    Words never repeat: within a thread the counter only increases and a key serves 2³⁰ bytes (2²⁶ blocks, at which the
+    absence of repeated blocks distinguishes the stream from true randomness with advantage below 2⁻⁷⁶); threads share
+    no state, so no fork can leave a lock held. A forked child detects that it is another process (by a fork handler
+    and, if a library forks without Python, by its process id) and starts a new key; it checks after the words are
+    generated, so that it also detects a fork during the call. A signal handler that interrupts this method gets its
+    words from the operating system. Words are erased from the buffer when they are returned.
 
     Tested   tests/noise/test_source.py::test_the_words_are_the_keystream_of_aes_in_counter_mode_in_order
              tests/noise/test_source.py::test_a_child_forked_while_threads_draw_neither_hangs_nor_repeats
@@ -119,8 +119,8 @@ class Keystream:
         self._local = threading.local()
 
     def words(self, count: int) -> Words:
-        """Give the next `count` words."""
-        count = _whole(count)
+        """Return the next `count` words."""
+        count = _checked(count)
         while True:
             stream: _Stream | None = getattr(self._local, "stream", None)
             if stream is None:
@@ -137,16 +137,16 @@ class Keystream:
             self._local.stream = None
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        """Refuse to be pickled or copied: a copy would give the same noise again."""
-        raise TypeError("a source of randomness cannot be copied or pickled; each process calls system()")
+        """Reject pickling and copying: a copy would repeat the same noise."""
+        raise TypeError("a source of randomness cannot be copied or pickled; call system() in each process")
 
 
-class Seeded:
-    """Words of AES-256-CTR under keys that follow from a seed of 32 random bytes: the same calls give the same words.
+class SeededSource:
+    """Words of AES-256-CTR with keys derived from a seed of 32 random bytes: the same calls return the same words.
 
-    The n-th key is SHA-256 of the seed and n, and serves as long as a key of `Keystream` does. The words repeat only if
-    they are asked for in the same order. So this stream serves one thread of one process, and refuses every other
-    thread, a forked child, a signal handler in the midst of a call, and to be copied.
+    The n-th key is SHA-256 of the seed and n, and serves as long as a key of `Keystream` does. The words are the same
+    only if they are requested in the same order. So this stream serves one thread of one process; it rejects every
+    other thread, a forked child, a signal handler during a call, and copying.
 
     Tested   tests/noise/test_source.py::test_a_seeded_stream_is_the_keystream_of_the_hash_of_its_seed
              tests/noise/test_source.py::test_a_seeded_stream_serves_one_thread_of_one_process
@@ -154,7 +154,7 @@ class Seeded:
 
     def __init__(self, seed: bytes) -> None:
         if len(seed) != SEED:
-            raise ValueError("a seed has 32 bytes")
+            raise ValueError("a seed must have 32 bytes")
         self._number = 0
         self._seed = bytes(seed)
         self._thread = threading.get_ident()
@@ -165,10 +165,10 @@ class Seeded:
         return sha256(b"hubbub seed\0" + self._seed + number.to_bytes(8, "big")).digest()
 
     def words(self, count: int) -> Words:
-        """Give the next `count` words."""
-        count, stream = _whole(count), self._stream
+        """Return the next `count` words."""
+        count, stream = _checked(count), self._stream
         if stream.busy or stream.birth != _process() or self._thread != threading.get_ident():
-            raise RuntimeError("the words of a charge are drawn by one thread of one process, one call at a time")
+            raise RuntimeError("a seeded source can be used by only one thread of one process, one call at a time")
         stream.busy = True
         try:
             return stream.take(count)
@@ -176,14 +176,14 @@ class Seeded:
             stream.busy = False
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        """Refuse to be pickled or copied, as `Keystream` does."""
+        """Reject pickling and copying, as `Keystream` does."""
         raise TypeError("a source of randomness cannot be copied or pickled")
 
 
-class Replay:
-    """Give chosen words, in order, to a test; ask for more than there are and it refuses.
+class ReplaySource:
+    """A fixed sequence of words for tests; requesting more raises an error.
 
-    >>> Replay([1, 2**64 - 1]).words(2).tolist()
+    >>> ReplaySource([1, 2**64 - 1]).words(2).tolist()
     [1, 18446744073709551615]
     """
 
@@ -192,15 +192,17 @@ class Replay:
         self._used = 0
 
     def words(self, count: int) -> Words:
-        """Give the next `count` of the chosen words."""
-        if _whole(count) > self.left:
-            raise MechanismError("HB601", "the words to replay are used up.", "Replay is for tests only: use system().")
+        """Return the next `count` of the chosen words."""
+        if _checked(count) > self.left:
+            raise MechanismError(
+                "HB601", "The replayed words are used up.", "ReplaySource is for tests only; use system()."
+            )
         start, self._used = self._used, self._used + count
         return self._words[start : self._used].copy()
 
     @property
     def left(self) -> int:
-        """How many words were not yet given."""
+        """The number of remaining words."""
         return len(self._words) - self._used
 
 
@@ -208,5 +210,5 @@ _SYSTEM = Keystream()
 
 
 def system() -> Keystream:
-    """Give the process's source of randomness."""
+    """Return the source of randomness of this process."""
     return _SYSTEM

@@ -1,16 +1,16 @@
-"""Uniform integers and uniform permutations."""
+"""Exact samplers of uniform integers and permutations."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core import numbers
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
-_SPARE = 8  # trials made beyond the expected number, so that one round nearly always is enough
+_SPARE = 8  # trials beyond the expected number, so that one round is nearly always enough
 
 
-def uniform_below(*, bound: int, count: int, source: Source) -> NDArray[np.int64]:
-    """Draw `count` independent integers, each uniform on 0, …, bound − 1, for 1 ≤ bound ≤ 2⁶³.
+def uniform_below(*, bound: int, count: int, source: RandomSource) -> NDArray[np.int64]:
+    """Sample `count` independent integers, each uniform on 0, …, bound − 1, for 1 ≤ bound ≤ 2⁶³.
 
     Theorem (Uniform integers by rejection). A word below the largest multiple of `bound` in 2⁶⁴ is kept and reduced;
     the remainder is uniform, and the number of trials is independent of it.
@@ -19,22 +19,22 @@ def uniform_below(*, bound: int, count: int, source: Source) -> NDArray[np.int64
     Tested   tests/noise/test_uniform.py::test_words_are_kept_up_to_a_whole_number_of_periods
     """
     numbers.integer(bound, "bound", 1, 1 << 63)
-    drawn = np.empty(count, dtype=np.int64)
+    samples = np.empty(count, dtype=np.int64)
     last = np.uint64((1 << 64) // bound * bound - 1)
-    kept = bound / (1 << 64) * ((1 << 64) // bound)  # decides only how many trials to make
+    kept = bound / (1 << 64) * ((1 << 64) // bound)  # affects only the number of trials
     done = 0
     while done < count:
         words = source.words(int((count - done) / kept) + _SPARE)
         values = (words[words <= last] % np.uint64(bound))[: count - done]
-        drawn[done : done + len(values)] = values.astype(np.int64)
+        samples[done : done + len(values)] = values.astype(np.int64)
         done += len(values)
-    return drawn
+    return samples
 
 
-def permutation(*, size: int, source: Source) -> NDArray[np.int64]:
-    """Draw a permutation of 0, …, size − 1, each with probability exactly 1/size!.
+def permutation(*, size: int, source: RandomSource) -> NDArray[np.int64]:
+    """Sample a permutation of 0, …, size − 1, each with probability exactly 1/size!.
 
-    Theorem (Uniform order of keys). The order of independent 64-bit keys, all drawn again where two are equal, is
+    Theorem (Uniform order of keys). The order of independent 64-bit keys, all sampled again where two are equal, is
     uniform.
     Proof    Given that the keys differ, every order of them is equally likely, by exchangeability.
     Error    two of a million keys agree with probability below 2⁻²⁵.

@@ -1,7 +1,7 @@
-"""Powers e^(−rate·gap) of many integers at once, in doubles, with a proven error.
+"""Vectorized powers e^(−rate·gap) in doubles, with a proven error bound.
 
-The rate is any positive rational and is never rounded: a gap is cut into bytes, and the power is the product of one
-table entry for each byte, an entry being the double next to its true value.
+The rate is any positive rational and is never rounded: a gap is split into bytes, and the power is the product of one
+table entry per byte, each the double nearest to its true value.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from hubbub.errors import ParameterError
 Gaps = NDArray[np.uint64]
 Doubles = NDArray[np.float64]
 
-#: Every power that `Powers.of` gives is within this relative error of the truth, or is 0 and the truth below CLIPPED.
+#: Every power from `Powers.of` has at most this relative error, or is 0 where the true power is below CLIPPED.
 RELATIVE_ERROR = 2.0**-48
 CLIPPED = 2.0**-369
 
@@ -27,13 +27,13 @@ _CONTEXT = Context(prec=40, traps=[])
 
 @dataclass(frozen=True, slots=True)
 class Powers:
-    """For one rate: a table of e^(−rate·256ʲ·v) for each byte j of a gap, whose powers show up to 2^bits."""
+    """Tables of e^(−rate·256ʲ·v) for each byte j of a gap, for gaps below 2^bits."""
 
     tables: tuple[Doubles, ...]
     bits: int
 
     def of(self, gaps: Gaps) -> Doubles:
-        """Give e^(−rate·gap) for each gap.
+        """Return e^(−rate·gap) for each gap.
 
         Proof of the error. An entry is e·(1 + a) with |a| ≤ 2⁻⁵², for it is at least e⁻⁵¹² > 2⁻⁷⁴⁰ and so no subnormal.
         At most 8 entries are multiplied, with 7 roundings of at most 2⁻⁵² each (whatever the rounding mode), while
@@ -50,9 +50,9 @@ class Powers:
 
 @lru_cache(maxsize=64, typed=True)
 def powers(rate: Fraction) -> Powers:
-    """Make the tables for one rate: for gaps below 2^bits, the least with rate·2^bits ≥ 256, or for all of 64 bits."""
+    """Compute the tables for one rate, for gaps below 2^bits, the least with rate·2^bits ≥ 256, or for all 64 bits."""
     if not rate > 0:
-        raise ParameterError("HB103", "the rate is not positive.", "Choose a positive rate.")
+        raise ParameterError("HB103", "The rate is not positive.", "Choose a positive rate.")
     bits = 0
     while bits < 64 and rate * (1 << bits) < 256:
         bits += 1
@@ -61,7 +61,7 @@ def powers(rate: Fraction) -> Powers:
 
 
 def _table(rate: Fraction, bits: int) -> Doubles:
-    """Give the doubles next to e^(−rate·v) for v < 2^bits, and 0 for the other bytes.
+    """Return the doubles nearest to e^(−rate·v) for v < 2^bits, and 0 for the other bytes.
 
     Each of at most 8 factors and 7 products is within 10⁻³⁸, and Decimal → float rounds to the nearest: 2⁻⁵³ + 10⁻³⁶.
     """

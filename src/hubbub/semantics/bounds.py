@@ -41,7 +41,7 @@ def privacy(*, level: Fraction, delta: Fraction = _ZERO) -> tuple[Fraction, Frac
     Proof    Let x and y differ in person i, so that game i is the same for both; e^ε = ((1 + s)/(1 − s))² = R. Somebody
     who holds x with probability w = 1/(1 + √R) and y otherwise keeps that in game i, and in game 0 gets from w to above
     w + s exactly after the answers B that are more than R times as likely for x as for y. So without δ there are none.
-    With δ, wP(B) + (1−w)Q(B) ≤ δ for the laws P, Q of the answer, hence P(S) − R·Q(S) ≤ P(B) ≤ δ/w for every S, and
+    With δ, wP(B) + (1−w)Q(B) ≤ δ for the distributions P, Q of the answer, hence P(S) − R·Q(S) ≤ P(B) ≤ δ/w for every S, and
     1/w = 1 + (1 + s)/(1 − s) = 2/(1 − s). x and y may be exchanged.
     Tested   tests/semantics/test_bounds.py::test_response_on_one_bit_attains_the_converse_and_breaks_the_printed_one
              tests/semantics/test_bounds.py::test_the_converse_with_delta_holds_on_random_mechanisms
@@ -56,12 +56,12 @@ def privacy(*, level: Fraction, delta: Fraction = _ZERO) -> tuple[Fraction, Frac
 
 
 def difference(*, epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Bound the statistical difference of two laws that are (ε, δ)-indistinguishable.
+    """Bound the statistical difference of two distributions that are (ε, δ)-indistinguishable.
 
-    Theorem (Difference of indistinguishable laws). It is at most (e^ε − 1 + 2δ)/(e^ε + 1), which some pair attains; the
+    Theorem (Difference of indistinguishable distributions). It is at most (e^ε − 1 + 2δ)/(e^ε + 1), which some pair attains; the
     paper's e^ε − 1 + δ (Lemma 3.3, part 5) is never smaller.
     Proof    `odds.guess` is ½(1 + difference).
-    Tested   tests/semantics/test_indistinguishable.py::test_statistical_difference_has_an_exact_bound
+    Tested   tests/semantics/test_indistinguishability.py::test_statistical_difference_has_an_exact_bound
     """
     return 2 * guess(epsilon=epsilon, delta=delta) - 1
 
@@ -69,21 +69,21 @@ def difference(*, epsilon: Fraction, delta: Fraction) -> Fraction:
 def pointwise(*, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
     """Give the point-wise form of (ε, δ)-indistinguishability: (2ε, the mass of the answers that exceed it).
 
-    Theorem (Point-wise form). If two laws are (ε, δ)-indistinguishable, then under either of them the answers whose
+    Theorem (Point-wise form). If two distributions are (ε, δ)-indistinguishable, then under either of them the answers whose
     ratio is outside e^{±2ε} have a probability of at most δ(1 + e^{−2ε})/(1 − e^{−ε}), and no less will do.
     Proof    On S, where P > e^{2ε}Q: δ ≥ P(S) − e^ε Q(S) ≥ P(S)(1 − e^{−ε}). On S′, where Q > e^{2ε}P: likewise
     Q(S′) ≤ δ/(1 − e^{−ε}), and P(S′) ≤ e^{−2ε}Q(S′). Add up. Three answers attain it: S, S′ and a rest.
     (Kasiviswanathan and Smith print 2δ/e^ε in Lemma 3.3, part 2, and 2δ/(εe^ε) in its proof; both fail. The 2δ/ε that
     they use holds up to ε = 1.4525.)
-    Tested   tests/semantics/test_indistinguishable.py::test_three_answers_attain_the_point_wise_form
-             tests/semantics/test_indistinguishable.py::test_the_point_wise_form_holds_on_random_pairs
+    Tested   tests/semantics/test_indistinguishability.py::test_three_answers_attain_the_point_wise_form
+             tests/semantics/test_indistinguishability.py::test_the_point_wise_form_holds_on_random_pairs
     """
     fall = exp(-epsilon)
     return 2 * epsilon, min(_ONE, (delta * (1 + fall * fall) / (1 - fall)).above(60))
 
 
 def conditioned(*, epsilon: Fraction, delta: Fraction, kept: Fraction) -> tuple[Fraction, Fraction]:
-    """Bound how often a conditional law is not (3ε, kept)-indistinguishable: (3ε, that chance).
+    """Bound how often a conditional distribution is not (3ε, kept)-indistinguishable: (3ε, that chance).
 
     Theorem (Conditioning). If (A, B) and (A′, B′) are (ε, δ)-indistinguishable, then for every d > 0, but for a chance
     of
@@ -93,7 +93,7 @@ def conditioned(*, epsilon: Fraction, delta: Fraction, kept: Fraction) -> tuple[
     2δ/(εe^ε): outside the answers whose ratio exceeds e^{±2ε}, a t with a set S_t that breaks (3ε, d) adds
     Pr[B = t]·d to Pr[(A, B) ∈ T] − e^ε Pr[(A′, B′) ∈ T] for T = ∪ S_t × {t}, which is at most δ; once for each
     direction.
-    Tested   tests/semantics/test_indistinguishable.py::test_conditional_laws_stay_close_on_random_joints
+    Tested   tests/semantics/test_indistinguishability.py::test_conditional_distributions_stay_close_on_random_joints
     """
     wide, mass = pointwise(epsilon=epsilon, delta=delta)
     return wide + epsilon, min(_ONE, 2 * delta / kept + mass)
@@ -135,8 +135,8 @@ def local_beliefs(
     (Kasiviswanathan and Smith, Lemma 3.3, part 4, and Theorem 4.2). The rest is as before.
     Leaves out  every other belief: to somebody who holds an exception likely, nothing is promised. This is not
     differential privacy and nothing here charges for it.
-    Tested   tests/semantics/test_local.py::test_the_calculator_adds_the_exceptions_to_delta
-             tests/semantics/test_local.py::test_local_semantic_privacy_of_a_median_holds_in_the_exact_game
+    Tested   tests/semantics/test_local_sensitivity.py::test_the_calculator_adds_the_exceptions_to_delta
+             tests/semantics/test_local_sensitivity.py::test_local_semantic_privacy_of_a_median_holds_in_the_exact_game
 
     >>> at = {"epsilon": Fraction(1, 10), "people": 10**6}
     >>> both = local_beliefs(delta=Fraction(1, 10**12), exceptions=Fraction(3, 10**12), **at)

@@ -12,11 +12,11 @@ from fractions import Fraction
 from functools import cache, cached_property, partial
 from statistics import NormalDist
 
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.numbers import brief
 from hubbub.core.reals import Enclosure
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source, system
+from hubbub.noise.source import RandomSource, system
 from hubbub.semantics.bounds import beliefs
 from hubbub.semantics.games import Game
 from hubbub.semantics.odds import in_a_hundred
@@ -43,7 +43,7 @@ class Story:
 
 
 @dataclass(frozen=True)
-class Study:
+class TraitStudy:
     """A noisy count of how many of n people have a trait, about whose rate there are two theories.
 
     belief     how likely the first theory is held
@@ -62,8 +62,8 @@ class Study:
         window = (-_REACH, self.people + _REACH)
 
         @cache
-        def counted(count: int) -> Finite[int]:
-            return noise.law(count, window)
+        def counted(count: int) -> FiniteDistribution[int]:
+            return noise.distribution(count, window)
 
         prior: dict[World, Fraction] = {}
         for theory, rate, held in zip((True, False), self.rates, (self.belief, 1 - self.belief), strict=True):
@@ -106,7 +106,7 @@ def _bound(epsilon: Fraction) -> str:
 @cache
 def smoking(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
     """Tell of a study that teaches an insurer something about Alice, whether or not she is in it."""
-    study = Study(people, epsilon, Fraction(1, 2), (Fraction(3, 10), Fraction(1, 10)))
+    study = TraitStudy(people, epsilon, Fraction(1, 2), (Fraction(3, 10), Fraction(1, 10)))
     answer = round(people * study.rates[0])
     return Story(
         TITLES["smoking"],
@@ -127,7 +127,7 @@ def smoking(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
 @cache
 def dalenius(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
     """Tell why nobody can promise that nothing is learned about a respondent."""
-    study = Study(people, epsilon, Fraction(99, 100), (Fraction(1), Fraction(1, 1000)))
+    study = TraitStudy(people, epsilon, Fraction(99, 100), (Fraction(1), Fraction(1, 1000)))
     return Story(
         TITLES["dalenius"],
         (
@@ -158,7 +158,7 @@ class Heights:
 
     @cached_property
     def rows(self) -> tuple[int, ...]:
-        """The heights: evenly spaced quantiles of a normal law."""
+        """The heights: evenly spaced quantiles of a normal distribution."""
         normal = NormalDist(1650, 65)
         return tuple(round(normal.inv_cdf((k + 0.5) / self.people)) for k in range(self.people))
 
@@ -172,13 +172,13 @@ class Heights:
         """Within how much of the true mean the released one is, 95 times of 100."""
         return self.noise.error(Fraction(95, 100)) / self.people
 
-    def mean(self, source: Source, *, left_out: int | None = None) -> Fraction:
+    def mean(self, source: RandomSource, *, left_out: int | None = None) -> Fraction:
         """Release the mean, or that without one row, in whose place the least height stands."""
         total = sum(self.rows) - (0 if left_out is None else self.rows[left_out] - self.LOW)
         return Fraction(self.noise.sample(total, source), self.people)
 
 
-def height(source: Source, *, epsilon: Fraction = Fraction(1, 2), people: int = 1000) -> Story:
+def height(source: RandomSource, *, epsilon: Fraction = Fraction(1, 2), people: int = 1000) -> Story:
     """Tell how a mean and a little side information give away the height of somebody who is not in the data at all."""
     found = Heights(people, epsilon)
     half = -(-(found.half_width + Fraction(1, 2)) // 1)  # the half is for rounding to whole millimetres
@@ -201,7 +201,7 @@ def height(source: Source, *, epsilon: Fraction = Fraction(1, 2), people: int = 
     )
 
 
-def tell(name: str) -> Story:
+def tell_story(name: str) -> Story:
     """Tell one of the stories by its name, with noise of the system's randomness where it draws any."""
     told: dict[str, Callable[[], Story]] = {
         "smoking": smoking,

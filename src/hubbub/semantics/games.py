@@ -5,7 +5,7 @@ about x with person i's data replaced by a default. Somebody who holds any belie
 either game; privacy asks that the two posteriors are close, in statistical difference, for every person.
 
 A world is whatever the belief is about: a whole database, or only what the answer depends on (`without` says what is
-left of a world without a person). Everything is exact where the laws are rational, and enclosed elsewhere.
+left of a world without a person). Everything is exact where the distributions are rational, and enclosed elsewhere.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -15,7 +15,7 @@ from itertools import product
 from math import inf
 from typing import Generic, TypeVar
 
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.reals import Enclosure, sqrt
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.enumeration import Extended, total_variation
@@ -38,10 +38,10 @@ def databases(domain: Iterable[Row], *, people: int) -> tuple[tuple[Row, ...], .
     return tuple(product(domain, repeat=people))
 
 
-def filled(default: Row) -> Callable[[tuple[Row, ...], int], tuple[Row, ...]]:
+def with_default(default: Row) -> Callable[[tuple[Row, ...], int], tuple[Row, ...]]:
     """Leave a person out of a database by putting a default in the place of the person's row.
 
-    >>> filled(0)((1, 1, 1), 1)
+    >>> with_default(0)((1, 1, 1), 1)
     (1, 0, 1)
     """
     return lambda rows, person: (*rows[:person], default, *rows[person + 1 :])
@@ -58,12 +58,12 @@ class Game(Generic[World, Outcome]):
     """A belief about the world, and a mechanism whose answer depends on it; persons are numbered from 0.
 
     prior    what is believed beforehand, exactly
-    law      the mechanism: the law of the answer in each world, without a tail
+    distribution      the mechanism: the distribution of the answer in each world, without a tail
     without  the world that the mechanism sees where one person's data is not used
     """
 
     prior: Mapping[World, Fraction]
-    law: Callable[[World], Finite[Outcome]]
+    distribution: Callable[[World], FiniteDistribution[Outcome]]
     without: Callable[[World, int], World]
     people: int
 
@@ -73,7 +73,7 @@ class Game(Generic[World, Outcome]):
 
     def mass(self, world: World, transcript: Outcome, *, left_out: int | None = None) -> Enclosure:
         """Enclose the probability of an answer in one world, where nobody or one person is left out."""
-        return _whole(self.law(world if left_out is None else self.without(world, left_out))).mass.get(
+        return _whole(self.distribution(world if left_out is None else self.without(world, left_out))).mass.get(
             transcript, _NOTHING
         )
 
@@ -82,7 +82,7 @@ class Game(Generic[World, Outcome]):
         found: dict[Outcome, None] = {}
         for world, chance in self.prior.items():
             if chance:
-                found |= {answer: None for answer, (_, high) in _whole(self.law(world)).mass.items() if high}
+                found |= {answer: None for answer, (_, high) in _whole(self.distribution(world)).mass.items() if high}
         return tuple(found)
 
     def evidence(self, transcript: Outcome, *, left_out: int | None = None) -> Enclosure:
@@ -90,7 +90,7 @@ class Game(Generic[World, Outcome]):
         masses = [(b, self.mass(world, transcript, left_out=left_out)) for world, b in self.prior.items() if b]
         return sum((b * low for b, (low, _) in masses), _ZERO), sum((b * high for b, (_, high) in masses), _ZERO)
 
-    def posterior(self, transcript: Outcome, *, left_out: int | None = None) -> Finite[World] | None:
+    def posterior(self, transcript: Outcome, *, left_out: int | None = None) -> FiniteDistribution[World] | None:
         """Update the belief by Bayes' rule in game 0, or in the game without one person; None: the answer cannot come.
 
         Theorem (Bayes by enumeration). The posterior of x after the answer t is, in game 0,
@@ -105,7 +105,7 @@ class Game(Generic[World, Outcome]):
         most = sum((high for _, high in weights.values()), _ZERO)
         if not most:
             return None
-        return Finite(
+        return FiniteDistribution(
             {
                 world: (low / (low + most - high) if low else _ZERO, high / (high + least - low) if high else _ZERO)
                 for world, (low, high) in weights.items()
@@ -152,7 +152,7 @@ class Game(Generic[World, Outcome]):
 
 
 def semantic_level(
-    law: Callable[[World], Finite[Outcome]],
+    distribution: Callable[[World], FiniteDistribution[Outcome]],
     worlds: Iterable[World],
     without: Callable[[World, int], World],
     *,
@@ -167,17 +167,20 @@ def semantic_level(
     a set S of weight w under q, the odds p(S) : p(not S) are those of w times a number of at most R = M/m, so p(S) − w
     is at most wR/(wR + 1 − w) − w; that is largest at w = 1/(1 + √R), where it is (√R − 1)/(√R + 1). A belief on a
     world of the ratio M and one of the ratio m attains it.
-    Assumes  laws without a tail. Where an answer cannot come in game i at all, the difference is taken to be 1.
+    Assumes  distributions without a tail. Where an answer cannot come in game i at all, the difference is taken to be 1.
     Tested   tests/semantics/test_games.py::test_no_belief_moves_further_than_the_worst_one
              tests/semantics/test_games.py::test_response_over_an_exclusive_or_attains_the_bound
     """
-    laws = {world: _whole(law(world)).mass for world in worlds}
-    answers = {answer: None for masses in laws.values() for answer in masses}
+    distributions = {world: _whole(distribution(world)).mass for world in worlds}
+    answers = {answer: None for masses in distributions.values() for answer in masses}
     found = [_NOTHING]
     for person in range(people):
-        hidden = {world: _whole(law(without(world, person))).mass for world in laws}
+        hidden = {world: _whole(distribution(without(world, person))).mass for world in distributions}
         for answer in answers:
-            pairs = [(laws[world].get(answer, _NOTHING), hidden[world].get(answer, _NOTHING)) for world in laws]
+            pairs = [
+                (distributions[world].get(answer, _NOTHING), hidden[world].get(answer, _NOTHING))
+                for world in distributions
+            ]
             found.append(_spread([(real, other) for real, other in pairs if real[1] or other[1]]))
     return max(low for low, _ in found), max(high for _, high in found)
 
@@ -201,9 +204,11 @@ def _gap(most: Extended, least: Extended, unknown: Fraction) -> Enclosure:
     return max(_ZERO, (low - 1) / (low + 1)), (high - 1) / (high + 1)
 
 
-def _whole(law: Finite[Outcome]) -> Finite[Outcome]:
-    if law.tail:
+def _whole(distribution: FiniteDistribution[Outcome]) -> FiniteDistribution[Outcome]:
+    if distribution.tail:
         raise ParameterError(
-            "HB177", "this law is cut short, so not every answer is known.", "Clamp the mechanism into a window."
+            "HB177",
+            "this distribution is cut short, so not every answer is known.",
+            "Clamp the mechanism into a window.",
         )
-    return law
+    return distribution

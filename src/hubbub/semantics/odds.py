@@ -254,7 +254,7 @@ class Meaning:
         """Everything in words, the most important first."""
         return self.belief, self.rare, self.odds, self.guesses, self.test, self.family
 
-    def form(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """Give it for JSON; probabilities as rounded-up decimals, in words beside."""
         return {
             "epsilon": str(self.epsilon),

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import TypeVar
 
 from hubbub.core import reals
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.reals import Enclosure
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.enumeration import Bounds, worst_over, worst_ratio
@@ -36,7 +36,12 @@ def blanked(rows: Rows[Row], hidden: Collection[int], default: Row) -> Rows[Row]
 
 
 def simulation_loss(
-    law: Callable[[Rows[Row]], Finite[Outcome]], domain: Sequence[Row], *, people: int, unknown: int, default: Row
+    distribution: Callable[[Rows[Row]], FiniteDistribution[Outcome]],
+    domain: Sequence[Row],
+    *,
+    people: int,
+    unknown: int,
+    default: Row,
 ) -> Bounds:
     """Enclose the least ε such that filling in a default for any k unknown rows simulates the mechanism up to e^{±ε}.
 
@@ -50,26 +55,26 @@ def simulation_loss(
         for rows in databases(domain, people=people)
         for hidden in combinations(range(people), unknown)
     ]
-    return worst_over(pairs, law).bounds
+    return worst_over(pairs, distribution).bounds
 
 
-def best_simulation(laws: Sequence[Finite[Outcome]]) -> Enclosure:
-    """Enclose the least ε for which one law is within e^{±ε} of all of these: how well any simulator could do.
+def best_simulation(distributions: Sequence[FiniteDistribution[Outcome]]) -> Enclosure:
+    """Enclose the least ε for which one distribution is within e^{±ε} of all of these: how well any simulator could do.
 
-    Theorem (Best simulator). With u(t) the largest and l(t) the least probability of t among the laws, it is the
+    Theorem (Best simulator). With u(t) the largest and l(t) the least probability of t among the distributions, it is the
     largest of ln Σu(t), −ln Σl(t) and ½·ln(u(t)/l(t)) over t.
     Proof    s is within e^{±ε} of all if and only if u(t)e^{−ε} ≤ s(t) ≤ l(t)e^ε for every t. Such numbers that add up
     to 1 exist if and only if the lower ends are not above the upper ones and add up to at most 1, the upper ones to at
     least 1.
-    Theorem (Simulatable means private, at twice). If one law is within e^{±ε} of two, those are within e^{±2ε} of each
+    Theorem (Simulatable means private, at twice). If one distribution is within e^{±ε} of two, those are within e^{±2ε} of each
     other, and some pair is no closer (Dwork and others 2006, Claim 2(2)).
     Proof    The log-ratios add. Let t have probability e^ε·p for one and e^{−ε}·p for the other, and the rest be one
     more outcome: with small p the simulator that gives t with p is within e^{±ε} of both.
     Tested   tests/semantics/test_simulation.py::test_no_simulator_does_better
              tests/semantics/test_simulation.py::test_simulatable_is_private_at_twice_and_no_better
     """
-    answers = list({answer: None for law in laws for answer in law.mass})
-    masses = [[law.mass.get(answer, _NOTHING) for law in laws] for answer in answers]
+    answers = list({answer: None for distribution in distributions for answer in distribution.mass})
+    masses = [[distribution.mass.get(answer, _NOTHING) for distribution in distributions] for answer in answers]
     if any(min(high for _, high in each) == 0 for each in masses):
         raise ParameterError("HB178", "an answer is possible for some of the data only.", "No simulator exists.")
     most = [(max(low for low, _ in each), max(high for _, high in each)) for each in masses]
@@ -88,7 +93,9 @@ def best_simulation(laws: Sequence[Finite[Outcome]]) -> Enclosure:
 
 
 def informed(
-    law: Callable[[World], Finite[Outcome]], prior: Mapping[World, Fraction], event: Callable[[World], bool]
+    distribution: Callable[[World], FiniteDistribution[Outcome]],
+    prior: Mapping[World, Fraction],
+    event: Callable[[World], bool],
 ) -> Bounds:
     """Enclose by how much any answer can move the probability of an event: the largest |ln(before/after)|.
 
@@ -104,7 +111,7 @@ def informed(
              tests/semantics/test_simulation.py::test_the_ratio_tends_to_three_as_the_belief_is_extreme
              tests/semantics/test_simulation.py::test_no_event_moves_by_more_than_the_loss
     """
-    game: Game[World, Outcome] = Game(prior, law, lambda world, _: world, 0)
+    game: Game[World, Outcome] = Game(prior, distribution, lambda world, _: world, 0)
     before = sum((chance for world, chance in prior.items() if event(world)), Fraction(0))
     if not before:
         raise ParameterError("HB179", "the event cannot be, so nothing moves it.", "Give one of positive probability.")
@@ -121,9 +128,13 @@ def informed(
 
 
 def loss_between(
-    law: Callable[[Rows[Row]], Finite[Outcome]], domain: Sequence[Row], *, people: int, differing: int
+    distribution: Callable[[Rows[Row]], FiniteDistribution[Outcome]],
+    domain: Sequence[Row],
+    *,
+    people: int,
+    differing: int,
 ) -> Bounds:
     """Enclose the loss over all pairs of databases that differ in at most so many rows."""
     listed = databases(domain, people=people)
     near = [(x, y) for x, y in combinations(listed, 2) if sum(a != b for a, b in zip(x, y, strict=True)) <= differing]
-    return worst_over(near, law, worst_ratio).bounds
+    return worst_over(near, distribution, worst_ratio).bounds

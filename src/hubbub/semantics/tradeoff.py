@@ -19,7 +19,7 @@ from hubbub.accounting.convert import delta_at
 from hubbub.accounting.cost import RENYI_UNIT, PrivacyCost
 from hubbub.accounting.pld import tight_deltas
 from hubbub.core.events import Event
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.loss import Approximate, Renyi
 from hubbub.core.reals import ceil_to
 from hubbub.errors import ParameterError
@@ -157,11 +157,11 @@ def tight(events: Sequence[Event], *, one_coordinate: bool = False) -> TradeOff:
     )
 
 
-def best_power(p: Finite[Outcome], q: Finite[Outcome], level: Fraction) -> Fraction:
-    """Give the power of the very best test of q against p at a level, by Neyman and Pearson; for exact laws.
+def best_power(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], level: Fraction) -> Fraction:
+    """Give the power of the very best test of q against p at a level, by Neyman and Pearson; for exact distributions.
 
-    >>> from hubbub.core.finite import exactly
-    >>> yes, no = exactly({1: Fraction(3, 4), 0: Fraction(1, 4)}), exactly({1: Fraction(1, 4), 0: Fraction(3, 4)})
+    >>> from hubbub.core.finite import exact_distribution
+    >>> yes, no = exact_distribution({1: Fraction(3, 4), 0: Fraction(1, 4)}), exact_distribution({1: Fraction(1, 4), 0: Fraction(3, 4)})
     >>> best_power(yes, no, Fraction(1, 4)), best_power(yes, no, Fraction(1, 20))
     (Fraction(3, 4), Fraction(3, 20))
     """

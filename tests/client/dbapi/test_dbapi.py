@@ -12,7 +12,7 @@ import pytest
 from tests.client.dbapi.conftest import Connecting
 
 from hubbub.client import dbapi
-from hubbub.client.dbapi.statements import below, changed, explained
+from hubbub.client.dbapi.statements import below, changed_settings, explained_query
 from hubbub.errors import BudgetError, HubbubError, LedgerError, QueryError, RunError, ServerError
 
 PLANS = "SELECT coinsurance, COUNT(*) AS n, AVG(visits) AS visits FROM health GROUP BY coinsurance"
@@ -177,9 +177,9 @@ def test_errors_are_those_of_the_pep_and_keep_code_remedy_and_place(connecting: 
     ],
 )
 def test_other_errors_have_their_kinds(error: HubbubError, kind: type[dbapi.Error]) -> None:
-    from hubbub.client.dbapi.failures import translated
+    from hubbub.client.dbapi.errors import translate_errors
 
-    with pytest.raises(kind, match=error.code), translated():
+    with pytest.raises(kind, match=error.code), translate_errors():
         raise error
 
 
@@ -213,12 +213,12 @@ def test_a_missing_file_is_an_error_of_the_pep(tmp_path: Path) -> None:
 
 
 def test_statements_are_told_apart() -> None:
-    assert changed("/* x */ -- y\n SET hubbub.epsilon=0.1", {"within": 5}) == {"epsilon": Fraction(1, 10)}
-    assert changed("SET hubbub.epsilon = DEFAULT", {"epsilon": Fraction(1), "rows": 2}) == {"rows": 2}
-    assert changed("SELECT 1", {}) is None
-    assert changed("SET search_path = x", {}) is None
-    assert explained("EXPLAIN\nSELECT 1") == "SELECT 1"
-    assert explained("SELECT explain FROM t") is None
+    assert changed_settings("/* x */ -- y\n SET hubbub.epsilon=0.1", {"within": 5}) == {"epsilon": Fraction(1, 10)}
+    assert changed_settings("SET hubbub.epsilon = DEFAULT", {"epsilon": Fraction(1), "rows": 2}) == {"rows": 2}
+    assert changed_settings("SELECT 1", {}) is None
+    assert changed_settings("SET search_path = x", {}) is None
+    assert explained_query("EXPLAIN\nSELECT 1") == "SELECT 1"
+    assert explained_query("SELECT explain FROM t") is None
 
 
 def test_what_is_left_is_never_shown_as_more() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hubbub.client.dbapi.cursor import Connection, Cursor
-from hubbub.client.dbapi.failures import (
+from hubbub.client.dbapi.errors import (
     DatabaseError,
     DataError,
     Error,
@@ -23,10 +23,10 @@ from hubbub.client.dbapi.failures import (
     OperationalError,
     ProgrammingError,
     Warning,  # noqa: A004 - the name that PEP 249 gives it
-    translated,
+    translate_errors,
 )
-from hubbub.client.dbapi.statements import AnySession, put
-from hubbub.errors import client_alone
+from hubbub.client.dbapi.statements import AnySession, set_option
+from hubbub.errors import engine_missing
 
 apilevel = "2.0"
 threadsafety = 1  #: threads may share the module, but not connections
@@ -93,10 +93,10 @@ def connect(
         raise InterfaceError(
             "HB180", "it is not said where to connect.", "Give url and token of a server, or path= of a hubbub.yaml."
         )
-    with translated():
+    with translate_errors():
         found: dict[str, Any] = {}
         for name, value in settings.items():
-            found = put(found, name, value)
+            found = set_option(found, name, value)
         session: AnySession
         if path is not None:
             try:
@@ -104,7 +104,7 @@ def connect(
             except ModuleNotFoundError as missing:
                 if missing.name != "hubbub.curator":
                     raise
-                raise client_alone() from None
+                raise engine_missing() from None
             session = open_session(path, analyst=analyst)
         else:
             from hubbub.client.session import connect as connect_to

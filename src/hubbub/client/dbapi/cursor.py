@@ -7,8 +7,9 @@ from typing import Any, NoReturn, Self
 
 from hubbub.answers.options import Options
 from hubbub.answers.release import Release
-from hubbub.client.dbapi import failures, statements
-from hubbub.client.dbapi.failures import InterfaceError, NotSupportedError, ProgrammingError, translated
+from hubbub.client.dbapi import statements
+from hubbub.client.dbapi import errors as failures
+from hubbub.client.dbapi.errors import InterfaceError, NotSupportedError, ProgrammingError, translate_errors
 from hubbub.client.dbapi.statements import AnySession, Result
 
 Description = tuple[str, type, None, None, None, None, bool]
@@ -109,19 +110,19 @@ class Cursor:
                 "parameters come as a list or tuple, in the order of the ? in the text.",
                 "Write execute(sql, [7, 'North']).",
             )
-        with translated():
+        with translate_errors():
             self._result = self._run(operation, tuple(map(_plain, parameters)))
         self.release = None if self._result is None else self._result.release
         return self
 
     def _run(self, sql: str, parameters: tuple[Any, ...]) -> Result | None:
         connection = self.connection
-        settings = statements.changed(sql, connection.settings)
+        settings = statements.changed_settings(sql, connection.settings)
         if settings is not None:
             connection.settings = settings
             return None
         options: Options = {**connection.options(), "parameters": parameters}
-        if (told := statements.about(sql, connection.session)) is not None:
+        if (told := statements.catalog_table(sql, connection.session)) is not None:
             return told
         if "epsilon" not in options and "within" not in options:
             raise ProgrammingError(
@@ -129,7 +130,7 @@ class Cursor:
                 "it is not said how much to spend, or how exact the answer shall be.",
                 "Say so once for the connection: connect(…, epsilon=0.1), or SET hubbub.epsilon = 0.1.",
             )
-        if (asked := statements.explained(sql)) is not None:
+        if (asked := statements.explained_query(sql)) is not None:
             return statements.plan(connection.session.estimate(asked, **options))
         release = connection.session.query(sql, **options)
         return statements.answer(release, intervals=connection.settings.get("intervals", False))

@@ -8,13 +8,13 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any, Protocol, Unpack
 
-from hubbub.answers.budget import Overview, Past
+from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.answers.estimate import Estimate, margin
 from hubbub.answers.options import Options
 from hubbub.answers.release import Release
-from hubbub.client.dbapi.failures import ProgrammingError
+from hubbub.client.dbapi.errors import ProgrammingError
 from hubbub.core import numbers
-from hubbub.core.numbers import brief, down
+from hubbub.core.numbers import brief, round_down
 from hubbub.core.schema import Column, Table
 
 Rows = list[tuple[Any, ...]]
@@ -26,8 +26,8 @@ class AnySession(Protocol):
 
     def datasets(self) -> tuple[str, ...]: ...  # noqa: D102
     def describe(self, dataset: str) -> Table: ...  # noqa: D102
-    def budget(self) -> tuple[Overview, ...]: ...  # noqa: D102
-    def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[Past, ...]: ...  # noqa: D102
+    def budget(self) -> tuple[BudgetOverview, ...]: ...  # noqa: D102
+    def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[PastCharge, ...]: ...  # noqa: D102
     def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate: ...  # noqa: D102
     def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release: ...  # noqa: D102
     def close(self) -> None: ...  # noqa: D102
@@ -57,27 +57,27 @@ _EXPLAIN = re.compile(r"EXPLAIN\s+(.*)", re.IGNORECASE | re.DOTALL)
 _ABOUT = re.compile(r"SELECT\s+\*\s+FROM\s+hubbub\.(\w+)\s*;?\s*", re.IGNORECASE)
 
 
-def begin(sql: str) -> str:
+def strip_comments(sql: str) -> str:
     """Leave out blanks and comments before the first word."""
     return _BLANK.sub("", sql)
 
 
-def changed(sql: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+def changed_settings(sql: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """Give the settings after a SET or RESET, or None for any other statement."""
-    if found := _RESET.fullmatch(begin(sql)):
-        return put(settings, found[1].lower(), None)
-    if found := _SET.fullmatch(begin(sql)):
-        return put(settings, found[1].lower(), _word(found[2]))
+    if found := _RESET.fullmatch(strip_comments(sql)):
+        return set_option(settings, found[1].lower(), None)
+    if found := _SET.fullmatch(strip_comments(sql)):
+        return set_option(settings, found[1].lower(), _word(found[2]))
     return None
 
 
-def explained(sql: str) -> str | None:
+def explained_query(sql: str) -> str | None:
     """Give the question of an EXPLAIN, or None."""
-    found = _EXPLAIN.fullmatch(begin(sql))
+    found = _EXPLAIN.fullmatch(strip_comments(sql))
     return None if found is None else found[1]
 
 
-def put(settings: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:
+def set_option(settings: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:
     """Set an option; `epsilon` and `within` exclude each other, and the later one holds."""
     if name not in _READ:
         raise ProgrammingError(
@@ -153,7 +153,7 @@ def plan(found: Estimate) -> Result:
     price = f"ε = {brief(found.epsilon)}" + (f", δ = {brief(found.delta)}" if found.delta else "")
     rows: Rows = [
         ("cost", f"{price} on {', '.join(found.datasets)}"),
-        ("admitted", "yes" if found.admitted else f"no: up to ε = {down(found.largest)} would pass"),
+        ("admitted", "yes" if found.admitted else f"no: up to ε = {round_down(found.largest)} would pass"),
         ("noise", found.noise),
         ("cells", str(found.cells)),
     ]
@@ -162,9 +162,9 @@ def plan(found: Estimate) -> Result:
     return Result((("item", str), ("value", str)), rows)
 
 
-def about(sql: str, session: AnySession) -> Result | None:
+def catalog_table(sql: str, session: AnySession) -> Result | None:
     """Answer `SELECT * FROM hubbub.…` about the curator itself, or give None for any other statement."""
-    found = _ABOUT.fullmatch(begin(sql))
+    found = _ABOUT.fullmatch(strip_comments(sql))
     if found is None:
         return None
     tables: Mapping[str, Callable[[AnySession], Result]] = {

@@ -1,4 +1,4 @@
-"""The lemmas about indistinguishable laws, on random finite pairs and on the pairs that attain them."""
+"""The lemmas about indistinguishable distributions, on random finite pairs and on the pairs that attain them."""
 
 import math
 from collections.abc import Callable
@@ -8,23 +8,23 @@ from random import Random
 import mpmath
 import pytest
 
-from hubbub.core.finite import Finite, exactly
+from hubbub.core.finite import FiniteDistribution, exact_distribution
 from hubbub.core.reals import exp
 from hubbub.mechanisms.enumeration import delta_at, total_variation
 from hubbub.semantics import bounds
-from hubbub.semantics.indistinguishable import far_apart, far_apart_given, given, joined
+from hubbub.semantics.indistinguishability import far_apart, far_apart_given, given, joined
 
-RandomLaw = Callable[[Random, int], Finite[int]]
+RandomLaw = Callable[[Random, int], FiniteDistribution[int]]
 EPSILONS = (Fraction(1, 20), Fraction(1, 2), Fraction(1), Fraction(2))
 TINY = Fraction(1, 10**25)
 
 
 @pytest.mark.row(15)
-def test_point_wise_closeness_implies_closeness(random_law: RandomLaw) -> None:
+def test_point_wise_closeness_implies_closeness(random_distribution: RandomLaw) -> None:
     """Part 1: the δ of the sets is at most the mass of the far outcomes; also that mass is exact, by brute force."""
     random = Random(1)
     for _ in range(200):
-        p, q = random_law(random, 5), random_law(random, 5)
+        p, q = random_distribution(random, 5), random_distribution(random, 5)
         for epsilon in EPSILONS:
             growth = exp(epsilon)[0]
             bad = [t for t in range(5) if not 1 / growth <= p.mass[t][0] / q.mass[t][0] <= growth]
@@ -34,12 +34,12 @@ def test_point_wise_closeness_implies_closeness(random_law: RandomLaw) -> None:
 
 
 @pytest.mark.row(16)
-def test_the_point_wise_form_holds_on_random_pairs(random_law: RandomLaw) -> None:
+def test_the_point_wise_form_holds_on_random_pairs(random_distribution: RandomLaw) -> None:
     """Part 2, corrected: the mass outside e^{±2ε} is at most δ(1 + e^{−2ε})/(1 − e^{−ε})."""
     random = Random(2)
     seen = 0
     for _ in range(200):
-        p, q = random_law(random, 6), random_law(random, 6)
+        p, q = random_distribution(random, 6), random_distribution(random, 6)
         for epsilon in EPSILONS:
             wide, most = bounds.pointwise(epsilon=epsilon, delta=delta_at(p, q, epsilon)[1])
             found = far_apart(p, q, wide)[1]
@@ -56,8 +56,8 @@ def test_three_answers_attain_the_point_wise_form() -> None:
     edge = 1 - Fraction(1, 10**9)  # just beyond e^{2ε}, so that the outcomes are far
     heavy = delta / (1 - fall * edge) * edge
     light = heavy * fall * fall * edge
-    p = exactly({"more": heavy, "less": light, "rest": 1 - heavy - light})
-    q = exactly({"more": light, "less": heavy, "rest": 1 - heavy - light})
+    p = exact_distribution({"more": heavy, "less": light, "rest": 1 - heavy - light})
+    q = exact_distribution({"more": light, "less": heavy, "rest": 1 - heavy - light})
     assert delta_at(p, q, epsilon)[1] <= delta
     found = far_apart(p, q, 2 * epsilon)[0]
     assert round(float(found), 4) == 0.0348
@@ -81,12 +81,12 @@ def test_two_delta_over_epsilon_is_enough_up_to_its_epsilon() -> None:
 
 
 @pytest.mark.row(15)
-def test_joint_laws_add_the_exceptions_to_delta(random_law: RandomLaw) -> None:
+def test_joint_distributions_add_the_exceptions_to_delta(random_distribution: RandomLaw) -> None:
     """Parts 3 and 4: the δ of (X, A(X)) is at most the worst δ of A(a), the exceptions' probability apart."""
     random = Random(4)
     for _ in range(60):
-        first = {place: low for place, (low, _) in random_law(random, 4).mass.items()}
-        one, other = ({a: random_law(random, 3) for a in first} for _ in range(2))
+        first = {place: low for place, (low, _) in random_distribution(random, 4).mass.items()}
+        one, other = ({a: random_distribution(random, 3) for a in first} for _ in range(2))
         epsilon = random.choice(EPSILONS)
         deltas = {a: delta_at(one[a], other[a], epsilon)[1] for a in first}
         together = delta_at(joined(first, one.__getitem__), joined(first, other.__getitem__), epsilon)[1]
@@ -97,11 +97,11 @@ def test_joint_laws_add_the_exceptions_to_delta(random_law: RandomLaw) -> None:
 
 
 @pytest.mark.row(17)
-def test_statistical_difference_has_an_exact_bound(random_law: RandomLaw) -> None:
+def test_statistical_difference_has_an_exact_bound(random_distribution: RandomLaw) -> None:
     """Part 5: (e^ε − 1 + 2δ)/(e^ε + 1) holds, is attained, and is never above the printed e^ε − 1 + δ."""
     random = Random(5)
     for _ in range(100):
-        p, q = random_law(random, 5), random_law(random, 5)
+        p, q = random_distribution(random, 5), random_distribution(random, 5)
         for epsilon in EPSILONS:
             delta = delta_at(p, q, epsilon)[1]
             exact = bounds.difference(epsilon=epsilon, delta=delta)
@@ -109,22 +109,22 @@ def test_statistical_difference_has_an_exact_bound(random_law: RandomLaw) -> Non
             assert exact <= exp(epsilon)[1] - 1 + delta
     growth, slip = exp(Fraction(1))[0], Fraction(1, 50)
     masses = [slip, (1 - slip) * growth / (1 + growth), (1 - slip) / (1 + growth), Fraction(0)]
-    p, q = exactly(dict(enumerate(masses))), exactly(dict(enumerate(reversed(masses))))
+    p, q = exact_distribution(dict(enumerate(masses))), exact_distribution(dict(enumerate(reversed(masses))))
     exact = bounds.difference(epsilon=Fraction(1), delta=slip)
     assert abs(total_variation(p, q)[0] - exact) < TINY
     assert float(exact) == pytest.approx(float((mpmath.e - 1 + 0.04) / (mpmath.e + 1)), abs=1e-12)
 
 
 @pytest.mark.row(18)
-def test_conditional_laws_stay_close_on_random_joints(random_law: RandomLaw) -> None:
-    """(A, B) against (A′, B′): given B, the laws of A are (3ε, d)-close but for the chance stated."""
+def test_conditional_distributions_stay_close_on_random_joints(random_distribution: RandomLaw) -> None:
+    """(A, B) against (A′, B′): given B, the distributions of A are (3ε, d)-close but for the chance stated."""
     random = Random(6)
     seen = 0
     for _ in range(120):
-        first = {place: low for place, (low, _) in random_law(random, 3).mass.items()}
-        one = {a: random_law(random, 4) for a in first}
+        first = {place: low for place, (low, _) in random_distribution(random, 3).mass.items()}
+        one = {a: random_distribution(random, 4) for a in first}
         shift = random.choice((Fraction(1), Fraction(9, 10)))
-        other = {a: _mixed(law, random_law(random, 4), shift) for a, law in one.items()}
+        other = {a: _mixed(distribution, random_distribution(random, 4), shift) for a, distribution in one.items()}
         pair, second = joined(first, one.__getitem__), joined(first, other.__getitem__)
         for epsilon in (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2)):
             delta = delta_at(pair, second, epsilon)[1]
@@ -138,8 +138,8 @@ def test_conditional_laws_stay_close_on_random_joints(random_law: RandomLaw) -> 
     assert given(pair, 0).mass.keys() == first.keys()
 
 
-def _mixed(p: Finite[int], q: Finite[int], share: Fraction) -> Finite[int]:
-    return exactly({t: share * p.mass[t][0] + (1 - share) * q.mass[t][0] for t in p.mass})
+def _mixed(p: FiniteDistribution[int], q: FiniteDistribution[int], share: Fraction) -> FiniteDistribution[int]:
+    return exact_distribution({t: share * p.mass[t][0] + (1 - share) * q.mass[t][0] for t in p.mass})
 
 
 def test_the_conditioning_bound_is_its_formula() -> None:

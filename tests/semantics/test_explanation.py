@@ -7,7 +7,7 @@ import mpmath
 import pytest
 
 from hubbub.errors import ParameterError
-from hubbub.semantics.explained import Explanation, explain
+from hubbub.semantics.explanation import Explanation, explain
 from hubbub.semantics.odds import meaning
 
 EPSILONS = ("0.01", "0.1", "0.5", "1", "3", "10")
@@ -89,7 +89,7 @@ def test_sentences_are_those_of_their_meaning() -> None:
     )
     assert found.warnings == plain.warnings
     assert found.heading == "ε = 1, δ = 1e-06, 50,000 people"
-    form = found.form()
+    form = found.to_json()
     assert form["sentences"] == list(found.sentences)
     curve = dict(form["tradeoff"])  # type: ignore[call-overload]
     assert curve[0.05] == pytest.approx(float(mpmath.e) * 0.05 + 1e-6, abs=1e-12)

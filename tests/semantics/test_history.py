@@ -15,7 +15,7 @@ from hubbub.config import load
 from hubbub.core.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from hubbub.errors import ParameterError
 from hubbub.semantics import tradeoff
-from hubbub.semantics.asked import Asked, asked
+from hubbub.semantics.history import QueryHistory, query_history
 
 YAML = """
 version: 1
@@ -50,12 +50,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(folder: Path, analyst: str | None = None, group: str | None = None, dataset: str = "visits") -> Asked:
+def read(folder: Path, analyst: str | None = None, group: str | None = None, dataset: str = "visits") -> QueryHistory:
     config = load(folder / "hubbub.yaml")
     store = SqliteStore(config.database, read_only=True)
     try:
         with store.snapshot() as snapshot:
-            return asked(snapshot, config.policy, dataset, analyst=analyst, group=group)
+            return query_history(snapshot, config.policy, dataset, analyst=analyst, group=group)
     finally:
         store.close()
 
@@ -82,16 +82,16 @@ def test_every_sentence_about_what_was_asked_says_its_formula(folder: Path) -> N
     _, right, _ = figures(guesses)
     assert 0 <= right - 100 * e / (e + 1) < 1
     # as a list: three noisy counts, each a bit in randomized response; the eight outcomes enumerated
-    laws = [(1.0, 1.0)]
+    distributions = [(1.0, 1.0)]
     for epsilon in (0.5, 0.25, 0.5):
         p = float(1 / (1 + mpmath.exp(-epsilon)))
-        laws = [(a * x, b * y) for a, b in laws for x, y in ((p, 1 - p), (1 - p, p))]
-    best = 50 * sum(max(pair) for pair in laws)
+        distributions = [(a * x, b * y) for a, b in distributions for x, y in ((p, 1 - p), (1 - p, p))]
+    best = 50 * sum(max(pair) for pair in distributions)
     shown, of, level, power = figures(listed)
     assert (of, level) == (100, 5)
     assert -0.05 <= shown - best < 0.2
     left, most = 0.05, 0.0
-    for a, b in sorted(laws, key=lambda pair: -pair[0] / pair[1]):
+    for a, b in sorted(distributions, key=lambda pair: -pair[0] / pair[1]):
         share = min(1.0, left / b)
         most, left = most + share * a, left - share * b
     assert -0.05 <= power - 100 * most < 0.2
@@ -110,8 +110,8 @@ def test_without_loss_distributions_the_curves_are_told(folder: Path, monkeypatc
     assert 0 <= shown - 100 * float(curve.guess()) < 0.1 + 1e-9
 
 
-def made(facts: Counter[str]) -> Asked:
-    return Asked("ana", "visits", facts, written_off=False, cap_epsilon=Fraction(2), cap_delta=Fraction(0))
+def made(facts: Counter[str]) -> QueryHistory:
+    return QueryHistory("ana", "visits", facts, written_off=False, cap_epsilon=Fraction(2), cap_delta=Fraction(0))
 
 
 def test_nothing_asked_is_said_so() -> None:
@@ -121,7 +121,7 @@ def test_nothing_asked_is_said_so() -> None:
         "Nothing was asked, so nobody can have learned anything from it.",
         "Whatever else is asked, and however it is chosen, the cap holds: ε = 2.",
     )
-    assert found.form()["guess"] == 0.5
+    assert found.to_json()["guess"] == 0.5
 
 
 def test_gaussian_noise_and_failures_are_told_as_they_are() -> None:
@@ -139,7 +139,9 @@ def test_gaussian_noise_and_failures_are_told_as_they_are() -> None:
 
 
 def test_a_loss_that_was_written_off_is_not_hidden() -> None:
-    lost = Asked("everybody", "visits", Counter(), written_off=True, cap_epsilon=Fraction(1), cap_delta=Fraction(0))
+    lost = QueryHistory(
+        "everybody", "visits", Counter(), written_off=True, cap_epsilon=Fraction(1), cap_delta=Fraction(0)
+    )
     assert lost.sentences[-1].startswith("A part of the ledger was lost and written off")
 
 
@@ -150,7 +152,7 @@ def test_strangers_and_unknown_data_are_refused(folder: Path) -> None:
 
 
 def test_it_can_be_had_as_json(folder: Path) -> None:
-    form = read(folder, analyst="ana").form()
+    form = read(folder, analyst="ana").to_json()
     assert form["epsilon"] == "3/4"
     assert form["charges"] == 2
     curve = form["tradeoff"]

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hubbub.errors import MechanismError
-from hubbub.noise.decide import Fixed, below, exp_minus, fixed, locate, logistic, rational, threshold
-from hubbub.noise.source import Replay
+from hubbub.noise.comparison import Fixed, below, exp_minus, fixed, locate, logistic, rational, threshold
+from hubbub.noise.source import ReplaySource
 
 Exp = Callable[[Fraction], Fraction]
 Expansion = Callable[[Fraction, int], list[int]]
@@ -35,7 +35,7 @@ def uniform(words: list[int]) -> tuple[Fraction, Fraction]:
 @example(Fraction(1, 3), [TOP // 3, TOP // 3, TOP // 3])
 def test_a_rational_threshold_decides_as_exact_arithmetic_does(p: Fraction, words: list[int]) -> None:
     low, high = uniform(words)
-    source = Replay(words[1:])
+    source = ReplaySource(words[1:])
     try:
         decided = below(rational(p), words[0], source)
     except MechanismError:  # the words ran out, which is right only where they leave it open
@@ -64,7 +64,7 @@ def test_refinement_follows_the_true_expansion_to_either_side(
         for word, outcome in ((last - 1, True), (last + 1, False)):
             if 0 <= word <= TOP:
                 words = [*head, word]
-                source = Replay(words[1:])
+                source = ReplaySource(words[1:])
                 assert below(real, words[0], source) is outcome
                 assert source.left == 0
 
@@ -95,10 +95,10 @@ def test_enclosures_enclose_and_are_narrow(x: Fraction, bits: int, true_exp: Exp
 def test_a_power_of_astronomical_exponent_costs_nothing_and_is_almost_never_true() -> None:
     real = exp_minus(Fraction(10**40))
     assert threshold(real) == 0
-    assert not below(real, 1, Replay([]))
-    assert not below(real, 0, Replay([0, 0, 1]))
+    assert not below(real, 1, ReplaySource([]))
+    assert not below(real, 0, ReplaySource([0, 0, 1]))
     assert threshold(logistic(Fraction(-(10**40)))) == TOP
-    assert below(logistic(Fraction(-(10**40))), TOP - 1, Replay([]))
+    assert below(logistic(Fraction(-(10**40))), TOP - 1, ReplaySource([]))
 
 
 @pytest.mark.parametrize("bad", [Fraction(-1, 10**9), Fraction(10**9 + 1, 10**9)])
@@ -130,7 +130,7 @@ def test_a_wide_enclosure_takes_more_words_and_never_decides_wrongly(
         low, high = wide(bits)
         return [low, 1 << bits], [high, 1 << bits]
 
-    source, again = Replay([*words[1:], *[1 << 63] * 9]), Replay([*words[1:], *[1 << 63] * 9])
+    source, again = ReplaySource([*words[1:], *[1 << 63] * 9]), ReplaySource([*words[1:], *[1 << 63] * 9])
     try:
         decided, place = below(wide, words[0], source), locate(row, words[0], again)
     except MechanismError:
@@ -152,7 +152,7 @@ def test_a_row_is_searched_as_exact_arithmetic_does(weights: list[Fraction], wor
         both = [fixed(c, c, bits) for c in row]
         return [low for low, _ in both], [high for _, high in both]
 
-    source = Replay(words[1:])
+    source = ReplaySource(words[1:])
     try:
         place = locate(at, words[0], source)
     except MechanismError:

@@ -7,10 +7,10 @@ import mpmath
 import pytest
 
 from hubbub.accounting import gaussian
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.semantics.games import Game, filled
-from hubbub.semantics.oblivious import Surprise, surprise
+from hubbub.semantics.games import Game, with_default
+from hubbub.semantics.reality_oblivious import Surprise, surprise
 
 Rows = tuple[int, ...]
 
@@ -54,11 +54,11 @@ def test_pure_privacy_bounds_even_the_surprised() -> None:
     """The same adversary against Laplace noise, the truth as far off as can be: ½ becomes e^ε/(1 + e^ε) at most."""
     noise = Laplace.from_epsilon(sensitivity=1, epsilon="0.5")
 
-    def law(rows: Rows) -> Finite[int]:
-        return noise.law(sum(rows), (-5, 12))
+    def distribution(rows: Rows) -> FiniteDistribution[int]:
+        return noise.distribution(sum(rows), (-5, 12))
 
     prior: dict[Rows, Fraction] = {(0,) * 10: Fraction(1, 2), (1, *(0,) * 9): Fraction(1, 2)}
-    game: Game[Rows, int] = Game(prior, law, filled(0), 10)
+    game: Game[Rows, int] = Game(prior, distribution, with_default(0), 10)
     found = max(game.difference(answer, 0)[1] for answer in range(-5, 13))
     assert float(found) == pytest.approx(math.tanh(0.5 / 2) / 2, abs=1e-12)
     assert found < math.tanh(0.5 / 4)  # the bound for every belief over these two

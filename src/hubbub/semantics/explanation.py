@@ -6,7 +6,7 @@ from fractions import Fraction
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.semantics.bounds import approximate_beliefs, beliefs
-from hubbub.semantics.familiar import FAMILIAR, compared
+from hubbub.semantics.reference_points import REFERENCE_POINTS, compare
 from hubbub.semantics.odds import EVEN, Meaning, but_for, in_a_hundred, meaning
 from hubbub.semantics.tradeoff import approximate
 
@@ -43,9 +43,9 @@ class Explanation:
         return f"{of} at most {in_a_hundred(most)} percentage points{but_for(chance)}."
 
     @property
-    def compared(self) -> str:
+    def comparison(self) -> str:
         """Say between which familiar promises it lies."""
-        return compared(self.meaning.epsilon)
+        return compare(self.meaning.epsilon)
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -59,7 +59,7 @@ class Explanation:
             found.test,
             found.family_of(self.size),
             self.beliefs,
-            self.compared,
+            self.comparison,
         )
 
     @property
@@ -73,15 +73,15 @@ class Explanation:
         marks = "●" * 50 + "◉" * (right - 50) + "○" * (100 - right)
         return tuple(" ".join(marks[start : start + 20]) for start in range(0, 100, 20))
 
-    def form(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """Give it for JSON."""
         curve = approximate(epsilon=self.meaning.epsilon, delta=self.meaning.delta).curve()
-        return self.meaning.form() | {
+        return self.meaning.to_json() | {
             "sentences": list(self.sentences),
             "tradeoff": [[float(level), float(power)] for level, power in curve],
             "familiar": [
                 {"name": each.name, "epsilon": str(each.epsilon), "unit": each.unit, "source": each.source}
-                for each in FAMILIAR
+                for each in REFERENCE_POINTS
             ],
         }
 

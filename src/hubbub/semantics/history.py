@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.cost import ZERO, PrivacyCost, priced
+from hubbub.accounting.cost import ZERO, PrivacyCost, cost_of_facts
 from hubbub.accounting.policy import Policy
-from hubbub.accounting.store import Filter, Snapshot
+from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.core.events import Composed, Event, from_facts
 from hubbub.core.numbers import brief
-from hubbub.core.schema import unknown
+from hubbub.core.schema import unknown_dataset
 from hubbub.errors import MechanismError, ParameterError
 from hubbub.semantics import tradeoff
 from hubbub.semantics.odds import LEVEL, Meaning, in_a_hundred, meaning, percent
@@ -25,7 +25,7 @@ from hubbub.semantics.tradeoff import TradeOff
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryHistory:
     """The charges of somebody on a dataset, and the cap that all they ever ask must keep."""
 
     who: str
@@ -43,7 +43,7 @@ class Asked:
     @property
     def total(self) -> PrivacyCost:
         """What they add up to."""
-        return sum((priced(text).times(times) for text, times in self.facts.items()), ZERO)
+        return sum((cost_of_facts(text).times(times) for text, times in self.facts.items()), ZERO)
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -102,7 +102,7 @@ class Asked:
             found.append("A part of the ledger was lost and written off; what was asked there is not counted here.")
         return found
 
-    def form(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, object]:
         """Give it for JSON."""
         curve = self.tradeoff()
         total = self.total
@@ -124,12 +124,12 @@ def _sum(plain: Meaning) -> str:
     return f"However the questions were chosen, together they cost ε = {brief(plain.epsilon)}{own}."
 
 
-def asked(
+def query_history(
     snapshot: Snapshot, policy: Policy, dataset: str, *, analyst: str | None = None, group: str | None = None
-) -> Asked:
+) -> QueryHistory:
     """Read from a ledger what an analyst, a group (its members of today) or, if neither is named, everybody asked."""
     if dataset not in policy.datasets:
-        raise unknown(dataset, tuple(policy.datasets))
+        raise unknown_dataset(dataset, tuple(policy.datasets))
     (lifetime,) = [cap.budget for cap in policy.datasets[dataset] if cap.scope == "dataset" and cap.per is None]
     who, members, budget = "everybody", None, lifetime
     if analyst is not None:
@@ -143,9 +143,9 @@ def asked(
         names, caps = policy.groups[group]
         budget = caps[dataset].budget if dataset in caps else lifetime
         who, members = f"the group {group}", frozenset(names)
-    charges = _of(snapshot.entries(Filter(kind="charge", analyst=analyst, dataset=dataset)), members)
-    lost = next(snapshot.entries(Filter(kind="forfeit")), None) is not None
-    return Asked(who, dataset, charges, lost, budget.epsilon, budget.delta)
+    charges = _of(snapshot.entries(EntryFilter(kind="charge", analyst=analyst, dataset=dataset)), members)
+    lost = next(snapshot.entries(EntryFilter(kind="forfeit")), None) is not None
+    return QueryHistory(who, dataset, charges, lost, budget.epsilon, budget.delta)
 
 
 def _of(entries: Iterable[Entry], members: frozenset[str] | None) -> Counter[str]:

@@ -73,7 +73,7 @@ _KINDS: tuple[tuple[type[HubbubError], type[Error]], ...] = (
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Turn errors of hubbub into those that DB-API 2.0 knows."""
     try:
         yield

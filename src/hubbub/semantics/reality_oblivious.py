@@ -24,8 +24,8 @@ class Surprise:
     that row, tends to 1 as n grows, at any fixed (ε, δ).
     Proof    The densities at n are those of n and of n − 1 from the centre: exp(−n²/2σ²) over exp(−(n−1)²/2σ²)
     (Kasiviswanathan and Smith 2014, Claim 1.2). Under ε-privacy the ratio is within e^{±ε} whatever comes.
-    Tested   tests/semantics/test_oblivious.py::test_a_hundred_ones_surprise_whoever_believed_in_zeros
-             tests/semantics/test_oblivious.py::test_pure_privacy_bounds_even_the_surprised
+    Tested   tests/semantics/test_reality_oblivious.py::test_a_hundred_ones_surprise_whoever_believed_in_zeros
+             tests/semantics/test_reality_oblivious.py::test_pure_privacy_bounds_even_the_surprised
     """
 
     people: int

@@ -6,8 +6,8 @@ import pytest
 
 from hubbub.errors import ParameterError
 from hubbub.semantics import bounds
-from hubbub.semantics.games import Game, filled
-from hubbub.semantics.local import LocalNoise, local_sensitivity, median
+from hubbub.semantics.games import Game, with_default
+from hubbub.semantics.local_sensitivity import LocalNoise, local_sensitivity, median
 
 Rows = tuple[int, ...]
 DOMAIN = range(9)
@@ -52,8 +52,8 @@ def test_noise_that_follows_the_data_gives_the_data_away() -> None:
     assert spread == [0, 8]
     assert median(calm) == median(beside) == 0
     # no noise at all for the one, much for the other: an answer other than 0 rules the first out, so ε is infinite
-    law = noise(bound=8).law(beside)
-    assert law.mass[3][0] > Fraction(1, 100)
+    distribution = noise(bound=8).distribution(beside)
+    assert distribution.mass[3][0] > Fraction(1, 100)
 
 
 @pytest.mark.row(20)
@@ -67,11 +67,11 @@ def test_local_semantic_privacy_of_a_median_holds_in_the_exact_game() -> None:
     assert mechanism.exceptions(prior) == slip
     level, chance = mechanism.promise(prior)
     assert (level, chance) == bounds.local_beliefs(epsilon=Fraction(1, 2), delta=Fraction(0), exceptions=slip, people=5)
-    game: Game[Rows, int] = Game(prior, mechanism.law, filled(4), 5)
+    game: Game[Rows, int] = Game(prior, mechanism.distribution, with_default(4), 5)
     assert game.breach(level)[1] <= chance < 1
     # somebody else, who holds the edge for likely, is not covered, and does move further than ε-privacy lets anybody
     edge: Game[Rows, int] = Game(
-        {(0, 0, 0, 8, 8): Fraction(1, 2), (0, 0, 8, 8, 8): Fraction(1, 2)}, mechanism.law, filled(4), 5
+        {(0, 0, 0, 8, 8): Fraction(1, 2), (0, 0, 8, 8, 8): Fraction(1, 2)}, mechanism.distribution, with_default(4), 5
     )
     assert edge.difference(8, 2)[0] > bounds.beliefs(epsilon=Fraction(1, 2))
 

@@ -12,7 +12,7 @@ from hubbub.semantics.odds import guess, in_a_hundred
 
 
 @dataclass(frozen=True, slots=True)
-class Familiar:
+class ReferencePoint:
     """A promise that people may have heard of; ε in all, unless `unit` says otherwise."""
 
     name: str
@@ -27,35 +27,35 @@ class Familiar:
 
 
 #: By ε, the smallest first. ln 2 and ln 3 are rounded up in the fourth digit.
-FAMILIAR = (
-    Familiar("a careful choice in papers", Fraction("0.01"), "one person", "Dwork 2011"),
-    Familiar("a usual choice in papers", Fraction("0.1"), "one person", "Dwork 2011"),
-    Familiar("odds at most doubled (ln 2)", Fraction("0.6932"), "one person", "Dwork 2011"),
-    Familiar(
+REFERENCE_POINTS = (
+    ReferencePoint("a careful choice in papers", Fraction("0.01"), "one person", "Dwork 2011"),
+    ReferencePoint("a usual choice in papers", Fraction("0.1"), "one person", "Dwork 2011"),
+    ReferencePoint("odds at most doubled (ln 2)", Fraction("0.6932"), "one person", "Dwork 2011"),
+    ReferencePoint(
         "a survey by a coin (ln 3)",
         Fraction("1.0987"),
         "one answer, ¾ of them true, no curator",
         "Warner 1965; Dwork 2011",
     ),
-    Familiar(
+    ReferencePoint(
         "Google's trends of searches for symptoms, 2020",
         Fraction("1.68"),
         "one person and day",
         "Bavadekar and others 2020 (arXiv 2009.01265)",
     ),
-    Familiar(
+    ReferencePoint(
         "health types that are looked at, on iPhones",
         Fraction(2),
         "one person and day, no curator",
         "Apple, Differential Privacy Overview, 2017",
     ),
-    Familiar(
+    ReferencePoint(
         "emoji, on iPhones",
         Fraction(4),
         "one person and day, no curator",
         "Apple, Differential Privacy Overview, 2017",
     ),
-    Familiar(
+    ReferencePoint(
         "demonstration files for the 2020 census of the United States, April 2021",
         Fraction("12.2"),
         "one person",
@@ -64,14 +64,14 @@ FAMILIAR = (
 )
 
 
-def compared(epsilon: Fraction) -> str:
+def compare(epsilon: Fraction) -> str:
     """Say between which familiar promises an ε lies.
 
-    >>> compared(Fraction(1))
+    >>> compare(Fraction(1))
     'ε = 1 lies between 0.6932, odds at most doubled (ln 2), and 1.0987, a survey by a coin (ln 3).'
     """
-    below = [each for each in FAMILIAR if each.epsilon <= epsilon]
-    above = [each for each in FAMILIAR if each.epsilon > epsilon]
+    below = [each for each in REFERENCE_POINTS if each.epsilon <= epsilon]
+    above = [each for each in REFERENCE_POINTS if each.epsilon > epsilon]
     shown = f"ε = {brief(epsilon)}"
     if below and below[-1].epsilon == epsilon:
         return f"{shown} is that of {below[-1].name}."

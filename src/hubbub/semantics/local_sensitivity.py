@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeVar
 
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.enumeration import Bounds, worst_ratio
 from hubbub.mechanisms.laplace import Laplace
@@ -53,8 +53,8 @@ class LocalNoise:
     Proof    At those databases the answer is within e^{±ε} of that at every neighbor; `bounds.local_beliefs` with δ =
     0 (Kasiviswanathan and Smith 2014, Corollary 4.4).
     Leaves out  everybody else. Two databases whose values of f are kD apart lose k times what is said: see `leak`.
-    Tested   tests/semantics/test_local.py::test_local_semantic_privacy_of_a_median_holds_in_the_exact_game
-             tests/semantics/test_local.py::test_the_median_of_nearly_equal_data_leaks_under_plain_privacy
+    Tested   tests/semantics/test_local_sensitivity.py::test_local_semantic_privacy_of_a_median_holds_in_the_exact_game
+             tests/semantics/test_local_sensitivity.py::test_the_median_of_nearly_equal_data_leaks_under_plain_privacy
     """
 
     function: Callable[[Rows[int]], int]
@@ -71,9 +71,9 @@ class LocalNoise:
         """What is added."""
         return Laplace(sensitivity=self.bound, scale=self.bound / self.epsilon)
 
-    def law(self, rows: Rows[int]) -> Finite[int]:
-        """Write out the law of the answer."""
-        return self.noise.law(self.function(rows), (min(self.domain), max(self.domain)))
+    def distribution(self, rows: Rows[int]) -> FiniteDistribution[int]:
+        """Write out the distribution of the answer."""
+        return self.noise.distribution(self.function(rows), (min(self.domain), max(self.domain)))
 
     def exceptions(self, prior: Mapping[Rows[int], Fraction]) -> Fraction:
         """Give δ₁: how likely a belief holds databases of a larger local sensitivity."""
@@ -89,4 +89,4 @@ class LocalNoise:
 
     def leak(self, rows: Rows[int], other: Rows[int]) -> Bounds:
         """Enclose the true loss between two databases."""
-        return worst_ratio(self.law(rows), self.law(other))
+        return worst_ratio(self.distribution(rows), self.distribution(other))

@@ -1,4 +1,4 @@
-"""Pairs of finite laws: where their ratio is large, laws of pairs, laws given an answer.
+"""Pairs of finite distributions: where their ratio is large, distributions of pairs, distributions given an answer.
 
 The working parts of Kasiviswanathan and Smith (2014), Lemma 3.3 and Lemma 3.4; the bounds themselves are in `bounds`.
 """
@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from hubbub.core import reals
-from hubbub.core.finite import Finite, exactly
+from hubbub.core.finite import FiniteDistribution, exact_distribution
 from hubbub.core.reals import Enclosure
 from hubbub.mechanisms.enumeration import delta_at
 
@@ -20,14 +20,14 @@ _ZERO = Fraction(0)
 _NOTHING: Enclosure = (_ZERO, _ZERO)
 
 
-def far_apart(p: Finite[Outcome], q: Finite[Outcome], epsilon: Fraction) -> Enclosure:
+def far_apart(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], epsilon: Fraction) -> Enclosure:
     """Enclose the larger probability, under p or q, of the outcomes whose two probabilities differ by more than e^ε.
 
     Theorem (Point-wise implies set-wise). If it is at most δ then p and q are (ε, δ)-indistinguishable.
     Proof    Outside those outcomes p(S) ≤ e^ε q(S); they add at most δ (Lemma 3.3, part 1).
-    Tested   tests/semantics/test_indistinguishable.py::test_point_wise_closeness_implies_closeness
+    Tested   tests/semantics/test_indistinguishability.py::test_point_wise_closeness_implies_closeness
 
-    >>> far_apart(exactly({1: Fraction(1)}), exactly({1: Fraction(1, 2), 0: Fraction(1, 2)}), Fraction(1))
+    >>> far_apart(exact_distribution({1: Fraction(1)}), exact_distribution({1: Fraction(1, 2), 0: Fraction(1, 2)}), Fraction(1))
     (Fraction(1, 2), Fraction(1, 2))
     """
     least, most = reals.exp(epsilon)
@@ -43,49 +43,55 @@ def far_apart(p: Finite[Outcome], q: Finite[Outcome], epsilon: Fraction) -> Encl
     return max(found["p"][0], found["q"][0]), min(Fraction(1), max(found["p"][1], found["q"][1]) + tail)
 
 
-def joined(first: Mapping[First, Fraction], law: Callable[[First], Finite[Second]]) -> Finite[tuple[First, Second]]:
-    """Write out the law of (X, A(X)).
+def joined(
+    first: Mapping[First, Fraction], distribution: Callable[[First], FiniteDistribution[Second]]
+) -> FiniteDistribution[tuple[First, Second]]:
+    """Write out the distribution of (X, A(X)).
 
-    Theorem (Joint laws). If A(a) and A′(a) are (ε, δ)-indistinguishable but for values a of X of probability δ₁, then
+    Theorem (Joint distributions). If A(a) and A′(a) are (ε, δ)-indistinguishable but for values a of X of probability δ₁, then
     (X, A(X)) and (X, A′(X)) are (ε, δ + δ₁)-indistinguishable.
     Proof    Pr[(X, A(X)) ∈ S] is the mean over a of Pr[A(a) ∈ S_a] ≤ e^ε Pr[A′(a) ∈ S_a] + δ, and at most 1 at the
     exceptions (Lemma 3.3, parts 3 and 4).
-    Tested   tests/semantics/test_indistinguishable.py::test_joint_laws_add_the_exceptions_to_delta
+    Tested   tests/semantics/test_indistinguishability.py::test_joint_distributions_add_the_exceptions_to_delta
     """
-    laws = {a: law(a) for a, chance in first.items() if chance}
-    return Finite(
+    distributions = {a: distribution(a) for a, chance in first.items() if chance}
+    return FiniteDistribution(
         {
             (a, b): (first[a] * low, first[a] * high)
-            for a, found in laws.items()
+            for a, found in distributions.items()
             for b, (low, high) in found.mass.items()
         },
-        sum((first[a] * found.tail for a, found in laws.items()), _ZERO),
+        sum((first[a] * found.tail for a, found in distributions.items()), _ZERO),
     )
 
 
-def given(pair: Finite[tuple[First, Second]], second: Second) -> Finite[First]:
-    """Write out the law of the first part given the second; for laws with exact probabilities.
+def given(pair: FiniteDistribution[tuple[First, Second]], second: Second) -> FiniteDistribution[First]:
+    """Write out the distribution of the first part given the second; for distributions with exact probabilities.
 
     >>> half = Fraction(1, 2)
-    >>> both = joined({0: half, 1: half}, lambda a: exactly({0: Fraction(1 + a, 3), 1: Fraction(2 - a, 3)}))
+    >>> both = joined({0: half, 1: half}, lambda a: exact_distribution({0: Fraction(1 + a, 3), 1: Fraction(2 - a, 3)}))
     >>> given(both, 0).mass[1]
     (Fraction(2, 3), Fraction(2, 3))
     """
     masses = {a: low for (a, b), (low, _) in pair.mass.items() if b == second}
     whole = sum(masses.values(), _ZERO)
-    return exactly({a: mass / whole for a, mass in masses.items()})
+    return exact_distribution({a: mass / whole for a, mass in masses.items()})
 
 
 def far_apart_given(
-    pair: Finite[tuple[First, Second]], other: Finite[tuple[First, Second]], *, epsilon: Fraction, delta: Fraction
+    pair: FiniteDistribution[tuple[First, Second]],
+    other: FiniteDistribution[tuple[First, Second]],
+    *,
+    epsilon: Fraction,
+    delta: Fraction,
 ) -> Fraction:
-    """Give the larger chance, under either law, of a second part given which the first is not (ε, δ)-indistinguishable.
+    """Give the larger chance, under either distribution, of a second part given which the first is not (ε, δ)-indistinguishable.
 
-    For laws with exact probabilities. A second part that only one of the two can give counts as such.
+    For distributions with exact probabilities. A second part that only one of the two can give counts as such.
     """
     sides = [{b: _ZERO for _, b in (*pair.mass, *other.mass)} for _ in range(2)]
-    for side, law in zip(sides, (pair, other), strict=True):
-        for (_, b), (low, _) in law.mass.items():
+    for side, distribution in zip(sides, (pair, other), strict=True):
+        for (_, b), (low, _) in distribution.mass.items():
             side[b] += low
     bad = [
         b

@@ -5,22 +5,22 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from hubbub.semantics.familiar import FAMILIAR, compared
+from hubbub.semantics.reference_points import REFERENCE_POINTS, compare
 
 
 @pytest.mark.row(4)
 def test_the_usual_choices_are_among_the_familiar() -> None:
     """.01, .1, ln 2 and ln 3 (Dwork 2011), the last two rounded up, as odds of 1.01, 1.1, 2 and 3."""
-    usual = [each.epsilon for each in FAMILIAR if "Dwork 2011" in each.source]
+    usual = [each.epsilon for each in REFERENCE_POINTS if "Dwork 2011" in each.source]
     assert [round(float(mpmath.exp(float(epsilon))), 2) for epsilon in usual] == [1.01, 1.11, 2.0, 3.0]
     assert usual[2] >= Fraction(str(mpmath.log(2)))
     assert usual[3] >= Fraction(str(mpmath.log(3)))
 
 
 def test_the_familiar_are_in_order_and_have_sources() -> None:
-    assert [each.epsilon for each in FAMILIAR] == sorted(each.epsilon for each in FAMILIAR)
-    assert all(each.source and each.unit for each in FAMILIAR)
-    for each in FAMILIAR:
+    assert [each.epsilon for each in REFERENCE_POINTS] == sorted(each.epsilon for each in REFERENCE_POINTS)
+    assert all(each.source and each.unit for each in REFERENCE_POINTS)
+    for each in REFERENCE_POINTS:
         e = mpmath.exp(float(each.epsilon))
         exact = 100 * e / (e + 1)
         if each.guesses == "almost 100":
@@ -40,8 +40,8 @@ def test_the_familiar_are_in_order_and_have_sources() -> None:
     ],
 )
 def test_an_epsilon_is_placed_between_its_neighbors(epsilon: str, low: str | None, high: str | None) -> None:
-    said = compared(Fraction(epsilon))
-    known = [each.epsilon for each in FAMILIAR]
+    said = compare(Fraction(epsilon))
+    known = [each.epsilon for each in REFERENCE_POINTS]
     below = max((each for each in known if each < Fraction(epsilon)), default=None)
     above = min((each for each in known if each > Fraction(epsilon)), default=None)
     assert below == (None if low is None else Fraction(low))
@@ -52,4 +52,4 @@ def test_an_epsilon_is_placed_between_its_neighbors(epsilon: str, low: str | Non
 
 
 def test_a_familiar_epsilon_is_named() -> None:
-    assert compared(Fraction(4)) == "ε = 4 is that of emoji, on iPhones."
+    assert compare(Fraction(4)) == "ε = 4 is that of emoji, on iPhones."
