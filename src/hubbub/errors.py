@@ -1,27 +1,27 @@
-"""Every error that hubbub raises, as one tree.
+"""All errors that hubbub raises.
 
 HubbubError
-├── ParameterError    HB1xx  a number or an option that cannot be accepted
-├── BudgetError       HB2xx  a cap would be passed
-├── LedgerError       HB3xx  the ledger cannot be used, or must not be trusted
-├── ConfigError       HB4xx  hubbub.yaml says something that cannot be
-├── QueryError        HB5xx  a query that cannot be answered privately, refused before anything is charged
-├── MechanismError    HB6xx  a mechanism is used outside what it promises
-├── CrowdError        HB62x  a crowd sanitizer cannot be used on these points or with these settings
-├── AuditError        HB63x  an audit cannot be made, signed or read
-├── AttackError       HB64x, HB65x  an attack cannot be run on this table or with these settings
-├── StreamError       HB66x, HB531 to HB534  a stream cannot be bought, fed or read
-├── AccessError       HB7xx  who asks is not known (HB70x), may not do this (HB71x), or must wait (HB72x)
-├── ServerError       HB8xx  a server cannot be reached, or does not answer as one
-└── RunError          HB9xx  the engine failed after the charge: one constant message
-    └── SpentError    HB901, HB902  a charge that has no release and can have none
+├── ParameterError    HB1xx  an invalid number or option
+├── BudgetError       HB2xx  the request exceeds a privacy budget
+├── LedgerError       HB3xx  the ledger cannot be used or trusted
+├── ConfigError       HB4xx  hubbub.yaml is invalid
+├── QueryError        HB5xx  the query is not supported; rejected before anything is charged
+├── MechanismError    HB6xx  a mechanism was used outside its guarantee
+├── CrowdError        HB62x  invalid points or settings for a crowd sanitizer
+├── AuditError        HB63x  an audit cannot be run, signed or read
+├── AttackError       HB64x, HB65x  invalid table or settings for an attack
+├── StreamError       HB66x, HB531 to HB534  a stream cannot be opened, updated or read
+├── AccessError       HB7xx  not authenticated (HB70x), not permitted (HB71x), or rate-limited (HB72x)
+├── ServerError       HB8xx  the server cannot be reached, or is not a hubbub server
+└── RunError          HB9xx  the query failed after the charge; the message is constant
+    └── SpentError    HB901, HB902  a charge that can no longer produce a release
 
-Each carries a stable code, a public message that never holds a value from the data, and a remedy.
+Every error has a stable code, a message that never contains values from the data, and a remedy.
 """
 
 
 class HubbubError(Exception):
-    """The root: a stable code, a public message and what to do about it."""
+    """Base class: a stable code, a message and a remedy."""
 
     def __init__(self, code: str, message: str, remedy: str = "") -> None:
         self.code = code
@@ -34,43 +34,43 @@ class HubbubError(Exception):
 
 
 class ParameterError(HubbubError):
-    """A number or an option that cannot be accepted."""
+    """An invalid number or option."""
 
 
 class BudgetError(HubbubError):
-    """A cap would be passed; nothing was run or charged."""
+    """The request exceeds a privacy budget. Nothing was run or charged."""
 
 
 class LedgerError(HubbubError):
-    """The ledger cannot be used, or must not be trusted."""
+    """The ledger cannot be used or trusted."""
 
 
 class ConfigError(HubbubError):
-    """hubbub.yaml says something that cannot be."""
+    """hubbub.yaml is invalid."""
 
 
 class MechanismError(HubbubError):
-    """A mechanism is used outside what it promises."""
+    """A mechanism was used outside its guarantee."""
 
 
 class CrowdError(HubbubError):
-    """A crowd sanitizer cannot be used on these points or with these settings."""
+    """Invalid points or settings for a crowd sanitizer."""
 
 
 class AuditError(HubbubError):
-    """An audit cannot be made, signed or read."""
+    """An audit cannot be run, signed or read."""
 
 
 class AttackError(HubbubError):
-    """An attack cannot be run on this table or with these settings."""
+    """Invalid table or settings for an attack."""
 
 
 class StreamError(HubbubError):
-    """A stream cannot be bought, fed or read."""
+    """A stream cannot be opened, updated or read."""
 
 
 class AccessError(HubbubError):
-    """Who asks is not known, may not do this, or must wait; `wait` is how many seconds."""
+    """The caller is not authenticated, not permitted, or must wait for `wait` seconds."""
 
     def __init__(self, code: str, message: str, remedy: str = "", wait: int = 0) -> None:
         self.wait = wait
@@ -78,67 +78,67 @@ class AccessError(HubbubError):
 
 
 class ServerError(HubbubError):
-    """A server cannot be reached, or what answers is none of ours."""
+    """The server cannot be reached, or is not a hubbub server."""
 
 
-_ANEW = "A new answer costs a new charge: pass a new key (key=, or --fresh on the command line)."
+_NEW_KEY = "To get an answer, pay a new charge: pass a new key (key=, or --fresh on the command line)."
 
 
 class RunError(HubbubError):
-    """Something failed after the charge. It takes no argument: the message is the same whatever it was."""
+    """The query failed after the charge. The message takes no argument, so it cannot depend on the data."""
 
     def __init__(self) -> None:
         super().__init__(
             "HB900",
-            "the query could not be completed. Its charge stays, since the data was touched.",
-            "Ask again without a new key: while the data is unchanged, this run is repeated on the same charge, with "
-            "the same noise. Once the data has changed (a crash of its database server counts as a change), a question "
-            "without a key is a new one, with a charge of its own. Failures are counted; the owner reviews them.",
+            "The query could not be completed. Its charge is not refunded, because the data was read.",
+            "Retry the same query without a new key: while the data is unchanged, the retry reuses this charge and its "
+            "noise. After the data has changed (a crash of the database server counts as a change), the query is "
+            "charged again. If it fails again, contact the data owner, who can see the number of failures.",
         )
 
 
 class SpentError(RunError):
-    """A charge without a release whose noise cannot be drawn again. What is said does not depend on the data."""
+    """A charge without a release, whose noise cannot be sampled again. The message does not depend on the data."""
 
     def __init__(self, code: str, message: str, remedy: str) -> None:
         HubbubError.__init__(self, code, message, remedy)
 
     @classmethod
     def lost(cls) -> "SpentError":
-        """Make the error of a charge whose seed is not here."""
+        """Build the error for a charge whose random seed is not on this machine."""
         return cls(
             "HB901",
-            "this charge was made before, and its noise cannot be drawn here. The charge stands.",
-            "Another server may still be computing the answer: ask again shortly. If a crash or a restart ended that "
-            f"run, the charge is spent. {_ANEW}",
+            "This query was charged earlier, but its noise cannot be sampled here. The charge is not refunded.",
+            "Another server may still be computing the answer: retry in a minute. If a crash or a restart ended that "
+            f"run, the charge is lost. {_NEW_KEY}",
         )
 
     @classmethod
     def changed(cls) -> "SpentError":
-        """Make the error of a charge whose data or declarations are not those of its first run."""
+        """Build the error for a charge whose data or declarations have changed since its first run."""
         return cls(
             "HB902",
-            "the data or its declarations changed after this charge was made. The charge stands and is spent: "
-            "the same noise on other data would reveal the difference.",
-            _ANEW,
+            "The data or its declarations changed after this query was charged. The charge is lost: reusing its noise "
+            "on other data would reveal the difference.",
+            _NEW_KEY,
         )
 
 
 class QueryError(HubbubError):
-    """A query that cannot be answered privately; decided from its text and the declarations alone, at no cost.
+    """The query is not supported. Decided from its text and the declarations alone, at no cost.
 
-    HB500 to HB529 come from reading and binding the text, later ones from planning. `position` is (line, column) of
-    the words concerned, both counted from 1.
+    HB500 to HB529 come from parsing and binding, later codes from planning. `position` is (line, column) of the
+    rejected text, both counted from 1.
     """
 
     def __init__(self, code: str, message: str, remedy: str = "", position: tuple[int, int] | None = None) -> None:
         self.position = position
-        place = f"line {position[0]}, column {position[1]}: " if position else ""
-        super().__init__(code, f"{place}{message} Nothing was run or charged.", remedy)
+        where = f"line {position[0]}, column {position[1]}: " if position else ""
+        super().__init__(code, f"{where}{message} Nothing was run or charged.", remedy)
 
 
-def client_alone() -> ParameterError:
-    """Make the refusal to open data where only the client is installed."""
+def engine_missing() -> ParameterError:
+    """Build the error for opening data where only the client is installed."""
     return ParameterError(
-        "HB184", "this is the client alone: it has no engine to open data with.", "Install it: pip install hubbub"
+        "HB184", "Only the hubbub client is installed, which cannot open data.", "Run: pip install hubbub"
     )

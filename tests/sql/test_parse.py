@@ -11,7 +11,8 @@ from tests.sql.corpus.queries import entries
 from hubbub.core.schema import Table
 from hubbub.errors import QueryError
 from hubbub.sql.bind import bind
-from hubbub.sql.parse import MAX_NESTING, MAX_TEXT, MAX_TOKENS, parse
+from hubbub.sql.lexer import MAX_NESTING, MAX_TEXT, MAX_TOKENS
+from hubbub.sql.parse import parse
 
 Tables = Mapping[str, Table]
 SAME = [entry.text for entry in entries("made")]

@@ -1,4 +1,4 @@
-"""A query's text → a bound query, or a refusal with code, place, reason and remedy. Free, and blind to the data."""
+"""The text of a query → a bound query or a `QueryError`. This is free and never reads the data."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -6,120 +6,128 @@ from dataclasses import replace
 from sqlglot import exp
 
 from hubbub.core.schema import Table, Value
-from hubbub.sql.bind_aggregates import Crowd, has_aggregate, levels
+from hubbub.sql.bind_aggregates import AggregateBinder, has_aggregate, levels
 from hubbub.sql.bind_expr import condition, scalar
-from hubbub.sql.bind_from import Around, rows_of, select_items, with_clause
+from hubbub.sql.bind_from import CteScope, rows_of, select_items, with_clause
 from hubbub.sql.bind_groups import groups
 from hubbub.sql.bind_names import distinct_names, expanded, output_name, referred, rewritten, unaliased
-from hubbub.sql.bind_released import derived, is_top, limit, over_released
-from hubbub.sql.bind_scope import Context, Scope, Source, is_unit
+from hubbub.sql.bind_postprocess import bind_outer, is_top, limit, only_subquery
+from hubbub.sql.bind_scope import BoundRelation, Context, NameScope, is_unit
 from hubbub.sql.domains import with_values
 from hubbub.sql.expressions import Col, Expr
 from hubbub.sql.parse import parse
-from hubbub.sql.prune import pruned
-from hubbub.sql.query import Key, Order, Query
-from hubbub.sql.released_cost import weigh
+from hubbub.sql.postprocess_cost import query_cost
+from hubbub.sql.prune import prune
+from hubbub.sql.query import Key, OrderTerm, Query
 
 MAX_COLUMNS = 100
 
 
 def bind(text: str, *, tables: Mapping[str, Table], parameters: Sequence[Value] = (), dialect: str = "duckdb") -> Query:
-    """Read a query and bind it to the declared tables."""
+    """Parse a query and bind it to the declared tables."""
     tree, source = parse(text, dialect=dialect)
     ctx = Context(source, tables, tuple(parameters), dialect)
     try:
-        query = _query(ctx, tree, Around())
+        query = _query(ctx, tree, CteScope())
     except RecursionError:
-        raise source.refusal(
-            None, "HB500", "The query is nested too deeply.", "Name inner parts in a WITH clause."
+        raise source.error(
+            None, "HB500", "The query is nested too deeply.", "Move the inner parts into a WITH clause."
         ) from None
     unused = len(ctx.parameters) - len(ctx.parameters_used)
     if unused:
-        raise source.refusal(
-            None, "HB509", f"{unused} of the parameters handed in are not used.", "Hand in one value for each."
+        raise source.error(
+            None,
+            "HB509",
+            f"{unused} of the parameters are not used in the query.",
+            "Pass one value for each parameter.",
         )
-    return pruned(query)
+    return prune(query)
 
 
-def _query(ctx: Context, node: exp.Expr, around: Around) -> Query:
+def _query(ctx: Context, node: exp.Expr, ctes: CteScope) -> Query:
     if not isinstance(node, exp.Select):
-        raise ctx.refusal(
+        raise ctx.error(
             node,
             "HB519",
-            "The outermost query is a UNION; its parts would be released one by one.",
-            "Ask each part by itself, or aggregate over the union: SELECT … FROM (… UNION ALL …).",
+            "The outermost query cannot be a UNION: each part would be a separate release.",
+            "Run each part as a separate query, or aggregate over the union: SELECT … FROM (… UNION ALL …).",
         )
-    around = with_clause(ctx, node, around)
-    _outermost(ctx, node)
-    inner = None if _aggregates(node) else derived(node, around)
+    ctes = with_clause(ctx, node, ctes)
+    _check_outermost(ctx, node)
+    inner = None if _aggregates(node) else only_subquery(node, ctes)
     if inner is not None:
-        query = over_released(ctx, node, _query(ctx, *inner[:2]), inner[2])
-        weigh(query)  # at every level: the next one may double it
+        query = bind_outer(ctx, node, _query(ctx, *inner[:2]), inner[2])
+        query_cost(query)  # at every level, because the next level may double the cost
         return query
-    rows = rows_of(ctx, node, around)
+    rows = rows_of(ctx, node, ctes)
     if rows.owner is None:
-        raise ctx.refusal(
+        raise ctx.error(
             node.args["from_"],
             "HB520",
-            "This query reads public tables alone, which need no privacy.",
-            "Read the public file directly, or join it with a private table.",
+            "This query reads only public tables, which need no privacy protection.",
+            "Read the public data directly, or join it with a private table.",
         )
-    return _checked(ctx, node, _aggregated(ctx, node, rows))
+    return _bind_aggregation(ctx, node, rows)
 
 
 def _aggregates(node: exp.Select) -> bool:
-    """Say whether a query has aggregates or groups of its own."""
+    """Tell whether a query itself aggregates or groups."""
     if node.args.get("group") is not None or node.args.get("having") is not None:
         return True
     return any(has_aggregate(part) for part in (*node.expressions, node.args.get("order")) if part is not None)
 
 
-def _outermost(ctx: Context, node: exp.Select) -> None:
+def _check_outermost(ctx: Context, node: exp.Select) -> None:
     if node.args.get("distinct") is not None:
-        raise ctx.refusal(
+        raise ctx.error(
             node.args["distinct"],
             "HB503",
-            "SELECT DISTINCT at the outermost level lists values of rows.",
+            "SELECT DISTINCT in the outermost query would list values of individual rows.",
             "Use GROUP BY with an aggregate such as COUNT(*).",
         )
     if node.args.get("offset") is not None:
-        raise ctx.refusal(
-            node.args["offset"], "HB503", "OFFSET is not answered.", "Take the whole answer, or use LIMIT."
-        )
+        raise ctx.error(node.args["offset"], "HB503", "OFFSET is not supported.", "Remove it, or use LIMIT.")
 
 
-def _aggregated(ctx: Context, node: exp.Select, rows: Source) -> Query:
-    scope = Scope(rows.columns, "an aggregate, GROUP BY or WHERE")
+def _bind_aggregation(ctx: Context, node: exp.Select, rows: BoundRelation) -> Query:
+    scope = NameScope(rows.columns, "GROUP BY or in another aggregate")
     items = _items(ctx, node, rows)
     keys, sets = groups(ctx, scope, node, items)
-    crowd = Crowd(ctx, scope)
-    over = Scope(rows.columns, "FROM", crowd)
+    binder = AggregateBinder(ctx, scope)
+    over = NameScope(rows.columns, "SELECT", binder)
     bound = {expr: Col(name, expr.kind) for name, expr in keys}
 
     def answer(part: exp.Expr) -> Expr:
-        return rewritten(ctx, part, scalar(ctx, over, part), bound, [(a.name, a) for a in crowd.asked])
+        return rewritten(ctx, part, scalar(ctx, over, part), bound, [(a.name, a) for a in binder.aggregates])
 
     names = [(output_name(item), isinstance(item, exp.Alias), item) for item in items]
     select = tuple(zip(distinct_names(ctx, names), [answer(unaliased(item)) for item in items], strict=True))
     having = node.args.get("having")
-    kept = None
+    bound_having = None
     if having is not None:
-        whole = expanded(scope, having.this, items, ctx)
-        condition(ctx, over, whole)
-        kept = answer(whole)
+        predicate = expanded(scope, having.this, items, ctx)
+        condition(ctx, over, predicate)
+        bound_having = answer(predicate)
     order = tuple(_order(ctx, scope, items, answer, term) for term in _terms(node))
     query = Query(
         tuple(ctx.used),
         rows.rel,
         tuple(Key(name, with_values(expr)) for name, expr in keys),
         sets,
-        tuple(crowd.asked),
+        tuple(binder.aggregates),
         select,
-        kept,
+        bound_having,
         order,
         limit(ctx, node),
         top=False,
     )
+    if not query.aggregates:
+        raise ctx.error(
+            node.args.get("group") or node,
+            "HB510",
+            "This query lists groups without an aggregate.",
+            "Add an aggregate such as COUNT(*).",
+        )
     return replace(query, top=is_top(query))
 
 
@@ -129,44 +137,33 @@ def _terms(node: exp.Select) -> Sequence[exp.Expr]:
 
 
 def _order(
-    ctx: Context, scope: Scope, items: Sequence[exp.Expr], answer: Callable[[exp.Expr], Expr], term: exp.Expr
-) -> Order:
+    ctx: Context, scope: NameScope, items: Sequence[exp.Expr], answer: Callable[[exp.Expr], Expr], term: exp.Expr
+) -> OrderTerm:
     target = referred(ctx, scope, term.this, items, alias_first=True)
-    whole = expanded(scope, target, items, ctx) if target is term.this else target
-    if isinstance(whole, exp.Literal):
-        raise ctx.refusal(term, "HB508", "To order by a constant has no effect.", "Order by a name or a position.")
-    return Order(answer(whole), bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
+    expression = expanded(scope, target, items, ctx) if target is term.this else target
+    if isinstance(expression, exp.Literal):
+        raise ctx.error(term, "HB508", "ORDER BY a constant has no effect.", "Order by a column name or position.")
+    return OrderTerm(answer(expression), bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
 
 
-def _items(ctx: Context, node: exp.Select, rows: Source) -> list[exp.Expr]:
-    """List the outputs; several quantiles at once become one output each, named by their levels."""
-    scope = Scope(rows.columns, "FROM")
-    found: list[exp.Expr] = []
-    for item in select_items(ctx, node, rows):
+def _items(ctx: Context, node: exp.Select, rows: BoundRelation) -> list[exp.Expr]:
+    """List the output columns; a list of quantile levels becomes one column per level."""
+    scope = NameScope(rows.columns, "SELECT")
+    columns: list[exp.Expr] = []
+    for item in select_items(ctx, node, rows.columns):
         inner = unaliased(item)
         if is_unit(ctx, scope, inner) or not _aggregates(node):
-            raise ctx.refusal(
+            raise ctx.error(
                 item,
                 "HB510",
-                "This asks for single rows, and no noise can make a single person's row private.",
-                "Ask about groups: SELECT region, COUNT(*), AVG(x) FROM … GROUP BY region.",
+                "This query selects individual rows, which cannot be released with differential privacy.",
+                "Use aggregates, as in SELECT region, COUNT(*), AVG(x) FROM … GROUP BY region.",
             )
         parts = levels(inner)
         if len(parts) == 1:
-            found.append(item)
+            columns.append(item)
         else:
-            found.extend(exp.alias_(part, f"{output_name(item)}_{level}", quoted=True) for level, part in parts)
-    if len(found) > MAX_COLUMNS:
-        raise ctx.refusal(node, "HB518", f"The answer has more than {MAX_COLUMNS} columns.", "Ask for fewer at once.")
-    return found
-
-
-def _checked(ctx: Context, node: exp.Select, query: Query) -> Query:
-    if not query.aggregates:
-        raise ctx.refusal(
-            node.args.get("group") or node,
-            "HB510",
-            "This lists groups and asks nothing about them.",
-            "Add an aggregate, such as COUNT(*).",
-        )
-    return query
+            columns.extend(exp.alias_(part, f"{output_name(item)}_{level}", quoted=True) for level, part in parts)
+    if len(columns) > MAX_COLUMNS:
+        raise ctx.error(node, "HB518", f"The query returns more than {MAX_COLUMNS} columns.", "Select fewer columns.")
+    return columns

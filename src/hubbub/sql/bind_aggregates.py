@@ -1,4 +1,4 @@
-"""Aggregates: what is asked of the crowd (noisy), and what is computed inside one unit (exact)."""
+"""Bind aggregates: noisy ones over the whole query, and exact ones within one privacy unit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -10,22 +10,22 @@ from sqlglot import exp
 from hubbub.core.schema import Bounds, Kind
 from hubbub.sql.bind_apply import apply
 from hubbub.sql.bind_expr import condition, scalar
-from hubbub.sql.bind_scope import Context, Scope, is_unit
+from hubbub.sql.bind_scope import Context, NameScope, is_unit
 from hubbub.sql.domains import with_values
 from hubbub.sql.expressions import Col, Expr, Facts, Literal, facts
-from hubbub.sql.nodes import AGGREGATES, NAMED_AGGREGATES, ODD_AGGREGATES
-from hubbub.sql.parse import quote
+from hubbub.sql.nodes import AGGREGATE_NAMES, AGGREGATE_NODES, SPECIAL_AGGREGATES
 from hubbub.sql.query import Aggregate
-from hubbub.sql.relations import Inner
+from hubbub.sql.relations import UnitAggregate
+from hubbub.sql.text import quote
 
-#: Wider than this no noise is small: the bounds are those of the type, not of the subject.
-WIDEST = Fraction(2) ** 53
-_ROWS = Fraction(2) ** 63  #: no unit has more rows
+#: Wider bounds come from the column type rather than from a declaration, and the noise would be useless.
+MAX_BOUND = Fraction(2) ** 53
+_MAX_ROWS = Fraction(2) ** 63  #: of one unit
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """An aggregate as read: its name, arguments, level and filter; `units` counts the owners."""
+class AggregateCall:
+    """A parsed aggregate: its function, bound arguments, quantile level and filter."""
 
     node: exp.Expr
     function: str
@@ -35,191 +35,192 @@ class Asked:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Say whether a node is an aggregate."""
+    """Tell whether a node is an aggregate."""
     return (
-        type(node) in AGGREGATES
-        or isinstance(node, ODD_AGGREGATES)
-        or (isinstance(node, exp.Anonymous) and str(node.name).lower() in NAMED_AGGREGATES)
+        type(node) in AGGREGATE_NODES
+        or isinstance(node, SPECIAL_AGGREGATES)
+        or (isinstance(node, exp.Anonymous) and str(node.name).lower() in AGGREGATE_NAMES)
     )
 
 
 def has_aggregate(node: exp.Expr) -> bool:
-    """Say whether an aggregate is anywhere in an expression."""
+    """Tell whether an expression contains an aggregate."""
     return any(is_aggregate(inner) for inner in node.walk())
 
 
-def read(ctx: Context, columns: Scope, node: exp.Expr) -> Asked:
-    """Read an aggregate, its arguments bound over rows."""
+def read(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
+    """Parse an aggregate and bind its arguments over rows."""
     if isinstance(node, exp.Filter):
         if not is_aggregate(node.this):
-            raise ctx.refusal(node, "HB512", "FILTER stands after an aggregate.", "Write COUNT(*) FILTER (WHERE …).")
-        asked = read(ctx, columns, node.this)
+            raise ctx.error(node, "HB512", "FILTER must follow an aggregate.", "Write COUNT(*) FILTER (WHERE …).")
+        call = read(ctx, columns, node.this)
         where = condition(ctx, columns, node.expression.this)
-        both = where if asked.where is None else apply(ctx, node, "and", [asked.where, where])
-        return replace(asked, where=both)
+        both = where if call.where is None else apply(ctx, node, "and", [call.where, where])
+        return replace(call, where=both)
     if isinstance(node, exp.WithinGroup):
         return _within_group(ctx, columns, node)
     if isinstance(node, exp.CountIf):
-        return Asked(node, "count", where=condition(ctx, columns, node.this))
+        return AggregateCall(node, "count", where=condition(ctx, columns, node.this))
     if isinstance(node, exp.Count):
         return _count(ctx, columns, node)
     if isinstance(node, exp.Mode):
         if node.this is None:
-            raise ctx.refusal(node, "HB512", "mode() needs a column.", "Write mode(x).")
-        return Asked(node, "mode", (scalar(ctx, columns, node.this),))
+            raise ctx.error(node, "HB512", "mode() needs an argument.", "Write mode(x).")
+        return AggregateCall(node, "mode", (scalar(ctx, columns, node.this),))
     if isinstance(node, exp.Quantile | exp.PercentileCont | exp.PercentileDisc):
         level = node.args.get("quantile") if isinstance(node, exp.Quantile) else node.args.get("expression")
         return _quantile(ctx, columns, node, node.this, level)
     if isinstance(node, exp.Anonymous):
         return _named(ctx, columns, node)
-    function, count = AGGREGATES[type(node)]
-    parts = [node.args.get(place) for place in ("this", "expression")[:count]]
+    function, count = AGGREGATE_NODES[type(node)]
+    parts = [node.args.get(name) for name in ("this", "expression")[:count]]
     level = Fraction(1, 2) if isinstance(node, exp.Median) else None
-    return Asked(node, function, tuple(_value(ctx, columns, node, function, part) for part in parts), level)
+    return AggregateCall(node, function, tuple(_value(ctx, columns, node, function, part) for part in parts), level)
 
 
-def _value(ctx: Context, columns: Scope, node: exp.Expr, function: str, part: exp.Expr | None) -> Expr:
+def _value(ctx: Context, columns: NameScope, node: exp.Expr, function: str, part: exp.Expr | None) -> Expr:
     if part is None:
-        raise ctx.refusal(node, "HB512", f"{quote(function)} needs a column.", "Name what it is over.")
+        raise ctx.error(node, "HB512", f"{quote(function)} needs an argument.", f"Write {function}(x).")
     if isinstance(part, exp.Distinct):
-        raise ctx.refusal(
+        raise ctx.error(
             part,
             "HB512",
-            f"DISTINCT inside {quote(function)} is not answered, only inside COUNT.",
-            "Count distinct values, or leave DISTINCT out.",
+            f"DISTINCT is supported only in COUNT, not in {quote(function)}.",
+            "Remove DISTINCT, or use COUNT(DISTINCT x).",
         )
-    found = scalar(ctx, columns, part)
-    if found.kind is Kind.BOOLEAN and function in ("sum", "avg"):
+    value = scalar(ctx, columns, part)
+    if value.kind is Kind.BOOLEAN and function in ("sum", "avg"):
         one, zero = Literal(1, Kind.INTEGER), Literal(0, Kind.INTEGER)
         return apply(
-            ctx, node, "case", [found, one, apply(ctx, node, "not", [found]), zero, Literal(None, Kind.BOOLEAN)]
+            ctx, node, "case", [value, one, apply(ctx, node, "not", [value]), zero, Literal(None, Kind.BOOLEAN)]
         )
-    return found
+    return value
 
 
-def _count(ctx: Context, columns: Scope, node: exp.Expr) -> Asked:
+def _count(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
     counted = node.this
     if counted is None or isinstance(counted, exp.Star):
-        return Asked(node, "count")
+        return AggregateCall(node, "count")
     if not isinstance(counted, exp.Distinct):
-        # the unit is never NULL, so to count it is to count rows
-        return (
-            Asked(node, "count")
-            if is_unit(ctx, columns, counted)
-            else Asked(node, "count", (scalar(ctx, columns, counted),))
-        )
+        # the privacy ID is never NULL, so counting it counts rows
+        return AggregateCall(node, "count", () if is_unit(ctx, columns, counted) else (scalar(ctx, columns, counted),))
     if len(counted.expressions) != 1:
-        raise ctx.refusal(
+        raise ctx.error(
             node,
             "HB512",
-            "COUNT(DISTINCT …) is answered over one expression.",
-            "Count distinct values of each by itself.",
+            "COUNT(DISTINCT …) takes one expression.",
+            "Count the distinct values of each expression separately.",
         )
     if is_unit(ctx, columns, counted.expressions[0]):
-        return Asked(node, "count_units")
-    return Asked(node, "count_distinct", (scalar(ctx, columns, counted.expressions[0]),))
+        return AggregateCall(node, "count_units")
+    return AggregateCall(node, "count_distinct", (scalar(ctx, columns, counted.expressions[0]),))
 
 
-def _named(ctx: Context, columns: Scope, node: exp.Expr) -> Asked:
-    function, count = NAMED_AGGREGATES[str(node.name).lower()]
-    given: Sequence[exp.Expr] = node.expressions
-    if len(given) != count:
-        raise ctx.refusal(node, "HB512", f"{quote(str(node.name))} takes {count} arguments.", "Check its spelling.")
+def _named(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
+    function, count = AGGREGATE_NAMES[str(node.name).lower()]
+    arguments: Sequence[exp.Expr] = node.expressions
+    if len(arguments) != count:
+        raise ctx.error(node, "HB512", f"{quote(str(node.name))} takes {count} arguments.", f"Pass {count} arguments.")
     if function == "quantile":
-        return _quantile(ctx, columns, node, given[0], given[1])
-    return Asked(node, function, tuple(_value(ctx, columns, node, function, part) for part in given))
+        return _quantile(ctx, columns, node, arguments[0], arguments[1])
+    return AggregateCall(node, function, tuple(_value(ctx, columns, node, function, part) for part in arguments))
 
 
-def _quantile(ctx: Context, columns: Scope, node: exp.Expr, of: exp.Expr, level: exp.Expr | None) -> Asked:
-    found = scalar(ctx, columns, level) if isinstance(level, exp.Literal | exp.Placeholder | exp.Parameter) else None
-    share = found.value if isinstance(found, Literal) else None
-    if not isinstance(share, int | Fraction) or isinstance(share, bool) or not 0 <= share <= 1:
-        raise ctx.refusal(
+def _quantile(
+    ctx: Context, columns: NameScope, node: exp.Expr, argument: exp.Expr, level: exp.Expr | None
+) -> AggregateCall:
+    bound = scalar(ctx, columns, level) if isinstance(level, exp.Literal | exp.Placeholder | exp.Parameter) else None
+    value = bound.value if isinstance(bound, Literal) else None
+    if not isinstance(value, int | Fraction) or isinstance(value, bool) or not 0 <= value <= 1:
+        raise ctx.error(
             node,
             "HB512",
-            "The level of a quantile is a constant from 0 to 1.",
-            "Write quantile_cont(x, 0.9); for several levels, give the list as a SELECT item of its own.",
+            "The level of a quantile must be a constant from 0 to 1.",
+            "Write quantile_cont(x, 0.9). A list of levels must be a separate SELECT item.",
         )
-    return Asked(node, "quantile", (scalar(ctx, columns, of),), Fraction(share))
+    return AggregateCall(node, "quantile", (scalar(ctx, columns, argument),), Fraction(value))
 
 
-def _within_group(ctx: Context, columns: Scope, node: exp.Expr) -> Asked:
+def _within_group(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
     function, terms = node.this, node.expression.expressions if isinstance(node.expression, exp.Order) else []
     fits = isinstance(function, exp.PercentileCont | exp.PercentileDisc | exp.Mode) and len(terms) == 1
     if not fits or function.args.get("expression") is not None:
-        raise ctx.refusal(
+        raise ctx.error(
             node,
             "HB512",
-            "WITHIN GROUP stands after PERCENTILE_CONT, PERCENTILE_DISC or MODE, ordered by one column.",
+            "WITHIN GROUP must follow PERCENTILE_CONT, PERCENTILE_DISC or MODE and order by one column.",
             "Write PERCENTILE_CONT(0.5) WITHIN GROUP (ORDER BY x).",
         )
     if isinstance(function, exp.Mode):
         if function.this is not None:
-            raise ctx.refusal(
-                node, "HB512", "mode() takes its column from ORDER BY.", "Write mode() WITHIN GROUP (ORDER BY x)."
+            raise ctx.error(
+                node,
+                "HB512",
+                "mode() WITHIN GROUP takes its argument from ORDER BY.",
+                "Write mode() WITHIN GROUP (ORDER BY x).",
             )
-        return Asked(node, "mode", (scalar(ctx, columns, terms[0].this),))
-    asked = _quantile(ctx, columns, node, terms[0].this, function.this)
-    turned = bool(terms[0].args.get("desc")) and asked.level is not None
-    return replace(asked, level=1 - asked.level) if turned and asked.level is not None else asked
+        return AggregateCall(node, "mode", (scalar(ctx, columns, terms[0].this),))
+    call = _quantile(ctx, columns, node, terms[0].this, function.this)
+    descending = bool(terms[0].args.get("desc"))
+    return replace(call, level=1 - call.level) if descending and call.level is not None else call
 
 
 def levels(node: exp.Expr) -> list[tuple[str, exp.Expr]]:
-    """Split several quantiles at once (a list of levels) into one for each level; else give the node alone."""
-    bare = node
-    while isinstance(bare, exp.Filter | exp.WithinGroup):
-        bare = bare.this
+    """Split a quantile with a list of levels into one per level; return any other node alone."""
+    function = node
+    while isinstance(function, exp.Filter | exp.WithinGroup):
+        function = function.this
     for array in node.find_all(exp.Array):
-        if array.parent is not bare or not is_aggregate(bare):
+        if array.parent is not function or not is_aggregate(function):
             continue
-        found = []
+        split = []
         for i in range(len(array.expressions)):
             copied = node.copy()
             inner = next(a for a in copied.find_all(exp.Array))
             level = inner.expressions[i].copy()
             inner.replace(level)
-            found.append((str(level.this)[:20], copied))
-        return found
+            split.append((str(level.this)[:20], copied))
+        return split
     return [("", node)]
 
 
-# --- over the crowd ----------------------------------------------------------------------------------------------
+# --- over the whole query ----------------------------------------------------------------------------------------
 
 
 @dataclass
-class Crowd:
-    """The aggregates of the whole query; one that is written twice is asked once."""
+class AggregateBinder:
+    """Binds the noisy aggregates of a query; an aggregate that is written twice is measured once."""
 
     ctx: Context
-    columns: Scope
-    asked: list[Aggregate] = field(default_factory=list)
+    columns: NameScope
+    aggregates: list[Aggregate] = field(default_factory=list)
 
     def __call__(self, node: exp.Expr) -> Expr:
-        """Bind an aggregate to a column of the answer."""
-        found = read(self.ctx, self.columns, node)
-        arguments = tuple(self._prepared(found, argument) for argument in found.arguments)
-        wanted = Aggregate("", found.function, arguments, found.where, found.level)
-        for other in self.asked:
+        """Bind an aggregate to a column of the result."""
+        call = read(self.ctx, self.columns, node)
+        arguments = tuple(self._prepared(call, argument) for argument in call.arguments)
+        wanted = Aggregate("", call.function, arguments, call.where, call.level)
+        for other in self.aggregates:
             if replace(other, name="") == wanted:
                 return Col(other.name, self._kind(other))
-        self.asked.append(replace(wanted, name=self.ctx.name(found.function)))
-        return Col(self.asked[-1].name, self._kind(wanted))
+        self.aggregates.append(replace(wanted, name=self.ctx.new_name(call.function)))
+        return Col(self.aggregates[-1].name, self._kind(wanted))
 
-    def _prepared(self, asked: Asked, argument: Expr) -> Expr:
+    def _prepared(self, call: AggregateCall, argument: Expr) -> Expr:
         """Check that an argument has what its aggregate needs: bounds for numbers, a finite list for a mode."""
-        if asked.function in ("count", "count_distinct"):
+        if call.function in ("count", "count_distinct"):
             return with_values(argument)
-        if asked.function == "mode":
+        if call.function == "mode":
             listed = with_values(argument)
             if facts(listed).values is None:
-                raise self.ctx.refusal(
-                    asked.node,
+                raise self.ctx.error(
+                    call.node,
                     "HB515",
-                    "The mode is chosen from a list of values, and none is declared for this.",
-                    "Ask the owner to declare its values, or round it into buckets: mode(floor(x / 10)).",
+                    "mode needs a finite list of values, and none is declared for this expression.",
+                    "Ask the data owner to declare its values, or round it into buckets: mode(floor(x / 10)).",
                 )
             return listed
-        return bounded(self.ctx, asked.node, asked.function, argument)
+        return bounded(self.ctx, call.node, call.function, argument)
 
     def _kind(self, aggregate: Aggregate) -> Kind:
         if aggregate.function.startswith("count"):
@@ -230,26 +231,29 @@ class Crowd:
 
 
 def bounded(ctx: Context, node: exp.Expr, function: str, argument: Expr) -> Expr:
-    """Accept a number whose bounds are known and of use."""
+    """Accept a number with known and useful bounds."""
     if not argument.kind.numeric:
-        raise ctx.refusal(
-            node, "HB508", f"{quote(function)} is over numbers; this is a {argument.kind.value}.", "Count it instead."
+        raise ctx.error(
+            node,
+            "HB508",
+            f"{quote(function)} takes numbers, not {argument.kind.value} values.",
+            "Use COUNT, or CAST it to a number.",
         )
     known = facts(argument).bounds
-    if known is None or max(abs(known.low), abs(known.high)) > WIDEST:
-        raise ctx.refusal(
+    if known is None or max(abs(known.low), abs(known.high)) > MAX_BOUND:
+        raise ctx.error(
             node,
             "HB515",
-            f"{quote(function)} needs bounds, and none of use are known for this expression.",
-            "Ask the owner to declare bounds, or clamp it yourself: GREATEST(0, LEAST(x, 100)).",
+            f"{quote(function)} needs bounds, and no useful bounds are known for this expression.",
+            "Clamp the expression, as in GREATEST(0, LEAST(x, 100)), or ask the data owner to declare bounds.",
         )
     return argument
 
 
-# --- inside one unit ---------------------------------------------------------------------------------------------
+# --- within one unit ---------------------------------------------------------------------------------------------
 
-InnerFunction = Choice["count", "count_distinct", "sum", "avg", "min", "max"]
-_INNER: dict[str, InnerFunction] = {
+UnitFunction = Choice["count", "count_distinct", "sum", "avg", "min", "max"]
+_UNIT_FUNCTIONS: dict[str, UnitFunction] = {
     "count": "count",
     "count_distinct": "count_distinct",
     "sum": "sum",
@@ -260,43 +264,43 @@ _INNER: dict[str, InnerFunction] = {
 
 
 @dataclass
-class Inside:
-    """The aggregates of a sub-query grouped by the unit: exact, over one unit's rows."""
+class UnitAggregateBinder:
+    """Binds the exact aggregates of a subquery that groups by the privacy ID column, over one unit's rows."""
 
     ctx: Context
-    columns: Scope
-    asked: list[tuple[str, Inner]] = field(default_factory=list)
+    columns: NameScope
+    aggregates: list[tuple[str, UnitAggregate]] = field(default_factory=list)
 
     def __call__(self, node: exp.Expr) -> Expr:
-        """Bind an aggregate to a column of the sub-query."""
-        found = read(self.ctx, self.columns, node)
-        function = _INNER.get(found.function)
+        """Bind an aggregate to a column of the subquery."""
+        call = read(self.ctx, self.columns, node)
+        function = _UNIT_FUNCTIONS.get(call.function)
         if function is None:
-            raise self.ctx.refusal(
+            raise self.ctx.error(
                 node,
                 "HB512",
-                f"{quote(found.function)} is not computed inside one unit.",
-                "There, COUNT, SUM, AVG, MIN and MAX are.",
+                f"{quote(call.function)} is not supported in a subquery that groups by the privacy ID column.",
+                "Use COUNT, SUM, AVG, MIN or MAX there.",
             )
-        argument = found.arguments[0] if found.arguments else None
+        argument = call.arguments[0] if call.arguments else None
         if function in ("sum", "avg") and argument is not None:
             bounded(self.ctx, node, function, argument)
-        wanted = Inner(function, argument, found.where, Col("", *self._result(function, argument)))
-        for name, other in self.asked:
+        wanted = UnitAggregate(function, argument, call.where, Col("", *self._result(function, argument)))
+        for name, other in self.aggregates:
             if replace(other, column=replace(other.column, name="")) == wanted:
                 return replace(wanted.column, name=name)
-        weight = 1 + (0 if argument is None else self.ctx.weigh(argument, node))
-        col = self.ctx.col(function, wanted.column.kind, wanted.column.facts, weight)
-        self.asked.append((col.name, replace(wanted, column=col)))
+        weight = 1 + (0 if argument is None else self.ctx.check_size(argument, node))
+        col = self.ctx.new_column(function, wanted.column.kind, wanted.column.facts, weight)
+        self.aggregates.append((col.name, replace(wanted, column=col)))
         return col
 
     @staticmethod
     def _result(function: str, argument: Expr | None) -> tuple[Kind, Facts]:
         if function.startswith("count") or argument is None:
-            return Kind.INTEGER, Facts(Bounds(Fraction(0), _ROWS), None, Fraction(1))
+            return Kind.INTEGER, Facts(Bounds(Fraction(0), _MAX_ROWS), None, Fraction(1))
         known = facts(argument)
         if function == "sum" and known.bounds is not None:
-            low, high = min(known.bounds.low, Fraction(0)) * _ROWS, max(known.bounds.high, Fraction(0)) * _ROWS
+            low, high = min(known.bounds.low, Fraction(0)) * _MAX_ROWS, max(known.bounds.high, Fraction(0)) * _MAX_ROWS
             return argument.kind, Facts(Bounds(low, high), None, known.step)
         if function == "avg":
             return Kind.REAL, Facts(known.bounds)

@@ -1,4 +1,4 @@
-"""Syntax trees of scalar expressions → bound expressions of the allow-list."""
+"""Bind scalar expressions: syntax trees → expressions made of functions on the allow-list."""
 
 import re
 from collections.abc import Callable
@@ -6,25 +6,33 @@ from fractions import Fraction
 
 from sqlglot import exp
 
-from hubbub.core import deadline as patience
+from hubbub.core import deadline
 from hubbub.core.schema import Kind
 from hubbub.sql import dates, ranges
 from hubbub.sql.bind_apply import (
     MAX_SHIFT,
     NULL,
     apply,
-    as_moment,
+    as_timestamp,
     boolean,
     dated_literal,
+    integer_literal,
     literal,
     null,
     parameter,
-    whole_number,
 )
-from hubbub.sql.bind_scope import Context, Scope, resolve
+from hubbub.sql.bind_scope import Context, NameScope, resolve
 from hubbub.sql.expressions import Expr, Literal
-from hubbub.sql.nodes import AGGREGATES, NAMED, NAMED_AGGREGATES, ODD_AGGREGATES, PARTS, SPELLED
-from hubbub.sql.parse import quote
+from hubbub.sql.nodes import (
+    AGGREGATE_NAMES,
+    AGGREGATE_NODES,
+    DATE_PARTS,
+    FUNCTION_NAMES,
+    FUNCTION_NODES,
+    SPECIAL_AGGREGATES,
+)
+from hubbub.sql.parse import unsupported_function
+from hubbub.sql.text import quote
 
 _FALSE = Literal(False, Kind.BOOLEAN)  # noqa: FBT003
 
@@ -47,93 +55,89 @@ _TYPES: dict[exp.DType, tuple[str, int]] = {
 }
 
 
-def scalar(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
-    """Bind an expression, or refuse what is not on the list."""
-    patience.check()
+def scalar(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
+    """Bind an expression, or raise if it uses something that is not on the allow-list."""
+    deadline.check()
     handler = _HANDLERS.get(type(node))
     if handler is not None:
         return handler(ctx, scope, node)
-    if type(node) in SPELLED:
-        name, places = SPELLED[type(node)]
-        args = [scalar(ctx, scope, child) for place in places if (child := node.args.get(place)) is not None]
+    if type(node) in FUNCTION_NODES:
+        name, arguments = FUNCTION_NODES[type(node)]
+        args = [scalar(ctx, scope, child) for argument in arguments if (child := node.args.get(argument)) is not None]
         return apply(ctx, node, name, args)
-    if type(node) in AGGREGATES or isinstance(node, ODD_AGGREGATES):
+    if type(node) in AGGREGATE_NODES or isinstance(node, SPECIAL_AGGREGATES):
         return _aggregate(ctx, scope, node)
-    raise ctx.refusal(
+    raise ctx.error(
         node,
         "HB503",
-        f"{quote(node.key.upper())} cannot stand in an expression here.",
-        "Write columns, constants and functions of the list.",
+        f"{quote(node.key.upper())} is not allowed in an expression.",
+        "Use columns, constants and supported functions.",
     )
 
 
-def condition(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
-    """Bind an expression that must be true or false."""
-    found = scalar(ctx, scope, node)
-    if found.kind is not Kind.BOOLEAN:
-        raise ctx.refusal(
+def condition(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
+    """Bind an expression that must be boolean."""
+    bound = scalar(ctx, scope, node)
+    if bound.kind is not Kind.BOOLEAN:
+        raise ctx.error(
             node,
             "HB508",
-            f"A condition is true or false; this is of kind {found.kind.value}.",
-            "Compare it with something, such as x <> 0 or x IS NOT NULL.",
+            f"A condition must be boolean, but this expression is of type {bound.kind.value}.",
+            "Add a comparison, such as x <> 0 or x IS NOT NULL.",
         )
-    return found
+    return bound
 
 
 # --- names -------------------------------------------------------------------------------------------------------
 
 
-def _column(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _column(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     if not isinstance(node, exp.Column) or isinstance(node.this, exp.Star):
-        raise ctx.refusal(node, "HB503", "A star cannot stand in an expression.", "Name a column.")
-    found = resolve(ctx, scope, node)
-    if found.col is None:
-        raise ctx.refusal(
+        raise ctx.error(node, "HB503", "`*` is not allowed in an expression.", "Use a column name.")
+    column = resolve(ctx, scope, node)
+    if column.col is None:
+        raise ctx.error(
             node,
             "HB516",
-            f"{quote(found.name)} says whose a row is, so it cannot be used in an expression.",
-            "It can be counted (COUNT(DISTINCT …)), joined on, and grouped by inside a sub-query.",
+            f"{quote(column.name)} is the privacy ID column and cannot be used in an expression.",
+            "Use it only in COUNT(DISTINCT …), in a join condition, or in GROUP BY inside a subquery.",
         )
-    ctx.places[found.col.name] = node
-    return found.col
+    ctx.mentions[column.col.name] = node
+    return column.col
 
 
-def _aggregate(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _aggregate(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     if scope.aggregate is None:
-        raise ctx.refusal(
+        raise ctx.error(
             node,
             "HB512",
-            f"An aggregate cannot stand in {scope.place}.",
-            "Aggregates stand in SELECT, HAVING and ORDER BY; for one per person, use a sub-query grouped by the unit.",
+            f"An aggregate is not allowed in {scope.clause}.",
+            "Use aggregates in SELECT, HAVING or ORDER BY. For one value per person, use a subquery that groups by the "
+            "privacy ID column.",
         )
     return scope.aggregate(node)
 
 
-def _named(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _named(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     name = str(node.name).lower()
-    if name in NAMED_AGGREGATES:
+    if name in AGGREGATE_NAMES:
         return _aggregate(ctx, scope, node)
-    given = node.expressions
-    if name == "date_part" and len(given) == 2 and isinstance(given[0], exp.Literal):
-        return _part(ctx, scope, node, str(given[0].this), given[1])
-    if name not in NAMED:
-        raise ctx.refusal(
-            node,
-            "HB504",
-            f"{quote(str(node.name))} is not on the list of functions.",
-            "Every function on the list gives an answer or NULL on any value, never an error; see the manual.",
-        )
-    return apply(ctx, node, NAMED[name], [scalar(ctx, scope, arg) for arg in given])
+    arguments = node.expressions
+    if name == "date_part" and len(arguments) == 2 and isinstance(arguments[0], exp.Literal):
+        return _date_part(ctx, scope, node, str(arguments[0].this), arguments[1])
+    if name not in FUNCTION_NAMES:
+        raise unsupported_function(ctx.text, node, quote(str(node.name)))
+    return apply(ctx, node, FUNCTION_NAMES[name], [scalar(ctx, scope, arg) for arg in arguments])
 
 
-# --- operators with a syntax of their own ------------------------------------------------------------------------
+# --- operators with special syntax -------------------------------------------------------------------------------
 
 
-def _paren(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _paren(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     return scalar(ctx, scope, node.this)
 
 
-def _sum(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _sum(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     sign = 1 if isinstance(node, exp.Add) else -1
     left, right = node.this, node.expression
     if isinstance(right, exp.Interval):
@@ -143,52 +147,64 @@ def _sum(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     a, b = scalar(ctx, scope, left), scalar(ctx, scope, right)
     if a.kind is Kind.DATE and b.kind is Kind.INTEGER:
         if not (isinstance(b, Literal) and isinstance(b.value, int)):
-            raise ctx.refusal(node, "HB508", "Dates are moved by a constant number of days.", "Write the number.")
+            raise ctx.error(
+                node,
+                "HB508",
+                "Only a constant number of days can be added to a date.",
+                "Write the number, as in d + 7.",
+            )
         return apply(ctx, node, "day_shift", [a, Literal(sign * b.value, Kind.INTEGER)])
     if sign == -1 and a.kind is b.kind is Kind.DATE:
         return apply(ctx, node, "days_between", [a, b])
     return apply(ctx, node, "add" if sign == 1 else "sub", [a, b])
 
 
-def _shifted(ctx: Context, node: exp.Expr, moved: Expr, interval: exp.Interval, sign: int) -> Expr:
+def _shifted(ctx: Context, node: exp.Expr, shifted: Expr, interval: exp.Interval, sign: int) -> Expr:
     amount = interval.this.unnest() if isinstance(interval.this, exp.Paren) else interval.this
     unit = str(interval.args["unit"].name).lower().removesuffix("s") if interval.args.get("unit") else ""
     text = str(amount.this) if isinstance(amount, exp.Literal) else ""
     if unit not in MAX_SHIFT or not re.fullmatch(r"-?\d{1,10}", text, re.ASCII) or abs(int(text)) > MAX_SHIFT[unit]:
-        raise ctx.refusal(
+        raise ctx.error(
             node,
             "HB508",
-            "This interval is not a constant number of years, quarters, …, seconds up to 200 years.",
-            "Write, for example, d + INTERVAL 3 MONTH.",
+            "An interval must be a constant whole number of years, quarters, months, weeks, days, hours, minutes or "
+            "seconds, at most 200 years.",
+            "Write an interval such as d + INTERVAL 3 MONTH.",
         )
     shift: list[Expr] = [Literal(sign * int(text), Kind.INTEGER), Literal(unit, Kind.TEXT)]
-    return apply(ctx, node, "date_shift", [moved, *shift])
+    return apply(ctx, node, "date_shift", [shifted, *shift])
 
 
-def _negative(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
-    found = scalar(ctx, scope, node.this)
-    if isinstance(found, Literal) and isinstance(found.value, int | Fraction) and not isinstance(found.value, bool):
-        return Literal(-found.value, found.kind)
-    return apply(ctx, node, "neg", [found])
+def _negative(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
+    operand = scalar(ctx, scope, node.this)
+    if (
+        isinstance(operand, Literal)
+        and isinstance(operand.value, int | Fraction)
+        and not isinstance(operand.value, bool)
+    ):
+        return Literal(-operand.value, operand.kind)
+    return apply(ctx, node, "neg", [operand])
 
 
-def _division(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _division(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     args = [scalar(ctx, scope, node.this), scalar(ctx, scope, node.expression)]
-    whole = node.args.get("typed") and all(arg.kind is Kind.INTEGER for arg in args)
-    return apply(ctx, node, "intdiv" if whole else "div", args)
+    integer = node.args.get("typed") and all(arg.kind is Kind.INTEGER for arg in args)
+    return apply(ctx, node, "intdiv" if integer else "div", args)
 
 
-def _log(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _log(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     if node.args.get("expression") is None:
         return apply(ctx, node, "log10", [scalar(ctx, scope, node.this)])
     base = str(node.this.this) if isinstance(node.this, exp.Literal) else ""
     if base not in ("2", "10"):
-        raise ctx.refusal(node, "HB504", "Logarithms are to base e, 2 or 10.", "Write ln(x) / ln(b).")
+        raise ctx.error(
+            node, "HB504", "The base of a logarithm must be 2 or 10.", "For another base b, write ln(x) / ln(b)."
+        )
     return apply(ctx, node, "log" + base, [scalar(ctx, scope, node.expression)])
 
 
-def _chain(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
-    """Bind a AND b AND … (or OR) as one, however long."""
+def _chain(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
+    """Bind a AND b AND … (or OR) as one call, however long."""
     kind, parts, stack = type(node), list[exp.Expr](), [node]
     while stack:
         part = stack.pop()
@@ -199,52 +215,55 @@ def _chain(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     return apply(ctx, node, "and" if kind is exp.And else "or", [condition(ctx, scope, part) for part in parts])
 
 
-def _is_not_distinct(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _is_not_distinct(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     args = [scalar(ctx, scope, node.this), scalar(ctx, scope, node.expression)]
     return apply(ctx, node, "not", [apply(ctx, node, "is_distinct", args)])
 
 
-def _is(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _is(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     tested, against = scalar(ctx, scope, node.this), node.expression
     if isinstance(against, exp.Null):
-        found = apply(ctx, node, "is_null", [tested])
+        result = apply(ctx, node, "is_null", [tested])
     elif isinstance(against, exp.Boolean):
         truth = tested if against.this else apply(ctx, node, "not", [tested])
-        found = apply(ctx, node, "coalesce", [truth, _FALSE])
+        result = apply(ctx, node, "coalesce", [truth, _FALSE])
     else:
-        raise ctx.refusal(node, "HB503", "IS stands before NULL, TRUE or FALSE.", "Compare with =.")
-    return apply(ctx, node, "not", [found]) if node.args.get("negate") else found
+        raise ctx.error(node, "HB503", "IS must be followed by NULL, TRUE or FALSE.", "Use = to compare other values.")
+    return apply(ctx, node, "not", [result]) if node.args.get("negate") else result
 
 
-def _in(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _in(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     if node.args.get("query") is not None:
-        subquery(ctx, scope, node)
+        reject_subquery(ctx, scope, node)
     return apply(ctx, node, "in", [scalar(ctx, scope, part) for part in (node.this, *node.expressions)])
 
 
-def subquery(ctx: Context, _: Scope, node: exp.Expr) -> Expr:
-    """Refuse a sub-query inside an expression."""
-    raise ctx.refusal(
+def reject_subquery(ctx: Context, _: NameScope, node: exp.Expr) -> Expr:
+    """Reject a subquery inside an expression."""
+    raise ctx.error(
         node,
         "HB514",
-        "A sub-query inside an expression would compare one person's row with other people's.",
-        "Join with a public table or, on the unit, with a private one; what is an aggregate is asked by itself.",
+        "A subquery in an expression is not supported: it would compare one person's row with other people's rows.",
+        "Use a join: with a public table, or with a private table on the privacy ID column. Query an aggregate "
+        "separately.",
     )
 
 
-def _like(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _like(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     text, pattern = scalar(ctx, scope, node.this), scalar(ctx, scope, node.expression)
     if isinstance(node, exp.ILike):
         if isinstance(pattern, Literal) and isinstance(pattern.value, str):
             if not pattern.value.isascii():
-                raise ctx.refusal(node, "HB508", "ILIKE takes a pattern of ASCII characters.", "Use LIKE on lower(x).")
+                raise ctx.error(
+                    node, "HB508", "An ILIKE pattern must contain only ASCII characters.", "Use lower(x) LIKE …."
+                )
             pattern = Literal(pattern.value.lower(), Kind.TEXT)
         text = apply(ctx, node, "lower", [text])
-    found = apply(ctx, node, "like", [text, pattern])
-    return apply(ctx, node, "not", [found]) if node.args.get("negate") else found
+    result = apply(ctx, node, "like", [text, pattern])
+    return apply(ctx, node, "not", [result]) if node.args.get("negate") else result
 
 
-def _case(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _case(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     operand = scalar(ctx, scope, node.this) if node.this is not None else None
     args: list[Expr] = []
     for branch in node.args["ifs"]:
@@ -257,7 +276,7 @@ def _case(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     return apply(ctx, node, "case", [*args, NULL if default is None else scalar(ctx, scope, default)])
 
 
-def _if(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _if(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     default = node.args.get("false")
     otherwise = NULL if default is None else scalar(ctx, scope, default)
     return apply(
@@ -265,86 +284,87 @@ def _if(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
     )
 
 
-def _several(name: str) -> Callable[[Context, Scope, exp.Expr], Expr]:
+def _variadic(name: str) -> Callable[[Context, NameScope, exp.Expr], Expr]:
     return lambda ctx, scope, node: apply(
         ctx, node, name, [scalar(ctx, scope, part) for part in (node.this, *node.expressions)]
     )
 
 
-def _trim(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _trim(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position")), "trim")
     return apply(ctx, node, name, [scalar(ctx, scope, node.this)])
 
 
-def _concat(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
-    """Join texts as the function concat does: NULL counts as empty (the operator || gives NULL)."""
+def _concat(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
+    """Bind the function concat, which treats NULL as empty text (the operator || returns NULL)."""
     empty = Literal("", Kind.TEXT)
     parts = [scalar(ctx, scope, part) for part in node.expressions]
     filled = [part if isinstance(part, Literal) else apply(ctx, node, "coalesce", [part, empty]) for part in parts]
     return apply(ctx, node, "concat", filled)
 
 
-def _cast(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _cast(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     kind = node.args["to"]
     name, bits = _TYPES.get(kind.this, ("", 0))
     if not name or kind.expressions:
-        raise ctx.refusal(
+        raise ctx.error(
             node,
             "HB504",
-            f"CAST to {quote(kind.sql())} is not on the list.",
-            "Cast to INTEGER, BIGINT, DOUBLE, VARCHAR, DATE, TIMESTAMP or BOOLEAN; use round(x, 2) for decimals.",
+            f"CAST to {quote(kind.sql())} is not supported.",
+            "Cast to INTEGER, BIGINT, DOUBLE, VARCHAR, DATE, TIMESTAMP or BOOLEAN. For decimals, use round(x, 2).",
         )
     arg = scalar(ctx, scope, node.this)
     if isinstance(arg, Literal) and isinstance(arg.value, Fraction) and name == "to_integer":
-        # a constant is a DECIMAL to SQL, which rounds half away from zero
-        return whole_number(ctx, node, ranges.away(arg.value))
+        # SQL reads the constant as a DECIMAL, which it rounds half away from zero
+        return integer_literal(ctx, node, ranges.round_half_away(arg.value))
     if isinstance(arg, Literal) and isinstance(arg.value, str) and name in ("to_date", "to_timestamp"):
         return _constant_date(ctx, node, arg.value, Kind.DATE if name == "to_date" else Kind.TIMESTAMP)
     return apply(ctx, node, name, [arg, Literal(bits, Kind.INTEGER)] if bits else [arg])
 
 
 def _constant_date(ctx: Context, node: exp.Expr, text: str, kind: Kind) -> Literal:
-    found = dated_literal(ctx, node, text, {kind})
-    moved = as_moment(ctx, node, found) if kind is Kind.TIMESTAMP and found.kind is Kind.DATE else found
-    return moved if isinstance(moved, Literal) else found
+    day = dated_literal(ctx, node, text, {kind})
+    converted = as_timestamp(ctx, node, day) if kind is Kind.TIMESTAMP and day.kind is Kind.DATE else day
+    return converted if isinstance(converted, Literal) else day
 
 
-def _extract(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
-    return _part(ctx, scope, node, str(node.this.name), node.expression)
+def _extract(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
+    return _date_part(ctx, scope, node, str(node.this.name), node.expression)
 
 
-def _part(ctx: Context, scope: Scope, node: exp.Expr, part: str, of: exp.Expr) -> Expr:
-    name = PARTS.get(part.lower())
+def _date_part(ctx: Context, scope: NameScope, node: exp.Expr, part: str, date: exp.Expr) -> Expr:
+    name = DATE_PARTS.get(part.lower())
     if name is None:
-        raise ctx.refusal(node, "HB504", f"{quote(part)} is not a known part of a date.", f"Known: {', '.join(PARTS)}.")
-    found = apply(ctx, node, name, [scalar(ctx, scope, of)])
-    # a part of a date is no integer to PostgreSQL, so a division of it keeps its fraction
-    return apply(ctx, node, "to_real", [found]) if ctx.dialect == "postgres" else found
+        raise ctx.error(node, "HB504", f"Unknown date part {quote(part)}.", f"Use one of: {', '.join(DATE_PARTS)}.")
+    number = apply(ctx, node, name, [scalar(ctx, scope, date)])
+    # PostgreSQL's date parts are not integers, so dividing one keeps the fraction
+    return apply(ctx, node, "to_real", [number]) if ctx.dialect == "postgres" else number
 
 
 def _unit_of_time(ctx: Context, node: exp.Expr) -> Literal:
     unit = str(node.args["unit"].name).lower() if node.args.get("unit") is not None else ""
     if unit not in dates.UNITS:
-        raise ctx.refusal(
-            node, "HB504", f"{quote(unit)} is not a known unit of time.", f"Known: {', '.join(dates.UNITS)}."
-        )
+        raise ctx.error(node, "HB504", f"Unknown unit of time {quote(unit)}.", f"Use one of: {', '.join(dates.UNITS)}.")
     return Literal(unit, Kind.TEXT)
 
 
-def _date_trunc(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _date_trunc(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     return apply(ctx, node, "date_trunc", [_unit_of_time(ctx, node), scalar(ctx, scope, node.this)])
 
 
-def _date_diff(ctx: Context, scope: Scope, node: exp.Expr) -> Expr:
+def _date_diff(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     if not node.args.get("date_part_boundary"):
-        raise ctx.refusal(
-            node, "HB504", "date_diff is read in DuckDB's spelling alone.", "Subtract two dates for days."
+        raise ctx.error(
+            node,
+            "HB504",
+            "This form of date_diff is not supported.",
+            "Write date_diff('day', a, b), or subtract two dates.",
         )
     ends = [scalar(ctx, scope, node.expression), scalar(ctx, scope, node.this)]
     return apply(ctx, node, "date_diff", [_unit_of_time(ctx, node), *ends])
 
 
-_HANDLERS: dict[type[exp.Expr], Callable[[Context, Scope, exp.Expr], Expr]] = {
+_HANDLERS: dict[type[exp.Expr], Callable[[Context, NameScope, exp.Expr], Expr]] = {
     exp.Literal: literal,
     exp.Boolean: boolean,
     exp.Null: null,
@@ -366,9 +386,9 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Context, Scope, exp.Expr], Expr]] = {
     exp.ILike: _like,
     exp.Case: _case,
     exp.If: _if,
-    exp.Coalesce: _several("coalesce"),
-    exp.Greatest: _several("greatest"),
-    exp.Least: _several("least"),
+    exp.Coalesce: _variadic("coalesce"),
+    exp.Greatest: _variadic("greatest"),
+    exp.Least: _variadic("least"),
     exp.Trim: _trim,
     exp.Concat: _concat,
     exp.Cast: _cast,
@@ -377,6 +397,6 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Context, Scope, exp.Expr], Expr]] = {
     exp.TimestampTrunc: _date_trunc,
     exp.DateDiff: _date_diff,
     exp.Anonymous: _named,
-    exp.Subquery: subquery,
-    exp.Exists: subquery,
+    exp.Subquery: reject_subquery,
+    exp.Exists: reject_subquery,
 }

@@ -1,6 +1,7 @@
-"""GROUP BY of the outermost query: keys, and grouping sets from ROLLUP, CUBE and GROUPING SETS."""
+"""Bind GROUP BY of the outermost query: keys, and grouping sets from ROLLUP, CUBE and GROUPING SETS."""
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
@@ -8,71 +9,75 @@ from sqlglot import exp
 from hubbub.sql.bind_aggregates import has_aggregate
 from hubbub.sql.bind_expr import scalar
 from hubbub.sql.bind_names import referred, unaliased
-from hubbub.sql.bind_scope import Context, Scope, is_unit
+from hubbub.sql.bind_scope import Context, NameScope, is_unit
 from hubbub.sql.expressions import Expr
 
 MAX_KEYS = 16
 MAX_SETS = 64
 
 Sets = tuple[tuple[int, ...], ...]
-Place = Callable[[exp.Expr], int]
+KeyIndex = Callable[[exp.Expr], int]
 
 
 def groups(
-    ctx: Context, scope: Scope, node: exp.Select, items: Sequence[exp.Expr]
+    ctx: Context, scope: NameScope, node: exp.Select, items: Sequence[exp.Expr]
 ) -> tuple[tuple[tuple[str, Expr], ...], Sets]:
-    """Bind the keys of GROUP BY, each with a name, and list the grouping sets as places among them."""
+    """Bind the keys of GROUP BY with their names, and list the grouping sets as indices of keys."""
     clause = node.args.get("group")
     if clause is None:
         return (), ((),)
     keys: dict[Expr, tuple[int, str]] = {}
 
-    def place(part: exp.Expr) -> int:
+    def key_index(part: exp.Expr) -> int:
         target = referred(ctx, scope, part, items, alias_first=False)
         if is_unit(ctx, scope, target):
-            raise ctx.refusal(
+            raise ctx.error(
                 part,
                 "HB516",
-                "Groups of one person each cannot be released.",
-                "Group by the unit inside a sub-query, and ask about the people as a crowd outside it.",
+                "GROUP BY the privacy ID column would release one group per person.",
+                "Group by it inside a subquery, and aggregate over all people in the outer query.",
             )
         expr = scalar(ctx, scope, target)
-        return keys.setdefault(expr, (len(keys), ctx.name("key")))[0]
+        return keys.setdefault(expr, (len(keys), ctx.new_name("key")))[0]
 
     if clause.args.get("all") and clause.expressions:
-        raise ctx.refusal(clause, "HB503", "After GROUP BY ALL stands nothing else.", "List the keys instead.")
+        raise ctx.error(
+            clause,
+            "HB503",
+            "GROUP BY ALL cannot be combined with other grouping keys.",
+            "List all keys, or write only GROUP BY ALL.",
+        )
     if clause.args.get("all"):
         parts = [unaliased(item) for item in items if not has_aggregate(item)]
-        sets = [tuple(dict.fromkeys(place(part) for part in parts))]
+        sets = [tuple(dict.fromkeys(key_index(part) for part in parts))]
     else:
-        choices = [_choices(ctx, part, place) for part in clause.expressions]
-        if _count(choices) > MAX_SETS:
-            raise ctx.refusal(clause, "HB518", f"More than {MAX_SETS} grouping sets.", "Use fewer columns in CUBE.")
+        choices = [_choices(ctx, part, key_index) for part in clause.expressions]
+        if math.prod(len(choice) for choice in choices) > MAX_SETS:
+            raise ctx.error(
+                clause, "HB518", f"The query has more than {MAX_SETS} grouping sets.", "Use fewer columns in CUBE."
+            )
         sets = [tuple(dict.fromkeys(itertools.chain(*chosen))) for chosen in itertools.product(*choices)]
     if len({frozenset(chosen) for chosen in sets}) < len(sets):
-        raise ctx.refusal(
-            clause, "HB503", "The same grouping set is asked for twice, and would be paid twice.", "Remove one."
+        raise ctx.error(
+            clause, "HB503", "The same grouping set occurs twice and would be charged twice.", "Remove one of them."
         )
     if len(keys) > MAX_KEYS:
-        raise ctx.refusal(clause, "HB518", f"More than {MAX_KEYS} expressions in GROUP BY.", "Group by fewer.")
+        raise ctx.error(
+            clause, "HB518", f"GROUP BY has more than {MAX_KEYS} expressions.", "Group by fewer expressions."
+        )
     return tuple((name, expr) for expr, (_, name) in keys.items()), tuple(tuple(sorted(chosen)) for chosen in sets)
 
 
-def _count(choices: list[list[tuple[int, ...]]]) -> int:
-    total = 1
-    for choice in choices:
-        total *= len(choice)
-    return total
-
-
-def _choices(ctx: Context, part: exp.Expr, place: Place) -> list[tuple[int, ...]]:
+def _choices(ctx: Context, part: exp.Expr, key_index: KeyIndex) -> list[tuple[int, ...]]:
     if isinstance(part, exp.Rollup):
-        members = [_member(inner, place) for inner in part.expressions]
+        members = [_member(inner, key_index) for inner in part.expressions]
         return [tuple(itertools.chain(*members[:n])) for n in range(len(members), -1, -1)]
     if isinstance(part, exp.Cube):
-        members = [_member(inner, place) for inner in part.expressions]
+        members = [_member(inner, key_index) for inner in part.expressions]
         if len(members) > 6:
-            raise ctx.refusal(part, "HB518", "CUBE of more than 6 columns.", "Write the GROUPING SETS that you need.")
+            raise ctx.error(
+                part, "HB518", "CUBE has more than 6 columns.", "List the sets that you need in GROUPING SETS."
+            )
         masks = itertools.product((True, False), repeat=len(members))
         return [tuple(itertools.chain(*(m for m, used in zip(members, mask, strict=True) if used))) for mask in masks]
     if isinstance(part, exp.GroupingSets):
@@ -80,15 +85,15 @@ def _choices(ctx: Context, part: exp.Expr, place: Place) -> list[tuple[int, ...]
             chosen
             for inner in part.expressions
             for chosen in (
-                _choices(ctx, inner, place)
+                _choices(ctx, inner, key_index)
                 if isinstance(inner, exp.Rollup | exp.Cube | exp.GroupingSets)
-                else [_member(inner, place)]
+                else [_member(inner, key_index)]
             )
         ]
-    return [_member(part, place)]
+    return [_member(part, key_index)]
 
 
-def _member(part: exp.Expr, place: Place) -> tuple[int, ...]:
+def _member(part: exp.Expr, key_index: KeyIndex) -> tuple[int, ...]:
     if isinstance(part, exp.Tuple):
-        return tuple(place(inner) for inner in part.expressions)
-    return (place(part.unnest() if isinstance(part, exp.Paren) else part),)
+        return tuple(key_index(inner) for inner in part.expressions)
+    return (key_index(part.unnest() if isinstance(part, exp.Paren) else part),)

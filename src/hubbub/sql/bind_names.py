@@ -1,4 +1,4 @@
-"""Names of outputs, the expressions of GROUP BY, and what may stand in SELECT beside it."""
+"""Names of output columns, references to them, and expressions allowed next to GROUP BY."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -6,13 +6,13 @@ from dataclasses import replace
 from sqlglot import exp
 
 from hubbub.sql.bind_aggregates import has_aggregate
-from hubbub.sql.bind_scope import Context, Scope, find, folded, matches
-from hubbub.sql.expressions import Call, Col, Expr, Literal
-from hubbub.sql.parse import quote
+from hubbub.sql.bind_scope import Context, NameScope, find, folded, matches
+from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
+from hubbub.sql.text import quote
 
 
 def output_name(item: exp.Expr) -> str:
-    """Give the name of an item of SELECT: its alias, its column's name, or its function's with its column.
+    """Return the name of a SELECT item: its alias, its column, or its function with its column.
 
     >>> from sqlglot import parse_one
     >>> [output_name(e) for e in parse_one("SELECT a AS x, t.b, count(*), avg(t.c), avg(c + 1), c + 1").expressions]
@@ -34,26 +34,26 @@ def output_name(item: exp.Expr) -> str:
 
 
 def distinct_names(ctx: Context, items: Sequence[tuple[str, bool, exp.Expr]]) -> list[str]:
-    """Give every output a name of its own; two that were given by hand must differ."""
-    taken: dict[str, int] = {}
-    given = [folded(name) for name, by_hand, _ in items if by_hand]
-    found = []
-    for name, by_hand, part in items:
-        if by_hand and given.count(folded(name)) > 1:
-            raise ctx.refusal(
-                part, "HB507", f"Two columns of the answer are called {quote(name)}.", "Give them different names."
+    """Give every output column a distinct name; two equal aliases are an error."""
+    taken: set[str] = set()
+    aliases = [folded(name) for name, aliased, _ in items if aliased]
+    names = []
+    for name, aliased, part in items:
+        if aliased and aliases.count(folded(name)) > 1:
+            raise ctx.error(
+                part, "HB507", f"Two output columns are named {quote(name)}.", "Give them different aliases."
             )
-        tried, n = name, 0
-        while folded(tried) in taken or (not by_hand and folded(tried) in given):
+        candidate, n = name, 0
+        while folded(candidate) in taken or (not aliased and folded(candidate) in aliases):
             n += 1
-            tried = f"{name}_{n}"
-        taken[folded(tried)] = 1
-        found.append(tried)
-    return found
+            candidate = f"{name}_{n}"
+        taken.add(folded(candidate))
+        names.append(candidate)
+    return names
 
 
-def expanded(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], ctx: Context) -> exp.Expr:
-    """Write out aliases of SELECT inside an expression of HAVING or ORDER BY, where no column has that name."""
+def expanded(scope: NameScope, node: exp.Expr, items: Sequence[exp.Expr], ctx: Context) -> exp.Expr:
+    """Replace SELECT aliases in an expression of HAVING or ORDER BY, unless a column has that name."""
     copy = node.copy()
     for column in list(copy.find_all(exp.Column)):
         if isinstance(column.this, exp.Star) or column.args.get("table") is not None or find(ctx, scope, column):
@@ -68,20 +68,22 @@ def expanded(scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], ctx: Conte
 
 
 def unaliased(item: exp.Expr) -> exp.Expr:
-    """Give an item of SELECT without its alias."""
+    """Return a SELECT item without its alias."""
     return item.this if isinstance(item, exp.Alias) else item
 
 
-def referred(ctx: Context, scope: Scope, node: exp.Expr, items: Sequence[exp.Expr], *, alias_first: bool) -> exp.Expr:
-    """Follow a position (GROUP BY 1) or an alias of SELECT to the expression that it stands for."""
+def referred(
+    ctx: Context, scope: NameScope, node: exp.Expr, items: Sequence[exp.Expr], *, alias_first: bool
+) -> exp.Expr:
+    """Resolve a position (GROUP BY 1) or a SELECT alias to its expression."""
     if isinstance(node, exp.Literal) and not node.args.get("is_string"):
         text = str(node.this)
-        place = int(text) if text.isdecimal() and len(text) < 6 else 0
-        if not 1 <= place <= len(items):
-            raise ctx.refusal(
-                node, "HB506", f"There is no item {quote(text)} in SELECT.", f"Count from 1 to {len(items)}."
+        position = int(text) if text.isdecimal() and len(text) < 6 else 0
+        if not 1 <= position <= len(items):
+            raise ctx.error(
+                node, "HB506", f"SELECT has no item {quote(text)}.", f"Use a position from 1 to {len(items)}."
             )
-        return unaliased(items[place - 1])
+        return unaliased(items[position - 1])
     if not isinstance(node, exp.Column) or node.args.get("table") is not None or isinstance(node.this, exp.Star):
         return node
     aliased = [i for i in items if isinstance(i, exp.Alias) and matches(str(i.alias), node.this)]
@@ -89,8 +91,8 @@ def referred(ctx: Context, scope: Scope, node: exp.Expr, items: Sequence[exp.Exp
         return node
     column = find(ctx, scope, node)
     if len(aliased) > 1:
-        raise ctx.refusal(
-            node, "HB507", f"{quote(node.name)} names several items of SELECT.", "Give them different aliases."
+        raise ctx.error(
+            node, "HB507", f"{quote(node.name)} is the alias of several SELECT items.", "Give them different aliases."
         )
     if column is None or alias_first:
         return unaliased(aliased[0])
@@ -99,17 +101,17 @@ def referred(ctx: Context, scope: Scope, node: exp.Expr, items: Sequence[exp.Exp
         isinstance(target, exp.Column) and not isinstance(target.this, exp.Star) and find(ctx, scope, target) == column
     )
     if not same:
-        raise ctx.refusal(
+        raise ctx.error(
             node,
             "HB507",
-            f"{quote(node.name)} is both a column and an item of SELECT here.",
-            "Give the item another alias, or write the expression itself.",
+            f"{quote(node.name)} is both a column and an alias in SELECT.",
+            "Choose another alias, or write the expression instead.",
         )
     return node
 
 
-def grouped(ctx: Context, scope: Scope, node: exp.Select, items: Sequence[exp.Expr]) -> list[exp.Expr]:
-    """List the expressions of a plain GROUP BY."""
+def grouped(ctx: Context, scope: NameScope, node: exp.Select, items: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """List the expressions of GROUP BY in a subquery."""
     clause = node.args.get("group")
     if clause is None:
         return []
@@ -118,8 +120,11 @@ def grouped(ctx: Context, scope: Scope, node: exp.Select, items: Sequence[exp.Ex
     keys = []
     for part in clause.expressions:
         if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
-            raise ctx.refusal(
-                part, "HB503", "Grouping sets stand in the outermost query alone.", "Use a plain GROUP BY in here."
+            raise ctx.error(
+                part,
+                "HB503",
+                "Grouping sets are supported only in the outermost query.",
+                "Use a plain GROUP BY in the subquery.",
             )
         keys.append(referred(ctx, scope, part, items, alias_first=False))
     return keys
@@ -128,20 +133,20 @@ def grouped(ctx: Context, scope: Scope, node: exp.Select, items: Sequence[exp.Ex
 def rewritten(
     ctx: Context, node: exp.Expr, expr: Expr, keys: Mapping[Expr, Col], aggregates: Sequence[tuple[str, object]]
 ) -> Expr:
-    """Write an expression over rows in terms of keys and aggregates; refuse it if a bare column is left."""
+    """Express an expression over rows in keys and aggregates; raise if another column is left."""
     if expr in keys:
         return keys[expr]
     if isinstance(expr, Literal):
         return expr
-    if isinstance(expr, Call):
+    if isinstance(expr, FunctionCall):
         return replace(expr, args=tuple(rewritten(ctx, node, arg, keys, aggregates) for arg in expr.args))
     if any(name == expr.name for name, _ in aggregates):
         return expr
-    place = ctx.places.get(expr.name, node)
-    raise ctx.refusal(
-        place,
+    mention = ctx.mentions.get(expr.name, node)
+    raise ctx.error(
+        mention,
         "HB511",
-        f"{quote(str(place.name) if isinstance(place, exp.Column) else expr.name)} stands in SELECT,"
-        " HAVING or ORDER BY and is neither grouped by nor inside an aggregate: it would show single rows.",
-        "Add it to GROUP BY, or put it into an aggregate such as AVG or COUNT.",
+        f"{quote(str(mention.name) if isinstance(mention, exp.Column) else expr.name)} must appear in GROUP BY or"
+        " inside an aggregate.",
+        "Add it to GROUP BY, or use it in an aggregate such as AVG or COUNT.",
     )

@@ -1,4 +1,4 @@
-"""What can be named where: scopes of columns, the owner of rows, and the state of one binding."""
+"""Scopes of names, owners of rows, and the state of binding one query."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,14 +8,14 @@ from sqlglot import exp
 from hubbub.core.schema import Kind, Table, Value
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
-from hubbub.sql.expressions import Call, Col, Expr, Facts
-from hubbub.sql.parse import Text, quote
+from hubbub.sql.expressions import Col, Expr, Facts, FunctionCall
 from hubbub.sql.relations import Rel
+from hubbub.sql.text import SourceText, quote
 
-MAX_WEIGHT = 20_000
+MAX_SIZE = 20_000
 MAX_SCANS = 16
 
-#: How often the rendered text repeats what a function is applied to.
+#: How often the generated SQL repeats the argument of a function.
 _REPEATS = {
     "div": 2,
     "mod": 2,
@@ -40,10 +40,10 @@ _REPEATS = {
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Whose a row is: the value of a unit column of some entity, or (kind None) nobody's but its own.
+    """The privacy unit that owns a row: a value of the privacy ID column, or (`kind` None) the row itself.
 
-    Two tables have one owner only where both declare the same entity: that their columns share a name says nothing. A
-    table without one has an owner of its own, named by `table`.
+    Two tables have the same owner only if both declare the same entity; equal column names are not enough. A table
+    that declares none has an owner of its own, named by `table`.
     """
 
     entity: str
@@ -51,32 +51,35 @@ class Owner:
     relation: Relation
     table: str = ""
 
-    def apart(self, other: "Owner") -> tuple[str, str]:
-        """Say why rows of these two cannot be matched, and what to declare."""
+    def mismatch(self, other: "Owner") -> tuple[str, str]:
+        """Return why rows of two different owners cannot be matched, and the remedy."""
         if self.kind is None or other.kind is None:
-            return "Where each row is a unit by itself, a table is matched with no other.", "Query it on its own."
-        undeclared = [each.table for each in (self, other) if each.table]
+            return (
+                "A table with row-level privacy cannot be queried together with another private table.",
+                "Query it on its own.",
+            )
+        undeclared = [owner.table for owner in (self, other) if owner.table]
         if undeclared:
             return (
-                "These tables are not declared to hold the same people.",
-                "If equal units of the two tables are the same person, the data owner can declare it: "
-                f"`unit: {{column: …, entity: person}}` in both ({' and '.join(undeclared)} declared none).",
+                "These tables are not declared to contain the same people.",
+                "If equal privacy IDs in both tables mean the same person, ask the data owner to declare "
+                f"`unit: {{column: …, entity: person}}` for both ({' and '.join(undeclared)} declared none).",
             )
         if self.entity != other.entity:
             return (
-                f"One table protects each {self.entity}, the other each {other.entity}.",
-                "Query each table on its own. If both hold the same people, the data owner can declare one entity.",
+                f"The tables have different privacy units: {self.entity} and {other.entity}.",
+                "Query each table on its own, or ask the data owner to declare one entity for both.",
             )
         return (
-            "The two tables protect the same entity, but with unit columns of different types or under different "
+            "The tables have the same entity, but privacy ID columns of different types or different neighboring "
             "relations.",
             "Query each table on its own, or ask the data owner to declare one column type and one relation.",
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Visible:
-    """A column that an expression can name; without a `col` it is the unit itself."""
+class VisibleColumn:
+    """A column that an expression can name; the privacy ID column has no `col`."""
 
     name: str
     table: str | None
@@ -84,51 +87,51 @@ class Visible:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A bound FROM: a relation, the names in it, and whose its rows are (None: public)."""
+class BoundRelation:
+    """A relation with its column names and the owner of its rows (None: public)."""
 
     rel: Rel
-    columns: tuple[Visible, ...]
+    columns: tuple[VisibleColumn, ...]
     owner: Owner | None
 
-    def named(self, table: str | None) -> tuple[Visible, ...]:
-        """Give the columns under another table name."""
-        return tuple(Visible(c.name, table, c.col) for c in self.columns)
+    def named(self, table: str | None) -> tuple[VisibleColumn, ...]:
+        """Return the columns under another table name."""
+        return tuple(VisibleColumn(c.name, table, c.col) for c in self.columns)
 
 
-OnAggregate = Callable[[exp.Expr], Expr]
+AggregateHandler = Callable[[exp.Expr], Expr]
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """Where names of an expression are looked up, and what becomes of an aggregate in it."""
+class NameScope:
+    """The columns that an expression can name, the clause it is in, and the handler of its aggregates."""
 
-    columns: tuple[Visible, ...]
-    place: str
-    aggregate: OnAggregate | None = None
+    columns: tuple[VisibleColumn, ...]
+    clause: str
+    aggregate: AggregateHandler | None = None
 
 
 @dataclass
 class Context:
-    """One binding: the text, what is declared, the parameters, and names given so far."""
+    """The state of binding one query: text, declarations, parameters, and names assigned so far."""
 
-    text: Text
+    text: SourceText
     tables: Mapping[str, Table]
     parameters: Sequence[Value]
     dialect: str
     used: list[Table] = field(default_factory=list)
     parameters_used: set[int] = field(default_factory=set)
-    weights: dict[str, int] = field(default_factory=dict)
-    places: dict[str, exp.Expr] = field(default_factory=dict)  #: where a bound column was last named
+    sizes: dict[str, int] = field(default_factory=dict)
+    mentions: dict[str, exp.Expr] = field(default_factory=dict)  #: the last node that named a bound column
     scans: int = 0
     _count: int = 0
 
-    def refusal(self, place: exp.Expr | int | None, code: str, reason: str, remedy: str) -> QueryError:
-        """Refuse the query at a place of its text."""
-        return self.text.refusal(place, code, reason, remedy)
+    def error(self, at: exp.Expr | int | None, code: str, message: str, remedy: str) -> QueryError:
+        """Build the error for a place in the text."""
+        return self.text.error(at, code, message, remedy)
 
-    def one_owner(self, node: exp.Expr, code: str, a: Owner | None, b: Owner | None) -> None:
-        """Refuse to put the rows of two relations together unless they belong to the same units.
+    def check_same_owner(self, node: exp.Expr, code: str, a: Owner | None, b: Owner | None) -> None:
+        """Raise unless the rows of two relations belong to the same privacy units.
 
         Theorem (Declared entities). Let a query match the units of several private tables, or unite their rows, and let
         this function accept it. Then one unit of the entity that all of them declare, taken out of every table at once,
@@ -144,45 +147,47 @@ class Context:
                  tests/sql/test_entities.py::test_two_people_of_one_number_move_a_join_by_more_than_one_has
         """
         if a is not None and b is not None and a != b:
-            raise self.refusal(node, code, *a.apart(b))
+            raise self.error(node, code, *a.mismatch(b))
         if a != b:
-            raise self.refusal(node, code, "One side is public, the other private.", "Query each table on its own.")
+            raise self.error(
+                node, code, "One table is public and the other is private.", "Query each table on its own."
+            )
 
-    def name(self, stem: str) -> str:
-        """Give a name that nothing else in this query has."""
+    def new_name(self, stem: str) -> str:
+        """Return a name that is unique in this query."""
         self._count += 1
         return f"{stem}_{self._count}"
 
-    def col(self, stem: str, kind: Kind, facts: Facts, weight: int) -> Col:
-        """Give a new column and note how much it is made of."""
-        col = Col(self.name(stem), kind, facts)
-        self.weights[col.name] = weight
+    def new_column(self, stem: str, kind: Kind, facts: Facts, size: int) -> Col:
+        """Return a new column and remember the size of its expression."""
+        col = Col(self.new_name(stem), kind, facts)
+        self.sizes[col.name] = size
         return col
 
-    def weigh(self, expr: Expr, node: exp.Expr | None) -> int:
-        """Measure an expression with everything that its columns are made of; refuse it if it is out of measure."""
-        weight = self._weight(expr)
-        if weight > MAX_WEIGHT:
-            raise self.refusal(
+    def check_size(self, expr: Expr, node: exp.Expr | None) -> int:
+        """Return the size of an expression with its columns written out; raise if it is too large."""
+        size = self._size(expr)
+        if size > MAX_SIZE:
+            raise self.error(
                 node,
                 "HB518",
-                "This expression is too large once every step of it is made safe.",
-                "Break it into several queries, or simplify it.",
+                "The generated SQL for this expression would be too large.",
+                "Simplify the expression, or split it over several queries.",
             )
-        return weight
+        return size
 
-    def _weight(self, expr: Expr) -> int:
+    def _size(self, expr: Expr) -> int:
         if isinstance(expr, Col):
-            return self.weights.get(expr.name, 1)
-        if not isinstance(expr, Call):
+            return self.sizes.get(expr.name, 1)
+        if not isinstance(expr, FunctionCall):
             return 1
-        inside = sum(self._weight(arg) for arg in expr.args)
+        inside = sum(self._size(arg) for arg in expr.args)
         unbounded = expr.facts.bounds is None and expr.function in ("add", "sub", "mul", "neg")
-        return min(1 + inside * _REPEATS.get(expr.function, 1) + unbounded, MAX_WEIGHT + 1)
+        return min(1 + inside * _REPEATS.get(expr.function, 1) + unbounded, MAX_SIZE + 1)
 
 
 def folded(name: str) -> str:
-    """Fold the case of ASCII letters, as names without quotes do.
+    """Convert ASCII letters to lower case, as SQL does with unquoted names.
 
     >>> folded("Straße"), folded("AGE")
     ('straße', 'age')
@@ -191,51 +196,51 @@ def folded(name: str) -> str:
 
 
 def matches(name: str, identifier: exp.Identifier) -> bool:
-    """Say whether a written name means this one: exactly if quoted, else in any case."""
+    """Tell whether an identifier refers to a name: exactly if quoted, otherwise ignoring case."""
     written = str(identifier.this)
     return name == written if identifier.args.get("quoted") else folded(name) == folded(written)
 
 
-def find(ctx: Context, scope: Scope, node: exp.Column) -> Visible | None:
-    """Find the one column that a name means; None if there is none."""
+def find(ctx: Context, scope: NameScope, node: exp.Column) -> VisibleColumn | None:
+    """Return the only column that a name refers to, or None."""
     name, table = node.this, node.args.get("table")
-    found = [
+    candidates = [
         column
         for column in scope.columns
         if isinstance(name, exp.Identifier)
         and matches(column.name, name)
         and (table is None or (column.table is not None and matches(column.table, table)))
     ]
-    if len(found) > 1:
-        exact = [column for column in found if column.name == str(name.this)]
-        if len(exact) == 1 and len({column.name for column in found}) > 1:
+    if len(candidates) > 1:
+        exact = [column for column in candidates if column.name == str(name.this)]
+        if len(exact) == 1 and len({column.name for column in candidates}) > 1:
             return exact[0]
-        raise ctx.refusal(
+        raise ctx.error(
             node,
             "HB507",
-            f"{quote(node.sql())} could mean several columns.",
-            "Write the table before it (t.name), or quote the exact name.",
+            f"The column name {quote(node.sql())} is ambiguous.",
+            "Qualify it with the table (t.name), or quote the exact name.",
         )
-    return found[0] if found else None
+    return candidates[0] if candidates else None
 
 
-def resolve(ctx: Context, scope: Scope, node: exp.Column) -> Visible:
-    """Find the one column that a name means, or refuse."""
-    found = find(ctx, scope, node)
-    if found is not None:
-        return found
+def resolve(ctx: Context, scope: NameScope, node: exp.Column) -> VisibleColumn:
+    """Return the only column that a name refers to, or raise."""
+    column = find(ctx, scope, node)
+    if column is not None:
+        return column
     tables = sorted({column.table for column in scope.columns if column.table})
     known = ", ".join(sorted({column.name for column in scope.columns})[:12])
-    raise ctx.refusal(
+    raise ctx.error(
         node,
         "HB506",
-        f"There is no column {quote(str(node.name))} in {scope.place}.",
-        f"Columns of {', '.join(tables)[:80] or 'it'}: {known[:300]}." if known else "Check its spelling.",
+        f"There is no column {quote(node.sql())}.",
+        f"Columns of {', '.join(tables)[:80] or 'the subquery'}: {known[:300]}." if known else "Use a constant here.",
     )
 
 
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:
-    """Give the parts of a condition that must all be true, through brackets, in the order of the text."""
+    """Return the operands of a (parenthesized) AND in the order of the text."""
     inner = node.unnest() if isinstance(node, exp.Paren) else node
     if not isinstance(inner, exp.And):
         return [inner]
@@ -250,10 +255,10 @@ def conjuncts(node: exp.Expr) -> list[exp.Expr]:
     return parts
 
 
-def is_unit(ctx: Context, scope: Scope, node: exp.Expr) -> bool:
-    """Say whether an expression is the unit's column, bare."""
+def is_unit(ctx: Context, scope: NameScope, node: exp.Expr) -> bool:
+    """Tell whether an expression is just the privacy ID column."""
     inner = node.unnest() if isinstance(node, exp.Paren) else node
     if not isinstance(inner, exp.Column) or isinstance(inner.this, exp.Star):
         return False
-    found = find(ctx, scope, inner)
-    return found is not None and found.col is None
+    column = find(ctx, scope, inner)
+    return column is not None and column.col is None

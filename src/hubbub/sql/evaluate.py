@@ -1,7 +1,7 @@
-"""The functions of the allow-list in Python, for constants: exactly what the engine computes, or nothing.
+"""Evaluate expressions in Python with exactly the engine's results.
 
-Numbers are floats here, as in the engine. Functions for which the two could differ in the last bit (logarithms, powers,
-case of letters outside ASCII) are absent or give `UNSURE`: then nothing is known about the values of an expression.
+Numbers are floats, as in the engine. Functions whose results could differ from the engine's (logarithms, powers, case
+of letters outside ASCII) are missing here or raise `UnknownValueError`.
 """
 
 import math
@@ -12,33 +12,33 @@ from fractions import Fraction
 from hubbub.core.schema import Kind, Value
 from hubbub.sql import dates, ranges
 from hubbub.sql.dialects.case import BLANKS
-from hubbub.sql.expressions import Call, Col, Expr, Literal
+from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
 
 Scalar = bool | float | str | date | None
 
 
-class Unsure(Exception):  # noqa: N818 - no error: a value that only the engine knows
-    """The engine's value is not known for certain."""
+class UnknownValueError(Exception):
+    """Only the engine can compute this value."""
 
 
 def scalar(value: Value | None) -> Scalar:
-    """Take a public value as the engine holds it."""
+    """Convert a value to the engine's representation."""
     if value is None or isinstance(value, bool | str | date):
         return value
     return float(value)
 
 
-def public(value: Scalar, kind: Kind) -> Value | None:
-    """Give the engine's value as an exact one; `Unsure` for an infinite number."""
+def exact(value: Scalar, kind: Kind) -> Value | None:
+    """Convert a value of the engine to an exact one; raise `UnknownValueError` for an infinite number."""
     if isinstance(value, float) and not isinstance(value, bool):
         if not math.isfinite(value):
-            raise Unsure
+            raise UnknownValueError
         return int(value) if kind is Kind.INTEGER else Fraction(value)
     return value
 
 
 def evaluate(expr: Expr, values: Mapping[str, Scalar]) -> Scalar:
-    """Compute an expression for given values of its columns."""
+    """Evaluate an expression for given values of its columns."""
     if isinstance(expr, Literal):
         return scalar(expr.value)
     if isinstance(expr, Col):
@@ -46,7 +46,7 @@ def evaluate(expr: Expr, values: Mapping[str, Scalar]) -> Scalar:
     return _call(expr, values)
 
 
-def _call(call: Call, values: Mapping[str, Scalar]) -> Scalar:
+def _call(call: FunctionCall, values: Mapping[str, Scalar]) -> Scalar:
     name = call.function
     if name == "case":
         for i in range(0, len(call.args) - 1, 2):
@@ -54,18 +54,18 @@ def _call(call: Call, values: Mapping[str, Scalar]) -> Scalar:
                 return evaluate(call.args[i + 1], values)
         return evaluate(call.args[-1], values)
     args = [evaluate(arg, values) for arg in call.args]
-    if name in _LENIENT:
-        return _LENIENT[name](args)
-    twin = TWINS.get(name)
-    if twin is None or (name == "to_text" and call.args[0].kind is Kind.REAL):
-        raise Unsure
+    if name in _NULL_TOLERANT:
+        return _NULL_TOLERANT[name](args)
+    function = PYTHON_FUNCTIONS.get(name)
+    if function is None or (name == "to_text" and call.args[0].kind is Kind.REAL):
+        raise UnknownValueError
     if any(arg is None for arg in args):
         return None
     try:
-        found = twin(*args)
+        result = function(*args)
     except (OverflowError, ValueError):
-        raise Unsure from None
-    return None if isinstance(found, float) and math.isnan(found) else found
+        raise UnknownValueError from None
+    return None if isinstance(result, float) and math.isnan(result) else result
 
 
 def _and(args: list[Scalar]) -> Scalar:
@@ -91,8 +91,8 @@ def _extreme(choose: Callable[..., Scalar]) -> Callable[[list[Scalar]], Scalar]:
     return rule
 
 
-#: Functions that may give a value although an argument is NULL.
-_LENIENT: dict[str, Callable[[list[Scalar]], Scalar]] = {
+#: Functions that can return a value when an argument is NULL.
+_NULL_TOLERANT: dict[str, Callable[[list[Scalar]], Scalar]] = {
     "and": _and,
     "or": _or,
     "between": _between,
@@ -115,7 +115,7 @@ def _mod(a: float, b: float) -> float | None:
 
 def _ascii(text: str) -> str:
     if not text.isascii():
-        raise Unsure
+        raise UnknownValueError
     return text
 
 
@@ -127,9 +127,9 @@ def _width_bucket(x: float, low: float, high: float, count: float) -> float:
 
 def _to_integer(x: Scalar, bits: float) -> float | None:
     if isinstance(x, str):
-        raise Unsure
-    found = round(Fraction(float(x)))  # type: ignore[arg-type]
-    return float(found) if -(2 ** (bits - 1)) <= found < 2 ** (bits - 1) else None
+        raise UnknownValueError
+    rounded = round(Fraction(float(x)))  # type: ignore[arg-type]
+    return float(rounded) if -(2 ** (bits - 1)) <= rounded < 2 ** (bits - 1) else None
 
 
 def _to_text(x: Scalar) -> str:
@@ -141,7 +141,7 @@ def _to_text(x: Scalar) -> str:
         return str(int(x))
     if isinstance(x, date) and not isinstance(x, datetime):
         return x.isoformat()
-    raise Unsure
+    raise UnknownValueError
 
 
 def _day(value: Scalar) -> date:
@@ -149,18 +149,18 @@ def _day(value: Scalar) -> date:
         return value.date()
     if isinstance(value, date):
         return value
-    raise Unsure
+    raise UnknownValueError
 
 
-def _moment(value: Scalar) -> datetime:
+def _timestamp(value: Scalar) -> datetime:
     if isinstance(value, datetime):
         return value
-    at = _day(value)
-    return datetime(at.year, at.month, at.day)
+    day = _day(value)
+    return datetime(day.year, day.month, day.day)
 
 
-#: Functions of arguments that are not NULL. What is not here is not known exactly.
-TWINS: dict[str, Callable[..., Scalar]] = {
+#: Functions of arguments other than NULL. The results of all other functions are unknown here.
+PYTHON_FUNCTIONS: dict[str, Callable[..., Scalar]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
     "mul": lambda a, b: a * b,
@@ -206,20 +206,20 @@ TWINS: dict[str, Callable[..., Scalar]] = {
     "dayofyear": lambda d: float(d.timetuple().tm_yday),
     "dow": lambda d: float(d.isoweekday() % 7),
     "isodow": lambda d: float(d.isoweekday()),
-    "hour": lambda d: float(_moment(d).hour),
-    "minute": lambda d: float(_moment(d).minute),
-    "second": lambda d: float(_moment(d).second),
+    "hour": lambda d: float(_timestamp(d).hour),
+    "minute": lambda d: float(_timestamp(d).minute),
+    "second": lambda d: float(_timestamp(d).second),
     "date_trunc": dates.floor_to,
     "days_between": lambda a, b: float((a - b).days),
     "day_shift": lambda d, n: d + timedelta(days=int(n)),
     "to_integer": _to_integer,
-    "to_real": lambda x: float(x) if not isinstance(x, str) else _unsure(),
+    "to_real": lambda x: float(x) if not isinstance(x, str) else _raise_unknown(),
     "to_text": _to_text,
     "to_date": _day,
-    "to_timestamp": _moment,
-    "to_boolean": lambda x: x != 0 if not isinstance(x, str) else _unsure(),
+    "to_timestamp": _timestamp,
+    "to_boolean": lambda x: x != 0 if not isinstance(x, str) else _raise_unknown(),
 }
 
 
-def _unsure() -> Scalar:
-    raise Unsure
+def _raise_unknown() -> Scalar:
+    raise UnknownValueError

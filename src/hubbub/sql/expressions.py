@@ -1,8 +1,7 @@
-"""Scalar expressions after binding: a small closed language. The engine sees only what is rendered from it.
+"""Bound scalar expressions, the only source of the SQL expressions that reach an engine.
 
-Each node knows its kind and the facts that hold for its value, derived from the declared ones by interval arithmetic,
-so that an aggregate can be clamped and its sensitivity stated. A fact is never trusted for privacy: the aggregate
-clamps once more, row by row, in the engine.
+Each expression has a kind and facts about its value, derived from declarations by interval arithmetic, from which
+clamping bounds and sensitivities follow. Privacy does not depend on these facts: the engine clamps every row again.
 """
 
 from dataclasses import dataclass
@@ -13,10 +12,10 @@ from hubbub.core.schema import Bounds, Kind, Value
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What is known of every non-NULL value of an expression, from declarations and the query alone.
+    """Facts about every value of an expression other than NULL, from declarations and the query alone.
 
-    values   a finite list that contains it; what a GROUP BY without discovery needs
-    step     it is a multiple of this (an integer has step 1)
+    values   a finite list that contains every value; GROUP BY then needs no partition selection
+    step     every value is a multiple of this (1 for an integer)
     """
 
     bounds: Bounds | None = None
@@ -29,7 +28,7 @@ UNKNOWN = Facts()
 
 @dataclass(frozen=True, slots=True)
 class Col:
-    """A column of the relation that the expression is evaluated over; `name` is unique there."""
+    """A column of the relation over which the expression is evaluated; `name` is unique there."""
 
     name: str
     kind: Kind
@@ -38,15 +37,15 @@ class Col:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant of the query; None is NULL."""
+    """A constant; None is NULL."""
 
     value: Value | None
     kind: Kind
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """A function or operator of the allow-list applied to arguments (`case` is cond, value, …, else)."""
+class FunctionCall:
+    """A function or operator of the allow-list with its arguments (of `case`: condition, value, …, else)."""
 
     function: str
     args: tuple["Expr", ...]
@@ -54,11 +53,11 @@ class Call:
     facts: Facts = UNKNOWN
 
 
-Expr = Col | Literal | Call
+Expr = Col | Literal | FunctionCall
 
 
 def facts(expr: Expr) -> Facts:
-    """Give what is known of an expression's value."""
+    """Return the facts about an expression's value."""
     if not isinstance(expr, Literal):
         return expr.facts
     if expr.value is None:

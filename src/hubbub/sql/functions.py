@@ -1,24 +1,16 @@
-"""THE allow-list: every function and operator that a query may use, each with its kinds, its facts and its totality.
+"""The allow-list of functions and operators: `FUNCTIONS`, with the kind, range and step of each result.
 
-One table, `FUNCTIONS`. An entry says
+All functions are total: none raises an error for any value.
 
-  kind      the kind of the result from the kinds of the arguments; where it is None, the function does not apply
-  total     what it does on NULL, NaN, ±inf, overflow, zero and bad text. None of them ever raises.
-  within    where the result lies, from where the arguments lie
-  step      of what it is a multiple, from the steps of the arguments (an integer: of 1)
-  constant  places of arguments that must be constants of the query
-
-What holds for all of them:
-
-  numbers   are DOUBLE in the engine, integers too: an integer past 2⁵³ is the nearest double
+  numbers   are DOUBLE in the engine; an integer beyond 2⁵³ becomes the nearest double
   NULL      gives NULL, except in case, coalesce, greatest, least, is_null, is_distinct, and, or
-  NaN       never reaches a comparison, a key or an aggregate: the scan turns it into NULL; where arithmetic can make
-            one (inf - inf, 0·inf, inf % x), arithmetic alone passes it on, and before any other use it becomes NULL
-  ±inf      is a number beyond all others; overflow gives it; an aggregate clamps it like any large number
-  text      is compared byte by byte, case and length are those of Unicode code points
-  dates     are those of the years 1 to 9999; the scan clamps others
+  NaN       never reaches a comparison, a key or an aggregate: the scan turns it into NULL; where arithmetic can
+            produce one (inf - inf, 0·inf, inf % x), only arithmetic passes it on, and any other use turns it into NULL
+  ±inf      compares as larger or smaller than all numbers; overflow gives it; an aggregate clamps it
+  text      is compared byte by byte; case and length are those of Unicode code points
+  dates     are limited to the years 1 to 9999; the scan clamps others
 
-Beside the functions stand the words, clauses and nodes of SQL that may be written around them: `nodes.py`.
+`tokens.py` and `nodes.py` list the SQL syntax that may surround them.
 """
 
 import math
@@ -27,7 +19,7 @@ from fractions import Fraction
 
 from hubbub.core.schema import Bounds
 from hubbub.sql import ranges, rules
-from hubbub.sql.expressions import Call, Facts, Literal
+from hubbub.sql.expressions import Facts, FunctionCall, Literal
 from hubbub.sql.rules import BOOLEAN, DATE, DATED, INTEGER, REAL, TEXT, TIMESTAMP, Args, KindRule, RangeRule, StepRule
 
 _NUMBER = (INTEGER, REAL)
@@ -36,18 +28,25 @@ _SCALAR = (BOOLEAN, INTEGER, REAL, TEXT)
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One entry of the allow-list."""
+    """A function of the allow-list.
+
+    kind      kind of the result for the kinds of the arguments; None if the function does not apply to them
+    total     behavior for NULL, NaN, ±inf, overflow, zero and malformed text
+    range     range of the result for the arguments
+    step      step of the result for the arguments (an integer has step 1)
+    constant  indices of the arguments that must be constants
+    """
 
     name: str
     kind: KindRule
     total: str
-    within: RangeRule = rules.unknown
+    range: RangeRule = rules.unknown
     step: StepRule = rules.no_step
     constant: frozenset[int] = frozenset()
 
 
-def build(name: str, args: Args) -> Call | None:
-    """Apply a function of the list, with the kind and the facts of its result; None if the arguments do not fit.
+def build(name: str, args: Args) -> FunctionCall | None:
+    """Build a call with the kind and facts of its result; None if the function does not apply to the arguments.
 
     Theorem (Facts hold in doubles). If the facts of the arguments hold of the doubles that the engine computes, those
     of the result hold of the double that it computes from them. Rounding to the nearest double is monotone, so a
@@ -62,10 +61,10 @@ def build(name: str, args: Args) -> Call | None:
     kind = function.kind(tuple(arg.kind for arg in args))
     if kind is None or any(not isinstance(args[i], Literal) for i in function.constant if i < len(args)):
         return None
-    within = function.within(args)
+    within = function.range(args)
     bounds = Bounds(within.low, within.high) if within.low is not None and within.high is not None else None
     step = function.step(args) or (Fraction(1) if kind is INTEGER else None)
-    return Call(name, args, kind, Facts(bounds, None, step) if kind.numeric or kind in DATED else Facts())
+    return FunctionCall(name, args, kind, Facts(bounds, None, step) if kind.numeric or kind in DATED else Facts())
 
 
 _ARITHMETIC = (
@@ -74,7 +73,7 @@ _ARITHMETIC = (
     Function("mul", rules.two_numbers, "overflow: ±inf; 0·inf: NULL", rules.on(ranges.multiply), rules.step_of_product),
     Function("div", rules.numbers(), "by zero: NULL; overflow: ±inf", rules.on(ranges.divide)),
     Function(
-        "intdiv", rules.takes(INTEGER, INTEGER, gives=INTEGER), "toward zero; by zero: NULL", rules.whole_quotient
+        "intdiv", rules.takes(INTEGER, INTEGER, gives=INTEGER), "toward zero; by zero: NULL", rules.integer_quotient
     ),
     Function("mod", rules.two_numbers, "dividend's sign; by zero, of ±inf: NULL", rules.remainder),
     Function("neg", rules.one_number, "total", rules.on(ranges.negate), rules.step_of_first),
@@ -91,18 +90,23 @@ _ARITHMETIC = (
     Function("log10", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log10))),
     Function("log2", rules.number(), "zero or below: NULL", rules.on(ranges.library(math.log2))),
     Function("exp", rules.number(), "overflow: inf", rules.on(ranges.library(math.exp, Fraction(0)))),
-    Function("power", rules.numbers(), "negative to a broken power, 0 to less than 0: NULL", rules.squares),
+    Function(
+        "power", rules.numbers(), "negative base with a fractional exponent, 0 with a negative one: NULL", rules.squares
+    ),
     Function(
         "width_bucket",
         rules.takes(_NUMBER, _NUMBER, _NUMBER, INTEGER, gives=INTEGER),
-        "below: 0; at the end or above: n + 1",
+        "below low: 0; high or above: n + 1",
         rules.buckets,
         constant=frozenset({1, 2, 3}),
     ),
 )
 
 _LOGIC = (
-    *(Function(name, rules.compared, "±inf beyond all numbers") for name in ("eq", "ne", "lt", "le", "gt", "ge")),
+    *(
+        Function(name, rules.compared, "±inf larger or smaller than all numbers")
+        for name in ("eq", "ne", "lt", "le", "gt", "ge")
+    ),
     Function("is_distinct", rules.compared, "never NULL: NULL is not distinct from NULL"),
     Function("in", rules.listed, "of NULL: NULL", constant=frozenset(range(1, 10_000))),
     Function("between", rules.three, "three-valued logic"),
@@ -113,8 +117,8 @@ _LOGIC = (
     Function("case", rules.case, "the first branch whose condition is true", rules.of_case, rules.step_of_case),
     Function("coalesce", rules.same, "the first that is not NULL", rules.of_any, rules.common_step),
     Function("nullif", rules.first_of_two, "NULL where equal", rules.of_first, rules.step_of_first),
-    Function("greatest", rules.same, "NULLs do not count; NULL if all are", rules.greatest, rules.common_step),
-    Function("least", rules.same, "NULLs do not count; NULL if all are", rules.least, rules.common_step),
+    Function("greatest", rules.same, "ignores NULL; NULL if all are", rules.greatest, rules.common_step),
+    Function("least", rules.same, "ignores NULL; NULL if all are", rules.least, rules.common_step),
 )
 
 _ONE, _TWO = frozenset({1}), frozenset({1, 2})
@@ -126,7 +130,7 @@ _TEXT = (
     Function("rtrim", rules.text(), "total; blanks only"),
     Function("length", rules.text(INTEGER), "total; in code points", rules.from_zero),
     Function("concat", rules.texts, "any NULL: NULL"),
-    Function("substr", rules.part_of_text, "past the end: empty; constant places from 1", constant=_TWO),
+    Function("substr", rules.part_of_text, "beyond the end: empty; constant start from 1", constant=_TWO),
     Function("left", rules.part_of_text, "shorter text: all of it; constant length from 0", constant=_ONE),
     Function("right", rules.part_of_text, "shorter text: all of it; constant length from 0", constant=_ONE),
     Function("strpos", rules.takes(TEXT, TEXT, gives=INTEGER), "not found: 0", rules.from_zero, constant=_ONE),
@@ -176,19 +180,22 @@ _CASTS = (
     Function(
         "to_integer",
         rules.takes(_SCALAR, INTEGER, gives=INTEGER),
-        "half to even; no number of that size: NULL",
-        rules.whole_number,
+        "half to even; not a number, or too large: NULL",
+        rules.to_integer,
         constant=_ONE,
     ),
-    Function("to_real", rules.takes(_SCALAR, gives=REAL), "no number: NULL; of NaN: NULL", rules.as_number),
-    Function("to_float", rules.takes(_SCALAR, gives=REAL), "no number, past the largest: NULL"),
-    Function("to_text", rules.anything(TEXT), "an integer past 2¹²⁷: NULL"),
-    Function("to_date", rules.takes((TEXT, *DATED), gives=DATE), "no date: NULL; clamped to the years 1 to 9999"),
+    Function("to_real", rules.takes(_SCALAR, gives=REAL), "not a number, or NaN: NULL", rules.as_number),
+    Function("to_float", rules.takes(_SCALAR, gives=REAL), "not a number, or too large: NULL"),
+    Function("to_text", rules.anything(TEXT), "an integer beyond 2¹²⁷: NULL"),
+    Function("to_date", rules.takes((TEXT, *DATED), gives=DATE), "not a date: NULL; clamped to the years 1 to 9999"),
     Function(
-        "to_timestamp", rules.takes((TEXT, *DATED), gives=TIMESTAMP), "no time: NULL; clamped likewise", rules.moments
+        "to_timestamp",
+        rules.takes((TEXT, *DATED), gives=TIMESTAMP),
+        "not a timestamp: NULL; clamped to the years 1 to 9999",
+        rules.timestamps,
     ),
-    Function("to_boolean", rules.takes(_SCALAR, gives=BOOLEAN), "zero is false; text that is no truth value: NULL"),
+    Function("to_boolean", rules.takes(_SCALAR, gives=BOOLEAN), "zero is false; text other than a boolean: NULL"),
 )
 
 FUNCTIONS: dict[str, Function] = {f.name: f for f in (*_ARITHMETIC, *_LOGIC, *_TEXT, *_DATES, *_CASTS)}
-rules.WITHIN.update({name: function.within for name, function in FUNCTIONS.items()})
+rules.RANGE_RULES.update({name: function.range for name, function in FUNCTIONS.items()})

@@ -1,232 +1,18 @@
-"""The words, clauses and nodes of SQL that a query may be written with, and how they spell the functions of the list.
+"""The allow-list of SQL syntax nodes, and which function of `functions.py` each of them stands for.
 
-Whatever is not here is refused: a kind of token, a class of node, an argument set on a node, a value of such an
-argument. The functions themselves, with what each does on any value, are in `functions.py`.
+Every class of node, every argument set on a node, and every value of such an argument must be listed here.
 """
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType as T
 
 Args = dict[str, tuple[object, ...] | None]
 Node = type[exp.Expr]
 
-#: Words that begin something other than a question.
-COMMANDS = frozenset(
-    {
-        T.ALTER,
-        T.ANALYZE,
-        T.ATTACH,
-        T.BEGIN,
-        T.CACHE,
-        T.COMMAND,
-        T.COMMIT,
-        T.COPY,
-        T.CREATE,
-        T.DELETE,
-        T.DESCRIBE,
-        T.DETACH,
-        T.DROP,
-        T.EXECUTE,
-        T.EXPORT,
-        T.GRANT,
-        T.INSERT,
-        T.INSTALL,
-        T.INTO,
-        T.KILL,
-        T.LOAD,
-        T.LOCK,
-        T.MERGE,
-        T.PRAGMA,
-        T.REFRESH,
-        T.RENAME,
-        T.REVOKE,
-        T.ROLLBACK,
-        T.SET,
-        T.SHOW,
-        T.SUMMARIZE,
-        T.TRUNCATE,
-        T.UPDATE,
-        T.USE,
-    }
-)
-
-_SIGNS = {
-    T.L_PAREN,
-    T.R_PAREN,
-    T.L_BRACKET,
-    T.R_BRACKET,
-    T.COMMA,
-    T.DOT,
-    T.DASH,
-    T.PLUS,
-    T.STAR,
-    T.SLASH,
-    T.DIV,
-    T.MOD,
-    T.CARET,
-    T.DSTAR,
-    T.LT,
-    T.LTE,
-    T.GT,
-    T.GTE,
-    T.EQ,
-    T.NEQ,
-    T.DPIPE,
-    T.DCOLON,
-    T.SEMICOLON,
-    T.PARAMETER,
-    T.PLACEHOLDER,
-}
-_CLAUSES = {
-    T.ALIAS,
-    T.ALL,
-    T.ASC,
-    T.CUBE,
-    T.DESC,
-    T.DISTINCT,
-    T.FETCH,
-    T.FILTER,
-    T.FIRST,
-    T.FROM,
-    T.GROUP_BY,
-    T.GROUPING_SETS,
-    T.HAVING,
-    T.INNER,
-    T.JOIN,
-    T.LEFT,
-    T.LIMIT,
-    T.ON,
-    T.ONLY,
-    T.ORDER_BY,
-    T.OUTER,
-    T.RIGHT,
-    T.ROLLUP,
-    T.ROW,
-    T.ROWS,
-    T.SELECT,
-    T.UNION,
-    T.USING,
-    T.WHERE,
-    T.WITH,
-    T.FULL,
-    T.CROSS,
-    T.NATURAL,
-    T.OFFSET,
-    T.RECURSIVE,
-    T.EXISTS,
-    T.OVER,
-    T.INTERSECT,
-    T.EXCEPT,
-    T.PARTITION_BY,
-    T.LATERAL,
-    T.VALUES,
-    T.ANTI,
-    T.SEMI,
-    T.FOR,
-}
-_EXPRESSIONS = {
-    T.AND,
-    T.OR,
-    T.NOT,
-    T.BETWEEN,
-    T.CASE,
-    T.WHEN,
-    T.THEN,
-    T.ELSE,
-    T.END,
-    T.IN,
-    T.IS,
-    T.ISNULL,
-    T.NOTNULL,
-    T.LIKE,
-    T.ILIKE,
-    T.NULL,
-    T.TRUE,
-    T.FALSE,
-    T.INTERVAL,
-    T.ARRAY,
-    T.STRING,
-    T.NUMBER,
-    T.IDENTIFIER,
-    T.VAR,
-    T.YEAR,
-    T.REPLACE,
-}
-#: Words for types.
-TYPE_TOKENS = {
-    T.BOOLEAN,
-    T.TINYINT,
-    T.SMALLINT,
-    T.INT,
-    T.BIGINT,
-    T.INT128,
-    T.FLOAT,
-    T.DOUBLE,
-    T.DECIMAL,
-    T.CHAR,
-    T.VARCHAR,
-    T.TEXT,
-    T.BPCHAR,
-    T.TIMESTAMP,
-    T.TIMESTAMPNTZ,
-    T.TIMESTAMPTZ,
-    T.DATETIME,
-    T.DATE,
-    T.TIME,
-    T.UUID,
-    T.NAME,
-    T.UBIGINT,
-    T.UINT,
-    T.USMALLINT,
-    T.UTINYINT,
-}
-
-#: Kinds of token that may occur. Some only so that the node they make is refused with a better reason.
-TOKENS = frozenset(_SIGNS | _CLAUSES | _EXPRESSIONS | TYPE_TOKENS)
-
-#: Words that mean something in statements or clauses that are never answered, and are names everywhere else.
-PLAIN_NAMES = frozenset(
-    {
-        T.COMMENT,
-        T.FORMAT,
-        T.FUNCTION,
-        T.INDEX,
-        T.OBJECT,
-        T.PERCENT,
-        T.PROCEDURE,
-        T.SEQUENCE,
-        T.SESSION,
-        T.VECTOR,
-        T.VIEW,
-    }
-)
-
-#: Why some words are refused, and what to write instead.
-REASONS: dict[T, tuple[str, str]] = {
-    T.COLLATE: ("would compare text by other rules than byte by byte", "Compare lower(x) with lower-case text."),
-    T.TABLE_SAMPLE: ("takes a sample, which the noise does not allow for", "Leave it out: the answer covers all rows."),
-    T.QUALIFY: ("filters by window functions, which look across people", "Use GROUP BY and HAVING."),
-    T.WINDOW: ("names a window, which looks across people", "Use GROUP BY; for each person, a sub-query."),
-    T.PIVOT: ("turns values into columns", "Write one aggregate with FILTER (WHERE …) for each column."),
-    T.UNPIVOT: ("turns columns into rows", "Write UNION ALL of sub-queries."),
-    T.COLON: ("is not answered: parameters are ? or $1", "Write ? or $1 and hand in the values in order."),
-    T.HEREDOC_STRING: ("is a string between dollars", "Write it in single quotes."),
-    T.BYTE_STRING: ("is a string with escapes", "Write it in plain single quotes, or pass it as a parameter."),
-    T.HEX_STRING: ("is a hexadecimal constant", "Write a decimal number or a plain string."),
-    T.TILDE: ("matches a regular expression", "Use LIKE with a constant pattern."),
-    T.SIMILAR_TO: ("matches a regular expression", "Use LIKE with a constant pattern."),
-    T.ESCAPE: ("gives LIKE an escape character", "Use starts_with, ends_with or contains."),
-    T.CURRENT_DATE: ("changes, so the answer could not be repeated", "Write the date, or use a parameter."),
-    T.CURRENT_TIMESTAMP: ("changes, so the answer could not be repeated", "Write the time, or use a parameter."),
-    T.ANY: ("is not answered", "Write x IN (…)."),
-    T.UNNEST: ("makes several rows of one", "Use a public table instead."),
-}
-
 _BINARY: Args = {"this": None, "expression": None}
 _UNARY: Args = {"this": None}
 
-#: Operators and functions: the node, the function of the list that it spells, and the node's arguments in order.
-SPELLED: dict[Node, tuple[str, tuple[str, ...]]] = {
+#: Operators and functions: the node, the function that it stands for, and the node's arguments in order.
+FUNCTION_NODES: dict[Node, tuple[str, tuple[str, ...]]] = {
     exp.Mul: ("mul", ("this", "expression")),
     exp.Div: ("div", ("this", "expression")),
     exp.IntDiv: ("intdiv", ("this", "expression")),
@@ -278,11 +64,11 @@ SPELLED: dict[Node, tuple[str, tuple[str, ...]]] = {
     exp.Second: ("second", ("this",)),
 }
 
-#: Functions that the reader does not know by a node of their own, by name.
-NAMED: dict[str, str] = {"prefix": "starts_with", "suffix": "ends_with", "btrim": "trim"}
+#: Functions for which sqlglot has no node class, by name.
+FUNCTION_NAMES: dict[str, str] = {"prefix": "starts_with", "suffix": "ends_with", "btrim": "trim"}
 
-#: Parts of dates as EXTRACT and date_part name them.
-PARTS: dict[str, str] = {
+#: Date parts, as named in EXTRACT and date_part.
+DATE_PARTS: dict[str, str] = {
     "year": "year",
     "quarter": "quarter",
     "month": "month",
@@ -298,8 +84,8 @@ PARTS: dict[str, str] = {
     "second": "second",
 }
 
-#: Aggregates: the node, its name in `query.Aggregate`, and how many values it is over.
-AGGREGATES: dict[Node, tuple[str, int]] = {
+#: Aggregates: the node, its name in `query.Aggregate`, and its number of arguments.
+AGGREGATE_NODES: dict[Node, tuple[str, int]] = {
     exp.Count: ("count", 1),
     exp.Sum: ("sum", 1),
     exp.Avg: ("avg", 1),
@@ -319,8 +105,8 @@ AGGREGATES: dict[Node, tuple[str, int]] = {
     exp.Max: ("max", 1),
 }
 
-#: Aggregates with a syntax of their own; `bind_aggregates` reads them.
-ODD_AGGREGATES: tuple[Node, ...] = (
+#: Aggregates with special syntax, handled in `bind_aggregates`.
+SPECIAL_AGGREGATES: tuple[Node, ...] = (
     exp.CountIf,
     exp.Quantile,
     exp.PercentileCont,
@@ -330,8 +116,8 @@ ODD_AGGREGATES: tuple[Node, ...] = (
     exp.Filter,
 )
 
-#: Aggregates that the reader knows by name alone.
-NAMED_AGGREGATES: dict[str, tuple[str, int]] = {
+#: Aggregates for which sqlglot has no node class, by name.
+AGGREGATE_NAMES: dict[str, tuple[str, int]] = {
     "mean": ("avg", 1),
     "count_star": ("count", 0),
     "quantile_cont": ("quantile", 2),
@@ -419,10 +205,10 @@ _SPECIAL: dict[Node, Args] = {
     exp.Filter: _BINARY,
 }
 
-#: Every class of node that may occur, with the arguments that may be set on it and, where not any, their values.
+#: Every allowed node class with its allowed arguments and, unless None, the allowed values of each argument.
 NODES: dict[Node, Args] = {
-    **{node: dict.fromkeys(args) for node, (_, args) in SPELLED.items()},
-    **{node: dict.fromkeys(("this", "expression")[:count]) for node, (_, count) in AGGREGATES.items()},
+    **{node: dict.fromkeys(args) for node, (_, args) in FUNCTION_NODES.items()},
+    **{node: dict.fromkeys(("this", "expression")[:count]) for node, (_, count) in AGGREGATE_NODES.items()},
     **_CONSTANTS,
     **_STRUCTURE,
     **_SPECIAL,
@@ -430,3 +216,20 @@ NODES: dict[Node, Args] = {
 NODES[exp.Div] |= {"typed": (True,)}
 NODES[exp.DPipe] |= {"safe": (True,)}
 NODES[exp.Count] |= {"big_int": (True,)}
+
+_NAMED_FUNCTIONS = (
+    "cast",
+    "coalesce",
+    "concat",
+    "date_diff",
+    "date_trunc",
+    "extract",
+    "greatest",
+    "least",
+    "log",
+    "trim",
+)
+#: The names of all supported functions, for error messages.
+CALLABLE = sorted(
+    {name for node, (name, _) in FUNCTION_NODES.items() if issubclass(node, exp.Func)} | {*_NAMED_FUNCTIONS}
+)

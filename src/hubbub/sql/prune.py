@@ -1,36 +1,36 @@
-"""Leave out of the scans what a query never uses, and do not look at declared lists twice."""
+"""Remove unused columns from a bound query, and list checks that its cells repeat."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from hubbub.sql.expressions import Call, Col, Expr
+from hubbub.sql.expressions import Col, Expr, FunctionCall
 from hubbub.sql.query import Query
-from hubbub.sql.relations import Cut, Filter, Join, PerUnit, Project, Rel, Scan, Union
+from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union
 
 
 def names(expr: Expr | None) -> set[str]:
-    """List the columns that an expression names."""
+    """Return the names of the columns in an expression."""
     if isinstance(expr, Col):
         return {expr.name}
-    return set().union(*(names(arg) for arg in expr.args)) if isinstance(expr, Call) else set()
+    return set().union(*(names(arg) for arg in expr.args)) if isinstance(expr, FunctionCall) else set()
 
 
 def _all(exprs: Iterable[Expr | None]) -> set[str]:
     return set().union(*(names(expr) for expr in exprs))
 
 
-def pruned(query: Query) -> Query:
-    """Give the query with scans and projections of what it needs alone."""
+def prune(query: Query) -> Query:
+    """Reduce the scans and projections of a query to the columns that it uses."""
     bare = {key.expr.name for key in query.keys if isinstance(key.expr, Col)}
     inside: list[Expr] = [key.expr for key in query.keys if not isinstance(key.expr, Col)]
     for aggregate in query.aggregates:
         inside.extend((*aggregate.arguments, *([] if aggregate.where is None else [aggregate.where])))
     used = _all(inside)
-    return replace(query, relation=_kept(query.relation, used, bare - used))
+    return replace(query, relation=_prune(query.relation, used, bare - used))
 
 
-def _kept(rel: Rel, used: set[str], bare: set[str]) -> Rel:
-    """Keep the columns in `used` and in `bare`; those in `bare` are keys of the whole query and nothing else."""
+def _prune(rel: Rel, used: set[str], bare: set[str]) -> Rel:
+    """Keep the columns in `used` and `bare`; the ones in `bare` are keys of the whole query and nothing else."""
     match rel:
         case Scan():
             kept = [i for i, col in enumerate(rel.columns) if col.name in used | bare]
@@ -43,15 +43,15 @@ def _kept(rel: Rel, used: set[str], bare: set[str]) -> Rel:
             return replace(rel, columns=cols, sources=sources, loose=loose)
         case Filter():
             needed = used | names(rel.predicate)
-            return replace(rel, input=_kept(rel.input, needed, bare - needed))
+            return replace(rel, input=_prune(rel.input, needed, bare - needed))
         case Project():
             outputs = tuple((name, expr) for name, expr in rel.outputs if name in used | bare)
             passed = {expr.name for name, expr in outputs if name in bare and isinstance(expr, Col)}
             needed = _all(expr for name, expr in outputs if not (name in bare and isinstance(expr, Col)))
-            return Project(_kept(rel.input, needed, passed - needed), outputs)
+            return Project(_prune(rel.input, needed, passed - needed), outputs)
         case Join():
             needed = used | _all(expr for pair in rel.on for expr in pair)
-            left, right = (_kept(side, needed, bare - needed) for side in (rel.left, rel.right))
+            left, right = (_prune(side, needed, bare - needed) for side in (rel.left, rel.right))
             return replace(rel, left=left, right=right)
         case Union():
             return _union(rel, used | bare)
@@ -59,17 +59,17 @@ def _kept(rel: Rel, used: set[str], bare: set[str]) -> Rel:
             needed = _all(expr for _, expr in rel.keys)
             aggregates = tuple((name, inner) for name, inner in rel.aggregates if name in used | bare)
             needed |= _all(expr for _, inner in aggregates for expr in (inner.argument, inner.where))
-            return replace(rel, input=_kept(rel.input, needed, set()), aggregates=aggregates)
-        case Cut():
-            raise TypeError("a bound query is cut when it is planned")
+            return replace(rel, input=_prune(rel.input, needed, set()), aggregates=aggregates)
+        case Truncate():
+            raise TypeError("only a plan contains Truncate")
 
 
 def _union(rel: Union, used: set[str]) -> Union:
-    places = [i for i, col in enumerate(rel.columns) if col.name in used]
+    indices = [i for i, col in enumerate(rel.columns) if col.name in used]
     inputs = []
     for part in rel.inputs:
         if not isinstance(part, Project):
-            raise TypeError("the inputs of a union are bound as projections")
-        outputs = tuple(part.outputs[i] for i in places)
-        inputs.append(Project(_kept(part.input, _all(expr for _, expr in outputs), set()), outputs))
-    return Union(tuple(inputs), tuple(rel.columns[i] for i in places))
+            raise TypeError("the inputs of a union must be projections")
+        outputs = tuple(part.outputs[i] for i in indices)
+        inputs.append(Project(_prune(part.input, _all(expr for _, expr in outputs), set()), outputs))
+    return Union(tuple(inputs), tuple(rel.columns[i] for i in indices))

@@ -1,7 +1,7 @@
-"""A bound query: what is asked of the crowd, ready to be planned.
+"""A bound query, ready for planning.
 
-`select`, `having` and `order` are expressions over the names of keys and aggregates alone, so they are post-processing:
-they run on the noisy answers, outside the engine, and cost nothing.
+`select`, `having` and `order` are expressions over keys and aggregates only, so they are post-processing: they run on
+the noisy results, outside the engine, and have no privacy cost.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Aggregate:
 
     function  count, count_distinct, count_units, sum, avg, var_pop, var_samp, stddev_pop, stddev_samp, covar_pop,
               covar_samp, corr, regr_slope, regr_intercept, regr_r2, quantile, min, max, mode
-    level     the quantile asked for (median is one half)
+    level     of a quantile (1/2 for the median)
     where     FILTER (WHERE …)
     """
 
@@ -31,15 +31,15 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One expression of GROUP BY; its facts hold a finite list of values, or it must be discovered privately."""
+    """An expression of GROUP BY; without a finite list of values in its facts, it needs partition selection."""
 
     name: str
     expr: Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """One term of ORDER BY."""
+class OrderTerm:
+    """A term of ORDER BY."""
 
     expr: Expr
     descending: bool
@@ -50,8 +50,8 @@ class Order:
 class Query:
     """A query over one relation of private data.
 
-    sets    grouping sets, as places in `keys`; a plain GROUP BY is one set with all of them
-    top     asks only for the keys of the k largest counts: one selection instead of all the counts
+    sets    grouping sets, as indices of `keys`; a plain GROUP BY is one set with all keys
+    top     returns only the keys of the k largest counts: a private selection instead of all counts
     """
 
     tables: tuple[Table, ...]
@@ -61,6 +61,6 @@ class Query:
     aggregates: tuple[Aggregate, ...]
     select: tuple[tuple[str, Expr], ...]
     having: Expr | None
-    order: tuple[Order, ...]
+    order: tuple[OrderTerm, ...]
     limit: int | None
     top: bool

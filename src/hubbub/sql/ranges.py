@@ -1,10 +1,9 @@
-"""Interval arithmetic over what the engine computes: where a value can lie, given where its parts can.
+"""Interval arithmetic over the values that the engine computes.
 
-A `Range` speaks of the DOUBLE that the engine holds (or of days or microseconds since 1970 for dates), NULL aside. An
-end that is None is not known, and the value may then be infinite. Theorem used throughout: rounding to the nearest
-double is monotone, so if the exact result lies below h, the computed one lies at or below the double nearest to h.
-Where an end is no double, the next double outward stands in its place; for functions that a mathematical library
-computes, the end is moved outward by 2⁻⁴⁰ of itself, far more than any library errs.
+A `Range` bounds the engine's DOUBLE (for dates: days or microseconds since 1970), ignoring NULL. A bound of None is
+unknown, and the value may then be infinite. Rounding to the nearest double is monotone, so if the exact result is below
+h, the computed one is at or below the double nearest to h. A bound that is not a double is moved outward to the next
+double; for library functions such as ln it is moved outward by 2⁻⁴⁰ of itself, more than any library's error.
 """
 
 import math
@@ -12,21 +11,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-#: Past this the engine's DOUBLE is infinite.
+#: The largest finite DOUBLE.
 LARGEST = Fraction(1.7976931348623157e308)
 SLACK = Fraction(1, 2**40)
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Ends of an interval, each None where nothing is known."""
+    """The bounds of an interval, each None if unknown."""
 
     low: Fraction | None = None
     high: Fraction | None = None
 
     @property
     def finite(self) -> bool:
-        """Whether both ends are known, so that the value is a finite number."""
+        """Whether both bounds are known, so that the value is finite."""
         return self.low is not None and self.high is not None
 
 
@@ -34,12 +33,12 @@ ANY = Range()
 
 
 def point(value: Fraction) -> Range:
-    """Give the range of a constant as the engine holds it."""
+    """Return the range of a constant in the engine."""
     return hull(nearest(value), nearest(value)) if abs(value) <= LARGEST else ANY
 
 
 def nearest(value: Fraction) -> Fraction:
-    """Give the double nearest to a number no larger than the largest double."""
+    """Return the nearest double to a number within the range of doubles."""
     return Fraction(float(value))
 
 
@@ -53,19 +52,19 @@ def _outward(value: Fraction, sign: int) -> Fraction | None:
 
 
 def hull(low: Fraction | None, high: Fraction | None) -> Range:
-    """Round both ends outward to doubles; an end past the largest one is not known."""
+    """Round both bounds outward to doubles; a bound beyond the largest double becomes unknown."""
     return Range(None if low is None else _outward(low, -1), None if high is None else _outward(high, 1))
 
 
 def add(a: Range, b: Range) -> Range:
-    """Bound a sum. An unknown end may be infinite, but a known one still holds: x ≥ a and y ≥ b give x + y ≥ a + b."""
+    """Bound a sum. Each bound holds by itself, even if the other is unknown: x ≥ a and y ≥ b give x + y ≥ a + b."""
     low = None if a.low is None or b.low is None else a.low + b.low
     high = None if a.high is None or b.high is None else a.high + b.high
     return hull(low, high)
 
 
 def negate(a: Range) -> Range:
-    """Bound a change of sign."""
+    """Bound −x."""
     return Range(None if a.high is None else -a.high, None if a.low is None else -a.low)
 
 
@@ -80,7 +79,7 @@ def multiply(a: Range, b: Range) -> Range:
 
 
 def divide(a: Range, b: Range) -> Range:
-    """Bound a quotient where the divisor keeps away from zero; elsewhere nothing is known."""
+    """Bound a quotient if the divisor cannot be zero."""
     if b.low is None or b.high is None or b.low <= 0 <= b.high or a.low is None or a.high is None:
         return ANY
     corners = [x / y for x in (a.low, a.high) for y in (b.low, b.high)]
@@ -88,7 +87,7 @@ def divide(a: Range, b: Range) -> Range:
 
 
 def monotone(exact: Callable[[Fraction], Fraction | int]) -> Callable[[Range], Range]:
-    """Bound a rising function that the engine computes exactly or rounds correctly."""
+    """Bound an increasing function that the engine computes exactly or rounds correctly."""
 
     def rule(a: Range) -> Range:
         low = None if a.low is None else Fraction(exact(a.low))
@@ -99,7 +98,7 @@ def monotone(exact: Callable[[Fraction], Fraction | int]) -> Callable[[Range], R
 
 
 def library(function: Callable[[float], float], lowest: Fraction | None = None) -> Callable[[Range], Range]:
-    """Bound a rising library function; `lowest` is a limit from below on all of its results, if there is one."""
+    """Bound an increasing library function; `lowest` is a lower bound of all its results, if there is one."""
 
     def rule(a: Range) -> Range:
         ends: list[Fraction | None] = []
@@ -126,7 +125,7 @@ def absolute(a: Range) -> Range:
 
 
 def remainder(a: Range, b: Range) -> Range:
-    """Bound a remainder: smaller than the divisor, no larger than the dividend, and of the dividend's sign."""
+    """Bound a remainder, which is smaller than the divisor, at most the dividend, and has its sign."""
     sizes = [size for size in (absolute(b).high, absolute(a).high) if size is not None]
     size = min(sizes) if sizes else None
     low = Fraction(0) if a.low is not None and a.low >= 0 else None if size is None else -size
@@ -134,14 +133,14 @@ def remainder(a: Range, b: Range) -> Range:
     return Range(low, high)
 
 
-def away(value: Fraction) -> int:
+def round_half_away(value: Fraction) -> int:
     """Round half away from zero."""
-    whole = math.floor(abs(value) + Fraction(1, 2))
-    return whole if value >= 0 else -whole
+    size = math.floor(abs(value) + Fraction(1, 2))
+    return size if value >= 0 else -size
 
 
 def to_places(value: float, places: int) -> float:
-    """Round to decimal places as the engine does: scale, round half away from zero, scale back; each step is monotone.
+    """Round to decimal places as the engine does: scale, round half away from zero, scale back. Each step is monotone.
 
     >>> to_places(2.675, 2), to_places(-1250.0, -2), to_places(1e308, 5)
     (2.68, -1300.0, 1e+308)
@@ -150,12 +149,12 @@ def to_places(value: float, places: int) -> float:
     scaled = value * scale if places >= 0 else value / scale
     if not math.isfinite(scaled):
         return value
-    whole = float(away(Fraction(scaled)))
-    return whole / scale if places >= 0 else whole * scale
+    rounded = float(round_half_away(Fraction(scaled)))
+    return rounded / scale if places >= 0 else rounded * scale
 
 
 def union(parts: Iterable[Range]) -> Range:
-    """Bound a value that is one of several."""
+    """Bound a value that lies in one of several ranges."""
     ranges = list(parts)
     lows, highs = [r.low for r in ranges], [r.high for r in ranges]
     low = None if not lows or None in lows else min(x for x in lows if x is not None)
@@ -164,13 +163,13 @@ def union(parts: Iterable[Range]) -> Range:
 
 
 def common_step(steps: Iterable[Fraction | None]) -> Fraction | None:
-    """Give the largest step of which every one of these is a multiple."""
-    found: Fraction | None = None
+    """Return the largest number of which all steps are multiples."""
+    common: Fraction | None = None
     for step in steps:
         if step is None:
             return None
-        found = step if found is None else _gcd(found, step)
-    return found
+        common = step if common is None else _gcd(common, step)
+    return common
 
 
 def _gcd(a: Fraction, b: Fraction) -> Fraction:

@@ -1,9 +1,8 @@
-"""Relations after binding. Every row is owned by one unit and is computable from that unit's rows and public data.
+"""Bound relations. One privacy unit owns each row, which is computed from that unit's rows and public data alone.
 
-This is the invariant on which the sensitivity of everything rests: removing one unit from the data removes exactly the
-rows that it owns, from every relation here, and changes no other row. No operator that breaks it has a class. A
-relation over private data carries the owner in the column `UNIT` (for a table whose unit is the row, the row itself is
-the owner, and no operator may make two rows of one).
+All sensitivities rest on this invariant: removing one unit from the data removes exactly the rows that it owns from
+every relation, and changes no other row. No operator here breaks it. A relation over private data has its owner in the
+column `UNIT`. In a table with row-level privacy each row owns itself, and no operator may duplicate it.
 """
 
 from dataclasses import dataclass, field
@@ -13,22 +12,21 @@ from hubbub.core.schema import Kind, Table
 from hubbub.core.unit import Hash
 from hubbub.sql.expressions import Col, Expr, facts
 
-#: The owner's column in a relation over private data. Analysts cannot type it: their names are renamed at binding.
+#: The owner's column in a relation over private data. Analysts cannot name it, because binding renames their columns.
 UNIT = "$unit"
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """A table's visible columns with the declared facts made true: clamped, NaN to NULL, rows without a unit left out.
+    """The visible columns of a table with the declared facts enforced: clamped, NaN to NULL, no rows without an owner.
 
-    A value outside a declared list is the declared `other`, or NULL. Columns in `loose` are used as keys of the whole
-    query alone, whose cells leave such values out by themselves; there the scan saves the look at the list.
-    Texts in `short` are cut to `LONGEST` characters. A plan sets it; the bound query, which is written into the key of
-    a charge, does not have it.
+    A value outside a declared list becomes the declared `other`, or NULL. Columns in `loose` are only keys of the whole
+    query, whose cells drop such values anyway, so the scan does not check their lists. Texts in `short` are truncated
+    to `MAX_TEXT_LENGTH` characters; planning sets it.
     """
 
     table: Table
-    columns: tuple[Col, ...]  #: named by binding; the table's own column is `sources[i]`
+    columns: tuple[Col, ...]  #: named by binding; `sources[i]` is the table's column
     sources: tuple[str, ...]
     loose: frozenset[str] = frozenset()  #: bound names
     short: frozenset[str] = field(default=frozenset(), repr=False)  #: bound names
@@ -36,7 +34,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Rows where the predicate is true."""
+    """The rows for which a predicate is true."""
 
     input: "Rel"
     predicate: Expr
@@ -44,7 +42,7 @@ class Filter:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """New columns computed row by row; the owner is kept."""
+    """New columns computed from each row, which keeps its owner."""
 
     input: "Rel"
     outputs: tuple[tuple[str, Expr], ...]
@@ -52,11 +50,11 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Rows that match on equal columns, with either a public right side or two private sides joined on the unit.
+    """An equality join: with a public right side, or of two private sides on the privacy ID.
 
-    left joins keep rows of the left side, which is never the public one of a mixed pair. `on` are pairs (left, right).
-    With `unit` the owners are equal as well. Where the unit is the row, the right side is public and unique on the
-    right columns of `on`.
+    A left join keeps the rows of the left side, which is private if either side is. `on` has pairs (left, right). With
+    `unit` the owners are equal too. Under row-level privacy, the right side is public and unique on its columns of
+    `on`.
     """
 
     left: "Rel"
@@ -76,29 +74,29 @@ class Union:
 
 @dataclass(frozen=True, slots=True)
 class PerUnit:
-    """One row for each unit and combination of keys: a sub-query grouped by the unit. Aggregates see one unit's rows.
+    """One row per privacy unit and combination of keys. Its aggregates read the rows of one unit.
 
-    With no aggregates this is DISTINCT within the unit.
+    Without aggregates this is DISTINCT within the unit.
     """
 
     input: "Rel"
     keys: tuple[tuple[str, Expr], ...]
-    aggregates: tuple[tuple[str, "Inner"], ...]
+    aggregates: tuple[tuple[str, "UnitAggregate"], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Inner:
-    """An exact aggregate inside one unit: count, count_distinct, sum, avg, min, max; total on every input."""
+class UnitAggregate:
+    """An exact aggregate over the rows of one unit, total on every input."""
 
     function: Choice["count", "count_distinct", "sum", "avg", "min", "max"]
     argument: Expr | None
     where: Expr | None
-    column: Col  #: its result, with kind and facts
+    column: Col  #: the result, with kind and facts
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """At most `rows` rows of each unit, in the order of a salted hash of that unit's own rows. Plans alone have it."""
+class Truncate:
+    """At most `rows` rows of each unit, in the order of a salted hash of its rows. Only plans contain it."""
 
     input: "Rel"
     rows: int
@@ -106,18 +104,18 @@ class Cut:
     hashing: Hash
 
 
-Rel = Scan | Filter | Project | Join | Union | PerUnit | Cut
+Rel = Scan | Filter | Project | Join | Union | PerUnit | Truncate
 
-#: Characters of a text that functions look at: longer ones are cut at the scan.
-LONGEST = 4_096
+#: Maximum length of texts that functions read; the scan truncates longer ones.
+MAX_TEXT_LENGTH = 4_096
 
 
 def columns(rel: Rel) -> tuple[Col, ...]:
-    """Give a relation's columns, the owner's aside."""
+    """Return the columns of a relation, without the owner's."""
     match rel:
         case Scan() | Union():
             return rel.columns
-        case Filter() | Cut():
+        case Filter() | Truncate():
             return columns(rel.input)
         case Project():
             return tuple(Col(name, expr.kind, facts(expr)) for name, expr in rel.outputs)
@@ -129,11 +127,11 @@ def columns(rel: Rel) -> tuple[Col, ...]:
 
 
 def owned(rel: Rel) -> bool:
-    """Say whether rows carry their owner in the column UNIT: not in public data, nor where each row is its own unit."""
+    """Tell whether a relation has the column UNIT: not if it is public, nor under row-level privacy."""
     match rel:
         case Scan():
             return rel.table.unit is not None and rel.table.unit.column is not None
-        case Filter() | Project() | Cut():
+        case Filter() | Project() | Truncate():
             return owned(rel.input)
         case Join():
             return owned(rel.left)
@@ -144,11 +142,11 @@ def owned(rel: Rel) -> bool:
 
 
 def public(rel: Rel) -> bool:
-    """Say whether a relation is made of public data alone: a public side of a join with private data is the right."""
+    """Tell whether a relation contains only public data: a join with private data has the public side on the right."""
     match rel:
         case Scan():
             return rel.table.unit is None
-        case Filter() | Project() | Cut():
+        case Filter() | Project() | Truncate():
             return public(rel.input)
         case Join():
             return public(rel.left)
@@ -159,16 +157,16 @@ def public(rel: Rel) -> bool:
 
 
 def owner_kind(rel: Rel) -> Kind:
-    """Give the kind of the column UNIT, which is the same in all tables of one entity."""
+    """Return the kind of the column UNIT, which is the same in all tables of one entity."""
     match rel:
         case Scan():
             unit = rel.table.unit
             named = None if unit is None or unit.column is None else rel.table.column(unit.column)
-            # a unit that is hidden without a declaration is told apart as text
+            # a privacy ID column without a declared type is compared as text
             return Kind.TEXT if named is None else named.kind
         case Join():
             return owner_kind(rel.left)
         case Union():
             return owner_kind(rel.inputs[0])
-        case Filter() | Project() | PerUnit() | Cut():
+        case Filter() | Project() | PerUnit() | Truncate():
             return owner_kind(rel.input)

@@ -1,4 +1,4 @@
-"""Rules that the allow-list is made of: the kind of a result, where it lies, of what step it is a multiple."""
+"""Rules for the functions of the allow-list: the kind, range and step of a result."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from hubbub.core.schema import Kind
 from hubbub.sql import dates, ranges
-from hubbub.sql.expressions import Call, Expr, Literal, facts
+from hubbub.sql.expressions import Expr, FunctionCall, Literal, facts
 from hubbub.sql.ranges import ANY, Range
 
 Kinds = tuple[Kind, ...]
@@ -20,27 +20,28 @@ BOOLEAN, INTEGER, REAL, TEXT, DATE, TIMESTAMP = Kind
 _NUMBERS = (INTEGER, REAL)
 DATED = (DATE, TIMESTAMP)
 
-#: The most decimal places, either way, that numbers are rounded to.
+#: Maximum number of decimal places, positive or negative, in round().
 MAX_PLACES = 15
 
-#: Beyond this the engine leaves numbers as they are instead of rounding them, and rounding is not monotone any more.
-_ROUNDED = Fraction(10) ** 290
+#: Beyond this the engine does not round numbers any more, so rounding is not monotone.
+_MAX_ROUNDED = Fraction(10) ** 290
 
-#: The range rule of each function; the allow-list enters its own here, for a rule looks into its arguments.
-WITHIN: dict[str, RangeRule] = {}
+#: The range rule of each function, filled by `functions.py`, because a rule needs the ranges of its arguments.
+RANGE_RULES: dict[str, RangeRule] = {}
 
 
 # --- kinds -------------------------------------------------------------------------------------------------------
 
 
-def takes(*wanted: Kind | tuple[Kind, ...], gives: Kind) -> KindRule:
-    """Accept arguments of exactly these kinds, each one kind or one of several."""
+def takes(*expected: Kind | tuple[Kind, ...], gives: Kind) -> KindRule:
+    """Accept arguments of exactly these kinds, or of one of several kinds each."""
 
     def rule(kinds: Kinds) -> Kind | None:
-        fits = len(kinds) == len(wanted) and all(
-            kind is want or (isinstance(want, tuple) and kind in want) for kind, want in zip(kinds, wanted, strict=True)
+        matches = len(kinds) == len(expected) and all(
+            kind in allowed if isinstance(allowed, tuple) else kind is allowed
+            for kind, allowed in zip(kinds, expected, strict=True)
         )
-        return gives if fits else None
+        return gives if matches else None
 
     return rule
 
@@ -55,7 +56,7 @@ def numbers(gives: Kind = REAL) -> KindRule:
     return takes(_NUMBERS, _NUMBERS, gives=gives)
 
 
-def _meet(kinds: Kinds) -> Kind | None:
+def _numeric(kinds: Kinds) -> Kind | None:
     if not all(kind.numeric for kind in kinds):
         return None
     return INTEGER if all(kind is INTEGER for kind in kinds) else REAL
@@ -63,49 +64,49 @@ def _meet(kinds: Kinds) -> Kind | None:
 
 def one_number(kinds: Kinds) -> Kind | None:
     """Accept a number and keep its kind."""
-    return _meet(kinds) if len(kinds) == 1 else None
+    return _numeric(kinds) if len(kinds) == 1 else None
 
 
 def two_numbers(kinds: Kinds) -> Kind | None:
     """Accept two numbers; integers give an integer."""
-    return _meet(kinds) if len(kinds) == 2 else None
+    return _numeric(kinds) if len(kinds) == 2 else None
 
 
 def common(kinds: Kinds) -> Kind | None:
-    """Give the kind in which values of these kinds meet: integers and reals meet in reals."""
-    found = set(kinds)
-    if len(found) == 1:
+    """Return the common kind of several kinds; that of integers and reals is real."""
+    distinct = set(kinds)
+    if len(distinct) == 1:
         return kinds[0]
-    return REAL if found == {INTEGER, REAL} else None
+    return REAL if distinct == {INTEGER, REAL} else None
 
 
 def compared(kinds: Kinds) -> Kind | None:
-    """Accept two values that meet."""
+    """Accept two values of a common kind."""
     return BOOLEAN if len(kinds) == 2 and common(kinds) else None
 
 
 def listed(kinds: Kinds) -> Kind | None:
-    """Accept a value and others that meet with it."""
+    """Accept a value and a list of values of a common kind."""
     return BOOLEAN if len(kinds) >= 2 and common(kinds) else None
 
 
 def three(kinds: Kinds) -> Kind | None:
-    """Accept a value and two ends."""
+    """Accept a value and two bounds of a common kind."""
     return listed(kinds) if len(kinds) == 3 else None
 
 
 def logic(kinds: Kinds) -> Kind | None:
-    """Accept truth values."""
+    """Accept two or more booleans."""
     return BOOLEAN if len(kinds) >= 2 and set(kinds) == {BOOLEAN} else None
 
 
 def same(kinds: Kinds) -> Kind | None:
-    """Accept values that meet, and give what they meet in."""
+    """Accept values of a common kind, which is the kind of the result."""
     return common(kinds) if kinds else None
 
 
 def first_of_two(kinds: Kinds) -> Kind | None:
-    """Accept two values that meet and keep the first's kind."""
+    """Accept two values of a common kind and keep the kind of the first."""
     return kinds[0] if compared(kinds) else None
 
 
@@ -127,17 +128,17 @@ def text(gives: Kind = TEXT) -> KindRule:
 
 
 def texts(kinds: Kinds) -> Kind | None:
-    """Accept two texts or more."""
+    """Accept two or more texts."""
     return TEXT if len(kinds) >= 2 and set(kinds) == {TEXT} else None
 
 
 def part_of_text(kinds: Kinds) -> Kind | None:
-    """Accept a text and one or two whole numbers."""
+    """Accept a text and one or two integers."""
     return TEXT if kinds[:1] == (TEXT,) and kinds[1:] in ((INTEGER,), (INTEGER, INTEGER)) else None
 
 
 def rounded(kinds: Kinds) -> Kind | None:
-    """Accept a number, and to how many places."""
+    """Accept a number and, optionally, a number of decimal places."""
     return REAL if kinds and kinds[0].numeric and kinds[1:] in ((), (INTEGER,)) else None
 
 
@@ -145,12 +146,12 @@ def rounded(kinds: Kinds) -> Kind | None:
 
 
 def range_of(expr: Expr) -> Range:
-    """Give where an expression's value lies, with ends known one by one (facts keep only pairs)."""
-    if isinstance(expr, Call):
-        return WITHIN[expr.function](expr.args)
+    """Return the range of an expression, of which one bound may be known (facts keep only pairs of bounds)."""
+    if isinstance(expr, FunctionCall):
+        return RANGE_RULES[expr.function](expr.args)
     if isinstance(expr, Literal) and isinstance(expr.value, date):
-        at = dates.number(expr.value)
-        return Range(at, at)
+        number = dates.number(expr.value)
+        return Range(number, number)
     bounds = facts(expr).bounds
     if bounds is None:
         return Range(Fraction(0), Fraction(1)) if expr.kind is BOOLEAN else ANY
@@ -167,22 +168,22 @@ def on(rule: Callable[..., Range]) -> RangeRule:
 
 
 def fixed(low: int, high: int) -> RangeRule:
-    """Give a range that never depends on the arguments."""
+    """Return a range that does not depend on the arguments."""
     return lambda _: Range(Fraction(low), Fraction(high))
 
 
 def unknown(_: Args) -> Range:
-    """Know nothing."""
+    """Return an unknown range."""
     return ANY
 
 
 def from_zero(_: Args) -> Range:
-    """Know only that it is not negative."""
+    """Return the range of nonnegative numbers."""
     return Range(Fraction(0), None)
 
 
 def values_of_case(args: Args) -> Args:
-    """Give the values among the arguments of a CASE, NULL aside."""
+    """Return the branch values of a CASE, except NULL."""
     return tuple(v for v in (*args[1::2], args[-1]) if not (isinstance(v, Literal) and v.value is None))
 
 
@@ -192,12 +193,12 @@ def of_case(args: Args) -> Range:
 
 
 def of_any(args: Args) -> Range:
-    """Bound a value that is one of the arguments."""
+    """Bound a value that equals one of the arguments."""
     return ranges.union(range_of(arg) for arg in args)
 
 
 def of_first(args: Args) -> Range:
-    """Bound a value that is the first argument, or NULL."""
+    """Bound a value that equals the first argument or is NULL."""
     return range_of(args[0])
 
 
@@ -206,17 +207,17 @@ def _constants(args: Args) -> Args:
 
 
 def greatest(args: Args) -> Range:
-    """Bound the greatest: a constant is never NULL, so it counts; any other argument may be NULL, and then does not."""
-    whole = of_any(args)
+    """Bound the greatest argument: a constant always counts, and any other argument counts unless it is NULL."""
+    within = of_any(args)
     lows = [low for arg in _constants(args) if (low := range_of(arg).low) is not None]
-    return Range(max([*lows, *([] if whole.low is None else [whole.low])], default=None), whole.high)
+    return Range(max([*lows, *([] if within.low is None else [within.low])], default=None), within.high)
 
 
 def least(args: Args) -> Range:
-    """Bound the least, by the same reasoning."""
-    whole = of_any(args)
+    """Bound the least argument in the same way."""
+    within = of_any(args)
     highs = [high for arg in _constants(args) if (high := range_of(arg).high) is not None]
-    return Range(whole.low, min([*highs, *([] if whole.high is None else [whole.high])], default=None))
+    return Range(within.low, min([*highs, *([] if within.high is None else [within.high])], default=None))
 
 
 def _places(args: Args) -> int:
@@ -225,32 +226,32 @@ def _places(args: Args) -> int:
 
 
 def rounding(args: Args) -> Range:
-    """Bound a rounding, which is monotone, by what the engine makes of the ends."""
+    """Bound a rounding, which is monotone, by rounding the bounds as the engine does."""
     within = ranges.monotone(lambda end: Fraction(ranges.to_places(float(end), _places(args))))(range_of(args[0]))
-    return within if all(end is None or abs(end) < _ROUNDED for end in (within.low, within.high)) else ANY
+    return within if all(end is None or abs(end) < _MAX_ROUNDED for end in (within.low, within.high)) else ANY
 
 
-def whole_quotient(args: Args) -> Range:
-    """Bound a division that is rounded toward zero."""
+def integer_quotient(args: Args) -> Range:
+    """Bound a quotient that is rounded toward zero."""
     return ranges.monotone(math.trunc)(ranges.divide(range_of(args[0]), range_of(args[1])))
 
 
 def remainder(args: Args) -> Range:
-    """Bound a remainder; of whole numbers it is at least 1 below the divisor."""
+    """Bound a remainder, which for integers is at most the divisor minus 1."""
     dividend, divisor = range_of(args[0]), ranges.absolute(range_of(args[1]))
-    if divisor.high is not None and divisor.high >= 1 and all(whole(arg) for arg in args):
+    if divisor.high is not None and divisor.high >= 1 and all(is_integer(arg) for arg in args):
         divisor = Range(divisor.low, divisor.high - 1)
     return ranges.remainder(dividend, divisor)
 
 
 def buckets(args: Args) -> Range:
-    """Bound the number of a bucket."""
+    """Bound a bucket number."""
     count = args[3].value if isinstance(args[3], Literal) else None
     return Range(Fraction(0), Fraction(count + 1)) if isinstance(count, int) else ANY
 
 
 def squares(args: Args) -> Range:
-    """Bound a square; nothing is said of other powers."""
+    """Bound a square; the range of other powers is unknown."""
     base, exponent = range_of(args[0]), args[1]
     if not (isinstance(exponent, Literal) and exponent.value == 2 and base.low is not None and base.high is not None):
         return ANY
@@ -260,10 +261,10 @@ def squares(args: Args) -> Range:
 
 
 def years(args: Args) -> Range:
-    """Bound the year of a date within bounds; without them it is one of ten thousand, which is as good as unknown."""
+    """Bound the year of a date with known bounds; 1 to 9999 is too wide to be useful."""
     within, kind = range_of(args[0]), args[0].kind
-    low = None if within.low is None else Fraction(dates.moment(within.low, kind).year)
-    high = None if within.high is None else Fraction(dates.moment(within.high, kind).year)
+    low = None if within.low is None else Fraction(dates.timestamp(within.low, kind).year)
+    high = None if within.high is None else Fraction(dates.timestamp(within.high, kind).year)
     return Range(low, high)
 
 
@@ -273,7 +274,7 @@ def difference(args: Args) -> Range:
 
 
 def boundaries(args: Args) -> Range:
-    """Bound how many boundaries of a unit of time lie between two dates: more the later the second, fewer the first."""
+    """Bound the number of boundaries between two dates, which grows with the second date and falls with the first."""
     unit, ends = args[0], []
     if not isinstance(unit, Literal) or not isinstance(unit.value, str):
         return ANY
@@ -281,13 +282,13 @@ def boundaries(args: Args) -> Range:
         low, high = range_of(arg).low, range_of(other).high
         if low is None or high is None:
             return ANY
-        first, last = dates.moment(low, arg.kind), dates.moment(high, other.kind)
+        first, last = dates.timestamp(low, arg.kind), dates.timestamp(high, other.kind)
         ends.append(Fraction(dates.boundary(unit.value, first) - dates.boundary(unit.value, last)))
     return Range(ends[0], -ends[1])
 
 
-def moments(args: Args) -> Range:
-    """Bound a date that is taken as a moment."""
+def timestamps(args: Args) -> Range:
+    """Bound a date that is converted to a timestamp."""
     day = ranges.point(Fraction(dates.DAY))
     if args[0].kind is DATE:
         return ranges.multiply(range_of(args[0]), day)
@@ -295,7 +296,7 @@ def moments(args: Args) -> Range:
 
 
 def as_number(args: Args) -> Range:
-    """Bound a number or a truth value taken as a real."""
+    """Bound a number or boolean that is converted to a real."""
     return ANY if args[0].kind is TEXT else range_of(args[0])
 
 
@@ -303,48 +304,48 @@ def as_number(args: Args) -> Range:
 
 
 def step_of(expr: Expr) -> Fraction | None:
-    """Give the step of which an expression's value is a multiple (up to the rounding of doubles)."""
+    """Return the step of which an expression's value is a multiple (up to the rounding of doubles)."""
     return facts(expr).step
 
 
 def no_step(_: Args) -> Fraction | None:
-    """Know no step; an integer's is 1 in any case."""
+    """Return no step; that of an integer is 1 anyway."""
     return None
 
 
 def common_step(args: Args) -> Fraction | None:
-    """Give the step that all arguments share."""
+    """Return the common step of all arguments."""
     return ranges.common_step(step_of(arg) for arg in args)
 
 
 def step_of_product(args: Args) -> Fraction | None:
-    """Multiply the steps."""
+    """Return the product of two steps."""
     a, b = step_of(args[0]), step_of(args[1])
     return None if a is None or b is None else a * b
 
 
 def step_of_first(args: Args) -> Fraction | None:
-    """Keep the first argument's step."""
+    """Return the step of the first argument."""
     return step_of(args[0])
 
 
 def step_of_places(args: Args) -> Fraction | None:
-    """Give the decimal step that is rounded to."""
+    """Return the step of a rounding to decimal places."""
     return Fraction(1, 10) ** _places(args)
 
 
 def step_of_case(args: Args) -> Fraction | None:
-    """Give the step that all branches share."""
+    """Return the common step of all branches of a CASE."""
     return ranges.common_step(step_of(value) for value in values_of_case(args))
 
 
-def whole(expr: Expr) -> bool:
-    """Say whether every value is a whole number, also where the kind is real (floor gives a DOUBLE)."""
+def is_integer(expr: Expr) -> bool:
+    """Tell whether every value is an integer, even if its kind is real (floor returns a DOUBLE)."""
     if expr.kind is INTEGER:
         return True
     if isinstance(expr, Literal):
         return isinstance(expr.value, Fraction) and expr.value.denominator == 1
-    if not isinstance(expr, Call) or expr.kind is not REAL:
+    if not isinstance(expr, FunctionCall) or expr.kind is not REAL:
         return False
     match expr.function:
         case "floor" | "ceil" | "trunc" | "sign":
@@ -352,15 +353,15 @@ def whole(expr: Expr) -> bool:
         case "round":
             return _places(expr.args) <= 0
         case "add" | "sub" | "mul" | "neg" | "abs" | "greatest" | "least" | "coalesce" | "to_real":
-            # sums, differences and products of whole doubles are whole, also where they are rounded (past 2⁵³)
-            return all(whole(arg) for arg in expr.args)
+            # sums, differences and products of integral doubles are integral, even if they are rounded (beyond 2⁵³)
+            return all(is_integer(arg) for arg in expr.args)
         case "case":
-            return all(whole(value) for value in values_of_case(expr.args))
+            return all(is_integer(value) for value in values_of_case(expr.args))
     return False
 
 
-def whole_number(args: Args) -> Range:
-    """Bound a number that is rounded half to even into an integer type of so many bits."""
+def to_integer(args: Args) -> Range:
+    """Bound a number that is rounded half to even and converted to an integer type with a given number of bits."""
     bits = args[1].value if isinstance(args[1], Literal) else None
     size = Fraction(2) ** (int(bits) - 1) if isinstance(bits, int) else None
     if size is None:

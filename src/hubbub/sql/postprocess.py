@@ -1,6 +1,6 @@
-"""Expressions over noisy answers, run in a scratch database in memory that has never seen anything else.
+"""Evaluate expressions over noisy results in an in-memory database that contains nothing else.
 
-The same rules as in the engine hold for every function, whatever engine holds the data.
+Every function has the same semantics here as in the engine that holds the data.
 """
 
 import threading
@@ -15,7 +15,7 @@ from hubbub.core.schema import Kind
 from hubbub.sql import render
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Expr
-from hubbub.sql.query import Order
+from hubbub.sql.query import OrderTerm
 
 Columns = Mapping[str, tuple[NDArray[Any], Kind]]
 
@@ -23,30 +23,30 @@ _LOCAL = threading.local()
 
 
 def _connection() -> duckdb.DuckDBPyConnection:
-    found: duckdb.DuckDBPyConnection | None = getattr(_LOCAL, "connection", None)
-    if found is None:
-        found = _LOCAL.connection = duckdb.connect(
+    connection: duckdb.DuckDBPyConnection | None = getattr(_LOCAL, "connection", None)
+    if connection is None:
+        connection = _LOCAL.connection = duckdb.connect(
             ":memory:", config={"threads": 1, "enable_external_access": False, "python_enable_replacements": False}
         )
-    return found
+    return connection
 
 
 def evaluate(answers: Columns, expressions: Sequence[Expr]) -> list[NDArray[Any]]:
-    """Compute each expression for every row of the answers, in their order."""
+    """Evaluate expressions for every row of the results, in order."""
     outputs = ", ".join(f"{render.expression(expr)} AS e{i}" for i, expr in enumerate(expressions))
-    found = _run(answers, f'SELECT {outputs} FROM answers ORDER BY "$row"')
-    return [found[f"e{i}"] for i in range(len(expressions))]
+    columns = _run(answers, f'SELECT {outputs} FROM answers ORDER BY "$row"')
+    return [columns[f"e{i}"] for i in range(len(expressions))]
 
 
-def arrange(answers: Columns, having: Expr | None, order: Sequence[Order], limit: int | None) -> NDArray[np.int64]:
-    """Give the rows that are shown, in their order; ties stay in the order of the cells."""
+def arrange(answers: Columns, having: Expr | None, order: Sequence[OrderTerm], limit: int | None) -> NDArray[np.int64]:
+    """Return the indices of the output rows in order; ties keep the order of the cells."""
     text = 'SELECT "$row" AS r FROM answers'
     if having is not None:
         text += f" WHERE {render.expression(having)}"
     terms = [
-        f"{render.expression(each.expr)} {'DESC' if each.descending else 'ASC'} "
-        f"NULLS {'FIRST' if each.nulls_first else 'LAST'}"
-        for each in order
+        f"{render.expression(term.expr)} {'DESC' if term.descending else 'ASC'} "
+        f"NULLS {'FIRST' if term.nulls_first else 'LAST'}"
+        for term in order
     ]
     text += f" ORDER BY {', '.join([*terms, chr(34) + '$row' + chr(34)])}"
     if limit is not None:
@@ -65,8 +65,8 @@ def _run(answers: Columns, text: str) -> dict[str, NDArray[Any]]:
     connection = _connection()
     connection.register("arrays", arrays)
     try:
-        found = connection.execute(f"WITH answers AS (SELECT {', '.join(casts)} FROM arrays) {text}").fetchnumpy()
-        # no column is an ENUM, which would come as a Categorical
-        return cast("dict[str, NDArray[Any]]", found)
+        columns = connection.execute(f"WITH answers AS (SELECT {', '.join(casts)} FROM arrays) {text}").fetchnumpy()
+        # no column is an ENUM, which DuckDB would return as a Categorical
+        return cast("dict[str, NDArray[Any]]", columns)
     finally:
         connection.unregister("arrays")

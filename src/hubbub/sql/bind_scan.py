@@ -1,0 +1,62 @@
+"""Bind a scan of a declared table: its visible columns, their facts, and the owner of its rows."""
+
+from fractions import Fraction
+
+from sqlglot import exp
+
+from hubbub.core.schema import Bounds, Column, Kind, Table
+from hubbub.sql.bind_scope import MAX_SCANS, BoundRelation, Context, Owner, VisibleColumn
+from hubbub.sql.expressions import Col, Facts
+from hubbub.sql.relations import Scan
+
+_INTEGERS = Bounds(-(Fraction(2) ** 128), Fraction(2) ** 128)
+
+
+def scan(ctx: Context, node: exp.Expr, table: Table, name: str) -> BoundRelation:
+    """Bind the visible columns of a table."""
+    ctx.scans += 1
+    if ctx.scans > MAX_SCANS:
+        raise ctx.error(
+            node,
+            "HB518",
+            f"The query reads more than {MAX_SCANS} tables, counting a WITH clause at each use.",
+            "Split it into several queries.",
+        )
+    if table not in ctx.used:
+        ctx.used.append(table)
+    unit = table.unit.column if table.unit is not None else None
+    cols, sources, visible = list[Col](), list[str](), list[VisibleColumn]()
+    for column in table.columns:
+        if column.hidden:
+            continue
+        if unit is not None and column.name == unit:
+            visible.append(VisibleColumn(column.name, name, None))
+            continue
+        col = ctx.new_column(column.name, column.kind, column_facts(column), 1)
+        cols.append(col)
+        sources.append(column.name)
+        visible.append(VisibleColumn(column.name, name, col))
+    return BoundRelation(Scan(table, tuple(cols), tuple(sources)), tuple(visible), _owner(table))
+
+
+def _owner(table: Table) -> Owner | None:
+    if table.unit is None:
+        return None
+    if table.unit.column is None:
+        return Owner(table.name, None, table.relation)
+    kind = next((c.kind for c in table.columns if c.name == table.unit.column), Kind.TEXT)
+    return Owner(table.unit.entity, kind, table.relation, table="" if table.unit.entity else table.name)
+
+
+def column_facts(column: Column) -> Facts:
+    """Return the facts that the scan guarantees for a column."""
+    listed = None if column.values is None else (*column.values, *([] if column.other is None else [column.other]))
+    values = None if listed is None else tuple(dict.fromkeys(listed))
+    if column.kind in (Kind.DATE, Kind.TIMESTAMP):
+        return Facts(column.bounds, values)
+    if not column.kind.numeric:
+        return Facts(None, values)
+    integer = column.kind is Kind.INTEGER
+    numbers = [Fraction(v) for v in values or () if isinstance(v, int | Fraction)]
+    spread = Bounds(min(numbers), max(numbers)) if numbers else _INTEGERS if integer else None
+    return Facts(column.bounds or spread, values, column.step or (Fraction(1) if integer else None))

@@ -1,0 +1,335 @@
+"""The text of a query → tokens that are all on the allow-list.
+
+sqlglot accepts more than hubbub supports, ignores some words, and recurses. This module therefore checks the
+characters, length and nesting of the text, every token, and its neighbors before sqlglot parses anything.
+"""
+
+import unicodedata
+from collections.abc import Callable
+from typing import NoReturn
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import Dialect
+from sqlglot.errors import TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from hubbub.sql.text import SourceText, quote
+from hubbub.sql.tokens import COMMANDS, PLAIN_NAMES, REASONS, TOKENS, TYPE_TOKENS
+
+MAX_TEXT = 100_000
+MAX_TOKENS = 10_000
+MAX_NESTING = 24
+
+_OPENERS = (TokenType.L_PAREN, TokenType.CASE, TokenType.L_BRACKET)
+_CLOSERS = (TokenType.R_PAREN, TokenType.END, TokenType.R_BRACKET)
+_OPEN, _CLOSE = set(_OPENERS), set(_CLOSERS)
+WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER}
+_NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
+_QUERY = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM}
+_OPERATORS = {
+    TokenType.PLUS,
+    TokenType.DASH,
+    TokenType.STAR,
+    TokenType.SLASH,
+    TokenType.DIV,
+    TokenType.MOD,
+    TokenType.CARET,
+    TokenType.DSTAR,
+    TokenType.EQ,
+    TokenType.NEQ,
+    TokenType.LT,
+    TokenType.LTE,
+    TokenType.GT,
+    TokenType.GTE,
+    TokenType.DPIPE,
+    TokenType.BETWEEN,
+    TokenType.LIKE,
+    TokenType.ILIKE,
+    TokenType.AND,
+    TokenType.OR,
+    TokenType.NOT,
+}
+_VALUES = _CLOSE | {TokenType.NUMBER, TokenType.STRING, TokenType.NULL, TokenType.TRUE, TokenType.FALSE}
+_BEFORE_DISTINCT = {TokenType.SELECT, TokenType.L_PAREN, TokenType.IS, TokenType.NOT}
+_BEFORE_ALL = {TokenType.UNION, TokenType.GROUP_BY, TokenType.SELECT}
+#: Infix operators and separators. Minus is not one of them, because it may be a prefix.
+_INFIX = (_OPERATORS | {TokenType.COMMA, TokenType.ALIAS}) - {TokenType.DASH, TokenType.NOT, TokenType.STAR}
+#: Tokens after which an operand or a clause starts.
+_STARTERS = (
+    _OPERATORS
+    | _BEFORE_ALL
+    | {
+        TokenType.L_PAREN,
+        TokenType.L_BRACKET,
+        TokenType.COMMA,
+        TokenType.DISTINCT,
+        TokenType.WHERE,
+        TokenType.ORDER_BY,
+        TokenType.HAVING,
+        TokenType.ON,
+        TokenType.FROM,
+        TokenType.WHEN,
+        TokenType.THEN,
+        TokenType.ELSE,
+        TokenType.IN,
+        TokenType.LIMIT,
+        TokenType.ALL,
+    }
+)
+#: Tokens before which an operand must have ended.
+_ENDERS = _CLOSE | {
+    TokenType.COMMA,
+    TokenType.FROM,
+    TokenType.WHERE,
+    TokenType.GROUP_BY,
+    TokenType.HAVING,
+    TokenType.ORDER_BY,
+    TokenType.LIMIT,
+    TokenType.UNION,
+    TokenType.JOIN,
+    TokenType.ON,
+    TokenType.USING,
+    TokenType.INNER,
+    TokenType.FETCH,
+    TokenType.OFFSET,
+    TokenType.WHEN,
+    TokenType.THEN,
+    TokenType.ELSE,
+}
+#: The only invisible characters that are allowed: control characters, format characters and odd spaces can hide text.
+_LAYOUT = "\t\n\r "
+
+
+def tokenize(source: SourceText, dialect: Dialect) -> list[Token]:
+    """Split a text into tokens and check all of them."""
+    _check_characters(source)
+    try:
+        tokens = dialect.tokenize(source.text)
+    except TokenError:
+        raise source.error(
+            None, "HB501", "The text has an unterminated string or comment.", "Add the closing quote or */."
+        ) from None
+    tokens = _plain_names(tokens)
+    _check_tokens(source, tokens)
+    _check_neighbors(source, tokens)
+    return tokens
+
+
+def number_placeholders(source: SourceText, tokens: list[Token]) -> list[Token]:
+    """Replace each ? by $1, $2, … in the order of the text, because the tree does not keep that order."""
+    marks = [token for token in tokens if token.token_type is TokenType.PLACEHOLDER]
+    if marks and any(token.token_type is TokenType.PARAMETER for token in tokens):
+        raise source.error(
+            marks[0].start, "HB509", "The query uses both ? and $1 for parameters.", "Use one of the two styles."
+        )
+    numbered = list[Token]()
+    for token in tokens:
+        if token.token_type is TokenType.PLACEHOLDER:
+            position = (token.line, token.col, token.start, token.end)
+            numbered.append(Token(TokenType.PARAMETER, "$", *position))
+            numbered.append(Token(TokenType.NUMBER, str(marks.index(token) + 1), *position))
+        else:
+            numbered.append(token)
+    return numbered
+
+
+def reject_statement(source: SourceText, at: exp.Expr | int | None, word: str) -> NoReturn:
+    """Reject a statement that is not a query."""
+    raise source.error(
+        at,
+        "HB502",
+        f"{quote(word)} is not supported: only SELECT queries are.",
+        "Write SELECT … FROM … GROUP BY …. Only the data owner can change data and settings.",
+    )
+
+
+def _check_characters(source: SourceText) -> None:
+    text = source.text
+    if not text.strip(_LAYOUT):
+        raise source.error(None, "HB500", "The query is empty.", "Write SELECT … FROM ….")
+    if len(text) > MAX_TEXT:
+        raise source.error(
+            None,
+            "HB500",
+            f"The query has {len(text):,} characters; the maximum is {MAX_TEXT:,}.",
+            "Shorten the query.",
+        )
+    if text.isascii() and text.isprintable():
+        return
+    for offset, char in enumerate(text):
+        if char not in _LAYOUT and unicodedata.category(char) in {"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"}:
+            raise source.error(
+                offset,
+                "HB500",
+                f"The character U+{ord(char):04X} is invisible and could hide text.",
+                "Remove it. If it is part of a string, pass the string as a parameter.",
+            )
+
+
+def _plain_names(tokens: list[Token]) -> list[Token]:
+    """Treat words such as percent or index as names, except in LIMIT 10 PERCENT."""
+    before = [None, *(token.token_type for token in tokens)]
+    return [
+        Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end)
+        if token.token_type in PLAIN_NAMES and last is not TokenType.NUMBER
+        else token
+        for token, last in zip(tokens, before, strict=False)
+    ]
+
+
+def _check_tokens(source: SourceText, tokens: list[Token]) -> None:
+    if len(tokens) > MAX_TOKENS:
+        raise source.error(
+            None, "HB500", f"The query has {len(tokens):,} tokens; the maximum is {MAX_TOKENS:,}.", "Shorten the query."
+        )
+    hint = max(source.text.find("/*+"), source.text.find("/*!"))
+    if hint >= 0:
+        raise source.error(
+            hint, "HB503", "Comments that start with /*+ or /*! are not supported: some engines run them.", "Remove it."
+        )
+    depth = 0
+    for token in tokens:
+        kind = token.token_type
+        if kind in COMMANDS:
+            reject_statement(source, token.start, token.text)
+        if kind not in TOKENS:
+            reason, remedy = REASONS.get(kind, ("is not supported", ""))
+            raise source.error(
+                token.start,
+                "HB503",
+                f"{quote(token.text)} {reason}.",
+                remedy or 'Remove it. If it is the name of a column or table, put it in double quotes ("name").',
+            )
+        depth += (kind in _OPEN) - (kind in _CLOSE)
+        if depth > MAX_NESTING:
+            raise source.error(
+                token.start,
+                "HB500",
+                f"Parentheses, subqueries or CASE expressions are nested more than {MAX_NESTING} levels deep.",
+                "Move the inner parts into a WITH clause.",
+            )
+    kinds = [token.token_type for token in tokens]
+    for opener, closer in zip(_OPENERS, _CLOSERS, strict=True):
+        if kinds.count(opener) != kinds.count(closer):
+            raise source.error(
+                None,
+                "HB501",
+                "Parentheses, brackets, or CASE and END do not match.",
+                "Add the missing ), ] or END, or remove the extra one.",
+            )
+
+
+def _check_neighbors(source: SourceText, tokens: list[Token]) -> None:
+    """Reject sequences of tokens that sqlglot accepts or silently repairs, and that an engine would not."""
+    if tokens and tokens[0].token_type not in _QUERY:
+        raise source.error(
+            tokens[0].start,
+            "HB501",
+            "A query starts with SELECT or WITH.",
+            f"Remove {quote(tokens[0].text)} from the start of the query.",
+        )
+    whens = [t.start for t in tokens if t.token_type is TokenType.WHEN]
+    if len(whens) != sum(t.token_type is TokenType.THEN for t in tokens):
+        raise source.error(whens[0] if whens else None, "HB501", "A WHEN has no matching THEN.", "Write WHEN … THEN ….")
+    for index, token in enumerate(tokens):
+        if token.token_type is TokenType.BETWEEN and not _has_and(tokens[index + 1 :]):
+            raise source.error(token.start, "HB501", "BETWEEN has no matching AND.", "Write x BETWEEN low AND high.")
+    for before, token, after in zip([None, *tokens], tokens, [*tokens[1:], None], strict=False):
+        kind = token.token_type
+        first, last = (None if t is None else t.token_type for t in (before, after))
+        touching = before is not None and before.end + 1 == token.start
+        for message, remedy, applies in _SEQUENCES:
+            if applies(first, kind, last, touching):
+                raise source.error(token.start, "HB501", message, remedy)
+        if kind is TokenType.STRING and (
+            first is TokenType.JOIN or (first is TokenType.FROM and _is_clause(source, before))
+        ):
+            raise source.error(
+                token.start,
+                "HB505",
+                "A string after FROM or JOIN names a file, and queries cannot read files.",
+                'Use the name of a declared table. If it needs quotes, use double quotes ("name").',
+            )
+
+
+def _is_clause(source: SourceText, token: Token | None) -> bool:
+    """Tell whether a FROM starts a clause, rather than ending IS DISTINCT FROM."""
+    return token is not None and not source.text[: token.start].rstrip(_LAYOUT).lower().endswith("distinct")
+
+
+def _has_and(tokens: list[Token]) -> bool:
+    """Tell whether the tokens after a BETWEEN are one operand and an AND."""
+    depth, last = 0, None
+    for token in tokens:
+        kind = token.token_type
+        depth += (kind in _OPEN) - (kind in _CLOSE)
+        if depth == 0 and kind is TokenType.AND:
+            return True
+        if depth < 0 or (depth == 0 and (kind in _ENDERS - _CLOSE or (kind in WORDS and last in WORDS))):
+            return False
+        # the unit of an interval follows its number directly
+        last = None if last is TokenType.INTERVAL else kind
+    return False
+
+
+Neighbor = TokenType | None
+Applies = Callable[[Neighbor, TokenType, Neighbor, bool], bool]
+
+#: Message, remedy, and a test of the token before, the token itself, the token after, and whether the first two touch.
+#: sqlglot was seen to read each of these as something else, or to drop it.
+_SEQUENCES: tuple[tuple[str, str, Applies], ...] = (
+    # 0x1F would be read as 0 with the alias x1F
+    (
+        "Two words are written without a space between them.",
+        "Add a space or an operator between them.",
+        lambda a, b, _, touching: touching and a in WORDS and b in WORDS,
+    ),
+    (
+        "The left operand of this operator is missing.",
+        "Add it, or remove the operator or comma.",
+        lambda a, b, *_: b in _INFIX and (a is None or a in _STARTERS),
+    ),
+    (
+        "The right operand of this operator is missing.",
+        "Add it, or remove the operator.",
+        lambda a, b, c, _: b in _OPERATORS and not _is_star(a, b) and (c is None or c in _ENDERS),
+    ),
+    (
+        "An operator or comma is missing between two values.",
+        "Add it.",
+        lambda a, b, *_: a in _VALUES and b is TokenType.NUMBER,
+    ),
+    (
+        "Nothing follows this comma.",
+        "Add the missing item, or remove the comma.",
+        lambda _, b, c, __: b is TokenType.COMMA and c in _CLOSE | {TokenType.JOIN},
+    ),
+    (
+        "Unexpected ALL.",
+        "Use ALL only in UNION ALL, GROUP BY ALL and SELECT ALL.",
+        lambda a, b, *_: b is TokenType.ALL and a not in _BEFORE_ALL,
+    ),
+    (
+        "Unexpected DISTINCT.",
+        "Use DISTINCT only in SELECT DISTINCT, COUNT(DISTINCT x) and IS DISTINCT FROM.",
+        lambda a, b, *_: b is TokenType.DISTINCT and a not in _BEFORE_DISTINCT,
+    ),
+    (
+        "A type name cannot be followed by a number.",
+        "Write CAST(1 AS INTEGER).",
+        lambda _, b, c, __: b in TYPE_TOKENS and c is TokenType.NUMBER,
+    ),
+    (
+        "AS, or the name before it, is missing.",
+        "Write WITH name AS (SELECT …).",
+        lambda a, b, c, _: (
+            b is TokenType.L_PAREN
+            and ((a in _NAMES and c is TokenType.SELECT) or (a is TokenType.ALIAS and c not in _QUERY))
+        ),
+    ),
+)
+
+
+def _is_star(before: Neighbor, kind: TokenType) -> bool:
+    """Tell whether a star stands for columns, rather than for a product."""
+    return kind is TokenType.STAR and (before in _STARTERS or before is TokenType.DOT)
