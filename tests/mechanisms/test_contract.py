@@ -23,8 +23,8 @@ from hubbub.core.finite import FiniteDistribution
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Pure, Zcdp
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.base import Mechanism
-from hubbub.mechanisms.enumeration import delta_at, satisfies, ratio_range, renyi, worst_ratio
-from hubbub.noise.source import ReplaySource, RandomSource
+from hubbub.mechanisms.enumeration import delta_at, ratio_range, renyi, satisfies, worst_ratio
+from hubbub.noise.source import RandomSource, ReplaySource
 
 NAN = float("nan")
 NOT_COUNTS = (0, -1, True, 1.5, NAN, math.inf, "1", None, 10**40, Fraction(1, 2), [1])

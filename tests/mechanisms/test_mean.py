@@ -20,7 +20,7 @@ LEVEL = Fraction(95, 100)
 def test_interval_holds_the_mean_wherever_the_noise_is_within_its_widths(ages: list[int], data: st.DataObject) -> None:
     each = 1 - (1 - LEVEL) / 2
     wide, long = int(AGES.total.error(each)), int(AGES.count.error(each))
-    total = sum(age - AGES.centre for age in ages) + data.draw(st.integers(-wide, wide))
+    total = sum(age - AGES.center for age in ages) + data.draw(st.integers(-wide, wide))
     count = len(ages) + data.draw(st.integers(-long, long))
     low, high = AGES.interval((total, count), LEVEL)
     assert 18 <= low <= Fraction(sum(ages), len(ages)) <= high <= 90
@@ -36,7 +36,7 @@ def test_widths_hold_together_with_the_stated_probability() -> None:
 
 
 def test_bounds_about_the_centre_need_less_noise() -> None:
-    assert AGES.centre == 54
+    assert AGES.center == 54
     assert AGES.total == Laplace(sensitivity=36, scale=Fraction(72))
     replaced = NoisyMean.from_epsilon(lower=18, upper=90, rows=2, relation=Relation.REPLACE, epsilon=1)
     assert replaced.total.event.sensitivity == 2 * 72  # type: ignore[union-attr]

@@ -38,8 +38,8 @@ def test_enumerated_loss_over_all_neighbors_is_within_epsilon(space: Space, move
 @pytest.mark.row(46)
 def test_factor_two_drops_only_where_the_normaliser_is_constant() -> None:
     """On the cycle ε/S costs exactly ε; on the line it costs more, so the line keeps ε/2S."""
-    assert CYCLE.alike
-    assert not LINE.alike
+    assert CYCLE.uniform
+    assert not LINE.uniform
     for epsilon in (Fraction(1, 2), Fraction(2)):
         constant = Metric.from_epsilon(space=CYCLE, sensitivity=1, epsilon=epsilon)
         varying = Metric.from_epsilon(space=LINE, sensitivity=1, epsilon=epsilon)
@@ -77,7 +77,7 @@ def test_printed_exponent_moves_away_from_the_truth() -> None:
 def test_hamming_cube_as_a_metric_space_is_independent_flips() -> None:
     cube = list(product((False, True), repeat=3))
     space = Space.of([[sum(a != b for a, b in zip(x, y, strict=True)) for y in cube] for x in cube])
-    assert space.alike
+    assert space.uniform
     mechanism = Metric.from_epsilon(space=space, sensitivity=2, epsilon=1)
     flips = BitFlips.from_epsilon(bits=3, distance=2, epsilon=1)
     for i, x in enumerate(cube):
@@ -93,7 +93,7 @@ def test_constant_normaliser_is_decided_by_distances_and_seen_in_sums(places: li
     space = Space.of([[abs(a - b) * unit for b in places] for a in places])
     sums = [total(exp(-Fraction(1, 7) * d * space.unit) for d in row) for row in space.distances]
     differ = any(x.high < y.low for x in sums for y in sums)
-    assert space.alike is not differ
+    assert space.uniform is not differ
 
 
 @pytest.mark.parametrize(

@@ -67,18 +67,18 @@ def test_many_queries_below_cost_nothing_more() -> None:
 
 def test_clear_queries_are_answered_right_and_halt_it() -> None:
     running = LOUD.start(threshold=0, source=system())
-    answers = [running.ask(query) for query in (LOW, HIGH, LOW, LOW, HIGH)]
+    answers = [running.compare(query) for query in (LOW, HIGH, LOW, LOW, HIGH)]
     assert answers == [False, True, False, False, True]
-    halted = [running.halted, running.ask(HIGH) and running.halted]
+    halted = [running.halted, running.compare(HIGH) and running.halted]
     assert halted == [False, True]
     for query in (HIGH, LOW):
         with pytest.raises(MechanismError, match="HB611"):
-            running.ask(query)
+            running.compare(query)
 
 
 def test_threshold_is_where_it_was_put() -> None:
     running = LOUD.start(threshold=5000, source=system())
-    assert [running.ask(4900), running.ask(5100)] == [False, True]
+    assert [running.compare(4900), running.compare(5100)] == [False, True]
 
 
 def test_it_halts_after_its_queries_as_well() -> None:
@@ -86,10 +86,10 @@ def test_it_halts_after_its_queries_as_well() -> None:
         sensitivity=1, monotone=False, relation=Relation.ADD_REMOVE, hits=1, queries=2, epsilon=100
     )
     running = short.start(threshold=0, source=system())
-    assert not running.ask(LOW)
-    assert not running.ask(LOW)
+    assert not running.compare(LOW)
+    assert not running.compare(LOW)
     with pytest.raises(MechanismError):
-        running.ask(LOW)
+        running.compare(LOW)
     with pytest.raises(MechanismError):
         short.distribution((0, 0, 0))
 
@@ -103,7 +103,7 @@ def test_halted_object_refuses_also_under_many_threads() -> None:
         start.wait()
         for _ in range(50):
             try:
-                hits.append(running.ask(HIGH))
+                hits.append(running.compare(HIGH))
             except MechanismError:
                 refused.append(1)
 
@@ -126,12 +126,12 @@ def test_a_running_one_cannot_be_copied_pickled_or_forked() -> None:
         child = os.fork()
     if child == 0:
         try:
-            running.ask(HIGH)
+            running.compare(HIGH)
         except MechanismError:
             os._exit(7)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    assert running.ask(HIGH)
+    assert running.compare(HIGH)
 
 
 def test_a_failed_draw_is_not_tried_again_under_the_same_threshold() -> None:
@@ -142,8 +142,8 @@ def test_a_failed_draw_is_not_tried_again_under_the_same_threshold() -> None:
     running = LOUD.start(threshold=0, source=system())
     running._source = Failing()  # type: ignore[assignment]
     with pytest.raises(OSError, match="no words"):
-        running.ask(HIGH)
-    assert running._asked == 1
+        running.compare(HIGH)
+    assert running._queries == 1
 
 
 @pytest.mark.parametrize(

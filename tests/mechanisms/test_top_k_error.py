@@ -12,7 +12,7 @@ CANDIDATES = 8
 
 
 def chance_of_the_best(rule: TopK, below: int) -> Fraction:
-    """Write out the distribution of two choices where two are best and all others so far below; how likely are both of them?"""
+    """Give the probability of choosing both of the two best candidates, all others being far below."""
     distribution = rule.distribution([0, 0, *[-below] * (CANDIDATES - 2)])
     return sum((distribution.mass[pair][1] for pair in ((0, 1), (1, 0))), Fraction(0))
 

@@ -85,7 +85,7 @@ def test_sentences_are_those_of_their_meaning() -> None:
         plain.test,
         plain.family_of(3),
         found.beliefs,
-        found.compared,
+        found.comparison,
     )
     assert found.warnings == plain.warnings
     assert found.heading == "ε = 1, δ = 1e-06, 50,000 people"

@@ -119,7 +119,7 @@ def test_no_belief_moves_further_than_the_worst_one() -> None:
 
 @pytest.mark.row(10)
 def test_a_private_count_moves_no_belief_beyond_its_epsilon() -> None:
-    """Irrational distributions are enclosed: the clamped Laplace count of three bits, for every belief and for one in detail."""
+    """Irrational distributions are enclosed: the clamped Laplace count of three bits, for every belief and one in detail."""
     noise = Laplace.from_epsilon(sensitivity=1, epsilon="0.5")
 
     def distribution(rows: Rows) -> FiniteDistribution[int]:

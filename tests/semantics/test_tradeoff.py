@@ -53,7 +53,7 @@ def test_the_trade_off_function_is_the_formula() -> None:
 
 @pytest.mark.row(22)
 def test_the_profile_of_a_finite_pair_gives_its_best_test(random_distribution: RandomLaw) -> None:
-    """With the pairs (ε, δ(ε)) of both distributions at all their ratios, the bound is the best test, in the worse direction."""
+    """With the pairs (ε, δ(ε)) of both distributions at all their ratios, the bound is the best test in the worse direction."""
     random = Random(21)
     for _ in range(15):
         p, q = random_distribution(random, 4), random_distribution(random, 4)

@@ -1,4 +1,4 @@
-"""What Laplace and Gaussian noise have in common: noise is added to integers, one by one, and the distributions multiply."""
+"""Shared parts of the Laplace and Gaussian mechanisms: adding noise to integers and listing distributions."""
 
 import operator
 from collections.abc import Callable, Sequence
@@ -15,12 +15,12 @@ from hubbub.core.interval import Interval
 from hubbub.errors import MechanismError
 from hubbub.mechanisms.base import Integers, Outcome
 
-#: The largest distribution that is written out.
+#: Maximum number of outcomes of a listed distribution.
 MAX_OUTCOMES = 1_000_000
-#: What the distributions of unbounded noise leave out, unless they are clamped into a window.
+#: Probability that listed distributions of unbounded noise leave out, unless they are clamped into a window.
 UNLISTED = Fraction(1, 10**30)
 
-Draw = Callable[[int], NDArray[np.int64]]
+Sampler = Callable[[int], NDArray[np.int64]]
 Window = tuple[int, int]
 
 _INT64 = np.iinfo(np.int64)
@@ -28,39 +28,39 @@ _AS_INTEGERS = np.frompyfunc(operator.index, 1, 1)
 
 
 @overload
-def add(value: int, draw: Draw) -> int: ...
+def add(value: int, sampler: Sampler) -> int: ...
 @overload
-def add(value: NDArray[np.int64], draw: Draw) -> NDArray[np.int64]: ...
+def add(value: NDArray[np.int64], sampler: Sampler) -> NDArray[np.int64]: ...
 @overload
-def add(value: NDArray[np.object_], draw: Draw) -> NDArray[np.object_]: ...
+def add(value: NDArray[np.object_], sampler: Sampler) -> NDArray[np.object_]: ...
 @overload
-def add(value: int | Integers, draw: Draw) -> int | Integers: ...
-def add(value: int | Integers, draw: Draw) -> int | Integers:
+def add(value: int | Integers, sampler: Sampler) -> int | Integers: ...
+def add(value: int | Integers, sampler: Sampler) -> int | Integers:
     """Add independent noise to an integer or to each coordinate of an array of any shape.
 
-    Python ints and arrays of them (dtype object) are added exactly. int64 stays int64 and saturates at its ends: the
-    answer is then min(max(value + noise, −2⁶³), 2⁶³−1), a function of the exact noisy value, so nothing is lost of the
-    promise and nothing wraps around.
+    Python ints and arrays of them (dtype object) are added exactly. int64 stays int64 and saturates: the answer is then
+    min(max(value + noise, −2⁶³), 2⁶³−1), a function of the exact noisy value, so the privacy guarantee holds and
+    nothing wraps around.
     """
     if isinstance(value, int) and not isinstance(value, bool):
-        return value + int(draw(1)[0])
+        return value + int(sampler(1)[0])
     if isinstance(value, np.ndarray) and value.dtype == np.int64:
-        return _saturating(value.astype(np.int64), draw(value.size).reshape(value.shape))
+        return _saturating(value.astype(np.int64), sampler(value.size).reshape(value.shape))
     if isinstance(value, np.ndarray) and value.dtype == object:
         integers: NDArray[np.object_] = np.asarray(_AS_INTEGERS(value), dtype=object)
-        integers += draw(value.size).reshape(value.shape).astype(object)
+        integers += sampler(value.size).reshape(value.shape).astype(object)
         return integers
     raise MechanismError(
         "HB612",
-        "noise is added to an int, an int64 array or an object array of ints.",
-        "Put real numbers on a grid first (hubbub.mechanisms.grid).",
+        "Noise can be added only to an int, an int64 array or an object array of ints.",
+        "Round real numbers to a grid first (hubbub.mechanisms.grid).",
     )
 
 
 def _saturating(value: NDArray[np.int64], noise: NDArray[np.int64]) -> NDArray[np.int64]:
     with np.errstate(over="ignore"):
         wrapped = value + noise
-    # a sum wraps if and only if both terms have one sign and the sum has the other
+    # a sum overflows if and only if both terms have one sign and the sum has the other
     over = ((value ^ wrapped) & (noise ^ wrapped)) < 0
     return np.where(over, np.where(value < 0, _INT64.min, _INT64.max), wrapped)
 
@@ -78,44 +78,44 @@ def distribution(
 def distribution(
     noise: NoiseDistribution, value: int | tuple[int, ...], window: Window | None
 ) -> FiniteDistribution[int] | FiniteDistribution[tuple[int, ...]]:
-    """Write out value + Z; with a window, of that clamped into it, so that the end points hold the tails."""
+    """List the distribution of value + Z; with a window, clamped into it, so that its end points hold the tails."""
     if isinstance(value, tuple):
-        return independent([distribution(noise, each, window) for each in value])
+        return independent([distribution(noise, coordinate, window) for coordinate in value])
     if window is None:
         reach = least(lambda w: noise.tail(w + 1).high <= UNLISTED / 2, noise.guess(float(UNLISTED / 2)))
         check_size(2 * reach + 1)
         return FiniteDistribution({value + z: noise.mass(z).enclosure for z in range(-reach, reach + 1)}, UNLISTED)
     low, high = window
     if not low < high:
-        raise MechanismError("HB613", "a window holds at least two outcomes.", "Give (low, high) with low < high.")
+        raise MechanismError("HB613", "The window has fewer than two outcomes.", "Pass (low, high) with low < high.")
     check_size(high - low + 1)
     mass = {y: noise.mass(y - value).enclosure for y in range(low + 1, high)}
-    # Z and −Z have one distribution, so what lies at or below `low` is a tail as well
+    # the noise is symmetric, so the mass at or below `low` is a tail as well
     return FiniteDistribution(
         {low: noise.tail(value - low).enclosure, **mass, high: noise.tail(high - value).enclosure}
     )
 
 
 def independent(distributions: Sequence[FiniteDistribution[Outcome]]) -> FiniteDistribution[tuple[Outcome, ...]]:
-    """Multiply distributions of independent coordinates; what is not listed of any of them is not listed of the whole."""
+    """Return the joint distribution of independent coordinates; the unlisted masses add up."""
     size = 1
-    for each in distributions:
-        size *= len(each.mass)
+    for coordinate in distributions:
+        size *= len(coordinate.mass)
     check_size(size)
     mass = {}
-    for outcome in product(*(each.mass for each in distributions)):
+    for outcome in product(*(marginal.mass for marginal in distributions)):
         chance = Interval.of(1)
-        for each, coordinate in zip(distributions, outcome, strict=True):
-            chance *= Interval.of(each.mass[coordinate])
+        for marginal, value in zip(distributions, outcome, strict=True):
+            chance *= Interval.of(marginal.mass[value])
         mass[outcome] = chance.enclosure
-    return FiniteDistribution(mass, sum((each.tail for each in distributions), Fraction(0)))
+    return FiniteDistribution(mass, sum((marginal.tail for marginal in distributions), Fraction(0)))
 
 
 def check_size(size: int) -> None:
-    """Refuse to write out a distribution of more outcomes than anyone can read."""
+    """Raise if a distribution has too many outcomes to list."""
     if size > MAX_OUTCOMES:
         raise MechanismError(
             "HB610",
-            f"this distribution has more than {MAX_OUTCOMES} outcomes.",
-            "Write it out for a smaller scale or window.",
+            f"The distribution has more than {MAX_OUTCOMES} outcomes.",
+            "Use a smaller scale or window.",
         )

@@ -1,6 +1,6 @@
-"""What every mechanism is: a frozen object that can be priced, sampled, written out and bounded.
+"""The interface of a mechanism: its event, its loss, a sampler, its distribution and its error.
 
-A new mechanism is one file in this folder; the contract tests pick it up by its class and ask it for cases.
+A new mechanism is one file in this folder; the contract tests find its class and require test cases for it.
 """
 
 from collections.abc import Hashable
@@ -25,26 +25,26 @@ Outcome = TypeVar("Outcome", bound=Hashable)
 
 @runtime_checkable
 class Mechanism(Protocol[In, Out, Outcome]):
-    """A randomized map from a true value to an answer, with its promise."""
+    """A randomized map from an exact value to an answer, with its privacy guarantee."""
 
     @property
     def event(self) -> Event:
-        """The facts that the ledger keeps."""
+        """The event that the ledger records."""
         ...
 
     @property
     def loss(self) -> Loss:
-        """The exact loss over all pairs of values that neighbors can have."""
+        """The exact privacy loss over all pairs of values of neighboring datasets."""
         ...
 
     def sample(self, value: In, source: RandomSource) -> Out:
-        """Draw one answer, exactly from `distribution(value)`."""
+        """Sample one answer, exactly from `distribution(value)`."""
         ...
 
     def distribution(self, value: In) -> FiniteDistribution[Outcome]:
-        """Write out the answer's distribution, for audit and tests; outcomes are ints, tuples and the like."""
+        """List the distribution of the answer, for audits and tests; outcomes are hashable values."""
         ...
 
     def error(self, level: Fraction) -> Fraction:
-        """Bound the error: with probability at least `level` it is at most this (exact where the distribution allows)."""
+        """Bound the error that holds with probability at least `level` (exactly, where possible)."""
         ...

@@ -1,4 +1,4 @@
-"""Every bit of a vector flipped with one probability: noise on the Hamming cube."""
+"""Randomized response on bit vectors: each bit is flipped independently (noise on the Hamming cube)."""
 
 import math
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from hubbub.noise.source import RandomSource
 
 Bits = NDArray[np.bool_]
 
-_MOST_BITS = 10**8
-_MOST_ADDED = 10**5
+_MAX_BITS = 10**8
+_MAX_SUMMED = 10**5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class BitFlips:
     Theorem (Hamming cube). If the vectors of neighbors differ in at most S bits, flipping each bit with probability
     1/(1 + e^rate) is S·rate-private; so p = 1/(1 + e^(ε/S)) costs ε.
     Proof    Each bit that differs adds ±rate to the log-ratio, and the others nothing. (It is Pr ∝ exp(−rate·Hamming
-             distance) on a space with a constant normaliser. The approximation ½ − ε/(2S) for p costs about 2ε.)
+             distance) on a space with a constant normalizer. The approximation ½ − ε/(2S) for p costs about 2ε.)
     Assumes  S for the relation of the unit. Two bits of one person are two bits: two coins of ¾ cost ln 9, not ln 3.
     Charges  Pure(S·rate).
     Error    the number of flipped bits is binomial; `error` is its exact quantile (a bound, for very many bits).
@@ -44,19 +44,19 @@ class BitFlips:
     rate: Fraction
 
     def __post_init__(self) -> None:
-        numbers.integer(self.bits, "bits", 1, _MOST_BITS)
+        numbers.integer(self.bits, "bits", 1, _MAX_BITS)
         numbers.integer(self.distance, "distance", 1, self.bits)
         object.__setattr__(self, "rate", numbers.in_range(self.rate, "rate", Fraction(1, 10**18), Fraction(10**6)))
 
     @classmethod
     def from_epsilon(cls, *, bits: int, distance: int, epsilon: numbers.Number) -> "BitFlips":
         """Calibrate the rate to ε/S."""
-        apart = numbers.integer(distance, "distance", 1, _MOST_BITS)
-        return cls(bits=bits, distance=apart, rate=numbers.epsilon(epsilon) / apart)
+        distance = numbers.integer(distance, "distance", 1, _MAX_BITS)
+        return cls(bits=bits, distance=distance, rate=numbers.epsilon(epsilon) / distance)
 
     @property
     def event(self) -> events.FlipsEvent:
-        """The facts that the ledger keeps."""
+        """The event that the ledger records."""
         return events.FlipsEvent(self.distance, self.rate)
 
     @property
@@ -70,34 +70,36 @@ class BitFlips:
         return low / (1 + low)
 
     def sample(self, value: Bits, source: RandomSource) -> Bits:
-        """Flip the bits of one vector, or of each row of a table of vectors."""
+        """Flip the bits of one vector, or of each row of an array of vectors."""
         if value.dtype != np.bool_ or value.ndim == 0 or value.shape[-1] != self.bits:
-            raise MechanismError("HB612", f"this takes boolean vectors of {self.bits} bits.", "Give a bool array.")
+            raise MechanismError(
+                "HB612", f"The value is not a boolean vector of {self.bits} bits.", "Pass a bool array."
+            )
         flips = bernoulli_logistic(exponent=self.rate, count=value.size, source=source)
         return value ^ flips.reshape(value.shape)
 
     def distribution(self, value: tuple[bool, ...]) -> FiniteDistribution[tuple[bool, ...]]:
-        """Write out the distribution of a short vector."""
+        """List the distribution for a short vector."""
         check_size(1 << len(value))
         flip, stay = self._flip, 1 - self._flip
-        chances = [(flip**apart * stay ** (len(value) - apart)).enclosure for apart in range(len(value) + 1)]
+        chances = [(flip**flipped * stay ** (len(value) - flipped)).enclosure for flipped in range(len(value) + 1)]
         outcomes = product((False, True), repeat=len(value))
         return FiniteDistribution({y: chances[sum(a != b for a, b in zip(value, y, strict=True))] for y in outcomes})
 
     def error(self, level: Fraction) -> Fraction:
-        """Give the least w such that at most w bits are flipped with probability at least `level`.
+        """Return the least w such that at most w bits are flipped with probability at least `level`.
 
-        Above 100,000 bits, where adding up is slow, Hoeffding's bound: np + √(n·ln(1/(1−level))/2).
+        Above 100,000 bits, where summing is slow, it is Hoeffding's bound: np + √(n·ln(1/(1−level))/2).
         """
         goal, flip = numbers.confidence(level), self._flip
-        if self.bits > _MOST_ADDED:
+        if self.bits > _MAX_SUMMED:
             beyond = reals.sqrt(reals.log(1 / (1 - goal))[1] * self.bits / 2)[1]
             return Fraction(min(self.bits, math.ceil(self.bits * flip.enclosure[1] + beyond)))
         odds, mass = flip / (1 - flip), (1 - flip) ** self.bits
-        found = ZERO
+        covered = ZERO
         for w in range(self.bits):
-            found += mass
-            if found.low >= goal:
+            covered += mass
+            if covered.low >= goal:
                 return Fraction(w)
             mass *= odds * Fraction(self.bits - w, w + 1)
         return Fraction(self.bits)

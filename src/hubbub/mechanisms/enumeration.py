@@ -1,12 +1,12 @@
-"""The exact loss of a finite mechanism between two inputs, from the two distributions of its answer.
+"""Exact privacy loss of a finite mechanism between two inputs, from the two distributions of its answer.
 
-Every figure is an enclosure (low, high) of the true one: rationals where the distributions are rational and no logarithm is
-taken, directed rounding elsewhere. So a loss is *proved* by its high end and *refuted* by its low end. A distribution that is
-cut short (`tail` > 0) has outcomes of which nothing is known, so its ratio has no high end but infinity; an additive
+Every figure is an enclosure (low, high) of the true one: rationals where the distributions are rational and no
+logarithm is taken, directed rounding elsewhere. So the high end proves a loss and the low end refutes it. A
+distribution that is truncated (`tail` > 0) has unknown outcomes, so the high end of its ratio is infinite; an additive
 mechanism can be clamped into a window instead (`distribution(value, window=…)`), which makes it finite.
 
-Statistical difference is measured here too, and is never a loss: releasing a random respondent's record in the clear
-has a difference of 1/n only (Dwork, McSherry, Nissim and Smith 2006, example 2).
+The statistical difference is measured here too, but it is not a privacy loss: releasing a random respondent's record in
+the clear has a difference of only 1/n (Dwork, McSherry, Nissim and Smith 2006, example 2).
 """
 
 import math
@@ -29,13 +29,13 @@ Outcome = TypeVar("Outcome", bound=Hashable)
 Seen = TypeVar("Seen", bound=Hashable)
 Value = TypeVar("Value")
 Extended = Fraction | float  #: a rational, or math.inf
-Bounds = tuple[Extended, Extended]  #: what is proved: low ≤ the true figure ≤ high
+LossBounds = tuple[Extended, Extended]  #: low ≤ the true figure ≤ high
 
-#: Irrational figures are enclosed to about 10⁻³⁸; a loss that is attained exactly is proved up to this much.
+#: Irrational figures are enclosed to about 10⁻³⁸; a loss that is attained exactly is proved up to this slack.
 SLACK = Fraction(1, 10**30)
 
 
-def worst_ratio(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> Bounds:
+def worst_ratio(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> LossBounds:
     """Enclose the least ε such that neither distribution exceeds e^ε times the other anywhere: max |ln(p/q)|.
 
     Theorem (Loss by enumeration). M is ε-indistinguishable between x and x′ if and only if
@@ -55,17 +55,17 @@ def worst_ratio(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) 
     return max(forward[0][1], backward[0][1], Fraction(0)), max(forward[1][1], backward[1][1], Fraction(0))
 
 
-def ratio_range(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> Bounds:
-    """Enclose the length of the interval that ln(p/q) ranges over: the figure of bounded-range accounting."""
+def ratio_range(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> LossBounds:
+    """Enclose the length of the interval that ln(p/q) ranges over: the quantity of bounded-range accounting."""
     (low_least, low_most), (high_least, high_most) = _log_ratios(p, q)
-    # inf - inf never arises: a most of +inf or a least of -inf alone already makes the range infinite
+    # inf - inf never arises: a maximum of +inf or a minimum of -inf alone makes the range infinite
     low = math.inf if math.inf in (low_most, -low_least) else low_most - low_least
     high = math.inf if math.inf in (high_most, -high_least) else high_most - high_least
     return max(low, Fraction(0)), high
 
 
 def delta_at(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], epsilon: Fraction) -> Enclosure:
-    """Enclose the least δ of (ε, δ)-privacy between the two: the hockey-stick divergence, the larger of both ways.
+    """Enclose the least δ of (ε, δ)-privacy between the two: the larger hockey-stick divergence of both directions.
 
     Theorem (Profile by enumeration). The least δ with Pr[M(x)∈S] ≤ e^ε·Pr[M(x′)∈S] + δ for every S is
     Σ_y max(0, Pr[M(x)=y] − e^ε·Pr[M(x′)=y]), attained by the S of the outcomes with a positive term.
@@ -77,25 +77,25 @@ def delta_at(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], eps
 
 
 def total_variation(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> Enclosure:
-    """Enclose the statistical difference: half the sum of |p − q|. It bounds no loss."""
+    """Enclose the statistical difference, half the sum of |p − q|. It does not bound a privacy loss."""
     forward, backward = _hockey_stick(p, q, _ONE), _hockey_stick(q, p, _ONE)
-    # both are the same number, so both enclosures hold
+    # both enclose the same number
     return max(forward[0], backward[0]), min(forward[1], backward[1])
 
 
-def renyi(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], order: Fraction) -> Bounds:
-    """Enclose the Rényi divergence of order α, ln(Σ p^α·q^(1−α))/(α−1), the larger of both ways; α is n or n + ½."""
+def renyi(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], order: Fraction) -> LossBounds:
+    """Enclose the Rényi divergence of order α (n or n + ½), the larger of both directions: ln(Σ p^α·q^(1−α))/(α−1)."""
     if not order > 1 or (2 * order).denominator != 1:
-        raise ParameterError("HB150", "the order is not a whole or half number above 1.", "Choose such an order.")
+        raise ParameterError("HB150", "The order is not a multiple of ½ above 1.", "Choose an order such as 3/2 or 2.")
     forward, backward = _renyi(p, q, order), _renyi(q, p, order)
     return max(forward[0], backward[0]), max(forward[1], backward[1])
 
 
 def satisfies(loss: Loss, p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> bool:
-    """Prove that two distributions keep a stated loss, up to `SLACK`; False where that cannot be proved.
+    """Return whether two distributions provably satisfy a stated loss, up to `SLACK`.
 
-    Only the losses of `hubbub.core.loss` are taken. A bound on the statistical difference is not among them, on
-    purpose.
+    It accepts only the losses of `hubbub.core.loss`; a bound on the statistical difference is deliberately not one of
+    them.
     """
     match loss:
         case Pure(epsilon):
@@ -115,12 +115,12 @@ def satisfies(loss: Loss, p: FiniteDistribution[Outcome], q: FiniteDistribution[
             raise ParameterError(
                 "HB152",
                 f"{type(loss).__name__} is not a privacy loss.",
-                "A statistical difference promises nothing: state Pure, BoundedRange, Zcdp, Renyi or Approximate.",
+                "Use Pure, BoundedRange, Zcdp, Renyi or Approximate; a statistical difference is no guarantee.",
             )
 
 
 def image(distribution: FiniteDistribution[Outcome], view: Callable[[Outcome], Seen]) -> FiniteDistribution[Seen]:
-    """Write out the distribution of a function of the answer, which never loses more than the answer itself.
+    """Return the distribution of a function of the answer, whose loss is at most that of the answer.
 
     >>> from hubbub.core.finite import exact_distribution
     >>> image(exact_distribution({-1: Fraction(1, 4), 0: Fraction(1, 2), 1: Fraction(1, 4)}), abs).mass[1]
@@ -136,38 +136,38 @@ def image(distribution: FiniteDistribution[Outcome], view: Callable[[Outcome], S
 
 @dataclass(frozen=True, slots=True)
 class WorstPair:
-    """The largest figure over several pairs of neighbors, and the pair with the largest proved one."""
+    """The largest figure over several pairs of neighbors, and the pair with the largest lower bound."""
 
-    bounds: Bounds
+    bounds: LossBounds
     pair: tuple[object, object]
 
 
 def worst_over(
     pairs: Iterable[tuple[Value, Value]],
     distribution: Callable[[Value], FiniteDistribution[Outcome]],
-    measure: Callable[[FiniteDistribution[Outcome], FiniteDistribution[Outcome]], Bounds] = worst_ratio,
+    measure: Callable[[FiniteDistribution[Outcome], FiniteDistribution[Outcome]], LossBounds] = worst_ratio,
 ) -> WorstPair:
-    """Measure every pair of neighboring inputs and keep the worst."""
-    found = [WorstPair(measure(distribution(x), distribution(y)), (x, y)) for x, y in pairs]
-    if not found:
-        raise ParameterError("HB153", "there are no neighbors to compare.", "Give at least one pair of inputs.")
-    worst = max(found, key=lambda each: each.bounds[0])
-    return WorstPair((worst.bounds[0], max(each.bounds[1] for each in found)), worst.pair)
+    """Measure every pair of neighboring inputs and return the worst."""
+    measured = [WorstPair(measure(distribution(x), distribution(y)), (x, y)) for x, y in pairs]
+    if not measured:
+        raise ParameterError("HB153", "There are no neighbors to compare.", "Pass at least one pair of inputs.")
+    worst = max(measured, key=lambda pair: pair.bounds[0])
+    return WorstPair((worst.bounds[0], max(pair.bounds[1] for pair in measured)), worst.pair)
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The privacy profile δ(ε) at chosen points: each δ enclosed."""
+    """The privacy profile: enclosures of δ(ε) at chosen points."""
 
     points: tuple[tuple[Fraction, Enclosure], ...]
 
     def plot(self, axes: "Axes | None" = None, *, label: str | None = None) -> "Axes":
-        """Draw the upper ends, δ against ε (needs the extra `plot`)."""
+        """Plot the upper bounds of δ against ε (needs the extra `plot`)."""
         try:
             from matplotlib.figure import Figure
         except ImportError as error:
             raise MechanismError(
-                "HB690", "drawing needs matplotlib, which is not installed.", "pip install 'hubbub[plot]'"
+                "HB690", "Plotting needs matplotlib, which is not installed.", "Run pip install 'hubbub[plot]'."
             ) from error
         if axes is None:
             axes = Figure(layout="constrained").add_subplot()
@@ -181,10 +181,11 @@ class Profile:
 
 
 def profile(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], epsilons: Sequence[Fraction]) -> Profile:
-    """Measure δ at each ε.
+    """Compute δ at each ε.
 
     >>> from hubbub.core.finite import exact_distribution
-    >>> yes, no = exact_distribution({1: Fraction(3, 4), 0: Fraction(1, 4)}), exact_distribution({1: Fraction(1, 4), 0: Fraction(3, 4)})
+    >>> yes = exact_distribution({1: Fraction(3, 4), 0: Fraction(1, 4)})
+    >>> no = exact_distribution({1: Fraction(1, 4), 0: Fraction(3, 4)})
     >>> [round(float(high), 3) for _, (_, high) in profile(yes, no, [Fraction(0), Fraction(1), Fraction(2)]).points]
     [0.5, 0.07, 0.0]
     """
@@ -206,12 +207,12 @@ def _pairs(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> It
 
 
 def _slip(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> Fraction:
-    """Bound the probability under p of what q cannot give."""
+    """Bound the probability under p of outcomes that are impossible under q."""
     return sum((high for outcome, (_, high) in p.mass.items() if _impossible(q, outcome)), Fraction(0))
 
 
 def _given_both(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> FiniteDistribution[Outcome]:
-    """Condition p on the outcomes that q can give too."""
+    """Condition p on the outcomes that are possible under q."""
     kept = {outcome: mass for outcome, mass in p.mass.items() if not _impossible(q, outcome)}
     low = sum((low for low, _ in kept.values()), Fraction(0))
     high = min(sum((high for _, high in kept.values()), p.tail), Fraction(1))
@@ -226,8 +227,8 @@ def _log(x: Fraction, side: int) -> Fraction:
     return reals.log(x)[side]
 
 
-def _log_ratios(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> tuple[Bounds, Bounds]:
-    """Bound the least and the most of ln(p/q): first what is surely reached, then what is surely not passed."""
+def _log_ratios(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]) -> tuple[LossBounds, LossBounds]:
+    """Bound the minimum and maximum of ln(p/q): first values that are surely reached, then values never exceeded."""
     reached_least: Extended = math.inf
     reached_most: Extended = -math.inf
     least: Extended = math.inf
@@ -255,18 +256,18 @@ def _hockey_stick(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome]
     return low, min(high, Fraction(1))
 
 
-def _renyi(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], order: Fraction) -> Bounds:
-    terms, endless = [], False
+def _renyi(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], order: Fraction) -> LossBounds:
+    terms, unbounded = [], False
     for p_mass, q_mass in _pairs(p, q):
         if p_mass[1] == 0:
             continue
         if q_mass[1] == 0 and p_mass[0] > 0:
             return math.inf, math.inf
-        endless = endless or q_mass[0] == 0
+        unbounded = unbounded or q_mass[0] == 0
         # p^α·q^(1−α), for whole 2α the root of p^(2α)/q^(2α−2)
-        # where q may be nothing there is no upper end, and that of q's upper end stands for it
+        # where q may be 0 there is no upper bound; use the value at the upper end of q
         divisor = Interval.of(q_mass if q_mass[0] > 0 else q_mass[1]) ** int(2 * order - 2)
         terms.append(sqrt(Interval.of(p_mass) ** int(2 * order) / divisor))
     low, high = total(terms).low, total(terms).high
     least = max(Fraction(0), reals.log(Fraction(low))[0] / (order - 1)) if low > 0 else Fraction(0)
-    return least, math.inf if endless else reals.log(Fraction(high))[1] / (order - 1)
+    return least, math.inf if unbounded else reals.log(Fraction(high))[1] / (order - 1)

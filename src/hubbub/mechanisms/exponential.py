@@ -1,4 +1,4 @@
-"""The exponential mechanism: a candidate with probability ∝ exp(rate·score)."""
+"""The exponential mechanism, which chooses a candidate with probability ∝ exp(rate·score)."""
 
 import math
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class Exponential(Selection):
 
     @property
     def loss(self) -> BoundedRange:
-        """Bounded range, reached in the limit of a hopeless candidate that gains while all others lose."""
+        """Bounded range, approached as the score of the only gaining candidate falls far below the others."""
         return BoundedRange(self.epsilon)
 
     def sample(self, value: Scores, source: RandomSource) -> int:
@@ -46,11 +46,11 @@ class Exponential(Selection):
         return choose(scores=self.scores(value), rate=self.rate, source=source)
 
     def distribution(self, value: Sequence[int]) -> FiniteDistribution[int]:
-        """Write out the probability of each position."""
+        """List the probability of each position."""
         return FiniteDistribution(dict(enumerate(share.enclosure for share in softmax(self.rate, self.listed(value)))))
 
     def error(self, level: Fraction) -> Fraction:
-        """Give the least r such that the choice is at most r below the best score with probability at least `level`."""
+        """Return the least r: with probability at least `level`, the choice is at most r below the best score."""
         return Fraction(regret(self.rate, self.candidates, numbers.confidence(level)))
 
 
@@ -63,7 +63,7 @@ def softmax(rate: Fraction, scores: Sequence[int]) -> list[Interval]:
 
 
 def regret(rate: Fraction, candidates: int, level: Fraction) -> int:
-    """Give the least r such that the exponential mechanism's regret is at most r with probability at least `level`.
+    """Return the least r such that the exponential mechanism's regret is at most r with probability at least `level`.
 
     The share of those beyond r is largest with one best candidate and the m−1 others at r+1: with w = e^(−rate·(r+1))
     it is (m−1)w/(1 + (m−1)w), which is at most 1−level where (m−1)w ≤ (1−level)/level.

@@ -26,7 +26,7 @@ class Gaussian:
     of Pr[Z_i = z] ∝ exp(−z²/2σ²) is D²/(2σ²)-zCDP (Canonne, Kamath and Steinke 2020, Theorem 4).
     Proof    Let m = f(x)_i, k = f(x′)_i and N(c) = Σ_z exp(−(z−c)²/2σ²). Completing the square in
              Σ_z exp(−α(z−m)²/2σ² + (α−1)(z−k)²/2σ²) gives exp(α(α−1)(m−k)²/2σ²)·N(αm − (α−1)k), and N is largest at
-             integers (Poisson: all its Fourier coefficients are positive), where it is the normaliser. So the Rényi
+             integers (Poisson: all its Fourier coefficients are positive), where it is the normalizer. So the Rényi
              divergence of order α is at most α(m−k)²/2σ²; over independent coordinates the divergences add up.
     Assumes  f is integer-valued; D² bounds the squared L2 distance for the relation of the unit; Z is sampled exactly.
     Charges  Zcdp(D²/2σ²); the exact (ε, δ) of a variance is a matter of accounting.
@@ -39,8 +39,8 @@ class Gaussian:
     variance: Fraction
 
     def __post_init__(self) -> None:
-        most = numbers.SENSITIVITY_MAX**2
-        squared = numbers.integer(self.sensitivity_squared, "sensitivity_squared", 1, most)
+        limit = numbers.SENSITIVITY_MAX**2
+        squared = numbers.integer(self.sensitivity_squared, "sensitivity_squared", 1, limit)
         object.__setattr__(self, "sensitivity_squared", squared)
         object.__setattr__(self, "variance", numbers.in_range(self.variance, "variance", VARIANCE_MIN, VARIANCE_MAX))
 
@@ -56,7 +56,7 @@ class Gaussian:
 
     @property
     def event(self) -> events.GaussianEvent:
-        """The facts that the ledger keeps."""
+        """The event that the ledger records."""
         return events.GaussianEvent(self.sensitivity_squared, self.variance)
 
     @property
@@ -66,7 +66,7 @@ class Gaussian:
 
     @property
     def noise(self) -> DiscreteGaussian:
-        """The distribution of what is added."""
+        """The noise distribution."""
         return DiscreteGaussian(self.variance)
 
     @overload
@@ -90,9 +90,9 @@ class Gaussian:
     def distribution(
         self, value: int | tuple[int, ...], window: Window | None = None
     ) -> FiniteDistribution[int] | FiniteDistribution[tuple[int, ...]]:
-        """Write out the distribution of an int or a short vector, up to 10⁻³⁰; or wholly, clamped into a window."""
+        """List the distribution for an int or a short vector, up to 10⁻³⁰ or, clamped into a window, completely."""
         return additive.distribution(self.noise, value, window)
 
     def error(self, level: Fraction, coordinates: int = 1) -> Fraction:
-        """Give the least w with Pr[all of so many coordinates are within ±w] ≥ level."""
+        """Return the least w with Pr[all coordinates are within ±w] ≥ level."""
         return Fraction(half_width(self.noise, numbers.confidence(level), coordinates))

@@ -1,4 +1,4 @@
-"""Histograms and contingency tables: counts over disjoint cells, noised at once."""
+"""The Laplace mechanism on histograms and contingency tables."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from hubbub.mechanisms.additive import Window
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import RandomSource
 
-_MOST_CELLS = 10**8
+_MAX_CELLS = 10**8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +42,11 @@ class NoisyHistogram:
         shape: object = self.shape
         if not isinstance(shape, tuple) or not shape:
             raise ParameterError(
-                "HB101", "shape is not a tuple of sizes.", "Give one size for each column, as in (2, 2)."
+                "HB101", "shape is not a tuple of sizes.", "Pass one size for each column, as in (2, 2)."
             )
         for size in self.shape:
-            numbers.integer(size, "shape", 1, _MOST_CELLS)
-        numbers.integer(math.prod(self.shape), "cells", 1, _MOST_CELLS)
+            numbers.integer(size, "shape", 1, _MAX_CELLS)
+        numbers.integer(math.prod(self.shape), "cells", 1, _MAX_CELLS)
         object.__setattr__(self, "scale", self.noise.scale)
 
     @classmethod
@@ -54,30 +54,30 @@ class NoisyHistogram:
         cls, *, shape: tuple[int, ...], rows: int, relation: Relation, epsilon: numbers.Number
     ) -> "NoisyHistogram":
         """Calibrate the scale to D/ε."""
-        moved = sensitivity.of_histogram(rows=rows, relation=relation)
-        return cls(shape=shape, rows=rows, relation=relation, scale=moved / numbers.epsilon(epsilon))
+        l1 = sensitivity.of_histogram(rows=rows, relation=relation)
+        return cls(shape=shape, rows=rows, relation=relation, scale=l1 / numbers.epsilon(epsilon))
 
     @property
     def noise(self) -> Laplace:
-        """The mechanism of the counts as one vector."""
-        moved = sensitivity.of_histogram(rows=self.rows, relation=self.relation)
-        return Laplace(sensitivity=moved, scale=self.scale)
+        """The mechanism on the counts as one vector."""
+        l1 = sensitivity.of_histogram(rows=self.rows, relation=self.relation)
+        return Laplace(sensitivity=l1, scale=self.scale)
 
     @property
     def event(self) -> events.LaplaceEvent:
-        """The facts that the ledger keeps: one event for the whole table."""
+        """The event that the ledger records: one for the whole table."""
         return self.noise.event
 
     @property
     def loss(self) -> Pure:
-        """The loss of the whole table."""
+        """The privacy loss of the whole table."""
         return self.noise.loss
 
     def count(self, *columns: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Count rows by their codes, one array a column; a row with a code outside the table is left out."""
+        """Count rows by their codes, one array per column; rows with a code outside the table are ignored."""
         if len(columns) != len(self.shape):
             raise MechanismError(
-                "HB612", f"this table has {len(self.shape)} columns.", "Give one array of codes for each."
+                "HB612", f"The table has {len(self.shape)} columns.", "Pass one array of codes for each column."
             )
         inside = np.ones(columns[0].shape, dtype=np.bool_)
         for codes, size in zip(columns, self.shape, strict=True):
@@ -89,15 +89,17 @@ class NoisyHistogram:
     def sample(self, value: NDArray[np.int64], source: RandomSource) -> NDArray[np.int64]:
         """Add noise to every cell of a table of this shape."""
         if value.shape != self.shape:
-            raise MechanismError("HB612", f"this is not a table of shape {self.shape}.", "Count with `count`.")
+            raise MechanismError(
+                "HB612", f"The table does not have the shape {self.shape}.", "Create the table with `count`."
+            )
         return self.noise.sample(value, source)
 
     def distribution(
         self, value: NDArray[np.int64], window: Window | None = None
     ) -> FiniteDistribution[tuple[int, ...]]:
-        """Write out the distribution of a small table, cells in row-major order."""
+        """List the distribution for a small table, with cells in row-major order."""
         return self.noise.distribution(tuple(int(cell) for cell in value.flat), window)
 
     def error(self, level: Fraction) -> Fraction:
-        """Give the least w with Pr[every cell is within ±w] ≥ level."""
+        """Return the least w with Pr[every cell is within ±w] ≥ level."""
         return self.noise.error(level, math.prod(self.shape))

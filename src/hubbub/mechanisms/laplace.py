@@ -53,7 +53,7 @@ class Laplace:
 
     @property
     def event(self) -> events.LaplaceEvent:
-        """The facts that the ledger keeps."""
+        """The event that the ledger records."""
         return events.LaplaceEvent(self.sensitivity, self.scale)
 
     @property
@@ -63,7 +63,7 @@ class Laplace:
 
     @property
     def noise(self) -> DiscreteLaplace:
-        """The distribution of what is added."""
+        """The noise distribution."""
         return DiscreteLaplace(self.scale)
 
     @overload
@@ -87,11 +87,11 @@ class Laplace:
     def distribution(
         self, value: int | tuple[int, ...], window: Window | None = None
     ) -> FiniteDistribution[int] | FiniteDistribution[tuple[int, ...]]:
-        """Write out the distribution of an int or a short vector, up to 10⁻³⁰; or wholly, clamped into a window."""
+        """List the distribution for an int or a short vector, up to 10⁻³⁰ or, clamped into a window, completely."""
         return additive.distribution(self.noise, value, window)
 
     def error(self, level: Fraction, coordinates: int = 1) -> Fraction:
-        """Give the least w with Pr[all of so many coordinates are within ±w] ≥ level."""
+        """Return the least w with Pr[all coordinates are within ±w] ≥ level."""
         return Fraction(half_width(self.noise, numbers.confidence(level), coordinates))
 
     @property

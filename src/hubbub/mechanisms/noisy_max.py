@@ -1,4 +1,4 @@
-"""Report-noisy-max: noise on every score, and the position of the largest."""
+"""Report noisy max, which adds noise to every score and returns the position of the largest."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from hubbub.noise.source import RandomSource
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoisyMax(Selection):
-    """Add two-sided geometric noise of scale 1/rate to each score; give the place of the largest, the first of equals.
+    """Add two-sided geometric noise of scale 1/rate to each score; return the position of the largest, first on ties.
 
     Theorem (Report noisy max on integers). If each score moves by at most D between neighbors, the position is
     2·rate·D-private, and rate·D-private where all scores move one way. Ties are broken by position, and cost nothing.
@@ -46,7 +46,7 @@ class NoisyMax(Selection):
 
     @property
     def noise(self) -> DiscreteLaplace:
-        """The distribution of what is added to each score."""
+        """The distribution of the noise on each score."""
         return DiscreteLaplace(1 / self.rate)
 
     def sample(self, value: Scores, source: RandomSource) -> int:
@@ -55,37 +55,35 @@ class NoisyMax(Selection):
         return int(np.argmax(self.scores(value) + noise))
 
     def distribution(self, value: Sequence[int]) -> FiniteDistribution[int]:
-        """Write out the probability of each position, summed over the noisy score v with which it wins."""
-        scores, distribution = self.listed(value), self.noise
+        """List the probability of each position, summed over the noisy score v with which it wins."""
+        scores, noise = self.listed(value), self.noise
         best = max(scores)
-        # far enough that what is left out is small beside the chance of the worst candidate
-        reach = distribution.guess(1e-40) + best - min(scores)
+        # far enough that the omitted mass is small relative to the probability of the worst candidate
+        reach = noise.guess(1e-40) + best - min(scores)
         check_size(2 * reach * len(scores))
         chances = [ZERO] * len(scores)
         for v in range(best - reach, best + reach + 1):
             # Pr[score + Z ≤ v] = Pr[Z ≥ score − v], by symmetry; candidates before i must be below v
-            at_most = {score: distribution.tail(score - v) for score in set(scores)}
-            below_it = {score: distribution.tail(score - v + 1) for score in set(scores)}
-            exactly = {score: distribution.mass(v - score) for score in set(scores)}
+            at_most = {score: noise.tail(score - v) for score in set(scores)}
+            below = {score: noise.tail(score - v + 1) for score in set(scores)}
+            exactly = {score: noise.mass(v - score) for score in set(scores)}
             after = [ONE]
             for score in reversed(scores[1:]):
                 after.append(after[-1] * at_most[score])
             before = ONE
             for i, score in enumerate(scores):
                 chances[i] += before * exactly[score] * after[-1 - i]
-                before *= below_it[score]
-        below = ONE
+                before *= below[score]
+        none_above = ONE
         for score in scores:
-            below *= distribution.tail(score - (best - reach - 1))
+            none_above *= noise.tail(score - (best - reach - 1))
         return FiniteDistribution(
             {
-                i: Interval(
-                    chance.low, (chance + below + distribution.tail(best + reach + 1 - scores[i])).high
-                ).enclosure
+                i: Interval(chance.low, (chance + none_above + noise.tail(best + reach + 1 - scores[i])).high).enclosure
                 for i, chance in enumerate(chances)
             }
         )
 
     def error(self, level: Fraction) -> Fraction:
-        """Bound the regret: with probability at least `level` all noises are within ±w, and then it is at most 2w."""
+        """Bound the regret by 2w, where all noises are within ±w with probability at least `level`."""
         return Fraction(2 * half_width(self.noise, numbers.confidence(level), self.candidates))

@@ -1,4 +1,4 @@
-"""Counts of keys that nobody declared: a key is shown only where its noisy count passes a threshold."""
+"""Partition selection, which releases a key only if its noisy count reaches a threshold."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,17 +13,18 @@ from hubbub.core.loss import Approximate
 from hubbub.core.reals import Enclosure
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.additive import UNLISTED, independent, check_size
+from hubbub.mechanisms.additive import UNLISTED, check_size, independent
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
+from hubbub.mechanisms.sensitivity import check_relation
 from hubbub.noise.source import RandomSource
 
-Shown = tuple[NDArray[np.int64], NDArray[np.int64]]  #: positions of the keys that are shown, and their noisy counts
+Selected = tuple[NDArray[np.int64], NDArray[np.int64]]  #: positions of the released keys, and their noisy counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionSelection:
-    """Noise on the count of every key that occurs; those that reach the threshold are shown, with their noisy counts.
+    """Add noise to the count of every key that occurs; release the keys that reach the threshold, with noisy counts.
 
     Theorem (Thresholded keys). Let each unit add to at most k keys, between 1 and c to each, let the noise keep the
     loss L for the counts of a fixed set of keys, and let p = Pr[c + Z ≥ τ]. Then showing the noisy counts that reach
@@ -57,21 +58,22 @@ class PartitionSelection:
         if not given >= needed:
             raise ParameterError(
                 "HB156",
-                "the noise is made for a smaller sensitivity than these keys and contributions have.",
+                "The noise is calibrated to a smaller sensitivity than these keys and contributions require.",
                 f"Calibrate the noise to a sensitivity of {needed} (squared, if Gaussian).",
             )
         numbers.integer(self.threshold, "threshold", self.contribution + 1, 10**18)
         if not self.delta <= numbers.DELTA_MAX:
-            raise ParameterError("HB103", "the threshold is so low that δ is above ½.", "Choose a larger threshold.")
+            raise ParameterError("HB103", "The threshold is so low that δ exceeds ½.", "Choose a larger threshold.")
 
     @classmethod
     def from_epsilon(
         cls, *, keys: int, contribution: int, relation: Relation, epsilon: numbers.Number, delta: numbers.Number
     ) -> "PartitionSelection":
-        """Calibrate Laplace noise to ε, and take the least threshold that keeps δ.
+        """Calibrate Laplace noise to ε, and choose the least threshold that satisfies δ.
 
-        >>> t = PartitionSelection.from_epsilon(keys=1, contribution=1, relation=Relation.ADD_REMOVE, epsilon=1, delta="1e-6")
-        >>> t.threshold, float(t.delta)
+        >>> one = {"keys": 1, "contribution": 1, "relation": Relation.ADD_REMOVE}
+        >>> t = PartitionSelection.from_epsilon(**one, epsilon=1, delta="1e-6")
+>>> t.threshold, float(t.delta)
         (15, 6.078962034778829e-07)
         """
         needed = _sensitivity(Laplace, keys, contribution, relation)
@@ -82,52 +84,52 @@ class PartitionSelection:
     def least(
         cls, *, keys: int, contribution: int, relation: Relation, noise: Laplace | Gaussian, delta: numbers.Number
     ) -> "PartitionSelection":
-        """Take the least threshold that keeps δ under a given noise."""
+        """Choose the least threshold that satisfies δ under a given noise."""
         goal = numbers.delta(delta)
         keys = numbers.integer(keys, "keys", 1, numbers.SENSITIVITY_MAX)
         distribution = noise.noise
 
-        def keeps(above: int) -> bool:
+        def satisfies(above: int) -> bool:
             return slip(distribution, above, keys) <= goal
 
-        # the step above the contribution at which one key slips with probability δ/k, about
-        above = least(keeps, distribution.guess(float(goal / keys)) + 1)
+        # about the distance above the contribution at which one key is released with probability δ/k
+        above = least(satisfies, distribution.guess(float(goal / keys)) + 1)
         threshold = numbers.integer(contribution, "contribution", 1, numbers.SENSITIVITY_MAX) + above
         return cls(keys=keys, contribution=contribution, relation=relation, noise=noise, threshold=threshold)
 
     @property
     def delta(self) -> Fraction:
-        """The probability that a unit's own keys show, rounded up."""
+        """The probability that a key of a single unit is released, rounded up."""
         return slip(self.noise.noise, self.threshold - self.contribution, self.keys)
 
     @property
     def event(self) -> events.ThresholdEvent:
-        """The facts that the ledger keeps."""
+        """The event that the ledger records."""
         return events.ThresholdEvent(self.noise.event, self.keys, self.threshold - self.contribution)
 
     @property
     def loss(self) -> Approximate:
-        """The noise's loss, but for δ."""
+        """The loss of the noise, with failure probability δ."""
         return Approximate(self.noise.loss, self.delta)
 
-    def sample(self, value: NDArray[np.int64], source: RandomSource) -> Shown:
-        """Give the positions of the keys that are shown and their noisy counts; a key of count 0 does not occur."""
+    def sample(self, value: NDArray[np.int64], source: RandomSource) -> Selected:
+        """Return the positions of the released keys and their noisy counts; keys of count 0 do not occur."""
         occurs = np.flatnonzero(value > 0)
         noisy = self.noise.sample(value[occurs].astype(np.int64), source)
-        shown = noisy >= self.threshold
-        return occurs[shown], noisy[shown]
+        released = noisy >= self.threshold
+        return occurs[released], noisy[released]
 
     def distribution(
         self, value: tuple[int, ...], ceiling: int | None = None
     ) -> FiniteDistribution[tuple[int | None, ...]]:
-        """Write out, for a few keys, the noisy count or None; counts above a ceiling are lumped at it."""
+        """List the distribution for a few keys: the noisy count or None; counts above a ceiling are merged into it."""
         return independent([self._distribution_of_key(count, ceiling) for count in value])
 
     def _distribution_of_key(self, count: int, ceiling: int | None) -> FiniteDistribution[int | None]:
         distribution, least_shown = self.noise.noise, self.threshold
         if count <= 0:
             return FiniteDistribution({None: (Fraction(1), Fraction(1))})
-        # Z and −Z have one distribution: Pr[count + Z < τ] = Pr[Z ≥ count − τ + 1]
+        # the noise is symmetric: Pr[count + Z < τ] = Pr[Z ≥ count − τ + 1]
         mass: dict[int | None, Enclosure] = {None: distribution.tail(count - least_shown + 1).enclosure}
         if ceiling is None:
             reach = least(lambda w: distribution.tail(w + 1).high <= UNLISTED, distribution.guess(float(UNLISTED)))
@@ -141,18 +143,17 @@ class PartitionSelection:
         return FiniteDistribution(mass, unlisted)
 
     def error(self, level: Fraction) -> Fraction:
-        """Give the half width of one key's noise (before it is known whether the key is shown)."""
+        """Return the half-width of the noise on one key (whether or not it is released)."""
         return self.noise.error(level)
 
 
 def _sensitivity(kind: type[Laplace] | type[Gaussian], keys: int, contribution: int, relation: Relation) -> int:
     keys = numbers.integer(keys, "keys", 1, numbers.SENSITIVITY_MAX)
     contribution = numbers.integer(contribution, "contribution", 1, numbers.SENSITIVITY_MAX)
-    if not isinstance(relation, Relation):
-        raise ParameterError("HB154", "this is not a relation between neighbors.", "Give a Relation.")
+    check_relation(relation)
     if kind is Laplace:
         return numbers.sensitivity(keys * contribution * relation.units_changed)
     if kind is Gaussian:
         # two units on different keys: 2k changes of c; on one key they differ by less than c
         return keys * contribution * contribution * relation.units_changed
-    raise ParameterError("HB155", "the noise is not Laplace or Gaussian.", "Give a Laplace or a Gaussian.")
+    raise ParameterError("HB155", "The noise is not Laplace or Gaussian.", "Pass a Laplace or a Gaussian mechanism.")

@@ -1,4 +1,4 @@
-"""Permute-and-flip: in random order, a coin for each candidate; the first that shows heads is chosen."""
+"""The permute-and-flip mechanism, which tosses a coin per candidate in random order and takes the first heads."""
 
 import math
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ class PermuteAndFlip(Selection):
 
     @property
     def loss(self) -> Pure:
-        """Pure, reached in the limit of a hopeless candidate that gains while all others lose."""
+        """Pure, approached as the score of the only gaining candidate falls far below the others."""
         return Pure(self.epsilon)
 
     def sample(self, value: Scores, source: RandomSource) -> int:
@@ -54,7 +54,7 @@ class PermuteAndFlip(Selection):
         return int(heads[uniform_below(bound=len(heads), count=1, source=source)[0]])
 
     def distribution(self, value: Sequence[int]) -> FiniteDistribution[int]:
-        """Write out the probability of each position: q_i·E[1/(1+B)], B the number of heads among the others."""
+        """List the probability of each position: q_i·E[1/(1+B)], B the number of heads among the others."""
         scores = self.listed(value)
         coins = [exp(self.rate * (score - max(scores))) for score in scores]
         chances: dict[int, Interval] = {}
@@ -64,10 +64,10 @@ class PermuteAndFlip(Selection):
         return FiniteDistribution({i: chances[score].enclosure for i, score in enumerate(scores)})
 
     def error(self, level: Fraction) -> Fraction:
-        """Give the least r such that the choice is at most r below the best score with probability at least `level`.
+        """Return the least r such that the choice is at most r below the best score with probability at least `level`.
 
-        A candidate beyond r is chosen most often with one best and all m−1 others at r+1: turning one of them good, or
-        lowering its coin, only helps the good. With q = e^(−rate·(r+1)) the best is then chosen with probability
+        A candidate beyond r is chosen most often with one best candidate and all m−1 others at r+1: any other scores
+        make a good choice more likely. With q = e^(−rate·(r+1)) the best is then chosen with probability
         E[1/(1+B)] = (1 − (1−q)^m)/(mq) ≥ 1 − (m−1)q/2, B binomial.
         """
         goal, m = numbers.confidence(level), self.candidates

@@ -1,4 +1,4 @@
-"""Randomized response: each person's own answer, kept with known odds."""
+"""Randomized response, which keeps each person's answer with known odds."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +19,7 @@ from hubbub.noise.comparison import Fixed, Real, exp_minus
 from hubbub.noise.source import RandomSource
 from hubbub.noise.uniform import uniform_below
 
-_MOST_ANSWERS = 1 << 32
+_MAX_ANSWERS = 1 << 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class RandomizedResponse:
     with 1/(e^ε + k − 1) is ε-private for every pair of true answers (Warner 1965; k-ary and optimal: Kairouz, Oh and
     Viswanath 2014). Coins of ¾ and ¼ are ln 3.
     Proof    Two probabilities occur, and their ratio is e^ε.
-    Assumes  one answer a person; an array holds one answer of each of many persons.
+    Assumes  one answer per person; an array holds one answer of each of many people.
     Charges  Pure(ε).
     Error    the estimate of how many of n gave an answer has a standard deviation of the order √n, where central noise
              has a constant one: see `deviation`.
@@ -42,24 +42,24 @@ class RandomizedResponse:
     epsilon: Fraction
 
     def __post_init__(self) -> None:
-        numbers.integer(self.answers, "answers", 2, _MOST_ANSWERS)
+        numbers.integer(self.answers, "answers", 2, _MAX_ANSWERS)
         object.__setattr__(self, "epsilon", numbers.epsilon(self.epsilon))
 
     @classmethod
     def from_truth(cls, *, answers: int, probability: numbers.Number) -> "RandomizedResponse":
-        """Take the ε at which the truth is told with this probability, rounded down to 30 places.
+        """Use the ε at which the true answer is given with this probability, rounded down to 30 places.
 
         >>> float(RandomizedResponse.from_truth(answers=2, probability="0.75").epsilon)
         1.0986122886681098
         """
-        others = numbers.integer(answers, "answers", 2, _MOST_ANSWERS) - 1
+        others = numbers.integer(answers, "answers", 2, _MAX_ANSWERS) - 1
         truth = numbers.in_range(probability, "probability", Fraction(1, 10**9), 1 - Fraction(1, 10**9))
         odds = truth * others / (1 - truth)
         return cls(answers=answers, epsilon=reals.floor_to(reals.log(odds)[0], numbers.MAX_PLACES))
 
     @property
     def event(self) -> events.ResponseEvent:
-        """The facts that the ledger keeps."""
+        """The event that the ledger records."""
         return events.ResponseEvent(self.answers, self.epsilon)
 
     @property
@@ -86,28 +86,28 @@ class RandomizedResponse:
         if isinstance(value, np.ndarray) and value.dtype == np.int64:
             truth = value % self.answers
             lies = bernoulli_real(probability=_lie(self.answers, self.epsilon), count=value.size, source=source)
-            # a lie is uniform among the k−1 others: the truth moved on by 1, …, k−1
-            moved = 1 + uniform_below(bound=self.answers - 1, count=value.size, source=source)
-            return np.where(lies.reshape(value.shape), (truth + moved.reshape(value.shape)) % self.answers, truth)
+            # a lie is uniform among the k−1 other answers: the truth shifted by 1, …, k−1
+            shift = 1 + uniform_below(bound=self.answers - 1, count=value.size, source=source)
+            return np.where(lies.reshape(value.shape), (truth + shift.reshape(value.shape)) % self.answers, truth)
         if isinstance(value, int):
             return int(self.sample(np.array([value], dtype=np.int64), source)[0])
-        raise MechanismError("HB612", "answers are an int or an int64 array.", "Number the answers 0, 1, ….")
+        raise MechanismError("HB612", "The value is not an int or an int64 array.", "Number the answers 0, 1, ….")
 
     def distribution(self, value: int) -> FiniteDistribution[int]:
-        """Write out one person's distribution."""
+        """List the distribution of one person's answer."""
         check_size(self.answers)
         other, truth = self._other.enclosure, self._truth.enclosure
         return FiniteDistribution({answer: truth if answer == value else other for answer in range(self.answers)})
 
     def error(self, level: Fraction) -> Fraction:
-        """Give 0 where one answer is true with probability at least `level`, else 1."""
+        """Return 0 if one answer is true with probability at least `level`, else 1."""
         return Fraction(0 if self._truth.low >= numbers.confidence(level) else 1)
 
-    def estimate(self, given: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Estimate, without bias, how many truly have each answer: (given − n·q)/(p − q)."""
-        counts = np.bincount(given, minlength=self.answers).astype(np.float64)
+    def estimate(self, answers: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Estimate, without bias, the number of people with each true answer: (count − n·q)/(p − q)."""
+        counts = np.bincount(answers, minlength=self.answers).astype(np.float64)
         p, q = float(self._truth.low), float(self._other.low)
-        estimated: NDArray[np.float64] = (counts - given.size * q) / (p - q)
+        estimated: NDArray[np.float64] = (counts - answers.size * q) / (p - q)
         return estimated
 
     def deviation(self, respondents: int) -> Enclosure:

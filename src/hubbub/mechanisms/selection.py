@@ -1,4 +1,4 @@
-"""What all selections have in common: integer scores of one sensitivity, a rate, and whether scores move one way."""
+"""Shared base of the private selection mechanisms, which choose a candidate by integer scores."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,21 +11,22 @@ from numpy.typing import NDArray
 from hubbub.core import events, numbers
 from hubbub.core.unit import Relation
 from hubbub.errors import MechanismError, ParameterError
+from hubbub.mechanisms.sensitivity import check_relation
 
 Scores = NDArray[np.int64]
 
 MAX_CANDIDATES = 1 << 32
 
-#: Scores beyond this are taken as this; clamping moves no two scores apart and turns no movement round.
+#: Scores are clamped to this limit; clamping neither increases a difference nor reverses a change.
 SCORE_LIMIT = 1 << 61
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The facts of a choice among `candidates` by integer scores.
+    """The parameters of a selection among `candidates` by integer scores.
 
-    `monotone` says that the scores of two neighbors differ all in one direction: that is so for scores that never fall
-    when a unit is added, where neighbors differ by one unit more or less.
+    `monotone` means that the scores of two neighbors all differ in one direction: this holds for scores that never
+    decrease when a unit is added, under the add/remove relation.
     """
 
     rule: ClassVar[Literal["exponential", "permute_and_flip", "noisy_max"]]
@@ -38,7 +39,7 @@ class Selection:
     def __post_init__(self) -> None:
         numbers.integer(self.candidates, "candidates", 1, MAX_CANDIDATES)
         numbers.sensitivity(self.sensitivity)
-        _flag(self.monotone)
+        check_flag(self.monotone)
         rate = numbers.in_range(self.rate, "rate", 1 / numbers.SCALE_MAX, 1 / numbers.SCALE_MIN)
         object.__setattr__(self, "rate", rate)
 
@@ -55,17 +56,15 @@ class Selection:
         Tested   tests/mechanisms/test_selection.py::test_printed_rate_of_the_exponential_mechanism_costs_twice
                  tests/mechanisms/test_selection.py::test_printed_noise_of_report_noisy_max_costs_twice_under_replace
         """
-        if not isinstance(relation, Relation):
-            raise ParameterError("HB154", "this is not a relation between neighbors.", "Give a Relation.")
-        one_way = _flag(monotone) and relation is Relation.ADD_REMOVE
-        moved = numbers.sensitivity(sensitivity) * (1 if one_way else 2)
+        one_way = check_flag(monotone) and check_relation(relation) is Relation.ADD_REMOVE
+        difference = numbers.sensitivity(sensitivity) * (1 if one_way else 2)
         return cls(
-            candidates=candidates, sensitivity=sensitivity, monotone=one_way, rate=numbers.epsilon(epsilon) / moved
+            candidates=candidates, sensitivity=sensitivity, monotone=one_way, rate=numbers.epsilon(epsilon) / difference
         )
 
     @property
     def event(self) -> events.SelectionEvent:
-        """The facts that the ledger keeps."""
+        """The event that the ledger records."""
         return events.SelectionEvent(self.rule, self.sensitivity, self.monotone, self.rate)
 
     @property
@@ -74,17 +73,22 @@ class Selection:
         return self.rate * self.sensitivity * (1 if self.monotone else 2)
 
     def scores(self, value: Scores) -> Scores:
-        """Take the scores that are handed over: int64, one for each candidate, clamped into ±2⁶¹."""
+        """Validate the scores (int64, one per candidate) and clamp them into ±2⁶¹."""
         if value.shape != (self.candidates,) or value.dtype != np.int64:
-            raise MechanismError("HB612", f"this takes an int64 array of {self.candidates} scores.", "One a candidate.")
+            raise MechanismError(
+                "HB612",
+                f"The scores are not an int64 array of {self.candidates} values.",
+                "Pass one score per candidate.",
+            )
         return np.clip(value, -SCORE_LIMIT, SCORE_LIMIT)
 
     def listed(self, value: Sequence[int]) -> list[int]:
-        """Take a short list of scores, for a distribution."""
+        """Validate a short list of scores whose distribution is listed."""
         return [int(score) for score in self.scores(np.array(value, dtype=np.int64))]
 
 
-def _flag(monotone: object) -> bool:
+def check_flag(monotone: object) -> bool:
+    """Return `monotone` if it is a bool, or raise."""
     if not isinstance(monotone, bool):
-        raise ParameterError("HB101", "monotone is not a bool.", "Give True or False.")
+        raise ParameterError("HB101", "monotone is not a bool.", "Pass True or False.")
     return monotone

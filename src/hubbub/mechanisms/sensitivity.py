@@ -1,18 +1,18 @@
-"""How far one unit can move a sum or a histogram, under either relation between neighbors.
+"""Sensitivities of sums and histograms under the add/remove and the replace relation.
 
-A unit owns at most `rows` rows (possibly none: a filter may drop them). Replacing a unit is not covered by "a symmetric
-difference of at most one", and moves a histogram by 2 where adding or removing moves it by 1.
+A unit has at most `rows` rows (possibly none: a filter may drop them). Replacing a unit is not covered by "a symmetric
+difference of at most one": it changes a histogram by 2 where adding or removing a unit changes it by 1.
 """
 
 from hubbub.core import numbers
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
 
-_MOST = numbers.SENSITIVITY_MAX
+_MAX = numbers.SENSITIVITY_MAX
 
 
 def of_sum(*, lower: int, upper: int, rows: int, relation: Relation) -> int:
-    """Give the sensitivity of a sum of integers that are clamped into [lower, upper], row by row.
+    """Return the sensitivity of a sum of integers that are clamped into [lower, upper], row by row.
 
     Theorem (Sensitivity of a sum). A unit adds between m = min(0, rows·lower) and M = max(0, rows·upper) to the sum.
     So one more or one less moves it by at most max(−m, M), and another in its place by at most M − m; both are
@@ -22,16 +22,16 @@ def of_sum(*, lower: int, upper: int, rows: int, relation: Relation) -> int:
     >>> of_sum(lower=0, upper=1, rows=1, relation=Relation.REPLACE)
     1
     """
-    lower = numbers.integer(lower, "lower", -_MOST, _MOST)
-    upper = numbers.integer(upper, "upper", lower, _MOST)
-    rows = numbers.integer(rows, "rows", 1, _MOST)
+    lower = numbers.integer(lower, "lower", -_MAX, _MAX)
+    upper = numbers.integer(upper, "upper", lower, _MAX)
+    rows = numbers.integer(rows, "rows", 1, _MAX)
     least, most = min(0, rows * lower), max(0, rows * upper)
-    moved = max(-least, most) if _known(relation) is Relation.ADD_REMOVE else most - least
-    return numbers.sensitivity(moved)
+    difference = max(-least, most) if check_relation(relation) is Relation.ADD_REMOVE else most - least
+    return numbers.sensitivity(difference)
 
 
 def of_histogram(*, rows: int, relation: Relation) -> int:
-    """Give the L1 sensitivity of counts over disjoint cells, however many cells there are.
+    """Return the L1 sensitivity of counts over disjoint cells, however many cells there are.
 
     Theorem (Sensitivity of a histogram). Each row stands in one cell, so a unit adds at most `rows` in all: one more
     or one less moves the counts by at most `rows` in L1, another in its place by at most 2·rows; both are attained.
@@ -40,11 +40,11 @@ def of_histogram(*, rows: int, relation: Relation) -> int:
     >>> of_histogram(rows=1, relation=Relation.ADD_REMOVE), of_histogram(rows=1, relation=Relation.REPLACE)
     (1, 2)
     """
-    return numbers.sensitivity(numbers.integer(rows, "rows", 1, _MOST) * _known(relation).units_changed)
+    return numbers.sensitivity(numbers.integer(rows, "rows", 1, _MAX) * check_relation(relation).units_changed)
 
 
 def of_histogram_squared(*, rows: int, relation: Relation) -> int:
-    """Give the squared L2 sensitivity of counts over disjoint cells.
+    """Return the squared L2 sensitivity of counts over disjoint cells.
 
     Theorem (Squared sensitivity of a histogram). The worst unit has all its rows in one cell: rows² for one more or
     one less, and 2·rows² for another in its place, with its rows in another cell.
@@ -54,13 +54,16 @@ def of_histogram_squared(*, rows: int, relation: Relation) -> int:
     >>> of_histogram_squared(rows=3, relation=Relation.REPLACE)
     18
     """
-    rows = numbers.integer(rows, "rows", 1, _MOST)
-    return numbers.integer(rows * rows * _known(relation).units_changed, "sensitivity", 1, _MOST**2)
+    rows = numbers.integer(rows, "rows", 1, _MAX)
+    return numbers.integer(rows * rows * check_relation(relation).units_changed, "sensitivity", 1, _MAX**2)
 
 
-def _known(relation: Relation) -> Relation:
+def check_relation(relation: Relation) -> Relation:
+    """Return the relation if it is one, or raise."""
     if not isinstance(relation, Relation):
         raise ParameterError(
-            "HB154", "this is not a relation between neighbors.", "Give Relation.ADD_REMOVE or .REPLACE."
+            "HB154",
+            "The relation is not a Relation between neighboring datasets.",
+            "Pass Relation.ADD_REMOVE or Relation.REPLACE.",
         )
     return relation

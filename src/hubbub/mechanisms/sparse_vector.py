@@ -1,4 +1,4 @@
-"""The sparse vector technique: any number of comparisons with a threshold, paid by those that come out above."""
+"""The sparse vector technique: many comparisons with a threshold, charged only for those above it."""
 
 import os
 import threading
@@ -14,19 +14,21 @@ from hubbub.core.finite import FiniteDistribution
 from hubbub.core.interval import ZERO, Interval
 from hubbub.core.loss import Pure
 from hubbub.core.unit import Relation
-from hubbub.errors import MechanismError, ParameterError
+from hubbub.errors import MechanismError
 from hubbub.mechanisms.additive import check_size
+from hubbub.mechanisms.selection import check_flag
+from hubbub.mechanisms.sensitivity import check_relation
 from hubbub.noise.geometric import discrete_laplace
 from hubbub.noise.source import RandomSource
 
 Transcript = tuple[bool, ...]  #: the answers in order, ending with the last hit or the last query
 
-_MOST = 10**9
+_MAX = 10**9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparseVector:
-    """Compare integer queries with a noisy threshold until so many of them were above it.
+    """Compare integer queries with a noisy threshold until `hits` of them exceed it.
 
     Theorem (Sparse vector). Let every query move by at most D between neighbors. With threshold noise of scale s
     drawn once and query noise of scale r drawn for each query, halting after c hits, the whole transcript is (D/s +
@@ -54,12 +56,11 @@ class SparseVector:
 
     def __post_init__(self) -> None:
         numbers.sensitivity(self.sensitivity)
-        if not isinstance(self.monotone, bool):
-            raise ParameterError("HB101", "monotone is not a bool.", "Give True or False.")
+        check_flag(self.monotone)
         object.__setattr__(self, "threshold_scale", numbers.scale(self.threshold_scale, "threshold_scale"))
         object.__setattr__(self, "query_scale", numbers.scale(self.query_scale, "query_scale"))
-        numbers.integer(self.hits, "hits", 1, _MOST)
-        numbers.integer(self.queries, "queries", self.hits, _MOST)
+        numbers.integer(self.hits, "hits", 1, _MAX)
+        numbers.integer(self.queries, "queries", self.hits, _MAX)
 
     @classmethod
     def from_epsilon(
@@ -77,26 +78,22 @@ class SparseVector:
         That ratio is the best for accuracy (Lyu, Su and Li 2017, section 4.2); any other would be as private, so it
         is rounded to thousandths.
         """
-        if not isinstance(relation, Relation):
-            raise ParameterError("HB154", "this is not a relation between neighbors.", "Give a Relation.")
-        if not isinstance(monotone, bool):
-            raise ParameterError("HB101", "monotone is not a bool.", "Give True or False.")
-        one_way = monotone and relation is Relation.ADD_REMOVE
-        moved, whole = numbers.sensitivity(sensitivity), numbers.epsilon(epsilon)
-        steps = numbers.integer(hits, "hits", 1, _MOST) * (1 if one_way else 2)
+        one_way = check_flag(monotone) and check_relation(relation) is Relation.ADD_REMOVE
+        sensitivity, total = numbers.sensitivity(sensitivity), numbers.epsilon(epsilon)
+        steps = numbers.integer(hits, "hits", 1, _MAX) * (1 if one_way else 2)
         share = Fraction(max(1, round(1000 / (1 + steps ** (2 / 3)))), 1000)
         return cls(
-            sensitivity=moved,
+            sensitivity=sensitivity,
             monotone=one_way,
-            threshold_scale=moved / (whole * share),
-            query_scale=steps * moved / (whole * (1 - share)),
+            threshold_scale=sensitivity / (total * share),
+            query_scale=steps * sensitivity / (total * (1 - share)),
             hits=hits,
             queries=queries,
         )
 
     @property
     def event(self) -> events.SparseVectorEvent:
-        """The facts that the ledger keeps."""
+        """The event that the ledger records."""
         return events.SparseVectorEvent(
             self.sensitivity, self.monotone, self.threshold_scale, self.query_scale, self.hits
         )
@@ -108,23 +105,23 @@ class SparseVector:
         return Pure(self.sensitivity / self.threshold_scale + above / self.query_scale)
 
     def start(self, *, threshold: int, source: RandomSource) -> "AboveThreshold":
-        """Draw the threshold's noise and begin; whoever calls this has charged the event before."""
+        """Sample the noise of the threshold and start; the caller has already charged the event."""
         return AboveThreshold(self, threshold, source)
 
     def sample(self, value: Sequence[int], source: RandomSource) -> Transcript:
-        """Compare a fixed row of queries with 0, to the last hit that is allowed."""
+        """Compare a fixed sequence of queries with 0, up to the last allowed hit."""
         running = self.start(threshold=0, source=source)
         answers = []
         for query in value:
-            answers.append(running.ask(query))
+            answers.append(running.compare(query))
             if running.halted:
                 break
         return tuple(answers)
 
     def distribution(self, value: Sequence[int]) -> FiniteDistribution[Transcript]:
-        """Write out the transcripts of a fixed row of queries compared with 0, summed over the threshold's noise."""
+        """List the transcripts of a fixed sequence of queries compared with 0, summed over the threshold noise."""
         if len(value) > self.queries:
-            raise MechanismError("HB612", f"at most {self.queries} queries are answered.", "Give fewer.")
+            raise MechanismError("HB612", f"There are more than {self.queries} queries.", "Pass fewer queries.")
         noise, distribution = DiscreteLaplace(self.threshold_scale), DiscreteLaplace(self.query_scale)
         reach = noise.guess(1e-45)
         check_size(2 * reach * len(value))
@@ -159,43 +156,44 @@ class SparseVector:
         yield from open_paths
 
     def error(self, level: Fraction) -> Fraction:
-        """Give a w: with probability at least `level` only queries within w of the threshold are answered wrongly."""
-        each = 1 - (1 - numbers.confidence(level)) / 2
-        threshold = half_width(DiscreteLaplace(self.threshold_scale), each)
-        return Fraction(threshold + half_width(DiscreteLaplace(self.query_scale), each, self.queries))
+        """Return a w: with probability at least `level`, only queries within w of the threshold are misjudged."""
+        one_noise = 1 - (1 - numbers.confidence(level)) / 2
+        threshold = half_width(DiscreteLaplace(self.threshold_scale), one_noise)
+        return Fraction(threshold + half_width(DiscreteLaplace(self.query_scale), one_noise, self.queries))
 
 
 class AboveThreshold:
-    """One run of a sparse vector: answers queries, counts hits, and refuses for ever once it halted.
+    """One run of the sparse vector technique, which compares queries, counts hits, and stops once it has halted.
 
-    It belongs to the process that started it and cannot be copied: a copy would have hits of its own under the same
-    noise.
+    It belongs to the process that started it and cannot be copied: a copy would have its own hits under the same noise.
     """
 
-    def __init__(self, facts: SparseVector, threshold: int, source: RandomSource) -> None:
-        self._facts = facts
+    def __init__(self, parameters: SparseVector, threshold: int, source: RandomSource) -> None:
+        self._parameters = parameters
         self._source = source
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._hits = self._asked = 0
-        self._bar = threshold + int(discrete_laplace(scale=facts.threshold_scale, count=1, source=source)[0])
+        self._hits = self._queries = 0
+        self._bar = threshold + int(discrete_laplace(scale=parameters.threshold_scale, count=1, source=source)[0])
 
     @property
     def halted(self) -> bool:
-        """Whether all hits are used, or all queries asked; it depends on the answers alone."""
-        return self._hits >= self._facts.hits or self._asked >= self._facts.queries
+        """Whether all hits or all queries are used up; it depends only on the answers."""
+        return self._hits >= self._parameters.hits or self._queries >= self._parameters.queries
 
-    def ask(self, query: int) -> bool:
-        """Say whether a noisy query reaches the noisy threshold."""
+    def compare(self, query: int) -> bool:
+        """Return whether a noisy query reaches the noisy threshold."""
         with self._lock:
             if self.halted or self._process != os.getpid():
-                raise MechanismError("HB611", "this sparse vector has halted.", "Start another, which is charged anew.")
-            self._asked += 1  # first: a draw that fails must not be tried again under the same threshold
-            noise = int(discrete_laplace(scale=self._facts.query_scale, count=1, source=self._source)[0])
+                raise MechanismError(
+                    "HB611", "The sparse vector technique has halted.", "Start and charge another run."
+                )
+            self._queries += 1  # first: failed sampling must not be retried under the same threshold
+            noise = int(discrete_laplace(scale=self._parameters.query_scale, count=1, source=self._source)[0])
             above = int(query) + noise >= self._bar
             self._hits += above
             return above
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        """Refuse to be pickled or copied."""
-        raise TypeError("a running sparse vector cannot be copied or pickled")
+        """Reject pickling and copying."""
+        raise TypeError("a run of the sparse vector technique cannot be copied or pickled")

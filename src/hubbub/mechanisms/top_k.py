@@ -1,4 +1,4 @@
-"""The k best of many: peeling by the exponential mechanism, one at a time, without replacement."""
+"""Top-k selection, which peels candidates off one at a time by the exponential mechanism."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,15 +26,15 @@ from hubbub.noise.source import RandomSource
 class TopK:
     """Choose k different candidates, each by the exponential mechanism among those that are left.
 
-    Theorem (One-shot top k). Peeling has the distribution of the k largest of rate·u_i + G_i, G_i independent Gumbel noise
-    (Durfee and Rogers 2019), so it is one shot of noise as well as k selections; it costs k bounded-range selections
-    of one.
+    Theorem (One-shot top k). Peeling has the distribution of the k largest of rate·u_i + G_i, G_i independent Gumbel
+    noise (Durfee and Rogers 2019), so it is one shot of noise as well as k selections; it costs k bounded-range
+    selections of one.
     Proof    By induction it is enough that the largest is i with probability e^(rate·u_i)/Σe^(rate·u_j) and that,
              given which i and its value, the order of the others is that of their own noisy scores. With X_j =
              e^(−rate·u_j − G_j), which are independent exponentials of rates e^(rate·u_j), the largest is the first
              arrival, which is i with that probability, and after it the others' remaining times are exponential as
              before, by lack of memory.
-    Assumes  what `Exponential` assumes. Each selection is chosen by the answers before it: adaptive composition.
+    Assumes  what `Exponential` assumes. Each selection depends on the answers before it: adaptive composition.
     Charges  k times the event of one; as a pure loss, k·ε, which is attained in the limit.
     Error    regret of the i-th choice against the i-th best score, for all i at once: `error`.
     Tested   tests/mechanisms/test_contract.py::test_enumerated_loss_is_the_stated_one
@@ -47,7 +47,7 @@ class TopK:
     def __post_init__(self) -> None:
         if not isinstance(self.one, Exponential):
             raise ParameterError(
-                "HB157", "the single selection is not an exponential mechanism.", "Give an Exponential."
+                "HB157", "The single selection is not an exponential mechanism.", "Pass an Exponential."
             )
         numbers.integer(self.k, "k", 1, self.one.candidates)
 
@@ -55,17 +55,17 @@ class TopK:
     def from_epsilon(
         cls, *, k: int, candidates: int, sensitivity: int, monotone: bool, relation: Relation, epsilon: numbers.Number
     ) -> "TopK":
-        """Give ε/k to each of the k selections (rounded down to 30 places)."""
-        turns = numbers.integer(k, "k", 1, MAX_CANDIDATES)
-        each = floor_to(numbers.epsilon(epsilon) / turns, numbers.MAX_PLACES)
+        """Allocate ε/k to each of the k selections (rounded down to 30 places)."""
+        rounds = numbers.integer(k, "k", 1, MAX_CANDIDATES)
+        share = floor_to(numbers.epsilon(epsilon) / rounds, numbers.MAX_PLACES)
         one = Exponential.from_epsilon(
-            candidates=candidates, sensitivity=sensitivity, monotone=monotone, relation=relation, epsilon=each
+            candidates=candidates, sensitivity=sensitivity, monotone=monotone, relation=relation, epsilon=share
         )
         return cls(k=k, one=one)
 
     @property
     def event(self) -> events.Composed:
-        """The facts that the ledger keeps: k selections."""
+        """The event that the ledger records: k selections."""
         return events.Composed(((self.one.event, self.k),))
 
     @property
@@ -78,34 +78,34 @@ class TopK:
         scores = self.one.scores(value)
         left = np.arange(len(scores))
         chosen = np.empty(self.k, dtype=np.int64)
-        for turn in range(self.k):
-            place = choose(scores=scores, rate=self.one.rate, source=source)
-            chosen[turn] = left[place]
-            scores, left = np.delete(scores, place), np.delete(left, place)
+        for number in range(self.k):
+            index = choose(scores=scores, rate=self.one.rate, source=source)
+            chosen[number] = left[index]
+            scores, left = np.delete(scores, index), np.delete(left, index)
         return chosen
 
     def distribution(self, value: Sequence[int]) -> FiniteDistribution[tuple[int, ...]]:
-        """Write out the probability of each ordered choice."""
+        """List the probability of each ordered choice."""
         scores = self.one.listed(value)
         size = 1
-        for turn in range(self.k):
-            size *= len(scores) - turn
+        for number in range(self.k):
+            size *= len(scores) - number
         check_size(size)
         mass = {}
         for chosen in permutations(range(len(scores)), self.k):
             left, chance = list(range(len(scores))), ONE
-            for each in chosen:
-                chance *= softmax(self.one.rate, [scores[i] for i in left])[left.index(each)]
-                left.remove(each)
+            for candidate in chosen:
+                chance *= softmax(self.one.rate, [scores[i] for i in left])[left.index(candidate)]
+                left.remove(candidate)
             mass[chosen] = chance.enclosure
         return FiniteDistribution(mass)
 
     def error(self, level: Fraction) -> Fraction:
-        """Give an r such that every i-th choice is within r of the i-th best score, with probability at least `level`.
+        """Return an r: with probability at least `level`, every i-th choice is within r of the i-th best score.
 
-        A choice is at most r below the best that is left, given all choices before it, but for the worst case of
-        `Exponential.error`; the best that is left at turn i is never below the i-th best. A k-th of the failure
-        probability goes to each turn.
+        Given all earlier choices, a choice is at most r below the best remaining candidate, except with the failure
+        probability of `Exponential.error`; the best remaining candidate in round i is never below the i-th best. Each
+        round gets a k-th of the failure probability.
         """
         goal = numbers.confidence(level)
         return Fraction(regret(self.one.rate, self.one.candidates, 1 - (1 - goal) / self.k))

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from hubbub.core.finite import FiniteDistribution
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.enumeration import Bounds, worst_ratio
+from hubbub.mechanisms.enumeration import LossBounds, worst_ratio
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.semantics.bounds import local_beliefs
 
@@ -87,6 +87,6 @@ class LocalNoise:
         (people,) = {len(rows) for rows in prior}
         return local_beliefs(epsilon=self.epsilon, delta=Fraction(0), exceptions=self.exceptions(prior), people=people)
 
-    def leak(self, rows: Rows[int], other: Rows[int]) -> Bounds:
+    def leak(self, rows: Rows[int], other: Rows[int]) -> LossBounds:
         """Enclose the true loss between two databases."""
         return worst_ratio(self.distribution(rows), self.distribution(other))

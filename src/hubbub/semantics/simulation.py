@@ -15,7 +15,7 @@ from hubbub.core import reals
 from hubbub.core.finite import FiniteDistribution
 from hubbub.core.reals import Enclosure
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.enumeration import Bounds, worst_over, worst_ratio
+from hubbub.mechanisms.enumeration import LossBounds, worst_over, worst_ratio
 from hubbub.semantics.games import Game, databases
 
 Row = TypeVar("Row", bound=Hashable)
@@ -42,7 +42,7 @@ def simulation_loss(
     people: int,
     unknown: int,
     default: Row,
-) -> Bounds:
+) -> LossBounds:
     """Enclose the least ε such that filling in a default for any k unknown rows simulates the mechanism up to e^{±ε}.
 
     Theorem (Private means simulatable). If databases that differ in k rows have answers within e^{±ε}, then so have the
@@ -96,7 +96,7 @@ def informed(
     distribution: Callable[[World], FiniteDistribution[Outcome]],
     prior: Mapping[World, Fraction],
     event: Callable[[World], bool],
-) -> Bounds:
+) -> LossBounds:
     """Enclose by how much any answer can move the probability of an event: the largest |ln(before/after)|.
 
     The prior is that of an informed adversary: all its worlds agree in the rows that are known.
@@ -133,7 +133,7 @@ def loss_between(
     *,
     people: int,
     differing: int,
-) -> Bounds:
+) -> LossBounds:
     """Enclose the loss over all pairs of databases that differ in at most so many rows."""
     listed = databases(domain, people=people)
     near = [(x, y) for x, y in combinations(listed, 2) if sum(a != b for a, b in zip(x, y, strict=True)) <= differing]
