@@ -1,4 +1,4 @@
-"""A small clinic with a few releases, for audits to look at."""
+"""A small clinic with a few releases, for the tests of audits."""
 
 from pathlib import Path
 
@@ -28,8 +28,8 @@ datasets:
 analysts:
   ana: {visits: {epsilon: 100, delta: 1e-5}, labs: {epsilon: 100, delta: 1e-5}}
 """
-#: What was asked, and with which options.
-ASKED: dict[str, tuple[str, dict[str, object]]] = {
+#: The queries of the releases, with their options.
+QUERIES: dict[str, tuple[str, dict[str, object]]] = {
     "count": ("SELECT COUNT(*) AS n FROM visits", {}),
     "sums": ("SELECT region, SUM(cost) AS s, AVG(age) AS a FROM visits GROUP BY region", {"rows": 1, "raw": True}),
     "parameters": ("SELECT COUNT(*) AS n FROM visits WHERE age > $1 AND region = $2", {"parameters": [30, "North"]}),
@@ -45,7 +45,7 @@ ASKED: dict[str, tuple[str, dict[str, object]]] = {
 
 @pytest.fixture(scope="session")
 def numbers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, int]]:
-    """Ask everything once; give the folder and the number of each charge. Only to be read."""
+    """Run every query once; return the folder (read-only) and the number of each charge."""
     folder = tmp_path_factory.mktemp("audited")
     lines = [f"{i % 90},{['North', 'South', 'East'][i % 3]},{i % 100},{i % 900},w{i % 4}" for i in range(300)]
     (folder / "visits.csv").write_text("\n".join(["patient,region,age,cost,word", *lines]) + "\n")
@@ -54,7 +54,7 @@ def numbers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, i
     (folder / "hubbub.yaml").write_text(YAML)
     found = {}
     with open_session(folder / "hubbub.yaml") as session:
-        for name, (text, options) in ASKED.items():
+        for name, (text, options) in QUERIES.items():
             release = session.query(text, epsilon="0.5", **options)  # type: ignore[arg-type]
             found[name] = release.receipt["ledger"][0]["sequence"]
     return folder, found

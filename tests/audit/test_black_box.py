@@ -1,4 +1,4 @@
-"""Lower bounds from samples: right as often as they say, near the truth where it can be seen, and hard to hide from."""
+"""Lower bounds from samples: valid at the stated confidence, and close to the true loss."""
 
 import math
 from fractions import Fraction
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from hubbub.accounting.cost import PrivacyCost, privacy_cost
 from hubbub.accounting.gaussian import profile
-from hubbub.audit.black_box import FEWEST, audit, epsilon_at_least, ratio_at_least
-from hubbub.audit.distinguisher import fitted
+from hubbub.audit.black_box import MIN_SAMPLES, audit, epsilon_at_least, ratio_at_least
+from hubbub.audit.distinguisher import fit_distinguisher
 from hubbub.core.binomial import tail
 from hubbub.core.loss import ORDERS
 from hubbub.errors import AuditError
@@ -24,11 +24,11 @@ MANY = 10**18
 
 
 def chances(trials: int, share: float) -> Floats:
-    """The binomial law."""
+    """The binomial distribution."""
     counts = np.arange(trials + 1)
     logs = [math.lgamma(trials + 1) - math.lgamma(k + 1) - math.lgamma(trials - k + 1) for k in counts.tolist()]
-    law: Floats = np.exp(np.array(logs) + counts * math.log(share) + (trials - counts) * math.log1p(-share))
-    return law
+    distribution: Floats = np.exp(np.array(logs) + counts * math.log(share) + (trials - counts) * math.log1p(-share))
+    return distribution
 
 
 def responses(truth: int, epsilon: float, count: int, some: np.random.Generator) -> Floats:
@@ -49,7 +49,7 @@ def test_a_ratio_is_bounded_from_below_as_often_as_stated(ratio: float) -> None:
 
 
 def test_false_alarms_are_as_rare_as_stated() -> None:
-    """A promise that is exactly kept, 150 times at an alarm of 1/10. False alarm below 10⁻⁶, by the binomial law."""
+    """A loss that is attained exactly, 150 times at an alarm of 1/10. False alarm below 10⁻⁶ (binomial)."""
     some, promise = np.random.default_rng(), privacy_cost(RandomizedResponse(answers=2, epsilon=Fraction(1)).event)
     broken = 0
     for _ in range(150):
@@ -114,7 +114,7 @@ def test_noise_that_two_cells_share_is_found_in_their_difference() -> None:
     one, other = (np.stack([each + side, each], axis=1) for side, each in enumerate(noise))
     found = audit(one, other, promise=privacy_cost(mechanism.event), alarm=1e-9, generator=np.random.default_rng())
     assert found.excess
-    assert fitted(one.astype(np.float64), other.astype(np.float64)).view != "columns"
+    assert fit_distinguisher(one.astype(np.float64), other.astype(np.float64)).view != "columns"
 
 
 def test_what_only_whole_rows_tell_is_found() -> None:
@@ -144,7 +144,7 @@ def test_values_that_are_not_finite_are_values_like_others() -> None:
     assert epsilon_at_least(one, other, alarm=1e-9, generator=some) > 1.5
 
 
-@pytest.mark.parametrize(("one", "other"), [((FEWEST - 1,), (FEWEST - 1,)), ((100, 2), (100, 3))])
+@pytest.mark.parametrize(("one", "other"), [((MIN_SAMPLES - 1,), (MIN_SAMPLES - 1,)), ((100, 2), (100, 3))])
 def test_too_few_samples_or_those_of_something_else_are_refused(one: tuple[int, ...], other: tuple[int, ...]) -> None:
     with pytest.raises(AuditError, match="HB630"):
         epsilon_at_least(np.zeros(one), np.zeros(other), alarm=0.1, generator=np.random.default_rng())

@@ -1,4 +1,4 @@
-"""The rig of the audit campaigns: the code that is sampled a million times is the code that makes an answer."""
+"""The audit campaigns sample the same code that computes answers."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -34,7 +34,7 @@ def made() -> Iterator[Towns]:
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda each: each.text)
 def test_each_draw_of_a_query_is_made_by_the_code_that_is_sampled(made: Towns, question: Question) -> None:
-    """Bit by bit: the noted mechanism on the noted value with the words of the run gives what the run got."""
+    """Bit by bit: the recorded mechanism on the recorded value with the same random words gives the same outcome."""
     pair = made.ask(question, key="repeats", seed=9)
     assert pair.draws
     assert all(repeats(one, 9) for one, _ in pair.draws)
@@ -44,7 +44,7 @@ def test_each_draw_of_a_query_is_made_by_the_code_that_is_sampled(made: Towns, q
 def test_neighbors_with_the_same_noisy_answers_show_the_same(made: Towns, question: Question) -> None:
     pair = made.ask(question, key="same", seed=3)
     assert any(differ(one, other).any() for one, other in pair.draws)
-    first, second = (release.form()["answer"] for release in pair.releases)
+    first, second = (release.to_json()["answer"] for release in pair.releases)
     assert first == second
     assert pair.lost.within
 
@@ -79,7 +79,7 @@ def test_a_leak_beside_the_noise_is_seen_by_the_grey_box(made: Towns, monkeypatc
         exact = int(tables["sums0"]["m0"][0])
         return replace(answer, ratio=np.full(1, float(exact % 2)))
 
-    monkeypatch.setattr(hubbub.curator, "finish", rounded)
+    monkeypatch.setattr(hubbub.curator.query, "finish", rounded)
     found = list(both(lambda: sides[0], lambda: sides[1], question, Tally(number=60)))
     assert found == ["what is shown differs, though every draw gave the same"]
 

@@ -1,4 +1,4 @@
-"""The bounded audit on made-up data: sound on right code, and each part notices an error of its kind."""
+"""The audit of hubbub itself: it passes on correct code, and each part detects an error of its kind."""
 
 import random
 import time
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hubbub.audit import nightly
-from hubbub.audit.nightly import audit, questions
-from hubbub.audit.randomness import repeats
+from hubbub.audit.nightly import audit, sample_queries
+from hubbub.audit.randomness import check_keystream
 from hubbub.config import load
 from hubbub.curator.opening import tables_of
 from hubbub.mechanisms.laplace import Laplace
@@ -37,7 +37,7 @@ def test_right_code_is_sound_and_the_time_is_kept(numbers: Numbers) -> None:
 
 def test_the_questions_of_declared_columns_cover_every_kind(numbers: Numbers) -> None:
     config = load(numbers[0] / "hubbub.yaml")
-    texts = [text for _, text in questions({name: each.table for name, each in config.datasets.items()})]
+    texts = [text for _, text in sample_queries({name: each.table for name, each in config.datasets.items()})]
     for word in ("COUNT(*)", "SUM(", "AVG(", "MEDIAN(", "MAX(", "GROUP BY", "LIMIT 1", "COUNT(DISTINCT"):
         assert any(word in text for text in texts), word
 
@@ -51,7 +51,7 @@ def test_nothing_of_the_installation_is_charged(numbers: Numbers) -> None:
 
 def test_words_that_repeat_are_noticed(numbers: Numbers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Keystream, "words", lambda _, count: np.arange(count, dtype=np.uint64))
-    assert repeats()
+    assert check_keystream()
 
 
 def test_noise_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +67,7 @@ def test_noise_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_loss_that_is_stated_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     true = Laplace.loss.fget  # type: ignore[attr-defined]
     monkeypatch.setattr(Laplace, "loss", property(lambda self: type(true(self))(true(self).epsilon * 9 / 10)))
-    assert any(nightly._laws(random.Random(seed)) for seed in range(12))
+    assert any(nightly._distributions(random.Random(seed)) for seed in range(12))
 
 
 def test_values_that_are_not_clamped_are_noticed(numbers: Numbers, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Receipts: honest ones are sound, and every lie about what matters is found, by a checker that knows no planner."""
+"""The receipt checker accepts honest receipts and detects every false claim about the loss."""
 
 import ast
 import copy
@@ -13,7 +13,7 @@ import pytest
 
 from hubbub.audit import receipt as receipts
 from hubbub.audit import receipt_format as receipt_form
-from hubbub.audit.receipt import check
+from hubbub.audit.receipt import check_receipt
 from hubbub.core.events import to_facts
 from hubbub.core.unit import Relation
 from hubbub.curator.session import open_session
@@ -66,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def papers(folder: Path) -> Papers:
-    """Ask every query under every unit, relation and a δ or none; keep the documents."""
+    """Run every query under every unit and relation, with and without δ; keep the documents."""
     found: Papers = {}
     for unit in UNITS:
         for relation in RELATIONS:
@@ -91,11 +91,11 @@ def test_honest_receipts_are_sound_and_cost_no_more_than_was_charged(papers: Pap
     assert len(papers) > 50
     kinds = set()
     for name, document in papers.items():
-        found = check(document)
+        found = check_receipt(document)
         assert found.sound, (name, found.problems)
         assert "charged: 2" in found.loss
         kinds |= {draw["kind"] for draw in document["receipt"]["draws"]}
-        assert check(document["receipt"]).sound, "a receipt alone is enough"
+        assert check_receipt(document["receipt"]).sound, "a receipt alone is enough"
     assert kinds == {"sum", "selection", "threshold", "top"}
 
 
@@ -188,12 +188,12 @@ def test_every_lie_about_the_loss_is_found(papers: Papers, lie: Callable[[dict[s
     for name, document in papers.items():
         paper = copy.deepcopy(document["receipt"])
         lie(paper)
-        found = check(paper)
+        found = check_receipt(paper)
         assert not found.sound, (name, lie.__name__)
 
 
 def test_understated_bounds_are_found(papers: Papers) -> None:
-    """More rows or groups of one unit than the noise was made for."""
+    """More rows or groups per unit than the noise covers."""
     for name, document in papers.items():
         paper = copy.deepcopy(document["receipt"])
         if paper["bounds"] is None or "row" in name.split()[1]:
@@ -201,7 +201,7 @@ def test_understated_bounds_are_found(papers: Papers) -> None:
         per_unit = all(draw.get("per") == "unit" for draw in paper["draws"])
         paper["bounds"]["rows"] += 1
         if not per_unit:
-            assert not check(paper).sound, name
+            assert not check_receipt(paper).sound, name
 
 
 def test_a_relation_that_protects_more_needs_more_noise(papers: Papers) -> None:
@@ -210,18 +210,18 @@ def test_a_relation_that_protects_more_needs_more_noise(papers: Papers) -> None:
         if "add_remove" in name and name.split()[0] in ("sums", "rollup", "order", "discovered"):
             paper = copy.deepcopy(document["receipt"])
             paper["relation"] = "replace"
-            assert not check(paper).sound, name
+            assert not check_receipt(paper).sound, name
 
 
 def test_another_answer_than_the_receipts_is_found(papers: Papers) -> None:
     document = copy.deepcopy(papers["count row add_remove 0"])
     document["answer"]["columns"][0]["values"][0] += 1
-    assert not check(document).sound
+    assert not check_receipt(document).sound
 
 
 @pytest.mark.parametrize("document", [None, [], {}, {"receipt": 1}, {"receipt": {}}, 7, "x", {"receipt": [1]}])
 def test_what_is_no_receipt_is_not_sound(document: object) -> None:
-    assert not check(document).sound
+    assert not check_receipt(document).sound
 
 
 def test_the_checker_imports_nothing_of_the_product() -> None:
@@ -253,5 +253,5 @@ def test_the_checkers_own_tail_is_the_mechanisms_slip(keys: int, noise: Laplace 
     assert rule.delta * (1 - Fraction(1, 10**9)) <= found.delta <= rule.delta
     for wrong in ({"keys": keys - 1}, {"above": rule.threshold}):
         draw["noise"] = {**to_facts(rule.event), **wrong}
-        with pytest.raises(receipts._WrongError):
+        with pytest.raises(receipts._ReceiptError):
             receipts._threshold(draw, [(None, keys, 1)], "add_remove")

@@ -1,4 +1,4 @@
-"""Every fact of a receipt has a type and a range, and one way to be written; old receipts go on being accepted."""
+"""Every field of a receipt has one type, one range and one spelling; old receipts stay valid."""
 
 import copy
 import json
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hubbub.audit import receipt_format as receipt_form
-from hubbub.audit.receipt import check
+from hubbub.audit.receipt import check_receipt
 
 #: Written by the first release of this format.
 OLD = [json.loads(line) for line in (Path(__file__).parent / "receipts" / "format-1.jsonl").read_text().splitlines()]
@@ -19,8 +19,8 @@ def test_receipts_of_the_first_release_are_still_sound() -> None:
     assert len(OLD) > 80
     mechanisms = set()
     for name, document in BY_NAME.items():
-        assert check(document).problems == [], name
-        assert check(document["receipt"]).problems == [], name
+        assert check_receipt(document).problems == [], name
+        assert check_receipt(document["receipt"]).problems == [], name
         mechanisms |= {event["mechanism"] for event, _ in document["receipt"]["event"]["parts"]}
     assert mechanisms == {"laplace", "gaussian", "selection", "threshold", "response"}
 
@@ -28,18 +28,18 @@ def test_receipts_of_the_first_release_are_still_sound() -> None:
 @pytest.mark.parametrize("count", [-1, 0, True, 1.0, "1", None, 10**31])
 @pytest.mark.parametrize("name", ["density row add_remove None", "tabulate {co replace None", "count row add_remove 0"])
 def test_a_part_is_drawn_once_or_more(name: str, count: object) -> None:
-    """A part that counts −1 took its own loss off again: "sound … it costs ε = 0"."""
+    """A part with count −1 once subtracted its own loss: "verified … it costs ε = 0"."""
     document = copy.deepcopy(BY_NAME[name])
     parts = document["receipt"]["event"]["parts"]
     parts.append([copy.deepcopy(parts[0][0]), count])
-    assert not check(document).sound
+    assert not check_receipt(document).sound
     parts[:] = [[parts[0][0], count]]
-    assert not check(document).sound
+    assert not check_receipt(document).sound
 
 
 @pytest.mark.parametrize("kind", sorted(receipt_form._EVENTS))
 def test_no_draw_of_any_kind_is_free(kind: str) -> None:
-    """A metric of sensitivity 0, which no mechanism has, was sound and cost ε = 0: no fact of any event may be 0."""
+    """A metric of sensitivity 0, which no mechanism has, once passed at ε = 0: no fact of an event may be 0."""
     document = copy.deepcopy(BY_NAME["tabulate {co replace None"])
     whole: dict[str, Any] = {"mechanism": kind}
     for name in receipt_form._EVENTS[kind]:
@@ -53,20 +53,20 @@ def test_no_draw_of_any_kind_is_free(kind: str) -> None:
         if (isinstance(value, str) and value[0].isdigit()) or type(value) is int:
             nothing = {**whole, name: "0" if isinstance(value, str) else 0}
             document["receipt"]["event"]["parts"] = [[nothing, 1]]
-            assert not check(document).sound, (kind, name)
+            assert not check_receipt(document).sound, (kind, name)
 
 
 def test_no_draw_at_all_is_not_free() -> None:
     document = copy.deepcopy(BY_NAME["density row add_remove None"])
     document["receipt"]["event"]["parts"] = []
-    assert not check(document).sound
+    assert not check_receipt(document).sound
 
 
 def test_groups_that_the_data_names_need_a_threshold() -> None:
     document = copy.deepcopy(BY_NAME["sums {co add_remove None"])
     assert document["receipt"]["cells"] == [3]
     document["receipt"]["cells"] = [None]
-    assert not check(document).sound
+    assert not check_receipt(document).sound
 
 
 @pytest.mark.parametrize(
@@ -104,13 +104,13 @@ def test_groups_that_the_data_names_need_a_threshold() -> None:
 )
 def test_each_field_has_one_type_and_range(place: tuple[str | int, ...], value: object) -> None:
     document = copy.deepcopy(BY_NAME["count {co add_remove 0"])
-    assert check(document).sound
+    assert check_receipt(document).sound
     target: Any = document["receipt"]
     for step in place[:-1]:
         target = target[step]
     target[place[-1]] = value
-    assert not check(document).sound
-    assert not check(document["receipt"]).sound
+    assert not check_receipt(document).sound
+    assert not check_receipt(document["receipt"]).sound
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_each_field_has_one_type_and_range(place: tuple[str | int, ...], value: 
 def test_each_mechanism_has_its_facts_in_their_ranges(event: object) -> None:
     document = copy.deepcopy(BY_NAME["density row add_remove None"])
     document["receipt"]["event"]["parts"] = [[event, 1]]
-    found = check(document)
+    found = check_receipt(document)
     assert not found.sound
 
 
@@ -153,10 +153,10 @@ def test_each_mechanism_has_its_facts_in_their_ranges(event: object) -> None:
 def test_mechanisms_that_no_old_receipt_has_are_accepted(mechanism: dict[str, Any]) -> None:
     document = copy.deepcopy(BY_NAME["density row add_remove None"])
     document["receipt"]["event"]["parts"] = [[mechanism, 2]]
-    found = check(document)
+    found = check_receipt(document)
     assert (found.problems, found.loss.split(" (")[0]) == ([], "ε = 2")
     document["receipt"]["event"]["parts"] = [[mechanism, 3]]
-    assert not check(document).sound
+    assert not check_receipt(document).sound
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ def test_mechanisms_that_no_old_receipt_has_are_accepted(mechanism: dict[str, An
 )
 def test_text_that_can_be_read_in_two_ways_is_not_read(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - whichever it is
-        receipt_form.read(text)
+        receipt_form.parse_json(text)
 
 
 def test_a_document_nested_too_deeply_is_refused_in_words() -> None:
@@ -182,7 +182,7 @@ def test_a_document_nested_too_deeply_is_refused_in_words() -> None:
         deep = [deep]
     document = copy.deepcopy(BY_NAME["density row add_remove None"])
     document["answer"]["model"]["terms"] = deep
-    found = check(document)
+    found = check_receipt(document)
     assert not found.sound
 
 
@@ -192,18 +192,18 @@ def test_huge_counts_take_no_time_and_no_memory() -> None:
         part[1] = 10**29
     document["receipt"]["bounds"] = {"groups": 10**29, "rows": 10**29}
     document["receipt"]["cells"] = [10**29]
-    assert not check(document).sound
+    assert not check_receipt(document).sound
 
 
 @pytest.mark.parametrize("beside", [{"note": 1}, {"epsilon": "1"}, {"delta": "1/2"}])
 def test_nothing_stands_beside_answer_and_receipt_that_says_otherwise(beside: dict[str, object]) -> None:
-    assert not check(BY_NAME["count row add_remove 0"] | beside).sound
+    assert not check_receipt(BY_NAME["count row add_remove 0"] | beside).sound
 
 
 def test_the_answer_of_a_server_with_what_it_cost_is_accepted() -> None:
     beside = {"epsilon": "2", "delta": "0", "left": "998", "replayed": False}
-    assert check(BY_NAME["count row add_remove 0"] | beside).sound
+    assert check_receipt(BY_NAME["count row add_remove 0"] | beside).sound
 
 
 def test_a_release_without_its_answer_is_not_one() -> None:
-    assert not check({"receipt": BY_NAME["count row add_remove 0"]["receipt"]}).sound
+    assert not check_receipt({"receipt": BY_NAME["count row add_remove 0"]["receipt"]}).sound

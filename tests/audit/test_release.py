@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.audit.conftest import ASKED
+from tests.audit.conftest import QUERIES
 
-from hubbub.accounting.anchor import at_home
+from hubbub.accounting.anchor import default_path
 from hubbub.accounting.chain import canonical
 from hubbub.audit import release as releases
-from hubbub.audit.release import Audited
+from hubbub.audit.release import ReleaseAudit
 from hubbub.config import load
 from hubbub.curator.session import open_session
 from hubbub.errors import ParameterError
@@ -25,11 +25,11 @@ from hubbub.sql.measures import Sensitivity
 Numbers = tuple[Path, dict[str, int]]
 
 
-def audited(folder: Path, number: int) -> Audited:
+def audited(folder: Path, number: int) -> ReleaseAudit:
     return releases.audit(load(folder / "hubbub.yaml"), number, worlds=4, chance=random.Random(2))
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", QUERIES)
 def test_an_honest_release_is_sound(numbers: Numbers, name: str) -> None:
     folder, known = numbers
     found = audited(folder, known[name])
@@ -37,8 +37,8 @@ def test_an_honest_release_is_sound(numbers: Numbers, name: str) -> None:
     assert found.left_out == []
     assert found.sound
     assert found.loss.startswith("ε")
-    assert any("replayed on made-up data" in line for line in found.lines)
-    assert json.loads(json.dumps(found.form()))["sound"] is True
+    assert any("replayed on simulated data" in line for line in found.lines)
+    assert json.loads(json.dumps(found.to_json()))["sound"] is True
 
 
 def test_the_data_is_not_needed(numbers: Numbers, tmp_path: Path) -> None:
@@ -58,14 +58,14 @@ def test_a_plan_that_would_be_made_otherwise_now_is_told(numbers: Numbers, tmp_p
     text = (copy / "hubbub.yaml").read_text()
     (copy / "hubbub.yaml").write_text(text.replace("bounds: [-10, 1000]", "bounds: [-10, 2000]"))
     found = audited(copy, numbers[1]["sums"])
-    assert found.sound  # what was charged then is not wrong because of what is declared now
-    assert "another one than was charged" in found.left_out[0]
+    assert found.sound  # the old charge is right whatever is declared now
+    assert "differs from the plan that was charged" in found.left_out[0]
     (copy / "hubbub.yaml").write_text(text.replace("      cost: {type: real, bounds: [-10, 1000]}\n", ""))
-    assert "could not be made again" in audited(copy, numbers[1]["sums"]).left_out[0]
+    assert "could not be planned again" in audited(copy, numbers[1]["sums"]).left_out[0]
 
 
 def test_a_release_whose_charge_says_less_is_not_sound(numbers: Numbers, tmp_path: Path) -> None:
-    """The receipt is changed in the ledger: less noise, a smaller price, another question or answer, a lost charge."""
+    """The receipt is changed in the ledger: less noise, a lower cost, another query or answer, a missing charge."""
 
     def less_noise(paper: dict[str, Any]) -> None:
         paper["receipt"]["draws"][0]["noise"]["scale"] = "1"
@@ -106,18 +106,18 @@ def test_a_sensitivity_that_is_too_small_is_found_by_replaying(
     with open_session(copy / "hubbub.yaml") as session:
         release = session.query("SELECT region, SUM(cost) AS s FROM visits GROUP BY region", epsilon=1)
     found = audited(copy, release.receipt["ledger"][0]["sequence"])
-    assert any(problem.startswith("on made-up neighbors") for problem in found.problems)
+    assert any(problem.startswith("On simulated neighbors") for problem in found.problems)
 
 
 def copied(folder: Path, target: Path) -> Path:
     shutil.copytree(folder, target, dirs_exist_ok=True)
-    # an anchor goes by the ledger's path: a copy elsewhere needs its own
-    shutil.copy(*(at_home(each / "hubbub-ledger" / "ledger.db") for each in (folder, target)))
+    # the anchor depends on the path of the ledger, so a copy needs its own
+    shutil.copy(*(default_path(each / "hubbub-ledger" / "ledger.db") for each in (folder, target)))
     return target
 
 
 def changed(folder: Path, number: int, spoil: Callable[[dict[str, Any]], None]) -> None:
-    """Change what the ledger keeps of a release, as whoever has the file can."""
+    """Change a release in the ledger, as anyone with write access to the file can."""
     with closing(sqlite3.connect(folder / "hubbub-ledger" / "ledger.db")) as connection:
         (guard,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'releases_UPDATE'").fetchone()
         connection.execute("DROP TRIGGER releases_UPDATE")

@@ -1,4 +1,4 @@
-"""From a receipt back to the question."""
+"""Read the query of a receipt, and plan it again."""
 
 import datetime
 from fractions import Fraction
@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hubbub.audit.replan import question
+from hubbub.audit.replan import question_of
 from hubbub.curator.question import Question
 
-ASKED: list[dict[str, Any]] = [
+QUERIES: list[dict[str, Any]] = [
     {"sql": "SELECT COUNT(*) FROM t"},
     {"sql": "SELECT COUNT(*) FROM t WHERE a = $1", "parameters": ["it's, -- raw"]},
     {"sql": "SELECT COUNT(*) FROM t WHERE a = ' -- raw' AND b = $1", "parameters": [7], "raw": True},
@@ -24,11 +24,11 @@ ASKED: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("said", ASKED)
+@pytest.mark.parametrize("said", QUERIES)
 def test_a_question_is_read_back_from_what_the_ledger_keeps_of_it(said: dict[str, Any]) -> None:
     asked = Question(**{"epsilon": "0.1", "delta": "1e-6", **said})
     paper = {"query": asked.text(), "bounds": None, "charge": {"epsilon": "1/10", "delta": "1/1000000"}}
-    read = question(paper)
+    read = question_of(paper)
     assert read.text() == asked.text()
     assert read.values() == asked.values()
     assert (read.epsilon, read.delta, read.raw) == (Fraction(1, 10), Fraction(1, 10**6), asked.raw)
@@ -36,5 +36,5 @@ def test_a_question_is_read_back_from_what_the_ledger_keeps_of_it(said: dict[str
 
 def test_nothing_that_stands_in_a_receipt_is_run() -> None:
     paper = {"query": "SELECT 1 -- $1 = print('x')", "bounds": None, "charge": {"epsilon": "1", "delta": "0"}}
-    assert question(paper).parameters == ()
-    assert question(paper).sql == paper["query"]
+    assert question_of(paper).parameters == ()
+    assert question_of(paper).sql == paper["query"]

@@ -1,4 +1,4 @@
-"""A plan on made-up neighbors: an honest one is covered, and a spoiled one is found."""
+"""Replay a plan on simulated neighbors: honest plans pass, and broken ones are detected."""
 
 import random
 from dataclasses import replace
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hubbub.audit.replan import planned
-from hubbub.audit.replay import Replayed, replay
-from hubbub.audit.simulated_rows import MadeUp
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.audit.replan import plan_again
+from hubbub.audit.replay import ReplayResult, replay
+from hubbub.audit.simulated_rows import SimulatedData
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.curator.question import Question
 from hubbub.errors import AuditError
@@ -39,26 +39,29 @@ TEXTS = (
 )
 
 
-def tables(unit: Unit, relation: Relation) -> dict[str, Table]:
+def tables(unit: PrivacyUnit, relation: Relation) -> dict[str, Table]:
     return {"visits": Table("visits", COLUMNS, unit, relation), "areas": AREAS}
 
 
-def replayed(text: str, known: dict[str, Table], spoil: Any = None) -> Replayed:
-    made = planned(Question(text, epsilon=1, delta="1e-6"), known, salt="s", hashing="engine")
-    return replay(made if spoil is None else spoil(made), known, worlds=6, chance=random.Random(3))
+def replayed(text: str, known: dict[str, Table], spoil: Any = None) -> ReplayResult:
+    made = plan_again(Question(text, epsilon=1, delta="1e-6"), known, salt="s", hashing="engine")
+    made = made if spoil is None else replace(made, plan=spoil(made.plan))
+    return replay(made, known, worlds=6, chance=random.Random(3))
 
 
 @pytest.mark.parametrize("relation", Relation)
-@pytest.mark.parametrize("unit", [Unit(None), Unit("patient", groups=2, rows=2)], ids=["row", "patient"])
+@pytest.mark.parametrize("unit", [PrivacyUnit(None), PrivacyUnit("patient", groups=2, rows=2)], ids=["row", "patient"])
 @pytest.mark.parametrize("text", TEXTS)
-def test_an_honest_plan_covers_made_up_neighbors_of_both_relations(text: str, unit: Unit, relation: Relation) -> None:
+def test_an_honest_plan_covers_simulated_neighbors_of_both_relations(
+    text: str, unit: PrivacyUnit, relation: Relation
+) -> None:
     if unit.column is None and "patient" in text:
         return  # a row has no owner to be counted
     found = replayed(text, tables(unit, relation))
     assert found.problems == []
     assert found.pairs[Relation.REPLACE] >= 5
     assert found.pairs[Relation.ADD_REMOVE] >= 5 or text.startswith("CALL")
-    assert str(found.pairs[Relation.REPLACE]) in found.say()
+    assert str(found.pairs[Relation.REPLACE]) in found.summary()
 
 
 def test_a_plan_without_a_bound_on_rows_is_found() -> None:
@@ -67,7 +70,7 @@ def test_a_plan_without_a_bound_on_rows_is_found() -> None:
         assert texts[0] != made.statements[0]
         return replace(made, statements=tuple(texts))
 
-    known = tables(Unit("patient", groups=2, rows=2), Relation.ADD_REMOVE)
+    known = tables(PrivacyUnit("patient", groups=2, rows=2), Relation.ADD_REMOVE)
     assert replayed("SELECT region, SUM(x) AS s FROM visits GROUP BY region", known, spoil).problems
 
 
@@ -77,23 +80,23 @@ def test_a_plan_that_depends_on_the_order_of_rows_is_found() -> None:
         text = "SELECT 0 AS cell, CAST(coalesce(first(age), 0) AS BIGINT) AS m0 FROM visits"
         return replace(made, statements=(replace(one, sql=text),))
 
-    known = tables(Unit(None), Relation.ADD_REMOVE)
+    known = tables(PrivacyUnit(None), Relation.ADD_REMOVE)
     found = replayed("SELECT COUNT(*) AS n FROM visits", known, spoil)
-    assert found.problems == ["the order of rows changes what is counted"]
+    assert found.problems == ["The row order changes the exact results."]
 
 
 def test_an_analysis_that_does_not_cover_what_moved_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    known, shown = tables(Unit("patient", groups=2, rows=2), Relation.ADD_REMOVE), MadeUp.show
+    known, shown = tables(PrivacyUnit("patient", groups=2, rows=2), Relation.ADD_REMOVE), SimulatedData.show
 
-    def without_anybody(self: MadeUp, *, gone: Any = (), swapped: Any = ()) -> None:
-        shown(self, gone=range(self.units) if gone or swapped else ())
+    def without_anybody(self: SimulatedData, *, removed: Any = (), replaced: Any = ()) -> None:
+        shown(self, removed=range(self.units) if removed or replaced else ())
 
     text = "CALL moments(table => 'visits', columns => ['x'])"
     assert replayed(text, known).problems == []
-    monkeypatch.setattr(MadeUp, "show", without_anybody)
-    assert "is covered" in replayed(text, known).problems[0]
+    monkeypatch.setattr(SimulatedData, "show", without_anybody)
+    assert "its noise covers" in replayed(text, known).problems[0]
 
 
-def test_code_that_was_handed_in_cannot_be_replayed() -> None:
+def test_a_user_defined_function_cannot_be_replayed() -> None:
     with pytest.raises(AuditError, match="HB634"):
-        planned(Question("CALL release(code => 'ab')", epsilon=1), {}, salt="s", hashing="engine")
+        plan_again(Question("CALL release(code => 'ab')", epsilon=1), {}, salt="s", hashing="engine")

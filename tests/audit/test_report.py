@@ -5,26 +5,33 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.audit.report import checked, private_key, public_half, public_key, signed
+from hubbub.audit.report import load_private_key, load_public_key, public_key_path, sign_report, verify_report
 from hubbub.errors import AuditError
 
-FACTS = {"time": "2026-11-16T00:00:00Z", "sound": True, "parts": [{"name": "laws", "problems": []}], "seconds": 1.5}
+FACTS = {
+    "time": "2026-11-16T00:00:00Z",
+    "sound": True,
+    "parts": [{"name": "mechanisms", "problems": []}],
+    "seconds": 1.5,
+}
 
 
 def test_a_report_says_after_checking_what_was_signed(tmp_path: Path) -> None:
-    key = private_key(tmp_path / "audit.key", make=True)
-    text = signed(FACTS, key)
-    found = checked(text, public_key(tmp_path / "audit.pub"))
+    key = load_private_key(tmp_path / "audit.key", make=True)
+    text = sign_report(FACTS, key)
+    found = verify_report(text, load_public_key(tmp_path / "audit.pub"))
     assert {name: found[name] for name in FACTS} == FACTS
-    assert checked(json.dumps(json.loads(text)), public_key(tmp_path / "audit.pub")) == found  # blanks do not matter
-    assert private_key(tmp_path / "audit.key", make=False).private_bytes_raw() == key.private_bytes_raw()
+    assert (
+        verify_report(json.dumps(json.loads(text)), load_public_key(tmp_path / "audit.pub")) == found
+    )  # blanks do not matter
+    assert load_private_key(tmp_path / "audit.key", make=False).private_bytes_raw() == key.private_bytes_raw()
     assert (tmp_path / "audit.key").stat().st_mode & 0o777 == 0o600
 
 
 def test_any_change_to_a_report_is_found(tmp_path: Path) -> None:
     """Every character of it is changed once; what still reads as the same facts is the same report."""
-    text = signed(FACTS, private_key(tmp_path / "audit.key", make=True))
-    public, honest = public_key(tmp_path / "audit.pub"), json.loads(text)
+    text = sign_report(FACTS, load_private_key(tmp_path / "audit.key", make=True))
+    public, honest = load_public_key(tmp_path / "audit.pub"), json.loads(text)
     found = 0
     for place in range(len(text)):
         for other in ("0", "x", " "):
@@ -36,40 +43,40 @@ def test_any_change_to_a_report_is_found(tmp_path: Path) -> None:
             if same:
                 continue
             with pytest.raises(AuditError, match=r"HB63[89]"):
-                checked(spoiled, public)
+                verify_report(spoiled, public)
             found += 1
     assert found > 1000
 
 
 def test_another_key_is_not_this_one(tmp_path: Path) -> None:
-    text = signed(FACTS, private_key(tmp_path / "one" / "audit.key", make=True))
-    private_key(tmp_path / "two" / "audit.key", make=True)
+    text = sign_report(FACTS, load_private_key(tmp_path / "one" / "audit.key", make=True))
+    load_private_key(tmp_path / "two" / "audit.key", make=True)
     with pytest.raises(AuditError, match="HB639"):
-        checked(text, public_key(tmp_path / "two" / "audit.pub"))
+        verify_report(text, load_public_key(tmp_path / "two" / "audit.pub"))
 
 
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", "null", '{"report": 1, "signature": ""}', "[" * 5000, '{"report": {}}']
 )
 def test_what_is_no_report_is_refused(tmp_path: Path, text: str) -> None:
-    private_key(tmp_path / "audit.key", make=True)
+    load_private_key(tmp_path / "audit.key", make=True)
     with pytest.raises(AuditError, match=r"HB63[89]"):
-        checked(text, public_key(tmp_path / "audit.pub"))
+        verify_report(text, load_public_key(tmp_path / "audit.pub"))
 
 
 def test_keys_that_are_missing_open_to_others_or_damaged_are_told(tmp_path: Path) -> None:
     place = tmp_path / "audit.key"
     with pytest.raises(AuditError, match="HB635"):
-        private_key(place, make=False)
+        load_private_key(place, make=False)
     with pytest.raises(AuditError, match="HB637"):
-        public_key(public_half(place))
-    private_key(place, make=True)
+        load_public_key(public_key_path(place))
+    load_private_key(place, make=True)
     place.chmod(0o644)
     with pytest.raises(AuditError, match="HB636"):
-        private_key(place, make=True)
+        load_private_key(place, make=True)
     place.chmod(0o600)
     place.write_text("not a key")
     with pytest.raises(AuditError, match="HB636"):
-        private_key(place, make=True)
+        load_private_key(place, make=True)
     with pytest.raises(AuditError, match="HB635"):
-        private_key(place / "below", make=True)  # a file is no folder
+        load_private_key(place / "below", make=True)  # a file is no folder

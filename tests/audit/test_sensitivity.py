@@ -1,4 +1,4 @@
-"""Neighbors before noise: within what is stated, or complained of."""
+"""Compare exact results on neighbors with the stated sensitivity."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -7,7 +7,7 @@ import pytest
 from tests.campaigns.rig.worlds import connect, fill, run, visits
 
 from hubbub.audit.sensitivity import check_sensitivity
-from hubbub.core.schema import Unit
+from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.sql.bind import bind
 from hubbub.sql.measures import Sensitivity
@@ -23,13 +23,13 @@ QUERIES = {
 
 
 def planned(text: str, relation: Relation = Relation.ADD_REMOVE) -> Plan:
-    table = visits(Unit("patient", groups=1, rows=1), relation)
+    table = visits(PrivacyUnit("patient", groups=1, rows=1), relation)
     delta = Fraction(1, 10**6) if "age," in text else Fraction(0)
     return plan(bind(text, tables={"visits": table}), epsilon=Fraction(1), delta=delta, salt="s")
 
 
 def halved(made: Plan) -> Plan:
-    """State half of every sensitivity, as a careless author might."""
+    """Halve every stated sensitivity."""
     measures = tuple(
         replace(each, sensitivity=Sensitivity(each.sensitivity.l1 // 2, each.sensitivity.l2_squared // 4))
         for each in made.measures

@@ -35,7 +35,7 @@ def test_a_release_is_audited_by_its_number(people: Path, capsys: pytest.Capture
     assert main(["audit", "release", "2", "--worlds", "2", *config]) == 0
     out = capsys.readouterr().out
     assert "verified: release 2 costs ε = 1" in out
-    assert "replayed on made-up data" in out
+    assert "replayed on simulated data" in out
     assert main(["audit", "release", "2", "--worlds", "2", "--json", *config]) == 0
     assert json.loads(capsys.readouterr().out)["sound"] is True
     assert main(["audit", "release", "99", *config]) == 1
@@ -82,7 +82,7 @@ def test_a_problem_is_reported_and_ends_with_a_failure(
     people: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config, report = ["-c", str(people / "hubbub.yaml")], people / "report.json"
-    monkeypatch.setattr(nightly, "repeats", lambda: "a word came [twice]")
+    monkeypatch.setattr(nightly, "check_keystream", lambda: "a word came [twice]")
     assert main(["audit", "self", "--seconds", "1", "--out", str(report), *config]) == 1
     out = capsys.readouterr().out
     assert "problem randomness: a word came [twice]" in out

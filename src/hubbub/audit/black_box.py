@@ -1,12 +1,12 @@
-"""How much a mechanism loses at least, told from samples of its answers on two neighboring inputs.
+"""Lower bounds on the privacy loss of a mechanism, from samples of its outputs on two neighboring inputs.
 
-    bound = audit(answers_on_x, answers_on_y, promise=price(event), alarm=1e-9, generator=…)
-    bound.excess     what is proved to be above the promise: empty, or the promise is broken
+    result = audit(outputs_on_x, outputs_on_y, promise=cost(event), alarm=1e-9, generator=…)
+    result.excess     bounds that exceed the stated loss: if there are any, the guarantee is broken
 
-Nothing is known of the mechanism but its answers: arrays of n samples, or of n rows with several numbers each. A first
-part of the samples serves to look for an event that tells the two inputs apart; the rest, which the look did not see,
-says how often it happens. So every bound is a lower bound on the true loss, wrong with probability at most `alarm`,
-however the event was found: a clumsy search finds less, and never too much.
+The audit sees only outputs: arrays of n samples, or of n rows with several numbers each. A first part of the samples is
+used to search for an event that distinguishes the inputs; the rest, which the search did not see, estimates how often
+the event happens. So every bound is a lower bound on the true loss, wrong with probability at most `alarm`, however the
+event was chosen: a poor search gives a smaller bound, never an invalid one.
 """
 
 import math
@@ -19,38 +19,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting.cost import RENYI_UNIT, PrivacyCost
-from hubbub.audit.distinguisher import fitted, standard_error, table
-from hubbub.core.binomial import at_least
+from hubbub.audit.distinguisher import as_table, fit_distinguisher, standard_error
+from hubbub.core.binomial import lower_bound
 from hubbub.core.loss import ORDERS
 from hubbub.errors import AuditError
 
 Samples = NDArray[Any]
 Floats = NDArray[np.float64]
-#: Log-ratios of the samples that a bound is made of, larger where the first input is likelier: (one, other).
-Scored = tuple[Floats, Floats]
+#: Log-ratios of the samples of both inputs, larger where the first input is likelier.
+ScorePair = tuple[Floats, Floats]
 
-#: The part of the samples in which an event is looked for.
-LOOK = 0.25
-#: So many samples at least are wanted from each input.
-FEWEST = 64
-#: The Rényi orders that are tested; at larger ones samples tell little.
+#: Share of the samples that is used to search for an event.
+SEARCH_SHARE = 0.25
+#: Minimum number of samples per input.
+MIN_SAMPLES = 64
+#: The Rényi orders that are tested; at larger orders samples say little.
 TESTED_ORDERS = tuple(order for order in ORDERS if order in (2, 4, 8))
 _BINS = 16
-#: A log-ratio is clipped to one of these before it is averaged: a wide range costs certainty.
+#: Log-ratios are clipped to one of these before averaging: a wide range weakens the bound.
 _CLIPS = (0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
-#: Floats are compared with exact promises up to this much.
+#: Tolerance for comparing floats with exact losses.
 _SLACK = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
-    """One proved lower bound.
+class LowerBound:
+    """One lower bound.
 
-    tester    what found it: "best event", "histogram", "hockey stick" or "Rényi"
-    measure   what it bounds from below: "ε", "δ at ε=…", "ε at δ=…" or "divergence of order …"
+    tester    the test: "best event", "histogram", "hockey stick" or "Rényi"
+    measure   the bounded quantity: "ε", "δ at ε=…", "ε at δ=…" or "divergence of order …"
     least     the bound
-    promised  what was promised of the same
-    event     in words, what tells the inputs apart, and how often it was seen
+    promised  the stated value of the same quantity
+    event     the event that distinguishes the inputs, and how often it happened
     """
 
     tester: str
@@ -61,35 +61,35 @@ class Bound:
 
     @property
     def broken(self) -> bool:
-        """Whether more is lost than was promised."""
+        """Whether the bound exceeds the stated value."""
         return self.least > self.promised + _SLACK
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What all testers found about one pair of inputs; all bounds hold at once but with probability `alarm`."""
+class BlackBoxResult:
+    """The bounds of all tests for one pair of inputs; they hold together except with probability `alarm`."""
 
-    bounds: tuple[Bound, ...]
+    bounds: tuple[LowerBound, ...]
     alarm: float
     samples: tuple[int, int] = field(default=(0, 0))
 
     @property
-    def excess(self) -> tuple[Bound, ...]:
-        """The bounds that are above their promise."""
+    def excess(self) -> tuple[LowerBound, ...]:
+        """The bounds that exceed the stated loss."""
         return tuple(bound for bound in self.bounds if bound.broken)
 
     @property
     def share(self) -> float:
-        """How much of the promised ε is surely used (1: all of it); of the divergences, where no ε was promised."""
-        epsilons = [each for each in self.bounds if each.measure.startswith("ε")]
-        told = epsilons or [each for each in self.bounds if each.tester == "Rényi"]
-        return max((each.least / each.promised for each in told if each.promised > 0), default=0.0)
+        """The share of the stated ε that is attained, at least (1: all of it); of the divergences without an ε."""
+        epsilons = [bound for bound in self.bounds if bound.measure.startswith("ε")]
+        bounds = epsilons or [bound for bound in self.bounds if bound.tester == "Rényi"]
+        return max((bound.least / bound.promised for bound in bounds if bound.promised > 0), default=0.0)
 
 
 def audit(
     one: Samples, other: Samples, *, promise: PrivacyCost, alarm: float, generator: np.random.Generator
-) -> Verdict:
-    """Test a promise with every tester that fits it.
+) -> BlackBoxResult:
+    """Test a stated loss with every test that applies to it.
 
     Theorem (Multiplicity). If each of k bounds is wrong with probability at most alarm/k, all of them hold at once with
     probability at least 1 − alarm, whatever the testers have to do with each other; so a promise that is kept is called
@@ -99,7 +99,7 @@ def audit(
     """
     seen, held = _scored(one, other, generator)
     delta = float(promise.delta)
-    tests: list[Callable[[float], Bound]] = []
+    tests: list[Callable[[float], LowerBound]] = []
     for mine, before in ((held, seen), (_turned(held), _turned(seen))):
         if promise.pure is not None and delta:
             tests.append(partial(_at_delta, mine, before, delta, float(promise.pure)))
@@ -112,25 +112,25 @@ def audit(
             tests += [
                 partial(_renyi, mine, before, float(order), float(curve[order] * RENYI_UNIT)) for order in TESTED_ORDERS
             ]
-    return Verdict(tuple(test(alarm / len(tests)) for test in tests), alarm, (len(held[0]), len(held[1])))
+    return BlackBoxResult(tuple(test(alarm / len(tests)) for test in tests), alarm, (len(held[0]), len(held[1])))
 
 
 def epsilon_at_least(
     one: Samples, other: Samples, *, alarm: float, generator: np.random.Generator, delta: float = 0.0
 ) -> float:
-    """Give an ε that every (ε, δ) promise about the two inputs must reach, wrong with probability at most `alarm`."""
+    """Return a lower bound on the ε of the two inputs at δ, wrong with probability at most `alarm`."""
     seen, held = _scored(one, other, generator)
-    found = []
+    bounds = []
     for mine, before in ((held, seen), (_turned(held), _turned(seen))):
         if delta:
-            found.append(_at_delta(mine, before, delta, math.inf, alarm / 2))
+            bounds.append(_at_delta(mine, before, delta, math.inf, alarm / 2))
         else:
-            found.append(_best_event(mine, before, math.inf, generator, alarm / 2))
-    return max(each.least for each in found)
+            bounds.append(_best_event(mine, before, math.inf, generator, alarm / 2))
+    return max(bound.least for bound in bounds)
 
 
 def ratio_at_least(first: int, second: int, alarm: float) -> float:
-    """Bound ln(p/q) from below, where a mixture of draws gave an event `first` and `second` times.
+    """Return a lower bound on ln(p/q), given how often an event came from either side of a mixture.
 
     Theorem (Ratio from a mixture). Let each of N draws come from P or from Q by a fair coin of its own, and let an
     event S, chosen without these draws, have probability p and q. Given that it happened K times, the number of times
@@ -141,49 +141,51 @@ def ratio_at_least(first: int, second: int, alarm: float) -> float:
     Error    one binomial bound in the place of two: at equal confidence narrower by a factor of up to √2.
     Tested   tests/audit/test_black_box.py::test_a_ratio_is_bounded_from_below_as_often_as_stated
     """
-    share = at_least(first, first + second, alarm) if first else 0.0
+    share = lower_bound(first, first + second, alarm) if first else 0.0
     return math.log(share / (1 - share)) if share > 0 else -math.inf
 
 
-def _scored(one: Samples, other: Samples, generator: np.random.Generator) -> tuple[Scored, Scored]:
-    """Learn a score from a first part of the samples, and score that part and the rest."""
-    one, other = table(one), table(other)
-    if one.shape[1] != other.shape[1] or min(len(one), len(other)) < FEWEST:
+def _scored(one: Samples, other: Samples, generator: np.random.Generator) -> tuple[ScorePair, ScorePair]:
+    """Fit a distinguisher to the first part of the samples; return the scores of that part and of the rest."""
+    one, other = as_table(one), as_table(other)
+    if one.shape[1] != other.shape[1] or min(len(one), len(other)) < MIN_SAMPLES:
         raise AuditError(
-            "HB630", f"these are not samples of one mechanism, at least {FEWEST} from each input.", "Draw more."
+            "HB630",
+            f"The samples differ in shape, or an input has fewer than {MIN_SAMPLES} of them.",
+            "Draw more samples from the same mechanism.",
         )
-    # samples are exchangeable, and a caller's order need not be: chunks of different runs, for example
+    # the caller's order may not be exchangeable, for example chunks of different runs
     one, other = generator.permutation(one), generator.permutation(other)
-    cut = int(LOOK * min(len(one), len(other)))
-    witness = fitted(one[:cut], other[:cut])
-    scores = witness.score(one), witness.score(other)
+    cut = int(SEARCH_SHARE * min(len(one), len(other)))
+    distinguisher = fit_distinguisher(one[:cut], other[:cut])
+    scores = distinguisher.score(one), distinguisher.score(other)
     return (scores[0][:cut], scores[1][:cut]), (scores[0][cut:], scores[1][cut:])
 
 
-def _turned(scored: Scored) -> Scored:
+def _turned(scored: ScorePair) -> ScorePair:
     return -scored[1], -scored[0]
 
 
-def _cuts(seen: Scored) -> Floats:
-    """Give the scores at which an event {score ≥ t} may begin."""
+def _cuts(seen: ScorePair) -> Floats:
+    """Return candidate thresholds t for the event {score ≥ t}."""
     both = np.concatenate(seen)
-    found = np.unique(both) if len(both) < 1 << 16 else np.unique(both[:: len(both) >> 15])
-    return found if len(found) <= 512 else np.unique(np.quantile(found, np.linspace(0, 1, 512)))
+    scores = np.unique(both) if len(both) < 1 << 16 else np.unique(both[:: len(both) >> 15])
+    return scores if len(scores) <= 512 else np.unique(np.quantile(scores, np.linspace(0, 1, 512)))
 
 
 def _above(scores: Floats, cuts: Floats) -> NDArray[np.int64]:
     return len(scores) - np.searchsorted(np.sort(scores), cuts, side="left")
 
 
-def _chosen(seen: Scored, value: Callable[[Floats, Floats, Floats, Floats], Floats]) -> float:
-    """Choose the cut at which a value, told cautiously from p, q and their errors, is largest in the first look."""
+def _chosen(seen: ScorePair, value: Callable[[Floats, Floats, Floats, Floats], Floats]) -> float:
+    """Return the threshold that maximizes a value of p, q and their standard errors on the search part."""
     cuts = _cuts(seen)
     p, q = (_above(scores, cuts) / len(scores) for scores in seen)
     return float(cuts[int(np.argmax(value(p, q, standard_error(p, len(seen[0])), standard_error(q, len(seen[1])))))])
 
 
-def _mixed(scored: Scored, generator: np.random.Generator) -> Scored | None:
-    """Toss a coin for every draw; where it wants more of one side than there are (10⁻¹² of the time) there is none."""
+def _mixed(scored: ScorePair, generator: np.random.Generator) -> ScorePair | None:
+    """Mix the sides by fair coins; return None if a side has too few samples (probability 10⁻¹²)."""
     size = min(map(len, scored))
     draws = max(0, 2 * size - math.ceil(10 * math.sqrt(size)))
     heads = int(generator.binomial(draws, 0.5))
@@ -192,26 +194,28 @@ def _mixed(scored: Scored, generator: np.random.Generator) -> Scored | None:
     return scored[0][:heads], scored[1][: draws - heads]
 
 
-def _best_event(held: Scored, seen: Scored, promised: float, generator: np.random.Generator, alarm: float) -> Bound:
+def _best_event(
+    held: ScorePair, seen: ScorePair, promised: float, generator: np.random.Generator, alarm: float
+) -> LowerBound:
     later = len(held[0]) / len(seen[0])
 
     def value(p: Floats, q: Floats, _s: Floats, _t: Floats) -> Floats:
         first, second = p * len(seen[0]), q * len(seen[1])
-        # four standard errors are put down to luck: the best of many cuts is looked for
+        # subtract four standard errors: the best of many thresholds is partly luck
         first, second = first - 4 * np.sqrt(first + 1), second + 4 * np.sqrt(second + 1)
-        return _foreseen(later * np.maximum(first, 0), later * second, alarm)
+        return _forecast(later * np.maximum(first, 0), later * second, alarm)
 
     cut = _chosen(seen, value)
     mixed = _mixed(held, generator)
     if mixed is None:
-        return Bound("best event", "ε", 0.0, promised, "too few draws")
+        return LowerBound("best event", "ε", 0.0, promised, "too few draws")
     first, second = (int(np.count_nonzero(scores >= cut)) for scores in mixed)
     least = max(0.0, ratio_at_least(first, second, alarm))
-    return Bound("best event", "ε", least, promised, f"log-ratio ≥ {cut:.4g}: {first} and {second} times")
+    return LowerBound("best event", "ε", least, promised, f"log-ratio ≥ {cut:.4g}: {first} and {second} times")
 
 
-def _foreseen(first: Floats, second: Floats, alarm: float) -> Floats:
-    """Foresee what `ratio_at_least` will say of such counts, by Chernoff's bound in the place of the exact one."""
+def _forecast(first: Floats, second: Floats, alarm: float) -> Floats:
+    """Approximate `ratio_at_least` for such counts, using Chernoff's bound instead of the exact one."""
     trials = first + second
     share = first / trials
     low, high = np.zeros_like(share), share
@@ -225,33 +229,35 @@ def _foreseen(first: Floats, second: Floats, alarm: float) -> Floats:
     return np.log(np.maximum(low, 1e-12) / (1 - low))
 
 
-def _histogram(held: Scored, seen: Scored, promised: float, generator: np.random.Generator, alarm: float) -> Bound:
-    """Look at all of some bins at once, each at its part of the alarm."""
+def _histogram(
+    held: ScorePair, seen: ScorePair, promised: float, generator: np.random.Generator, alarm: float
+) -> LowerBound:
+    """Bound every bin of a histogram, each at its share of the alarm."""
     edges = np.unique(np.quantile(np.concatenate(seen), np.linspace(0, 1, _BINS + 1)[1:-1]))
     mixed = _mixed(held, generator)
     if mixed is None:
-        return Bound("histogram", "ε", 0.0, promised, "too few draws")
+        return LowerBound("histogram", "ε", 0.0, promised, "too few draws")
     one, other = (np.bincount(np.searchsorted(edges, s, side="right"), minlength=len(edges) + 1) for s in mixed)
-    # all bins are bounded, and only those that could be the largest are worked out
-    rough = _foreseen(one.astype(np.float64) + 1e-9, other.astype(np.float64) + 1e-9, alarm / _BINS)
+    # the alarm is shared by all bins, but only the most promising ones need the exact bound
+    rough = _forecast(one.astype(np.float64) + 1e-9, other.astype(np.float64) + 1e-9, alarm / _BINS)
     least, event = 0.0, "nothing"
-    for place in np.argsort(rough)[-2:].tolist():
-        bound = ratio_at_least(int(one[place]), int(other[place]), alarm / (len(edges) + 1))
+    for number in np.argsort(rough)[-2:].tolist():
+        bound = ratio_at_least(int(one[number]), int(other[number]), alarm / (len(edges) + 1))
         if bound > least:
-            least, event = bound, f"bin {place} of {len(edges) + 1}: {one[place]} and {other[place]} times"
-    return Bound("histogram", "ε", least, promised, event)
+            least, event = bound, f"bin {number} of {len(edges) + 1}: {one[number]} and {other[number]} times"
+    return LowerBound("histogram", "ε", least, promised, event)
 
 
-def _counted(held: Scored, cut: float, alarm: float) -> tuple[float, float, str]:
-    """Bound Pr[score ≥ cut] from below on the first input and from above on the second, each at half of the alarm."""
+def _counted(held: ScorePair, cut: float, alarm: float) -> tuple[float, float, str]:
+    """Bound Pr[score ≥ cut] from below on the first input and from above on the second, each at half the alarm."""
     first, second = (int(np.count_nonzero(scores >= cut)) for scores in held)
-    low = at_least(first, len(held[0]), alarm / 2)
-    high = 1 - at_least(len(held[1]) - second, len(held[1]), alarm / 2)
+    low = lower_bound(first, len(held[0]), alarm / 2)
+    high = 1 - lower_bound(len(held[1]) - second, len(held[1]), alarm / 2)
     return low, high, f"log-ratio ≥ {cut:.4g}: {first} of {len(held[0])} and {second} of {len(held[1])} times"
 
 
-def _hockey_stick(held: Scored, seen: Scored, epsilon: float, promised: float, alarm: float) -> Bound:
-    """Bound the δ at an ε from below.
+def _hockey_stick(held: ScorePair, seen: ScorePair, epsilon: float, promised: float, alarm: float) -> LowerBound:
+    """Return a lower bound on δ at an ε.
 
     Theorem (Hockey stick from one event). The least δ of (ε, δ)-privacy is at least P(S) − e^ε·Q(S) for every event S,
     and so, but with probability at most alarm, at least p − e^ε·q, p being the Clopper–Pearson bound of P(S) from below
@@ -263,11 +269,11 @@ def _hockey_stick(held: Scored, seen: Scored, epsilon: float, promised: float, a
     growth, cautious = math.exp(epsilon), _caution(alarm / 2)
     cut = _chosen(seen, lambda p, q, s, t: p - growth * q - cautious * (s + growth * t))
     low, high, event = _counted(held, cut, alarm)
-    return Bound("hockey stick", f"δ at ε={epsilon:.4g}", max(0.0, low - growth * high), promised, event)
+    return LowerBound("hockey stick", f"δ at ε={epsilon:.4g}", max(0.0, low - growth * high), promised, event)
 
 
-def _at_delta(held: Scored, seen: Scored, delta: float, promised: float, alarm: float) -> Bound:
-    """Bound the ε at a δ from below."""
+def _at_delta(held: ScorePair, seen: ScorePair, delta: float, promised: float, alarm: float) -> LowerBound:
+    """Return a lower bound on ε at a δ."""
     cautious = _caution(alarm / 2)
 
     def value(p: Floats, q: Floats, s: Floats, t: Floats) -> Floats:
@@ -276,11 +282,11 @@ def _at_delta(held: Scored, seen: Scored, delta: float, promised: float, alarm: 
 
     low, high, event = _counted(held, _chosen(seen, value), alarm)
     least = math.log((low - delta) / high) if low > delta else 0.0
-    return Bound("hockey stick", f"ε at δ={delta:.3g}", max(0.0, least), promised, event)
+    return LowerBound("hockey stick", f"ε at δ={delta:.3g}", max(0.0, least), promised, event)
 
 
-def _renyi(held: Scored, seen: Scored, order: float, promised: float, alarm: float) -> Bound:
-    """Bound a Rényi divergence from below.
+def _renyi(held: ScorePair, seen: ScorePair, order: float, promised: float, alarm: float) -> LowerBound:
+    """Return a lower bound on a Rényi divergence.
 
     Theorem (Rényi divergence from a function). For every bounded g and α > 1,
     D_α(P‖Q) ≥ α/(α−1)·ln E_P[e^((α−1)g)] − ln E_Q[e^(αg)], with equality at g = ln(dP/dQ) (Birrell, Dupuis,
@@ -294,10 +300,10 @@ def _renyi(held: Scored, seen: Scored, order: float, promised: float, alarm: flo
     """
     clip = max(_CLIPS, key=lambda c: _variational(seen, order, c, alarm, len(held[0])))
     least = max(0.0, _variational(held, order, clip, alarm, len(held[0])))
-    return Bound("Rényi", f"divergence of order {order:g}", least, promised, f"log-ratio within ±{clip:g}")
+    return LowerBound("Rényi", f"divergence of order {order:g}", least, promised, f"log-ratio within ±{clip:g}")
 
 
-def _variational(scored: Scored, order: float, clip: float, alarm: float, size: int) -> float:
+def _variational(scored: ScorePair, order: float, clip: float, alarm: float, size: int) -> float:
     one, other = (np.clip(scores, -clip, clip) for scores in scored)
     up = _mean(np.exp((order - 1) * one), math.exp((order - 1) * clip), alarm / 2, size)[0]
     down = _mean(np.exp(order * other), math.exp(order * clip), alarm / 2, size)[1]
@@ -307,7 +313,7 @@ def _variational(scored: Scored, order: float, clip: float, alarm: float, size: 
 def _mean(values: Floats, most: float, alarm: float, size: int) -> tuple[float, float]:
     """Bound the mean of variables in [0, most] from both sides, each side wrong with probability at most alarm.
 
-    `size` is how many values there are, or would be, where a first look says how good a bound would be.
+    `size` is the number of values; the search passes the size of the rest, to forecast the bound there.
     """
     level = math.log(2 / alarm)
     wide = math.sqrt(2 * float(values.var(ddof=1)) * level / size) + 7 * most * level / (3 * (size - 1))
@@ -316,10 +322,10 @@ def _mean(values: Floats, most: float, alarm: float, size: int) -> tuple[float, 
 
 
 def _caution(alarm: float) -> float:
-    """Give how many standard errors of the first look to take off: what the rest will cost, and what luck gave."""
-    return _quantile(alarm) * math.sqrt(LOOK / (1 - LOOK)) + 3
+    """Return how many standard errors to subtract in the search: for the confidence bound, and for luck."""
+    return _quantile(alarm) * math.sqrt(SEARCH_SHARE / (1 - SEARCH_SHARE)) + 3
 
 
 def _quantile(alarm: float) -> float:
-    """Give about how many standard deviations belong to an alarm; only the search for an event uses it."""
+    """Approximate the normal quantile of an alarm; only the search uses it."""
     return math.sqrt(2 * math.log(1 / alarm))

@@ -1,10 +1,10 @@
-"""Watch a program draw, and run it again on a neighbor with the same answers: does each draw cover what moved?
+"""Record the draws of an analysis, then repeat it on a neighboring dataset and compare the exact values draw by draw.
 
-A program's later questions follow from its earlier noisy answers. So the second run is given the answers of the first,
-and what is compared is what the theorem of programs with fixed events asks for: at every draw, on one and the same
-transcript so far, the two true values are within the sensitivity that the mechanism was made for.
+The later queries of an analysis depend on its earlier noisy answers. The second run therefore receives the answers of
+the first. This checks the assumption of the theorem on programs with fixed events: at every draw, given the same
+transcript so far, the two exact values differ by at most the sensitivity of the mechanism.
 
-For a process of its own: while a watch is on, the mechanisms of the whole process are watched.
+Recording replaces the mechanisms of the whole process, so run it in a process of its own.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,23 +24,23 @@ from hubbub.mechanisms.noisy_max import NoisyMax
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 from hubbub.noise.source import Words, system
 
-Drawing = Laplace | Gaussian | Exponential | NoisyMax | PermuteAndFlip
-#: What programs draw from.
+WatchedMechanism = Laplace | Gaussian | Exponential | NoisyMax | PermuteAndFlip
+#: The mechanisms that analyses draw from.
 WATCHED: tuple[type[Any], ...] = (Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip)
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
-    """One draw: from what, of which true value, and what came out."""
+class RecordedDraw:
+    """One draw: its mechanism, its exact value, and its outcome."""
 
-    mechanism: Drawing
+    mechanism: WatchedMechanism
     value: Any
     outcome: Any
 
 
 @dataclass(slots=True)
-class Cost:
-    """What the draws of two runs cost for this pair: pure ε where there is no Gaussian noise, and twice ρ."""
+class PairCost:
+    """The privacy loss of all draws for one pair of neighbors: pure ε without Gaussian noise, and 2ρ."""
 
     pure: Fraction = Fraction(0)
     doubled: Fraction = Fraction(0)
@@ -48,133 +48,133 @@ class Cost:
 
 
 @dataclass(slots=True)
-class Compared:
-    """How a second run went beside the first: where it left the first's path, or moved too far."""
+class RunComparison:
+    """How a second run differs from the first: where it diverged, or changed by more than the sensitivity."""
 
     problems: list[str] = field(default_factory=list)
     draws: int = 0
-    cost: Cost = field(default_factory=Cost)
+    cost: PairCost = field(default_factory=PairCost)
 
 
 class Tape:
-    """A program's own randomness (a start at random, an order): the same words again after `rewind`.
+    """A random source that repeats itself after `rewind`, for random choices that need no privacy (starts, orders).
 
-    Draws of watched mechanisms take theirs from elsewhere, so that runs which answer them otherwise stay in step.
+    Watched mechanisms use another source, so that runs with different outcomes stay in step.
     """
 
     def __init__(self) -> None:
-        self._kept: list[Words] = []
-        self._at = 0
+        self._batches: list[Words] = []
+        self._next = 0
 
     def words(self, count: int) -> Words:
-        """Give the next words: those of the last run, as far as it went."""
-        if self._at == len(self._kept) or len(self._kept[self._at]) != count:
-            del self._kept[self._at :]
-            self._kept.append(system().words(count))
-        self._at += 1
-        return self._kept[self._at - 1].copy()
+        """Return the next words: those of the last run, as far as it went."""
+        if self._next == len(self._batches) or len(self._batches[self._next]) != count:
+            del self._batches[self._next :]
+            self._batches.append(system().words(count))
+        self._next += 1
+        return self._batches[self._next - 1].copy()
 
     def rewind(self) -> None:
-        """Begin again."""
-        self._at = 0
+        """Start again from the first word."""
+        self._next = 0
 
 
 @contextmanager
-def recorded() -> Iterator[list[Draw]]:
-    """Keep every draw that is made meanwhile."""
-    draws: list[Draw] = []
+def record_draws() -> Iterator[list[RecordedDraw]]:
+    """Record every draw made in this context."""
+    draws: list[RecordedDraw] = []
 
-    def keep(sample: Callable[..., Any]) -> Callable[..., Any]:
+    def record(sample: Callable[..., Any]) -> Callable[..., Any]:
         def draw(self: Any, value: Any, source: Any) -> Any:  # noqa: ARG001
             outcome = sample(self, value, system())
-            draws.append(Draw(self, _copied(value), _copied(outcome)))
+            draws.append(RecordedDraw(self, _copied(value), _copied(outcome)))
             return outcome
 
         return draw
 
-    with _swapped(keep):
+    with _replaced(record):
         yield draws
 
 
 @contextmanager
-def repeated(first: Sequence[Draw], *, units: int = 1) -> Iterator[Compared]:
-    """Answer every draw as it was answered the first time, and compare what it is asked of."""
-    found = Compared()
+def repeat_draws(first: Sequence[RecordedDraw], *, units: int = 1) -> Iterator[RunComparison]:
+    """Return the outcomes of the first run, and compare the exact values of both runs."""
+    comparison = RunComparison()
 
-    def again(sample: Callable[..., Any]) -> Callable[..., Any]:
+    def repeat(sample: Callable[..., Any]) -> Callable[..., Any]:
         def draw(self: Any, value: Any, source: Any) -> Any:  # noqa: ARG001
-            number, found.draws = found.draws, found.draws + 1
+            number, comparison.draws = comparison.draws, comparison.draws + 1
             if number >= len(first):
-                found.problems.append("it draws more often than on the neighbor")
+                comparison.problems.append("It draws more often than on the neighboring dataset.")
                 return sample(self, value, system())
             before = first[number]
             if before.mechanism != self:
-                found.problems.append(f"draw {number + 1} is made by another mechanism than on the neighbor")
-            elif (problem := _compare(self, before.value, value, units, found.cost)) is not None:
-                found.problems.append(f"draw {number + 1} ({type(self).__name__}): {problem}")
+                comparison.problems.append(f"Draw {number + 1} uses another mechanism than on the neighboring dataset.")
+            elif (problem := _compare(self, before.value, value, units, comparison.cost)) is not None:
+                comparison.problems.append(f"Draw {number + 1} ({type(self).__name__}): {problem}")
             return _copied(before.outcome)
 
         return draw
 
-    with _swapped(again):
-        yield found
-    if found.draws < len(first):
-        found.problems.append("it draws less often than on the neighbor")
+    with _replaced(repeat):
+        yield comparison
+    if comparison.draws < len(first):
+        comparison.problems.append("It draws less often than on the neighboring dataset.")
 
 
-def within(cost: Cost, event: Event, *, units: int = 1) -> bool:
-    """Say whether what a pair cost is within what was charged, for data that differs in so many units."""
-    charged = stated(event)
+def covered_by(cost: PairCost, event: Event, *, units: int = 1) -> bool:
+    """Return whether the charged event covers the cost of a pair that differs in this many units."""
+    charged = charged_cost(event)
     if not charged.gaussian:
         return cost.pure <= units * charged.pure
     return cost.doubled <= units**2 * charged.doubled
 
 
-def stated(event: Event) -> Cost:
-    """Add up what the facts of an event cost, for neighbors as far apart as they may be."""
+def charged_cost(event: Event) -> PairCost:
+    """Add up the losses that an event states, attained at its sensitivity."""
     match event:
         case events.Composed(parts):
-            whole = Cost()
+            total = PairCost()
             for part, count in parts:
-                one = stated(part)
-                whole.pure += count * one.pure
-                whole.doubled += count * one.doubled
-                whole.gaussian |= one.gaussian
-            return whole
+                one = charged_cost(part)
+                total.pure += count * one.pure
+                total.doubled += count * one.doubled
+                total.gaussian |= one.gaussian
+            return total
         case events.LaplaceEvent(sensitivity, scale):
             return _pure(sensitivity / scale)
         case events.GaussianEvent(sensitivity_squared, variance):
-            return Cost(doubled=sensitivity_squared / variance, gaussian=True)
+            return PairCost(doubled=sensitivity_squared / variance, gaussian=True)
         case events.SelectionEvent(_, sensitivity, monotone, rate):
             return _pure(rate * sensitivity * (1 if monotone else 2))
-    return Cost()
+    return PairCost()
 
 
-def _pure(loss: Fraction) -> Cost:
-    return Cost(loss, loss * loss)
+def _pure(loss: Fraction) -> PairCost:
+    return PairCost(loss, loss * loss)
 
 
-def _compare(mechanism: Drawing, one: Any, two: Any, units: int, cost: Cost) -> str | None:
+def _compare(mechanism: WatchedMechanism, one: Any, two: Any, units: int, cost: PairCost) -> str | None:
     a, b = np.asarray(one), np.asarray(two)
     if a.shape != b.shape:
-        return "what is asked has another shape than on the neighbor"
-    moved = [int(x) - int(y) for x, y in zip(a[a != b].tolist(), b[a != b].tolist(), strict=True)]
+        return "its exact value has another shape than on the neighboring dataset."
+    changes = [int(x) - int(y) for x, y in zip(a[a != b].tolist(), b[a != b].tolist(), strict=True)]
     match mechanism:
         case Laplace():
-            far, most = sum(map(abs, moved)), units * mechanism.sensitivity
-            loss = _pure(far / mechanism.scale)
+            distance, limit = sum(map(abs, changes)), units * mechanism.sensitivity
+            loss = _pure(distance / mechanism.scale)
         case Gaussian():
-            far, most = sum(m * m for m in moved), units**2 * mechanism.sensitivity_squared
-            loss = Cost(doubled=far / mechanism.variance, gaussian=True)
+            distance, limit = sum(change * change for change in changes), units**2 * mechanism.sensitivity_squared
+            loss = PairCost(doubled=distance / mechanism.variance, gaussian=True)
         case _:
-            far, most = max(map(abs, moved), default=0), units * mechanism.sensitivity
-            if mechanism.monotone and units == 1 and moved and min(moved) < 0 < max(moved):
-                return "scores that are stated to move one way move both ways"
-            loss = _pure(mechanism.rate * far * (1 if mechanism.monotone else 2))
+            distance, limit = max(map(abs, changes), default=0), units * mechanism.sensitivity
+            if mechanism.monotone and units == 1 and changes and min(changes) < 0 < max(changes):
+                return "monotone scores change in both directions."
+            loss = _pure(mechanism.rate * distance * (1 if mechanism.monotone else 2))
     cost.pure += loss.pure
     cost.doubled += loss.doubled
     cost.gaussian |= loss.gaussian
-    return None if far <= most else f"it moved by {far}, and {most} is covered"
+    return None if distance <= limit else f"its value changed by {distance}; its noise covers {limit}."
 
 
 def _copied(value: Any) -> Any:
@@ -182,12 +182,12 @@ def _copied(value: Any) -> Any:
 
 
 @contextmanager
-def _swapped(wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
-    kept = {kind: kind.sample for kind in WATCHED}
+def _replaced(wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+    originals = {kind: kind.sample for kind in WATCHED}
     try:
-        for kind, sample in kept.items():
+        for kind, sample in originals.items():
             kind.sample = wrap(sample)
         yield
     finally:
-        for kind, sample in kept.items():
+        for kind, sample in originals.items():
             kind.sample = sample

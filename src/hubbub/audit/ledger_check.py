@@ -1,24 +1,24 @@
-"""Compare a receipt with the ledger that it names: what the checker of receipts cannot know from the paper alone."""
+"""Compare a receipt with the ledger that it names, which the receipt checker alone cannot do."""
 
 import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from hubbub.accounting.chain import Entry, canonical
-from hubbub.accounting.store import Filter, Snapshot
-from hubbub.audit.receipt import parts
+from hubbub.accounting.store import EntryFilter, Snapshot
+from hubbub.audit.receipt import split_document
 
 
 @dataclass
 class Comparison:
-    """What was compared, and what differs."""
+    """The result of a comparison: what matches, and what differs."""
 
     lines: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
-def compare(document: object, snapshot: Snapshot) -> Comparison:
-    """Compare a document that the checker found sound with the release that the ledger recorded for its charges.
+def compare_with_ledger(document: object, snapshot: Snapshot) -> Comparison:
+    """Compare a document that passed the receipt checker with the release that the ledger recorded.
 
     Theorem (Recorded release). A document without problems here has, byte for byte in canonical form, the answer and
     receipt (or, where it has no answer, the receipt) that the ledger keeps for the first charge that it names.
@@ -28,35 +28,33 @@ def compare(document: object, snapshot: Snapshot) -> Comparison:
     Tested   tests/audit/test_ledger_check.py::test_a_changed_answer_that_was_hashed_again_is_found
              tests/audit/test_ledger_check.py::test_every_change_of_a_value_is_found
     """
-    paper, answer = parts(document)
+    paper, answer = split_document(document)
     comparison = Comparison()
     for named in paper["ledger"]:
         entry = _charge(snapshot, named["sequence"])
         if entry is None:
-            comparison.problems.append(f"this ledger has no charge {named['sequence']}")
-        elif not _same(named, entry):
-            comparison.problems.append(
-                f"charge {named['sequence']} of this ledger is another one than the receipt says"
-            )
+            comparison.problems.append(f"This ledger has no charge {named['sequence']}.")
+        elif not _matches(named, entry):
+            comparison.problems.append(f"Charge {named['sequence']} of this ledger does not match the receipt.")
     if comparison.problems:
         return comparison
     number = paper["ledger"][0]["sequence"]
     body = snapshot.body(number)
     if body is None:
-        comparison.problems.append(f"this ledger has recorded no release for charge {number}")
+        comparison.problems.append(f"This ledger has no release for charge {number}.")
     elif answer is not None and canonical({"answer": answer, "receipt": paper}).encode() == body:
-        comparison.lines.append(f"answer and receipt are those that the ledger recorded for charge {number}")
+        comparison.lines.append(f"answer and receipt match the release of charge {number} in the ledger")
     elif answer is None and canonical(json.loads(body)["receipt"]) == canonical(paper):
-        comparison.lines.append(f"the receipt is the one that the ledger recorded for charge {number}")
+        comparison.lines.append(f"the receipt matches the release of charge {number} in the ledger")
     else:
-        comparison.problems.append(f"this is not what the ledger recorded for charge {number}: it was changed")
+        comparison.problems.append(f"This differs from the release of charge {number} in the ledger: it was changed.")
     return comparison
 
 
 def _charge(snapshot: Snapshot, number: int) -> Entry | None:
-    return next(snapshot.entries(Filter(kind="charge", before=number + 1), after=number - 1), None)
+    return next(snapshot.entries(EntryFilter(kind="charge", before=number + 1), after=number - 1), None)
 
 
-def _same(named: dict[str, Any], entry: Entry) -> bool:
+def _matches(named: dict[str, Any], entry: Entry) -> bool:
     stated = (named["sequence"], named["dataset"], named["hash"], named["policy"], named["time"])
     return stated == (entry.sequence, entry.dataset, entry.hash.hex(), entry.config.hex(), entry.time)

@@ -1,9 +1,9 @@
-"""An audit of the whole product on made-up data, in bounded time: what a nightly job runs and signs.
+"""Audit hubbub itself on simulated data within a time limit: the nightly job of `hubbub audit self`.
 
-The tables have the schema of hubbub.yaml and rows that nobody has; queries are made from the declared columns. Nothing
-private is read, and nothing is charged: whatever has to be charged is charged to a ledger that is thrown away.
+The tables have the schema of hubbub.yaml and simulated rows; the queries use the declared columns. The audit reads no
+private data and charges only a temporary ledger.
 """
-# ruff: noqa: S608 - questions are made of quoted names alone
+# ruff: noqa: S608 - queries contain quoted names only
 
 import random
 import time
@@ -20,35 +20,35 @@ import numpy as np
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.ledger import examine
 from hubbub.accounting.policy import Cap, Policy
-from hubbub.audit.randomness import repeats
-from hubbub.audit.receipt import check
-from hubbub.audit.replan import planned
+from hubbub.audit.randomness import check_keystream
+from hubbub.audit.receipt import check_receipt
+from hubbub.audit.replan import plan_again
 from hubbub.audit.replay import replay
-from hubbub.audit.simulated_rows import MadeUp
+from hubbub.audit.simulated_rows import SimulatedData
 from hubbub.config import Config
 from hubbub.core.schema import Table
 from hubbub.core.unit import Relation
 from hubbub.curator.opening import anchor_of, open_curator, store_of, tables_of
 from hubbub.curator.question import Question
 from hubbub.curator.session import Session
-from hubbub.engines.base import Place, identifier
+from hubbub.engines.base import DataSource, identifier
 from hubbub.errors import BudgetError, HubbubError, LedgerError
-from hubbub.mechanisms.enumeration import keeps
+from hubbub.mechanisms.enumeration import satisfies
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.noise.source import system
 
-#: A comparison of samples with a law alarms by mistake this often.
+#: Probability that comparing samples with their distribution raises a false alarm.
 ALARM = 1e-12
 _DRAWS = 20_000
-_PRICE = "0.25"
+_EPSILON = "0.25"
 
 
 @dataclass
-class Part:
-    """One part of the audit: what was looked at, how often, and what does not hold."""
+class AuditPart:
+    """One part of the audit: its claim, the number of cases tried, and the problems."""
 
     name: str
     what: str
@@ -57,20 +57,20 @@ class Part:
     problems: list[str] = field(default_factory=list)
 
 
-#: Looks at something once: gives None, or what is wrong.
-Look = Callable[[random.Random], str | None]
+#: Tries one case: returns None, or the problem.
+Check = Callable[[random.Random], str | None]
 
 
 def audit(config: Config, *, seconds: float, say: Callable[[str], None] = lambda _: None) -> dict[str, Any]:
-    """Audit for so long at most (each look is short, and every part looks once at least); give the facts to sign."""
+    """Audit for at most about this long, with at least one case per part; return the facts to sign."""
     began, chance = time.monotonic(), random.SystemRandom()
     parts = []
     with TemporaryDirectory(prefix="hubbub-audit-") as folder:
-        plans = _parts(config, Path(folder))
-        for place, (name, what, look) in enumerate(plans):
-            say(f"{name}: {what}")
+        checks = _parts(config, Path(folder))
+        for number, (name, claim, check) in enumerate(checks):
+            say(f"{name}: {claim}")
             left = seconds - (time.monotonic() - began)
-            parts.append(_looked(name, what, look, chance, left / (len(plans) - place)))
+            parts.append(_run_part(name, claim, check, chance, left / (len(checks) - number)))
     return {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "declarations": config.hash,
@@ -84,15 +84,15 @@ def audit(config: Config, *, seconds: float, say: Callable[[str], None] = lambda
     }
 
 
-def _looked(name: str, what: str, look: Look, chance: random.Random, seconds: float) -> Part:
-    part, began = Part(name, what), time.monotonic()
+def _run_part(name: str, claim: str, check: Check, chance: random.Random, seconds: float) -> AuditPart:
+    part, began = AuditPart(name, claim), time.monotonic()
     while not part.cases or (time.monotonic() - began < seconds and not part.problems):
         try:
-            problem = look(chance)
+            problem = check(chance)
         except StopIteration:
             break
-        except Exception as error:  # noqa: BLE001 - an audit that breaks has found something
-            problem = f"breaks: {type(error).__name__}"
+        except Exception as error:  # noqa: BLE001 - an audit that crashes has found a problem
+            problem = f"The check crashed: {type(error).__name__}."
         part.cases += 1
         if problem is not None:
             part.problems.append(problem)
@@ -100,33 +100,42 @@ def _looked(name: str, what: str, look: Look, chance: random.Random, seconds: fl
     return part
 
 
-def _parts(config: Config, folder: Path) -> list[tuple[str, str, Look]]:
+def _parts(config: Config, folder: Path) -> list[tuple[str, str, Check]]:
     tables = tables_of(config)
-    texts = list(questions(tables))
+    texts = list(sample_queries(tables))
     return [
         ("ledger", "the ledger of this installation verifies against its anchor", _once(lambda _: _ledger(config))),
-        ("randomness", "no word comes twice: in a stream, in threads, after a fork", lambda _: repeats()),
-        ("laws", "mechanisms lose no more than they state, by exact enumeration", _laws),
-        ("samplers", "draws have the laws that are stated", _samplers),
-        ("neighbors", "plans cover made-up neighbors of the declared tables", _neighbors(config, tables, texts)),
-        ("path", "questions over made-up rows: receipts, replies from the ledger, a cap", _path(config, folder, texts)),
+        (
+            "randomness",
+            "random words do not repeat: within a stream, across threads, after a fork",
+            lambda _: check_keystream(),
+        ),
+        ("mechanisms", "mechanisms lose no more than they state, by exact enumeration", _mechanisms),
+        ("samplers", "samples follow their stated distributions", _samplers),
+        ("neighbors", "plans cover simulated neighbors of the declared tables", _neighbors(config, tables, texts)),
+        (
+            "path",
+            "queries on simulated rows: receipts, replays from the ledger, a budget cap",
+            _path(config, folder, texts),
+        ),
     ]
 
 
-def _once(look: Look) -> Look:
+def _once(check: Check) -> Check:
+    """Let a check run only once."""
     done: list[bool] = []
 
     def first(chance: random.Random) -> str | None:
         if done:
             raise StopIteration
         done.append(True)
-        return look(chance)
+        return check(chance)
 
     return first
 
 
-def questions(tables: Mapping[str, Table]) -> Iterator[tuple[str, str]]:
-    """Make questions of every kind that the declared columns allow: (table, SQL)."""
+def sample_queries(tables: Mapping[str, Table]) -> Iterator[tuple[str, str]]:
+    """Yield (table, SQL) for every kind of query that the declared columns allow."""
     for table in tables.values():
         if table.unit is None:
             continue
@@ -152,46 +161,54 @@ def _ledger(config: Config) -> str | None:
     try:
         store = store_of(config, read_only=True)
     except LedgerError:
-        return None  # nothing was ever charged here
+        return None  # there is no ledger yet
     try:
-        found = examine(store, anchor_of(config))
+        verification = examine(store, anchor_of(config))
     finally:
         store.close()
-    return None if found.sound else "the ledger does not verify: hubbub verify ledger says where"
+    return None if verification.sound else "The ledger does not verify. Run: hubbub verify ledger"
 
 
-def _laws(chance: random.Random) -> str | None:
-    """Take a mechanism at random, and neighbors as far apart as they may be."""
+def _mechanisms(chance: random.Random) -> str | None:
+    """Enumerate a random mechanism on neighbors at its sensitivity."""
     epsilon, moved = Fraction(chance.randint(5, 40), 10), chance.randint(1, 4)
     kind = chance.choice(("laplace", "gaussian", "exponential", "threshold"))
     relation = chance.choice(list(Relation))
     if kind == "laplace":
         noise = Laplace.from_epsilon(sensitivity=moved, epsilon=epsilon)
         sound = (
-            keeps(noise.loss, noise.law(0, (-30, 30)), noise.law(moved, (-30, 30))) and noise.loss.epsilon <= epsilon
+            satisfies(noise.loss, noise.distribution(0, (-30, 30)), noise.distribution(moved, (-30, 30)))
+            and noise.loss.epsilon <= epsilon
         )
     elif kind == "gaussian":
         wide = Gaussian.from_rho(sensitivity_squared=moved**2, rho=epsilon)
-        sound = keeps(wide.loss, wide.law(0, (-20, 20)), wide.law(moved, (-20, 20))) and wide.loss.rho <= epsilon
+        sound = (
+            satisfies(wide.loss, wide.distribution(0, (-20, 20)), wide.distribution(moved, (-20, 20)))
+            and wide.loss.rho <= epsilon
+        )
     elif kind == "exponential":
         scores = [chance.randint(0, 9) for _ in range(5)]
         other = [score + chance.choice((-moved, 0, moved)) for score in scores]
         pick = Exponential.from_epsilon(
             candidates=5, sensitivity=moved, monotone=False, relation=relation, epsilon=epsilon
         )
-        sound = keeps(pick.loss, pick.law(scores), pick.law(other)) and pick.loss.epsilon <= epsilon
+        sound = (
+            satisfies(pick.loss, pick.distribution(scores), pick.distribution(other)) and pick.loss.epsilon <= epsilon
+        )
     else:
         rule = PartitionSelection.from_epsilon(
             keys=2, contribution=1, relation=relation, epsilon=epsilon, delta="0.001"
         )
         most = rule.threshold + 8
-        # the group of one unit that is there, and is not
-        sound = keeps(rule.loss, rule.law((5, 0), most), rule.law((5, 1), most)) and rule.delta <= Fraction(1, 1000)
-    return None if sound else f"{kind} at {float(epsilon)} loses more than it states"
+        # the group of a single unit that is added or removed
+        sound = satisfies(
+            rule.loss, rule.distribution((5, 0), most), rule.distribution((5, 1), most)
+        ) and rule.delta <= Fraction(1, 1000)
+    return None if sound else f"The {kind} mechanism at {float(epsilon)} loses more than it states."
 
 
 def _samplers(chance: random.Random) -> str | None:
-    """Compare the share of draws at or below a few values with the law (Hoeffding's bound)."""
+    """Compare the share of samples at or below a few values with the distribution (Hoeffding's bound)."""
     scale = Fraction(chance.randint(2, 300), 10)
     kind = chance.choice(("laplace", "gaussian"))
     noise = (
@@ -202,68 +219,68 @@ def _samplers(chance: random.Random) -> str | None:
     for at in (-int(scale) - 1, -1, 0, int(scale)):
         stated = 1 - float(noise.noise.tail(at + 1).high)
         if abs(float((drawn <= at).mean()) - stated) > slack:
-            return f"{kind} noise of {float(scale)} is not drawn by its law"
+            return f"Samples of {kind} noise of scale {float(scale)} do not follow their distribution."
     return None
 
 
-def _neighbors(config: Config, tables: Mapping[str, Table], texts: list[tuple[str, str]]) -> Look:
-    def look(chance: random.Random) -> str | None:
+def _neighbors(config: Config, tables: Mapping[str, Table], texts: list[tuple[str, str]]) -> Check:
+    def check(chance: random.Random) -> str | None:
         _, text = chance.choice(texts)
         asked = Question(text, epsilon=1, delta=chance.choice(("0", "1e-6")))
         try:
-            plan = planned(asked, tables, salt=str(chance.random()), hashing=config.hashing)
+            plan = plan_again(asked, tables, salt=str(chance.random()), hashing=config.hashing)
         except HubbubError:
-            return None  # what cannot be asked is no risk
-        found = replay(plan, tables, worlds=1, chance=chance)
-        return f"{text}: {found.problems[0]}" if found.problems else None
+            return None  # a query that is refused is no risk
+        result = replay(plan, tables, worlds=1, chance=chance)
+        return f"{text}: {result.problems[0]}" if result.problems else None
 
-    return look
+    return check
 
 
-def _path(config: Config, folder: Path, texts: list[tuple[str, str]]) -> Look:
-    """Ask through a curator of its own, over made-up rows, with a ledger that is thrown away."""
-    made = _copied(config, folder)
+def _path(config: Config, folder: Path, texts: list[tuple[str, str]]) -> Check:
+    """Query a separate curator on simulated rows, with a temporary ledger."""
+    simulated = _simulated_config(config, folder)
 
-    def look(chance: random.Random) -> str | None:
+    def check(chance: random.Random) -> str | None:
         name, text = chance.choice(texts)
-        curator = open_curator(made)
+        curator = open_curator(simulated)
         session = Session(curator, "auditor")
         try:
             key = str(chance.random())
             try:
-                first = session.query(text, epsilon=_PRICE, key=key)
+                first = session.query(text, epsilon=_EPSILON, key=key)
             except BudgetError:
-                return _spent(session, name)
+                return _check_refusal(session, name)
             except HubbubError as refusal:
                 return None if refusal.code.startswith("HB5") else f"{text}: {refusal.code}"
-            found = check(first.document())
-            if not found.sound:
-                return f"{text}: {found.problems[0]}"
-            if session.query(text, epsilon=_PRICE, key=key).document() != first.document():
-                return f"{text}: the same key gave another answer"
-            return None if curator.ledger.verify().sound else "a ledger does not verify after a question"
+            verdict = check_receipt(first.document())
+            if not verdict.sound:
+                return f"{text}: {verdict.problems[0]}"
+            if session.query(text, epsilon=_EPSILON, key=key).document() != first.document():
+                return f"{text}: The same key returned another answer."
+            return None if curator.ledger.verify().sound else "The ledger does not verify after a query."
         finally:
             session.close()
 
-    return look
+    return check
 
 
-def _spent(session: Session, name: str) -> str | None:
-    """Where a cap refuses: it is spent to less than one more price."""
-    overview = next(each for each in session.budget() if each.dataset == name)
-    return None if overview.largest < Fraction(_PRICE) else "a cap refuses what it has room for"
+def _check_refusal(session: Session, name: str) -> str | None:
+    """A budget cap may refuse only if less than the cost of the query remains."""
+    overview = next(budget for budget in session.budget() if budget.dataset == name)
+    return None if overview.largest < Fraction(_EPSILON) else "A budget cap refuses a query that is within the budget."
 
 
-def _copied(config: Config, folder: Path) -> Config:
-    """Give the same declarations over made-up rows, with a ledger in the folder and one analyst."""
+def _simulated_config(config: Config, folder: Path) -> Config:
+    """Return the same declarations with simulated rows, a ledger in the folder, and one analyst."""
     datasets = {}
-    private = {name: each.table for name, each in config.datasets.items() if not each.table.public}
-    with MadeUp(private.values(), units=40, chance=random.SystemRandom()) as made:
+    private = {name: dataset.table for name, dataset in config.datasets.items() if not dataset.table.public}
+    with SimulatedData(private.values(), units=40, chance=random.SystemRandom()) as data:
         for name, table in private.items():
             path = folder / f"{sha256(name.encode()).hexdigest()[:16]}.parquet"
-            made.write(table, path)
-            datasets[name] = replace(config.datasets[name], place=Place("parquet", path), version=None)
-    public = {name: each for name, each in config.datasets.items() if each.table.public}
+            data.write(table, path)
+            datasets[name] = replace(config.datasets[name], place=DataSource("parquet", path), version=None)
+    public = {name: dataset for name, dataset in config.datasets.items() if dataset.table.public}
     budget = Budget(Fraction(2), Fraction(1, 10**6))
     policy = Policy(
         {name: (Cap("dataset", name, name, budget),) for name in private},

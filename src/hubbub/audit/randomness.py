@@ -1,4 +1,4 @@
-"""The source of randomness: no word comes twice in a stream, in threads, in fresh streams or after a fork."""
+"""Check the random source: words must not repeat within a stream, across threads, across streams, or after a fork."""
 
 import os
 import threading
@@ -6,37 +6,39 @@ from contextlib import suppress
 
 import numpy as np
 
-from hubbub.noise.source import Keystream, Source, Words, system
+from hubbub.noise.source import Keystream, RandomSource, Words, system
 
 _FORKED = 40
 
 
-def repeats(
-    *, length: int = 20_000, singles: int = 100, streams: int = 50, each: int = 64, threads: int = 4
+def check_keystream(
+    *, length: int = 20_000, singles: int = 100, streams: int = 50, words_each: int = 64, threads: int = 4
 ) -> str | None:
-    """Say what is wrong with the process's stream, and with the first words of so many fresh ones, if anything is.
+    """Check the process's stream and the first words of fresh streams; return the problem, or None.
 
-    Words of 64 bits that are right repeat within a look of 200,000 with a probability of about 1e-9, and their bits are
-    as uneven as is told here with one of about 1e-15.
+    A false alarm has probability about 1e-9: 200,000 uniform words of 64 bits repeat with that probability, and their
+    bits are as uneven as the limit here with probability about 1e-15.
     """
     stream = system()
     words = [stream.words(length), *(stream.words(1) for _ in range(singles))]
-    words += [Keystream().words(each) for _ in range(streams)]
-    team = [threading.Thread(target=lambda: words.append(stream.words(64))) for _ in range(threads)]
-    for thread in team:
+    words += [Keystream().words(words_each) for _ in range(streams)]
+    workers = [threading.Thread(target=lambda: words.append(stream.words(64))) for _ in range(threads)]
+    for thread in workers:
         thread.start()
-    for thread in team:
+    for thread in workers:
         thread.join()
-    stream.words(3)  # so that a buffer is begun when the child is born
-    theirs = _of_a_child(stream)
-    every = np.concatenate([*words, theirs, stream.words(_FORKED)])
-    if len(theirs) != _FORKED or len(np.unique(every)) < len(every):
-        return "a word of the keystream came twice"
-    even = np.unpackbits(every.view(np.uint8)).mean()
-    return "the bits of the keystream are not even" if abs(even - 0.5) > 8 * 0.5 / (64 * len(every)) ** 0.5 else None
+    stream.words(3)  # leaves a partly used buffer when the child is forked
+    child_words = _words_of_child(stream)
+    sample = np.concatenate([*words, child_words, stream.words(_FORKED)])
+    if len(child_words) != _FORKED or len(np.unique(sample)) < len(sample):
+        return "The keystream repeated a word."
+    mean = np.unpackbits(sample.view(np.uint8)).mean()
+    return (
+        "The bits of the keystream are not uniform." if abs(mean - 0.5) > 8 * 0.5 / (64 * len(sample)) ** 0.5 else None
+    )
 
 
-def _of_a_child(stream: Source) -> Words:
+def _words_of_child(stream: RandomSource) -> Words:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -45,6 +47,6 @@ def _of_a_child(stream: Source) -> Words:
         os._exit(0)
     os.close(writer)
     os.waitpid(child, 0)
-    theirs = np.frombuffer(os.read(reader, 8 * _FORKED), dtype=np.uint64)
+    received = np.frombuffer(os.read(reader, 8 * _FORKED), dtype=np.uint64)
     os.close(reader)
-    return theirs
+    return received

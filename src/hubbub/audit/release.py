@@ -1,6 +1,6 @@
-"""The audit of one release, from the ledger alone: its receipt, its place in the chain, its plan on made-up neighbors.
+"""Audit one release from the ledger alone: its receipt, its charge, and its plan on simulated neighboring data.
 
-The data is not opened. Tables that are public are read, as their values are part of the plan.
+Private data is not opened. Public tables are read, because their values are part of the plan.
 """
 
 import json
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hubbub.accounting.chain import canonical
-from hubbub.accounting.store import Filter, Snapshot
+from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.analyses.base import Enumerable
-from hubbub.audit.receipt import check
-from hubbub.audit.replan import planned, question
+from hubbub.audit.receipt import check_receipt
+from hubbub.audit.replan import plan_again, question_of
 from hubbub.audit.replay import replay
 from hubbub.config import Config
 from hubbub.core.events import to_facts
@@ -21,15 +21,14 @@ from hubbub.core.schema import Table
 from hubbub.curator import history as past
 from hubbub.curator.opening import store_of, tables_of
 from hubbub.errors import HubbubError
-from hubbub.sql.plan import Plan
 
-#: Made-up worlds that a plan is replayed on, unless said otherwise.
+#: Default number of simulated datasets.
 WORLDS = 10
 
 
 @dataclass
-class Audited:
-    """What was derived, what could not be, and what does not hold."""
+class ReleaseAudit:
+    """The result of an audit: what was verified, what was not checked, and the problems."""
 
     number: int
     lines: list[str] = field(default_factory=list)
@@ -39,11 +38,11 @@ class Audited:
 
     @property
     def sound(self) -> bool:
-        """Whether everything that was looked at holds."""
+        """Whether there are no problems."""
         return not self.problems
 
-    def form(self) -> dict[str, Any]:
-        """Give it for JSON."""
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as JSON."""
         return {
             "release": self.number,
             "sound": self.sound,
@@ -54,8 +53,8 @@ class Audited:
         }
 
 
-def audit(config: Config, number: int, *, worlds: int = WORLDS, chance: random.Random | None = None) -> Audited:
-    """Audit the release of one charge, by its number in the ledger.
+def audit(config: Config, number: int, *, worlds: int = WORLDS, chance: random.Random | None = None) -> ReleaseAudit:
+    """Audit the release of a charge, given its number in the ledger.
 
     Theorem (Audit of a release). If a release is sound, its receipt's loss follows from its receipt alone, its charge
     stands in the ledger with the same facts, the plan of its question has these facts, and on every pair of made-up
@@ -71,65 +70,64 @@ def audit(config: Config, number: int, *, worlds: int = WORLDS, chance: random.R
              tests/audit/test_release.py::test_a_sensitivity_that_is_too_small_is_found_by_replaying
              tests/analyses/streams/test_contract.py::test_the_audit_of_a_release_enumerates_the_declared_relation
     """
-    found = Audited(number)
+    result = ReleaseAudit(number)
     store = store_of(config, read_only=True)
     try:
         with store.snapshot() as snapshot:
             document = json.loads(past.found(snapshot, number, None))
-            _charged(snapshot, document["receipt"], found)
+            _check_charges(snapshot, document["receipt"], result)
         salt = store.ledger
     finally:
         store.close()
-    receipt = check(document)
-    found.lines += receipt.lines
-    found.problems += receipt.problems
-    found.loss = receipt.loss
-    _replayed(config, document, found, salt, worlds, chance or random.SystemRandom())
-    return found
+    receipt = check_receipt(document)
+    result.lines += receipt.lines
+    result.problems += receipt.problems
+    result.loss = receipt.loss
+    _replay_plan(config, document, result, salt, worlds, chance or random.SystemRandom())
+    return result
 
 
-def _charged(snapshot: Snapshot, paper: Mapping[str, Any], found: Audited) -> None:
-    """Compare what the receipt says of the ledger with what stands there."""
+def _check_charges(snapshot: Snapshot, paper: Mapping[str, Any], result: ReleaseAudit) -> None:
+    """Compare the charges that the receipt names with the ledger."""
     facts = canonical(paper["event"])
-    for each in paper["ledger"]:
-        at = each["sequence"]
-        entry = next(snapshot.entries(Filter(kind="charge", before=at + 1), after=at - 1), None)
-        if entry is None or entry.hash.hex() != each["hash"] or entry.dataset != each["dataset"]:
-            found.problems.append(f"charge {at}, which the receipt names, is not in the ledger")
+    for charge in paper["ledger"]:
+        number = charge["sequence"]
+        entry = next(snapshot.entries(EntryFilter(kind="charge", before=number + 1), after=number - 1), None)
+        if entry is None or entry.hash.hex() != charge["hash"] or entry.dataset != charge["dataset"]:
+            result.problems.append(f"Charge {number} of the receipt is not in the ledger.")
         elif entry.facts != facts or entry.query != paper["query"]:
-            found.problems.append(f"charge {at} of the ledger is for something else than the receipt says")
+            result.problems.append(f"Charge {number} of the ledger does not match the receipt.")
         else:
-            found.lines.append(f"charge {at} stands in the ledger with the same facts and the same question")
+            result.lines.append(f"charge {number} in the ledger has the same facts and the same query")
 
 
-def _replayed(
-    config: Config, document: Mapping[str, Any], found: Audited, salt: str, worlds: int, chance: random.Random
+def _replay_plan(
+    config: Config, document: Mapping[str, Any], result: ReleaseAudit, salt: str, worlds: int, chance: random.Random
 ) -> None:
-    """Plan the question again, and run the plan on made-up neighbors."""
+    """Plan the query again and run the plan on simulated neighboring data."""
     paper = document["receipt"]
     try:
         known = tables_of(config)
-        plan = planned(question(paper), known, salt=salt, hashing=config.hashing)
+        plan = plan_again(question_of(paper), known, salt=salt, hashing=config.hashing)
     except HubbubError as refusal:
-        found.left_out.append(f"the plan could not be made again: {refusal.code} {refusal.message}")
+        result.left_out.append(f"The query could not be planned again: {refusal.code} {refusal.message}")
         return
-    later = not isinstance(plan, Plan) and isinstance(plan.prepared, Enumerable)
-    if not isinstance(plan, Plan) and isinstance(plan.prepared, Enumerable):
-        line, kept = plan.prepared.enumerated(document["answer"]["model"])
-        (found.lines if kept else found.problems).append(line)
+    if isinstance(plan, Enumerable):
+        line, holds = plan.enumerated(document["answer"]["model"])
+        (result.lines if holds else result.problems).append(line)
     now = (canonical(to_facts(plan.event)), plan.relation.value, list(plan.derivation))
     if now != (canonical(paper["event"]), paper["relation"], paper["derivation"]):
-        found.left_out.append(
-            "the plan was not replayed: with the declarations of now it is another one than was charged then"
+        result.left_out.append(
+            "The plan was not replayed: with today's declarations it differs from the plan that was charged."
         )
         return
-    found.lines.append("the plan, made again from the declarations, has the facts that were charged")
-    seen = replay(plan, _declared(plan, known), worlds=worlds, chance=chance)
-    found.lines.append(f"replayed on made-up data: {seen.say()}")
-    found.problems += [f"on made-up neighbors: {problem}" for problem in seen.problems]
-    if not isinstance(plan, Plan) and not any(seen.pairs.values()) and not later:
-        found.left_out.append("nothing is drawn when this analysis is bought: there was nothing to replay")
+    result.lines.append("the query, planned again, has the facts that were charged")
+    replayed = replay(plan, _declared(plan, known), worlds=worlds, chance=chance)
+    result.lines.append(f"replayed on simulated data: {replayed.summary()}")
+    result.problems += [f"On simulated neighbors: {problem}" for problem in replayed.problems]
+    if not any(replayed.pairs.values()) and not replayed.problems and not isinstance(plan, Enumerable):
+        result.left_out.append("This analysis draws no noise at purchase, so there is nothing to replay.")
 
 
 def _declared(plan: Any, known: Mapping[str, Table]) -> dict[str, Table]:
-    return {each.name: known[each.name] for each in plan.tables}
+    return {table.name: known[table.name] for table in plan.tables}

@@ -1,4 +1,4 @@
-"""From a receipt back to the question that was asked, and to its plan as it would be made now."""
+"""Read the query of a receipt, and plan it again with the current declarations."""
 
 import ast
 import datetime
@@ -7,33 +7,33 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from hubbub.analyses.base import Setting
-from hubbub.analyses.registry import OWN, Called, prepare
+from hubbub.analyses.base import PreparedAnalysis, Setting
+from hubbub.analyses.registry import OWN, prepare
 from hubbub.core import call as calls
 from hubbub.core.schema import Table, Value
 from hubbub.core.unit import Hash
+from hubbub.curator.query import prepare_query
 from hubbub.curator.question import Question
 from hubbub.errors import AuditError
 from hubbub.sql.bind import bind
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.dialects.duckdb import DUCKDB
-from hubbub.sql.plan import Plan, plan
 
-_SAID = re.compile(r"\$\d+ = |groups = |rows = |weight of (.+?) = |raw")
+_OPTION = re.compile(r"\$\d+ = |groups = |rows = |weight of (.+?) = |raw")
 _DATES = {"date": datetime.date, "datetime": datetime.datetime}
 
 
-def question(paper: Mapping[str, Any]) -> Question:
-    """Read a question from its receipt, at the price that was paid.
+def question_of(paper: Mapping[str, Any]) -> Question:
+    """Read the query of a receipt, at the privacy cost that was charged.
 
-    >>> asked = question({"query": "SELECT COUNT(*) FROM t WHERE a = $1 -- $1 = 'x, y', rows = 2", "bounds": None,
-    ...                   "charge": {"epsilon": "1/10", "delta": "0"}})
-    >>> asked.sql, asked.parameters, asked.rows, asked.epsilon
+    >>> question = question_of({"query": "SELECT COUNT(*) FROM t WHERE a = $1 -- $1 = 'x, y', rows = 2", "bounds": None,
+    ...                         "charge": {"epsilon": "1/10", "delta": "0"}})
+    >>> question.sql, question.parameters, question.rows, question.epsilon
     ('SELECT COUNT(*) FROM t WHERE a = $1', ('x, y',), 2, Fraction(1, 10))
     """
     text, parameters, weights, options = _split(paper["query"])
     bounds = paper["bounds"] if "analysis" in paper else None
-    if bounds is not None:  # what an analysis was told of bounds stands in its receipt alone
+    if bounds is not None:  # the bounds of an analysis are only in its receipt
         options = {"groups": bounds["groups"], "rows": bounds["rows"]}
     return Question(
         text,
@@ -45,53 +45,45 @@ def question(paper: Mapping[str, Any]) -> Question:
     )
 
 
-def planned(asked: Question, tables: Mapping[str, Table], *, salt: str, hashing: Hash) -> Plan | Called:
-    """Plan a question from declarations alone, in DuckDB's words."""
-    words, delta = Words(salt, hashing, DUCKDB), asked.allowed(Fraction(0))
-    if calls.is_call(asked.sql):
-        call = calls.read(asked.sql)
+def plan_again(question: Question, tables: Mapping[str, Table], *, salt: str, hashing: Hash) -> PreparedAnalysis:
+    """Plan a query from the declarations alone, rendered for DuckDB."""
+    rendering, delta = RenderOptions(salt, hashing, DUCKDB), question.allowed(Fraction(0))
+    if calls.is_call(question.sql):
+        call = calls.parse_call(question.sql)
         if call.name in OWN:
             raise AuditError(
                 "HB634",
-                "this release ran code that was handed in, and the ledger does not hold it.",
-                "Its charge can be checked from the receipt, its sensitivity only where the code is.",
+                "This release used a user-defined function, which the ledger does not contain.",
+                "Verify its charge from the receipt; only the owner of the code can check its sensitivity.",
             )
-        return prepare(call, Setting(tables, asked.price(), delta, words, asked.groups, asked.rows))
-    query = bind(asked.sql, tables=tables, parameters=asked.values(), dialect=asked.dialect)
-    return plan(
-        query,
-        epsilon=asked.price(),
-        delta=delta,
-        salt=words.salt,
-        hashing=words.hashing,
-        dialect=words.dialect,
-        **asked.shape(query),
-    )
+        return prepare(call, Setting(tables, question.price(), delta, rendering, question.groups, question.rows))
+    query = bind(question.sql, tables=tables, parameters=question.values(), dialect=question.dialect)
+    return prepare_query(query, question, rendering, epsilon=question.price(), delta=delta)
 
 
 def _split(text: str) -> tuple[str, tuple[Value, ...], dict[str, Fraction], dict[str, Any]]:
-    """Take apart what `Question.text` put together; a dash in a literal is no end of the SQL."""
-    for found in re.finditer(" -- ", text):
-        said = _read(text[found.end() :])
-        if said is not None:
-            return text[: found.start()], *said
+    """Split the text of `Question.text` into SQL and options; dashes inside a literal do not end the SQL."""
+    for dashes in re.finditer(" -- ", text):
+        options = _read(text[dashes.end() :])
+        if options is not None:
+            return text[: dashes.start()], *options
     return text, (), {}, {}
 
 
-def _read(said: str) -> tuple[tuple[Value, ...], dict[str, Fraction], dict[str, Any]] | None:
+def _read(text: str) -> tuple[tuple[Value, ...], dict[str, Fraction], dict[str, Any]] | None:
     parameters: list[Value] = []
     weights: dict[str, Fraction] = {}
     options: dict[str, Any] = {}
-    while said:
-        head = _SAID.match(said)
+    while text:
+        head = _OPTION.match(text)
         if head is None:
             return None
-        said = said[head.end() :]
+        text = text[head.end() :]
         if head[0] == "raw":
             options["raw"] = True
-            said = said.removeprefix(", ")
+            text = text.removeprefix(", ")
             continue
-        value, said = _value(said)
+        value, text = _value(text)
         if value is None:
             return None
         if head[0].startswith("$"):
@@ -104,8 +96,8 @@ def _read(said: str) -> tuple[tuple[Value, ...], dict[str, Fraction], dict[str, 
 
 
 def _value(text: str) -> tuple[Value | None, str]:
-    """Read one value from the front: the shortest text up to a comma, or all of it, that is one."""
-    ends = [found.start() for found in re.finditer(", ", text)]
+    """Read a value from the front: the shortest text before a comma, or the whole text, that is a literal."""
+    ends = [comma.start() for comma in re.finditer(", ", text)]
     for end in [*ends, len(text)]:
         value = _literal(text[:end])
         if value is not None:
@@ -114,7 +106,7 @@ def _value(text: str) -> tuple[Value | None, str]:
 
 
 def _literal(text: str) -> Value | None:
-    """Read a value as Python writes it, and run nothing."""
+    """Read a Python literal without evaluating code."""
     try:
         tree = ast.parse(text, mode="eval").body
         match tree:
@@ -124,7 +116,7 @@ def _literal(text: str) -> Value | None:
                 return _DATES[name](*map(ast.literal_eval, arguments))
             case ast.BinOp(left, ast.Div(), right):  # a weight of 1/3
                 return Fraction(ast.literal_eval(left), ast.literal_eval(right))
-        found = ast.literal_eval(tree)
+        value = ast.literal_eval(tree)
     except (SyntaxError, ValueError, TypeError, ZeroDivisionError, MemoryError, RecursionError):
         return None
-    return found if isinstance(found, bool | int | str) else None
+    return value if isinstance(value, bool | int | str) else None

@@ -1,18 +1,18 @@
-"""How far two neighbors are apart before noise, and whether that is within what the plan states."""
+"""Compare exact results on two neighboring datasets with the sensitivity that the plan states."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from hubbub.sql.finish import Tables, exact
+from hubbub.sql.finish import Tables, exact_results
 from hubbub.sql.plan import Plan
 
-Exact = tuple[tuple[Any, ...], tuple[Any, ...]]  #: measures by cell, histograms by cell and bucket
+Exact = tuple[tuple[Any, ...], tuple[Any, ...]]  #: measures per cell, histograms per cell and bucket
 
 
 def check_sensitivity(plan: Plan, one: Tables, two: Tables, *, nothing: bool = False, units: int = 1) -> list[str]:
-    """Say where two tables that differ in so many units are further apart than is stated, or (`nothing`) at all.
+    """List where results on data that differs in `units` units exceed the sensitivity, or (`nothing`) differ at all.
 
     Theorem (What noise must cover). A query's noise covers neighbors if and only if for each of its vectors the exact
     integers of the two are within the sensitivity that its noise was made for; k units move them at most k times as
@@ -23,46 +23,46 @@ def check_sensitivity(plan: Plan, one: Tables, two: Tables, *, nothing: bool = F
              tests/audit/test_sensitivity.py::test_a_sensitivity_that_is_halved_is_complained_of
     """
     if plan.threshold is not None:
-        return _found_apart(plan, one, two, nothing=nothing, units=units)
-    a, b = exact(plan, one), exact(plan, two)
+        return _compare_groups(plan, one, two, nothing=nothing, units=units)
+    a, b = exact_results(plan, one), exact_results(plan, two)
     if nothing:
-        return _different(a, b)
+        return _differences(a, b)
     if plan.top is not None:
         moved = np.abs(a[0][0] - b[0][0]).max(initial=0)
-        # one unit more on either side: counts move one way, and which way is not told
+        # the added unit may be on either side: counts all rise or all fall
         rises, falls = (a[0][0] <= b[0][0]).all(), (a[0][0] >= b[0][0]).all()
         one_way = rises or falls or units > 1 or not plan.top.one.monotone
-        return [] if moved <= units * plan.top.one.sensitivity and one_way else [f"counts moved by {moved}"]
+        return [] if moved <= units * plan.top.one.sensitivity and one_way else [f"Counts changed by {moved}."]
     return excess(plan, a, b, units=units)
 
 
 def excess(plan: Plan, one: Exact, two: Exact, *, units: int = 1) -> list[str]:
-    """Say where the integers of two neighbors are further apart than the plan states."""
-    found = []
+    """List where the exact integers of two neighbors exceed the sensitivity."""
+    problems = []
     for noised, a, b in zip(plan.measures, one[0], two[0], strict=True):
         moved = [abs(int(x) - int(y)) for x, y in zip(a[a != b], b[a != b], strict=True)]
         stated = noised.sensitivity
         if sum(moved) > units * stated.l1 or sum(m * m for m in moved) > units**2 * stated.l2_squared:
-            found.append(f"{noised.measure}: moved {moved}, stated {stated}")
+            problems.append(f"{noised.measure}: changed by {moved}; stated sensitivity {stated}.")
     for each in plan.choices:
         a, b = one[1][each.histogram], two[1][each.histogram]
-        for pick in each.picks:
-            far = np.abs(pick.aim.scores(a) - pick.aim.scores(b)).max(axis=1)
-            # a cell may move by more than one unit's part under replace only where fewer cells move
+        for pick in each.selections:
+            far = np.abs(pick.score.scores(a) - pick.score.scores(b)).max(axis=1)
+            # under replace a cell may change by more than one unit's share only if fewer cells change
             allowed = units * pick.mechanism.sensitivity
             cost = far.sum() / allowed
             if far.max(initial=0) > allowed or cost > each.times:
-                found.append(f"{each.choice.name}: scores moved {far}, stated {allowed} in {each.times} cells")
-    return found
+                problems.append(f"{each.choice.name}: scores changed by {far}; stated {allowed} in {each.times} cells.")
+    return problems
 
 
-def _different(one: Exact, two: Exact) -> list[str]:
+def _differences(one: Exact, two: Exact) -> list[str]:
     pairs = zip((*one[0], *one[1]), (*two[0], *two[1]), strict=True)
-    return [f"place {i} differs" for i, (x, y) in enumerate(pairs) if not np.array_equal(x, y)]
+    return [f"Result {i} differs." for i, (x, y) in enumerate(pairs) if not np.array_equal(x, y)]
 
 
-def _found_apart(plan: Plan, one: Tables, two: Tables, *, nothing: bool, units: int) -> list[str]:
-    """Compare groups by their keys, all that occur on either side; one that is missing counts as zeros."""
+def _compare_groups(plan: Plan, one: Tables, two: Tables, *, nothing: bool, units: int) -> list[str]:
+    """Compare groups by their keys; a group that is missing on one side counts as zeros."""
     keys = [f"k{j}" for j in range(len(plan.groups[0].keys))]
 
     def names(table: Mapping[str, Any]) -> list[tuple[Any, ...]]:
@@ -78,12 +78,12 @@ def _found_apart(plan: Plan, one: Tables, two: Tables, *, nothing: bool, units: 
             table = tables[statement.name]
             at = np.array([cells[name] for name in names(table)], dtype=np.int64)
             for column, target in enumerate(statement.targets):
-                found = np.asarray(table[f"m{column}"], dtype=np.int64)
+                values = np.asarray(table[f"m{column}"], dtype=np.int64)
                 if statement.fills == "measures":
-                    np.add.at(measures[target], at, found)
+                    np.add.at(measures[target], at, values)
                 else:
-                    np.add.at(histograms[target], (at, np.asarray(table["bucket"], dtype=np.int64)), found)
+                    np.add.at(histograms[target], (at, np.asarray(table["bucket"], dtype=np.int64)), values)
         return tuple(measures), tuple(histograms)
 
     a, b = dense(one), dense(two)
-    return _different(a, b) if nothing else excess(plan, a, b, units=units)
+    return _differences(a, b) if nothing else excess(plan, a, b, units=units)

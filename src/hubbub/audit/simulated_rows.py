@@ -1,7 +1,7 @@
-"""Made-up rows for declared tables: nobody's data, with everything in it that data can hold, and neighbors of it.
+"""Simulated rows for declared tables, with unusual values, and neighbors of these datasets.
 
-Each unit has rows of its own and other rows that may stand in their place; a neighbor is a choice of which of both are
-there. Values lie at the ends of their bounds as often as anywhere else, and outside of them, where sensitivity shows.
+Each privacy unit has its rows and a second set of rows that can replace them; a neighbor is a choice between the two.
+Values often lie at their bounds and outside of them, where errors in a sensitivity show.
 """
 
 import datetime
@@ -28,23 +28,23 @@ _TYPES = {
     Kind.DATE: "DATE",
     Kind.TIMESTAMP: "TIMESTAMP",
 }
-_WORDS = ("ash", "birch", "cedar", "elm", "", "🙂")
+_TEXTS = ("ash", "birch", "cedar", "elm", "", "🙂")
 _ODD = {Kind.REAL: (float("nan"), float("inf"), float("-inf"), -0.0, 1e300), Kind.INTEGER: (2**53, -(2**63), 2**63 - 1)}
 _DAY = datetime.date(1970, 1, 1)
-_OWNER, _TURN = "$owner", "$turn"  # no column of a file is called that by chance
-_MOST_ROWS = 60
-#: So many units have as many rows as can be, at the ends of their bounds: in one group or in all, high or low.
+_OWNER, _VERSION = "$owner", "$version"  # names that no real column is likely to have
+_MAX_ROWS = 60
+#: Number of units with the maximum number of rows, at a bound: in one group or in all, high or low.
 EXTREME = 4
 _PUBLIC_ROWS = 200
 
 
-class MadeUp:
-    """Made-up rows in an engine of their own, in memory, with the names of the declared tables.
+class SimulatedData:
+    """Simulated rows in an in-memory DuckDB, under the names of the declared tables.
 
     >>> from hubbub.core.schema import Unit
     >>> people = Table("people", (Column("age", Kind.INTEGER),), Unit(None))
-    >>> with MadeUp([people], units=3, chance=random.Random(1)) as made:
-    ...     made.ask("SELECT count(*) AS n FROM people").through(lambda found: int(found["n"][0]))
+    >>> with MadeUp([people], units=3, chance=random.Random(1)) as data:
+    ...     data.ask("SELECT count(*) AS n FROM people").through(lambda rows: int(rows["n"][0]))
     3
     """
 
@@ -56,38 +56,40 @@ class MadeUp:
             self._fill(table, chance)
         self.show()
 
-    def show(self, *, gone: Iterable[int] = (), swapped: Iterable[int] = ()) -> None:
-        """Let the tables be without some units, and with others in the place of some."""
-        out, other = _list(gone), _list(swapped)
-        owner, turn = identifier(_OWNER), identifier(_TURN)
+    def show(self, *, removed: Iterable[int] = (), replaced: Iterable[int] = ()) -> None:
+        """Define the tables without the removed units, and with the other rows of the replaced ones."""
+        without, other = _list(removed), _list(replaced)
+        owner, version = identifier(_OWNER), identifier(_VERSION)
         for table in self._tables:
-            kept = "TRUE"
+            condition = "TRUE"
             if table.unit is not None:
-                kept = f"{owner} NOT IN ({out}) AND {turn} = CASE WHEN {owner} IN ({other}) THEN 1 ELSE 0 END"
-            rows = f"SELECT * EXCLUDE ({owner}, {turn}) FROM {identifier('$' + table.name)} WHERE {kept}"  # noqa: S608
+                condition = (
+                    f"{owner} NOT IN ({without}) AND {version} = CASE WHEN {owner} IN ({other}) THEN 1 ELSE 0 END"
+                )
+            rows = f"SELECT * EXCLUDE ({owner}, {version}) FROM {identifier('$' + table.name)} WHERE {condition}"  # noqa: S608
             self._connection.execute(f"CREATE OR REPLACE VIEW {identifier(table.name)} AS {rows}")
 
     def shuffle(self, chance: random.Random) -> None:
-        """Put the rows of every table into another order."""
+        """Reorder the rows of every table at random."""
         for table in self._tables:
-            name, word = identifier("$" + table.name), DUCKDB.text(str(chance.random()))
-            rows = f"SELECT * FROM {name} ORDER BY hash({word}, rowid)"  # noqa: S608
+            name, seed = identifier("$" + table.name), DUCKDB.text(str(chance.random()))
+            rows = f"SELECT * FROM {name} ORDER BY hash({seed}, rowid)"  # noqa: S608
             self._connection.execute(f"CREATE OR REPLACE TABLE {name} AS {rows}")
 
     def ask(self, sql: str) -> Secret[Mapping[str, NDArray[Any]]]:
-        """Run a text that was rendered for DuckDB."""
-        found: Any = self._connection.execute(sql).fetchnumpy()
-        return Secret(found)
+        """Run SQL that was rendered for DuckDB."""
+        columns: Any = self._connection.execute(sql).fetchnumpy()
+        return Secret(columns)
 
     def write(self, table: Table, path: Path) -> None:
-        """Write the rows of a table, as they are shown now, to a Parquet file."""
+        """Write the current rows of a table to a Parquet file."""
         self._connection.execute(f"COPY {identifier(table.name)} TO {DUCKDB.text(str(path))} (FORMAT parquet)")
 
     def close(self) -> None:
-        """Forget everything."""
+        """Close the connection and discard the rows."""
         self._connection.close()
 
-    def __enter__(self) -> "MadeUp":
+    def __enter__(self) -> "SimulatedData":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -97,7 +99,7 @@ class MadeUp:
         columns = ", ".join(f"{identifier(column.name)} {_TYPES[column.kind]}" for column in table.columns)
         target = identifier("$" + table.name)
         self._connection.execute(
-            f"CREATE TABLE {target} ({columns}, {identifier(_OWNER)} BIGINT, {identifier(_TURN)} INTEGER)"
+            f"CREATE TABLE {target} ({columns}, {identifier(_OWNER)} BIGINT, {identifier(_VERSION)} INTEGER)"
         )
         rows = list(_public(table, chance) if table.unit is None else _private(table, self.units, chance))
         chance.shuffle(rows)
@@ -114,44 +116,44 @@ class MadeUp:
 def _private(table: Table, units: int, chance: random.Random) -> Iterable[Sequence[object]]:
     unit = table.unit
     if unit is None:
-        raise AssertionError("a private table has a unit")
-    most = 1 if unit.column is None else min(_MOST_ROWS, 2 * unit.groups * unit.rows)
+        raise AssertionError("A private table has a privacy unit.")
+    most = 1 if unit.column is None else min(_MAX_ROWS, 2 * unit.groups * unit.rows)
     for owner in range(units):
-        for turn in (0, 1):
+        for version in (0, 1):
             extreme = owner < EXTREME
             rows = most if extreme or most == 1 else chance.choice((0, 1, 1, 2, chance.randint(1, most)))
             for number in range(rows):
-                made = (
-                    _end(column, chance, owner, turn, number) if extreme else _value(column, chance)
+                values = (
+                    _at_bound(column, chance, owner, version, number) if extreme else _value(column, chance)
                     for column in table.columns
                 )
                 row = [
                     owner if column.name == unit.column else value
-                    for column, value in zip(table.columns, made, strict=True)
+                    for column, value in zip(table.columns, values, strict=True)
                 ]
-                yield [*row, owner, turn]
+                yield [*row, owner, version]
 
 
-def _end(column: Column, chance: random.Random, owner: int, turn: int, number: int) -> object:
-    """Give a unit the most that it can do: all rows at one end, in one group or spread over all of them."""
+def _at_bound(column: Column, chance: random.Random, owner: int, version: int, number: int) -> object:
+    """Return a value for maximal influence: all rows at one bound, in one group or spread over all groups."""
     if column.values:
-        return column.values[(number if owner % 2 else turn) % len(column.values)]
+        return column.values[(number if owner % 2 else version) % len(column.values)]
     if column.bounds is not None:
-        return column.bounds.low if (owner // 2 + turn) % 2 else column.bounds.high
+        return column.bounds.low if (owner // 2 + version) % 2 else column.bounds.high
     if column.kind is Kind.BOOLEAN:
         return True
-    return _WORDS[number % len(_WORDS)] if column.kind is Kind.TEXT else _value(column, chance, odd=False)
+    return _TEXTS[number % len(_TEXTS)] if column.kind is Kind.TEXT else _value(column, chance, odd=False)
 
 
 def _public(table: Table, chance: random.Random) -> Iterable[Sequence[object]]:
     seen = set()
     for _ in range(_PUBLIC_ROWS):
         row = [_value(column, chance, odd=False) for column in table.columns]
-        mark = tuple(
+        key = tuple(
             value for column, value in zip(table.columns, row, strict=True) if column.name in (table.unique or ())
         )
-        if not mark or mark not in seen:
-            seen.add(mark)
+        if not key or key not in seen:
+            seen.add(key)
             yield [*row, 0, 0]
 
 
@@ -159,11 +161,11 @@ def _value(column: Column, chance: random.Random, *, odd: bool = True) -> object
     if odd and chance.random() < 0.08:
         return chance.choice((None, *_ODD.get(column.kind, ())))
     if column.values:
-        return chance.choice(column.values if not odd or chance.random() < 0.95 else (*_WORDS, 7))
+        return chance.choice(column.values if not odd or chance.random() < 0.95 else (*_TEXTS, 7))
     if column.kind is Kind.BOOLEAN:
         return chance.random() < 0.5
     if column.kind is Kind.TEXT:
-        return chance.choice(_WORDS)
+        return chance.choice(_TEXTS)
     if column.bounds is None:
         return chance.randint(-3, 12)
     low, high = column.bounds.low, column.bounds.high
@@ -172,7 +174,7 @@ def _value(column: Column, chance: random.Random, *, odd: bool = True) -> object
 
 
 def _exact(value: object, kind: Kind) -> str | None:
-    """Write a value so that a cast of its text gives it back."""
+    """Write a value as text that casts back to it."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool | datetime.date):
