@@ -1,7 +1,7 @@
 """What no table is counted for: running counts of a stream, an owner's own function, strangers' code on blocks."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import partial
 from itertools import product
@@ -14,16 +14,16 @@ from tests.contract.search import Begin, Subject
 from tests.contract.tables import DELTA, ROW, World, price
 from tests.contract.watched import Data
 
-from hubbub.analyses.base import Prepared, Setting
-from hubbub.analyses.functions.function import OwnFunction
-from hubbub.analyses.functions.sample_and_aggregate import Aggregated, AggregateRequest
-from hubbub.analyses.streams.stream import _start, _taken
+from hubbub.analyses.base import PreparedAnalysis, Setting
+from hubbub.analyses.functions.function import FunctionRequest
+from hubbub.analyses.functions.sample_and_aggregate import SampleAndAggregate, AggregateRequest
+from hubbub.analyses.streams.stream import _start, _add_arrivals
 from hubbub.analyses.streams.terms import Terms
 from hubbub.core.events import Event
-from hubbub.core.schema import Unit as Whose
+from hubbub.core.schema import PrivacyUnit as Whose
 from hubbub.core.unit import Relation
-from hubbub.noise.source import Source
-from hubbub.sql.bounding import Words
+from hubbub.noise.source import RandomSource
+from hubbub.sql.bounding import RenderOptions
 
 # --- streams ----------------------------------------------------------------------------------------------------------
 
@@ -37,11 +37,11 @@ class Counted:
     epsilon: Fraction
     delta: Fraction
 
-    def run(self, data: Data, source: Source) -> None:
+    def run(self, data: Data, source: RandomSource) -> None:
         """Feed all arrivals at once: what one of them moves, it moves in the blocks that end after it."""
         lines = [str(unit[0][0]) if unit else "" for unit in data]
         lines = (lines + [""] * self.terms.length)[: self.terms.length]
-        _taken(self.terms, _start(self.terms, source), self.terms.numbered(lines), source)
+        _add_arrivals(self.terms, _start(self.terms, source), self.terms.parse_lines(lines), source)
 
 
 #: name → what is said, and what may arrive
@@ -86,12 +86,12 @@ class Asked:
     """Something prepared that reads rows."""
 
     world: World
-    prepared: Prepared
+    prepared: PreparedAnalysis
     event: Event
     epsilon: Fraction
     delta: Fraction
 
-    def run(self, data: Data, source: Source) -> None:
+    def run(self, data: Data, source: RandomSource) -> None:
         """Run it."""
         self.world.show(data)
         self.prepared.run(_Run(self.world, source))
@@ -100,7 +100,7 @@ class Asked:
 @dataclass
 class _Run:
     world: World
-    source: Source
+    source: RandomSource
 
     def ask(self, sql: str) -> Any:
         return self.world.ask(sql)
@@ -141,7 +141,7 @@ def releases() -> Iterator[tuple[str, Subject, Reach]]:
 def _released(metric: Any, relation: Relation, *, silent: bool) -> Asked:
     function, columns, moved, outputs = RELEASES[metric]
     delta = DELTA if metric == "l2" else Fraction(0)
-    order = OwnFunction.of(
+    order = FunctionRequest.of(
         function,
         "t",
         columns,
@@ -151,7 +151,7 @@ def _released(metric: Any, relation: Relation, *, silent: bool) -> Asked:
         step=Fraction(1, 8),
         total=True,
     )
-    setting = Setting({"t": PEOPLE.table(ROW, relation)}, price(delta, silent=silent), delta, Words("salt"))
+    setting = Setting({"t": PEOPLE.table(ROW, relation)}, price(delta, silent=silent), delta, RenderOptions("salt"))
     prepared = order.prepare(setting)
     return Asked(PEOPLE, prepared, prepared.event, setting.epsilon, prepared.delta)
 
@@ -168,10 +168,10 @@ class Inside:
         return None if size == 5 else (1e9, 0.0) if size % 2 else (-1e9, 1e9)
 
 
-class Placed(Aggregated):
+class Placed(SampleAndAggregate):
     """Blocks by the place of a unit, not by words: the pairing of neighbors that the theorem speaks of."""
 
-    def split(self, found: Any, source: Source) -> list[Mapping[str, NDArray[Any]]]:
+    def split(self, found: Any, source: RandomSource) -> list[Mapping[str, NDArray[Any]]]:
         """Give each unit the block of its number."""
         del source
         taken = self.rows.take(found)
@@ -193,8 +193,8 @@ def _aggregated(how: Any, unit: Whose, relation: Relation, *, silent: bool) -> A
     order = AggregateRequest.of(text, "t", ["i"], bounds=[(-1, 1), (0, 8)], blocks=5, how=how)
     cost = price(Fraction(0), silent=silent)
     made = order.prepare(
-        Setting({"t": PEOPLE.table(unit, relation)}, cost, Fraction(0), Words("salt")),
+        Setting({"t": PEOPLE.table(unit, relation)}, cost, Fraction(0), RenderOptions("salt")),
         Inside(),  # type: ignore[arg-type]
     )
-    prepared = Placed(made.order, made.rows, made.epsilon, made.box, made.mean, made.medians)
+    prepared = Placed(**{each.name: getattr(made, each.name) for each in fields(made)})
     return Asked(PEOPLE, prepared, prepared.event, prepared.epsilon, prepared.delta)

@@ -10,19 +10,19 @@ import duckdb
 from tests.contract.search import Begin, Pool, Subject
 from tests.contract.watched import Data, Row, Unit
 
-from hubbub.analyses.base import Setting
-from hubbub.analyses.registry import Called, prepare
-from hubbub.core.call import Call
+from hubbub.analyses.base import EngineRun, PreparedAnalysis, Setting
+from hubbub.analyses.registry import prepare
+from hubbub.core.call import AnalysisCall
 from hubbub.core.events import Event
 from hubbub.core.schema import Bounds, Column, Kind, Table
-from hubbub.core.schema import Unit as Whose
+from hubbub.core.schema import PrivacyUnit as Whose
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
 from hubbub.engines.base import Arrays
 from hubbub.engines.duckdb.connection import _fetch
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 from hubbub.sql.bind import bind
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.finish import finish
 from hubbub.sql.noise import Noise
@@ -165,15 +165,15 @@ class Analysis:
     """A prepared analysis on this world."""
 
     world: World
-    called: Called
+    prepared: PreparedAnalysis
     event: Event
     epsilon: Fraction
     delta: Fraction
 
-    def run(self, data: Data, source: Source) -> None:
+    def run(self, data: Data, source: RandomSource) -> None:
         """Run it."""
         self.world.show(data)
-        self.called.run(self.world.ask, source, lambda _, __: None)
+        self.prepared.run(EngineRun(self.world.ask, source, lambda _, __: None))
 
 
 @dataclass
@@ -190,7 +190,7 @@ class Query:
         """What is charged."""
         return self.plan.event
 
-    def run(self, data: Data, source: Source) -> None:
+    def run(self, data: Data, source: RandomSource) -> None:
         """Run it."""
         self.world.show(data)
         tables = {each.name: self.world.ask(each.sql).through(dict) for each in self.plan.statements}
@@ -213,9 +213,9 @@ def analysis(
     table = world.table(unit, relation)
 
     def make(*, silent: bool) -> Analysis:
-        setting = Setting({"t": table}, price(delta, silent=silent), delta, Words("salt"))
-        called = prepare(Call(name, {"table": "t", **arguments}), setting)
-        return Analysis(world, called, called.event, called.epsilon, called.delta)
+        setting = Setting({"t": table}, price(delta, silent=silent), delta, RenderOptions("salt"))
+        prepared = prepare(AnalysisCall(name, {"table": "t", **arguments}), setting)
+        return Analysis(world, prepared, prepared.event, prepared.epsilon, prepared.delta)
 
     said = ", ".join(f"{key}={value}" for key, value in arguments.items())
     pools = world.only(used.split())

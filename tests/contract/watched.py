@@ -26,7 +26,7 @@ from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection as Thresholded
 from hubbub.mechanisms.top_k import TopK
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 Row = tuple[Any, ...]
 Unit = tuple[Row, ...]
@@ -43,7 +43,7 @@ class Charged(Protocol):
     epsilon: Fraction
     delta: Fraction
 
-    def run(self, data: Data, source: Source) -> None:
+    def run(self, data: Data, source: RandomSource) -> None:
         """Run it, drawing from the source."""
         ...
 

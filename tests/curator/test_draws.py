@@ -16,7 +16,7 @@ import pytest
 from tests.curator.test_path import COUNT, Around, around, charges
 
 from hubbub.accounting.calls import Request
-from hubbub.accounting.store import Filter
+from hubbub.accounting.store import EntryFilter
 from hubbub.core.secret import Secret
 from hubbub.curator import receipt as receipts
 from hubbub.curator import seeds
@@ -25,7 +25,7 @@ from hubbub.curator.seeds import Seeds
 from hubbub.curator.session import Session, open_session
 from hubbub.engines.base import Arrays
 from hubbub.errors import LedgerError, RunError, SpentError
-from hubbub.noise.source import Seeded, Words
+from hubbub.noise.source import SeededSource, Words
 
 Opener = Callable[..., Session]
 
@@ -43,7 +43,7 @@ class Taped:
     """A charge's own words, kept as they are given."""
 
     def __init__(self, seed: bytes, tape: list[bytes]) -> None:
-        self._source = Seeded(seed)
+        self._source = SeededSource(seed)
         self._tape = tape
 
     def words(self, count: int) -> Words:
@@ -58,7 +58,7 @@ def taped(session: Session) -> Iterator[list[bytes]]:
     tape: list[bytes] = []
     session._curator._draws.sources = lambda seed: Taped(seed, tape)
     yield tape
-    session._curator._draws.sources = Seeded
+    session._curator._draws.sources = SeededSource
 
 
 def kept(session: Session) -> list[str]:
@@ -177,7 +177,7 @@ def test_a_seed_is_made_by_the_call_that_made_the_charge_alone(session: Session,
     curator.ledger.charge(request)
     engine = around(session, lambda: None)
     with taped(session) as tape:
-        with pytest.raises(SpentError, match=r"HB901.*charge stands"):
+        with pytest.raises(SpentError, match=r"HB901.*not refunded"):
             session.query(COUNT, epsilon="0.5", key="elsewhere")
         assert (tape, engine.runs, kept(session)) == ([], 0, [])
     assert charges(clinic) == [("ana", "visits", False)]
@@ -223,7 +223,7 @@ def test_a_retry_on_changed_data_is_refused_and_the_charge_is_spent(clinic: Path
     assert file.read_bytes() != old
     with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
         engine = around(session, lambda: None)
-        with pytest.raises(SpentError, match=r"HB902.*spent"):
+        with pytest.raises(SpentError, match=r"HB902.*is lost"):
             session.query(sql, epsilon="0.5", key="once")
         assert (engine.runs, kept(session)) == (0, [])
     file.write_bytes(old)
@@ -264,7 +264,7 @@ def test_a_seed_is_erased_when_its_release_is_recorded_or_found(session: Session
     session.query(COUNT, epsilon="0.5")
     assert kept(session) == []
     with curator.ledger.snapshot() as snapshot:
-        entry = next(snapshot.entries(Filter(kind="charge")))
+        entry = next(snapshot.entries(EntryFilter(kind="charge")))
     curator._draws.seeds.make(entry, bytes(32))  # as a crash between record and erase leaves one
     assert len(kept(session)) == 1
     assert session.query(COUNT, epsilon="0.5").replayed
@@ -276,7 +276,7 @@ def test_a_start_erases_the_seeds_of_charges_that_have_a_release_and_keeps_the_o
         broken(session, COUNT, key="open")
         session.query(COUNT, epsilon="0.5", key="done")
         with session._curator.ledger.snapshot() as snapshot:
-            done = next(snapshot.entries(Filter(kind="charge"), newest_first=True))
+            done = next(snapshot.entries(EntryFilter(kind="charge"), newest_first=True))
         session._curator._draws.seeds.make(done, bytes(32))
         assert len(kept(session)) == 2
     with open_session(clinic / "hubbub.yaml", analyst="ana") as session:
@@ -334,7 +334,7 @@ def test_a_release_that_comes_while_a_retry_waits_for_the_seed_is_given(
     broken(session, COUNT)
     curator = session._curator
     with curator.ledger.snapshot() as snapshot:
-        entry = next(snapshot.entries(Filter(kind="charge")))
+        entry = next(snapshot.entries(EntryFilter(kind="charge")))
     curator._draws.seeds.erase(entry)
     first = session.query("SELECT COUNT(*) AS n FROM visits", epsilon="0.5")
     with curator.ledger.snapshot() as snapshot:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.accounting.anchor import FileAnchor, at_home, beside
+from hubbub.accounting.anchor import FileAnchor, default_path, former_path
 from hubbub.cli import main
 from hubbub.config import load
 from hubbub.curator import exposure as custody
@@ -77,7 +77,7 @@ def test_a_copy_under_another_name_is_no_second_budget(project: Path, tmp_path: 
     shutil.copytree(project, tmp_path / "second")
     error = refusal(tmp_path / "second")
     assert error.code == "HB308"
-    assert str(at_home(database(tmp_path / "second"))) in error.message
+    assert str(default_path(database(tmp_path / "second"))) in error.message
     assert "hubbub admin anchor" in error.remedy
 
 
@@ -92,11 +92,11 @@ def test_a_new_ledger_in_the_place_of_an_old_one_is_refused(project: Path) -> No
 def test_a_ledger_of_an_earlier_version_goes_on_and_is_then_protected(project: Path, tmp_path: Path) -> None:
     ask(project)
     # as an earlier version left it: the anchor beside the database and none at home
-    beside(database(project)).parent.mkdir()
-    shutil.move(at_home(database(project)), beside(database(project)))
+    former_path(database(project)).parent.mkdir()
+    shutil.move(default_path(database(project)), former_path(database(project)))
     shutil.copytree(project, tmp_path / "backup")
     assert ask(project, "0.125") == Fraction(5, 8)
-    assert at_home(database(project)).exists()
+    assert default_path(database(project)).exists()
     assert any("earlier version" in text for text in concerns(load(project / "hubbub.yaml")))
     shutil.rmtree(project)
     shutil.copytree(tmp_path / "backup", project)
@@ -105,8 +105,8 @@ def test_a_ledger_of_an_earlier_version_goes_on_and_is_then_protected(project: P
 
 def test_an_earlier_anchor_serves_a_home_that_does_not_last(project: Path, state: Path) -> None:
     ask(project)
-    beside(database(project)).parent.mkdir()
-    shutil.move(at_home(database(project)), beside(database(project)))
+    former_path(database(project)).parent.mkdir()
+    shutil.move(default_path(database(project)), former_path(database(project)))
     for number in range(3):
         assert ask(project, f"0.0{number + 1}") < 1
         shutil.rmtree(state)  # a new container
@@ -140,16 +140,16 @@ def test_no_word_passes_over_an_anchor_that_is_there(
     shutil.rmtree(project)
     shutil.copytree(tmp_path / "backup", project)
     word = ["--config", str(project / "hubbub.yaml"), "--by", "mallory", "--reason", "none", "--yes"]
-    before = FileAnchor(at_home(database(project))).read()
+    before = FileAnchor(default_path(database(project))).read()
     assert main(["admin", "anchor", *word]) == 1
     assert "HB333" in capsys.readouterr().err
-    assert FileAnchor(at_home(database(project))).read() == before
+    assert FileAnchor(default_path(database(project))).read() == before
     assert refusal(project).code == "HB307"
 
 
 def test_no_word_makes_a_damaged_ledger_right(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ask(project)
-    at_home(database(project)).unlink()
+    default_path(database(project)).unlink()
     whole = database(project).read_bytes()
     edited = whole.replace(b"SELECT COUNT", b"SELECT count")
     assert edited != whole
@@ -157,7 +157,7 @@ def test_no_word_makes_a_damaged_ledger_right(project: Path, capsys: pytest.Capt
     word = ["--config", str(project / "hubbub.yaml"), "--by", "ana", "--reason", "none", "--yes"]
     assert main(["admin", "anchor", *word]) == 1
     assert "HB334" in capsys.readouterr().err
-    assert not at_home(database(project)).exists()
+    assert not default_path(database(project)).exists()
 
 
 def test_an_owner_is_told_what_would_restore_both(tmp_path: Path) -> None:

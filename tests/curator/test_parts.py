@@ -120,6 +120,6 @@ def test_groups_that_nobody_declared_have_quantiles_and_a_receipt_that_holds(ses
     assert release.columns == ("word", "ages", "middle", "n")
     assert {row[0] for row in release.rows} <= {f"w{i}" for i in range(7)}
     assert all(0 <= row[2] <= 1000 for row in release.rows)  # type: ignore[operator]
-    finding = receipt.check(release.document())
+    finding = receipt.check_receipt(release.document())
     assert finding.problems == []
     assert any("median" in line or "quantile" in line for line in finding.lines)

@@ -18,7 +18,7 @@ import pytest
 from hubbub.accounting.failures import review
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
-from hubbub.accounting.store import Filter
+from hubbub.accounting.store import EntryFilter
 from hubbub.core.secret import Secret
 from hubbub.curator import receipt as receipts
 from hubbub.curator.question import Question
@@ -65,7 +65,7 @@ def charges(clinic: Path) -> list[tuple[str, str, bool]]:
     store = SqliteStore(clinic / "hubbub-ledger" / "ledger.db", read_only=True)
     try:
         with store.snapshot() as snapshot:
-            entries = list(snapshot.entries(Filter(kind="charge")))
+            entries = list(snapshot.entries(EntryFilter(kind="charge")))
             released = snapshot.released(0, 10**9)
             return [(entry.analyst, entry.dataset, entry.sequence in released) for entry in entries]
     finally:

@@ -8,7 +8,7 @@ from hashlib import sha256
 import pytest
 
 from hubbub.core.events import LaplaceEvent
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, Table, PrivacyUnit
 from hubbub.curator import replay
 
 VISITS = Table(
@@ -18,7 +18,7 @@ VISITS = Table(
         Column("cost", Kind.REAL, bounds=Bounds(Fraction(0), Fraction(1000)), step=Fraction(1, 4)),
         Column("day", Kind.DATE, values=(date(2026, 1, 31),)),
     ),
-    Unit("person", groups=2, rows=3),
+    PrivacyUnit("person", groups=2, rows=3),
 )
 TEXT = "SELECT COUNT(*) AS n FROM visits -- rows = 3"
 EVENT = LaplaceEvent(sensitivity=1, scale=Fraction(10))
@@ -47,8 +47,8 @@ def test_a_key_of_format_two_is_the_hash_of_this_text() -> None:
         key(text=f"{TEXT} "),
         key(epsilon=Fraction(1, 5)),
         key(version="5"),
-        key(replace(VISITS, unit=Unit("person", groups=2, rows=4))),
-        key(replace(VISITS, unit=Unit(None))),
+        key(replace(VISITS, unit=PrivacyUnit("person", groups=2, rows=4))),
+        key(replace(VISITS, unit=PrivacyUnit(None))),
         key(replace(VISITS, columns=VISITS.columns[:2])),
         key(replace(VISITS, columns=(replace(VISITS.columns[0], values=("South", "North")), *VISITS.columns[1:]))),
     ],
@@ -59,4 +59,4 @@ def test_another_question_declaration_or_state_has_another_key(other: str) -> No
 
 def test_the_order_of_columns_and_what_nobody_asked_about_leave_the_key_alone() -> None:
     turned = replace(VISITS, columns=VISITS.columns[::-1])
-    assert key(turned) == key(replace(VISITS, unit=Unit("person", 2, 3, entity="patient"))) == key()
+    assert key(turned) == key(replace(VISITS, unit=PrivacyUnit("person", 2, 3, entity="patient"))) == key()

@@ -1,13 +1,14 @@
-"""What an analysis is: planned from declarations alone, charged whole, then run on private sums.
+"""The contract of an analysis: prepared from declarations alone, charged, then run on private sums.
 
     CALL kmeans(…) → prepare (pure) → charge (durable) → run → record → release
 
-`prepare` is a function from a setting and the call's arguments to something `Prepared`: it makes every mechanism that
-the run will draw from, so the event that is charged is made of the very objects that draw. The run may choose its later
-SQL by earlier *noisy* answers (the events are fixed, the questions are not): see `Prepared`.
+A function of a setting and the call's arguments makes a `PreparedAnalysis`. It creates every mechanism that the run
+will sample, so the charged event consists of the same objects. The run may choose its later SQL by earlier *noisy*
+answers: the events are fixed, the queries are not.
 """
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
@@ -17,17 +18,15 @@ from numpy.typing import NDArray
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output
 from hubbub.core.events import Event
-from hubbub.core.schema import Table, unknown
-from hubbub.core.secret import Secret, together
+from hubbub.core.schema import Table, unknown_dataset
+from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
-from hubbub.noise.source import Source
-from hubbub.sql import size
-from hubbub.sql.bounding import Limits, Words
-from hubbub.sql.estimates import Integers
-from hubbub.sql.finish import Answer, exact, finish
+from hubbub.noise.source import RandomSource
+from hubbub.sql import release_size as size
+from hubbub.sql.bounding import ContributionBounds, RenderOptions
 from hubbub.sql.plan import Plan
-from hubbub.sql.size import MOST_CELLS
+from hubbub.sql.release_size import MAX_CELLS
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -43,15 +42,15 @@ class Setting:
     tables: Mapping[str, Table]
     epsilon: Fraction
     delta: Fraction
-    words: Words
+    render_options: RenderOptions
     groups: int | None = None
     rows: int | None = None
-    max_cells: int = MOST_CELLS  #: values that a release may have
+    max_cells: int = MAX_CELLS  #: values that a release may have
 
     def table(self, name: object) -> Table:
         """Find a private table by its name."""
         if not isinstance(name, str) or name not in self.tables:
-            raise unknown(str(name), tuple(self.tables))
+            raise unknown_dataset(str(name), tuple(self.tables))
         found = self.tables[name]
         if found.unit is None:
             raise QueryError("HB580", f"{name} is a public table.", "Read it as it is: nothing in it is protected.")
@@ -66,29 +65,58 @@ class Run(Protocol):
     """What a charged analysis runs with."""
 
     @property
-    def source(self) -> Source:
+    def source(self) -> RandomSource:
         """The randomness of every draw."""
         ...
 
     def ask(self, sql: str) -> Secret[Arrays]:
-        """Run one text that this package rendered; data comes back as a secret."""
+        """Run SQL that this package rendered. The result is a secret."""
         ...
 
     def progress(self, done: float, what: str) -> None:
-        """Say how far it is, from 0 to 1. All steps of a run, their shares and words, follow from the call alone."""
+        """Report progress from 0 to 1. All steps of a run, with their shares and words, follow from the call alone."""
         ...
+
+
+#: Receives the progress of a run, from 0 to 1, and what it does now.
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRun:
+    """A `Run` made of functions."""
+
+    ask: Callable[[str], Secret[Arrays]]
+    source: RandomSource
+    progress: Progress
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What is released: columns like those of a query, and a model: plain JSON values, public from here on."""
+    """What is released: columns, a model of plain JSON values, and for each row of a query its noise ratio."""
 
     outputs: tuple[Output, ...]
     model: Mapping[str, Any] = field(default_factory=dict)
+    ratio: Sequence[float | None] | None = None
 
 
-class Prepared(Protocol):
-    """A priced analysis, ready to be charged and run.
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """What is read and what is protected in it.
+
+    tables    the tables that are read; the private ones are charged
+    relation  which datasets are neighbors
+    limits    what one privacy unit may contribute; None if the unit is the row or no rows are left out
+    """
+
+    tables: tuple[Table, ...]
+    relation: Relation
+    limits: ContributionBounds | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedAnalysis(ABC):
+    """A priced analysis, ready to be charged and run. A SQL query is one, too.
 
     Theorem (Programs with fixed events). Let a program draw from mechanisms M₁, …, M_k that are fixed before it starts,
     each applied to a function whose sensitivity is within what Mᵢ is calibrated to, the function chosen by what
@@ -99,56 +127,62 @@ class Prepared(Protocol):
     Assumes  `run` lets nothing out of a secret but through these mechanisms, each used as often as the event says.
     Charges  `event`, before `run`.
     Tested   tests/analyses/test_base.py::test_an_analysis_draws_what_its_event_says
+
+    epsilon     the privacy cost
+    delta       the δ that is used; 0 for pure DP
+    event       the facts that are charged: everything that `run` draws
+    noise       the kinds of noise, for people
+    derivation  how the noise follows from the declarations, line by line, for people
+    expected    the expected error, as far as it is known without data
+    name        the name in CALL; empty for a query
+    cells       the number of cells that a query answers, where it is known in advance
+    statements  the SQL that will run, where it does not depend on noisy answers
+    plan        the plan of a query
     """
+
+    protection: Protection
+    epsilon: Fraction
+    delta: Fraction
+    event: Event
+    noise: str
+    derivation: tuple[str, ...]
+    expected: tuple[Expected, ...]
+    name: str = ""
+    cells: int = 0
+    statements: tuple[str, ...] = ()
+    plan: Plan | None = None
 
     @property
     def tables(self) -> tuple[Table, ...]:
-        """The tables that it reads; the private ones are charged."""
-        ...
+        """The tables that are read; the private ones are charged."""
+        return self.protection.tables
 
     @property
-    def epsilon(self) -> Fraction:
-        """What it costs."""
-        ...
-
-    @property
-    def delta(self) -> Fraction:
-        """The δ of it that is used; 0 for a pure loss."""
-        ...
-
-    @property
-    def event(self) -> Event:
-        """The facts that are charged: everything that `run` draws."""
-        ...
+    def private(self) -> list[Table]:
+        """The tables that are charged."""
+        return [table for table in self.tables if table.unit is not None]
 
     @property
     def relation(self) -> Relation:
-        """What neighbors are."""
-        ...
+        """Which datasets are neighbors."""
+        return self.protection.relation
 
     @property
-    def limits(self) -> Limits | None:
-        """What one unit may contribute; None where the unit is the row."""
-        ...
+    def limits(self) -> ContributionBounds | None:
+        """What one privacy unit may contribute."""
+        return self.protection.limits
 
-    @property
-    def derivation(self) -> tuple[str, ...]:
-        """How the noise follows from the declarations, line by line, for people."""
-        ...
+    def receipt(self) -> dict[str, Any]:
+        """Give what the receipt says about this kind of analysis only."""
+        return {"analysis": self.name}
 
-    @property
-    def expected(self) -> tuple[Expected, ...]:
-        """What error to expect, as far as it can be said without data."""
-        ...
+    def scaling(self) -> Iterator["PreparedAnalysis"]:
+        """Give the analysis at several privacy costs, the smallest first, for an estimate."""
+        yield self
 
-    @property
-    def noise(self) -> str:
-        """The kinds of noise, in a word or two."""
-        ...
-
+    @abstractmethod
     def run(self, run: Run) -> Published:
-        """Do it. Whatever is raised in here reaches nobody: the analyst hears one constant."""
-        ...
+        """Run it after the charge. Whatever is raised in here is replaced by one constant message."""
 
 
 @runtime_checkable
@@ -158,20 +192,3 @@ class Enumerable(Protocol):
     def enumerated(self, model: Mapping[str, Any]) -> tuple[str, bool]:
         """Enumerate all neighbors of the declared relation under a released model; say whether the charge covers it."""
         ...
-
-
-def noisy(run: Run, plan: Plan) -> Answer:
-    """Answer a planned query with its own noise (its event must be part of the event that was charged)."""
-    return _tables(run, plan).through(lambda tables: finish(plan, tables, run.source, raw=True))
-
-
-def vectors(run: Run, plan: Plan) -> Secret[tuple[Integers, ...]]:
-    """Give the exact integers of a planned query's measures over all cells, to be put through a mechanism of your own.
-
-    The plan's own noise is not used; `plan.measures[i].sensitivity` says how far a unit moves the i-th vector.
-    """
-    return Secret(_tables(run, plan).through(lambda tables: exact(plan, tables)[0]))
-
-
-def _tables(run: Run, plan: Plan) -> Secret[dict[str, Arrays]]:
-    return together({each.name: run.ask(each.sql) for each in plan.statements})

@@ -1,178 +1,112 @@
-"""The analyses that can be called, by name, and how a call becomes something that can be charged and run."""
+"""The analyses that can be called, by name, and how a call is prepared."""
 
 import difflib
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from hubbub.analyses.arguments import fitted
-from hubbub.analyses.base import Arrays, Prepared, Published, Run, Setting
+from hubbub.analyses.base import PreparedAnalysis, Setting
 from hubbub.answers.release import Release
-from hubbub.core.call import Call
-from hubbub.core.events import Event
-from hubbub.core.schema import Table
-from hubbub.core.secret import Secret
-from hubbub.core.unit import Relation
+from hubbub.core.call import AnalysisCall
 from hubbub.errors import ParameterError, QueryError
-from hubbub.noise.source import Source
-from hubbub.sql.bounding import Limits
 
-#: Where each analysis is prepared: module and function. Modules are imported when they are called for.
-ANALYSES: Mapping[str, str] = {
-    "decision_tree": "hubbub.analyses.programs.tree:decision_tree",
-    "frequent_itemsets": "hubbub.analyses.programs.itemsets:frequent_itemsets",
-    "hyperplane": "hubbub.analyses.programs.hyperplane:hyperplane",
-    "kmeans": "hubbub.analyses.programs.kmeans:kmeans",
-    "linear_regression": "hubbub.analyses.programs.regression:linear_regression",
-    "logistic_regression": "hubbub.analyses.programs.regression:logistic_regression",
-    "moments": "hubbub.analyses.programs.moments:moments",
-    "pca": "hubbub.analyses.programs.moments:pca",
-    "geography": "hubbub.analyses.tables.geography:geography",
-    "ranges": "hubbub.analyses.tables.ranges:ranges",
-    "mwem": "hubbub.analyses.synthetic.mwem:mwem",
-    "small_database": "hubbub.analyses.synthetic.blr:small_database",
-    "synthetic": "hubbub.analyses.synthetic.synthetic:synthetic",
-    "tabulate": "hubbub.analyses.tables.contingency:tabulate",
-    "min_cut": "hubbub.analyses.graphs.answers:min_cut",
-    "spanning_tree": "hubbub.analyses.graphs.answers:spanning_tree",
-    "graph_distance": "hubbub.analyses.graphs.answers:graph_distance",
-    "degree_histogram": "hubbub.analyses.graphs.answers:degree_histogram",
-    "triangle_count": "hubbub.analyses.graphs.answers:triangle_count",
-    "stream": "hubbub.analyses.streams.buying:stream",
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """One analysis that can be called: everything else follows from its function.
+
+    module  the module of `hubbub.analyses` that has a function of the analysis's name; it is imported when it is called
+    model   the class that reads its release with a class method `of(release)`; "module:class" if it is elsewhere
+    """
+
+    module: str
+    model: str | None = None
+
+
+#: The analyses by name.
+ANALYSES: Mapping[str, Analysis] = {
+    "decision_tree": Analysis("programs.tree", model="DecisionTree"),
+    "frequent_itemsets": Analysis("programs.itemsets", model="Itemsets"),
+    "hyperplane": Analysis("programs.hyperplane", model="Hyperplane"),
+    "kmeans": Analysis("programs.kmeans", model="KMeans"),
+    "linear_regression": Analysis("programs.regression", model="LinearRegression"),
+    "logistic_regression": Analysis("programs.regression", model="LogisticRegression"),
+    "moments": Analysis("programs.moments", model="Covariance"),
+    "pca": Analysis("programs.moments", model="PCA"),
+    "geography": Analysis("tables.geography", model="Geography"),
+    "ranges": Analysis("tables.ranges", model="Ranges"),
+    "mwem": Analysis("synthetic.mwem"),
+    "small_database": Analysis("synthetic.blr"),
+    "synthetic": Analysis("synthetic.synthetic", model="synthetic.utility:Synthetic"),
+    "tabulate": Analysis("tables.contingency", model="Table"),
+    "min_cut": Analysis("graphs.answers"),
+    "spanning_tree": Analysis("graphs.answers"),
+    "graph_distance": Analysis("graphs.answers"),
+    "degree_histogram": Analysis("graphs.answers"),
+    "triangle_count": Analysis("graphs.answers"),
+    "stream": Analysis("streams.purchase"),
 }
 
-#: The class of each analysis whose release makes a model, with a class method `of(release)`.
-MODELS: Mapping[str, str] = {
-    "decision_tree": "hubbub.analyses.programs.tree:DecisionTree",
-    "frequent_itemsets": "hubbub.analyses.programs.itemsets:Itemsets",
-    "hyperplane": "hubbub.analyses.programs.hyperplane:Hyperplane",
-    "kmeans": "hubbub.analyses.programs.kmeans:KMeans",
-    "linear_regression": "hubbub.analyses.programs.regression:LinearRegression",
-    "logistic_regression": "hubbub.analyses.programs.regression:LogisticRegression",
-    "moments": "hubbub.analyses.programs.moments:Covariance",
-    "pca": "hubbub.analyses.programs.moments:PCA",
-    "geography": "hubbub.analyses.tables.geography:Geography",
-    "ranges": "hubbub.analyses.tables.ranges:Ranges",
-    "synthetic": "hubbub.analyses.synthetic.utility:Synthetic",
-    "tabulate": "hubbub.analyses.tables.contingency:Table",
-}
-
-#: Analyses of an owner's own code: a text names it by its hash, and cannot bring it.
+#: Analyses that run user-defined functions: their text identifies the code by its hash.
 OWN = ("release", "sample_and_aggregate")
 
-#: Told how far a run is, from 0 to 1, and what it does now.
-Progress = Callable[[float, str], None]
 
-
-@dataclass(frozen=True, slots=True)
-class Called:
-    """A prepared call: what the curator charges and runs."""
-
-    call: Call
-    prepared: Prepared
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The tables that it reads."""
-        return self.prepared.tables
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What it costs."""
-        return self.prepared.epsilon
-
-    @property
-    def delta(self) -> Fraction:
-        """The δ that it uses."""
-        return self.prepared.delta
-
-    @property
-    def event(self) -> Event:
-        """The facts that are charged."""
-        return self.prepared.event
-
-    @property
-    def relation(self) -> Relation:
-        """What neighbors are."""
-        return self.prepared.relation
-
-    @property
-    def limits(self) -> Limits | None:
-        """What one unit may contribute."""
-        return self.prepared.limits
-
-    @property
-    def derivation(self) -> tuple[str, ...]:
-        """How the noise follows from the declarations."""
-        return self.prepared.derivation
-
-    def run(self, ask: Callable[[str], Secret[Arrays]], source: Source, progress: Progress) -> Published:
-        """Run it, after its charge."""
-        return self.prepared.run(_Running(ask, source, progress))
-
-
-@dataclass(frozen=True, slots=True)
-class _Running:
-    ask: Callable[[str], Secret[Arrays]]
-    source: Source
-    progress: Progress
-
-
-def prepare(call: Call, setting: Setting, own: Callable[[Setting], Prepared] | None = None) -> Called:
-    """Find the analysis and let it check its arguments; pure, whatever it ends in."""
+def prepare(
+    call: AnalysisCall, setting: Setting, own: Callable[[Setting], PreparedAnalysis] | None = None
+) -> PreparedAnalysis:
+    """Check the arguments of a call and prepare its analysis, without reading data."""
     if call.name in OWN:
         if own is None:
             raise QueryError(
                 "HB597",
-                f"{call.name} runs code, and code is handed in where the data is, by who holds it.",
-                "Open the data with hubbub.open, and say h.release(f, …) or h.sample_and_aggregate(f, …).",
+                f"{call.name} runs user-defined code, which only the data owner's own process can supply.",
+                "Open the data with hubbub.open and call h.release(f, …) or h.sample_and_aggregate(f, …).",
             )
-        return Called(call, own(setting))
+        return replace(own(setting), name=call.name)
     if call.name not in ANALYSES:
         near = difflib.get_close_matches(call.name, ANALYSES, 1)
         hint = f"Did you mean {near[0]}? " if near else ""
-        raise QueryError(
-            "HB582", f"there is no analysis called {call.name}.", f"{hint}There are: {', '.join(sorted(ANALYSES))}."
-        )
-    make, known, needed = _signature(call.name)
-    unknown, missing = sorted(set(call.arguments) - known), sorted(needed - set(call.arguments))
+        known = ", ".join(sorted(ANALYSES))
+        raise QueryError("HB582", f"There is no analysis called {call.name}.", f"{hint}Available: {known}.")
+    make, known_arguments, required = _signature(call.name)
+    unknown, missing = sorted(set(call.arguments) - known_arguments), sorted(required - set(call.arguments))
     if unknown or missing:
-        what = f"has no argument called {unknown[0]}" if unknown else f"needs the argument {missing[0]}"
-        raise QueryError("HB582", f"{call.name} {what}.", f"Its arguments are: {', '.join(sorted(known))}.")
-    return Called(call, make(setting, **fitted(call.name, make, call.arguments)))
+        problem = f"has no argument called {unknown[0]}" if unknown else f"requires the argument {missing[0]}"
+        raise QueryError(
+            "HB582", f"{call.name} {problem}.", f"Its arguments are: {', '.join(sorted(known_arguments))}."
+        )
+    return replace(make(setting, **fitted(call.name, make, call.arguments)), name=call.name)
 
 
-def function(name: str) -> Callable[..., Prepared]:
+def function(name: str) -> Callable[..., PreparedAnalysis]:
     """Give the function that prepares an analysis."""
-    found: Callable[..., Prepared] = _named(ANALYSES[name])
-    return found
+    prepare_analysis: Callable[..., PreparedAnalysis] = _load(ANALYSES[name].module, name)
+    return prepare_analysis
 
 
 def model(release: Release) -> Any:
     """Make the model that an analysis published: see `hubbub.model`."""
-    name = release.receipt.get("analysis", "")
-    if name not in MODELS:
+    analysis = ANALYSES.get(release.receipt.get("analysis", ""))
+    if analysis is None or analysis.model is None:
+        names = sorted(name for name, each in ANALYSES.items() if each.model is not None)
         raise ParameterError(
-            "HB151", "this release makes no model.", f"Those of these analyses do: {', '.join(sorted(MODELS))}."
+            "HB151", "This release has no model.", f"Releases of these analyses have one: {', '.join(names)}."
         )
-    return _named(MODELS[name]).of(release)
+    module, _, name = analysis.model.rpartition(":")
+    return _load(module or analysis.module, name).of(release)
 
 
-def _named(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
+def _load(module: str, name: str) -> Any:
+    return getattr(importlib.import_module(f"hubbub.analyses.{module}"), name)
 
 
 @cache
-def _signature(name: str) -> tuple[Callable[..., Prepared], frozenset[str], frozenset[str]]:
+def _signature(name: str) -> tuple[Callable[..., PreparedAnalysis], frozenset[str], frozenset[str]]:
     make: Callable[..., Any] = function(name)
-    given = [each for each in inspect.signature(make).parameters.values() if each.kind is each.KEYWORD_ONLY]
-    needed = frozenset(each.name for each in given if each.default is each.empty)
-    return make, frozenset(each.name for each in given), needed
-
-
-__all__ = ["ANALYSES", "MODELS", "Called", "Progress", "Run", "function", "model", "prepare"]
+    arguments = [each for each in inspect.signature(make).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    required = frozenset(each.name for each in arguments if each.default is each.empty)
+    return make, frozenset(each.name for each in arguments), required

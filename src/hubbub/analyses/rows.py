@@ -16,7 +16,7 @@ from hubbub.analyses.base import Arrays
 from hubbub.core.schema import Column, Kind, Table
 from hubbub.errors import QueryError, RunError
 from hubbub.sql import render
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.expressions import Col
 from hubbub.sql.relations import UNIT, Scan
 
@@ -59,12 +59,12 @@ class Rows:
 
     table: Table
     columns: tuple[Column, ...]
-    words: Words
+    render_options: RenderOptions
 
     @property
     def sql(self) -> str:
         """The text for the engine."""
-        dialect = self.words.dialect
+        dialect = self.render_options.dialect
         columns = tuple(Col(f"v{i}", each.kind) for i, each in enumerate(self.columns))
         scan = Scan(self.table, columns, tuple(each.name for each in self.columns))
         return f"SELECT * FROM ({render.relation(scan, dialect)}) AS e LIMIT {MOST_ROWS + 1}"  # noqa: S608 - rendered

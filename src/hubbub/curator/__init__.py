@@ -8,7 +8,6 @@ the charge every failure is one constant message.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from fractions import Fraction
 from types import TracebackType
 from typing import Any, Self
@@ -18,36 +17,33 @@ from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.failures import Failures
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.status import BudgetStatus, budget_status
-from hubbub.accounting.store import Filter
-from hubbub.analyses.base import Setting
-from hubbub.analyses.registry import Called, Progress, prepare
-from hubbub.answers.budget import Overview, Past
+from hubbub.accounting.store import EntryFilter
+from hubbub.analyses.base import EngineRun, PreparedAnalysis, Progress, Setting
+from hubbub.analyses.registry import prepare
+from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.release import Release
-from hubbub.config import FAILURES, Config
+from hubbub.config import Config
+from hubbub.config.dataset import DEFAULT_FAILURES
 from hubbub.core import call as calls
-from hubbub.core import deadline as patience
-from hubbub.core import numbers
+from hubbub.core import deadline, numbers
 from hubbub.core.schema import Table
-from hubbub.core.secret import together
-from hubbub.curator import estimate as estimates
 from hubbub.curator import history as past
 from hubbub.curator import receipt as receipts
 from hubbub.curator import replay, streams
 from hubbub.curator.draws import Draw, Draws, made_of, nothing
+from hubbub.curator.estimate import make_estimate
+from hubbub.curator.query import prepare_query
 from hubbub.curator.question import Question
 from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine, UnreachableError
-from hubbub.engines.several import serving
-from hubbub.errors import HubbubError, LedgerError, ParameterError, QueryError, RunError, SpentError
-from hubbub.sql import size
+from hubbub.engines.multi_engine import engine_for
+from hubbub.engines.registry import engine_named
+from hubbub.errors import HubbubError, LedgerError, RunError, SpentError
+from hubbub.sql import release_size as size
 from hubbub.sql.bind import bind
-from hubbub.sql.bounding import Words
-from hubbub.sql.dialects.named import named
-from hubbub.sql.finish import finish
-from hubbub.sql.plan import Plan, plan
-from hubbub.sql.query import Query
-from hubbub.sql.within import solve
+from hubbub.sql.bounding import RenderOptions
+from hubbub.sql.epsilon_search import solve
 
 #: Told the ledger's key of a charge before it is made; says which key to charge under.
 Claim = Callable[[str], str]
@@ -125,7 +121,7 @@ class Curator:
         """
         planned = self._plan(analyst, question, salt=self._salt)
         self._refuse_failing(analyst, planned)
-        if isinstance(planned, Called) and planned.call.name == "stream" and not held:
+        if streams.buys_stream(question) and not held:
             return streams.buy(
                 self,
                 planned,
@@ -139,9 +135,7 @@ class Curator:
         charges, versions = self._charge(analyst, planned, text, key, claim)
         stored = charges[0].release
         if stored is None:
-            stored = self._answer(
-                planned, text, charges, versions, raw=question.raw, progress=progress, cancelled=cancelled, silent=held
-            )
+            stored = self._answer(planned, text, charges, versions, progress=progress, cancelled=cancelled, silent=held)
         self._draws.seeds.erase(charges[0].entry)
         return self._release(stored, analyst, replayed=charges[0].release is not None)
 
@@ -149,17 +143,13 @@ class Curator:
         """Say what a question would cost and how exact its answer would be; free, and without a look at the data."""
         planned = self._plan(analyst, question, salt=_UNSALTED)
         self._refuse_failing(analyst, planned)
-        stands = [self._standings(analyst, table.name) for table in _private(planned)]
+        statuses = [self._standings(analyst, table.name) for table in planned.private]
         loss = privacy_cost(planned.event)
-        admitted = all(each.admits(loss) for each in stands)
-        largest = min(each.largest(admitted=admitted) for each in stands)
-        if isinstance(planned, Called):
-            return estimates.of_call(planned, admitted=admitted, largest=largest)
-        return estimates.of(
-            planned, admitted=admitted, largest=largest, scaling=self._around(analyst, planned, question)
-        )
+        admitted = all(status.admits(loss) for status in statuses)
+        largest = min(status.largest(admitted=admitted) for status in statuses)
+        return make_estimate(planned, admitted=admitted, largest=largest)
 
-    def budget(self, analyst: str, *, exact: bool = False) -> tuple[Overview, ...]:
+    def budget(self, analyst: str, *, exact: bool = False) -> tuple[BudgetOverview, ...]:
         """Say what is spent and left, for each dataset that the analyst may ask about.
 
         What others spent is told as the owner chose; `exact` is for the owner.
@@ -169,14 +159,14 @@ class Curator:
 
     def releases(
         self, analyst: str | None, *, limit: int = 100, before: int | None = None, unseen: past.Unseen = frozenset()
-    ) -> tuple[Past, ...]:
+    ) -> tuple[PastCharge, ...]:
         """List charges, the newest first: an analyst's, or everybody's where none is named; `before` goes on.
 
         The releases of those in `unseen` do not show.
         """
         limit = numbers.integer(limit, "limit", 1, 1000)
         with self.ledger.snapshot() as snapshot:
-            return past.listed(snapshot, Filter(kind="charge", analyst=analyst, before=before), limit, unseen)
+            return past.listed(snapshot, EntryFilter(kind="charge", analyst=analyst, before=before), limit, unseen)
 
     def release(self, number: int, *, analyst: str | None, unseen: past.Unseen = frozenset()) -> Release:
         """Give what a charge paid for once more, at no cost: one of the analyst's, or any where none is named."""
@@ -226,51 +216,47 @@ class Curator:
     ) -> None:
         self.close()
 
-    def _plan(self, analyst: str, question: Question, *, salt: str) -> Plan | Called:
+    def _plan(self, analyst: str, question: Question, *, salt: str) -> PreparedAnalysis:
         """Bind and price a question: pure, whatever it ends in, and in bounded time."""
-        with patience.planning():
+        with deadline.limit_planning():
             return self._plan_in_time(analyst, question, salt=salt)
 
-    def _plan_in_time(self, analyst: str, question: Question, *, salt: str) -> Plan | Called:
-        mine = {name: self.tables[name] for name in self.datasets(analyst)}
+    def _plan_in_time(self, analyst: str, question: Question, *, salt: str) -> PreparedAnalysis:
+        visible = {name: self.tables[name] for name in self.datasets(analyst)}
         if calls.is_call(question.sql):
-            return self._prepare(analyst, question, mine, salt)
-        query = bind(question.sql, tables=mine, parameters=question.values(), dialect=question.dialect)
+            return self._prepare_call(analyst, question, visible, salt)
+        query = bind(question.sql, tables=visible, parameters=question.values(), dialect=question.dialect)
         delta = self._delta(analyst, query.tables, question)
         if question.wants_accuracy():
             epsilon = solve(query, within=question.within or 0, delta=delta, **question.shape(query))
         else:
             epsilon = question.price()
-        planned = self._planned(query, question, salt, epsilon, delta)
-        size.check(planned, most=self.config.max_cells)
+        options = self._render_options(query.tables, salt)
+        planned = prepare_query(query, question, options, epsilon=epsilon, delta=delta)
+        size.check(planned.plan, most=self.config.max_cells)
         return planned
 
-    def _planned(self, query: Query, question: Question, salt: str, epsilon: Fraction, delta: Fraction) -> Plan:
-        words = self._words(query.tables, salt)
-        return plan(
-            query,
-            epsilon=epsilon,
-            delta=delta,
-            salt=words.salt,
-            hashing=words.hashing,
-            dialect=words.dialect,
-            **question.shape(query),
-        )
-
-    def _words(self, tables: Iterable[Table], salt: str) -> Words:
+    def _render_options(self, tables: Iterable[Table], salt: str) -> RenderOptions:
         """Choose how a plan over these tables is written: in the words of the engine that sees them all."""
-        engine = serving(self.engine, [table.name for table in tables])
-        return Words(salt, self.config.hashing, named(engine.dialect))
+        engine = engine_for(self.engine, [table.name for table in tables])
+        return RenderOptions(salt, self.config.hashing, engine_named(engine.dialect).load_dialect())
 
-    def _prepare(self, analyst: str, question: Question, mine: Mapping[str, Table], salt: str) -> Called:
-        """Prepare a call, as `_plan` plans a query."""
+    def _prepare_call(
+        self, analyst: str, question: Question, visible: Mapping[str, Table], salt: str
+    ) -> PreparedAnalysis:
+        """Prepare a call with the δ and the SQL dialect of the tables that the prepared analysis reads."""
         question.refuse_for_call()
-        call = calls.read(question.sql)
-        tables = [mine[each] for each in set(map(str, call.arguments.values())) if each in mine]
-        delta, words = self._delta(analyst, tables, question), self._words(tables, salt)
-        privacy_cost = question.price()
-        setting = Setting(mine, privacy_cost, delta, words, question.groups, question.rows, self.config.max_cells)
-        return prepare(call, setting, question.own)
+        call = calls.parse_call(question.sql)
+
+        def prepared(tables: Sequence[Table]) -> PreparedAnalysis:
+            delta, options = self._delta(analyst, tables, question), self._render_options(tables, salt)
+            limits = (question.groups, question.rows, self.config.max_cells)
+            return prepare(call, Setting(visible, question.price(), delta, options, *limits), question.own)
+
+        table = visible.get(str(call.arguments.get("table")))
+        planned = prepared([] if table is None else [table])
+        # a condition may read other tables
+        return planned if planned.tables == (table,) else prepared(planned.tables)
 
     def _delta(self, analyst: str, tables: Iterable[Table], question: Question) -> Fraction:
         """Give the δ that a plan may use: that of the caps, unless the question says less."""
@@ -278,22 +264,13 @@ class Curator:
         caps = [cap for name in names for cap in self.config.policy.caps(analyst, name)]
         return question.allowed(min((cap.budget.delta for cap in caps), default=Fraction(0)))
 
-    def _around(self, analyst: str, planned: Plan, question: Question) -> list[Plan]:
-        """Plan at a quarter of ε and at four times as much too, where that can be."""
-        found, query = [planned], planned.query
-        for factor, place in ((Fraction(1, 4), 0), (Fraction(4), 2)):
-            epsilon, delta = planned.epsilon * factor, self._delta(analyst, query.tables, question)
-            with suppress(QueryError, ParameterError):
-                found.insert(place, self._planned(query, question, _UNSALTED, epsilon, delta))
-        return found
-
     def _charge(
-        self, analyst: str, planned: Plan | Called, text: str, key: str | None, claim: Claim | None
+        self, analyst: str, planned: PreparedAnalysis, text: str, key: str | None, claim: Claim | None
     ) -> tuple[list[Charge], dict[str, str]]:
         """Charge every private dataset that the plan reads; returns only when all charges are durable."""
         versions = self._states(planned)
         key = self._key(analyst, planned, text, versions) if key is None else f"key {key}"
-        tables = _private(planned)
+        tables = planned.private
         if claim is not None:
             key = claim(f"{key} {tables[0].name}").removesuffix(f" {tables[0].name}")
         requests = [
@@ -302,7 +279,7 @@ class Curator:
         ]
         return self.ledger.charge_all(requests), versions
 
-    def _key(self, analyst: str, planned: Plan | Called, text: str, versions: Mapping[str, str]) -> str:
+    def _key(self, analyst: str, planned: PreparedAnalysis, text: str, versions: Mapping[str, str]) -> str:
         """Name the charge of this question on this state of the data."""
         earlier = self._first_format.key(analyst, text, event=planned.event, tables=planned.tables, versions=versions)
         return earlier or replay.key(
@@ -311,12 +288,11 @@ class Curator:
 
     def _answer(
         self,
-        planned: Plan | Called,
+        planned: PreparedAnalysis,
         text: str,
         charges: Sequence[Charge],
         versions: Mapping[str, str],
         *,
-        raw: bool,
         progress: Progress,
         cancelled: Callable[[], bool] = never,
         silent: bool = False,
@@ -335,7 +311,7 @@ class Curator:
         spent: SpentError | None = None
         try:
             paper = receipts.receipt(planned, query=text, charges=[c.entry for c in charges], versions=versions)
-            body = self._run(planned, draw, paper, raw=raw, progress=progress)
+            body = self._run(planned, draw, paper, progress)
             # the first run is on whatever it finds; another one with its noise must have found the same
             if not draw.retried or self._states(planned) == versions:
                 return self.ledger.record(charges[0], body)
@@ -350,26 +326,22 @@ class Curator:
             self._note_failure(charges)
         raise RunError
 
-    def _run(
-        self, planned: Plan | Called, draw: Draw, paper: Mapping[str, Any], *, raw: bool, progress: Progress
-    ) -> bytes:
+    def _run(self, planned: PreparedAnalysis, draw: Draw, paper: Mapping[str, Any], progress: Progress) -> bytes:
         """Ask the engine, draw, and write the release."""
-        engine = serving(self.engine, [table.name for table in planned.tables])
-        if isinstance(planned, Called):
-            made = planned.run(engine.run, draw.source, progress)
-            rows = len(made.outputs[0].values) if made.outputs else 0
-            return receipts.encode(made.outputs, [None] * rows, paper, made.model)
-        found = together({each.name: engine.run(each.sql) for each in planned.statements})
-        answer = found.through(lambda tables: finish(planned, tables, draw.source, raw=raw))
-        return receipts.encode(*receipts.outputs(answer), paper, {})
+        engine = engine_for(self.engine, [table.name for table in planned.tables])
+        published = planned.run(EngineRun(engine.run, draw.source, progress))
+        ratio = published.ratio
+        if ratio is None:
+            ratio = [None] * (len(published.outputs[0].values) if published.outputs else 0)
+        return receipts.encode(published.outputs, ratio, paper, published.model)
 
-    def _refuse_failing(self, analyst: str, planned: Plan | Called) -> None:
+    def _refuse_failing(self, analyst: str, planned: PreparedAnalysis) -> None:
         """Refuse an analyst whose runs failed too often on a dataset that is asked about."""
         with self.ledger.snapshot() as snapshot:
             self._failures.take_in(snapshot)
-        for table in _private(planned):
+        for table in planned.private:
             declared = self.config.datasets.get(table.name)
-            self._failures.refuse(analyst, table.name, FAILURES if declared is None else declared.failures)
+            self._failures.refuse(analyst, table.name, DEFAULT_FAILURES if declared is None else declared.failures)
 
     def _note_failure(self, charges: Sequence[Charge]) -> None:
         failed = [Remark(each.entry.analyst, each.entry.dataset, each.sequence) for each in charges]
@@ -378,7 +350,7 @@ class Curator:
         except HubbubError as error:  # it counts in this process all the same
             _log.warning("the failure of charge %d is not written down: %s", charges[0].sequence, error.code)
 
-    def _states(self, planned: Plan | Called) -> dict[str, str]:
+    def _states(self, planned: PreparedAnalysis) -> dict[str, str]:
         """Give the versions of all tables that a plan reads."""
         return {table.name: self._version(table.name) for table in planned.tables}
 
@@ -406,7 +378,3 @@ class Curator:
     def _standings(self, analyst: str, dataset: str, *, exact: bool = False) -> BudgetStatus:
         with self.ledger.snapshot() as snapshot:
             return budget_status(snapshot, self.config.policy, analyst, dataset, self.ledger.time(), exact=exact)
-
-
-def _private(planned: Plan | Called) -> list[Table]:
-    return [table for table in planned.tables if table.unit is not None]

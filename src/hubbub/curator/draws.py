@@ -13,12 +13,11 @@ import numpy as np
 
 from hubbub.accounting.calls import Charge
 from hubbub.accounting.chain import Entry, canonical
-from hubbub.analyses.registry import Called
+from hubbub.analyses.base import PreparedAnalysis
 from hubbub.core.events import to_facts
 from hubbub.curator.seeds import Seeds
 from hubbub.errors import SpentError
-from hubbub.noise.source import Replay, Seeded, Source
-from hubbub.sql.plan import Plan
+from hubbub.noise.source import RandomSource, ReplaySource, SeededSource
 
 #: Seconds that a retry waits for the seed of a charge that another thread or process has just made.
 PATIENCE = 1.0
@@ -29,19 +28,19 @@ _PAUSE = 0.02
 class Draw:
     """What a run draws from, and whether another run of its charge drew from it before."""
 
-    source: Source
+    source: RandomSource
     retried: bool
 
 
 def nothing() -> Draw:
     """Give the draw of a run that draws nothing, such as the purchase of a stream: it needs no seed."""
-    return Draw(Replay(()), retried=False)
+    return Draw(ReplaySource(()), retried=False)
 
 
 class Draws:
     """Gives the runs of a charge their words. `sources` makes a stream of a seed; tests hand in their own."""
 
-    def __init__(self, seeds: Seeds, sources: Callable[[bytes], Source] = Seeded) -> None:
+    def __init__(self, seeds: Seeds, sources: Callable[[bytes], RandomSource] = SeededSource) -> None:
         self.seeds = seeds
         self.sources = sources
 
@@ -86,9 +85,8 @@ class Draws:
         return SpentError.changed()
 
 
-def made_of(planned: Plan | Called, text: str, versions: Mapping[str, str]) -> bytes:
+def made_of(planned: PreparedAnalysis, text: str, versions: Mapping[str, str]) -> bytes:
     """Hash all that the words of a run become an answer by: question, declarations, data, program and machine."""
-    statements = [each.sql for each in planned.statements] if isinstance(planned, Plan) else []
     facts = [
         text,
         canonical(to_facts(planned.event)),
@@ -96,9 +94,9 @@ def made_of(planned: Plan | Called, text: str, versions: Mapping[str, str]) -> b
         str(planned.epsilon),
         str(planned.delta),
         dict(versions),
-        [table.form() for table in planned.tables],
-        repr(planned.limits),
-        statements,
+        [table.to_json() for table in planned.tables],
+        "None" if planned.limits is None else f"Limits(groups={planned.limits.groups}, rows={planned.limits.rows})",
+        list(planned.statements),
         _machine(),
     ]
     return sha256(canonical(facts).encode()).digest()

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hubbub.config import Config
-from hubbub.private_files import too_wide
+from hubbub.private_files import accessible_by_others
 
 #: What lies beside a ledger; `{}` is the name of its database. The public half of the audit's key is for everybody.
 _NAMES = (
@@ -39,7 +39,7 @@ def exposed(config: Config, folder: Path, anchor: Path) -> list[Path]:
     own = [folder] if folder.name == _OURS else []
     if anchor.parent.name in ("anchor", "anchors"):
         own.append(anchor.parent)
-    return [path for path in (*own, *files, anchor) if too_wide(path)]
+    return [path for path in (*own, *files, anchor) if accessible_by_others(path)]
 
 
 def close(paths: list[Path]) -> list[Path]:

@@ -8,8 +8,8 @@ from itertools import islice
 
 from hubbub.accounting.chain import Entry
 from hubbub.accounting.cost import privacy_cost
-from hubbub.accounting.store import Filter, Snapshot
-from hubbub.answers.budget import Past
+from hubbub.accounting.store import EntryFilter, Snapshot
+from hubbub.answers.budget import PastCharge
 from hubbub.core import chunked_json as pieces
 from hubbub.core.events import from_facts
 from hubbub.errors import ParameterError
@@ -21,7 +21,7 @@ _NEAR = 1000
 Unseen = Set[tuple[str, str]]
 
 
-def listed(snapshot: Snapshot, which: Filter, limit: int, unseen: Unseen = frozenset()) -> tuple[Past, ...]:
+def listed(snapshot: Snapshot, which: EntryFilter, limit: int, unseen: Unseen = frozenset()) -> tuple[PastCharge, ...]:
     """List the newest charges that a filter lets through."""
     entries = list(islice(snapshot.entries(which, newest_first=True), limit))
     return tuple(_past(snapshot, entry, unseen) for entry in entries)
@@ -29,7 +29,7 @@ def listed(snapshot: Snapshot, which: Filter, limit: int, unseen: Unseen = froze
 
 def found(snapshot: Snapshot, number: int, analyst: str | None, unseen: Unseen = frozenset()) -> bytes:
     """Find what one charge paid for; of an analyst's own, or of anybody's where none is named."""
-    which = Filter(kind="charge", analyst=analyst, before=number + 1)
+    which = EntryFilter(kind="charge", analyst=analyst, before=number + 1)
     entry = next(snapshot.entries(which, after=number - 1), None)
     holder = None if entry is None else _holder(snapshot, entry, unseen)
     stored = None if holder is None else snapshot.body(holder)
@@ -50,7 +50,7 @@ def _holder(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> int | None:
     if snapshot.released(entry.sequence, entry.sequence):
         return entry.sequence
     name = entry.key.removesuffix(f" {entry.dataset}")
-    near = Filter(kind="charge", analyst=entry.analyst, before=entry.sequence)
+    near = EntryFilter(kind="charge", analyst=entry.analyst, before=entry.sequence)
     for other in snapshot.entries(near, after=max(0, entry.sequence - _NEAR), newest_first=True):
         same = (other.key, other.query, other.facts) == (f"{name} {other.dataset}", entry.query, entry.facts)
         if same and snapshot.released(other.sequence, other.sequence):
@@ -58,7 +58,7 @@ def _holder(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> int | None:
     return None
 
 
-def _past(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> Past:
+def _past(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> PastCharge:
     loss, holder = privacy_cost(from_facts(json.loads(entry.facts))), _holder(snapshot, entry, unseen)
     epsilon, delta = loss.pure, loss.delta
     stored = None if holder is None or epsilon is not None else snapshot.body(holder)
@@ -66,4 +66,6 @@ def _past(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> Past:
         paid = pieces.loads(stored)["receipt"]["charge"]
         epsilon, delta = Fraction(paid["epsilon"]), Fraction(paid["delta"])
     time = datetime.fromtimestamp(entry.time / 1_000_000, UTC)
-    return Past(entry.sequence, time, entry.analyst, entry.dataset, entry.query, epsilon, delta, holder is not None)
+    return PastCharge(
+        entry.sequence, time, entry.analyst, entry.dataset, entry.query, epsilon, delta, holder is not None
+    )

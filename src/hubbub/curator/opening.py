@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from hubbub.accounting.anchor import Anchor, FileAnchor, TwoAnchors, at_home, beside
+from hubbub.accounting.anchor import Anchor, FileAnchor, TwoAnchors, default_path, former_path
 from hubbub.accounting.declarations import problems
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
@@ -16,9 +16,9 @@ from hubbub.curator.public import public
 from hubbub.curator.seeds import Seeds, place
 from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine
-from hubbub.engines.several import open_engine
+from hubbub.engines.multi_engine import open_engine
 from hubbub.errors import ConfigError
-from hubbub.private_files import make_folder
+from hubbub.private_files import create_folder
 
 
 def is_postgres(config: Config) -> bool:
@@ -33,7 +33,7 @@ def store_of(config: Config, *, read_only: bool = False, exclusive: bool = False
 
         return PostgresStore(config.places.database or "", read_only=read_only)
     if not read_only:
-        make_folder(config.database.parent)
+        create_folder(config.database.parent)
     return SqliteStore(config.database, read_only=read_only, exclusive=exclusive)
 
 
@@ -47,7 +47,7 @@ def anchor_of(config: Config) -> Anchor:
             "ledger.anchor is missing, and the ledger is in PostgreSQL.",
             "Name a file outside that server: `anchor: /var/lib/hubbub/ledger.anchor`.",
         )
-    home, earlier = FileAnchor(at_home(config.database)), beside(config.database)
+    home, earlier = FileAnchor(default_path(config.database)), former_path(config.database)
     return TwoAnchors(home, FileAnchor(earlier)) if earlier.exists() else home
 
 
@@ -62,9 +62,9 @@ def concerns(config: Config) -> list[str]:
     found = [f"Others have rights on {path}; the next start takes them away." for path in exposed(config)]
     if not is_postgres(config):
         found += [text for text in [custody.together(folder_of(config), anchor)] if text]
-        if config.places.anchor is None and beside(config.database).exists():
+        if config.places.anchor is None and former_path(config.database).exists():
             found.append(
-                f"{beside(config.database)} is the anchor of an earlier version. It is kept up to date beside "
+                f"{former_path(config.database)} is the anchor of an earlier version. It is kept up to date beside "
                 f"{anchor}; remove it if that place lasts."
             )
     return found
@@ -84,7 +84,7 @@ def seeds_of(config: Config, ledger: str) -> Seeds:
 def open_curator(config: Config, *, exclusive: bool = False) -> Curator:
     """Open ledger and engine. Private data is not touched: that waits for the first charge."""
     tables, folder = tables_of(config), folder_of(config)
-    make_folder(folder)
+    create_folder(folder)
     custody.close(exposed(config))
     store = store_of(config, exclusive=exclusive)
     try:

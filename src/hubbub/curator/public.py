@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from hubbub.config import Dataset
+from hubbub.config.dataset import DatasetConfig
 from hubbub.core.schema import Bounds, Column, Kind, Table, Value
-from hubbub.engines.base import Engine
-from hubbub.engines.duckdb.connection import Limits
-from hubbub.engines.several import open_engine
+from hubbub.engines.base import Engine, EngineLimits
+from hubbub.engines.multi_engine import open_engine
+from hubbub.engines.registry import engine_named
 from hubbub.errors import ConfigError, RunError
 from hubbub.sql import render
-from hubbub.sql.bind_from import declared
-from hubbub.sql.dialects.named import named
+from hubbub.sql.bind_scan import column_facts
+from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.expressions import Col
 from hubbub.sql.relations import Scan
 
@@ -29,7 +29,7 @@ _SENSIBLE = {
 }
 
 
-def public(dataset: Dataset, limits: Limits) -> Table:
+def public(dataset: DatasetConfig, limits: EngineLimits) -> Table:
     """Complete a public table: values and bounds of its columns, what no two rows share, and its sizes."""
     engine = open_engine([dataset.view], frozenset(), limits=limits)
     try:
@@ -50,7 +50,7 @@ class _Reader:
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
-        self._dialect = named(engine.dialect)
+        self._dialect: Dialect = engine_named(engine.dialect).load_dialect()
         self._table = self._dialect.identifier(name)
         self.size = self._count("*")
 
@@ -97,7 +97,7 @@ class _Reader:
         most = {}
         for column in table.columns:
             if not column.hidden:
-                scan = Scan(table, (Col("v", column.kind, declared(column)),), (column.name,))
+                scan = Scan(table, (Col("v", column.kind, column_facts(column)),), (column.name,))
                 rows = f"({render.relation(scan, self._dialect)}) AS t"
                 v = self._dialect.identifier("v")
                 groups = f"(SELECT count(*) AS n FROM {rows} WHERE {v} IS NOT NULL GROUP BY {v}) AS g"  # noqa: S608

@@ -7,8 +7,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import TypedDict
 
-from hubbub.analyses.base import Prepared, Setting
-from hubbub.answers.options import settled
+from hubbub.analyses.base import PreparedAnalysis, Setting
+from hubbub.answers.options import exact_parameter
 from hubbub.core import call, numbers
 from hubbub.core.numbers import Number
 from hubbub.core.schema import Value
@@ -51,11 +51,11 @@ class Question:
     weights: Mapping[str, Number] | None = None
     raw: bool = False
     dialect: str = "duckdb"
-    own: Callable[[Setting], Prepared] | None = None
+    own: Callable[[Setting], PreparedAnalysis] | None = None
 
     def values(self) -> tuple[Value, ...]:
         """Give the parameters, exactly."""
-        return tuple(map(settled, self.parameters))
+        return tuple(map(exact_parameter, self.parameters))
 
     def wants_accuracy(self) -> bool:
         """Say whether a ± is given instead of a price; exactly one of both must be."""
@@ -104,7 +104,7 @@ class Question:
         >>> Question("select  count(*) -- all\n FROM t WHERE a = $1", parameters=[7], rows=1).text()
         'SELECT COUNT(*) FROM t WHERE a = $1 -- $1 = 7, rows = 1'
         """
-        text = call.read(self.sql).text() if call.is_call(self.sql) else _canonical(self.sql, self.dialect)
+        text = call.parse_call(self.sql).text() if call.is_call(self.sql) else _canonical(self.sql, self.dialect)
         said = [f"${place} = {value!r}" for place, value in enumerate(self.values(), 1)]
         said += [f"{name} = {value}" for name, value in (("groups", self.groups), ("rows", self.rows)) if value]
         said += [f"weight of {name} = {weight}" for name, weight in sorted((self.weights or {}).items())]

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.accounting.chain import Entry
-from hubbub.analyses.registry import Called
-from hubbub.answers.release import Cell, Output, form, read_answer
+from hubbub.analyses.base import PreparedAnalysis
+from hubbub.answers.release import Cell, Output, answer_json, read_answer
 from hubbub.core import chunked_json as pieces
 from hubbub.core.events import to_facts
 from hubbub.mechanisms.top_k import TopK
@@ -22,25 +22,17 @@ from hubbub.sql import partition_selection as discover
 from hubbub.sql import topk
 from hubbub.sql.explain import describe, show
 from hubbub.sql.finish import Answer
-from hubbub.sql.keys import Cells
-from hubbub.sql.measures import Units
-from hubbub.sql.noise import Chosen, Noised
+from hubbub.sql.measures import UnitCount
+from hubbub.sql.noise import CellSelections, NoisyMeasure
 from hubbub.sql.plan import Plan
 
 FORMAT = 1
 
 
 def receipt(
-    plan: Plan | Called, *, query: str, charges: Sequence[Entry], versions: Mapping[str, str]
+    planned: PreparedAnalysis, *, query: str, charges: Sequence[Entry], versions: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Write the receipt of a charged plan, before it has an answer."""
-    if isinstance(plan, Plan):
-        own: dict[str, Any] = {
-            "cells": [each.size if isinstance(each, Cells) else None for each in plan.groups],
-            "draws": _draws(plan),
-        }
-    else:
-        own = {"analysis": plan.call.name}
+    """Write the receipt of a charged analysis, before it has an answer."""
     return {
         "receipt": FORMAT,
         "query": query,
@@ -50,15 +42,15 @@ def receipt(
                 "unit": "row" if table.unit.column is None else table.unit.column,
                 "version": versions[table.name],
             }
-            for table in plan.tables
+            for table in planned.private
             if table.unit is not None
         ],
-        "relation": plan.relation.value,
-        "bounds": None if plan.limits is None else {"groups": plan.limits.groups, "rows": plan.limits.rows},
-        **own,
-        "derivation": list(plan.derivation),
-        "event": to_facts(plan.event),
-        "charge": {"epsilon": str(plan.epsilon), "delta": str(plan.delta)},
+        "relation": planned.relation.value,
+        "bounds": None if planned.limits is None else {"groups": planned.limits.groups, "rows": planned.limits.rows},
+        **planned.receipt(),
+        "derivation": list(planned.derivation),
+        "event": to_facts(planned.event),
+        "charge": {"epsilon": str(planned.epsilon), "delta": str(planned.delta)},
         "ledger": [
             {
                 "dataset": entry.dataset,
@@ -72,7 +64,7 @@ def receipt(
     }
 
 
-def _draws(plan: Plan) -> list[dict[str, Any]]:
+def draws(plan: Plan) -> list[dict[str, Any]]:
     """Say of each draw what its loss follows from, in the order of the event's parts."""
     found = []
     for noised in plan.measures:
@@ -92,30 +84,30 @@ def _top(plan: Plan, top: TopK) -> dict[str, Any]:
     return {
         "kind": "top",
         "what": f"the {top.k} largest of {top.one.candidates} counts: {describe(measure)}",
-        "per": "unit" if isinstance(measure, Units) else "row",
+        "per": "unit" if isinstance(measure, UnitCount) else "row",
         "picks": [to_facts(top.one.event)] * top.k,
     }
 
 
-def _sum(noised: Noised) -> dict[str, Any]:
+def _sum(noised: NoisyMeasure) -> dict[str, Any]:
     measure = noised.measure
     return {
         "kind": "sum",
         "what": describe(measure),
-        "per": "unit" if isinstance(measure, Units) else "row",
+        "per": "unit" if isinstance(measure, UnitCount) else "row",
         "adds": [measure.low, measure.high],
         "noise": to_facts(noised.mechanism.event),
     }
 
 
-def _selection(chosen: Chosen) -> dict[str, Any]:
+def _selection(chosen: CellSelections) -> dict[str, Any]:
     choice = chosen.choice
     return {
         "kind": "selection",
         "what": f"{choice.function} of {show(choice.candidates.expr)} among {choice.candidates.count} candidates",
         "score": choice.function,
         "level": None if choice.level is None else str(choice.level),
-        "picks": [to_facts(pick.mechanism.event) for pick in chosen.picks],
+        "picks": [to_facts(pick.mechanism.event) for pick in chosen.selections],
     }
 
 
@@ -133,7 +125,7 @@ def encode(
     columns: Sequence[Output], ratio: Sequence[float | None], paper: Mapping[str, Any], model: Mapping[str, Any]
 ) -> bytes:
     """Write what the ledger keeps: the answer, and the receipt with the answer's hash."""
-    answer = form(columns, ratio, model)
+    answer = answer_json(columns, ratio, model)
     digest = sha256(pieces.dumps(answer, sort_keys=True).encode()).hexdigest()
     return pieces.dumps({"answer": answer, "receipt": {**paper, "answer": digest}}, sort_keys=True).encode()
 

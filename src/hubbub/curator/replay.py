@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from hubbub.accounting.chain import canonical, facts_text, request_hash
-from hubbub.accounting.store import Filter, Snapshot
+from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.core import wire
 from hubbub.core.events import Event, to_facts
 from hubbub.core.schema import Column, Table
@@ -50,7 +50,7 @@ def _column(column: Column) -> dict[str, Any]:
     facts = {
         "kind": column.kind.value,
         "bounds": None if column.bounds is None else [str(column.bounds.low), str(column.bounds.high)],
-        "step": wire.maybe(column.step),
+        "step": wire.optional_text(column.step),
         "values": None if column.values is None else [wire.value(value) for value in column.values],
         "other": None if column.other is None else wire.value(column.other),
     }
@@ -66,7 +66,7 @@ class FirstFormat:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._keys: dict[tuple[str, str, str, bytes], str] = {}
-        for entry in snapshot.entries(Filter(kind="charge")):
+        for entry in snapshot.entries(EntryFilter(kind="charge")):
             base = entry.key.removesuffix(f" {entry.dataset}")
             if _FIRST.fullmatch(base):
                 self._keys[entry.analyst, entry.dataset, entry.version, entry.request] = base

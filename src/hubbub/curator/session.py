@@ -5,18 +5,18 @@ from secrets import token_hex
 from types import TracebackType
 from typing import Any, Self, Unpack, overload
 
-from hubbub.analyses.functions.function import Own
-from hubbub.answers.budget import Overview, Past
-from hubbub.answers.combine import again, refined
+from hubbub.analyses.functions.function import RowFunction
+from hubbub.answers.budget import BudgetOverview, PastCharge
+from hubbub.answers.combine import refine, repeat_query
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.methods import Analyses, Estimates
 from hubbub.answers.options import Options
-from hubbub.answers.publish import Publishes
+from hubbub.answers.publish import Publisher
 from hubbub.answers.release import Release
 from hubbub.answers.scope import Scope
 from hubbub.config import load
 from hubbub.core.numbers import Number
-from hubbub.core.schema import Table, unknown
+from hubbub.core.schema import Table, unknown_dataset
 from hubbub.curator import Curator
 from hubbub.curator.opening import open_curator
 from hubbub.curator.question import Question
@@ -24,7 +24,7 @@ from hubbub.curator.user_functions import UserFunctionOptions, UserFunctions
 from hubbub.errors import ParameterError
 
 
-class Session(Analyses[Release], Publishes, UserFunctions):
+class Session(Analyses[Release], Publisher, UserFunctions):
     """One analyst's view of a curator. Close it, or use it in a `with` block."""
 
     def __init__(self, curator: Curator, analyst: str) -> None:
@@ -39,10 +39,10 @@ class Session(Analyses[Release], Publishes, UserFunctions):
     def describe(self, dataset: str) -> Table:
         """Show what is declared about a dataset: who is protected, its columns with their facts."""
         if dataset not in self.datasets():
-            raise unknown(dataset, self.datasets())
+            raise unknown_dataset(dataset, self.datasets())
         return self._curator.tables[dataset].shown()
 
-    def budget(self) -> tuple[Overview, ...]:
+    def budget(self) -> tuple[BudgetOverview, ...]:
         """Say what is spent and what is left, for each dataset."""
         return self._curator.budget(self.analyst)
 
@@ -79,18 +79,18 @@ class Session(Analyses[Release], Publishes, UserFunctions):
 
         For counts, sums and averages over declared groups; see `hubbub.answers.combine`. A `key` names the second draw.
         """
-        sql, options = again(first.receipt, epsilon=epsilon)
-        return refined(first, self.query(sql, key=key or token_hex(16), **options))
+        sql, options = repeat_query(first.receipt, epsilon=epsilon)
+        return refine(first, self.query(sql, key=key or token_hex(16), **options))
 
-    def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[Past, ...]:
+    def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[PastCharge, ...]:
         """List what was asked and paid for, newest first; `before` (a number of the list) goes on where one ended."""
         return self._curator.releases(self.analyst, limit=limit, before=before)
 
     @overload
     def release(self, number: int) -> Release: ...
     @overload
-    def release(self, number: Own, **said: Unpack[UserFunctionOptions]) -> Release: ...
-    def release(self, number: int | Own, **said: Any) -> Release:
+    def release(self, number: RowFunction, **said: Unpack[UserFunctionOptions]) -> Release: ...
+    def release(self, number: int | RowFunction, **said: Any) -> Release:
         """Give an earlier answer once more, by the number of its charge, free; or release a function of your own.
 
         A function is for who holds the data: see `UserFunctions.release_function` for what is said with it.

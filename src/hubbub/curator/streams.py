@@ -11,7 +11,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from hubbub.analyses.registry import Called
+from hubbub.analyses.base import PreparedAnalysis
 from hubbub.answers.release import Release
 from hubbub.config import Config
 from hubbub.core import call as calls
@@ -30,11 +30,11 @@ def streams_of(config: Config) -> Path:
 
 def buys_stream(question: Question) -> bool:
     """Say whether a question is CALL stream(…)."""
-    return calls.is_call(question.sql) and calls.read(question.sql).name == "stream"
+    return calls.is_call(question.sql) and calls.parse_call(question.sql).name == "stream"
 
 
 def buy(
-    curator: "Curator", planned: Called, *, analyst: str, key: str | None, charge: Callable[[str], Release]
+    curator: "Curator", planned: PreparedAnalysis, *, analyst: str, key: str | None, charge: Callable[[str], Release]
 ) -> Release:
     """Charge a stream and begin it, or refuse it before the charge.
 
@@ -45,34 +45,33 @@ def buy(
              the same purchase again finds it and charges under that key, which the ledger charges once. Another
              purchase of that name is refused as long as the note is there.
     Assumes  every buyer uses this folder; charges are refused by errors other than RunError and LedgerError.
-    Tested   tests/analyses/streams/test_purchase.py::test_a_purchase_that_cannot_begin_is_refused_before_the_charge
-             tests/analyses/streams/test_purchase.py::test_a_charge_whose_stream_did_not_begin_is_used_by_the_same_purchase
-             tests/analyses/streams/test_purchase.py::test_two_purchases_at_once_share_no_name_and_pass_no_limit
+    Tested   tests/analyses/streams/test_lifecycle.py::test_a_purchase_that_cannot_begin_is_refused_before_the_charge
+             tests/analyses/streams/test_lifecycle.py::test_a_charge_whose_stream_did_not_begin_is_used_by_the_same_purchase
+             tests/analyses/streams/test_lifecycle.py::test_two_purchases_at_once_share_no_name_and_pass_no_limit
     """
-    from hubbub.analyses.streams import buying, places
+    from hubbub.analyses.streams import folders, purchase
     from hubbub.curator.opening import folder_of
 
-    prepared = planned.prepared
-    if not isinstance(prepared, buying.Bought):
-        raise TypeError("this is no stream")
-    terms, dataset, root = prepared.terms, prepared.table.name, streams_of(curator.config)
-    with places.held_by(root, analyst) as folder:
-        standing = places.find(root, analyst, terms.name)
+    if not isinstance(planned, purchase.StreamPurchase):
+        raise TypeError("not the purchase of a stream")
+    terms, dataset, root = planned.terms, planned.table.name, streams_of(curator.config)
+    with folders.lock_folder(root, analyst) as folder:
+        standing = folders.find_stream(root, analyst, terms.name)
         if standing is not None:
             if (standing.terms, standing.dataset) != (terms, dataset) or standing.paid is None:
-                raise buying.taken(terms.name)
+                raise purchase.name_taken(terms.name)
             return curator.release(standing.paid["charge"], analyst=analyst)
         note = folder / f"{terms.name}.bought"
-        pending = places.Pending.read(note)
+        pending = folders.PendingPurchase.read(note)
         if pending is not None and (pending.terms, pending.dataset) != (terms, dataset):
             raise StreamError(
                 "HB660",
                 f"another purchase of a stream called {terms.name} was interrupted.",
                 "Make that purchase again, which is charged once, or drop it: hubbub stream end NAME.",
             )
-        places.refuse_many(root, folder, analyst, terms.name)
+        folders.check_stream_count(root, folder, analyst, terms.name)
         if pending is None:
-            pending = places.Pending(terms, dataset, key or f"stream {token_hex(16)}")
+            pending = folders.PendingPurchase(terms, dataset, key or f"stream {token_hex(16)}")
             pending.write(note)
         try:
             release = charge(pending.key)
@@ -81,6 +80,6 @@ def buy(
         except HubbubError:
             note.unlink()
             raise
-        buying.begin(folder, folder_of(curator.config), release, analyst=analyst, source=system())
+        purchase.begin(folder, folder_of(curator.config), release, analyst=analyst, source=system())
         note.unlink()
     return release

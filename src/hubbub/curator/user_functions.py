@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any, Required, TypedDict, Unpack
 
 from hubbub.analyses.base import Setting
-from hubbub.analyses.functions.declared_sensitivity import Universe, examine, refuse_broken, try_failures
-from hubbub.analyses.functions.function import Named, Own, OwnFunction, Released
+from hubbub.analyses.functions.declared_sensitivity import Universe, check_sensitivity, check_total, refuse_exceeded
+from hubbub.analyses.functions.function import FunctionRelease, FunctionRequest, Named, RowFunction
 from hubbub.analyses.functions.sample_and_aggregate import AggregateOptions, AggregateRequest
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.release import Release
@@ -17,7 +17,7 @@ from hubbub.mechanisms.metric import Space
 
 
 class UserFunctionOptions(TypedDict, total=False):
-    """What is said with a function: see `hubbub.analyses.functions.function.OwnFunction`; and what it may cost.
+    """What is said with a function: see `hubbub.analyses.functions.function.FunctionRequest`; and what it may cost.
 
     check  a finite universe, on all of which the declared sensitivity is tried before anything is charged
     """
@@ -43,7 +43,7 @@ class UserFunctions:
     analyst: str
     _curator: Curator
 
-    def release_function(self, function: Own, **said: Unpack[UserFunctionOptions]) -> Release:
+    def release_function(self, function: RowFunction, **said: Unpack[UserFunctionOptions]) -> Release:
         """Release a function of the rows by how far one unit moves it, in a metric: `h.release(f, …)` is this.
 
         The function runs in this process on the rows. Its sensitivity is the owner's word, and so is `total=True`: that
@@ -51,13 +51,13 @@ class UserFunctions:
         """
         given: dict[str, Any] = dict(said)
         check, epsilon, delta, key = (given.pop(name, None) for name in ("check", "epsilon", "delta", "key"))
-        order = OwnFunction.of(function, given.pop("table", ""), given.pop("columns", ()), **given)
+        order = FunctionRequest.of(function, given.pop("table", ""), given.pop("columns", ()), **given)
 
-        def prepare(setting: Setting) -> Released:
+        def prepare(setting: Setting) -> FunctionRelease:
             made = order.prepare(setting)
-            try_failures(order, made.mechanism, made.rows.table)
+            check_total(order, made.mechanism, made.rows.table)
             if check is not None:
-                refuse_broken(examine(order, made.mechanism, check, made.relation), setting.epsilon)
+                refuse_exceeded(check_sensitivity(order, made.mechanism, check, made.relation), setting.epsilon)
             return made
 
         question = Question(order.text, epsilon=epsilon, delta=delta, own=prepare)
@@ -80,13 +80,13 @@ class UserFunctions:
         the other, each for a fixed time, whatever the function does.
         """
         order = AggregateRequest.of(function, table, columns, bounds=bounds, **said)
-        with order.box() as box:
-            question = Question(order.text, epsilon=epsilon, own=lambda setting: order.prepare(setting, box))
+        with order.sandbox() as sandbox:
+            question = Question(order.text, epsilon=epsilon, own=lambda setting: order.prepare(setting, sandbox))
             return self._curator.query(self.analyst, question, key=key)
 
     def estimate_own(
-        self, order: OwnFunction | AggregateRequest, *, epsilon: Number, delta: Number | None = None
+        self, order: FunctionRequest | AggregateRequest, *, epsilon: Number, delta: Number | None = None
     ) -> Estimate:
         """Say what a function would cost and what its noise would do. Free: nothing is run or charged."""
-        own = order.prepare if isinstance(order, OwnFunction) else partial(order.prepare, box=None)
+        own = order.prepare if isinstance(order, FunctionRequest) else partial(order.prepare, sandbox=None)
         return self._curator.estimate(self.analyst, Question(order.text, epsilon=epsilon, delta=delta, own=own))

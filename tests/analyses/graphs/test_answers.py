@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.base import Arrays, Setting
 from hubbub.analyses.graphs.answers import spanning_tree
-from hubbub.audit.receipt import check
+from hubbub.audit.receipt import check_receipt
 from hubbub.core.events import Composed, LaplaceEvent, from_facts
 from hubbub.core.secret import Secret
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import ParameterError, QueryError
-from hubbub.noise.source import Source, system
-from hubbub.sql.bounding import Words
+from hubbub.noise.source import RandomSource, system
+from hubbub.sql.bounding import RenderOptions
 
 Opener = Callable[..., Session]
 
@@ -83,7 +83,7 @@ class Charged:
     """What a run is given, with rows that stand here."""
 
     rows: dict[str, NDArray[Any]]
-    source: Source = field(default_factory=system)
+    source: RandomSource = field(default_factory=system)
     asked: list[str] = field(default_factory=list)
 
     def ask(self, sql: str) -> Secret[Arrays]:
@@ -97,11 +97,11 @@ class Charged:
 def test_an_answer_is_the_exact_integers_with_the_noise_that_was_charged(town: Opener) -> None:
     """2,000 answers at ε = 1 about a tree of weight ½, counted in quarters: the noise has a mean size of about 1.
 
-    That of 2,000 draws is within 0.12 of that of the law but for 1 in 10⁶ runs (its standard error is 0.022); noise of
+    That of 2,000 draws is within 0.12 of that of the distribution but for 1 in 10⁶ runs (its standard error is 0.022); noise of
     half or twice the scale misses by more than 0.4.
     """
     table = town().describe("links")
-    setting = Setting({"links": table}, Fraction(1), Fraction(0), Words("salt"))
+    setting = Setting({"links": table}, Fraction(1), Fraction(0), RenderOptions("salt"))
     prepared = spanning_tree(setting, table="links", ends=["a", "b"], weight="w")
     assert prepared.event == Composed(((LaplaceEvent(4, Fraction(4)), 1),))
     rows = {"v0": np.arange(4.0), "v1": np.arange(1.0, 5.0), "v2": np.array([0.25, 0.0, 0.25, 0.0])}
@@ -129,7 +129,7 @@ def test_every_answer_is_charged_what_it_says_and_its_receipt_is_sound(town: Ope
     for release in asked:
         assert release.epsilon == Fraction(1, 2)
         assert release.delta == 0
-        finding = check(release.document())
+        finding = check_receipt(release.document())
         assert finding.sound, finding.problems
     assert 100000 - sum(each.epsilon for each in asked) == h.budget()[0].largest
 

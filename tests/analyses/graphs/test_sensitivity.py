@@ -12,20 +12,20 @@ from numpy.typing import NDArray
 
 from hubbub.analyses.base import Setting
 from hubbub.analyses.graphs import answers
-from hubbub.analyses.graphs.answers import OfGraph
+from hubbub.analyses.graphs.answers import GraphStatistic
 from hubbub.analyses.graphs.cuts import minimum_cut
 from hubbub.analyses.graphs.degrees import at_least, projected, triangles, truncated
 from hubbub.analyses.graphs.edges import Graph, graph
 from hubbub.analyses.graphs.properties import PROPERTIES
 from hubbub.analyses.graphs.trees import tree_weight
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 
 NODES = 4
 PAIRS = list(combinations(range(NODES), 2))
 
-Prepare = Callable[..., OfGraph]
+Prepare = Callable[..., GraphStatistic]
 
 
 def made(weights: tuple[int, ...], nodes: int = NODES, missing: int = 0) -> Graph:
@@ -37,11 +37,11 @@ def made(weights: tuple[int, ...], nodes: int = NODES, missing: int = 0) -> Grap
 
 
 def setting(relation: Relation, *, rows: int = 1) -> Setting:
-    unit = Unit(None) if rows == 1 else Unit("who", 1, rows)
+    unit = PrivacyUnit(None) if rows == 1 else PrivacyUnit("who", 1, rows)
     ends = tuple(Column(name, Kind.INTEGER, Bounds(Fraction(0), Fraction(NODES - 1))) for name in "ab")
     weight = Column("w", Kind.REAL, Bounds(Fraction(0), Fraction(1)), Fraction(1, 2))
     table = Table("links", (*ends, weight, Column("who", Kind.INTEGER)), unit, relation)
-    return Setting({"links": table}, Fraction(1), Fraction(0), Words("salt"))
+    return Setting({"links": table}, Fraction(1), Fraction(0), RenderOptions("salt"))
 
 
 DISTANCES: list[tuple[Prepare, dict[str, object]]] = [
@@ -126,7 +126,7 @@ REACHED: dict[str, tuple[int, int]] = {
 }
 
 
-def exact(prepared: OfGraph, rows: tuple[tuple[float, float, float], ...]) -> NDArray[np.int64]:
+def exact(prepared: GraphStatistic, rows: tuple[tuple[float, float, float], ...]) -> NDArray[np.int64]:
     """Compute on rows as the engine would give them, the weight last where one is read."""
     columns = np.array(rows, dtype=np.float64).reshape(-1, 3)
     found = {f"v{i}": columns[:, i] for i in range(3 if prepared.edges.weight is not None else 2)}

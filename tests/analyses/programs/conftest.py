@@ -9,7 +9,7 @@ from tests.analyses.programs.worlds import World
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 
 
 @pytest.fixture
@@ -21,7 +21,9 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         for kind in (Laplace, Gaussian, Exponential):
             drawn = kind.sample
 
-            def counted(self: Laplace, value: object, source: Source, drawn: Callable[..., object] = drawn) -> object:
+            def counted(
+                self: Laplace, value: object, source: RandomSource, drawn: Callable[..., object] = drawn
+            ) -> object:
                 made.drawn[self.event] += 1
                 return drawn(self, value, source)
 

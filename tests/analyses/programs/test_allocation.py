@@ -7,12 +7,17 @@ from tests.analyses.programs.worlds import World
 
 from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits
-from hubbub.analyses.programs.allocation import Need, allocate_budget, deviation
+from hubbub.analyses.programs.allocation import NoiseRequest, allocate_budget
 from hubbub.errors import QueryError
 from hubbub.sql.measures import Sensitivity
+from hubbub.sql.noise import standard_deviation
 
-NEEDS = [Need(Sensitivity(1, 1), 0.1), Need(Sensitivity(70_001, 65_540**2), 0.6, 7), Need(Sensitivity(9, 3), 0.3, 3)]
-WIDE = [Need(Sensitivity(10_000, 100), 1.0, 50)]
+NEEDS = [
+    NoiseRequest(Sensitivity(1, 1), 0.1),
+    NoiseRequest(Sensitivity(70_001, 65_540**2), 0.6, 7),
+    NoiseRequest(Sensitivity(9, 3), 0.3, 3),
+]
+WIDE = [NoiseRequest(Sensitivity(10_000, 100), 1.0, 50)]
 
 
 @pytest.mark.parametrize("epsilon", ["1", "0.1", "1/3", "0.123456789123"])
@@ -37,13 +42,13 @@ def test_gaussian_draws_pass_the_filter_of_their_own_budget_and_hardly_more_woul
 
 
 def test_the_smaller_noise_is_taken(world: World) -> None:
-    few = allocate_budget(world.setting(1, "1e-6"), [Need(Sensitivity(1, 1), 1.0)])
+    few = allocate_budget(world.setting(1, "1e-6"), [NoiseRequest(Sensitivity(1, 1), 1.0)])
     many = allocate_budget(world.setting(1, "1e-6"), WIDE)
     forced = allocate_budget(world.setting(1, "1e-6"), WIDE, kind="laplace")
     assert (few.kind, many.kind) == ("laplace", "gaussian")
-    assert deviation(many.noises[0]) < deviation(forced.noises[0])
+    assert standard_deviation(many.noises[0]) < standard_deviation(forced.noises[0])
 
 
 def test_a_price_that_buys_nothing_is_refused(world: World) -> None:
     with pytest.raises(QueryError, match="HB544"):
-        allocate_budget(world.setting("1e-9"), [Need(Sensitivity(10**6, 10**12), 1.0, 50)])
+        allocate_budget(world.setting("1e-9"), [NoiseRequest(Sensitivity(10**6, 10**12), 1.0, 50)])

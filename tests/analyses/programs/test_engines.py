@@ -11,18 +11,18 @@ import pytest
 from tests.accounting.postgres_server import Server
 from tests.campaigns.rig import postgres, spark
 
-from hubbub.analyses.base import Arrays, Prepared, Setting
+from hubbub.analyses.base import Arrays, PreparedAnalysis, Setting
 from hubbub.analyses.programs.hyperplane import hyperplane
 from hubbub.analyses.programs.itemsets import frequent_itemsets
 from hubbub.analyses.programs.kmeans import kmeans
 from hubbub.analyses.programs.moments import moments, pca
 from hubbub.analyses.programs.regression import linear_regression, logistic_regression
 from hubbub.analyses.programs.tree import decision_tree
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Engine
 from hubbub.noise.source import Words as Drawn
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES
@@ -37,14 +37,14 @@ PEOPLE = Table(
         Column("kind", Kind.TEXT, values=("a", "it's", "c")),
         Column("fine", Kind.BOOLEAN),
     ),
-    Unit("who", groups=2, rows=2),
+    PrivacyUnit("who", groups=2, rows=2),
 )
 ROWS = (
     "CREATE TABLE people AS SELECT CAST(i % 150 AS BIGINT) AS who, sin(i) * 9 AS x, 10 + cos(i) * 6 + sin(i) AS y,"
     " ['a', 'it''s', 'c', 'd', NULL][1 + i % 5] AS kind, (i * 7) % 11 > 4 AS fine FROM range(500) AS t(i)"
 )
 
-PROGRAMS: Mapping[str, Callable[[Setting], Prepared]] = {
+PROGRAMS: Mapping[str, Callable[[Setting], PreparedAnalysis]] = {
     "moments": lambda at: moments(at, table="people", columns=["x", "y"]),
     "pca": lambda at: pca(at, table="people", columns=["x", "y"]),
     "kmeans": lambda at: kmeans(at, table="people", columns=["x", "y"], k=3, rounds=2),
@@ -75,7 +75,7 @@ class Running:
 
 
 def model(name: str, dialect: Dialect, ask: Callable[[str], Secret[Arrays]]) -> Mapping[str, Any]:
-    words = Words("salt", "portable", dialect)
+    words = RenderOptions("salt", "portable", dialect)
     prepared = PROGRAMS[name](Setting({"people": PEOPLE}, Fraction(4), Fraction(0), words))
     return prepared.run(Running(ask)).model
 

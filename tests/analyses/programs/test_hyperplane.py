@@ -10,7 +10,7 @@ from tests.analyses.programs.worlds import ADULT, World, adult, affords, charged
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.programs.hyperplane import Grid, Hyperplane, hyperplane
-from hubbub.core.schema import Unit
+from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.exponential import Exponential
@@ -73,19 +73,19 @@ def test_a_line_is_found(world: World) -> None:
     assert model.decision_function(values[:3]).shape == (3,)
 
 
-def test_law_of_the_choice_keeps_its_loss_on_neighbors(world: World) -> None:
-    """The exact law of the choice on two datasets, one row apart, for every such row of a small grid."""
+def test_distribution_of_the_choice_keeps_its_loss_on_neighbors(world: World) -> None:
+    """The exact distribution of the choice on two datasets, one row apart, for every such row of a small grid."""
     halves(world, 30)
     made = hyperplane(world.setting(1), table="halves", columns=["x", "y"], target="big", bins=2, slopes=1)
     grid, choice = made.grid, made.choice
     before = np.array([[2, 0, 1, 3], [0, 4, 1, 0]])
-    law = choice.law(grid.scores(*before).tolist())
+    distribution = choice.distribution(grid.scores(*before).tolist())
     worst = Fraction(0)
     for side, cell in product(range(2), range(4)):
         after = before.copy()
         after[side, cell] += 1
-        other = choice.law(grid.scores(*after).tolist())
-        for outcome, (low, high) in law.mass.items():
+        other = choice.distribution(grid.scores(*after).tolist())
+        for outcome, (low, high) in distribution.mass.items():
             ratio = max(Fraction(high) / other.mass[outcome][0], other.mass[outcome][1] / Fraction(low))
             worst = max(worst, ratio)
     assert float(worst) <= np.exp(float(choice.epsilon)) * (1 + 1e-9)
@@ -93,8 +93,8 @@ def test_law_of_the_choice_keeps_its_loss_on_neighbors(world: World) -> None:
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [None, Unit("who", groups=2, rows=2)])
-def test_what_is_drawn_is_what_is_charged(world: World, relation: Relation, unit: Unit | None) -> None:
+@pytest.mark.parametrize("unit", [None, PrivacyUnit("who", groups=2, rows=2)])
+def test_what_is_drawn_is_what_is_charged(world: World, relation: Relation, unit: PrivacyUnit | None) -> None:
     halves(world, 100, unit=unit, relation=relation)
     prepared = hyperplane(world.setting(1, "1e-6"), table="halves", columns=["x", "y"], target="big", bins=4)
     world.run(prepared, "hyperplane")

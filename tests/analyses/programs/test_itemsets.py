@@ -8,10 +8,10 @@ from tests.analyses.programs.worlds import World, affords, charged
 
 from hubbub.analyses.programs.inputs import one_cell
 from hubbub.analyses.programs.itemsets import Itemsets, Levels, frequent_itemsets
-from hubbub.core.schema import Unit
+from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.sql.measures import Rows
+from hubbub.sql.measures import RowCount
 
 PAGES = ("home", "news", "shop", "help")
 
@@ -38,7 +38,7 @@ def visits(world: World, units: int = 3_000, relation: Relation = Relation.ADD_R
         "visits",
         {"who": who, "page": page},
         lists={"page": PAGES},
-        unit=Unit("who", groups=1, rows=1),
+        unit=PrivacyUnit("who", groups=1, rows=1),
         relation=relation,
     )
 
@@ -72,9 +72,11 @@ def test_baskets_may_be_units(world: World) -> None:
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [None, Unit("who", groups=3, rows=2)])
+@pytest.mark.parametrize("unit", [None, PrivacyUnit("who", groups=3, rows=2)])
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
-def test_what_is_drawn_is_what_is_charged(world: World, relation: Relation, unit: Unit | None, delta: str) -> None:
+def test_what_is_drawn_is_what_is_charged(
+    world: World, relation: Relation, unit: PrivacyUnit | None, delta: str
+) -> None:
     baskets(world, 200, unit=unit, relation=relation)
     prepared = frequent_itemsets(world.setting(1, delta), table="baskets", columns=["bread", "butter"], size=4)
     world.run(prepared, "frequent_itemsets")
@@ -83,8 +85,10 @@ def test_what_is_drawn_is_what_is_charged(world: World, relation: Relation, unit
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [None, Unit("who", groups=3, rows=2)])
-def test_counts_of_neighbors_are_within_the_sensitivities(world: World, relation: Relation, unit: Unit | None) -> None:
+@pytest.mark.parametrize("unit", [None, PrivacyUnit("who", groups=3, rows=2)])
+def test_counts_of_neighbors_are_within_the_sensitivities(
+    world: World, relation: Relation, unit: PrivacyUnit | None
+) -> None:
     """Exact counts of all single items, and of all pairs, with a unit taken away or changed."""
     baskets(world, 100, unit=unit, relation=relation)
     columns = ["bread", "butter", "jam", "size"]
@@ -106,14 +110,14 @@ def test_counts_of_units_as_baskets_are_within_the_sensitivities(world: World, r
 def _within(
     world: World, made: Levels, levels: Sequence[Sequence[tuple[int, ...]]], relation: Relation, owner: str
 ) -> None:
-    table = made.ground.table.name
+    table = made.inputs.table.name
     change = "bread = NOT bread, jam = TRUE, size = 'small'" if table == "baskets" else "page = 'help'"
     limits = [noise.sensitivity for noise in made.allocation.noises]  # type: ignore[union-attr]
 
     def counts() -> list[np.ndarray[tuple[int, ...], np.dtype[np.int64]]]:
         return [
-            made.ground.integers(
-                world, made.ground.rows, one_cell(), [Rows(where=made._holds(each)) for each in level]
+            made.inputs.integers(
+                world, made.inputs.rows, one_cell(), [RowCount(where=made._holds(each)) for each in level]
             ).through(lambda found: found[:, 0])
             for level in levels
         ]

@@ -7,14 +7,14 @@ import pytest
 from tests.analyses.programs.worlds import DATA, World, affords, charged
 
 from hubbub.accounting.cost import privacy_cost
-from hubbub.analyses.programs.inputs import ground, numbered
+from hubbub.analyses.programs.inputs import numbered, program_input
 from hubbub.analyses.programs.kmeans import HALVINGS, KMeans, Lloyd, closest, kmeans, nearest
 from hubbub.analyses.programs.vectors import STEPS, box, of_box, totals
-from hubbub.core.schema import Unit
+from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql.measures import Rows, sensitivity
+from hubbub.sql.measures import RowCount, sensitivity
 
 LETTER = DATA / "letter.arff"
 CENTRES = np.array([[-6.0, -6.0], [6.0, -5.0], [0.0, 7.0]])
@@ -64,9 +64,9 @@ def test_unknown_rounds_halve_what_is_left_and_never_reach_it(world: World) -> N
 
 @pytest.mark.parametrize(("method", "rounds"), [("classic", 4), ("classic", None), ("moments", 3)])
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [None, Unit("who", groups=2, rows=2)])
+@pytest.mark.parametrize("unit", [None, PrivacyUnit("who", groups=2, rows=2)])
 def test_what_is_drawn_is_what_is_charged(
-    world: World, method: str, rounds: int | None, relation: Relation, unit: Unit | None
+    world: World, method: str, rounds: int | None, relation: Relation, unit: PrivacyUnit | None
 ) -> None:
     """A run by halving may stop early: it draws no more than was charged."""
     blobs(world, 300, unit=unit, relation=relation)
@@ -81,18 +81,20 @@ def test_what_is_drawn_is_what_is_charged(
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [None, Unit("who", groups=2, rows=1)])
+@pytest.mark.parametrize("unit", [None, PrivacyUnit("who", groups=2, rows=1)])
 def test_engine_sums_of_neighbors_are_within_the_sensitivities(
-    world: World, relation: Relation, unit: Unit | None
+    world: World, relation: Relation, unit: PrivacyUnit | None
 ) -> None:
     blobs(world, 60, unit=unit, relation=relation)
-    place = ground(world.setting(), "blobs", ["x", "y"])
+    place = program_input(world.setting(), "blobs", ["x", "y"])
     rows, columns, cell = nearest(place, box(place, ["x", "y"]), CENTRES / 10)
-    counted = sensitivity(Rows(), (place.contribution_bounds(3),), relation)
+    counted = sensitivity(RowCount(), (place.contribution_bounds(3),), relation)
     boxed = of_box(2, place.contribution_bounds(3), relation)
 
     def integers() -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        return place.integers(world, rows, numbered(cell, 3), [Rows(), *totals(columns)]).through(lambda found: found)
+        return place.integers(world, rows, numbered(cell, 3), [RowCount(), *totals(columns)]).through(
+            lambda found: found
+        )
 
     before, furthest = integers(), 0
     for who in range(0, 30, 5):
@@ -124,10 +126,10 @@ def test_three_blobs_are_found(world: World, method: str) -> None:
 
 def test_the_engine_finds_the_nearest_centre(world: World) -> None:
     values = blobs(world, 500)
-    place = ground(world.setting(), "blobs", ["x", "y"])
+    place = program_input(world.setting(), "blobs", ["x", "y"])
     centres = np.random.default_rng(1).uniform(-1, 1, (7, 2))
     rows, _, cell = nearest(place, box(place, ["x", "y"]), centres)
-    counts = place.integers(world, rows, numbered(cell, 7), [Rows()]).through(lambda found: found[0])
+    counts = place.integers(world, rows, numbered(cell, 7), [RowCount()]).through(lambda found: found[0])
     assert counts.tolist() == np.bincount(closest(values / 10, centres), minlength=7).tolist()
 
 

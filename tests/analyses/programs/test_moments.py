@@ -5,7 +5,7 @@ import pytest
 from tests.analyses.programs.worlds import World, affords, charged
 
 from hubbub.analyses.programs.moments import PCA, Covariance, moments, pca
-from hubbub.core.schema import Unit
+from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 
@@ -70,8 +70,10 @@ def test_principal_components_come_from_two_queries_of_noisy_sums(world: World) 
 
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [None, Unit("who", groups=1, rows=4)])
-def test_what_is_drawn_is_what_is_charged(world: World, delta: str, relation: Relation, unit: Unit | None) -> None:
+@pytest.mark.parametrize("unit", [None, PrivacyUnit("who", groups=1, rows=4)])
+def test_what_is_drawn_is_what_is_charged(
+    world: World, delta: str, relation: Relation, unit: PrivacyUnit | None
+) -> None:
     people(world, 400, unit=unit, relation=relation)
     prepared = moments(world.setting(1, delta), table="people", columns=NAMES)
     world.run(prepared, "moments")
@@ -82,7 +84,7 @@ def test_what_is_drawn_is_what_is_charged(world: World, delta: str, relation: Re
 def test_units_and_replacement_cost_more_noise(world: World) -> None:
     people(world, 400)
     plain = moments(world.setting(1), table="people", columns=NAMES).allocation.noises[1]
-    people(world, 400, unit=Unit("who", groups=1, rows=4), relation=Relation.REPLACE)
+    people(world, 400, unit=PrivacyUnit("who", groups=1, rows=4), relation=Relation.REPLACE)
     owned = moments(world.setting(1), table="people", columns=NAMES).allocation.noises[1]
     tighter = moments(world.setting(1, rows=2), table="people", columns=NAMES).allocation.noises[1]
     assert owned.sensitivity == 8 * plain.sensitivity  # type: ignore[union-attr]
@@ -90,7 +92,7 @@ def test_units_and_replacement_cost_more_noise(world: World) -> None:
 
 
 def test_what_cannot_be_is_refused_with_a_remedy(world: World) -> None:
-    people(world, 40, unit=Unit("who", groups=1, rows=4))
+    people(world, 40, unit=PrivacyUnit("who", groups=1, rows=4))
     for columns, code in (([], "HB540"), (["a", "a"], "HB540"), (["who"], "HB541"), (["z"], "HB541")):
         with pytest.raises(QueryError, match=code) as refused:
             moments(world.setting(), table="people", columns=columns)

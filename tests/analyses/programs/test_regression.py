@@ -15,7 +15,7 @@ from hubbub.analyses.programs.regression import (
     solved,
 )
 from hubbub.analyses.programs.vectors import of_sums
-from hubbub.core.schema import Unit
+from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 
@@ -94,8 +94,8 @@ def test_classes_are_told_apart(world: World, delta: str) -> None:
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [None, Unit("who", groups=1, rows=3)])
-def test_what_is_drawn_is_what_is_charged(world: World, relation: Relation, unit: Unit | None) -> None:
+@pytest.mark.parametrize("unit", [None, PrivacyUnit("who", groups=1, rows=3)])
+def test_what_is_drawn_is_what_is_charged(world: World, relation: Relation, unit: PrivacyUnit | None) -> None:
     people(world, 300, unit=unit, relation=relation)
     setting = world.setting(1, "1e-6")
     line = linear_regression(setting, table="people", columns=NAMES, target="y")
@@ -122,7 +122,7 @@ def test_gradients_of_neighbors_are_within_the_sensitivity(world: World, monkeyp
     made = logistic_regression(world.setting(), table="people", columns=NAMES, target="sick")
     noises = (*made.allocation.noises[:6], Bare())
     object.__setattr__(made.allocation, "noises", noises)
-    limit = of_sums(4, made.ground.contribution_bounds(1), Relation.ADD_REMOVE)
+    limit = of_sums(4, made.inputs.contribution_bounds(1), Relation.ADD_REMOVE)
     near = Moments(60.0, np.array([-0.4, 0.0, -0.5]), np.full(3, 0.05), np.zeros(3), np.eye(3), (1, 1, 1))
     furthest = 0
     for weights in (np.zeros(4), np.array([40.0, -30.0, 20.0, 10.0])):

@@ -11,7 +11,7 @@ from tests.analyses.programs.worlds import ADULT, World, adult, affords, charged
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.programs.tree import PARTS, DecisionTree, Question, decision_tree, scores_of
-from hubbub.core.schema import Unit
+from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.exponential import Exponential
@@ -71,9 +71,9 @@ def test_brute_force_finds_the_sensitivity_of_scores(rule: str) -> None:
     assert seen == {0, 1} if rule == "max" else (max(seen) == PARTS and min(seen) > -PARTS and min(seen) < 0)
 
 
-def test_law_of_a_level_keeps_its_loss_on_neighbors(world: World) -> None:
-    """Two leaves at once, a unit with rows in both: the exact laws multiply, and their ratio is within the loss."""
-    things(world, 20, unit=Unit("who", groups=2, rows=1))
+def test_distribution_of_a_level_keeps_its_loss_on_neighbors(world: World) -> None:
+    """Two leaves at once, a unit with rows in both: the exact distributions multiply, and their ratio is within the loss."""
+    things(world, 20, unit=PrivacyUnit("who", groups=2, rows=1))
     made = decision_tree(world.setting(2), table="things", columns=["shape", "color"], target="fine", depth=1)
     loss = privacy_cost(made.selection.event).pure
     assert loss is not None
@@ -88,8 +88,10 @@ def test_law_of_a_level_keeps_its_loss_on_neighbors(world: World) -> None:
             before = draw.integers(0, 3, (2, 2))
             after = before.copy()
             after[draw.integers(2), draw.integers(2)] += 1
-            laws = [choice.law(scores_of(questions, [each, each], "gini").tolist()) for each in (before, after)]
-            ratios = [float(laws[0].mass[i][0] / laws[1].mass[i][1]) for i in range(2)]
+            distributions = [
+                choice.distribution(scores_of(questions, [each, each], "gini").tolist()) for each in (before, after)
+            ]
+            ratios = [float(distributions[0].mass[i][0] / distributions[1].mass[i][1]) for i in range(2)]
             ratio *= max(max(ratios), 1 / min(ratios))
         worst = max(worst, ratio)
     assert worst <= np.exp(float(loss)) * (1 + 1e-9)
@@ -97,10 +99,10 @@ def test_law_of_a_level_keeps_its_loss_on_neighbors(world: World) -> None:
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [None, Unit("who", groups=2, rows=2)])
+@pytest.mark.parametrize("unit", [None, PrivacyUnit("who", groups=2, rows=2)])
 @pytest.mark.parametrize("score", ["gini", "max"])
 def test_levels_and_leaves_are_charged_once_each(
-    world: World, relation: Relation, unit: Unit | None, score: str
+    world: World, relation: Relation, unit: PrivacyUnit | None, score: str
 ) -> None:
     """A level makes one selection in every leaf, of one event; leaves are disjoint, so it is charged once."""
     things(world, 200, unit=unit, relation=relation)
@@ -135,7 +137,7 @@ def test_a_unit_reaches_no_more_rows_than_its_selection_allows(world: World) -> 
         table = world.ask(world.asked[0]).through(lambda found: found)
         return Counter({int(place): int(table[f"m{place}"].sum()) for place in range(3)})
 
-    world.put("things", made, lists=lists, unit=Unit("who", groups=2, rows=1))
+    world.put("things", made, lists=lists, unit=PrivacyUnit("who", groups=2, rows=1))
     prepared = decision_tree(world.setting(1), table="things", columns=["shape"], target="fine", depth=1)
     world.run(prepared, "decision_tree")
     assert sum(counts().values()) == 2 + 10 - 1  # unit 7 has another row among the ten, which one of its cells holds

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.analyses.programs.worlds import World
 
-from hubbub.analyses.programs.inputs import ground, numbered, one_cell
+from hubbub.analyses.programs.inputs import numbered, one_cell, program_input
 from hubbub.analyses.programs.kmeans import nearest
 from hubbub.analyses.programs.vectors import (
     STEPS,
@@ -19,7 +19,7 @@ from hubbub.analyses.programs.vectors import (
     products,
     totals,
 )
-from hubbub.core.schema import Unit
+from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.sql.measures import Additive
 
@@ -51,7 +51,7 @@ def test_integers_of_any_row_are_within_the_stated_norm(world: World, size: int,
     """Each row in a cell of its own: what it adds there is what a unit adds."""
     rows = 200
     names = table(world, size, rows=rows)
-    place = ground(world.setting(), "t", [*names, "row"])
+    place = program_input(world.setting(), "t", [*names, "row"])
     reach = place.contribution_bounds(1)
     units = [Fraction(radius)] * size
     inside, vectors = boxed(place, box(place, names), [place.column("row")])
@@ -72,9 +72,9 @@ def test_integers_of_any_row_are_within_the_stated_norm(world: World, size: int,
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [None, Unit("who", groups=2, rows=2)])
+@pytest.mark.parametrize("unit", [None, PrivacyUnit("who", groups=2, rows=2)])
 def test_engine_sums_of_neighbors_are_within_the_stated_sensitivity(
-    world: World, relation: Relation, unit: Unit | None
+    world: World, relation: Relation, unit: PrivacyUnit | None
 ) -> None:
     """Take each of some units away, or put another in its place: counts, box sums and clipped sums in cells."""
     size, k = 3, 4
@@ -83,7 +83,7 @@ def test_engine_sums_of_neighbors_are_within_the_stated_sensitivity(
     furthest = 0.0
 
     def integers() -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        place = ground(world.setting(), "t", names)
+        place = program_input(world.setting(), "t", names)
         rows, columns, cell = nearest(place, box(place, names), centres)
         units = [Fraction(1, 4)] * size
         near, pulled = clipped(rows, columns, origin=[Fraction(0)] * size, units=units, kept=["cell"])
@@ -91,7 +91,7 @@ def test_engine_sums_of_neighbors_are_within_the_stated_sensitivity(
         balls = place.integers(world, near, numbered(cell, k), totals(pulled))
         return opened(boxed, balls)
 
-    place = ground(world.setting(), "t", names)
+    place = program_input(world.setting(), "t", names)
     before = integers()
     boxed, ball = (
         of_box(size, place.contribution_bounds(k), relation),
@@ -121,7 +121,7 @@ def opened(*secrets: object) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
 def test_a_planted_wider_clip_is_noticed(world: World) -> None:
     """Rows that are clipped at a hundredth more than norm 1 are further apart than stated."""
     names = table(world, 2, rows=60)
-    place = ground(world.setting(), "t", names)
+    place = program_input(world.setting(), "t", names)
     limit = of_sums(2, place.contribution_bounds(1), Relation.ADD_REMOVE)
     shape = box(place, names)
     rows, columns = clipped(*boxed(place, shape), origin=[Fraction(0)] * 2, units=[Fraction(1, 1000)] * 2)

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits
-from hubbub.analyses.base import Arrays, Prepared, Published, Setting
+from hubbub.analyses.base import Arrays, PreparedAnalysis, Published, Setting
 from hubbub.answers.release import Release
 from hubbub.core.events import Composed, Event
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
-from hubbub.noise.source import Keystream, Source
-from hubbub.sql.bounding import Words
+from hubbub.noise.source import Keystream, RandomSource
+from hubbub.sql.bounding import RenderOptions
 
 Values = Mapping[str, NDArray[Any] | Sequence[object]]
 
@@ -36,7 +36,7 @@ class World:
     tables: dict[str, Table] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     drawn: Counter[Event] = field(default_factory=Counter)
-    source: Source = field(default_factory=Keystream)
+    source: RandomSource = field(default_factory=Keystream)
     steps: list[float] = field(default_factory=list)
 
     def put(
@@ -44,7 +44,7 @@ class World:
         name: str,
         values: Values,
         *,
-        unit: Unit | None = None,
+        unit: PrivacyUnit | None = None,
         relation: Relation = Relation.ADD_REMOVE,
         bounds: Mapping[str, tuple[float, float]] | None = None,
         lists: Mapping[str, tuple[object, ...]] | None = None,
@@ -64,11 +64,11 @@ class World:
                 columns.append(Column(column, kind, values=lists[column]))  # type: ignore[arg-type]
             else:
                 columns.append(Column(column, Kind.BOOLEAN if each.dtype == bool else Kind.INTEGER))
-        self.tables[name] = Table(name, tuple(columns), unit or Unit(None), relation)
+        self.tables[name] = Table(name, tuple(columns), unit or PrivacyUnit(None), relation)
 
     def setting(self, epsilon: object = 1, delta: object = 0, **limits: int) -> Setting:
         """Give what an analysis is planned with."""
-        return Setting(self.tables, Fraction(str(epsilon)), Fraction(str(delta)), Words("salt"), **limits)
+        return Setting(self.tables, Fraction(str(epsilon)), Fraction(str(delta)), RenderOptions("salt"), **limits)
 
     def ask(self, sql: str) -> Secret[Arrays]:
         """Run a text."""
@@ -80,7 +80,7 @@ class World:
         assert what
         self.steps.append(done)
 
-    def run(self, prepared: Prepared, name: str) -> tuple[Published, Release]:
+    def run(self, prepared: PreparedAnalysis, name: str) -> tuple[Published, Release]:
         """Run a prepared analysis and make a release of it."""
         self.asked.clear()
         self.drawn.clear()
@@ -103,7 +103,7 @@ def charged(event: Event) -> Counter[Event]:
     return found
 
 
-def affords(prepared: Prepared) -> bool:
+def affords(prepared: PreparedAnalysis) -> bool:
     """Say whether a budget of just the price named admits what is charged."""
     return admits(Budget(prepared.epsilon, prepared.delta), ZERO, privacy_cost(prepared.event))
 

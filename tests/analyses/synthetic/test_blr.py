@@ -10,19 +10,21 @@ import pytest
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.base import Setting
 from hubbub.analyses.synthetic.blr import SmallDatabase, databases, questions, scores, small_database
-from hubbub.core.schema import Column, Kind, Table, Unit
+from hubbub.core.schema import Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 from hubbub.mechanisms.enumeration import worst_ratio
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 
 F = Fraction
 BITS = tuple(Column(name, Kind.BOOLEAN) for name in ("p", "q", "r"))
 
 
-def setting(epsilon: str = "1", unit: Unit | None = None, relation: Relation = Relation.ADD_REMOVE) -> Setting:
+def setting(epsilon: str = "1", unit: PrivacyUnit | None = None, relation: Relation = Relation.ADD_REMOVE) -> Setting:
     columns = (Column("who", Kind.INTEGER), *BITS)
-    return Setting({"t": Table("t", columns, unit or Unit(None), relation)}, F(epsilon), F(0), Words("salt"))
+    return Setting(
+        {"t": Table("t", columns, unit or PrivacyUnit(None), relation)}, F(epsilon), F(0), RenderOptions("salt")
+    )
 
 
 def prepared(at: Setting | None = None, **how: Any) -> SmallDatabase:
@@ -93,7 +95,8 @@ def test_the_choice_is_private_by_enumeration() -> None:
     worst = F(0)
     for yes in range(4):
         one, other = (
-            made.selection.law(scores(np.array([2, count]), every, asks, 3).tolist()) for count in (yes, yes + 1)
+            made.selection.distribution(scores(np.array([2, count]), every, asks, 3).tolist())
+            for count in (yes, yes + 1)
         )
         worst = max(worst, F(worst_ratio(one, other)[1]))
     assert F(1, 10) < worst <= 1
@@ -108,9 +111,9 @@ def test_rows_are_those_of_the_chosen_database(bench: Any) -> None:
     assert sum(published.model["cells"]) == 10
 
 
-@pytest.mark.parametrize("unit", [Unit(None), Unit("who", 2, 3)])
+@pytest.mark.parametrize("unit", [PrivacyUnit(None), PrivacyUnit("who", 2, 3)])
 @pytest.mark.parametrize("total", [None, 100])
-def test_a_small_database_costs_what_it_says(unit: Unit, total: int | None) -> None:
+def test_a_small_database_costs_what_it_says(unit: PrivacyUnit, total: int | None) -> None:
     made = prepared(setting("1/2", unit), total=total)
     loss = privacy_cost(made.event).pure
     assert loss is not None

@@ -10,10 +10,10 @@ from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.base import Setting
 from hubbub.analyses.synthetic.mwem import Mwem, mended, mwem, summed
 from hubbub.analyses.tables.marginals import counts
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 
 F = Fraction
 COLUMNS = (
@@ -30,17 +30,19 @@ ROWS = (
 
 
 def prepared(
-    epsilon: str = "1", unit: Unit | None = None, relation: Relation = Relation.ADD_REMOVE, **how: Any
+    epsilon: str = "1", unit: PrivacyUnit | None = None, relation: Relation = Relation.ADD_REMOVE, **how: Any
 ) -> Mwem:
-    at = Setting({"t": Table("t", COLUMNS, unit or Unit(None), relation)}, F(epsilon), F(0), Words("salt"))
+    at = Setting(
+        {"t": Table("t", COLUMNS, unit or PrivacyUnit(None), relation)}, F(epsilon), F(0), RenderOptions("salt")
+    )
     arguments: dict[str, Any] = {"columns": ["kind", "own", "age"]} | how
     return mwem(at, table="t", **arguments)
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [Unit(None), Unit("who", 2, 3)])
+@pytest.mark.parametrize("unit", [PrivacyUnit(None), PrivacyUnit("who", 2, 3)])
 @pytest.mark.parametrize("rounds", [1, 4])
-def test_multiplicative_weights_cost_what_they_say(relation: Relation, unit: Unit, rounds: int) -> None:
+def test_multiplicative_weights_cost_what_they_say(relation: Relation, unit: PrivacyUnit, rounds: int) -> None:
     made = prepared("1/2", unit, relation, rounds=rounds)
     loss = privacy_cost(made.event).pure
     assert loss is not None
@@ -51,7 +53,7 @@ def test_multiplicative_weights_cost_what_they_say(relation: Relation, unit: Uni
 @pytest.mark.parametrize("relation", list(Relation))
 def test_neighbors_move_a_score_by_no_more_than_its_sensitivity(bench: Any, relation: Relation) -> None:
     """A unit with more rows than it may have, all over the cells, against none or another such."""
-    made = prepared("1", Unit("who", 2, 3), relation)
+    made = prepared("1", PrivacyUnit("who", 2, 3), relation)
     rest = "SELECT 0 AS who, 'b' AS kind, TRUE AS own, 4 AS age"
     one, other = (
         f"SELECT {who} AS who, ['a', 'b', 'c'][1 + i % 3] AS kind, i % 2 = {who % 2} AS own,"
@@ -62,11 +64,11 @@ def test_neighbors_move_a_score_by_no_more_than_its_sensitivity(bench: Any, rela
     told = {each: np.full(summed(np.zeros((3, 2, 10)), each).shape, 2) for each in made.workload}
 
     def found(rows: str) -> Any:
-        return counts(bench({"t": rows}), [made.asked]).through(lambda tables: made.scores(tables[0], told))
+        return counts(bench({"t": rows}), [made.marginal]).through(lambda tables: made.scores(tables[0], told))
 
     apart = np.abs(found(f"{rest} UNION ALL {one}") - found(base))
-    assert 0 < apart.max() <= made.moved
-    assert made.selection.sensitivity == made.moved == made.measured.sensitivity
+    assert 0 < apart.max() <= made.measured.sensitivity
+    assert made.selection.sensitivity == made.measured.sensitivity
 
 
 def test_rows_are_like_the_data_where_noise_is_small(bench: Any) -> None:

@@ -12,17 +12,18 @@ from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.base import Published, Setting
 from hubbub.analyses.synthetic.columns import asked, levels
 from hubbub.analyses.synthetic.model import Model, calibrated, independent, marginal, spread
+from hubbub.analyses.synthetic.noise import root_below
 from hubbub.analyses.synthetic.select import Candidate, candidates, forest, scores, small_enough
-from hubbub.analyses.synthetic.synthetic import root_below, synthetic
+from hubbub.analyses.synthetic.synthetic import synthetic
 from hubbub.analyses.synthetic.utility import Synthetic, distances, k_marginal
 from hubbub.analyses.tables.marginals import counts
 from hubbub.answers.release import Release
 from hubbub.core.events import Composed, GaussianEvent, SelectionEvent
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.sql.bounding import Words
-from hubbub.sql.split import concentrated
+from hubbub.sql.bounding import RenderOptions
+from hubbub.sql.split import zcdp_budget
 
 F = Fraction
 ROWS = (
@@ -44,10 +45,10 @@ MIXED: list[object] = ["kind", "own", {"column": "age", "bins": 10}, "pay", {"co
 
 
 def setting(
-    epsilon: str = "1", delta: str = "0", unit: Unit | None = None, relation: Relation = Relation.ADD_REMOVE
+    epsilon: str = "1", delta: str = "0", unit: PrivacyUnit | None = None, relation: Relation = Relation.ADD_REMOVE
 ) -> Setting:
-    table = Table("t", COLUMNS, unit or Unit(None), relation)
-    return Setting({"t": table}, F(epsilon), F(delta), Words("salt"))
+    table = Table("t", COLUMNS, unit or PrivacyUnit(None), relation)
+    return Setting({"t": table}, F(epsilon), F(delta), RenderOptions("salt"))
 
 
 def given(published: Published) -> Release:
@@ -56,14 +57,16 @@ def given(published: Published) -> Release:
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [Unit(None), Unit("who", 1, 1), Unit("who", 3, 4)])
+@pytest.mark.parametrize("unit", [PrivacyUnit(None), PrivacyUnit("who", 1, 1), PrivacyUnit("who", 3, 4)])
 @pytest.mark.parametrize("delta", ["0", "1/1000000000"])
 @pytest.mark.parametrize("columns", [["kind"], ["kind", "own"], ["kind", "own", "age"]])
-def test_synthetic_rows_cost_what_they_say(relation: Relation, unit: Unit, delta: str, columns: list[object]) -> None:
+def test_synthetic_rows_cost_what_they_say(
+    relation: Relation, unit: PrivacyUnit, delta: str, columns: list[object]
+) -> None:
     prepared = synthetic(setting("1", delta, unit, relation), table="t", columns=columns)
     event = prepared.event
     assert isinstance(event, Composed)
-    assert sum(count for _, count in event.parts) == 2 * prepared.pairs + len(columns) + min(2, len(columns))
+    assert sum(count for _, count in event.parts) == 2 * prepared.noises.pairs + len(columns) + min(2, len(columns))
     if delta == "0":
         pure = privacy_cost(event).pure
         assert pure is not None
@@ -77,7 +80,7 @@ def test_synthetic_rows_cost_what_they_say(relation: Relation, unit: Unit, delta
         else:
             assert isinstance(part, SelectionEvent)
             rho += count * (2 * part.rate * part.sensitivity) ** 2 / 8
-    assert F(999, 1000) * concentrated(F(1), F(delta)) <= rho <= concentrated(F(1), F(delta))
+    assert F(999, 1000) * zcdp_budget(F(1), F(delta)) <= rho <= zcdp_budget(F(1), F(delta))
 
 
 def test_neighbors_move_a_score_by_no_more_than_its_sensitivity() -> None:
@@ -105,7 +108,7 @@ def test_neighbors_move_a_score_by_no_more_than_its_sensitivity() -> None:
 @pytest.mark.parametrize("relation", list(Relation))
 def test_neighbors_move_coarse_pairs_by_no_more_than_their_noise_is_made_for(bench: Any, relation: Relation) -> None:
     """A unit with rows in neighboring cells adds up in a coarse one: L2 must be that of the sums, not of the cells."""
-    at = setting("1", "1/1000000", Unit("who", 3, 4), relation)
+    at = setting("1", "1/1000000", PrivacyUnit("who", 3, 4), relation)
     prepared = synthetic(at, table="t", columns=["kind", "own"])
     one = "SELECT 1 AS who, ['a', 'b', 'c'][1 + i % 3] AS kind, TRUE AS own FROM range(60) AS t(i)"
     other = "SELECT 2 AS who, 'a' AS kind, FALSE AS own FROM range(60)"
@@ -113,15 +116,17 @@ def test_neighbors_move_coarse_pairs_by_no_more_than_their_noise_is_made_for(ben
     coarse = Candidate((0, 1), (np.array([0, 0, 0]), np.array([0, 1])))
 
     def sums(rows: str) -> Any:
-        found = counts(bench({"t": rows}), prepared.twos).through(lambda tables: tables[0].reshape(3, 2))
+        found = counts(bench({"t": rows}), prepared.noises.twos).through(lambda tables: tables[0].reshape(3, 2))
         return coarse.sums(found)
 
     base = without if relation is Relation.ADD_REMOVE else f"{without} UNION ALL {other}"
     apart = sums(f"{without} UNION ALL {one}") - sums(base)
     squared = int((apart**2).sum())
-    assert squared <= prepared.moved.l2_squared
-    assert int(np.abs(apart).sum()) <= prepared.moved.l1
-    assert squared > prepared.twos[0].sensitivity.l2_squared  # the noise of single cells would have been too small
+    assert squared <= prepared.noises.sensitivity.l2_squared
+    assert int(np.abs(apart).sum()) <= prepared.noises.sensitivity.l1
+    assert (
+        squared > prepared.noises.twos[0].sensitivity.l2_squared
+    )  # the noise of single cells would have been too small
 
 
 def test_rows_of_every_kind_are_like_the_data_where_noise_is_small(bench: Any) -> None:
@@ -295,4 +300,4 @@ def test_who_has_no_private_pgm_is_told_before_anything_is_charged(monkeypatch: 
     monkeypatch.setitem(sys.modules, "mbi", None)
     with pytest.raises(ParameterError, match=r"hubbub\[synth\]"):
         synthetic(setting(), table="t", columns=["kind", "own"])
-    assert synthetic(setting(), table="t", columns=["kind"]).pairs == 0
+    assert synthetic(setting(), table="t", columns=["kind"]).noises.pairs == 0

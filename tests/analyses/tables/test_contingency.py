@@ -14,10 +14,10 @@ from hubbub.analyses.tables.consistency import non_negative, onto_total, rounded
 from hubbub.analyses.tables.contingency import tabulate
 from hubbub.analyses.tables.lattice import Lattice, closure, shares, subsets
 from hubbub.answers.release import Release
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 
 ROWS = (
     "SELECT i AS who, ['a', 'b', 'c'][1 + i % 3] AS kind, CAST(i % 20 AS INTEGER) AS age, i % 7 < 2 AS own,"
@@ -33,10 +33,10 @@ COLUMNS = (
 
 
 def setting(
-    epsilon: str = "1", delta: str = "0", unit: Unit | None = None, relation: Relation = Relation.ADD_REMOVE
+    epsilon: str = "1", delta: str = "0", unit: PrivacyUnit | None = None, relation: Relation = Relation.ADD_REMOVE
 ) -> Setting:
-    table = Table("t", COLUMNS, unit or Unit("who", 1, 1), relation)
-    return Setting({"t": table}, Fraction(epsilon), Fraction(delta), Words("salt"))
+    table = Table("t", COLUMNS, unit or PrivacyUnit("who", 1, 1), relation)
+    return Setting({"t": table}, Fraction(epsilon), Fraction(delta), RenderOptions("salt"))
 
 
 def model(published: Published) -> tables.Table:
@@ -81,8 +81,8 @@ def test_counts_are_those_of_the_data_where_noise_is_small(bench: Any) -> None:
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [Unit("who", 1, 1), Unit("who", 3, 2), Unit(None)])
-def test_the_event_costs_no_more_than_was_asked_and_nearly_all_of_it(unit: Unit, relation: Relation) -> None:
+@pytest.mark.parametrize("unit", [PrivacyUnit("who", 1, 1), PrivacyUnit("who", 3, 2), PrivacyUnit(None)])
+def test_the_event_costs_no_more_than_was_asked_and_nearly_all_of_it(unit: PrivacyUnit, relation: Relation) -> None:
     prepared = tabulate(setting("0.7", unit=unit, relation=relation), table="t", columns=["kind", "age", "score"])
     pure = privacy_cost(prepared.event).pure
     assert pure is not None
@@ -197,7 +197,7 @@ def test_projection_and_rounding_keep_totals_and_signs() -> None:
         ({"marginals": [["who"]]}, "names columns"),
         ({"whole": 1}, "TRUE or FALSE"),
         ({"columns": ["who"]}, "says who is protected"),
-        ({"noise": "none"}, "noise is"),
+        ({"noise": "none"}, "noise must be"),
         ({"columns": [f"c{i}" for i in range(9)]}, "no column"),
     ],
 )

@@ -12,10 +12,10 @@ from tests.campaigns.rig import postgres
 from hubbub.analyses.base import Arrays, Setting
 from hubbub.analyses.tables.axes import axes
 from hubbub.analyses.tables.marginals import counts, marginal
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Engine
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES
@@ -28,7 +28,7 @@ TABLE = Table(
         Column("age", Kind.INTEGER, Bounds(Fraction(0), Fraction(99))),
         Column("pay", Kind.REAL, Bounds(Fraction(0), Fraction(10))),
     ),
-    Unit("who", groups=2, rows=3),
+    PrivacyUnit("who", groups=2, rows=3),
 )
 ROWS = (
     "CREATE TABLE visits AS SELECT CAST(i * i % 37 AS BIGINT) AS who,"
@@ -56,7 +56,7 @@ class Ran:
 
 
 def exact(run: Any, dialect: Dialect, table: Table = TABLE) -> list[list[int]]:
-    at = Setting({"visits": table}, Fraction(1), Fraction(0), Words("salt", "portable", dialect))
+    at = Setting({"visits": table}, Fraction(1), Fraction(0), RenderOptions("salt", "portable", dialect))
     planned = [marginal(at, "visits", axes(table, each) if each else ()) for each in WANTED]
     planned += [marginal(at, "visits", axes(table, ["region"]), count="units", where="age < 50")]
     found: list[list[int]] = counts(run, planned).through(lambda vectors: [vector.tolist() for vector in vectors])

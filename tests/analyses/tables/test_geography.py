@@ -12,10 +12,10 @@ from hubbub.analyses.base import Published, Setting
 from hubbub.analyses.tables.geography import Geography, geography
 from hubbub.analyses.tables.hierarchy import Tree, least_squares_counts, nested, prefixed, whole
 from hubbub.answers.release import Release
-from hubbub.core.schema import Column, Kind, Table, Unit
+from hubbub.core.schema import Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 
 CODES = ("0101", "0102", "0201", "0202", "0203", "1101", "1102")
 TREE = {"North": {"n1": ["0101", "0102"], "n2": ["0201", "0202", "0203"]}, "South": {"s": ["1101", "1102"]}}
@@ -25,14 +25,14 @@ ROWS = (
 )
 
 
-def setting(epsilon: str = "1", delta: str = "0", unit: Unit | None = None) -> Setting:
+def setting(epsilon: str = "1", delta: str = "0", unit: PrivacyUnit | None = None) -> Setting:
     columns = (
         Column("who", Kind.INTEGER),
         Column("place", Kind.TEXT, values=CODES),
         Column("female", Kind.BOOLEAN),
     )
-    table = Table("people", columns, unit or Unit("who", 1, 1), Relation.ADD_REMOVE)
-    return Setting({"people": table}, Fraction(epsilon), Fraction(delta), Words("salt"))
+    table = Table("people", columns, unit or PrivacyUnit("who", 1, 1), Relation.ADD_REMOVE)
+    return Setting({"people": table}, Fraction(epsilon), Fraction(delta), RenderOptions("salt"))
 
 
 def model(published: Published) -> Geography:
@@ -93,7 +93,7 @@ def test_counts_are_those_of_the_data_where_noise_is_small(bench: Any) -> None:
 
 
 def test_the_event_costs_what_was_asked() -> None:
-    for unit in (Unit("who", 1, 1), Unit("who", 3, 2), Unit(None)):
+    for unit in (PrivacyUnit("who", 1, 1), PrivacyUnit("who", 3, 2), PrivacyUnit(None)):
         prepared = geography(setting("0.9", unit=unit), table="people", column="place", places=TREE)
         pure = privacy_cost(prepared.event).pure
         assert pure is not None
@@ -103,7 +103,9 @@ def test_the_event_costs_what_was_asked() -> None:
 
 def test_a_level_that_matters_more_is_measured_better() -> None:
     many = Column("place", Kind.TEXT, values=tuple(f"{code:04d}" for code in range(2000)))
-    at = Setting({"people": Table("people", (many,), Unit(None))}, Fraction(1), Fraction(0), Words("salt"))
+    at = Setting(
+        {"people": Table("people", (many,), PrivacyUnit(None))}, Fraction(1), Fraction(0), RenderOptions("salt")
+    )
 
     def width(weights: Any, name: str) -> float:
         prepared = geography(at, table="people", column="place", places=[1, 2], weights=weights)
@@ -152,9 +154,9 @@ def test_estimates_far_below_zero_still_give_counts_that_add_up() -> None:
 
 def test_neighbors_move_each_level_by_no_more_than_its_sensitivity() -> None:
     """Units with up to three places and two rows in each: every such unit, at every level."""
-    prepared = geography(setting(unit=Unit("who", 3, 2)), table="people", column="place", places=TREE)
+    prepared = geography(setting(unit=PrivacyUnit("who", 3, 2)), table="people", column="place", places=TREE)
     tree = nested(CODES, TREE)
-    moved = [prepared.asked.part(level.size) for level in tree.levels]
+    moved = [prepared.marginal.part(level.size) for level in tree.levels]
     worst = [[0, 0] for _ in moved]
     for rows in np.ndindex(*(3,) * 7):
         if np.count_nonzero(rows) > 3:

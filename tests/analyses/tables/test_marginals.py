@@ -9,10 +9,10 @@ import pytest
 from hubbub.analyses.base import Setting
 from hubbub.analyses.tables.axes import axes, axis
 from hubbub.analyses.tables.marginals import AT_ONCE, Marginal, counts, marginal
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 
 F = Fraction
 COLUMNS = (
@@ -30,9 +30,9 @@ ROWS = (
 )
 
 
-def setting(relation: Relation = Relation.ADD_REMOVE, unit: Unit | None = None) -> Setting:
-    table = Table("t", COLUMNS, unit or Unit(None), relation)
-    return Setting({"t": table}, F(1), F(0), Words("salt"))
+def setting(relation: Relation = Relation.ADD_REMOVE, unit: PrivacyUnit | None = None) -> Setting:
+    table = Table("t", COLUMNS, unit or PrivacyUnit(None), relation)
+    return Setting({"t": table}, F(1), F(0), RenderOptions("salt"))
 
 
 def exact(run: Any, marginals: list[Marginal]) -> list[list[int]]:
@@ -80,10 +80,12 @@ def test_marginals_of_one_text_are_those_of_many(bench: Any) -> None:
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [Unit(None), Unit("who", groups=2, rows=1), Unit("who", groups=1, rows=2)])
+@pytest.mark.parametrize(
+    "unit", [PrivacyUnit(None), PrivacyUnit("who", groups=2, rows=1), PrivacyUnit("who", groups=1, rows=2)]
+)
 @pytest.mark.parametrize("count", ["rows", "units"])
 def test_neighbors_move_a_marginal_by_no_more_than_its_sensitivity(
-    bench: Any, relation: Relation, unit: Unit, count: str
+    bench: Any, relation: Relation, unit: PrivacyUnit, count: str
 ) -> None:
     """Every row, or every person, is taken out or replaced by each other one; both bounds hold, and one is met."""
     at = setting(relation, unit)
@@ -148,7 +150,7 @@ def test_axes_that_cannot_be_are_refused(wanted: object, says: str) -> None:
 
 def test_a_unit_is_no_axis() -> None:
     with pytest.raises(QueryError, match="says who is protected"):
-        axis(setting(unit=Unit("who")).tables["t"], "who")
+        axis(setting(unit=PrivacyUnit("who")).tables["t"], "who")
 
 
 @pytest.mark.parametrize(
@@ -166,8 +168,8 @@ def test_what_is_no_condition_is_refused(how: dict[str, Any], says: str) -> None
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [Unit(None), Unit("who", groups=2, rows=2)])
-def test_neighbors_move_sums_of_cells_by_no_more_than_stated(relation: Relation, unit: Unit) -> None:
+@pytest.mark.parametrize("unit", [PrivacyUnit(None), PrivacyUnit("who", groups=2, rows=2)])
+def test_neighbors_move_sums_of_cells_by_no_more_than_stated(relation: Relation, unit: PrivacyUnit) -> None:
     """All vectors that two units can have over four cells, summed into pairs and into one."""
     at = setting(relation, unit)
     one = planned(at, ["region"])
@@ -188,6 +190,6 @@ def test_neighbors_move_sums_of_cells_by_no_more_than_stated(relation: Relation,
 def test_a_column_may_have_any_name() -> None:
     """The count has a name of its own beside it."""
     for name in ("n", "count", "m0", "cell"):
-        table = Table("t", (Column(name, Kind.INTEGER, Bounds(F(0), F(3))),), Unit(None), Relation.ADD_REMOVE)
-        at = Setting({"t": table}, F(1), F(0), Words("salt"))
+        table = Table("t", (Column(name, Kind.INTEGER, Bounds(F(0), F(3))),), PrivacyUnit(None), Relation.ADD_REMOVE)
+        at = Setting({"t": table}, F(1), F(0), RenderOptions("salt"))
         assert marginal(at, "t", axes(table, [name])).size == 4

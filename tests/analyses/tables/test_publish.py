@@ -55,10 +55,10 @@ def test_a_table_is_asked_for_and_published_in_one_step(home: Path) -> None:
 def test_nothing_is_paid_where_the_files_could_not_be_written(home: Path) -> None:
     with hubbub.open(home / "hubbub.yaml") as h:
         h.publish(CALL, home / "out", epsilon=1)
-        (before,) = (each.form() for each in h.budget())
+        (before,) = (each.to_json() for each in h.budget())
         with pytest.raises(ParameterError, match="there already"):
             h.publish(CALL, home / "out", epsilon="1.5")
-        assert [each.form() for each in h.budget()] == [before]
+        assert [each.to_json() for each in h.budget()] == [before]
         with pytest.raises(BudgetError):
             h.publish(CALL, home / "other", epsilon="2.5")
 

@@ -11,10 +11,10 @@ from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.base import Published, Setting
 from hubbub.analyses.tables.ranges import Ranges, ranges
 from hubbub.answers.release import Release
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 
 #: 1,000 people; ages are spread so that every bin of ten years has its own count.
 PEOPLE = "SELECT i AS who, CAST(floor(100 * sqrt(i / 1000.0)) AS INTEGER) AS age FROM range(1000) AS t(i)"
@@ -22,8 +22,8 @@ PEOPLE = "SELECT i AS who, CAST(floor(100 * sqrt(i / 1000.0)) AS INTEGER) AS age
 
 def setting(epsilon: str = "1", delta: str = "0", relation: Relation = Relation.ADD_REMOVE) -> Setting:
     columns = (Column("who", Kind.INTEGER), Column("age", Kind.INTEGER, Bounds(Fraction(0), Fraction(99))))
-    table = Table("people", columns, Unit("who", 1, 1), relation)
-    return Setting({"people": table}, Fraction(epsilon), Fraction(delta), Words("salt"))
+    table = Table("people", columns, PrivacyUnit("who", 1, 1), relation)
+    return Setting({"people": table}, Fraction(epsilon), Fraction(delta), RenderOptions("salt"))
 
 
 def released(published: Published) -> Release:

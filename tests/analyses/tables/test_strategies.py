@@ -11,7 +11,7 @@ import pytest
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.tables import strategy_search as optimize
 from hubbub.analyses.tables.strategies import GRAMS, STEPS, Strategy, Workload, best, identity, strategy, tree
-from hubbub.core.finite import Finite
+from hubbub.core.finite import FiniteDistribution
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.enumeration import worst_over
@@ -81,25 +81,27 @@ def test_replacement_under_weights_of_both_signs_needs_the_wider_bound() -> None
 
 @pytest.mark.parametrize("relation", list(Relation))
 def test_enumerated_loss_of_a_small_strategy_is_within_its_price(relation: Relation) -> None:
-    """Two bins, the bins and their total measured: the exact law of all three noisy sums, neighbor by neighbor."""
+    """Two bins, the bins and their total measured: the exact distribution of all three noisy sums, neighbor by neighbor."""
     small = Strategy("small", np.array([[1, 0], [0, 1], [1, 1]]))
     moved = small.sensitivity(contribution=1, relation=relation)
     noise = Laplace.from_epsilon(sensitivity=moved.l1, epsilon=1)
 
-    def law(counts: tuple[int, int]) -> Finite[tuple[int, ...]]:
-        return noise.law(tuple(int(each) for each in small.measured(np.array(counts))), (-3, 5))
+    def distribution(counts: tuple[int, int]) -> FiniteDistribution[tuple[int, ...]]:
+        return noise.distribution(tuple(int(each) for each in small.measured(np.array(counts))), (-3, 5))
 
     base = (1, 1)
     less = [(0, 1), (1, 0)]
     pairs = [(base, other) for other in less] if relation is Relation.ADD_REMOVE else [(less[0], less[1])]
-    worst = worst_over(pairs, law).bounds
+    worst = worst_over(pairs, distribution).bounds
     assert float(worst[1]) <= 1 + 1e-12
     assert privacy_cost(noise.event).pure == 1
     if relation is Relation.ADD_REMOVE:
         assert float(worst[0]) == pytest.approx(1)
         # noise that forgets one of the two sums that a row is in does not keep the promise
         planted = Laplace.from_epsilon(sensitivity=1, epsilon=1)
-        broken = worst_over(pairs, lambda x: planted.law(tuple(int(v) for v in small.measured(np.array(x))), (-3, 5)))
+        broken = worst_over(
+            pairs, lambda x: planted.distribution(tuple(int(v) for v in small.measured(np.array(x))), (-3, 5))
+        )
         assert float(broken.bounds[0]) == pytest.approx(2)
 
 

@@ -29,22 +29,22 @@ _of(
 _of(
     "hyperplane: the choice is bought for add/remove",
     "analyses.programs.hyperplane",
-    "monotone=True, relation=place.relation",
+    "monotone=True, relation=inputs.relation",
     "monotone=True, relation=Relation.ADD_REMOVE",
     "hyperplane",
 )
 _of(
     "hyperplane: a unit is taken for one row",
     "analyses.programs.hyperplane",
-    "moved = reach.touched * reach.rows",
+    "moved = contribution.touched * contribution.rows",
     "moved = 1",
     "hyperplane",
 )
 _of(
     "itemsets: the number of baskets is forgotten",
     "analyses.programs.itemsets",
-    "len(place.names) + 1 if columns",
-    "len(place.names) if columns",
+    "len(inputs.names) + 1 if columns",
+    "len(inputs.names) if columns",
     "frequent_itemsets",
 )
 _of(
@@ -64,8 +64,8 @@ _of(
 _of(
     "decision tree: leaves are bought for add/remove",
     "analyses.programs.tree",
-    "l1 = sensitivity(Rows(), (reach,), place.relation).l1",
-    "l1 = sensitivity(Rows(), (reach,), Relation.ADD_REMOVE).l1",
+    "l1 = sensitivity(RowCount(), (contribution,), inputs.relation).l1",
+    "l1 = sensitivity(RowCount(), (contribution,), Relation.ADD_REMOVE).l1",
     "decision_tree",
 )
 _of(
@@ -78,8 +78,8 @@ _of(
 _of(
     "decision tree: a unit has the rows of one cell",
     "analyses.programs.tree",
-    "rows = reach.touched * reach.rows",
-    "rows = reach.rows",
+    "rows = contribution.touched * contribution.rows",
+    "rows = contribution.rows",
     "decision_tree",
 )
 _of(
@@ -92,29 +92,29 @@ _of(
 _of(
     "k-means: sums of one coordinate",
     "analyses.programs.kmeans",
-    "Need(of_sums(size, reach, place.relation), rest",
-    "Need(of_sums(1, reach, place.relation), rest",
+    "NoiseRequest(of_sums(size, contribution, inputs.relation), rest",
+    "NoiseRequest(of_sums(1, contribution, inputs.relation), rest",
     "kmeans",
 )
 _of(
     "k-means: counts are bought for add/remove",
     "analyses.programs.kmeans",
-    "Need(sensitivity(Rows(), (reach,), place.relation), counts",
-    "Need(sensitivity(Rows(), (reach,), type(place.relation).ADD_REMOVE), counts",
+    "NoiseRequest(sensitivity(RowCount(), (contribution,), inputs.relation), counts",
+    "NoiseRequest(sensitivity(RowCount(), (contribution,), type(inputs.relation).ADD_REMOVE), counts",
     "kmeans",
 )
 _of(
     "k-means, classic: a box of one dimension",
     "analyses.programs.kmeans",
-    "of_box(size, reach, place.relation)",
-    "of_box(1, reach, place.relation)",
+    "of_box(size, contribution, inputs.relation)",
+    "of_box(1, contribution, inputs.relation)",
     "kmeans",
 )
 _of(
     "logistic regression: gradients of one coordinate",
     "analyses.programs.regression",
-    "of_sums(size + 1, reach, relation)",
-    "of_sums(1, reach, relation)",
+    "of_sums(size + 1, contribution, relation)",
+    "of_sums(1, contribution, relation)",
     "logistic_regression",
 )
 _of(
@@ -134,8 +134,8 @@ _of(
 _of(
     "moments: products of one coordinate",
     "analyses.programs.moments",
-    "of_products(dimensions, reach, relation)",
-    "of_products(1, reach, relation)",
+    "of_products(dimensions, contribution, relation)",
+    "of_products(1, contribution, relation)",
     "moments",
     "pca",
 )
@@ -150,22 +150,22 @@ _of(
 _of(
     "vectors: norms are added up where squares are",
     "analyses.programs.vectors",
-    "changed**2 * reach.touched * reach.rows**2 * l2_squared",
-    "changed * reach.touched * reach.rows * l2_squared",
+    "changed**2 * contribution.touched * contribution.rows**2 * l2_squared",
+    "changed * contribution.touched * contribution.rows * l2_squared",
     "moments",
 )
 _of(
     "programs: half of the scale is bought",
-    "analyses.programs.allocation",
-    "scale=max(moved.l1 / portion",
-    "scale=max(moved.l1 / (2 * portion)",
+    "sql.noise_budget",
+    "calibrate_noise(self.noise, each, part)",
+    "calibrate_noise(self.noise, Sensitivity(each.l1 // 2, each.l2_squared), part)",
     "moments",
 )
 _of(
     "programs: half of the variance is bought",
-    "analyses.programs.allocation",
-    "moved.l2_squared / (2 * portion)",
-    "moved.l2_squared / (4 * portion)",
+    "sql.noise_budget",
+    "calibrate_noise(self.noise, each, part)",
+    "calibrate_noise(self.noise, Sensitivity(each.l1, each.l2_squared // 2), part)",
     "moments",
 )
 
@@ -174,29 +174,29 @@ _of(
 _of(
     "small database: a unit is one row of the number of rows",
     "analyses.synthetic.blr",
-    "sensitivity=self.asked.part(1).l1, epsilon=self._parts[1]",
-    "sensitivity=1, epsilon=self._parts[1]",
+    "sensitivity=cells.part(1).l1, epsilon=parts[1]",
+    "sensitivity=1, epsilon=parts[1]",
     "small_database",
 )
 _of(
     "small database: a unit is one row of every score",
     "analyses.synthetic.blr",
-    "moved = self.size * self.asked.contribution",
-    "moved = self.size",
+    "sensitivity=size * cells.contribution",
+    "sensitivity=size",
     "small_database",
 )
 _of(
     "mwem: a unit is one row of the number of rows",
     "analyses.synthetic.mwem",
-    "sensitivity=self.asked.part(1).l1, epsilon=self._parts[0]",
-    "sensitivity=1, epsilon=self._parts[0]",
+    "sensitivity=cells.part(1).l1, epsilon=first",
+    "sensitivity=1, epsilon=first",
     "mwem",
 )
 _of(
     "mwem: tables are bought as their total",
     "analyses.synthetic.mwem",
-    "self.asked.part(self._cells(each)).l1",
-    "self.asked.part(1).l1",
+    "cells.part(prod(cells.shape[c] for c in each)).l1",
+    "cells.part(1).l1",
     "mwem",
 )
 _of(
@@ -252,30 +252,30 @@ _of(
 )
 _of(
     "synthetic: a column is in one pair of the report",
-    "analyses.synthetic.synthetic",
-    "Sensitivity(d * (d - 1) * self.moved.l1, d * ((d - 1) * self.moved.l1) ** 2)",
-    "Sensitivity(d * self.moved.l1, d * self.moved.l1**2)",
+    "analyses.synthetic.noise",
+    "l1 = (d - 1) * self.sensitivity.l1",
+    "l1 = self.sensitivity.l1",
     "synthetic",
 )
 _of(
     "synthetic: the report is bought for one column",
-    "analyses.synthetic.synthetic",
+    "analyses.synthetic.noise",
     "Sensitivity(d * off, d * off**2)",
     "Sensitivity(off, off**2)",
     "synthetic",
 )
 _of(
     "synthetic: a unit moves a score by one",
-    "analyses.synthetic.synthetic",
-    "sensitivity=self.moved.l1, monotone=False",
+    "analyses.synthetic.noise",
+    "sensitivity=self.sensitivity.l1, monotone=False",
     "sensitivity=1, monotone=False",
     "synthetic",
 )
 _of(
     "synthetic: columns are bought as their total",
-    "analyses.synthetic.synthetic",
-    "mechanism(self.budget.noise, each.sensitivity, part) for each",
-    "mechanism(self.budget.noise, each.part(1), part) for each",
+    "analyses.synthetic.noise",
+    "calibrate_noise(self.budget.noise, each.sensitivity, part) for each",
+    "calibrate_noise(self.budget.noise, each.part(1), part) for each",
     "synthetic",
 )
 
@@ -327,22 +327,22 @@ _of(
 _of(
     "streams: a replaced arrival is in one bin",
     "analyses.streams.terms",
-    "moved = 2 if self.relation is Relation.REPLACE and self.bins else 1",
-    "moved = 1",
+    "changed = 2 if self.relation is Relation.REPLACE and self.bins else 1",
+    "changed = 1",
     "stream",
 )
 _of(
     "streams: an arrival is in one level of the tree",
     "analyses.streams.terms",
-    "Laplace.from_epsilon(sensitivity=levels * self.bound * moved",
-    "Laplace.from_epsilon(sensitivity=self.bound * moved",
+    "Laplace.from_epsilon(sensitivity=levels * self.bound * changed",
+    "Laplace.from_epsilon(sensitivity=self.bound * changed",
     "stream",
 )
 _of(
     "streams: every arrival is taken for 1 by the root",
     "analyses.streams.terms",
-    "squared_norm(self.length) * self.bound**2 * moved",
-    "squared_norm(self.length) * moved",
+    "squared_norm(self.length) * self.bound**2 * changed",
+    "squared_norm(self.length) * changed",
     "stream",
 )
 _of(

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import log, sqrt
 from typing import Any
+from unittest.mock import patch
 
 from tests.campaigns.rig.bugs import Garden, swap, wrap, wrap_function
 
@@ -14,11 +15,13 @@ from hubbub import curator
 from hubbub.accounting import compose, convert, curves, filters, sqlite, verify
 from hubbub.accounting import cost as price
 from hubbub.accounting.cost import ZERO, PrivacyCost
-from hubbub.accounting.filters import Budget, Limits
+from hubbub.accounting.events import laplace
+from hubbub.accounting.filters import Budget, FilterLimits
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.totals import Balance, Caps, Totals
 from hubbub.accounting.transaction import Transaction
+from hubbub.analyses.base import PreparedAnalysis
 from hubbub.core import events, numbers
 from hubbub.core.loss import ORDERS, Zcdp
 from hubbub.curator import Curator
@@ -89,12 +92,9 @@ def key_reused() -> None:
 @bug("only the first of several datasets is charged", "path")
 def first_only() -> None:
     def around(of: Any, self: Any, *given: Any) -> Any:
-        kept = curator._private
-        curator._private = lambda planned: kept(planned)[:1]
-        try:
+        private: Any = PreparedAnalysis.private
+        with patch.object(PreparedAnalysis, "private", property(lambda planned: private.fget(planned)[:1])):
             return of(self, *given)
-        finally:
-            curator._private = kept
 
     wrap(Curator, "_charge", around)
 
@@ -240,7 +240,7 @@ def hits_once() -> None:
 
 @bug("Laplace noise is priced with half its curve", "prices")
 def half_curve() -> None:
-    wrap_function(curves.laplace, lambda of, *given: tuple(value // 2 for value in of(*given)))
+    wrap_function(laplace.renyi_curve, lambda of, *given: tuple(value // 2 for value in of(*given)))
 
 
 @bug("Gaussian noise is priced with D²/4σ²", "prices")
@@ -258,12 +258,12 @@ def conversion() -> None:
 
 @bug("every Rényi order gets the whole δ", "prices")
 def whole_delta() -> None:
-    def about(budget: Budget) -> Limits:
+    def about(budget: Budget) -> FilterLimits:
         most = [convert.divergence_for(order, budget.epsilon, budget.delta) if budget.delta else -1 for order in ORDERS]
         whole = tuple(int(x * curves.STEPS) if x > 0 else -1 for x in most)
-        return Limits(budget.delta, tuple(budget.delta for _ in ORDERS), whole)
+        return FilterLimits(budget.delta, tuple(budget.delta for _ in ORDERS), whole)
 
-    swap(filters.limits, about)
+    swap(filters.filter_limits, about)
 
 
 @bug("composition counts one answer less", "prices")

@@ -27,20 +27,20 @@ from tests.campaigns.neighbors import Local, Tally, fuzz
 from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS, WHOLE
 from tests.mechanisms.test_contract import p_value
 
-from hubbub.analyses.registry import Called
+from hubbub.analyses.base import PreparedAnalysis
 from hubbub.analyses.synthetic import mwem, synthetic
 from hubbub.audit.grey_box import WATCHED
-from hubbub.audit.receipt import check
-from hubbub.audit.replan import planned
+from hubbub.audit.receipt import check_receipt
+from hubbub.audit.replan import plan_again
 from hubbub.audit.replay import replay
 from hubbub.config import load
 from hubbub.core.events import Event, ThresholdEvent, from_facts
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, Table, PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.curator.question import Question
 from hubbub.curator.session import Session, open_session
 from hubbub.noise.source import system
-from hubbub.sql.finish import exact, finish
+from hubbub.sql.finish import exact_results, finish
 from hubbub.sql.plan import Plan
 
 ALARM = 1e-9
@@ -69,7 +69,7 @@ CALLS = ("decision_tree", "kmeans", "moments", "mwem", "tabulate", "spanning_tre
 
 def tables() -> Iterator[dict[str, Table]]:
     """The same columns, with every unit and relation."""
-    for unit in (Unit(None), Unit("patient", groups=2, rows=2)):
+    for unit in (PrivacyUnit(None), PrivacyUnit("patient", groups=2, rows=2)):
         for relation in Relation:
             yield {"visits": Table("visits", COLUMNS, unit, relation)}
 
@@ -91,9 +91,9 @@ def replays() -> list[str]:
 
 def _replayed() -> Iterator[str]:
     for known in tables():
-        texts = TEXTS if known["visits"].unit == Unit(None) else (*TEXTS, OF_UNITS)
+        texts = TEXTS if known["visits"].unit == PrivacyUnit(None) else (*TEXTS, OF_UNITS)
         for text in texts:
-            made = planned(Question(text, epsilon=1, delta="1e-6"), known, salt="s", hashing="engine")
+            made = plan_again(Question(text, epsilon=1, delta="1e-6"), known, salt="s", hashing="engine")
             yield from _on_neighbors(made, known)
     known = _town_tables()
     for number, name in enumerate(REPLAYED):
@@ -101,12 +101,12 @@ def _replayed() -> Iterator[str]:
         relations = tuple(Relation) if os.environ.get("HUBBUB_CAMPAIGN") == "full" else (tuple(Relation)[number % 2],)
         for relation in relations:
             of_town = {title: replace(each, relation=relation) for title, each in known.items()}
-            made = planned(Question(EXAMPLES[name], epsilon=1, delta="1e-6"), of_town, salt="s", hashing="engine")
+            made = plan_again(Question(EXAMPLES[name], epsilon=1, delta="1e-6"), of_town, salt="s", hashing="engine")
             with patch.object(mwem, "PASSES", 2), patch.object(synthetic, "LAST_STEPS", 2):
                 yield from _on_neighbors(made, of_town)
 
 
-def _on_neighbors(made: Plan | Called, known: dict[str, Table]) -> list[str]:
+def _on_neighbors(made: PreparedAnalysis, known: dict[str, Table]) -> list[str]:
     """Replay one plan; rows on which the engine fails tell neighbors apart."""
     try:
         return replay(made, known, worlds=1, chance=random.Random(5)).problems
@@ -128,12 +128,12 @@ def _received() -> Iterator[str]:
     for known in tables():
         table = known["visits"]
         with _clinic(table) as session:
-            for text in (*TEXTS, *([] if table.unit == Unit(None) else [OF_UNITS])):
+            for text in (*TEXTS, *([] if table.unit == PrivacyUnit(None) else [OF_UNITS])):
                 for delta in ("0", "1e-6"):
                     if "word," in text and delta == "0":
                         continue
                     paper = session.query(text, epsilon=1, delta=delta, key=f"{text} {delta}").document()
-                    found = check(paper)
+                    found = check_receipt(paper)
                     yield from found.problems
                     receipt = paper["receipt"]
                     if receipt["relation"] != table.relation.value or Fraction(receipt["charge"]["epsilon"]) > 1:
@@ -210,20 +210,13 @@ def _drawn(drawn: Counter[Event]) -> Iterator[str]:
 
 
 def released() -> list[str]:
-    """Finish one plan many times: what is added has the law that was charged, in each cell by itself."""
+    """Finish one plan many times: what is added has the distribution that was charged, in each cell by itself."""
     return _heard(_finished)
 
 
 def _finished(times: int = 800) -> Iterator[str]:
-    known = {"visits": Table("visits", COLUMNS, Unit(None), Relation.ADD_REMOVE)}
-    made = planned(
-        Question("SELECT region, COUNT(*) AS n FROM visits GROUP BY region", epsilon=1),
-        known,
-        salt="s",
-        hashing="engine",
-    )
-    if not isinstance(made, Plan):
-        raise TypeError
+    known = {"visits": Table("visits", COLUMNS, PrivacyUnit(None), Relation.ADD_REMOVE)}
+    made = _planned("SELECT region, COUNT(*) AS n FROM visits GROUP BY region", 1, known, None)
     found = {each.name: {"cell": np.array([0, 2]), "m0": np.array([40, 7])} for each in made.statements}
     truth, noise = np.array([40, 0, 7]), made.measures[0].mechanism
     answers = [finish(made, found, system(), raw=True) for _ in range(times)]
@@ -231,13 +224,13 @@ def _finished(times: int = 800) -> Iterator[str]:
         yield "rows are missing or in another order"
         return
     added = np.array([each.values[1] - truth for each in answers]).astype(np.int64)
-    law: Any = {y: float(low + high) / 2 for y, (low, high) in noise.law(0).mass.items()}
+    distribution: Any = {y: float(low + high) / 2 for y, (low, high) in noise.distribution(0).mass.items()}
     for cell in range(3):
         seen: Any = added[:, cell].tolist()
-        if not set(seen) <= law.keys() or not p_value(seen, law) > ALARM:
-            yield f"cell {cell}: what is added has not the law that was charged"
+        if not set(seen) <= distribution.keys() or not p_value(seen, distribution) > ALARM:
+            yield f"cell {cell}: what is added has not the distribution that was charged"
     alike = float((added[:, 0] == added[:, 2]).mean())
-    chance = sum(p * p for p in law.values())
+    chance = sum(p * p for p in distribution.values())
     if abs(alike - chance) > 7 * (chance * (1 - chance) / times) ** 0.5:
         yield "two cells share their noise"
     widths = np.array([each.high[1][0] - each.values[1][0] for each in answers])
@@ -258,9 +251,9 @@ def _together(known: dict[str, Table], times: int) -> Iterator[str]:
         yield "two aggregates share their noise"
 
 
-def _planned(text: str, epsilon: int, known: dict[str, Table], delta: str = "0") -> Plan:
-    made = planned(Question(text, epsilon=epsilon, delta=delta), known, salt="s", hashing="engine")
-    if not isinstance(made, Plan):
+def _planned(text: str, epsilon: int, known: dict[str, Table], delta: str | None = "0") -> Plan:
+    made = plan_again(Question(text, epsilon=epsilon, delta=delta), known, salt="s", hashing="engine").plan
+    if made is None:
         raise TypeError
     return made
 
@@ -273,18 +266,18 @@ def _picked(known: dict[str, Table], times: int) -> Iterator[str]:
         for each in made.statements
     }
     chosen = made.choices[0]
-    pick = chosen.picks[0]
-    scores = pick.aim.scores(exact(made, found)[1][0])[0]
-    law: Any = {y: float(low + high) / 2 for y, (low, high) in pick.mechanism.law(scores.tolist()).mass.items()}
+    pick = chosen.selections[0]
+    scores = pick.score.scores(exact_results(made, found)[1][0])[0]
+    distribution: Any = {y: float(low + high) / 2 for y, (low, high) in pick.mechanism.distribution(scores.tolist()).mass.items()}
     shown = {value: place for place, value in enumerate(made.histograms[0].shown().tolist())}
     seen: Any = [shown[float(finish(made, found, system(), raw=True).values[0][0])] for _ in range(times)]
-    if not p_value(seen, law) > ALARM:
-        yield "a median is chosen by another law than was charged"
+    if not p_value(seen, distribution) > ALARM:
+        yield "a median is chosen by another distribution than was charged"
 
 
 def _slipped(times: int) -> Iterator[str]:
     """The group of one unit shows as seldom as δ says."""
-    known = {"visits": Table("visits", COLUMNS, Unit("patient"), Relation.ADD_REMOVE)}
+    known = {"visits": Table("visits", COLUMNS, PrivacyUnit("patient"), Relation.ADD_REMOVE)}
     made = _planned("SELECT word, COUNT(*) AS n FROM visits GROUP BY word", 2, known, delta="0.4")
     found = {
         each.name: {

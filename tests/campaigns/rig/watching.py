@@ -35,7 +35,7 @@ _APART = tuple(
         "analyses/graphs/cuts.py",
         "analyses/graphs/trees.py",
         "noise/choice.py",
-        "noise/decide.py",
+        "noise/comparison.py",
         "core/reals.py",
         "core/interval.py",
         "core/normal.py",
@@ -167,7 +167,7 @@ def watch(curator: Curator, question: Question, *, key: str, seed: int, given: S
     shown, paper = None, None
     with taped(source, given) as tape, Trace() as trace:
         try:
-            stored = curator._answer(planned, text, charges, versions, raw=question.raw, progress=unheard)
+            stored = curator._answer(planned, text, charges, versions, progress=unheard)
         except RunError:
             stored = None
     if stored is not None:

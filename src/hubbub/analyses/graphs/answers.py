@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.graphs.cuts import minimum_cut
 from hubbub.analyses.graphs.degrees import at_least, falling, projected, triangles, truncated
 from hubbub.analyses.graphs.edges import EdgeTable, Graph, edge_table
@@ -22,20 +22,18 @@ from hubbub.analyses.graphs.trees import tree_weight
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output
 from hubbub.core import numbers
-from hubbub.core.events import Composed, Event
-from hubbub.core.schema import Table
+from hubbub.core.events import Composed
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql.bounding import Limits
 
 LEVEL = Fraction(95, 100)
 
 Numbers = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class OfGraph:
+@dataclass(frozen=True, kw_only=True)
+class GraphStatistic(PreparedAnalysis):
     """One or more integers computed from a graph, with Laplace noise; ready to be charged and run.
 
     Theorem (Numbers of a graph). Integers that a unit moves by at most D in L1, with independent Laplace noise of scale
@@ -48,65 +46,10 @@ class OfGraph:
     """
 
     edges: EdgeTable
-    epsilon: Fraction
     mechanism: Laplace
     compute: Callable[[Graph], Numbers]
-    shown: Callable[[Numbers, float], Published]
-    name: str
-    step: Fraction
-    why: str
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The table of edges."""
-        return (self.edges.table,)
-
-    @property
-    def delta(self) -> Fraction:
-        """None is used."""
-        return Fraction(0)
-
-    @property
-    def event(self) -> Event:
-        """One vector with noise."""
-        return Composed(((self.mechanism.event, 1),))
-
-    @property
-    def relation(self) -> Relation:
-        """What neighbors are."""
-        return self.edges.table.relation
-
-    @property
-    def limits(self) -> Limits | None:
-        """How many edges of one unit count."""
-        return None if self.edges.by_row else Limits(1, self.edges.rows)
-
-    @property
-    def noise(self) -> str:
-        """The kind of noise."""
-        return "laplace"
-
-    @property
-    def derivation(self) -> tuple[str, ...]:
-        """From what is protected to the noise."""
-        edges = self.edges
-        whose = "one row, an edge" if edges.by_row else f"up to {edges.rows} edges of one unit"
-        weights = "" if edges.weight is None else f", weights in steps of {numbers.brief(edges.step)}"
-        return (
-            f"{edges.nodes} nodes are declared and public{weights}; rows are read into the curator's memory",
-            f"protected: {self.why.format(whose=whose)}",
-            f"neighbors are up to {self.mechanism.sensitivity} steps apart in L1 ({edges.table.relation.value})",
-            f"Laplace noise of scale {numbers.brief(self.mechanism.scale)} steps costs ε = {self.epsilon}",
-        )
-
-    @property
-    def expected(self) -> tuple[Expected, ...]:
-        """The half width of each number."""
-        return (Expected(self.name, self._half, None, 0.0),)
-
-    @property
-    def _half(self) -> float:
-        return float(self.mechanism.error(LEVEL) * self.step)
+    publish: Callable[[Numbers, float], Published]
+    half_width: float
 
     def run(self, run: Run) -> Published:
         """Read the edges, compute, add noise."""
@@ -115,10 +58,12 @@ class OfGraph:
         noisy: Numbers = secret.through(
             lambda found: self.mechanism.sample(self.compute(self.edges.graph(found)), run.source)
         )
-        return self.shown(noisy, self._half)
+        return self.publish(noisy, self.half_width)
 
 
-def min_cut(setting: Setting, *, table: str, ends: list[str], weight: str | None = None, step: Any = None) -> OfGraph:
+def min_cut(
+    setting: Setting, *, table: str, ends: list[str], weight: str | None = None, step: Any = None
+) -> GraphStatistic:
     """Prepare the weight of the minimum cut."""
     edges = edge_table(setting, table=table, ends=ends, weight=weight, step=step)
     return _number(
@@ -134,7 +79,7 @@ def min_cut(setting: Setting, *, table: str, ends: list[str], weight: str | None
 
 def spanning_tree(
     setting: Setting, *, table: str, ends: list[str], weight: str | None = None, step: Any = None
-) -> OfGraph:
+) -> GraphStatistic:
     """Prepare the weight of the lightest spanning tree; a pair without an edge weighs as much as an edge can.
 
     More rows may lower the weight (a first row of a pair) or raise it (a heavier one beside it), so a replaced unit
@@ -152,7 +97,7 @@ def spanning_tree(
     )
 
 
-def graph_distance(setting: Setting, *, table: str, ends: list[str], property: object) -> OfGraph:  # noqa: A002
+def graph_distance(setting: Setting, *, table: str, ends: list[str], property: object) -> GraphStatistic:  # noqa: A002
     """Prepare the number of edges that would have to come or go for a property to hold."""
     found = PROPERTIES.get(property) if isinstance(property, str) else None
     if found is None:
@@ -173,11 +118,11 @@ def graph_distance(setting: Setting, *, table: str, ends: list[str], property: o
     )
 
 
-def triangle_count(setting: Setting, *, table: str, ends: list[str], most: int) -> OfGraph:
+def triangle_count(setting: Setting, *, table: str, ends: list[str], most: int) -> GraphStatistic:
     """Prepare the number of triangles among the first `most` edges of each node."""
     edges = edge_table(setting, table=table, ends=ends)
     bound = numbers.integer(most, "most", 2, edges.nodes)
-    salt = setting.words.salt
+    salt = setting.render_options.salt
     return _number(
         setting,
         edges,
@@ -189,11 +134,13 @@ def triangle_count(setting: Setting, *, table: str, ends: list[str], most: int) 
     )
 
 
-def degree_histogram(setting: Setting, *, table: str, ends: list[str], most: int, protects: str = "edge") -> OfGraph:
+def degree_histogram(
+    setting: Setting, *, table: str, ends: list[str], most: int, protects: str = "edge"
+) -> GraphStatistic:
     """Prepare the numbers of nodes of each degree, up to `most`, under edge or node privacy."""
     edges = edge_table(setting, table=table, ends=ends)
     bound = numbers.integer(most, "most", 1, min(10_000, edges.nodes))
-    salt = setting.words.salt
+    salt = setting.render_options.salt
     if protects == "edge":
         moved, why = edges.sensitivity(2, one_way=bound == 1), "{whose}; one edge moves two nodes by one degree each"
 
@@ -217,25 +164,57 @@ def degree_histogram(setting: Setting, *, table: str, ends: list[str], most: int
     def shown(noisy: Numbers, half: float) -> Published:
         return _histogram(noisy, half, edges.nodes)
 
-    mechanism = Laplace.from_epsilon(sensitivity=moved, epsilon=setting.epsilon)
-    return OfGraph(edges, setting.epsilon, mechanism, compute, shown, "at_least", Fraction(1), why)
+    return _statistic(setting, edges, "at_least", moved, compute, shown, Fraction(1), why)
 
 
 def _number(
     setting: Setting, edges: EdgeTable, name: str, moved: int, compute: Callable[[Graph], int], step: Fraction, why: str
-) -> OfGraph:
-    mechanism = Laplace.from_epsilon(sensitivity=moved, epsilon=setting.epsilon)
-
+) -> GraphStatistic:
     def vector(graph: Graph) -> Numbers:
         return np.array([compute(graph)], dtype=np.int64)
 
-    def shown(noisy: Numbers, half: float) -> Published:
+    def publish(noisy: Numbers, half: float) -> Published:
         value = int(noisy[0]) * step
         kind = "integer" if step == 1 else "real"
         cell = max(int(noisy[0]), 0) if step == 1 else max(float(value), 0.0)
         return Published((Output(name, kind, [cell], [float(value) - half], [float(value) + half]),))
 
-    return OfGraph(edges, setting.epsilon, mechanism, vector, shown, name, step, why)
+    return _statistic(setting, edges, name, moved, vector, publish, step, why)
+
+
+def _statistic(
+    setting: Setting,
+    edges: EdgeTable,
+    name: str,
+    sensitivity: int,
+    compute: Callable[[Graph], Numbers],
+    publish: Callable[[Numbers, float], Published],
+    step: Fraction,
+    why: str,
+) -> GraphStatistic:
+    mechanism = Laplace.from_epsilon(sensitivity=sensitivity, epsilon=setting.epsilon)
+    half_width = float(mechanism.error(LEVEL) * step)
+    whose = "one row, an edge" if edges.by_row else f"up to {edges.rows} edges of one unit"
+    weights = "" if edges.weight is None else f", weights in steps of {numbers.brief(edges.step)}"
+    return GraphStatistic(
+        protection=edges.protection,
+        epsilon=setting.epsilon,
+        delta=Fraction(0),
+        event=Composed(((mechanism.event, 1),)),
+        noise="laplace",
+        derivation=(
+            f"{edges.nodes} nodes are declared and public{weights}; rows are read into the curator's memory",
+            f"protected: {why.format(whose=whose)}",
+            f"neighbors are up to {mechanism.sensitivity} steps apart in L1 ({edges.table.relation.value})",
+            f"Laplace noise of scale {numbers.brief(mechanism.scale)} steps costs ε = {setting.epsilon}",
+        ),
+        expected=(Expected(name, half_width, None, 0.0),),
+        edges=edges,
+        mechanism=mechanism,
+        compute=compute,
+        publish=publish,
+        half_width=half_width,
+    )
 
 
 def _histogram(noisy: Numbers, half: float, nodes: int) -> Published:

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.base import Arrays, Setting
+from hubbub.analyses.base import Arrays, Protection, Setting
 from hubbub.analyses.rows import Rows, Taken, column, first_of_each, mixed
 from hubbub.core import numbers
 from hubbub.core.schema import Column, Kind, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
+from hubbub.sql.bounding import ContributionBounds
 
 MOST_NODES = 100_000
 _MOST_STEPS = 1 << 28
@@ -92,6 +93,12 @@ class EdgeTable:
         """Whether every row is its own unit."""
         return self.table.unit is None or self.table.unit.column is None
 
+    @property
+    def protection(self) -> Protection:
+        """The table, the relation, and how many edges of one unit count."""
+        limits = None if self.by_row else ContributionBounds(1, self.rows)
+        return Protection((self.table,), self.table.relation, limits)
+
     def sensitivity(self, per_edge: int, *, one_way: bool) -> int:
         """Say how far a unit moves a function that one row more or less moves by at most `per_edge`, in L1.
 
@@ -114,7 +121,7 @@ class EdgeTable:
         if rows.owners is not None:
             # equal rows of a unit are one edge, so a tie is between rows that do not differ
             code = (np.minimum(first, second) * self.nodes + np.maximum(first, second)) * (self.most + 1) + weight
-            place = mixed(np.where(there, code, -1), self.read.words.salt)
+            place = mixed(np.where(there, code, -1), self.read.render_options.salt)
             there[there] = first_of_each(rows.owners[there], place[there], self.rows)
         return graph(self.nodes, first[there], second[there], weight[there])
 
@@ -163,7 +170,7 @@ def edge_table(setting: Setting, *, table: object, ends: Any, weight: object = N
         unit,
         most,
         _rows(setting, found),
-        Rows(found, read, setting.words),
+        Rows(found, read, setting.render_options),
     )
 
 

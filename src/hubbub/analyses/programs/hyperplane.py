@@ -9,11 +9,20 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.base import Published, Run, Setting
-from hubbub.analyses.programs.allocation import said
-from hubbub.analyses.programs.inputs import bounded, by_values, call, equals, ground, listed, real, whole
+from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
+from hubbub.analyses.programs.allocation import describe_noise
+from hubbub.analyses.programs.inputs import (
+    ProgramInput,
+    bounded,
+    by_values,
+    call,
+    equals,
+    listed,
+    program_input,
+    real,
+    whole,
+)
 from hubbub.analyses.programs.model import model_of
-from hubbub.analyses.programs.program import Program
 from hubbub.analyses.programs.regression import positive_last, shown
 from hubbub.analyses.programs.vectors import Box, Floats, box
 from hubbub.answers.estimate import Expected
@@ -26,13 +35,13 @@ from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql.expressions import Call, Col
-from hubbub.sql.measures import Rows
+from hubbub.sql.expressions import Col, FunctionCall
+from hubbub.sql.measures import RowCount
 
 Integers = NDArray[np.int64]
 
-MOST_CELLS = 1 << 16
-MOST_CANDIDATES = 1 << 20
+MAX_CELLS = 1 << 16
+MAX_CANDIDATES = 1 << 20
 _TOLD = Fraction(1, 10)  #: of the price, for how many rows are on the right side
 
 
@@ -76,9 +85,10 @@ class Grid:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plane(Program):
+class Plane(PreparedAnalysis):
     """A choice among hyperplanes, prepared."""
 
+    inputs: ProgramInput
     box: Box
     grid: Grid
     target: Col
@@ -99,7 +109,7 @@ class Plane(Program):
             best = self.choice.sample(scores, run.source)
             return best, self.told.sample(np.array([scores[best], found[0].sum()]), run.source)
 
-        best, (right, rows) = self.ground.integers(run, self.ground.rows, cells, [Rows()]).through(chosen)
+        best, (right, rows) = self.inputs.integers(run, self.inputs.rows, cells, [RowCount()]).through(chosen)
         direction = self.grid.directions[best // len(self.grid.offsets)]
         offset = int(self.grid.offsets[best % len(self.grid.offsets)])
         share = min(1.0, max(0.0, float(right) / max(float(rows), 1.0)))
@@ -112,7 +122,7 @@ class Plane(Program):
         )
         model = {
             "columns": list(self.box.names),
-            "target": self.ground.names[-1],
+            "target": self.inputs.names[-1],
             "classes": [shown(each) for each in self.classes],
             "direction": [int(each) for each in direction],
             "offset": offset,
@@ -123,10 +133,10 @@ class Plane(Program):
         return Published(outputs, model)
 
 
-def _bucket(plane: Plane, name: str) -> Call:
-    bounds, bins = bounded(plane.ground, name), plane.grid.bins
+def _bucket(plane: Plane, name: str) -> FunctionCall:
+    bounds, bins = bounded(plane.inputs, name), plane.grid.bins
     scaled = call(
-        "mul", call("sub", plane.ground.column(name), real(bounds.low)), real(bins / (bounds.high - bounds.low))
+        "mul", call("sub", plane.inputs.column(name), real(bounds.low)), real(bins / (bounds.high - bounds.low))
     )
     return call("greatest", real(0), call("least", real(bins - 1), call("floor", scaled)))
 
@@ -151,38 +161,39 @@ def hyperplane(
     Error    with probability 1 − β the rows on the wrong side are at most G·r·ln(m/β)/ε more than at best, of m
              hyperplanes.
     Tested   tests/analyses/programs/test_hyperplane.py::test_one_row_moves_every_score_by_one_in_one_direction
-             tests/analyses/programs/test_hyperplane.py::test_law_of_the_choice_keeps_its_loss_on_neighbors
+             tests/analyses/programs/test_hyperplane.py::test_distribution_of_the_choice_keeps_its_loss_on_neighbors
     """
     numbers.integer(bins, "bins", 2, 256)
     numbers.integer(slopes, "slopes", 1, 16)
-    place = ground(setting, table, [*columns, target])
-    shape = box(place, place.names[:-1])
+    inputs = program_input(setting, table, [*columns, target])
+    shape = box(inputs, inputs.names[:-1])
     grid = Grid(len(shape.names), bins, slopes)
     size = (2 * slopes + 1) ** grid.dimensions * len(grid.offsets)
-    if not 1 <= bins**grid.dimensions <= MOST_CELLS or size > MOST_CANDIDATES:
+    if not 1 <= bins**grid.dimensions <= MAX_CELLS or size > MAX_CANDIDATES:
         raise QueryError("HB545", "this grid has too many hyperplanes.", "Give fewer columns, bins or slopes.")
-    reach = place.contribution_bounds(2 * bins**grid.dimensions)
-    moved = reach.touched * reach.rows
+    contribution = inputs.contribution_bounds(2 * bins**grid.dimensions)
+    moved = contribution.touched * contribution.rows
     told = floor_to(setting.epsilon * _TOLD, 24)
     choice = Exponential.from_epsilon(
         candidates=len(grid.directions) * len(grid.offsets),
         sensitivity=moved,
         monotone=True,
-        relation=place.relation,
+        relation=inputs.relation,
         epsilon=setting.epsilon - told,
     )
-    changed = 2 * moved * (1 if place.relation is Relation.ADD_REMOVE else 2)
+    changed = 2 * moved * (1 if inputs.relation is Relation.ADD_REMOVE else 2)
     counts = Laplace(sensitivity=changed, scale=changed / told)
     error = float(choice.error(Fraction(95, 100)))
     lines = [
-        *place.lines(),
+        *inputs.lines(),
         f"rows in {bins} bins of each column: {2 * bins**grid.dimensions:,} cells, of which none is published",
         f"{choice.candidates:,} hyperplanes; scores move by at most {moved}: one selection of rate "
         f"{numbers.brief(choice.rate)}",
-        f"rows on the right side, and all: {said(counts)}",
+        f"rows on the right side, and all: {describe_noise(counts)}",
     ]
     return Plane(
-        ground=place,
+        protection=inputs.protection,
+        inputs=inputs,
         epsilon=setting.epsilon,
         delta=Fraction(0),
         event=Composed(((choice.event, 1), (counts.event, 1))),
@@ -191,8 +202,8 @@ def hyperplane(
         expected=(Expected("rows on the wrong side more than at best", error, None, error / 1000),),
         box=shape,
         grid=grid,
-        target=place.column(place.names[-1]),
-        classes=positive_last(listed(place, place.names[-1]), positive),
+        target=inputs.column(inputs.names[-1]),
+        classes=positive_last(listed(inputs, inputs.names[-1]), positive),
         choice=choice,
         told=counts,
     )

@@ -7,18 +7,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.base import Arrays, Run, Setting
+from hubbub.analyses.base import Arrays, Protection, Run, Setting
 from hubbub.core.schema import Bounds, Column, Kind, Table, Value
 from hubbub.core.secret import Secret
 from hubbub.core.unit import Relation
-from hubbub.errors import ParameterError, QueryError
+from hubbub.errors import QueryError
 from hubbub.sql import bounding
-from hubbub.sql.bind_from import declared
-from hubbub.sql.bounding import Limits, Words
-from hubbub.sql.expressions import Call, Col, Expr, Literal, facts
+from hubbub.sql.bind_scan import column_facts
+from hubbub.sql.bounding import ContributionBounds, RenderOptions
+from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal, facts
 from hubbub.sql.functions import build
 from hubbub.sql.keys import Cells, Domain
-from hubbub.sql.measures import Additive, Reach
+from hubbub.sql.measures import Additive, UnitContribution
 from hubbub.sql.query import Key
 from hubbub.sql.relations import Filter, Rel, Scan
 
@@ -33,19 +33,24 @@ class ProgramInput:
     columns: tuple[Col, ...]
     names: tuple[str, ...]
     rows: Rel
-    limits: Limits | None
-    words: Words
+    limits: ContributionBounds | None
+    render_options: RenderOptions
 
     @property
     def relation(self) -> Relation:
         """What neighbors are."""
         return self.table.relation
 
-    def contribution_bounds(self, cells: int) -> Reach:
+    @property
+    def protection(self) -> Protection:
+        """The table, the relation and the contribution bounds."""
+        return Protection((self.table,), self.relation, self.limits)
+
+    def contribution_bounds(self, cells: int) -> UnitContribution:
         """Say how many of so many cells a unit touches, and with how many rows in each."""
         if self.limits is None:
-            return Reach(cells, 1, 1)
-        return Reach(cells, min(self.limits.groups, cells), self.limits.rows)
+            return UnitContribution(cells, 1, 1)
+        return UnitContribution(cells, min(self.limits.groups, cells), self.limits.rows)
 
     def column(self, name: str) -> Col:
         """Find a chosen column by its own name."""
@@ -53,7 +58,7 @@ class ProgramInput:
 
     def integers(self, run: Run, rows: Rel, cells: Cells, measures: Sequence[Additive]) -> Secret[NDArray[np.int64]]:
         """Ask for all measures over all cells in one query: exact integers (measure, cell), for a mechanism alone."""
-        text = bounding.sums(rows, cells, measures, limits=self.limits, words=self.words)
+        text = bounding.sums(rows, cells, measures, limits=self.limits, options=self.render_options)
         return Secret(run.ask(text).through(lambda table: _scattered(table, len(measures), cells.size)))
 
     def lines(self) -> list[str]:
@@ -66,34 +71,27 @@ class ProgramInput:
         return [scan, f"neighbors: all rows of one unit {verb}; {kept}"]
 
 
-def ground(setting: Setting, table: object, columns: Sequence[object]) -> ProgramInput:
+def program_input(setting: Setting, table: object, columns: Sequence[object]) -> ProgramInput:
     """Choose columns of a private table; rows in which one of them is NULL are left out."""
     found = setting.table(table)
     names = tuple(_column(found, name).name for name in columns)
     if not 1 <= len(names) <= MAX_COLUMNS or len(set(names)) < len(names):
         raise QueryError("HB540", f"a program takes 1 to {MAX_COLUMNS} different columns.", "Choose others.")
     chosen = [_column(found, name) for name in names]
-    cols = tuple(Col(f"x{j}", column.kind, declared(column)) for j, column in enumerate(chosen))
+    cols = tuple(Col(f"x{j}", column.kind, column_facts(column)) for j, column in enumerate(chosen))
     there = [call("not", call("is_null", col)) for col in cols]
     predicate = there[0] if len(there) == 1 else call("and", *there)
     return ProgramInput(
-        found, cols, names, Filter(Scan(found, cols, names), predicate), limits(setting, found), setting.words
+        found, cols, names, Filter(Scan(found, cols, names), predicate), limits(setting, found), setting.render_options
     )
 
 
-def limits(setting: Setting, table: Table) -> Limits | None:
+def limits(setting: Setting, table: Table) -> ContributionBounds | None:
     """Give what one unit may contribute: the owner's bounds, tightened where the analyst says so."""
     unit = table.unit
     if unit is None or unit.column is None:
         return None
-    wanted = Limits(setting.groups or unit.groups, setting.rows or unit.rows)
-    if not (1 <= wanted.groups <= unit.groups and 1 <= wanted.rows <= unit.rows):
-        raise ParameterError(
-            "HB556",
-            f"a query may tighten the owner's bounds (groups {unit.groups}, rows {unit.rows}) and no more.",
-            "Choose smaller bounds, or leave them out.",
-        )
-    return wanted
+    return ContributionBounds(unit.groups, unit.rows).tightened(setting.groups, setting.rows)
 
 
 def _column(table: Table, name: object) -> Column:
@@ -108,9 +106,9 @@ def _column(table: Table, name: object) -> Column:
     return found
 
 
-def bounded(ground: ProgramInput, name: str) -> Bounds:
+def bounded(inputs: ProgramInput, name: str) -> Bounds:
     """Give the declared bounds of a numeric column, or refuse."""
-    col = ground.column(name)
+    col = inputs.column(name)
     bounds = facts(col).bounds if col.kind.numeric else None
     if bounds is None or not bounds.low < bounds.high or bounds.high - bounds.low >= 1 << 52:
         raise QueryError(
@@ -119,16 +117,16 @@ def bounded(ground: ProgramInput, name: str) -> Bounds:
     return bounds
 
 
-def listed(ground: ProgramInput, name: str) -> tuple[Value, ...]:
+def listed(inputs: ProgramInput, name: str) -> tuple[Value, ...]:
     """Give the declared values of a column, or refuse."""
-    col = ground.column(name)
+    col = inputs.column(name)
     values = (False, True) if col.kind is Kind.BOOLEAN else facts(col).values
     if not values:
         raise QueryError("HB543", f"the values of {name!r} are not declared.", "Declare them, or choose another.")
     return values
 
 
-def call(function: str, *args: Expr) -> Call:
+def call(function: str, *args: Expr) -> FunctionCall:
     """Apply a function of the allow-list."""
     made = build(function, args)
     if made is None:
@@ -146,7 +144,7 @@ def whole(value: int) -> Literal:
     return Literal(value, Kind.INTEGER)
 
 
-def equals(col: Col, value: Value) -> Call:
+def equals(col: Col, value: Value) -> FunctionCall:
     """Test a column for one of its values."""
     return call("eq", col, Literal(value, col.kind))
 

@@ -14,12 +14,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from hubbub.analyses.base import Published, Run, Setting
-from hubbub.analyses.programs.allocation import Additive, BudgetAllocation, Need, allocate_budget, deviation, said
-from hubbub.analyses.programs.inputs import ProgramInput, call, equals, ground, listed, one_cell, real
+from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
+from hubbub.analyses.programs.allocation import BudgetAllocation, NoiseRequest, allocate_budget, describe_noise
+from hubbub.analyses.programs.inputs import ProgramInput, call, equals, listed, one_cell, program_input, real
 from hubbub.analyses.programs.model import model_of
-from hubbub.analyses.programs.moments import HALF
-from hubbub.analyses.programs.program import Program
 from hubbub.analyses.programs.regression import shown
 from hubbub.analyses.programs.vectors import over_cells
 from hubbub.answers.estimate import Expected
@@ -27,14 +25,15 @@ from hubbub.answers.release import Output, Release
 from hubbub.core import numbers
 from hubbub.core.schema import Bounds, Kind
 from hubbub.errors import QueryError
-from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql.bounding import Limits
-from hubbub.sql.expressions import Call, Col, Facts
-from hubbub.sql.measures import Rows
-from hubbub.sql.relations import Inner, PerUnit
+from hubbub.sql.bounding import ContributionBounds
+from hubbub.sql.expressions import Col, Facts, FunctionCall
+from hubbub.sql.measures import RowCount
+from hubbub.sql.noise import half_width
+from hubbub.sql.noise_budget import AdditiveNoise
+from hubbub.sql.relations import PerUnit, UnitAggregate
 
-MOST_ITEMS = 256
-MOST_CANDIDATES = 1024
+MAX_ITEMS = 256
+MAX_CANDIDATES = 1024
 
 Itemset = tuple[int, ...]  #: places in the list of items, rising
 
@@ -45,13 +44,14 @@ class Item:
 
     name: str
     column: str
-    test: Call
+    test: FunctionCall
 
 
 @dataclass(frozen=True, kw_only=True)
-class Levels(Program):
+class Levels(PreparedAnalysis):
     """Itemsets, prepared: the noise of each level is fixed, its candidates are not."""
 
+    inputs: ProgramInput
     items: tuple[Item, ...]
     exclusive: bool
     support: Fraction
@@ -75,14 +75,14 @@ class Levels(Program):
             found |= {each: (count, noise) for each, count in last.items()}
         return self._published(rows, found)
 
-    def _counted(self, run: Run, sets: Sequence[Itemset], noise: Additive) -> dict[Itemset, float]:
-        exact = self.ground.integers(
-            run, self.ground.rows, one_cell(), [Rows(where=self._holds(each)) for each in sets]
+    def _counted(self, run: Run, sets: Sequence[Itemset], noise: AdditiveNoise) -> dict[Itemset, float]:
+        exact = self.inputs.integers(
+            run, self.inputs.rows, one_cell(), [RowCount(where=self._holds(each)) for each in sets]
         )
         noisy = exact.through(lambda found: noise.sample(found[:, 0], run.source))
         return dict(zip(sets, noisy.astype(float).tolist(), strict=True))
 
-    def _holds(self, each: Itemset) -> Call | None:
+    def _holds(self, each: Itemset) -> FunctionCall | None:
         tests = [self.items[place].test for place in each]
         return None if not tests else tests[0] if len(tests) == 1 else call("and", *tests)
 
@@ -102,7 +102,7 @@ class Levels(Program):
     def _same(self, one: int, other: int) -> bool:
         return self.items[one].column == self.items[other].column
 
-    def _published(self, rows: float, found: Mapping[Itemset, tuple[float, Additive]]) -> Published:
+    def _published(self, rows: float, found: Mapping[Itemset, tuple[float, AdditiveNoise]]) -> Published:
         order = sorted(found, key=lambda each: (len(each), -found[each][0], each))
         counts = np.array([found[each][0] for each in order])
         half = np.array([_half(found[each][1]) for each in order])
@@ -117,8 +117,8 @@ class Levels(Program):
         return Published(outputs, {"rows": rows, "itemsets": sets})
 
 
-def _half(noise: Additive) -> float:
-    return float(noise.error(Fraction(95, 100))) if isinstance(noise, Laplace) else HALF * deviation(noise)
+def _half(noise: AdditiveNoise) -> float:
+    return half_width(noise, Fraction(95, 100))
 
 
 def frequent_itemsets(
@@ -150,80 +150,81 @@ def frequent_itemsets(
     """
     support = numbers.in_range(support, "support", Fraction(1, 10**6), Fraction(1))
     size = numbers.integer(size, "size", 1, 6)
-    candidates = numbers.integer(candidates, "candidates", 1, MOST_CANDIDATES)
+    candidates = numbers.integer(candidates, "candidates", 1, MAX_CANDIDATES)
     if (columns is None) == (item is None):
         raise QueryError(
             "HB547", "baskets are rows with several columns, or units with one column.", "Give columns, or item."
         )
-    place, items = _of_units(setting, table, item) if columns is None else _of_rows(setting, table, columns)
-    if not 2 <= len(items) <= MOST_ITEMS:
-        raise QueryError("HB545", f"there are {len(items)} items, not 2 to {MOST_ITEMS}.", "Choose other columns.")
-    reach = place.contribution_bounds(1)
-    first = len(place.names) + 1 if columns is not None else len(items) + 1
+    inputs, items = _of_units(setting, table, item) if columns is None else _of_rows(setting, table, columns)
+    if not 2 <= len(items) <= MAX_ITEMS:
+        raise QueryError("HB545", f"there are {len(items)} items, not 2 to {MAX_ITEMS}.", "Choose other columns.")
+    contribution = inputs.contribution_bounds(1)
+    first = len(inputs.names) + 1 if columns is not None else len(items) + 1
     # of a row's columns each has one value, so a row holds one set of k items for each k columns
-    held = len(place.names) if columns is not None else len(items)
+    held = len(inputs.names) if columns is not None else len(items)
     counts = [first, *(min(candidates, max(1, comb(held, level))) for level in range(2, size + 1))]
-    needs = [Need(over_cells(most, most, reach, place.relation), 1 / size) for most in counts]
-    bought = allocate_budget(setting, needs)
+    needs = [NoiseRequest(over_cells(most, most, contribution, inputs.relation), 1 / size) for most in counts]
+    allocation = allocate_budget(setting, needs)
     lines = [
-        *place.lines(),
+        *inputs.lines(),
         f"{len(items)} items; sets of up to {size}, at most {candidates} candidates a level, one query each",
-        *(f"level {level}: {said(noise)}" for level, noise in enumerate(bought.noises, 1)),
+        *(f"level {level}: {describe_noise(noise)}" for level, noise in enumerate(allocation.noises, 1)),
     ]
     expected = tuple(
         Expected(f"baskets with a set of {level}", _half(noise), None, _half(noise) / 1000)
-        for level, noise in enumerate(bought.noises, 1)
+        for level, noise in enumerate(allocation.noises, 1)
     )
     return Levels(
-        ground=place,
+        protection=inputs.protection,
+        inputs=inputs,
         epsilon=setting.epsilon,
-        delta=bought.delta,
-        event=bought.event,
-        noise=bought.kind,
+        delta=allocation.delta,
+        event=allocation.event,
+        noise=allocation.kind,
         derivation=tuple(lines),
         expected=expected,
         items=items,
         exclusive=columns is not None,
         support=support,
         candidates=candidates,
-        allocation=bought,
+        allocation=allocation,
     )
 
 
 def _of_rows(setting: Setting, table: str, columns: Sequence[str]) -> tuple[ProgramInput, tuple[Item, ...]]:
-    place = ground(setting, table, columns)
+    inputs = program_input(setting, table, columns)
     items = []
-    for name in place.names:
-        col = place.column(name)
-        values = (True,) if col.kind is Kind.BOOLEAN else listed(place, name)
+    for name in inputs.names:
+        col = inputs.column(name)
+        values = (True,) if col.kind is Kind.BOOLEAN else listed(inputs, name)
         items += [
             Item(name if col.kind is Kind.BOOLEAN else f"{name} = {shown(value)}", name, equals(col, value))
             for value in values
         ]
-    return place, tuple(items)
+    return inputs, tuple(items)
 
 
 def _of_units(setting: Setting, table: str, item: str | None) -> tuple[ProgramInput, tuple[Item, ...]]:
     """Make one row of all rows of a unit: a flag for each value."""
-    place = ground(setting, table, [item])
-    if place.limits is None:
+    inputs = program_input(setting, table, [item])
+    if inputs.limits is None:
         raise QueryError(
             "HB548", "where each row is a unit, a basket of one column has one item.", "Name several columns."
         )
-    values = listed(place, place.names[0])[: MOST_ITEMS + 1]
-    col = place.columns[0]
+    values = listed(inputs, inputs.names[0])[: MAX_ITEMS + 1]
+    col = inputs.columns[0]
     side = Facts(Bounds(Fraction(0), Fraction(1)))
     flags = [Col(f"has{j}", Kind.REAL, side) for j in range(len(values))]
     inner = [
-        (flag.name, Inner("max", call("case", equals(col, value), real(1), real(0)), None, flag))
+        (flag.name, UnitAggregate("max", call("case", equals(col, value), real(1), real(0)), None, flag))
         for flag, value in zip(flags, values, strict=True)
     ]
-    baskets = PerUnit(place.rows, (), tuple(inner))
+    baskets = PerUnit(inputs.rows, (), tuple(inner))
     items = [
-        Item(str(shown(value)), place.names[0], call("eq", flag, real(1)))
+        Item(str(shown(value)), inputs.names[0], call("eq", flag, real(1)))
         for flag, value in zip(flags, values, strict=True)
     ]
-    return replace(place, rows=baskets, limits=Limits(1, 1)), tuple(items)
+    return replace(inputs, rows=baskets, limits=ContributionBounds(1, 1)), tuple(items)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 classic   the k-means of private programming (Dwork 2011): coordinates in [−1, 1], so a row moves counts and sums by
           d + 1 in all; N rounds with Laplace noise of (d + 1)·N/ε, or, where the rounds are not known beforehand,
           ε/2, ε/4, … for one after the other. (Printed as (d + 1)(ε/2), which is upside down.) Starts evenly spread.
-moments   first the mean and covariance of all rows; a k-means of a crowd drawn from that normal law is the start, and
+moments   first the mean and covariance of all rows; a k-means of a crowd drawn from that normal distribution is the start, and
           rows are taken from that mean, pulled back to the spread found: a few rounds with much less noise.
 """
 
@@ -16,12 +16,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.base import Published, Run, Setting
-from hubbub.analyses.programs.allocation import Additive, BudgetAllocation, Need, allocate_budget, deviation, said
-from hubbub.analyses.programs.inputs import ProgramInput, added, call, ground, numbered, real, whole
+from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
+from hubbub.analyses.programs.allocation import BudgetAllocation, NoiseRequest, allocate_budget, describe_noise
+from hubbub.analyses.programs.inputs import ProgramInput, added, call, numbered, program_input, real, whole
 from hubbub.analyses.programs.model import model_of
-from hubbub.analyses.programs.moments import HALF, find, finding, measure, measuring, with_half
-from hubbub.analyses.programs.program import Program
+from hubbub.analyses.programs.moments import Z95, find, finding, measure, measuring, with_half
 from hubbub.analyses.programs.vectors import STEPS, Box, Floats, box, boxed, clipped, of_box, of_sums, on_grid, totals
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
@@ -33,12 +32,14 @@ from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS
 from hubbub.sql.expressions import Col, Expr
-from hubbub.sql.measures import Rows, sensitivity
+from hubbub.sql.measures import RowCount, sensitivity
+from hubbub.sql.noise import standard_deviation
+from hubbub.sql.noise_budget import AdditiveNoise
 from hubbub.sql.relations import Project, Rel
 
-MOST_CENTRES = 1024
-MOST_TERMS = 1 << 14  #: centres times columns: the text of a round grows with it
-MOST_ROUNDS = 50
+MAX_CENTRES = 1024
+MAX_TERMS = 1 << 14  #: centres times columns: the text of a round grows with it
+MAX_ROUNDS = 50
 ROUNDS = 5  #: of the variant with moments
 HALVINGS = 8  #: later rounds would have noise beyond any use
 
@@ -48,12 +49,13 @@ _CROWD = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lloyd(Program):
+class Lloyd(PreparedAnalysis):
     """k-means, prepared: the noises of each round are fixed, the cells that it asks about are not."""
 
+    inputs: ProgramInput
     box: Box
     k: int
-    rounds: tuple[tuple[Additive, Additive], ...]  #: counts, sums
+    rounds: tuple[tuple[AdditiveNoise, AdditiveNoise], ...]  #: counts, sums
     halving: bool
 
     def run(self, run: Run) -> Published:
@@ -62,28 +64,31 @@ class Lloyd(Program):
         centres = _spread(self.k, size, _generator(run))
         counts, halves = np.zeros(self.k), np.zeros(self.k)
         for place, noises in enumerate(self.rounds):
-            rows, columns, cell = nearest(self.ground, self.box, centres)
-            counts, sums = summed(run, self.ground, rows, columns, cell, self.k, noises)
-            error = deviation(noises[1]) / STEPS / np.maximum(counts, 1.0)
-            held = counts > 2 * deviation(noises[0])
+            rows, columns, cell = nearest(self.inputs, self.box, centres)
+            counts, sums = summed(run, self.inputs, rows, columns, cell, self.k, noises)
+            error = standard_deviation(noises[1]) / STEPS / np.maximum(counts, 1.0)
+            held = counts > 2 * standard_deviation(noises[0])
             moved = np.where(held[:, None], sums / np.maximum(counts, 1.0)[:, None], centres)
             step = float(np.mean((moved - centres) ** 2))
-            centres, halves = np.clip(moved, -1.0, 1.0), HALF * error
+            centres, halves = np.clip(moved, -1.0, 1.0), Z95 * error
             self._tell(run, place)
             if self.halving and held.any() and step < 4 * float(np.mean(error[held] ** 2)):
                 break  # the next round's noise has four times this variance
         for later in range(place + 1, len(self.rounds)):
             self._tell(run, later)  # the steps that show follow from the call, however early the rounds end
-        return published(self.box, centres, counts, HALF * deviation(noises[0]), np.outer(halves, self.box.widths))
+        return published(
+            self.box, centres, counts, Z95 * standard_deviation(noises[0]), np.outer(halves, self.box.widths)
+        )
 
     def _tell(self, run: Run, place: int) -> None:
         run.progress((place + 1) / len(self.rounds), f"round {place + 1} of {len(self.rounds)}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Started(Program):
+class Started(PreparedAnalysis):
     """k-means with a start from private moments, prepared."""
 
+    inputs: ProgramInput
     box: Box
     k: int
     rounds: int
@@ -92,10 +97,10 @@ class Started(Program):
     def run(self, run: Run) -> Published:
         """Find the rows, cluster a crowd that is like them, and move the centres to noisy means a few times."""
         size, noises = len(self.box.names), self.allocation.noises
-        found = find(run, self.ground, self.box, noises[:3])
+        found = find(run, self.inputs, self.box, noises[:3])
         radius = float(np.sqrt(np.sum(found.spread**2))) * (1 + 1.4 / sqrt(size))
         units = np.full(size, radius)
-        about = measure(run, self.ground, self.box, noises[3:6], origin=found.mean, units=units)
+        about = measure(run, self.inputs, self.box, noises[3:6], origin=found.mean, units=units)
         run.progress(1 / (self.rounds + 2), "found where the rows lie")
         generator = _generator(run)
         crowd = _crowd(about.mean, about.covariance, max(2_000, min(_CROWD, 100 * self.k)), generator)
@@ -103,20 +108,20 @@ class Started(Program):
         centres = _clustered(crowd, self.k, generator)
         counts = np.zeros(self.k)
         for place in range(self.rounds):
-            rows, columns, cell = nearest(self.ground, self.box, centres)
+            rows, columns, cell = nearest(self.inputs, self.box, centres)
             near, pulled = clipped(
                 rows, columns, origin=[on_grid(x) for x in about.origin], units=[on_grid(radius)] * size, kept=["cell"]
             )
-            counts, sums = summed(run, self.ground, near, pulled, cell, self.k, (noises[6], noises[7]))
-            variance = (deviation(noises[7]) / STEPS / np.maximum(counts, 1.0)) ** 2
+            counts, sums = summed(run, self.inputs, near, pulled, cell, self.k, (noises[6], noises[7]))
+            variance = (standard_deviation(noises[7]) / STEPS / np.maximum(counts, 1.0)) ** 2
             # between the noisy mean and where the centre was, as their errors stand to each other
             trust = np.where(counts > 1, _MOVED / (_MOVED + variance), 0.0)[:, None]
             before = (centres - about.origin) / radius
             moved = trust * (sums / np.maximum(counts, 1.0)[:, None]) + (1 - trust) * before
             centres = np.clip(about.origin + radius * moved, -1.0, 1.0)
             run.progress((place + 2) / (self.rounds + 2), f"round {place + 1} of {self.rounds}")
-        errors = HALF * np.sqrt(variance)[:, None] * radius * self.box.widths
-        return published(self.box, centres, counts, HALF * deviation(noises[6]), errors)
+        errors = Z95 * np.sqrt(variance)[:, None] * radius * self.box.widths
+        return published(self.box, centres, counts, Z95 * standard_deviation(noises[6]), errors)
 
 
 def kmeans(
@@ -138,25 +143,28 @@ def kmeans(
 
     rounds   of the classic: NULL for unknown, by halving; of moments: 5 unless said
     """
-    place = ground(setting, table, columns)
-    shape = box(place, place.names)
+    inputs = program_input(setting, table, columns)
+    shape = box(inputs, inputs.names)
     size = len(shape.names)
-    k = numbers.integer(k, "k", 1, MOST_CENTRES)
-    if k * size > MOST_TERMS:
+    k = numbers.integer(k, "k", 1, MAX_CENTRES)
+    if k * size > MAX_TERMS:
         raise QueryError("HB545", f"{k} centres of {size} columns are too many.", "Ask for fewer centres or columns.")
     if rounds is not None:
-        rounds = numbers.integer(rounds, "rounds", 1, MOST_ROUNDS)
+        rounds = numbers.integer(rounds, "rounds", 1, MAX_ROUNDS)
     if method == "classic":
-        return _classic(setting, place, shape, k, rounds)
+        return _classic(setting, inputs, shape, k, rounds)
     if method != "moments":
         raise QueryError("HB546", f"there is no method {method!r}.", "There are 'moments' and 'classic'.")
-    return _with_moments(setting, place, shape, k, rounds or ROUNDS)
+    return _with_moments(setting, inputs, shape, k, rounds or ROUNDS)
 
 
-def _classic(setting: Setting, place: ProgramInput, shape: Box, k: int, rounds: int | None) -> Lloyd:
-    size, reach = len(shape.names), place.contribution_bounds(k)
+def _classic(setting: Setting, inputs: ProgramInput, shape: Box, k: int, rounds: int | None) -> Lloyd:
+    size, contribution = len(shape.names), inputs.contribution_bounds(k)
     shares = [Fraction(1, 2**t) for t in range(1, HALVINGS + 1)] if rounds is None else [Fraction(1, rounds)] * rounds
-    counted, summed_ = sensitivity(Rows(), (reach,), place.relation), of_box(size, reach, place.relation)
+    counted, summed_ = (
+        sensitivity(RowCount(), (contribution,), inputs.relation),
+        of_box(size, contribution, inputs.relation),
+    )
     noises = []
     for share in shares:
         # a coordinate of a sum gets as much as the count: (d + 1) equal parts
@@ -171,19 +179,20 @@ def _classic(setting: Setting, place: ProgramInput, shape: Box, k: int, rounds: 
     first = noises[0]
     how = f"{len(shares)} rounds" if rounds is not None else f"at most {HALVINGS} rounds, by halving"
     lines = [
-        *place.lines(),
+        *inputs.lines(),
         f"{how}; each asks for counts and sums in {k} cells; coordinates in [−1, 1]: {size} + 1 moves in all",
-        f"counts of the first round: {said(first[0])}",
-        f"sums of the first round, in steps of 1/{STEPS}: {said(first[1])}",
+        f"counts of the first round: {describe_noise(first[0])}",
+        f"sums of the first round, in steps of 1/{STEPS}: {describe_noise(first[1])}",
     ]
     return Lloyd(
-        ground=place,
+        protection=inputs.protection,
+        inputs=inputs,
         epsilon=setting.epsilon,
         delta=Fraction(0),
         event=event,
         noise="laplace",
         derivation=tuple(lines),
-        expected=_expected(shape, deviation(noises[-1 if rounds else 0][1]) / STEPS),
+        expected=_expected(shape, standard_deviation(noises[-1 if rounds else 0][1]) / STEPS),
         box=shape,
         k=k,
         rounds=tuple(noises),
@@ -191,41 +200,42 @@ def _classic(setting: Setting, place: ProgramInput, shape: Box, k: int, rounds: 
     )
 
 
-def _with_moments(setting: Setting, place: ProgramInput, shape: Box, k: int, rounds: int) -> Started:
+def _with_moments(setting: Setting, inputs: ProgramInput, shape: Box, k: int, rounds: int) -> Started:
     """Share the price: a centre is sum/count, so its squared error is (d·σ² + ‖c‖²·τ²)/n² with noises σ and τ.
 
     With Gaussian noise of shares s and 1 − s that is least at s/(1 − s) = √d/‖c‖; a typical ‖c‖ is ¾ of the radius.
     """
-    size, reach = len(shape.names), place.contribution_bounds(k)
+    size, contribution = len(shape.names), inputs.contribution_bounds(k)
     rest = 1 - 2 * _START
     counts = rest / (1 + sqrt(size) / 0.75)
     needs = [
-        *finding(place, size, _START),
-        *measuring(place, size, _START),
-        Need(sensitivity(Rows(), (reach,), place.relation), counts, rounds),
-        Need(of_sums(size, reach, place.relation), rest - counts, rounds),
+        *finding(inputs, size, _START),
+        *measuring(inputs, size, _START),
+        NoiseRequest(sensitivity(RowCount(), (contribution,), inputs.relation), counts, rounds),
+        NoiseRequest(of_sums(size, contribution, inputs.relation), rest - counts, rounds),
     ]
-    bought = allocate_budget(setting, needs)
+    allocation = allocate_budget(setting, needs)
     labels = ("rows", "sums", "squares", "rows", "sums", "products", "counts of each round", "sums of each round")
     lines = [
-        *place.lines(),
+        *inputs.lines(),
         f"start: where the rows lie, and their covariance ({_START:.0%} each); the start is a k-means of a crowd drawn "
         "from that normal law",
         f"{rounds} rounds; each asks for counts and sums in {k} cells, vectors pulled back to norm 1",
-        *(f"{label}: {said(noise)}" for label, noise in zip(labels, bought.noises, strict=True)),
+        *(f"{label}: {describe_noise(noise)}" for label, noise in zip(labels, allocation.noises, strict=True)),
     ]
     return Started(
-        ground=place,
+        protection=inputs.protection,
+        inputs=inputs,
         epsilon=setting.epsilon,
-        delta=bought.delta,
-        event=bought.event,
-        noise=bought.kind,
+        delta=allocation.delta,
+        event=allocation.event,
+        noise=allocation.kind,
         derivation=tuple(lines),
-        expected=_expected(shape, deviation(bought.noises[7]) / STEPS * sqrt(size) / 3),
+        expected=_expected(shape, standard_deviation(allocation.noises[7]) / STEPS * sqrt(size) / 3),
         box=shape,
         k=k,
         rounds=rounds,
-        allocation=bought,
+        allocation=allocation,
     )
 
 
@@ -234,17 +244,17 @@ def _summable(loss: Fraction) -> Fraction:
 
 
 def _expected(shape: Box, noise: float) -> tuple[Expected, ...]:
-    half = HALF * noise / TYPICAL_ROWS
+    half = Z95 * noise / TYPICAL_ROWS
     pairs = zip(shape.names, shape.widths, strict=True)
     return tuple(Expected(f"centre, {name}", half * float(width), TYPICAL_ROWS, half) for name, width in pairs)
 
 
-def nearest(place: ProgramInput, shape: Box, centres: Floats) -> tuple[Rel, tuple[Col, ...], Col]:
+def nearest(inputs: ProgramInput, shape: Box, centres: Floats) -> tuple[Rel, tuple[Col, ...], Col]:
     """Write rows as (z…, cell): their coordinates and the number of the nearest centre, of equals the first.
 
     The nearest centre is that with the largest c·z − ‖c‖²/2.
     """
-    rows, zs = boxed(place, shape)
+    rows, zs = boxed(inputs, shape)
     kept = tuple((z.name, z) for z in zs)
     scores = []
     for i, centre in enumerate(centres):
@@ -265,15 +275,15 @@ def nearest(place: ProgramInput, shape: Box, centres: Floats) -> tuple[Rel, tupl
 
 def summed(
     run: Run,
-    place: ProgramInput,
+    inputs: ProgramInput,
     rows: Rel,
     columns: Sequence[Col],
     cell: Col,
     k: int,
-    noises: tuple[Additive, Additive],
+    noises: tuple[AdditiveNoise, AdditiveNoise],
 ) -> tuple[Floats, Floats]:
     """Ask for noisy counts and sums in every cell: one query."""
-    exact = place.integers(run, rows, numbered(cell, k), [Rows(), *totals(columns)])
+    exact = inputs.integers(run, rows, numbered(cell, k), [RowCount(), *totals(columns)])
     counts, sums = exact.through(
         lambda found: (noises[0].sample(found[0], run.source), noises[1].sample(found[1:], run.source))
     )
@@ -294,7 +304,7 @@ def published(shape: Box, centres: Floats, counts: Floats, wide: float, errors: 
 
 
 def _generator(run: Run) -> np.random.Generator:
-    """Give randomness that privacy does not depend on: it draws a crowd from a public law."""
+    """Give randomness that privacy does not depend on: it draws a crowd from a public distribution."""
     return np.random.default_rng([int(word) for word in run.source.words(4)])
 
 

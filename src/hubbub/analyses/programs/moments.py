@@ -13,11 +13,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from hubbub.analyses.base import Published, Run, Setting
-from hubbub.analyses.programs.allocation import Additive, BudgetAllocation, Need, allocate_budget, deviation, said
-from hubbub.analyses.programs.inputs import ProgramInput, ground, one_cell
+from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
+from hubbub.analyses.programs.allocation import BudgetAllocation, NoiseRequest, allocate_budget, describe_noise
+from hubbub.analyses.programs.inputs import ProgramInput, one_cell, program_input
 from hubbub.analyses.programs.model import flag, model_of
-from hubbub.analyses.programs.program import Program
 from hubbub.analyses.programs.vectors import (
     STEPS,
     Box,
@@ -36,10 +35,12 @@ from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
 from hubbub.core import numbers
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS
-from hubbub.sql.measures import Rows, Sensitivity, sensitivity
+from hubbub.sql.measures import RowCount, Sensitivity, sensitivity
+from hubbub.sql.noise import standard_deviation
+from hubbub.sql.noise_budget import AdditiveNoise
 
 #: Half of a normal variable's 95% interval, in deviations.
-HALF = 1.96
+Z95 = 1.96
 
 #: What finding the rows gets of the whole, and how it is shared by count, sums and squares.
 FINDING = 0.2
@@ -84,34 +85,34 @@ class Moments:
         return np.asarray((vectors * np.clip(values, 0.0, 1.0)) @ vectors.T)
 
 
-def finding(place: ProgramInput, dimensions: int, share: float = FINDING) -> list[Need]:
+def finding(inputs: ProgramInput, dimensions: int, share: float = FINDING) -> list[NoiseRequest]:
     """List what finding the rows needs: their number, sums, sums of squares (whose L1 and L2 norms are at most 1)."""
-    reach, relation = place.contribution_bounds(1), place.relation
+    contribution, relation = inputs.contribution_bounds(1), inputs.relation
     rounding = (isqrt(dimensions) + 2) // 2 + 1
-    squares = over_cells(STEPS + 1 + (dimensions + 1) // 2, (STEPS + rounding) ** 2, reach, relation)
-    moved = (sensitivity(Rows(), (reach,), relation), of_sums(dimensions, reach, relation), squares)
-    return [Need(each, share * part) for each, part in zip(moved, _FOUND, strict=True)]
+    squares = over_cells(STEPS + 1 + (dimensions + 1) // 2, (STEPS + rounding) ** 2, contribution, relation)
+    moved = (sensitivity(RowCount(), (contribution,), relation), of_sums(dimensions, contribution, relation), squares)
+    return [NoiseRequest(each, share * part) for each, part in zip(moved, _FOUND, strict=True)]
 
 
-def measuring(place: ProgramInput, dimensions: int, share: float) -> list[Need]:
+def measuring(inputs: ProgramInput, dimensions: int, share: float) -> list[NoiseRequest]:
     """List what the moments of clipped vectors need: number, sums, products."""
-    reach, relation = place.contribution_bounds(1), place.relation
+    contribution, relation = inputs.contribution_bounds(1), inputs.relation
     moved: tuple[Sensitivity, ...] = (
-        sensitivity(Rows(), (reach,), relation),
-        of_sums(dimensions, reach, relation),
-        of_products(dimensions, reach, relation),
+        sensitivity(RowCount(), (contribution,), relation),
+        of_sums(dimensions, contribution, relation),
+        of_products(dimensions, contribution, relation),
     )
-    return [Need(each, share * part) for each, part in zip(moved, _MOMENTS, strict=True)]
+    return [NoiseRequest(each, share * part) for each, part in zip(moved, _MOMENTS, strict=True)]
 
 
-def find(run: Run, place: ProgramInput, shape: Box, noises: Sequence[Additive]) -> Found:
+def find(run: Run, inputs: ProgramInput, shape: Box, noises: Sequence[AdditiveNoise]) -> Found:
     """Ask where the rows lie: one query."""
     size = len(shape.names)
     wide = on_grid(sqrt(size) + 1e-6)
-    inside, coordinates = boxed(place, shape)
+    inside, coordinates = boxed(inputs, shape)
     rows, columns = clipped(inside, coordinates, origin=[Fraction(0)] * size, units=[wide] * size)
     squares = [each for each in products(columns) if each.terms[0] == each.terms[1]]
-    exact = place.integers(run, rows, one_cell(), [Rows(), *totals(columns), *squares])
+    exact = inputs.integers(run, rows, one_cell(), [RowCount(), *totals(columns), *squares])
     count, sums, square = exact.through(
         lambda found: (
             noises[0].sample(found[0], run.source),
@@ -119,22 +120,22 @@ def find(run: Run, place: ProgramInput, shape: Box, noises: Sequence[Additive]) 
             noises[2].sample(found[size + 1 :, 0], run.source),
         )
     )
-    n = max(float(count[0]), 1.0, deviation(noises[0]))
+    n = max(float(count[0]), 1.0, standard_deviation(noises[0]))
     mean = np.clip(sums * float(wide) / STEPS / n, -1.0, 1.0)
     variance = square * float(wide) ** 2 / STEPS / n - mean**2
-    least = deviation(noises[2]) * float(wide) ** 2 / STEPS / n
+    least = standard_deviation(noises[2]) * float(wide) ** 2 / STEPS / n
     return Found(n, mean, np.sqrt(np.clip(variance, max(least, 1e-8), 1.0)))
 
 
 def measure(
-    run: Run, place: ProgramInput, shape: Box, noises: Sequence[Additive], *, origin: Floats, units: Floats
+    run: Run, inputs: ProgramInput, shape: Box, noises: Sequence[AdditiveNoise], *, origin: Floats, units: Floats
 ) -> Moments:
     """Ask for the moments of vectors taken from an origin, in units, clipped to norm 1: one query."""
     size = len(shape.names)
     at, steps = [on_grid(each) for each in origin], [max(on_grid(each), Fraction(1, 1 << 20)) for each in units]
-    inside, coordinates = boxed(place, shape)
+    inside, coordinates = boxed(inputs, shape)
     rows, columns = clipped(inside, coordinates, origin=at, units=steps)
-    exact = place.integers(run, rows, one_cell(), [Rows(), *totals(columns), *products(columns)])
+    exact = inputs.integers(run, rows, one_cell(), [RowCount(), *totals(columns), *products(columns)])
     count, sums, upper = exact.through(
         lambda found: (
             noises[0].sample(found[0], run.source),
@@ -144,9 +145,13 @@ def measure(
     )
     matrix = np.zeros((size, size))
     matrix[np.triu_indices(size)] = upper / STEPS
-    scale = (deviation(noises[0]), deviation(noises[1]) / STEPS, deviation(noises[2]) / STEPS)
+    scale = (
+        standard_deviation(noises[0]),
+        standard_deviation(noises[1]) / STEPS,
+        standard_deviation(noises[2]) / STEPS,
+    )
     return Moments(
-        max(float(count[0]), 1.0, deviation(noises[0])),
+        max(float(count[0]), 1.0, standard_deviation(noises[0])),
         np.array([float(each) for each in at]),
         np.array([float(each) for each in steps]),
         sums / STEPS,
@@ -161,25 +166,26 @@ def fitted(found: Found) -> Floats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured(Program):
+class Measured(PreparedAnalysis):
     """Moments, prepared."""
 
+    inputs: ProgramInput
     box: Box
     allocation: BudgetAllocation
 
     def moments(self, run: Run) -> Moments:
         """Find the rows, then measure them."""
-        found = find(run, self.ground, self.box, self.allocation.noises[:3])
+        found = find(run, self.inputs, self.box, self.allocation.noises[:3])
         run.progress(0.5, "found where the rows lie")
-        return measure(run, self.ground, self.box, self.allocation.noises[3:], origin=found.mean, units=fitted(found))
+        return measure(run, self.inputs, self.box, self.allocation.noises[3:], origin=found.mean, units=fitted(found))
 
     def run(self, run: Run) -> Published:
         """Publish mean and covariance."""
         moments = self.moments(run)
         mean, matrix = described(self.box, moments)
-        half = HALF * moments.noises[1] / moments.count * moments.units * self.box.widths
+        half = Z95 * moments.noises[1] / moments.count * moments.units * self.box.widths
         spread = self.box.widths * moments.units
-        errors = HALF * moments.noises[2] / moments.count * np.outer(spread, spread)
+        errors = Z95 * moments.noises[2] / moments.count * np.outer(spread, spread)
         names = self.box.names
         outputs = [
             Output("column", "text", list(names)),
@@ -211,24 +217,24 @@ def planned(
     setting: Setting, table: object, columns: Sequence[object]
 ) -> tuple[ProgramInput, Box, BudgetAllocation, list[str]]:
     """Prepare what moments need: the ground, the box, all noises and the lines that say so."""
-    place = ground(setting, table, columns)
-    shape = box(place, place.names)
+    inputs = program_input(setting, table, columns)
+    shape = box(inputs, inputs.names)
     size = len(shape.names)
-    bought = allocate_budget(setting, [*finding(place, size), *measuring(place, size, 1 - FINDING)])
+    allocation = allocate_budget(setting, [*finding(inputs, size), *measuring(inputs, size, 1 - FINDING)])
     labels = ("rows", "sums", "sums of squares", "rows", "sums", "sums of products")
     lines = [
-        *place.lines(),
+        *inputs.lines(),
         f"where the rows lie ({FINDING:.0%}): their number, sums and sums of squares in the box of the bounds",
         "moments: rows from the noisy mean, in units of the noisy spread, pulled back to norm 1",
-        *(f"{label}: {said(noise)}" for label, noise in zip(labels, bought.noises, strict=True)),
+        *(f"{label}: {describe_noise(noise)}" for label, noise in zip(labels, allocation.noises, strict=True)),
     ]
-    return place, shape, bought, lines
+    return inputs, shape, allocation, lines
 
 
-def expectations(shape: Box, bought: BudgetAllocation) -> tuple[Expected, ...]:
+def expectations(shape: Box, allocation: BudgetAllocation) -> tuple[Expected, ...]:
     """Say how exact a mean will be where rows spread over a quarter of their bounds."""
-    reach = (sqrt(len(shape.names)) + 2) / 4
-    half = HALF * deviation(bought.noises[4]) / STEPS * reach / TYPICAL_ROWS
+    contribution = (sqrt(len(shape.names)) + 2) / 4
+    half = Z95 * standard_deviation(allocation.noises[4]) / STEPS * contribution / TYPICAL_ROWS
     widths = shape.widths
     return tuple(
         Expected(f"mean of {name}", half * float(width), TYPICAL_ROWS, half)
@@ -251,17 +257,18 @@ def moments(setting: Setting, *, table: str, columns: list[str]) -> Measured:
     Tested   tests/analyses/programs/test_moments.py::test_mean_and_covariance_are_near_the_truth
              tests/analyses/programs/test_moments.py::test_what_is_drawn_is_what_is_charged
     """
-    place, shape, bought, lines = planned(setting, table, columns)
+    inputs, shape, allocation, lines = planned(setting, table, columns)
     return Measured(
-        ground=place,
+        protection=inputs.protection,
+        inputs=inputs,
         epsilon=setting.epsilon,
-        delta=bought.delta,
-        event=bought.event,
-        noise=bought.kind,
+        delta=allocation.delta,
+        event=allocation.event,
+        noise=allocation.kind,
         derivation=tuple(lines),
-        expected=expectations(shape, bought),
+        expected=expectations(shape, allocation),
         box=shape,
-        allocation=bought,
+        allocation=allocation,
     )
 
 
@@ -306,20 +313,21 @@ def pca(
 
     scaled   in units of half of each column's declared range, where columns are not of one kind
     """
-    place, shape, bought, lines = planned(setting, table, columns)
+    inputs, shape, allocation, lines = planned(setting, table, columns)
     most = len(shape.names)
     keep = most if components is None else numbers.integer(components, "components", 1, most)
     lines.append(f"{keep} components: eigenvectors of the noisy covariance; post-processing")
     return Components(
-        ground=place,
+        protection=inputs.protection,
+        inputs=inputs,
         epsilon=setting.epsilon,
-        delta=bought.delta,
-        event=bought.event,
-        noise=bought.kind,
+        delta=allocation.delta,
+        event=allocation.event,
+        noise=allocation.kind,
         derivation=tuple(lines),
-        expected=expectations(shape, bought),
+        expected=expectations(shape, allocation),
         box=shape,
-        allocation=bought,
+        allocation=allocation,
         keep=keep,
         scaled=flag(scaled, "scaled"),
     )

@@ -13,12 +13,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.base import Published, Run, Setting
-from hubbub.analyses.programs.allocation import BudgetAllocation, Need, allocate_budget, deviation, said
-from hubbub.analyses.programs.inputs import added, call, equals, ground, listed, one_cell, real
+from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
+from hubbub.analyses.programs.allocation import BudgetAllocation, NoiseRequest, allocate_budget, describe_noise
+from hubbub.analyses.programs.inputs import ProgramInput, added, call, equals, listed, one_cell, program_input, real
 from hubbub.analyses.programs.model import model_of
 from hubbub.analyses.programs.moments import (
-    HALF,
+    Z95,
     Measured,
     Moments,
     expectations,
@@ -30,18 +30,18 @@ from hubbub.analyses.programs.moments import (
     planned,
     with_half,
 )
-from hubbub.analyses.programs.program import Program
 from hubbub.analyses.programs.vectors import STEPS, Box, Floats, box, boxed, clipped, of_sums, on_grid, totals
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
 from hubbub.core import numbers
 from hubbub.core.schema import Value
 from hubbub.errors import QueryError
-from hubbub.sql.expressions import Call, Col
+from hubbub.sql.expressions import Col, FunctionCall
+from hubbub.sql.noise import standard_deviation
 from hubbub.sql.relations import Project
 
 ROUNDS = 8
-MOST_ROUNDS = 50
+MAX_ROUNDS = 50
 _GRADIENTS = 0.6  #: of the price of a logistic regression
 _SHORT = Fraction(707_106, 10**6)  #: 1/√2 less nearly a millionth: (1, y) has norm at most √2
 
@@ -59,10 +59,10 @@ class Linear(Measured):
         own, half = weights[1:] * scale[-1] / scale[:-1], error[1:] * scale[-1] / scale[:-1]
         middle = self.box.outside(moments.origin)
         intercept = middle[-1] + weights[0] * scale[-1] - own @ middle[:-1]
-        around = HALF * error[0] * scale[-1]
+        around = Z95 * error[0] * scale[-1]
         outputs = [
             Output("term", "text", ["intercept", *self.box.names[:-1]]),
-            with_half("coefficient", np.array([intercept, *own]), np.array([np.nan, *(HALF * half)])),
+            with_half("coefficient", np.array([intercept, *own]), np.array([np.nan, *(Z95 * half)])),
         ]
         # the intercept is far from where the rows are, so its error is told where they are
         outputs[1] = _open_first(outputs[1])
@@ -119,27 +119,29 @@ def linear_regression(setting: Setting, *, table: str, columns: list[str], targe
     """
     if target in columns:
         raise QueryError("HB547", f"{target!r} is the target and a column.", "Leave it out of the columns.")
-    place, shape, bought, lines = planned(setting, table, [*columns, target])
+    inputs, shape, allocation, lines = planned(setting, table, [*columns, target])
     if len(shape.names) < 2:
         raise QueryError("HB540", "a regression needs a column.", "Name at least one.")
     lines.append("normal equations of the noisy moments, with a ridge that lifts them above the noise; post-processing")
     return Linear(
-        ground=place,
+        protection=inputs.protection,
+        inputs=inputs,
         epsilon=setting.epsilon,
-        delta=bought.delta,
-        event=bought.event,
-        noise=bought.kind,
+        delta=allocation.delta,
+        event=allocation.event,
+        noise=allocation.kind,
         derivation=tuple(lines),
-        expected=expectations(shape, bought)[-1:],
+        expected=expectations(shape, allocation)[-1:],
         box=shape,
-        allocation=bought,
+        allocation=allocation,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logistic(Program):
+class Logistic(PreparedAnalysis):
     """Logistic regression, prepared."""
 
+    inputs: ProgramInput
     box: Box
     target: Col
     classes: tuple[Value, Value]
@@ -149,9 +151,9 @@ class Logistic(Program):
     def run(self, run: Run) -> Published:
         """Climb by steps of a fixed bound on the curvature: a quarter of the noisy Gram matrix (Böhning 1992)."""
         size, noises = len(self.box.names), self.allocation.noises
-        found = find(run, self.ground, self.box, noises[:3])
+        found = find(run, self.inputs, self.box, noises[:3])
         units = fitted(found)
-        moments = measure(run, self.ground, self.box, noises[3:6], origin=found.mean, units=units)
+        moments = measure(run, self.inputs, self.box, noises[3:6], origin=found.mean, units=units)
         gram = np.empty((size + 1, size + 1))
         gram[0, 0], gram[0, 1:], gram[1:, 0], gram[1:, 1:] = (
             moments.count,
@@ -159,7 +161,7 @@ class Logistic(Program):
             moments.sums,
             moments.squares,
         )
-        noise = deviation(noises[6]) / STEPS
+        noise = standard_deviation(noises[6]) / STEPS
         floor = 2 * max(moments.noises) * sqrt(size + 1) + noise * sqrt(self.rounds)
         ridge = max(0.0, floor - float(np.linalg.eigvalsh(gram)[0]))
         step = np.linalg.inv((gram + ridge * np.eye(size + 1)) / 4)
@@ -176,14 +178,14 @@ class Logistic(Program):
         scale = self.box.widths * moments.units
         own = weights[1:] / scale
         intercept = float(weights[0] - own @ self.box.outside(moments.origin))
-        half = HALF * np.sqrt(np.sum(step[1:] ** 2, axis=1)) * noise / scale
+        half = Z95 * np.sqrt(np.sum(step[1:] ** 2, axis=1)) * noise / scale
         outputs = (
             Output("term", "text", ["intercept", *self.box.names]),
             _open_first(with_half("coefficient", np.array([intercept, *own]), np.array([np.nan, *half]))),
         )
         model = {
             "columns": list(self.box.names),
-            "target": self.ground.names[-1],
+            "target": self.inputs.names[-1],
             "intercept": intercept,
             "coefficients": own.tolist(),
             "ridge": ridge,
@@ -195,7 +197,7 @@ class Logistic(Program):
         """Ask for the noisy sum of (label − probability)·(1, y) over all rows: one query."""
         size = len(self.box.names)
         at, units = ([on_grid(each) for each in these] for these in (moments.origin, moments.units))
-        inside, coordinates = boxed(self.ground, self.box, [self.target])
+        inside, coordinates = boxed(self.inputs, self.box, [self.target])
         rows, ys = clipped(inside, coordinates, origin=at, units=units, kept=[self.target.name])
         terms = [call("mul", y, real(on_grid(w))) for y, w in zip(ys, weights[1:], strict=True)]
         margin = call("add", added(terms), real(on_grid(weights[0])))
@@ -204,11 +206,11 @@ class Logistic(Program):
         residual = call("mul", call("sub", label, chance), real(_SHORT))
         first = Project(rows, (*((y.name, y) for y in ys), ("residual", residual)))
         left = Col("residual", residual.kind, residual.facts)
-        outputs: list[tuple[str, Call | Col]] = [("g0", left)]
+        outputs: list[tuple[str, FunctionCall | Col]] = [("g0", left)]
         outputs += [(f"g{j + 1}", call("mul", left, y)) for j, y in enumerate(ys)]
         second = Project(first, tuple(outputs))
         columns = [Col(f"g{j}", residual.kind, ys[0].facts) for j in range(size + 1)]
-        exact = self.ground.integers(run, second, one_cell(), totals(columns))
+        exact = self.inputs.integers(run, second, one_cell(), totals(columns))
         noisy = exact.through(lambda sums: self.allocation.noises[6].sample(sums[:, 0], run.source))
         return np.asarray(noisy / STEPS / float(_SHORT))
 
@@ -236,36 +238,37 @@ def logistic_regression(
     """
     if target in columns:
         raise QueryError("HB547", f"{target!r} is the target and a column.", "Leave it out of the columns.")
-    rounds = numbers.integer(rounds, "rounds", 1, MOST_ROUNDS)
-    place = ground(setting, table, [*columns, target])
-    shape = box(place, place.names[:-1])
+    rounds = numbers.integer(rounds, "rounds", 1, MAX_ROUNDS)
+    inputs = program_input(setting, table, [*columns, target])
+    shape = box(inputs, inputs.names[:-1])
     size = len(shape.names)
-    reach, relation = place.contribution_bounds(1), place.relation
+    contribution, relation = inputs.contribution_bounds(1), inputs.relation
     needs = [
-        *finding(place, size, 0.1),
-        *measuring(place, size, 0.9 - _GRADIENTS),
-        Need(of_sums(size + 1, reach, relation), _GRADIENTS, rounds),
+        *finding(inputs, size, 0.1),
+        *measuring(inputs, size, 0.9 - _GRADIENTS),
+        NoiseRequest(of_sums(size + 1, contribution, relation), _GRADIENTS, rounds),
     ]
-    bought = allocate_budget(setting, needs)
+    allocation = allocate_budget(setting, needs)
     lines = [
-        *place.lines(),
+        *inputs.lines(),
         "where the rows lie (10 %), and the Gram matrix that bounds the curvature (30 %)",
-        f"{rounds} gradients, each one query: {said(bought.noises[6])}",
+        f"{rounds} gradients, each one query: {describe_noise(allocation.noises[6])}",
     ]
-    half = HALF * deviation(bought.noises[6]) / STEPS
+    half = Z95 * standard_deviation(allocation.noises[6]) / STEPS
     return Logistic(
-        ground=place,
+        protection=inputs.protection,
+        inputs=inputs,
         epsilon=setting.epsilon,
-        delta=bought.delta,
-        event=bought.event,
-        noise=bought.kind,
+        delta=allocation.delta,
+        event=allocation.event,
+        noise=allocation.kind,
         derivation=tuple(lines),
         expected=(Expected("gradient of a round, in rows", half, None, half / 1000),),
         box=shape,
-        target=place.column(place.names[-1]),
+        target=inputs.column(inputs.names[-1]),
         rounds=rounds,
-        allocation=bought,
-        classes=positive_last(listed(place, place.names[-1]), positive),
+        allocation=allocation,
+        classes=positive_last(listed(inputs, inputs.names[-1]), positive),
     )
 
 

@@ -14,11 +14,20 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.base import Published, Run, Setting
-from hubbub.analyses.programs.allocation import deviation, said
-from hubbub.analyses.programs.inputs import ProgramInput, bounded, by_values, call, equals, ground, listed, real, whole
+from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
+from hubbub.analyses.programs.allocation import describe_noise
+from hubbub.analyses.programs.inputs import (
+    ProgramInput,
+    bounded,
+    by_values,
+    call,
+    equals,
+    listed,
+    program_input,
+    real,
+    whole,
+)
 from hubbub.analyses.programs.model import model_of
-from hubbub.analyses.programs.program import Program
 from hubbub.analyses.programs.regression import shown
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
@@ -30,15 +39,16 @@ from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql.expressions import Call, Expr, facts
+from hubbub.sql.expressions import Expr, FunctionCall, facts
 from hubbub.sql.keys import Cells
-from hubbub.sql.measures import Rows, sensitivity
+from hubbub.sql.measures import RowCount, sensitivity
+from hubbub.sql.noise import standard_deviation
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-MOST_LEAVES = 2048
-MOST_VALUES = 64  #: of a column that is split into all of them
+MAX_LEAVES = 2048
+MAX_VALUES = 64  #: of a column that is split into all of them
 #: Gini scores are counted in so many parts of a row.
 PARTS = 1 << 10
 
@@ -60,7 +70,7 @@ class Attribute:
     """A column cut into buckets, with the splits that they allow."""
 
     column: str
-    tests: tuple[Call, ...]  #: which rows are in which bucket
+    tests: tuple[FunctionCall, ...]  #: which rows are in which bucket
     questions: tuple[Question, ...]
 
 
@@ -103,9 +113,10 @@ def scores_of(questions: Sequence[Question], counts: Sequence[Integers], rule: s
 
 
 @dataclass(frozen=True, kw_only=True)
-class Growing(Program):
+class Growing(PreparedAnalysis):
     """A tree, prepared: the noises of each level and of the leaves are fixed, what is asked is not."""
 
+    inputs: ProgramInput
     attributes: tuple[Attribute, ...]
     classes: tuple[Value, ...]
     depth: int
@@ -120,7 +131,7 @@ class Growing(Program):
             self._split(run, root)
             run.progress((level + 1) / (self.depth + 1), f"level {level + 1} of {self.depth}")
         leaves = root.leaves()
-        exact = self.ground.integers(run, self.ground.rows, self._cells(root, leaves), [Rows()])
+        exact = self.inputs.integers(run, self.inputs.rows, self._cells(root, leaves), [RowCount()])
         noisy = exact.through(lambda found: self.counting.sample(found[0], run.source))
         counts = noisy.reshape(len(leaves), -1).astype(float)
         return self._published(root, counts)
@@ -128,15 +139,15 @@ class Growing(Program):
     def _cells(self, root: Node, leaves: Sequence[Node]) -> Cells:
         for number, leaf in enumerate(leaves):
             leaf.number = number
-        target = self.ground.column(self.ground.names[-1])
-        return by_values((_place(self.ground, root), tuple(range(len(leaves)))), (target, self.classes))
+        target = self.inputs.column(self.inputs.names[-1])
+        return by_values((_place(self.inputs, root), tuple(range(len(leaves)))), (target, self.classes))
 
     def _split(self, run: Run, root: Node) -> None:
         """Ask for the counts of every bucket in every leaf, and choose a split in each leaf: one query."""
         leaves = root.leaves()
         tests = [test for attribute in self.attributes for test in attribute.tests]
-        exact = self.ground.integers(
-            run, self.ground.rows, self._cells(root, leaves), [Rows(where=test) for test in tests]
+        exact = self.inputs.integers(
+            run, self.inputs.rows, self._cells(root, leaves), [RowCount(where=test) for test in tests]
         )
         ends = np.cumsum([0, *(len(each.tests) for each in self.attributes)])
 
@@ -144,7 +155,7 @@ class Growing(Program):
             shaped = found.reshape(len(tests), len(leaves), len(self.classes))
             return [self._chosen(run, leaf, shaped[:, leaf.number], ends) for leaf in leaves]
 
-        room = MOST_LEAVES - len(leaves)
+        room = MAX_LEAVES - len(leaves)
         for leaf, question in zip(leaves, exact.through(chosen), strict=True):
             if question is None or room < len(question.children):
                 continue
@@ -170,7 +181,7 @@ class Growing(Program):
 
     def _published(self, root: Node, counts: Floats) -> Published:
         half = float(self.counting.error(Fraction(95, 100)))
-        noise = deviation(self.counting)
+        noise = standard_deviation(self.counting)
         names = [shown(each) for each in self.classes]
         tree = _told(root, counts, np.full(len(names), 1 / len(names)), noise)
         best = [names[int(np.argmax(_chances(row, np.zeros(len(names)), noise)))] for row in counts]
@@ -190,19 +201,19 @@ class Growing(Program):
         ]
         model = {
             "columns": [each.column for each in self.attributes],
-            "target": self.ground.names[-1],
+            "target": self.inputs.names[-1],
             "classes": names,
             "tree": tree,
         }
         return Published(tuple(outputs), model)
 
 
-def _place(place: ProgramInput, node: Node) -> Expr:
+def _place(inputs: ProgramInput, node: Node) -> Expr:
     """Write the number of the leaf that a row falls in."""
     if node.question is None:
         return whole(node.number)
-    col, question = place.column(node.question.column), node.question
-    children = [_place(place, child) for child in node.children]
+    col, question = inputs.column(node.question.column), node.question
+    children = [_place(inputs, child) for child in node.children]
     if question.threshold is not None:
         return call("case", call("lt", col, real(question.threshold)), *children)
     tests: list[Expr] = []
@@ -247,11 +258,11 @@ def _rules(node: Node, so_far: str = "") -> list[str]:
     return [rule for test, child in zip(tests, node.children, strict=True) for rule in _rules(child, head + test)]
 
 
-def _attribute(place: ProgramInput, name: str, bins: int) -> Attribute:
+def _attribute(inputs: ProgramInput, name: str, bins: int) -> Attribute:
     """Cut a column into buckets: by its declared values, or evenly between its bounds."""
-    col = place.column(name)
+    col = inputs.column(name)
     if col.kind.numeric and facts(col).values is None:
-        bounds = bounded(place, name)
+        bounds = bounded(inputs, name)
         cuts = [bounds.low + (bounds.high - bounds.low) * b / bins for b in range(1, bins)]
         edges: list[Fraction | None] = [None, *cuts, None]
         tests = []
@@ -266,10 +277,10 @@ def _attribute(place: ProgramInput, name: str, bins: int) -> Attribute:
                 Question(name, (tuple(range(b)), tuple(range(b, bins))), threshold=cut) for b, cut in enumerate(cuts, 1)
             ),
         )
-    values = listed(place, name)
-    if len(values) > MOST_VALUES:
+    values = listed(inputs, name)
+    if len(values) > MAX_VALUES:
         raise QueryError(
-            "HB545", f"{name!r} has {len(values)} values, more than {MOST_VALUES}.", "Leave it out, or make it coarser."
+            "HB545", f"{name!r} has {len(values)} values, more than {MAX_VALUES}.", "Leave it out, or make it coarser."
         )
     every = Question(name, tuple((b,) for b in range(len(values))), values=values)
     return Attribute(name, tuple(equals(col, value) for value in values), (every,))
@@ -292,7 +303,7 @@ def decision_tree(
     Error    leaves' counts: exact intervals; a split is at most ln(m/β)/rate below the best, with probability 1 − β.
     Tested   tests/analyses/programs/test_tree.py::test_brute_force_finds_the_sensitivity_of_scores
              tests/analyses/programs/test_tree.py::test_levels_and_leaves_are_charged_once_each
-             tests/analyses/programs/test_tree.py::test_law_of_a_level_keeps_its_loss_on_neighbors
+             tests/analyses/programs/test_tree.py::test_distribution_of_a_level_keeps_its_loss_on_neighbors
 
     score   'gini' (purity of the children) or 'max' (rows of the children's largest classes)
     """
@@ -302,31 +313,32 @@ def decision_tree(
         raise QueryError("HB546", f"there is no score {score!r}.", "There are 'gini' and 'max'.")
     depth = numbers.integer(depth, "depth", 1, 12)
     bins = numbers.integer(bins, "bins", 2, 64)
-    place = ground(setting, table, [*columns, target])
-    if len(place.names) < 2:
+    inputs = program_input(setting, table, [*columns, target])
+    if len(inputs.names) < 2:
         raise QueryError("HB540", "a tree needs a column.", "Name at least one.")
-    classes = listed(place, place.names[-1])
-    attributes = tuple(_attribute(place, name, bins) for name in place.names[:-1])
-    reach = place.contribution_bounds(1 << 30)
-    rows = reach.touched * reach.rows
+    classes = listed(inputs, inputs.names[-1])
+    attributes = tuple(_attribute(inputs, name, bins) for name in inputs.names[:-1])
+    contribution = inputs.contribution_bounds(1 << 30)
+    rows = contribution.touched * contribution.rows
     counting = floor_to(setting.epsilon * _LEAVES, 24)
     level = floor_to((setting.epsilon - counting) / depth, 24)
-    replaced = place.relation is Relation.REPLACE
+    replaced = inputs.relation is Relation.REPLACE
     moved = rows if score == "max" else rows * PARTS * (2 if replaced else 1)
     selection = Exponential.from_epsilon(
-        candidates=2, sensitivity=moved, monotone=score == "max", relation=place.relation, epsilon=level
+        candidates=2, sensitivity=moved, monotone=score == "max", relation=inputs.relation, epsilon=level
     )
-    l1 = sensitivity(Rows(), (reach,), place.relation).l1
+    l1 = sensitivity(RowCount(), (contribution,), inputs.relation).l1
     noise = Laplace(sensitivity=l1, scale=l1 / counting)
     lines = [
-        *place.lines(),
+        *inputs.lines(),
         f"{depth} levels, one query each: in every leaf one selection by {score}, scores move by {moved:,} in all, "
         f"rate {numbers.brief(selection.rate)}",
-        f"leaves: {said(noise)}",
+        f"leaves: {describe_noise(noise)}",
     ]
     half = float(noise.error(Fraction(95, 100)))
     return Growing(
-        ground=place,
+        protection=inputs.protection,
+        inputs=inputs,
         epsilon=setting.epsilon,
         delta=Fraction(0),
         event=Composed(((selection.event, depth), (noise.event, 1))),

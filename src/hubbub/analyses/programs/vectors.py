@@ -13,7 +13,7 @@ from hubbub.core.schema import Bounds, Kind
 from hubbub.core.unit import Relation
 from hubbub.sql import relations
 from hubbub.sql.expressions import Col, Facts
-from hubbub.sql.measures import Reach, Sensitivity, Term, Total
+from hubbub.sql.measures import BoundedSum, Sensitivity, Term, UnitContribution
 from hubbub.sql.relations import Project, Rel
 
 Floats = NDArray[np.float64]
@@ -53,9 +53,9 @@ class Box:
         return np.array([float(each) for each in self.half])
 
 
-def box(ground: ProgramInput, names: Sequence[str]) -> Box:
+def box(inputs: ProgramInput, names: Sequence[str]) -> Box:
     """Give the box of some columns, all of which need bounds."""
-    bounds = [bounded(ground, name) for name in names]
+    bounds = [bounded(inputs, name) for name in names]
     return Box(
         tuple(names),
         tuple((each.low + each.high) / 2 for each in bounds),
@@ -68,15 +68,15 @@ def on_grid(value: float) -> Fraction:
     return Fraction(round(float(value) * _FINE), _FINE)
 
 
-def boxed(ground: ProgramInput, shape: Box, kept: Sequence[Col] = ()) -> tuple[Rel, tuple[Col, ...]]:
+def boxed(inputs: ProgramInput, shape: Box, kept: Sequence[Col] = ()) -> tuple[Rel, tuple[Col, ...]]:
     """Write rows as z = (x − centre)/half for each column, in [−1, 1] up to the last bit; and what else is kept."""
     written = [
-        call("mul", call("sub", ground.column(name), real(centre)), real(1 / half))
+        call("mul", call("sub", inputs.column(name), real(centre)), real(1 / half))
         for name, centre, half in zip(shape.names, shape.centre, shape.half, strict=True)
     ]
     columns = tuple(Col(f"z{j}", Kind.REAL, each.facts) for j, each in enumerate(written))
     outputs = tuple((col.name, each) for col, each in zip(columns, written, strict=True))
-    return Project(ground.rows, outputs + tuple((each.name, each) for each in kept)), columns
+    return Project(inputs.rows, outputs + tuple((each.name, each) for each in kept)), columns
 
 
 def clipped(
@@ -117,45 +117,45 @@ def clipped(
     return Project(second, pulled + passed), tuple(Col(f"y{j}", Kind.REAL, Facts(_SIDE)) for j in range(len(vector)))
 
 
-def totals(columns: Sequence[Col], steps: int = STEPS) -> list[Total]:
+def totals(columns: Sequence[Col], steps: int = STEPS) -> list[BoundedSum]:
     """Measure the sum of each coordinate, in steps of 1/S."""
     return [
-        Total((Term(each, _SIDE, Fraction(0)),), (), None, Fraction(0), Fraction(1, steps), -steps, steps)
+        BoundedSum((Term(each, _SIDE, Fraction(0)),), (), None, Fraction(0), Fraction(1, steps), -steps, steps)
         for each in columns
     ]
 
 
-def products(columns: Sequence[Col]) -> list[Total]:
+def products(columns: Sequence[Col]) -> list[BoundedSum]:
     """Measure the sum of each product of two coordinates, in steps of 1/S: (0, 0), (0, 1), …, (1, 1), …"""
     made = []
     for i, one in enumerate(columns):
         for other in columns[i:]:
             terms = (Term(one, _SIDE, Fraction(0)), Term(other, _SIDE, Fraction(0)))
             low = 0 if one is other else -STEPS
-            made.append(Total(terms, (), None, Fraction(0), Fraction(1, STEPS), low, STEPS))
+            made.append(BoundedSum(terms, (), None, Fraction(0), Fraction(1, STEPS), low, STEPS))
     return made
 
 
-def of_sums(dimensions: int, reach: Reach, relation: Relation) -> Sensitivity:
+def of_sums(dimensions: int, contribution: UnitContribution, relation: Relation) -> Sensitivity:
     """Bound how far one unit moves the sums of clipped vectors over all cells; see `over_cells`."""
     rounding = (isqrt(dimensions) + 2) // 2 + 1  # more than √m/2, and S·2⁻⁴⁰ < 1
-    return over_cells(isqrt(dimensions * (STEPS + rounding) ** 2) + 1, (STEPS + rounding) ** 2, reach, relation)
+    return over_cells(isqrt(dimensions * (STEPS + rounding) ** 2) + 1, (STEPS + rounding) ** 2, contribution, relation)
 
 
-def of_products(dimensions: int, reach: Reach, relation: Relation) -> Sensitivity:
+def of_products(dimensions: int, contribution: UnitContribution, relation: Relation) -> Sensitivity:
     """Bound how far one unit moves the sums of products of clipped vectors; see `over_cells`."""
     count = dimensions * (dimensions + 1) // 2
     rounding = (isqrt(count) + 2) // 2 + 1
     l1 = -(-(STEPS + 1) * (dimensions + 1) // 2) + count // 2 + 1
-    return over_cells(l1, (STEPS + rounding) ** 2, reach, relation)
+    return over_cells(l1, (STEPS + rounding) ** 2, contribution, relation)
 
 
-def of_box(dimensions: int, reach: Reach, relation: Relation, steps: int = STEPS) -> Sensitivity:
+def of_box(dimensions: int, contribution: UnitContribution, relation: Relation, steps: int = STEPS) -> Sensitivity:
     """Bound how far one unit moves the sums of d coordinates that each lie in [−1, 1]; see `over_cells`."""
-    return over_cells(dimensions * steps, dimensions * steps**2, reach, relation)
+    return over_cells(dimensions * steps, dimensions * steps**2, contribution, relation)
 
 
-def over_cells(l1: int, l2_squared: int, reach: Reach, relation: Relation) -> Sensitivity:
+def over_cells(l1: int, l2_squared: int, contribution: UnitContribution, relation: Relation) -> Sensitivity:
     """Bound how far neighbors are apart where a row adds, to one cell, integers of these norms.
 
     Theorem (Vectors in bounded cells). Let a row add a vector of norm at most D to one of C cells, and let a unit keep
@@ -168,5 +168,6 @@ def over_cells(l1: int, l2_squared: int, reach: Reach, relation: Relation) -> Se
     """
     changed = relation.units_changed
     return Sensitivity(
-        changed * reach.touched * reach.rows * l1, changed**2 * reach.touched * reach.rows**2 * l2_squared
+        changed * contribution.touched * contribution.rows * l1,
+        changed**2 * contribution.touched * contribution.rows**2 * l2_squared,
     )

@@ -6,7 +6,6 @@ CALL small_database(table => 'patients', columns => ['sick', 'smokes', 'old'], s
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import combinations, combinations_with_replacement
 from math import comb, prod
 from typing import cast
@@ -14,11 +13,10 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.tables.axes import axes
-from hubbub.analyses.tables.marginals import Counts, OfMarginal, counts, marginal
+from hubbub.analyses.tables.marginals import Counts, Marginal, counts, marginal
 from hubbub.analyses.tables.measured import expected
-from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output
 from hubbub.core import numbers
 from hubbub.core.events import Composed, Event
@@ -66,11 +64,46 @@ def small_database(
             f"there are more than {MOST_DATABASES:,} databases of {size} rows over {universe:,} cells.",
             "Ask for fewer rows, columns or categories, or for synthetic(…), which has no such limit.",
         )
-    return SmallDatabase(setting, marginal(setting, table, on, where=where), size, ways, total)
+    cells = marginal(setting, table, on, where=where)
+    parts = portions(setting.epsilon, [1.0] if total is not None else [1 - TOTAL_SHARE, TOTAL_SHARE])
+    selection = Exponential.from_epsilon(
+        candidates=comb(cells.size + size - 1, size),
+        sensitivity=size * cells.contribution,
+        monotone=False,
+        relation=cells.relation,
+        epsilon=parts[0],
+    )
+    events: list[tuple[Event, int]] = [(selection.event, 1)]
+    lines = [
+        f"one of {selection.candidates:,} databases of {size} rows, by its largest error over "
+        f"{questions(cells.shape, ways).shape[1]:,} conjunctions: exponential mechanism at "
+        f"ε = {brief(selection.epsilon)}; a score moves by at most {selection.sensitivity:,}"
+    ]
+    counted = None
+    if total is None:
+        counted = Laplace.from_epsilon(sensitivity=cells.part(1).l1, epsilon=parts[1])
+        events.append((cast(Event, counted.event), 1))
+        lines.append(f"the number of rows: Laplace noise of scale {brief(counted.scale)}")
+    return SmallDatabase(
+        protection=cells.protection,
+        epsilon=setting.epsilon,
+        delta=Fraction(0),
+        event=Composed(tuple(events)),
+        noise="exponential" if total is not None else "exponential, laplace",
+        derivation=tuple(lines),
+        # a count's error beyond that of the best database
+        expected=(expected("conjunctions", float(selection.error(LEVEL)) / size),),
+        marginal=cells,
+        size=size,
+        ways=ways,
+        total=total,
+        selection=selection,
+        counted=counted,
+    )
 
 
-@dataclass(frozen=True)
-class SmallDatabase(OfMarginal):
+@dataclass(frozen=True, kw_only=True)
+class SmallDatabase(PreparedAnalysis):
     """Choose one of all databases of m rows, by how well it answers every conjunction.
 
     Theorem (Small databases by the exponential mechanism). Let u(x, y) = −max_q |m·q(x) − n·q(y)| over counting
@@ -88,85 +121,32 @@ class SmallDatabase(OfMarginal):
              tests/analyses/synthetic/test_blr.py::test_the_choice_is_private_by_enumeration
     """
 
+    marginal: Marginal
     size: int
     ways: int
-    public: int | None
-
-    @property
-    def delta(self) -> Fraction:
-        """No δ."""
-        return Fraction(0)
-
-    @property
-    def noise(self) -> str:
-        """The kind of noise."""
-        return "exponential" if self.public is not None else "exponential, laplace"
-
-    @cached_property
-    def _parts(self) -> tuple[Fraction, ...]:
-        return portions(self.epsilon, [1.0] if self.public is not None else [1 - TOTAL_SHARE, TOTAL_SHARE])
-
-    @cached_property
-    def selection(self) -> Exponential:
-        """The choice of a database."""
-        among = comb(self.asked.size + self.size - 1, self.size)
-        moved = self.size * self.asked.contribution
-        return Exponential.from_epsilon(
-            candidates=among, sensitivity=moved, monotone=False, relation=self.relation, epsilon=self._parts[0]
-        )
-
-    @cached_property
-    def counted(self) -> Laplace | None:
-        """The noise on the number of rows, where it is not public."""
-        if self.public is not None:
-            return None
-        return Laplace.from_epsilon(sensitivity=self.asked.part(1).l1, epsilon=self._parts[1])
-
-    @property
-    def event(self) -> Event:
-        """The facts that are charged."""
-        parts: list[tuple[Event, int]] = [(self.selection.event, 1)]
-        if self.counted is not None:
-            parts.append((cast(Event, self.counted.event), 1))
-        return Composed(tuple(parts))
-
-    @property
-    def derivation(self) -> tuple[str, ...]:
-        """How the noise follows from the declarations."""
-        lines = [
-            f"one of {self.selection.candidates:,} databases of {self.size} rows, by its largest error over "
-            f"{questions(self.asked.shape, self.ways).shape[1]:,} conjunctions: exponential mechanism at "
-            f"ε = {brief(self.selection.epsilon)}; a score moves by at most {self.selection.sensitivity:,}"
-        ]
-        if self.counted is not None:
-            lines.append(f"the number of rows: Laplace noise of scale {brief(self.counted.scale)}")
-        return tuple(lines)
-
-    @property
-    def expected(self) -> tuple[Expected, ...]:
-        """By how many rows a count is off more than with the best database, at most (in 19 of 20 cases)."""
-        half = float(self.selection.error(LEVEL)) / self.size
-        return (expected("conjunctions", half),)
+    total: int | None  #: the number of rows, where it is public
+    selection: Exponential
+    counted: Laplace | None  #: the noise on the number of rows, where it is not public
 
     def run(self, run: Run) -> Published:
         """Count the cells, choose a database, show its rows."""
         run.progress(0.1, "counting")
-        truth = counts(run, [self.asked])
-        total = self.public
+        truth = counts(run, [self.marginal])
+        total = self.total
         if self.counted is not None:
             rule = self.counted
             total = max(1, truth.through(lambda found: rule.sample(int(found[0].sum()), run.source)))
         run.progress(0.3, "choosing")
-        every = databases(self.asked.size, self.size)
-        asks = questions(self.asked.shape, self.ways)
+        every = databases(self.marginal.size, self.size)
+        asks = questions(self.marginal.shape, self.ways)
         place = truth.through(
             lambda found: self.selection.sample(scores(found[0], every, asks, total or 1), run.source)
         )
-        cells = np.repeat(np.arange(self.asked.size), every[place])
-        at = np.unravel_index(cells, self.asked.shape)
+        cells = np.repeat(np.arange(self.marginal.size), every[place])
+        at = np.unravel_index(cells, self.marginal.shape)
         outputs = tuple(
             Output(axis.name, axis.kind.value, [axis.labels[int(code)] for code in codes])
-            for axis, codes in zip(self.asked.axes, at, strict=True)
+            for axis, codes in zip(self.marginal.axes, at, strict=True)
         )
         return Published(outputs, {"rows": self.size, "total": total, "cells": every[place].tolist()})
 

@@ -6,19 +6,17 @@ CALL mwem(table => 'patients', columns => ['region', 'sick', {'column': 'age', '
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import combinations
 from math import comb, prod, sqrt
 from typing import Any, cast
 
 import numpy as np
 
-from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.synthetic.model import Clique, Floats, Whole, spread
 from hubbub.analyses.tables.axes import axes
-from hubbub.analyses.tables.marginals import Counts, OfMarginal, counts, marginal
-from hubbub.analyses.tables.measured import expected, half_width
-from hubbub.answers.estimate import Expected
+from hubbub.analyses.tables.marginals import Counts, Marginal, counts, marginal
+from hubbub.analyses.tables.measured import expected
 from hubbub.answers.release import Output
 from hubbub.core import numbers
 from hubbub.core.events import Composed, Event
@@ -26,7 +24,8 @@ from hubbub.core.numbers import brief
 from hubbub.errors import QueryError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql.size import labels_width
+from hubbub.sql.noise_budget import NoiseBudget
+from hubbub.sql.release_size import labels_width
 from hubbub.sql.split import portions
 
 #: Most cells of the distribution, most tables that it may be wrong in, most rows that are made.
@@ -67,11 +66,45 @@ def mwem(
             f"multiplicative weights hold at most {MOST_CELLS:,} cells and {MOST_TABLES:,} tables.",
             "Leave columns out or give fewer bins, or ask for synthetic(…), which has no such limit.",
         )
-    return Mwem(setting, marginal(setting, table, on, where=where), ways, turns, size)
+    cells = marginal(setting, table, on, where=where)
+    workload = tuple(combinations(range(len(on)), ways))
+    sensitivity = max(cells.part(prod(cells.shape[c] for c in each)).l1 for each in workload)
+    first, rest = portions(setting.epsilon, [TOTAL_SHARE, 1 - TOTAL_SHARE])
+    epsilon = portions(rest, [1.0] * (2 * turns))[0]
+    counted = Laplace.from_epsilon(sensitivity=cells.part(1).l1, epsilon=first)
+    measured = Laplace.from_epsilon(sensitivity=sensitivity, epsilon=epsilon)
+    selection = Exponential.from_epsilon(
+        candidates=len(workload), sensitivity=sensitivity, monotone=False, relation=cells.relation, epsilon=epsilon
+    )
+    events = ((cast(Event, counted.event), 1), (selection.event, turns), (cast(Event, measured.event), turns))
+    half_width = NoiseBudget("laplace", epsilon).half_width(sqrt(2) * float(measured.scale))
+    return Mwem(
+        protection=cells.protection,
+        epsilon=setting.epsilon,
+        delta=Fraction(0),
+        event=Composed(events),
+        noise="exponential, laplace",
+        derivation=(
+            f"the number of rows: Laplace noise of scale {brief(counted.scale)}",
+            f"{turns} times one of {len(workload):,} tables is selected: exponential mechanism at "
+            f"ε = {brief(epsilon)} each; a score moves by at most {sensitivity:,}",
+            f"each is measured: Laplace noise of scale {brief(measured.scale)}",
+            "the weights of all cells are told from these noisy counts alone",
+        ),
+        expected=(expected("selected tables", half_width),),
+        marginal=cells,
+        workload=workload,
+        rounds=turns,
+        size=size,
+        max_rows=max(1, setting.max_cells // len(on)),
+        counted=counted,
+        selection=selection,
+        measured=measured,
+    )
 
 
-@dataclass(frozen=True)
-class Mwem(OfMarginal):
+@dataclass(frozen=True, kw_only=True)
+class Mwem(PreparedAnalysis):
     """Prepared multiplicative weights.
 
     Theorem (Multiplicative weights with fixed rounds). T tables selected by the exponential mechanism and measured with
@@ -86,89 +119,21 @@ class Mwem(OfMarginal):
              tests/analyses/synthetic/test_mwem.py::test_neighbors_move_a_score_by_no_more_than_its_sensitivity
     """
 
-    ways: int
+    marginal: Marginal
+    workload: tuple[Clique, ...]  #: the tables that shall agree
     rounds: int
     size: int | None
-
-    @property
-    def delta(self) -> Fraction:
-        """No δ."""
-        return Fraction(0)
-
-    @property
-    def noise(self) -> str:
-        """The kinds of noise."""
-        return "exponential, laplace"
-
-    @cached_property
-    def workload(self) -> tuple[Clique, ...]:
-        """The tables that shall agree."""
-        return tuple(combinations(range(len(self.asked.axes)), self.ways))
-
-    @cached_property
-    def moved(self) -> int:
-        """How far a unit moves any of these tables in L1."""
-        return max(self.asked.part(self._cells(each)).l1 for each in self.workload)
-
-    @cached_property
-    def _parts(self) -> tuple[Fraction, Fraction]:
-        own, rest = portions(self.epsilon, [TOTAL_SHARE, 1 - TOTAL_SHARE])
-        return own, portions(rest, [1.0] * (2 * self.rounds))[0]
-
-    @cached_property
-    def counted(self) -> Laplace:
-        """The noise on the number of rows."""
-        return Laplace.from_epsilon(sensitivity=self.asked.part(1).l1, epsilon=self._parts[0])
-
-    @cached_property
-    def selection(self) -> Exponential:
-        """The choice of the table that is most wrong."""
-        return Exponential.from_epsilon(
-            candidates=len(self.workload),
-            sensitivity=self.moved,
-            monotone=False,
-            relation=self.relation,
-            epsilon=self._parts[1],
-        )
-
-    @cached_property
-    def measured(self) -> Laplace:
-        """The noise on the chosen table."""
-        return Laplace.from_epsilon(sensitivity=self.moved, epsilon=self._parts[1])
-
-    @property
-    def event(self) -> Event:
-        """The facts that are charged."""
-        return Composed(
-            (
-                (cast(Event, self.counted.event), 1),
-                (self.selection.event, self.rounds),
-                (cast(Event, self.measured.event), self.rounds),
-            )
-        )
-
-    @property
-    def derivation(self) -> tuple[str, ...]:
-        """How the noise follows from the declarations."""
-        return (
-            f"the number of rows: Laplace noise of scale {brief(self.counted.scale)}",
-            f"{self.rounds} times one of {len(self.workload):,} tables is selected: exponential mechanism at "
-            f"ε = {brief(self._parts[1])} each; a score moves by at most {self.moved:,}",
-            f"each is measured: Laplace noise of scale {brief(self.measured.scale)}",
-            "the weights of all cells are told from these noisy counts alone",
-        )
-
-    @property
-    def expected(self) -> tuple[Expected, ...]:
-        """The error of a count of a selected table, as measured."""
-        return (expected("selected tables", half_width("laplace", sqrt(2) * float(self.measured.scale))),)
+    max_rows: int
+    counted: Laplace  #: on the number of rows
+    selection: Exponential  #: of the table with the largest error
+    measured: Laplace  #: on the selected table
 
     def run(self, run: Run) -> Published:
         """Select, measure and mend in turns; draw rows."""
         run.progress(0.05, "counting")
-        truth = counts(run, [self.asked])
+        truth = counts(run, [self.marginal])
         total = max(1, truth.through(lambda found: self.counted.sample(int(found[0].sum()), run.source)))
-        weights = np.full(self.asked.shape, total / self.asked.size)
+        weights = np.full(self.marginal.shape, total / self.marginal.size)
         known: list[tuple[Clique, Floats]] = []
         for turn in range(self.rounds):
             run.progress(0.1 + 0.8 * turn / self.rounds, f"round {turn + 1} of {self.rounds}")
@@ -184,12 +149,11 @@ class Mwem(OfMarginal):
             weights = mended(weights, known, float(total))
         run.progress(0.9, "drawing rows")
         some = np.random.default_rng(run.source.words(4).tolist())  # rows are free to be drawn by any randomness
-        room = max(1, self.setting.max_cells // len(self.asked.axes))
-        rows = spread(weights.reshape(1, -1), np.zeros(self.size or min(total, room), dtype=np.int64), some)
-        at = np.unravel_index(rows, self.asked.shape)
+        rows = spread(weights.reshape(1, -1), np.zeros(self.size or min(total, self.max_rows), dtype=np.int64), some)
+        at = np.unravel_index(rows, self.marginal.shape)
         outputs = tuple(
             Output(axis.name, axis.kind.value, list(np.array([*axis.labels, None], dtype=object)[codes]))
-            for axis, codes in zip(self.asked.axes, at, strict=True)
+            for axis, codes in zip(self.marginal.axes, at, strict=True)
         )
         return Published(outputs, self._model(total, known, len(rows)))
 
@@ -205,14 +169,11 @@ class Mwem(OfMarginal):
         )
 
     def _table(self, truth: Counts, each: Clique) -> Whole:
-        found: Whole = summed(truth.reshape(self.asked.shape), each)
+        found: Whole = summed(truth.reshape(self.marginal.shape), each)
         return found
 
-    def _cells(self, each: Clique) -> int:
-        return prod(self.asked.shape[c] for c in each)
-
     def _model(self, total: int, known: Sequence[tuple[Clique, Floats]], rows: int) -> dict[str, Any]:
-        names = self.asked.names
+        names = self.marginal.names
         return {
             "total": total,
             "rows": rows,

@@ -6,18 +6,17 @@ CALL synthetic(table => 'visits', columns => ['region', 'age', {'column': 'cost'
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, partial
-from math import ceil, isqrt, sqrt
-from typing import Any, cast
+from functools import partial
+from math import ceil, sqrt
+from typing import Any
 
 import numpy as np
 
-from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.synthetic.columns import Asked, Levels, asked, levels
 from hubbub.analyses.synthetic.model import (
     LAST_STEPS,
     STEPS,
-    Floats,
     Measured,
     Model,
     Pair,
@@ -26,25 +25,18 @@ from hubbub.analyses.synthetic.model import (
     independent,
     private_pgm,
 )
+from hubbub.analyses.synthetic.noise import SynthesisNoise
 from hubbub.analyses.synthetic.select import Candidate, added, candidates, forest, scores, small_enough
 from hubbub.analyses.synthetic.utility import Fares, compared
-from hubbub.analyses.tables.marginals import Counts, Marginal, OfMarginal, counts, marginal
-from hubbub.analyses.tables.measured import Budget, budgets, expected, half_width
-from hubbub.answers.estimate import Expected
+from hubbub.analyses.tables.marginals import Counts, counts, marginal
+from hubbub.analyses.tables.measured import expected, table_budgets
 from hubbub.answers.release import Output
 from hubbub.core import numbers
-from hubbub.core.events import Composed, Event
-from hubbub.core.numbers import brief
 from hubbub.core.secret import Secret
-from hubbub.core.unit import Relation
-from hubbub.errors import QueryError
-from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
-from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql.measures import Sensitivity
-from hubbub.sql.noise import mechanism
-from hubbub.sql.size import labels_width
-from hubbub.sql.split import portions
+from hubbub.sql.noise import standard_deviation
+from hubbub.sql.noise_budget import AdditiveNoise
+from hubbub.sql.release_size import labels_width
 
 #: Shares of the budget: counts of each column, selections of pairs, counts of the selected pairs, the report.
 SHARES = {"columns": 0.18, "selections": 0.08, "pairs": 0.72, "report": 0.02}
@@ -52,8 +44,6 @@ SHARES = {"columns": 0.18, "selections": 0.08, "pairs": 0.72, "report": 0.02}
 MOST_ROWS = 1_000_000
 MOST_CELLS = 200_000
 MOST_PAIRS = 128
-
-_Noise = Laplace | Gaussian
 
 
 def synthetic(
@@ -90,8 +80,25 @@ def synthetic(
         for place, one in enumerate(on)
         for other in on[place + 1 :]
     )
-    budget = budgets(setting, noise)[-1]
-    return Synthesis(setting, ones[0], on, size, count, turns, ones, twos, budget, SHARES if wide else _narrow())
+    budget = table_budgets(setting, noise)[-1]
+    noises = SynthesisNoise(budget, count, SHARES if wide else _narrow(), ones, twos)
+    return Synthesis(
+        protection=ones[0].protection,
+        epsilon=setting.epsilon,
+        delta=setting.delta if budget.noise == "gaussian" else Fraction(0),
+        event=noises.event,
+        noise=budget.noise,
+        derivation=noises.derivation,
+        expected=tuple(
+            expected(each.name, budget.half_width(standard_deviation(own)))
+            for each, own in zip(on, noises.counted, strict=True)
+        ),
+        columns=on,
+        size=size,
+        max_rows=max(1, setting.max_cells // len(on)),
+        rounds=turns,
+        noises=noises,
+    )
 
 
 def _usual(columns: int) -> int:
@@ -103,8 +110,8 @@ def _narrow() -> dict[str, float]:
     return {"columns": SHARES["columns"] + SHARES["selections"] + SHARES["pairs"], "report": SHARES["report"]}
 
 
-@dataclass(frozen=True)
-class Synthesis(OfMarginal):
+@dataclass(frozen=True, kw_only=True)
+class Synthesis(PreparedAnalysis):
     """Prepared synthetic rows: select, measure, generate.
 
     Theorem (Select, measure, generate). Let every column's counts, K selected pairs' counts and the sums of the report
@@ -125,133 +132,42 @@ class Synthesis(OfMarginal):
 
     columns: tuple[Asked, ...]
     size: int | None
-    pairs: int
+    max_rows: int
     rounds: int
-    ones: tuple[Marginal, ...]
-    twos: tuple[Marginal, ...]
-    budget: Budget
-    shares: dict[str, float]
-
-    @property
-    def delta(self) -> Fraction:
-        """The δ of it: none with Laplace noise."""
-        return self.setting.delta if self.budget.noise == "gaussian" else Fraction(0)
-
-    @property
-    def noise(self) -> str:
-        """The kind of noise."""
-        return self.budget.noise
-
-    @cached_property
-    def _parts(self) -> dict[str, Fraction]:
-        return dict(zip(self.shares, portions(self.budget.amount, list(self.shares.values())), strict=True))
-
-    @cached_property
-    def counted(self) -> tuple[_Noise, ...]:
-        """The noise on the counts of each column."""
-        parts = portions(self._parts["columns"], [1.0] * len(self.ones))
-        return tuple(
-            mechanism(self.budget.noise, each.sensitivity, part) for each, part in zip(self.ones, parts, strict=True)
-        )
-
-    @cached_property
-    def moved(self) -> Sensitivity:
-        """How far a unit moves the sums of any pair, however coarse."""
-        found = [each.sensitivity for each in self.twos] + [each.part(each.size - 1) for each in self.twos]
-        return Sensitivity(max(each.l1 for each in found), max(each.l2_squared for each in found))
-
-    @cached_property
-    def measured(self) -> _Noise:
-        """The noise on the counts of each selected pair."""
-        return mechanism(self.budget.noise, self.moved, _cut(self._parts["pairs"], self.pairs))
-
-    def selection(self, among: int) -> Exponential:
-        """Choose among so many candidates; the event does not depend on their number."""
-        part = _cut(self._parts["selections"], self.pairs)
-        epsilon = part if self.budget.noise == "laplace" else root_below(8 * part)
-        return Exponential.from_epsilon(
-            candidates=among, sensitivity=self.moved.l1, monotone=False, relation=self.relation, epsilon=epsilon
-        )
-
-    @cached_property
-    def reported(self) -> tuple[_Noise, ...]:
-        """The noise on the report: how far each column is off, and how far its pairs are."""
-        d = len(self.columns)
-        off = max(each.sensitivity.l1 for each in self.ones)
-        vectors = [Sensitivity(d * off, d * off**2)]
-        if d > 1:
-            vectors.append(Sensitivity(d * (d - 1) * self.moved.l1, d * ((d - 1) * self.moved.l1) ** 2))
-        parts = portions(self._parts["report"], [1.0] * len(vectors))
-        return tuple(mechanism(self.budget.noise, each, part) for each, part in zip(vectors, parts, strict=True))
-
-    @property
-    def event(self) -> Event:
-        """The facts that are charged."""
-        parts = [(cast(Event, each.event), 1) for each in (*self.counted, *self.reported)]
-        if self.pairs:
-            parts += [
-                (cast(Event, self.measured.event), self.pairs),
-                (cast(Event, self.selection(1).event), self.pairs),
-            ]
-        return Composed(tuple(parts))
-
-    @property
-    def derivation(self) -> tuple[str, ...]:
-        """How the noise follows from the declarations."""
-        kind = "Laplace" if self.budget.noise == "laplace" else "Gaussian"
-        changed = "one unit more or less" if self.relation is Relation.ADD_REMOVE else "one unit replaced by another"
-        lines = [
-            f"neighbors differ by {changed}",
-            f"{self.shares['columns']:.0%} for the counts of {len(self.ones)} columns: {kind} noise of standard "
-            f"deviation {deviation(self.counted[0]):.4g}",
-        ]
-        if self.pairs:
-            lines += [
-                f"{self.shares['selections']:.0%} for the selection of {self.pairs} pairs of columns: exponential "
-                f"mechanism at ε = {brief(self.selection(1).epsilon)} each; a score moves by at most {self.moved.l1:,}",
-                f"{self.shares['pairs']:.0%} for the counts of these pairs: {kind} noise of standard deviation "
-                f"{deviation(self.measured):.4g}",
-            ]
-        return (
-            *lines,
-            f"{self.shares['report']:.0%} for the report on how far the rows are off",
-            "the rows are drawn from a model that was told from these noisy counts alone",
-        )
-
-    @property
-    def expected(self) -> tuple[Expected, ...]:
-        """The error of a count of one category of each column, as measured."""
-        return tuple(
-            expected(each.name, half_width(self.budget.noise, deviation(noise)))
-            for each, noise in zip(self.columns, self.counted, strict=True)
-        )
+    noises: SynthesisNoise
 
     def run(self, run: Run) -> Published:
         """Count, select and measure in turns, draw rows, and report on them."""
         run.progress(0.02, "counting columns")
-        truth = counts(run, self.ones)
+        truth = counts(run, self.noises.ones)
         noisy = truth.through(
-            lambda found: [noise.sample(each, run.source) for noise, each in zip(self.counted, found, strict=True)]
+            lambda found: [
+                noise.sample(each, run.source) for noise, each in zip(self.noises.counted, found, strict=True)
+            ]
         )
-        total = _total(noisy, self.counted)
+        total = _total(noisy, self.noises.counted)
         known = [levels(each, counted, total) for each, counted in zip(self.columns, noisy, strict=True)]
         ones = Secret(
             truth.through(lambda found: [_merged(each, (of,)) for each, of in zip(found, known, strict=True)])
         )
         model = independent([each.size for each in known], [each.sums + 1e-9 for each in known])
         measured = [
-            Measured((i,), (tuple(range(each.size)),), _merged(noisy[i], (each,)).astype(np.float64), deviation(noise))
-            for i, (each, noise) in enumerate(zip(known, self.counted, strict=True))
+            Measured(
+                (i,),
+                (tuple(range(each.size)),),
+                _merged(noisy[i], (each,)).astype(np.float64),
+                standard_deviation(noise),
+            )
+            for i, (each, noise) in enumerate(zip(known, self.noises.counted, strict=True))
         ]
         twos: Secret[dict[Pair, Whole]] = Secret({})
-        if self.pairs:
+        if self.noises.pairs:
             run.progress(0.05, "counting pairs")
-            twos = Secret(counts(run, self.twos).through(lambda found: _pairs(found, known)))
+            twos = Secret(counts(run, self.noises.twos).through(lambda found: _pairs(found, known)))
             model, measured = self._told(run, known, twos, measured, model, total)
         run.progress(0.9, "drawing rows")
         some = np.random.default_rng(run.source.words(4).tolist())  # rows are free to be drawn by any randomness
-        room = max(1, self.setting.max_cells // len(self.columns))
-        rows = model.rows(self.size or min(max(1, round(total)), room), some)
+        rows = model.rows(self.size or min(max(1, round(total)), self.max_rows), some)
         run.progress(0.95, "comparing")
         fares = self._fares(run, known, rows, ones, twos, total)
         outputs = tuple(
@@ -272,7 +188,9 @@ class Synthesis(OfMarginal):
         """Select pairs where the model is most wrong, measure them, tell the model anew; in several turns."""
         sizes, listed = [each.size for each in known], candidates(known)
         # the mean of |Z| is what the noise adds to a sum's error
-        noise = deviation(self.measured) * (sqrt(2 / np.pi) if isinstance(self.measured, Gaussian) else sqrt(1 / 2))
+        noise = standard_deviation(self.noises.measured) * (
+            sqrt(2 / np.pi) if isinstance(self.noises.measured, Gaussian) else sqrt(1 / 2)
+        )
         chosen: list[Pair] = []
         for turn, picks in enumerate(self._turns()):
             run.progress(0.1 + 0.8 * turn / self.rounds, f"selecting pairs, turn {turn + 1} of {self.rounds}")
@@ -292,21 +210,21 @@ class Synthesis(OfMarginal):
 
     def _selected(self, run: Run, scored: Secret[Whole], allowed: Whole) -> int:
         """Select one of the candidates that may be."""
-        best = self.selection(len(allowed))
+        best = self.noises.selection(len(allowed))
         return int(allowed[scored.through(lambda found: best.sample(found[allowed], run.source))])
 
     def _measured(self, run: Run, twos: Secret[dict[Pair, Whole]], each: Candidate) -> Measured:
         """Measure what was selected."""
-        sums = twos.through(lambda true: self.measured.sample(each.sums(true[each.pair]), run.source))
+        sums = twos.through(lambda true: self.noises.measured.sample(each.sums(true[each.pair]), run.source))
         groups = tuple(tuple(map(int, own)) for own in each.groups)
-        return Measured(each.pair, groups, sums.ravel().astype(np.float64), deviation(self.measured))
+        return Measured(each.pair, groups, sums.ravel().astype(np.float64), standard_deviation(self.noises.measured))
 
     def _turns(self) -> list[int]:
         """Share the selections over the turns: a tree first, so that every column is told something of another."""
         if self.rounds == 1:
-            return [self.pairs]
-        first = min(self.pairs, len(self.columns) - 1)
-        left, found = self.pairs - first, [first]
+            return [self.noises.pairs]
+        first = min(self.noises.pairs, len(self.columns) - 1)
+        left, found = self.noises.pairs - first, [first]
         for turn in range(self.rounds - 1, 0, -1):
             found.append(ceil(left / turn))
             left -= found[-1]
@@ -335,14 +253,14 @@ class Synthesis(OfMarginal):
         scale = total / len(rows)
         singles = [np.rint(np.bincount(rows[:, i], minlength=each.size) * scale) for i, each in enumerate(known)]
         off = ones.through(
-            lambda true: self.reported[0].sample(
+            lambda true: self.noises.reported[0].sample(
                 np.array([np.abs(t - s.astype(np.int64)).sum() for t, s in zip(true, singles, strict=True)]), run.source
             )
         )
         wide: Counts | None = None
-        if self.pairs:
-            wide = twos.through(lambda true: self.reported[1].sample(_off(true, rows, known, scale), run.source))
-        halves = [half_width(self.budget.noise, deviation(each)) for each in self.reported]
+        if self.noises.pairs:
+            wide = twos.through(lambda true: self.noises.reported[1].sample(_off(true, rows, known, scale), run.source))
+        halves = [self.noises.budget.half_width(standard_deviation(each)) for each in self.noises.reported]
         return compared([each.name for each in self.columns], off, wide, halves, total)
 
     def _model(
@@ -352,8 +270,8 @@ class Synthesis(OfMarginal):
         return {
             "total": round(total, 3),
             "rows": len(rows),
-            "noise": self.budget.noise,
-            "shares": self.shares,
+            "noise": self.noises.budget.noise,
+            "shares": dict(self.noises.shares),
             "columns": [
                 {
                     "name": of.asked.name,
@@ -373,37 +291,15 @@ class Synthesis(OfMarginal):
                 }
                 for each in measured[len(known) :]
             ],
-            "utility": [each.form() for each in fares],
+            "utility": [each.to_json() for each in fares],
         }
 
 
-def root_below(square: Fraction) -> Fraction:
-    """Give a number whose square is at most this, and nearly so.
-
-    >>> root_below(Fraction(2)) ** 2 <= 2, float(root_below(Fraction(2)))
-    (True, 1.414213562373)
-    """
-    whole = isqrt(square.numerator * 10**24 // square.denominator)
-    if not whole:
-        raise QueryError(
-            "HB593", "so small a budget leaves nothing for the selections.", "Raise ε, or ask for fewer pairs."
-        )
-    return Fraction(whole, 10**12)
-
-
-def deviation(noise: _Noise) -> float:
-    """Give the standard deviation of what is added, about."""
-    return sqrt(2) * float(noise.scale) if isinstance(noise, Laplace) else sqrt(float(noise.variance))
-
-
-def _cut(amount: Fraction, count: int) -> Fraction:
-    """Give one of so many equal parts that add up to no more than the amount."""
-    return portions(amount, [1.0] * count)[0]
-
-
-def _total(noisy: Sequence[Counts], noises: Sequence[_Noise]) -> float:
+def _total(noisy: Sequence[Counts], noises: Sequence[AdditiveNoise]) -> float:
     """Estimate the number of rows from every column's counts: the columns with few categories know it best."""
-    weights = np.array([1 / (len(each) * deviation(noise) ** 2) for each, noise in zip(noisy, noises, strict=True)])
+    weights = np.array(
+        [1 / (len(each) * standard_deviation(noise) ** 2) for each, noise in zip(noisy, noises, strict=True)]
+    )
     sums = np.array([float(each.sum()) for each in noisy])
     return max(1.0, float(sums @ weights / weights.sum()))
 
@@ -429,6 +325,3 @@ def _off(true: dict[Pair, Whole], rows: Whole, known: Sequence[Levels], scale: f
         made = np.bincount(rows[:, i] * known[j].size + rows[:, j], minlength=table.size) * scale
         found[[i, j]] += int(np.abs(table - np.rint(made).astype(np.int64).reshape(table.shape)).sum())
     return found
-
-
-__all__ = ["Floats", "Synthesis", "synthetic"]

@@ -29,7 +29,7 @@ class Fares:
     pairs: float | None
     pairs_half: float | None
 
-    def form(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Give it for JSON."""
         return asdict(self)
 

@@ -16,14 +16,12 @@ from hubbub.analyses.tables.axes import Axis, axes
 from hubbub.analyses.tables.consistency import Whole, ends, non_negative, onto_total, rounded
 from hubbub.analyses.tables.lattice import Axes, Floats, Lattice, closure, shares, subsets
 from hubbub.analyses.tables.marginals import Counted, Counts, Marginal, counts, marginal
-from hubbub.analyses.tables.measured import Budget, Release, budgets, expected, free, half_width, noised, opening
+from hubbub.analyses.tables.measured import TableRelease, expected, free, noised, opening, table_budgets, table_release
 from hubbub.answers.estimate import Expected
-from hubbub.answers.release import Cell, Output
-from hubbub.answers.release import Release as Given
+from hubbub.answers.release import Cell, Output, Release
 from hubbub.errors import ParameterError, QueryError
-from hubbub.mechanisms.gaussian import Gaussian
-from hubbub.mechanisms.laplace import Laplace
-from hubbub.sql.size import NUMBER, labels_width
+from hubbub.sql.noise_budget import AdditiveNoise, NoiseBudget
+from hubbub.sql.release_size import NUMBER, labels_width
 
 #: Most axes of a table, and most marginals that are published of it.
 MOST_AXES = 8
@@ -44,7 +42,7 @@ def tabulate(
     count: Counted = "rows",
     where: str | None = None,
     whole: bool = True,
-) -> Release:
+) -> TableRelease:
     """Prepare a contingency table.
 
     columns    axes: names of columns, or {'column': 'age', 'bins': 10}
@@ -63,20 +61,20 @@ def tabulate(
     widths = [labels_width([_named(on, each) for each in wanted]), *(labels_width(each.labels) for each in on), NUMBER]
     setting.fits(sum(prod(on[i].size for i in each) for each in wanted), widths)
     asked = marginal(setting, table, on, count=count, where=where)
-    found = [_measured(asked, wanted, each) for each in budgets(setting, noise)]
+    found = [_measured(asked, wanted, each) for each in table_budgets(setting, noise)]
     chosen = min(found, key=lambda each: sum(each.lattice.variance(axes) for axes in wanted))
     lines = [
         noised(f"{share:.1%} for {_named(on, each)}", asked.part(prod(on[i].size for i in each)), mechanism)
         for (each, share), mechanism in zip(chosen.shares.items(), chosen.mechanisms, strict=True)
     ]
-    return Release(
+    return table_release(
         setting,
         asked,
         chosen.budget,
         chosen.mechanisms,
-        (*opening(asked, count), *lines, "what is published is told from these by least squares"),
-        chosen.expected,
-        partial(_publish, chosen, whole),
+        derivation=(*opening(asked, count), *lines, "what is published is told from these by least squares"),
+        expected=chosen.expected,
+        publish=partial(_publish, chosen, whole),
     )
 
 
@@ -104,27 +102,27 @@ class _Measured:
 
     asked: Marginal
     wanted: tuple[Axes, ...]
-    budget: Budget
+    budget: NoiseBudget
     shares: Mapping[Axes, float]
-    mechanisms: tuple[Laplace | Gaussian, ...]
+    mechanisms: tuple[AdditiveNoise, ...]
     lattice: Lattice
 
     @property
     def expected(self) -> tuple[Expected, ...]:
         on = self.asked.axes
         return tuple(
-            expected(_named(on, each), half_width(self.budget.noise, sqrt(self.lattice.variance(each))))
+            expected(_named(on, each), self.budget.half_width(sqrt(self.lattice.variance(each))))
             for each in self.wanted
         )
 
 
-def _measured(asked: Marginal, wanted: tuple[Axes, ...], budget: Budget) -> _Measured:
+def _measured(asked: Marginal, wanted: tuple[Axes, ...], budget: NoiseBudget) -> _Measured:
     sizes = asked.shape
     moved = {each: asked.part(prod(sizes[i] for i in each)) for each in closure(wanted)}
-    spreads = {each: budget.spread(s) for each, s in moved.items()}
+    spreads = {each: budget.deviation(s) for each, s in moved.items()}
     chosen = shares(sizes, wanted, spreads, power=2 if budget.noise == "laplace" else 1)
     mechanisms = budget.mechanisms([moved[each] for each in chosen], list(chosen.values()))
-    variances = {each: budget.spread(moved[each], share) ** 2 for each, share in chosen.items()}
+    variances = {each: budget.deviation(moved[each], share) ** 2 for each, share in chosen.items()}
     return _Measured(asked, wanted, budget, chosen, mechanisms, Lattice(sizes, variances))
 
 
@@ -191,7 +189,7 @@ def _outputs(
     high: list[float | None] = []
     for each in measured.wanted:
         table = np.asarray(_sums(cells, each))
-        half = half_width(measured.budget.noise, sqrt(measured.lattice.variance(each)))
+        half = measured.budget.half_width(sqrt(measured.lattice.variance(each)))
         lower, upper = ends(table.ravel(), told[each].ravel(), half)
         names += [_named(on, each)] * table.size
         places = np.indices(table.shape).reshape(len(each), table.size)
@@ -221,7 +219,7 @@ def _model(measured: _Measured, cells: Floats | Whole) -> dict[str, Any]:
         ],
         "noise": measured.budget.noise,
         "error": {
-            _named(on, each): half_width(measured.budget.noise, sqrt(measured.lattice.variance(each)))
+            _named(on, each): measured.budget.half_width(sqrt(measured.lattice.variance(each)))
             for each in measured.wanted
         },
         "shape": list(cells.shape),
@@ -238,7 +236,7 @@ class Table:
         self.error = dict(error)
 
     @classmethod
-    def of(cls, release: Given) -> Self:
+    def of(cls, release: Release) -> Self:
         """Read a release of `tabulate`."""
         model = release.model
         return cls(tuple(model["columns"]), np.array(model["cells"]).reshape(model["shape"]), model["error"])

@@ -17,18 +17,16 @@ from hubbub.analyses.tables.axes import Axis, axes, axis
 from hubbub.analyses.tables.consistency import Floats, Whole, ends
 from hubbub.analyses.tables.hierarchy import Tree, least_squares_counts, nested, prefixed, whole
 from hubbub.analyses.tables.marginals import Counted, Counts, Marginal, counts, marginal
-from hubbub.analyses.tables.measured import Budget, Release, budgets, expected, free, half_width, noised, opening
+from hubbub.analyses.tables.measured import TableRelease, expected, free, noised, opening, table_budgets, table_release
 from hubbub.analyses.tables.strategy_search import descend
 from hubbub.answers.estimate import Expected
-from hubbub.answers.release import Cell, Output
-from hubbub.answers.release import Release as Given
+from hubbub.answers.release import Cell, Output, Release
 from hubbub.core import numbers
 from hubbub.core.numbers import Number
 from hubbub.errors import ParameterError, QueryError
-from hubbub.mechanisms.gaussian import Gaussian
-from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql.measures import Sensitivity
-from hubbub.sql.size import NUMBER, labels_width
+from hubbub.sql.noise_budget import AdditiveNoise, NoiseBudget
+from hubbub.sql.release_size import NUMBER, labels_width
 
 #: The columns of the answer beside those of the table.
 LEVEL, COUNT = "level", "count"
@@ -49,7 +47,7 @@ def geography(
     noise: str | None = None,
     count: Counted = "rows",
     where: str | None = None,
-) -> Release:
+) -> TableRelease:
     """Prepare counts at all levels of a tree of places.
 
     column    the column that names the smallest places
@@ -69,7 +67,7 @@ def geography(
     widths = [labels_width(names), texts, *(labels_width(each.labels) for each in others), NUMBER]
     setting.fits(sum(level.size for level in tree.levels) * (asked.size // on.size), widths)
     matters = _weights(tree, weights)
-    found = [_measured(asked, tree, names, matters, each) for each in budgets(setting, noise)]
+    found = [_measured(asked, tree, names, matters, each) for each in table_budgets(setting, noise)]
     chosen = min(found, key=lambda each: _error(tree, each.variances, matters))
     cells = asked.size // on.size
     lines = [
@@ -78,14 +76,18 @@ def geography(
             names, tree.levels, chosen.shares, chosen.moved, chosen.mechanisms, strict=True
         )
     ]
-    return Release(
+    return table_release(
         setting,
         asked,
         chosen.budget,
         chosen.mechanisms,
-        (*opening(asked, count), *lines, "counts are made to add up, whole and not negative, from the total down"),
-        chosen.expected,
-        partial(_publish, chosen),
+        derivation=(
+            *opening(asked, count),
+            *lines,
+            "counts are made to add up, whole and not negative, from the total down",
+        ),
+        expected=chosen.expected,
+        publish=partial(_publish, chosen),
     )
 
 
@@ -96,10 +98,10 @@ class _Measured:
     asked: Marginal
     tree: Tree
     names: tuple[str, ...]
-    budget: Budget
+    budget: NoiseBudget
     shares: tuple[float, ...]
     moved: tuple[Sensitivity, ...]
-    mechanisms: tuple[Laplace | Gaussian, ...]
+    mechanisms: tuple[AdditiveNoise, ...]
     variances: tuple[float, ...]
 
     @property
@@ -108,17 +110,17 @@ class _Measured:
             self.tree, [np.zeros((level.size, 1)) for level in self.tree.levels], self.variances
         )[1]
         return tuple(
-            expected(name, half_width(self.budget.noise, sqrt(float(each.mean()))))
+            expected(name, self.budget.half_width(sqrt(float(each.mean()))))
             for name, each in zip(self.names, spreads, strict=True)
         )
 
 
 def _measured(
-    asked: Marginal, tree: Tree, names: tuple[str, ...], matters: Sequence[float], budget: Budget
+    asked: Marginal, tree: Tree, names: tuple[str, ...], matters: Sequence[float], budget: NoiseBudget
 ) -> _Measured:
     cells = asked.size // tree.levels[-1].size
     moved = tuple(asked.part(level.size * cells) for level in tree.levels)
-    spreads = [budget.spread(each) for each in moved]
+    spreads = [budget.deviation(each) for each in moved]
     power = 2 if budget.noise == "laplace" else 1
 
     def variances(shares: Floats) -> tuple[float, ...]:
@@ -199,7 +201,7 @@ def _outputs(
         measured.names, measured.tree.levels, found, middle, spreads, strict=True
     ):
         size = own.shape[1]
-        half = np.repeat(half_width(measured.budget.noise, 1.0) * np.sqrt(spread), size)
+        half = np.repeat(measured.budget.half_width(1.0) * np.sqrt(spread), size)
         lower, upper = ends(own.ravel(), centre.ravel(), half)
         levels += [name] * own.size
         names += np.repeat(np.array(level.names, dtype=object), size).tolist()
@@ -229,7 +231,7 @@ def _model(measured: _Measured, found: Sequence[Whole], spreads: Sequence[Floats
                 "parents": level.parents.tolist(),
                 "counts": own.tolist(),
                 "share": share,
-                "error": half_width(measured.budget.noise, sqrt(float(spread.mean()))),
+                "error": measured.budget.half_width(sqrt(float(spread.mean()))),
             }
             for name, level, own, share, spread in zip(
                 measured.names, measured.tree.levels, found, measured.shares, spreads, strict=True
@@ -246,7 +248,7 @@ class Geography:
         self._shape = tuple(shape)
 
     @classmethod
-    def of(cls, release: Given) -> Self:
+    def of(cls, release: Release) -> Self:
         """Read a release of `geography`."""
         return cls(release.model["levels"], release.model["shape"])
 

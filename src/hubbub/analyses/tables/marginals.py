@@ -12,15 +12,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.base import Arrays, Run, Setting
+from hubbub.analyses.base import Arrays, Protection, Run, Setting
 from hubbub.analyses.tables.axes import Axis
-from hubbub.core.schema import Table
-from hubbub.core.secret import Secret, together
+from hubbub.core.secret import Secret, combine_secrets
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
-from hubbub.sql.allocation import reach
+from hubbub.sql.allocation import unit_contribution
 from hubbub.sql.bind import bind
-from hubbub.sql.bounding import Limits, Words
+from hubbub.sql.bounding import ContributionBounds, RenderOptions
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.keys import cells
 from hubbub.sql.measures import Sensitivity, sensitivity
@@ -64,7 +63,7 @@ class Marginal:
     def contribution(self) -> int:
         """How much one unit adds to all cells together, at most."""
         noised, (each,) = self.plan.measures[0], self.plan.cells
-        return sensitivity(noised.measure, (reach(each, self.limits),), Relation.ADD_REMOVE).l1
+        return sensitivity(noised.measure, (unit_contribution(each, self.limits),), Relation.ADD_REMOVE).l1
 
     def part(self, size: int) -> Sensitivity:
         """Bound how far one unit moves sums of the cells, of which every cell goes into one: into `size` sums in all.
@@ -88,42 +87,14 @@ class Marginal:
         return self.plan.relation
 
     @property
-    def limits(self) -> Limits | None:
+    def limits(self) -> ContributionBounds | None:
         """What one unit may contribute; None where the unit is the row."""
         return self.plan.limits
 
     @property
-    def tables(self) -> tuple[Table, ...]:
-        """The tables that are read."""
-        return self.plan.query.tables
-
-
-@dataclass(frozen=True)
-class OfMarginal:
-    """What every release takes from its setting and from the marginal that it asks for (or the first of several)."""
-
-    setting: Setting
-    asked: Marginal
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The tables that it reads."""
-        return self.asked.tables
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What it costs."""
-        return self.setting.epsilon
-
-    @property
-    def relation(self) -> Relation:
-        """What neighbors are."""
-        return self.asked.relation
-
-    @property
-    def limits(self) -> Limits | None:
-        """What one unit may contribute; None where the unit is the row."""
-        return self.asked.limits
+    def protection(self) -> Protection:
+        """The tables, the relation and the contribution bounds."""
+        return Protection(self.plan.query.tables, self.relation, self.limits)
 
 
 def marginal(
@@ -156,17 +127,17 @@ def marginal(
     if len(found) != 1 or len(query.aggregates) != 1 or values != tuple(each.codes for each in axes):
         named = ", ".join(each.name for each in axes)
         raise QueryError("HB587", f"some categories of {named} cannot occur.", "Leave them out, or widen the bins.")
-    words: Words = setting.words
+    options: RenderOptions = setting.render_options
     planned = plan(
         query,
         epsilon=setting.epsilon,
         delta=Fraction(0),
-        salt=words.salt,
+        salt=options.salt,
         groups=setting.groups,
         rows=setting.rows,
         noise="laplace",
-        hashing=words.hashing,
-        dialect=words.dialect,
+        hashing=options.hashing,
+        dialect=options.dialect,
     )
     return Marginal(tuple(axes), planned)
 
@@ -187,7 +158,7 @@ def counts(run: Run, marginals: Sequence[Marginal]) -> Secret[tuple[Counts, ...]
                 np.add.at(out[place], cell[own], count[own])
         return tuple(out)
 
-    return Secret(together(asked).through(scattered))
+    return Secret(combine_secrets(asked).through(scattered))
 
 
 def _text(marginals: Sequence[Marginal]) -> str:

@@ -1,61 +1,28 @@
-"""What all published tables share: the noise of several vectors under one price, and a prepared release."""
+"""What all published tables have in common: budgets, prepared releases, and the lines of their derivations."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from math import sqrt
 from typing import cast
 
-from hubbub.analyses.base import Published, Run, Setting
-from hubbub.analyses.tables.marginals import Marginal, OfMarginal
+from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
+from hubbub.analyses.tables.marginals import Marginal
 from hubbub.answers.estimate import Expected
 from hubbub.core.events import Composed, Event
 from hubbub.core.numbers import brief
 from hubbub.core.unit import Relation
-from hubbub.errors import ParameterError, QueryError
-from hubbub.mechanisms.gaussian import Gaussian
+from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql.aggregates.formula import TYPICAL_ROWS
-from hubbub.sql.allocation import factor
 from hubbub.sql.measures import Sensitivity
-from hubbub.sql.noise import Noise, mechanism
-from hubbub.sql.split import concentrated, portions
+from hubbub.sql.noise_budget import AdditiveNoise, NoiseBudget, noise_budgets
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What may be spent with one kind of noise: ε with Laplace noise, ρ with Gaussian."""
-
-    noise: Noise
-    amount: Fraction
-
-    def spread(self, moved: Sensitivity, share: float = 1.0) -> float:
-        """Give the standard deviation of the noise on a vector that gets a share."""
-        amount = float(self.amount) * share
-        return sqrt(2) * moved.l1 / amount if self.noise == "laplace" else sqrt(moved.l2_squared / (2 * amount))
-
-    def mechanisms(self, moved: Sequence[Sensitivity], shares: Sequence[float]) -> tuple[Laplace | Gaussian, ...]:
-        """Calibrate the noise of each vector to its share."""
-        parts = portions(self.amount, list(shares))
-        return tuple(mechanism(self.noise, each, part) for each, part in zip(moved, parts, strict=True))
-
-
-def budgets(setting: Setting, noise: object) -> tuple[Budget, ...]:
-    """Give the kinds of noise that may be used: the one that is insisted on, or each for which there is a budget."""
-    if noise not in (None, "laplace", "gaussian"):
-        raise QueryError("HB587", "the noise is 'laplace' or 'gaussian'.", "Leave it out to have the better one.")
-    rho = concentrated(setting.epsilon, setting.delta)
-    if noise == "gaussian" and not rho > 0:
-        raise ParameterError("HB553", "Gaussian noise needs a δ that leaves it room.", "Give a δ, or raise ε.")
-    found = [Budget("laplace", setting.epsilon)]
-    if rho > 0:
-        found.append(Budget("gaussian", rho))
-    return tuple(each for each in found if noise in (None, each.noise))
-
-
-def half_width(noise: Noise, deviation: float) -> float:
-    """Give the ± of an estimate at 95%: exact for Gaussian noise, for a sum of Laplace noises on the safe side."""
-    return factor(noise) * deviation
+def table_budgets(setting: Setting, noise: str | None) -> tuple[NoiseBudget, ...]:
+    """Give the budget for each kind of noise that can be used, or for the requested kind only."""
+    if noise is None or noise == "laplace" or noise == "gaussian":  # noqa: PLR1714 - mypy narrows the type
+        return noise_budgets(setting.epsilon, setting.delta, noise)
+    raise QueryError("HB587", "noise must be 'laplace' or 'gaussian'.", "Omit it to use the better one.")
 
 
 def expected(name: str, half: float) -> Expected:
@@ -63,43 +30,51 @@ def expected(name: str, half: float) -> Expected:
     return Expected(name, half, None, half / TYPICAL_ROWS)
 
 
-@dataclass(frozen=True)
-class Release(OfMarginal):
-    """A prepared release: one marginal is asked of the engine, sums of its cells get noise, the rest is free.
+@dataclass(frozen=True, kw_only=True)
+class TableRelease(PreparedAnalysis):
+    """A prepared table: ask the engine for one marginal, add noise to sums of its cells, and post-process.
 
-    `publish` is given the run, and lets nothing out of the engine's counts but through `mechanisms`, each once.
+    `publish` lets nothing out of the engine's counts but through `mechanisms`, each once.
     """
 
-    budget: Budget
-    mechanisms: tuple[Laplace | Gaussian, ...]
-    derivation: tuple[str, ...]
-    expected: tuple[Expected, ...]
+    marginal: Marginal
+    mechanisms: tuple[AdditiveNoise, ...]
     publish: Callable[[Run], Published]
 
-    @property
-    def delta(self) -> Fraction:
-        """The δ of it: none with Laplace noise."""
-        return self.setting.delta if self.budget.noise == "gaussian" else Fraction(0)
-
-    @property
-    def event(self) -> Event:
-        """The facts that are charged."""
-        return Composed(tuple((cast(Event, each.event), 1) for each in self.mechanisms))
-
-    @property
-    def noise(self) -> str:
-        """The kind of noise."""
-        return self.budget.noise
-
     def run(self, run: Run) -> Published:
-        """Ask, add noise, and make what is published."""
+        """Ask, add noise, and publish."""
         return self.publish(run)
+
+
+def table_release(
+    setting: Setting,
+    marginal: Marginal,
+    budget: NoiseBudget,
+    mechanisms: tuple[AdditiveNoise, ...],
+    *,
+    derivation: tuple[str, ...],
+    expected: tuple[Expected, ...],
+    publish: Callable[[Run], Published],
+) -> TableRelease:
+    """Prepare a table: each mechanism is charged once, with δ only where the noise is Gaussian."""
+    return TableRelease(
+        protection=marginal.protection,
+        epsilon=setting.epsilon,
+        delta=setting.delta if budget.noise == "gaussian" else Fraction(0),
+        event=Composed(tuple((cast(Event, each.event), 1) for each in mechanisms)),
+        noise=budget.noise,
+        derivation=derivation,
+        expected=expected,
+        marginal=marginal,
+        mechanisms=mechanisms,
+        publish=publish,
+    )
 
 
 def opening(marginal: Marginal, count: str) -> tuple[str, ...]:
     """Say what is counted, whose it is, and how much of it counts."""
     cells = f"{marginal.size:,} cells of {' × '.join(marginal.names) or 'the total'}"
-    names = ", ".join(table.name for table in marginal.tables)
+    names = ", ".join(table.name for table in marginal.plan.query.tables)
     if marginal.limits is None:
         whose = "each row is its own unit"
     else:
@@ -109,7 +84,7 @@ def opening(marginal: Marginal, count: str) -> tuple[str, ...]:
     return (f"count {count} of {names} in {cells}; {whose}", f"neighbors differ by {changed}")
 
 
-def noised(what: str, moved: Sensitivity, each: Laplace | Gaussian) -> str:
+def noised(what: str, moved: Sensitivity, each: AdditiveNoise) -> str:
     """Say how one vector's noise follows from its sensitivity."""
     if isinstance(each, Laplace):
         return f"{what}: moves by at most {moved.l1:,} (L1); Laplace noise of scale {brief(each.scale)}"

@@ -16,15 +16,14 @@ from hubbub.analyses.base import Published, Run, Setting
 from hubbub.analyses.tables.axes import axis
 from hubbub.analyses.tables.consistency import Floats, ends, non_negative, running
 from hubbub.analyses.tables.marginals import Counted, Marginal, counts, marginal
-from hubbub.analyses.tables.measured import Budget, Release, budgets, expected, half_width, noised, opening
+from hubbub.analyses.tables.measured import TableRelease, expected, noised, opening, table_budgets, table_release
 from hubbub.analyses.tables.strategies import GRAMS, Strategy, Workload, best
 from hubbub.analyses.tables.strategies import strategy as by_name
-from hubbub.answers.release import Output
-from hubbub.answers.release import Release as Given
+from hubbub.answers.release import Output, Release
 from hubbub.errors import ParameterError, QueryError
-from hubbub.mechanisms.gaussian import Gaussian
-from hubbub.mechanisms.laplace import Laplace
+from hubbub.sql.allocation import deviations_at_level
 from hubbub.sql.measures import Sensitivity
+from hubbub.sql.noise_budget import AdditiveNoise, NoiseBudget
 
 #: The columns of the answer beside the bins.
 COUNT, UP_TO = "count", "up_to"
@@ -40,7 +39,7 @@ def ranges(
     noise: str | None = None,
     count: Counted = "rows",
     where: str | None = None,
-) -> Release:
+) -> TableRelease:
     """Prepare a histogram for ranges or prefixes.
 
     column    an axis: a column's name, or {'column': 'age', 'bins': 100}
@@ -53,25 +52,25 @@ def ranges(
     if workload not in GRAMS:
         raise QueryError("HB589", "the workload is 'ranges' or 'prefixes'.", "Choose one of them.")
     asked = marginal(setting, table, [on], count=count, where=where)
-    found = [_measured(asked, workload, strategy, each) for each in budgets(setting, noise)]
+    found = [_measured(asked, workload, strategy, each) for each in table_budgets(setting, noise)]
     chosen = min(found, key=lambda each: each.rmse)
     sums = f"{len(chosen.strategy.matrix):,} weighted sums of bins (strategy {chosen.strategy.name})"
-    alone = chosen.budget.spread(asked.sensitivity)
+    alone = chosen.budget.deviation(asked.sensitivity)
     lines = (
         *opening(asked, count),
         noised(sums, chosen.moved, chosen.mechanism),
         f"all {workload} have a root mean squared error of {chosen.rmse:.4g}; bins measured one by one would have "
         f"{alone * chosen.alone:.4g}",
     )
-    half = half_width(chosen.budget.noise, chosen.rmse)
-    return Release(
+    half = chosen.budget.half_width(chosen.rmse)
+    return table_release(
         setting,
         asked,
         chosen.budget,
         (chosen.mechanism,),
-        lines,
-        (expected(workload, half),),
-        partial(_publish, chosen),
+        derivation=lines,
+        expected=(expected(workload, half),),
+        publish=partial(_publish, chosen),
     )
 
 
@@ -82,20 +81,20 @@ class _Measured:
     asked: Marginal
     workload: Workload
     strategy: Strategy
-    budget: Budget
+    budget: NoiseBudget
 
     @cached_property
     def moved(self) -> Sensitivity:
         return self.strategy.sensitivity(contribution=self.asked.contribution, relation=self.asked.relation)
 
     @cached_property
-    def mechanism(self) -> Laplace | Gaussian:
+    def mechanism(self) -> AdditiveNoise:
         return self.budget.mechanisms([self.moved], [1.0])[0]
 
     @property
     def deviation(self) -> float:
         """The standard deviation of the noise on a measured sum."""
-        return self.budget.spread(self.moved)
+        return self.budget.deviation(self.moved)
 
     @cached_property
     def rmse(self) -> float:
@@ -107,7 +106,7 @@ class _Measured:
         return sqrt(float(GRAMS[self.workload](self.strategy.size).diagonal.sum()))
 
 
-def _measured(asked: Marginal, workload: Workload, name: object, budget: Budget) -> _Measured:
+def _measured(asked: Marginal, workload: Workload, name: object, budget: NoiseBudget) -> _Measured:
     if name is None:
         return _Measured(asked, workload, best(asked.size, workload, budget.noise), budget)
     return _Measured(asked, workload, by_name(str(name), asked.size, workload), budget)
@@ -127,8 +126,8 @@ def _publish(measured: _Measured, run: Run) -> Published:
     whole = running(fitted)
     up_to = np.cumsum(whole)
     deviation, covariance = measured.deviation, plan.covariance
-    own = half_width(measured.budget.noise, deviation) * np.sqrt(np.diag(covariance))
-    sums = half_width(measured.budget.noise, deviation) * np.sqrt(
+    own = measured.budget.half_width(deviation) * np.sqrt(np.diag(covariance))
+    sums = measured.budget.half_width(deviation) * np.sqrt(
         np.maximum(np.diag(np.cumsum(np.cumsum(covariance, axis=0), axis=1)), 0)
     )
     return Published(
@@ -160,10 +159,10 @@ class Ranges:
         self._edges = model["edges"]
         used = by_name(model["strategy"], len(self.counts), model["workload"])
         self._covariance = used.covariance * float(model["deviation"]) ** 2
-        self._factor = half_width(model["noise"], 1.0)
+        self._factor = deviations_at_level(model["noise"])
 
     @classmethod
-    def of(cls, release: Given) -> Self:
+    def of(cls, release: Release) -> Self:
         """Read a release of `ranges`."""
         return cls(tuple(release.outputs[0].values), release.model)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.core import deadline as patience
+from hubbub.core import deadline
 
 Floats = NDArray[np.float64]
 Slope = Callable[[Floats], tuple[float, Floats]]
@@ -115,7 +115,7 @@ def descend(slope: Slope, start: Floats) -> Floats:
     steps: list[Floats] = []
     turns: list[Floats] = []
     for _ in range(_ROUNDS):
-        patience.check()
+        deadline.check()
         way = _direction(gradient, steps, turns)
         fall = float(gradient @ way)
         if not fall < 0:

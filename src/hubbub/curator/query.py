@@ -1,0 +1,109 @@
+"""A SQL query as a prepared analysis."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from hubbub.analyses.base import PreparedAnalysis, Protection, Published, Run
+from hubbub.answers.estimate import Expected
+from hubbub.core.secret import combine_secrets
+from hubbub.curator import receipt as receipts
+from hubbub.curator.question import Question
+from hubbub.errors import ParameterError, QueryError
+from hubbub.sql.bounding import RenderOptions
+from hubbub.sql.expressions import Col, Expr, FunctionCall
+from hubbub.sql.finish import finish
+from hubbub.sql.keys import Cells
+from hubbub.sql.plan import Plan, plan
+from hubbub.sql.query import Query
+
+
+@dataclass(frozen=True, kw_only=True)
+class PreparedQuery(PreparedAnalysis):
+    """A planned query, ready to be charged and run.
+
+    raw     leave estimates as they are: negative counts, averages outside their bounds
+    at      plans the same query at another ε
+    """
+
+    plan: Plan
+    raw: bool
+    at: Callable[[Fraction], "PreparedQuery"]
+
+    def receipt(self) -> dict[str, Any]:
+        """Give the sizes of the grouping sets and the facts of every draw."""
+        return {
+            "cells": [each.size if isinstance(each, Cells) else None for each in self.plan.groups],
+            "draws": receipts.draws(self.plan),
+        }
+
+    def scaling(self) -> Iterator[PreparedAnalysis]:
+        """Give the query at a quarter of its ε, at its ε and at four times its ε, where it can be planned."""
+        with suppress(QueryError, ParameterError):
+            yield self.at(self.epsilon / 4)
+        yield self
+        with suppress(QueryError, ParameterError):
+            yield self.at(self.epsilon * 4)
+
+    def run(self, run: Run) -> Published:
+        """Run the statements, add noise, and compute the answer."""
+        tables = combine_secrets({statement.name: run.ask(statement.sql) for statement in self.plan.statements})
+        answer = tables.through(lambda secret: finish(self.plan, secret, run.source, raw=self.raw))
+        columns, ratio = receipts.outputs(answer)
+        return Published(tuple(columns), ratio=ratio)
+
+
+def prepare_query(
+    query: Query, question: Question, options: RenderOptions, *, epsilon: Fraction, delta: Fraction
+) -> PreparedQuery:
+    """Plan a bound query for an ε and a δ."""
+    planned = plan(
+        query,
+        epsilon=epsilon,
+        delta=delta,
+        salt=options.salt,
+        hashing=options.hashing,
+        dialect=options.dialect,
+        **question.shape(query),
+    )
+    return PreparedQuery(
+        protection=Protection(planned.tables, planned.relation, planned.limits),
+        epsilon=planned.epsilon,
+        delta=planned.delta,
+        event=planned.event,
+        noise=planned.noise,
+        derivation=planned.derivation,
+        expected=_labeled(planned),
+        cells=planned.size,
+        statements=tuple(statement.sql for statement in planned.statements),
+        plan=planned,
+        raw=question.raw,
+        at=lambda other: prepare_query(query, question, options, epsilon=other, delta=delta),
+    )
+
+
+def _labeled(planned: Plan) -> tuple[Expected, ...]:
+    """Name the expected errors by output columns."""
+    names = labels(planned)
+    return tuple(replace(each, name=names.get(each.name, each.name)) for each in planned.expected)
+
+
+def labels(planned: Plan) -> dict[str, str]:
+    """Give each aggregate the name of its output column; inside an expression, that name and its position."""
+    names: dict[str, str] = {}
+    for name, expr in planned.query.select:
+        inside = [each for each in planned.expected if _mentions(expr, each.name)]
+        for position, each in enumerate(inside, 1):
+            alone = isinstance(expr, Col)
+            label = name if alone else f"{name} (part {position})" if len(inside) > 1 else f"in {name}"
+            if alone or each.name not in names:
+                names[each.name] = label
+    return names
+
+
+def _mentions(expr: Expr, name: str) -> bool:
+    if isinstance(expr, FunctionCall):
+        return any(_mentions(arg, name) for arg in expr.args)
+    return isinstance(expr, Col) and expr.name == name
