@@ -112,5 +112,5 @@ def test_a_full_disk_is_said_without_a_word_about_anybody(running: Running) -> N
     )
     response = json.dumps(json.loads(run.stdout)).encode()
     assert b" 507 " in running.send(post(response))[:20]
-    assert "responses cannot be kept" in running.said
+    assert "cannot store responses" in running.said
     assert VISITOR not in running.said

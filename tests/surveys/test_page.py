@@ -15,9 +15,9 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from hubbub.errors import HubbubError
 from hubbub.mechanisms.enumeration import SLACK, worst_ratio
-from hubbub.surveys.collect import MOST, Collector, load
-from hubbub.surveys.page import law, page, policy, threshold
-from hubbub.surveys.survey import TEMPLATE, Question, Survey
+from hubbub.surveys.collector import MAX_BODY, Collector, load_responses
+from hubbub.surveys.page import content_security_policy, distribution, render_page, threshold
+from hubbub.surveys.survey import TEMPLATE, Survey, SurveyQuestion
 
 ARGUMENTS = (
     "--no-sandbox",
@@ -31,8 +31,10 @@ ARGUMENTS = (
 expect.set_options(timeout=30_000)
 
 
-def question(answers: int, epsilon: str, *, boxes: bool = False) -> Question:
-    return Question(name="q", text="", answers=tuple(map(str, range(answers))), epsilon=Fraction(epsilon), boxes=boxes)
+def question(answers: int, epsilon: str, *, boxes: bool = False) -> SurveyQuestion:
+    return SurveyQuestion(
+        name="q", text="", answers=tuple(map(str, range(answers))), epsilon=Fraction(epsilon), boxes=boxes
+    )
 
 
 @pytest.mark.parametrize("epsilon", ["0.000000001", "0.1", "1.0986", "5", "40", "60"])
@@ -40,11 +42,11 @@ def question(answers: int, epsilon: str, *, boxes: bool = False) -> Question:
 def test_the_coins_of_the_page_keep_the_price_exactly(epsilon: str, answers: int) -> None:
     """Whole words of 2⁶⁴: the exact loss of what the page sends is at most ε, and next to it."""
     asked = question(answers, epsilon)
-    high = worst_ratio(law(asked, 0), law(asked, 1))[1]
+    high = worst_ratio(distribution(asked, 0), distribution(asked, 1))[1]
     assert high <= asked.epsilon + SLACK
     assert float(high) == pytest.approx(float(epsilon), rel=1e-3, abs=1e-8) or float(epsilon) > 40
     box = question(4, epsilon, boxes=True)
-    high = 4 * worst_ratio(law(box, 0), law(box, 1))[1]
+    high = 4 * worst_ratio(distribution(box, 0), distribution(box, 1))[1]
     assert high <= box.epsilon + SLACK
 
 
@@ -61,26 +63,26 @@ def test_a_threshold_that_is_rounded_down_would_cost_too_much() -> None:
 )
 def test_responses_go_to_safe_places_alone(to: str, survey: Survey) -> None:
     with pytest.raises(HubbubError, match="HB539"):
-        page(survey, to=to)
+        render_page(survey, to=to)
 
 
 def test_the_policy_lets_one_script_run_and_one_address_be_reached(survey: Survey) -> None:
-    assert "'none'" in policy(None).split("connect-src")[1].split(";")[0]
-    assert "connect-src 'self'" in policy("responses")
+    assert "'none'" in content_security_policy(None).split("connect-src")[1].split(";")[0]
+    assert "connect-src 'self'" in content_security_policy("responses")
     for words in ("unsafe", "http:", "*", "eval"):
-        assert words not in policy("responses")
+        assert words not in content_security_policy("responses")
 
 
 def test_texts_of_a_survey_cannot_become_markup() -> None:
     asked = Survey(
         "</title><script>alert(1)</script>",
         (
-            Question(
+            SurveyQuestion(
                 name="q", text="</script><img src=x onerror=alert(1)>", answers=("<b>", "&amp;"), epsilon=Fraction(1)
             ),
         ),
     )
-    made = page(asked, to=None)
+    made = render_page(asked, to=None)
     assert "<script>alert" not in made
     assert "<img" not in made
     assert made.count("</script>") == 2
@@ -152,8 +154,8 @@ def test_answers_are_randomized_in_the_browser_before_they_are_sent(desk: Desk) 
     """With coins that always lie (words of 0) nothing of what was ticked is sent; with coins that never do, all is."""
     for word, smoke, region, news in (("0n", 0, 3, [0, 2]), ("(1n << 64n) - 1n", 1, 2, [1, 3])):
         desk.context.clear_cookies()
-        page = desk.fill()
-        page.evaluate(
+        render_page = desk.fill()
+        render_page.evaluate(
             f"""() => {{
                 localStorage.clear();
                 let turn = 0;
@@ -165,8 +167,8 @@ def test_answers_are_randomized_in_the_browser_before_they_are_sent(desk: Desk) 
         assert desk.submit() == "Sent. Thank you."
         assert len(desk.sent) == before + 1
         assert desk.posts()[-1]["answers"] == {"smoke": smoke, "region": region, "news": news}
-        assert page.locator("input:checked").count() == 0
-    found, others = load(desk.survey, desk.kept)
+        assert render_page.locator("input:checked").count() == 0
+    found, others = load_responses(desk.survey, desk.kept)
     assert (len(found), others) == (2, 0)
     assert {url for _, url, _ in desk.sent} <= {desk.url, f"{desk.url}responses", f"{desk.url}favicon.ico"}
 
@@ -180,19 +182,19 @@ def test_a_second_try_sends_the_same_response(desk: Desk) -> None:
 
 def test_the_browser_lies_as_often_as_it_says(desk: Desk) -> None:
     """40,000 draws of each kind in Chromium: 5.6 standard errors each (a false alarm once in 10⁶ runs)."""
-    page = desk.fill()
-    draws = page.evaluate(
+    render_page = desk.fill()
+    draws = render_page.evaluate(
         """() => { const one = (place, truth) => Array.from({length: 40000}, () =>
             randomize(survey.questions[place], truth));
             return [one(0, 1), one(1, 2), one(2, [false, true, false, true])]; }"""
     )
     for place, truth in ((0, 1), (1, 2)):
-        wanted = law(desk.survey.questions[place], truth)
+        wanted = distribution(desk.survey.questions[place], truth)
         for answer, (chance, _) in wanted.mass.items():
             share, p = sum(each == answer for each in draws[place]) / 40_000, float(chance)
             assert share == pytest.approx(p, abs=5.6 * math.sqrt(p * (1 - p) / 40_000))
     for box, ticked in enumerate((0, 1, 0, 1)):
-        p = float(law(desk.survey.questions[2], ticked).mass[1][0])
+        p = float(distribution(desk.survey.questions[2], ticked).mass[1][0])
         share = sum(box in each for each in draws[2]) / 40_000
         assert share == pytest.approx(p, abs=5.6 * math.sqrt(p * (1 - p) / 40_000))
 
@@ -204,7 +206,7 @@ def test_too_many_ticks_are_not_sent(desk: Desk) -> None:
 
 
 def test_a_page_without_an_address_shows_what_to_hand_in(desk: Desk, tmp_path: Path, browser: Browser) -> None:
-    (tmp_path / "survey.html").write_text(page(desk.survey, to=None))
+    (tmp_path / "survey.html").write_text(render_page(desk.survey, to=None))
     desk.page.goto((tmp_path / "survey.html").as_uri())
     for answer in ("no", "North"):
         desk.page.get_by_label(answer, exact=True).check()
@@ -221,12 +223,12 @@ def test_the_collector_takes_responses_and_nothing_else(desk: Desk) -> None:
         assert client.post("/responses", json={**good, "survey": "x"}).status_code == 422
         assert client.post("/responses", content=b"{", headers=kind).status_code == 422
         assert client.post("/responses", content=b"[" * 60_000, headers=kind).status_code == 422
-        assert client.post("/responses", content=b"x" * (MOST + 1), headers=kind).status_code == 413
+        assert client.post("/responses", content=b"x" * (MAX_BODY + 1), headers=kind).status_code == 413
         assert client.post("/responses", content=b"{}").status_code == 400
         assert client.post("/other", json=good).status_code == 404
         assert client.get("/other").status_code == 404
         shown = client.get("/")
         assert "frame-ancestors 'none'" in shown.headers["Content-Security-Policy"]
         assert shown.headers["Cache-Control"] == "no-store"
-    assert load(desk.survey, desk.kept) == ([good["answers"]], 0)
+    assert load_responses(desk.survey, desk.kept) == ([good["answers"]], 0)
     assert desk.kept.stat().st_mode & 0o777 == 0o600

@@ -15,25 +15,27 @@ from hubbub.cli import main
 from hubbub.core.reals import floor_to, log
 from hubbub.errors import HubbubError
 from hubbub.mechanisms.additive import independent
-from hubbub.mechanisms.bit_flips import Flips
+from hubbub.mechanisms.bit_flips import BitFlips
 from hubbub.mechanisms.enumeration import SLACK, worst_ratio
 from hubbub.mechanisms.randomized_response import RandomizedResponse
-from hubbub.noise.source import Source, system
-from hubbub.surveys.respond import check, respond
-from hubbub.surveys.survey import TEMPLATE, Question, Survey
+from hubbub.noise.source import RandomSource, system
+from hubbub.surveys.response import check_response, respond
+from hubbub.surveys.survey import TEMPLATE, Survey, SurveyQuestion
 
 LN_3 = floor_to(log(Fraction(3))[0], 24)
 
 
-def choice(answers: int, epsilon: Fraction, name: str = "q") -> Question:
-    return Question(name=name, text="", answers=tuple(map(str, range(answers))), epsilon=epsilon)
+def choice(answers: int, epsilon: Fraction, name: str = "q") -> SurveyQuestion:
+    return SurveyQuestion(name=name, text="", answers=tuple(map(str, range(answers))), epsilon=epsilon)
 
 
-def boxes(count: int, epsilon: Fraction, most: int | None = None, name: str = "b") -> Question:
-    return Question(name=name, text="", answers=tuple(map(str, range(count))), epsilon=epsilon, boxes=True, most=most)
+def boxes(count: int, epsilon: Fraction, most: int | None = None, name: str = "b") -> SurveyQuestion:
+    return SurveyQuestion(
+        name=name, text="", answers=tuple(map(str, range(count))), epsilon=epsilon, boxes=True, most=most
+    )
 
 
-def truths(question: Question) -> Iterator[Any]:
+def truths(question: SurveyQuestion) -> Iterator[Any]:
     """Every answer that a person can have."""
     if not question.boxes:
         yield from range(len(question.answers))
@@ -52,18 +54,19 @@ def truths(question: Question) -> Iterator[Any]:
         boxes(4, Fraction(3), 2),
     ],
 )
-def test_every_answer_of_every_question_keeps_its_price_exactly(question: Question) -> None:
+def test_every_answer_of_every_question_keeps_its_price_exactly(question: SurveyQuestion) -> None:
     mechanism: Any = question.mechanism
     worst = max(
-        worst_ratio(mechanism.law(one), mechanism.law(other))[1] for one, other in product(truths(question), repeat=2)
+        worst_ratio(mechanism.distribution(one), mechanism.distribution(other))[1]
+        for one, other in product(truths(question), repeat=2)
     )
     assert question.epsilon - Fraction(1, 10**20) <= worst <= question.epsilon + SLACK
 
 
 def test_fewer_ticks_mean_less_noise() -> None:
     free, few = boxes(10, Fraction(2)).mechanism, boxes(10, Fraction(2), 2).mechanism
-    assert isinstance(free, Flips)
-    assert isinstance(few, Flips)
+    assert isinstance(free, BitFlips)
+    assert isinstance(few, BitFlips)
     assert (free.rate, few.rate) == (Fraction(1, 5), Fraction(1, 2))
 
 
@@ -72,20 +75,20 @@ def test_two_boxes_with_coins_of_three_quarters_cost_ln_9() -> None:
     """Each of two boxes told truly with ¾: the price that the survey states is ln 9 = 2.197, not ln 3."""
     question = boxes(2, 2 * LN_3)
     mechanism = question.mechanism
-    assert isinstance(mechanism, Flips)
-    assert float(mechanism.law((True, True)).mass[(True, True)][0]) == pytest.approx(9 / 16)
-    assert float(mechanism.law((False, False)).mass[(True, True)][0]) == pytest.approx(1 / 16)
+    assert isinstance(mechanism, BitFlips)
+    assert float(mechanism.distribution((True, True)).mass[(True, True)][0]) == pytest.approx(9 / 16)
+    assert float(mechanism.distribution((False, False)).mass[(True, True)][0]) == pytest.approx(1 / 16)
     assert float(question.epsilon) == pytest.approx(math.log(9))
-    assert float(worst_ratio(mechanism.law((True, True)), mechanism.law((False, False)))[0]) == pytest.approx(
-        2.197, abs=5e-4
-    )
+    assert float(
+        worst_ratio(mechanism.distribution((True, True)), mechanism.distribution((False, False)))[0]
+    ) == pytest.approx(2.197, abs=5e-4)
 
 
 @pytest.mark.row(41)
 def test_a_joint_answer_costs_the_sum_and_not_the_largest() -> None:
     """Two yes/no questions at ln 3 each: the pair of answers loses ln 9 between (yes, yes) and (no, no)."""
     asked = Survey("two", (choice(2, LN_3, "a"), choice(2, LN_3, "b")))
-    one, other = (independent([each.mechanism.law(bit) for each in asked.questions]) for bit in (0, 1))  # type: ignore[arg-type]
+    one, other = (independent([each.mechanism.distribution(bit) for each in asked.questions]) for bit in (0, 1))  # type: ignore[arg-type]
     low, high = worst_ratio(one, other)
     assert float(low) == pytest.approx(math.log(9))
     assert high <= asked.epsilon + SLACK
@@ -98,10 +101,10 @@ def test_a_joint_answer_costs_the_sum_and_not_the_largest() -> None:
 def test_the_template_is_a_survey(survey: Survey) -> None:
     assert [each.name for each in survey.questions] == ["smoke", "region", "news"]
     assert survey.questions[0].answers == ("no", "yes")
-    assert Survey.read(json.loads(json.dumps(survey.form()))) == survey
+    assert Survey.read(json.loads(json.dumps(survey.to_json()))) == survey
     mechanism = survey.questions[0].mechanism
     assert isinstance(mechanism, RandomizedResponse)
-    assert float(mechanism.law(0).mass[0][0]) == pytest.approx(0.75, abs=1e-4)
+    assert float(mechanism.distribution(0).mass[0][0]) == pytest.approx(0.75, abs=1e-4)
 
 
 def test_a_changed_promise_is_another_survey(survey: Survey) -> None:
@@ -148,10 +151,10 @@ TRUTH: dict[str, Any] = {"smoke": "yes", "region": "East", "news": ["web", "radi
 def test_a_response_holds_numbers_and_the_survey_it_answers(survey: Survey) -> None:
     for _ in range(50):
         response = json.loads(json.dumps(respond(survey, TRUTH, system())))
-        assert check(survey, response) == response["answers"]
+        assert check_response(survey, response) == response["answers"]
 
 
-def test_the_randomiser_lies_as_often_as_it_says(survey: Survey, seeded: Callable[[int], Source]) -> None:
+def test_the_randomiser_lies_as_often_as_it_says(survey: Survey, seeded: Callable[[int], RandomSource]) -> None:
     """4,000 responses of one person, fixed words: 5 standard errors."""
     source = seeded(3)
     sent = [respond(survey, TRUTH, source)["answers"] for _ in range(4000)]
@@ -179,7 +182,7 @@ def test_the_randomiser_lies_as_often_as_it_says(survey: Survey, seeded: Callabl
 def test_answers_that_are_none_are_refused(survey: Survey, change: dict[str, Any]) -> None:
     with pytest.raises(HubbubError, match="HB536"):
         respond(survey, {**TRUTH, **change}, system())
-    with pytest.raises(HubbubError, match="not answered"):
+    with pytest.raises(HubbubError, match="was not answered"):
         respond(survey, {"smoke": "yes"}, system())
 
 
@@ -211,7 +214,7 @@ def test_what_is_no_response_is_refused(survey: Survey, response: Any) -> None:
     if isinstance(response, dict) and set(response) == {"answers"}:
         response = {"survey": survey.identity, **response}
     with pytest.raises(HubbubError, match="HB537"):
-        check(survey, response)
+        check_response(survey, response)
 
 
 def test_the_commands_ask_answer_and_estimate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -230,7 +233,7 @@ def test_the_commands_ask_answer_and_estimate(tmp_path: Path, capsys: pytest.Cap
     kept.write_text(capsys.readouterr().out + "nonsense\n")
     assert main(["survey", "estimate", file, str(kept)]) == 0
     shown = capsys.readouterr().out
-    assert "30 people answered, 1 lines are no responses" in shown
+    assert "30 people responded; 1 lines are not responses" in shown
     assert main(["survey", "estimate", file, str(kept), "--joint", "smoke,region", "--csv"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "questions,answers,count,low,high"

@@ -1,6 +1,6 @@
 "use strict";
-// Randomizes answers in the browser. Coins are whole numbers below 2^64 compared with thresholds that were rounded
-// towards more noise; all randomness is crypto.getRandomValues.
+// Randomizes answers in the browser. A coin is an integer below 2^64 compared with a threshold that was rounded towards
+// more noise; all randomness comes from crypto.getRandomValues.
 const survey = JSON.parse(document.getElementById("survey").textContent);
 
 function word() {
@@ -11,7 +11,7 @@ function below(threshold) {
   return word() < BigInt(threshold);
 }
 
-// uniform on 0, …, bound − 1: words beyond a whole number of periods are drawn again
+// uniform on 0, …, bound − 1, by rejection sampling
 function uniform(bound) {
   const period = BigInt(bound);
   const last = (1n << 64n) / period * period;
@@ -23,43 +23,43 @@ function uniform(bound) {
 function randomize(question, truth) {
   if (question.boxes) {
     const flipped = truth.map((ticked) => ticked !== below(question.threshold));
-    return flipped.flatMap((ticked, place) => (ticked ? [place] : []));
+    return flipped.flatMap((ticked, index) => (ticked ? [index] : []));
   }
   const size = question.answers.length;
   const lie = below(question.threshold);
-  const moved = 1 + uniform(size - 1);
-  return lie ? (truth + moved) % size : truth;
+  const shift = 1 + uniform(size - 1);
+  return lie ? (truth + shift) % size : truth;
 }
 
 function respond(truths) {
   const answers = {};
-  survey.questions.forEach((question, place) => { answers[question.name] = randomize(question, truths[place]); });
+  survey.questions.forEach((question, index) => { answers[question.name] = randomize(question, truths[index]); });
   return { survey: survey.identity, answers };
 }
 
-// one person, one draw: a second try sends the first response again, or the noise would average out
-function kept() {
+// randomize once per person: a second attempt sends the first response again, because averaging would remove the noise
+function storedResponse() {
   try { return localStorage.getItem("hubbub survey " + survey.identity); } catch { return null; }
 }
 
-function keep(text) {
-  try { localStorage.setItem("hubbub survey " + survey.identity, text); } catch { /* a browser that keeps nothing */ }
+function storeResponse(text) {
+  try { localStorage.setItem("hubbub survey " + survey.identity, text); } catch { /* no local storage */ }
 }
 
 function element(name, text, attributes) {
-  const made = document.createElement(name);
-  if (text) made.textContent = text;
-  Object.entries(attributes || {}).forEach(([key, value]) => made.setAttribute(key, value));
-  return made;
+  const node = document.createElement(name);
+  if (text) node.textContent = text;
+  Object.entries(attributes || {}).forEach(([key, value]) => node.setAttribute(key, value));
+  return node;
 }
 
 function field(question) {
   const set = element("fieldset");
-  set.append(element("legend", question.text), element("small", question.promise));
+  set.append(element("legend", question.text), element("small", question.notice));
   const kind = question.boxes ? "checkbox" : "radio";
-  question.answers.forEach((answer, place) => {
+  question.answers.forEach((answer, index) => {
     const label = element("label");
-    const input = element("input", "", { type: kind, name: question.name, value: String(place) });
+    const input = element("input", "", { type: kind, name: question.name, value: String(index) });
     if (!question.boxes) input.required = true;
     label.append(input, " " + answer);
     set.append(label);
@@ -68,8 +68,8 @@ function field(question) {
 }
 
 function truth(form, question) {
-  const inputs = [...form.querySelectorAll("input")].filter((each) => each.name === question.name);
-  const ticked = inputs.map((each) => each.checked);
+  const inputs = [...form.querySelectorAll("input")].filter((input) => input.name === question.name);
+  const ticked = inputs.map((input) => input.checked);
   return question.boxes ? ticked : ticked.indexOf(true);
 }
 
@@ -85,17 +85,17 @@ function show(state, text) {
 }
 
 async function send(form) {
-  const wrong = tooMany(form);
-  if (wrong) {
-    show("Tick at most " + wrong.most + ": " + wrong.text, "");
+  const invalid = tooMany(form);
+  if (invalid) {
+    show("Tick at most " + invalid.most + ": " + invalid.text, "");
     return;
   }
-  const earlier = kept();
+  const earlier = storedResponse();
   const text = earlier || JSON.stringify(respond(survey.questions.map((question) => truth(form, question))));
-  keep(text);
+  storeResponse(text);
   form.reset();
   if (!survey.to) {
-    show("Copy this and hand it in. It is all that is known of your answers.", text);
+    show("Copy this response and submit it. It contains only your randomized answers.", text);
     return;
   }
   try {
@@ -103,9 +103,9 @@ async function send(form) {
       method: "POST", body: text, headers: { "Content-Type": "application/json" },
       credentials: "omit", referrerPolicy: "no-referrer",
     });
-    show(answer.ok ? "Sent. Thank you." : "It was not accepted. Try again later.", text);
+    show(answer.ok ? "Sent. Thank you." : "The server did not accept the response. Try again later.", text);
   } catch {
-    show("It could not be sent. Try again later: the same will be sent.", text);
+    show("The response could not be sent. Try again later; the same response will be sent.", text);
   }
 }
 

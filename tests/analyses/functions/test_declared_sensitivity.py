@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
-from hubbub.analyses.functions.declared_sensitivity import Promise, Universe, examine, refuse_broken
-from hubbub.analyses.functions.function import OwnFunction
+from hubbub.analyses.functions.declared_sensitivity import (
+    SensitivityCheck,
+    Universe,
+    check_sensitivity,
+    refuse_exceeded,
+)
+from hubbub.analyses.functions.function import FunctionRequest
 from hubbub.core.unit import Relation
 from hubbub.curator.session import Session
 from hubbub.errors import ParameterError, QueryError
@@ -27,9 +32,9 @@ def rows_with_a(rows: Rows) -> int:
     return int((rows["word"] == "a").sum())
 
 
-def examined(function: Callable[[Rows], Any], relation: Relation, *, epsilon: int = 1, **said: Any) -> Promise:
-    order = OwnFunction.of(function, "visits", ["cost", "word"], **{"total": True, **said})
-    return examine(order, order.noise(Fraction(epsilon), Fraction(1, 10**6)), SMALL, relation)
+def examined(function: Callable[[Rows], Any], relation: Relation, *, epsilon: int = 1, **said: Any) -> SensitivityCheck:
+    order = FunctionRequest.of(function, "visits", ["cost", "word"], **{"total": True, **said})
+    return check_sensitivity(order, order.noise(Fraction(epsilon), Fraction(1, 10**6)), SMALL, relation)
 
 
 @pytest.mark.parametrize("relation", Relation)
@@ -42,7 +47,7 @@ def test_a_promise_that_is_kept_is_enumerated_to_the_charged_loss(relation: Rela
     assert Fraction(3, 10) < low <= high <= 1 + SLACK
     if space == CIRCLE:
         assert low >= 1 - SLACK, "with a constant normaliser all of ε is used"
-    refuse_broken(found, Fraction(1))
+    refuse_exceeded(found, Fraction(1))
 
 
 @pytest.mark.parametrize("relation", Relation)
@@ -80,7 +85,7 @@ def test_a_wrong_sensitivity_is_found_with_its_pair(function: Callable[[Rows], A
     assert not found.kept
     assert found.at is not None
     with pytest.raises(QueryError, match="HB598"):
-        refuse_broken(found, Fraction(1))
+        refuse_exceeded(found, Fraction(1))
 
 
 def test_a_vector_is_measured_in_l2() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hubbub.analyses.functions.declared_sensitivity import Universe, examine, refuse_broken, try_failures
-from hubbub.analyses.functions.function import OwnFunction
-from hubbub.analyses.functions.noise import Grid
+from hubbub.analyses.functions.declared_sensitivity import Universe, check_sensitivity, check_total, refuse_exceeded
+from hubbub.analyses.functions.function import FunctionRequest
+from hubbub.analyses.functions.noise import GridNoise
 from hubbub.analyses.functions.sample_and_aggregate import AggregateRequest
 from hubbub.core.unit import Relation
 from hubbub.curator.session import Session
@@ -59,13 +59,13 @@ KINDS: dict[str, tuple[Callable[[Rows], Any], dict[str, Any]]] = {
 }
 
 
-def failing(kind: str, failure: Callable[[], Any], **more: Any) -> OwnFunction:
+def failing(kind: str, failure: Callable[[], Any], **more: Any) -> FunctionRequest:
     function, said = KINDS[kind]
 
     def own(rows: Rows) -> Any:
         return failure() if "z" in rows["word"] else function(rows)
 
-    return OwnFunction.of(own, "visits", ["word"], sensitivity=1, **{**said, **more})
+    return FunctionRequest.of(own, "visits", ["word"], sensitivity=1, **{**said, **more})
 
 
 @pytest.mark.parametrize("relation", Relation)
@@ -73,10 +73,10 @@ def failing(kind: str, failure: Callable[[], Any], **more: Any) -> OwnFunction:
 def test_a_function_that_fails_on_one_neighbor_keeps_the_charge(kind: str, failure: str, relation: Relation) -> None:
     """All datasets of three rows, and all their neighbors; the loss between values, failures among them, exactly."""
     order, epsilon = failing(kind, FAILURES[failure]), Fraction(1)
-    seen = examine(order, order.noise(epsilon, Fraction(1, 10**6)), WORLD, relation)
+    seen = check_sensitivity(order, order.noise(epsilon, Fraction(1, 10**6)), WORLD, relation)
     assert seen.kept
     assert seen.loss[1] <= epsilon + SLACK
-    refuse_broken(seen, epsilon)
+    refuse_exceeded(seen, epsilon)
 
 
 @pytest.mark.parametrize("relation", Relation)
@@ -84,19 +84,19 @@ def test_the_old_default_lost_a_thousand_times_the_charge(relation: Relation) ->
     """Planted: noise for the declared sensitivity alone, and 0 for a failure, as it was."""
     order = failing("absolute", FAILURES["raises"])
     total = replace(order, total=True).noise(Fraction(1), Fraction(0))
-    assert isinstance(total, Grid)
+    assert isinstance(total, GridNoise)
 
-    class Zero(Grid):
+    class Zero(GridNoise):
         @property
         def default(self) -> Any:
             return self.read([0] * self.outputs)
 
     old = Zero(total.mechanism, total.step, total.outputs, total.bounds)
-    seen = examine(order, old, WORLD, relation)
+    seen = check_sensitivity(order, old, WORLD, relation)
     assert not seen.kept
     assert seen.loss[0] >= 1000
     with pytest.raises(QueryError, match="HB598"):
-        refuse_broken(seen, Fraction(1))
+        refuse_exceeded(seen, Fraction(1))
 
 
 @pytest.mark.parametrize(
@@ -112,10 +112,10 @@ def test_the_old_default_lost_a_thousand_times_the_charge(relation: Relation) ->
 )
 def test_the_reach_of_the_default_is_what_one_counts_by_hand(said: dict[str, Any], reach: int) -> None:
     """Half the width, for each number; its square in L2; all bits; the largest distance from the middle point."""
-    order = OwnFunction.of(len, "visits", ["word"], **{"sensitivity": 1, **said})
-    assert order.default_reach == reach
+    order = FunctionRequest.of(len, "visits", ["word"], **{"sensitivity": 1, **said})
+    assert order.default_distance == reach
     noise, calm = (each.noise(Fraction(1), Fraction(1, 10**6)) for each in (order, replace(order, total=True)))
-    assert replace(order, total=True).default_reach == 0
+    assert replace(order, total=True).default_distance == 0
     least = math.sqrt(reach) if said.get("metric") == "l2" else reach
     if order.sensitivity >= least:
         assert noise.event == calm.event
@@ -207,8 +207,8 @@ def test_trials_take_every_kind_of_column(clinic: Opener) -> None:
         seen.append(tuple(rows[name].dtype.kind for name in names))
         return len(rows[names[0]])
 
-    order = OwnFunction.of(own, "visits", names, sensitivity=1, total=True)
-    try_failures(order, order.noise(Fraction(1), Fraction(0)), table)
+    order = FunctionRequest.of(own, "visits", names, sensitivity=1, total=True)
+    check_total(order, order.noise(Fraction(1), Fraction(0)), table)
     assert len(seen) == 7
     assert set(seen[0]) <= {"O", "f", "M"}
 

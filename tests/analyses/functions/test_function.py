@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from hubbub.accounting.cost import privacy_cost
-from hubbub.analyses.functions.function import Named, OwnFunction
-from hubbub.analyses.functions.noise import Grid
+from hubbub.analyses.functions.function import FunctionRequest, Named
+from hubbub.analyses.functions.noise import GridNoise
 from hubbub.analyses.graphs.properties import DistanceFrom, pairs_of
-from hubbub.audit.receipt import check
+from hubbub.audit.receipt import check_receipt
 from hubbub.core.events import FlipsEvent, GaussianEvent, LaplaceEvent, MetricEvent, from_facts
 from hubbub.curator.session import Session
 from hubbub.errors import ParameterError, QueryError
@@ -90,9 +90,9 @@ def test_each_metric_is_charged_what_it_costs(clinic: Opener) -> None:
         else:
             assert privacy_cost(event).pure == Fraction(1, 2)
             assert found.delta == 0
-        finding = check(found.document())
+        finding = check_receipt(found.document())
         assert finding.sound, finding.problems
-        estimate = h.estimate_own(OwnFunction.of(function, "visits", COLUMNS, **said), epsilon="0.5")
+        estimate = h.estimate_own(FunctionRequest.of(function, "visits", COLUMNS, **said), epsilon="0.5")
         assert estimate.epsilon == Fraction(1, 2)
         assert estimate.expected[0].plus_minus > 0
 
@@ -102,23 +102,23 @@ def test_rounding_to_steps_stays_within_what_the_noise_is_for() -> None:
     random = np.random.default_rng(6)
     cases: list[tuple[int, Named]] = [(1, "absolute"), (3, "l1"), (3, "l2")]
     for outputs, metric in cases:
-        order = OwnFunction.of(
+        order = FunctionRequest.of(
             total, "visits", COLUMNS, sensitivity="0.3", metric=metric, outputs=outputs, step="0.25", total=True
         )
         noise = order.noise(Fraction(1), Fraction(1, 10**6))
-        assert isinstance(noise, Grid)
+        assert isinstance(noise, GridNoise)
         for _ in range(500):
             one = random.choice([0, 0.25, 0.125, 1e-12, 7.3], outputs) + random.normal(0, 1e-3, outputs)
             way = random.normal(0, 1, outputs)
             way *= 0.3 * (1 - 1e-9) / (np.abs(way).sum() if metric != "l2" else np.linalg.norm(way))
-            assert noise.apart(noise.read(one), noise.read(one + way)) <= 1
+            assert noise.distance(noise.read(one), noise.read(one + way)) <= 1
 
 
 def test_a_planted_rounding_to_the_nearest_breaks_it() -> None:
     """Halves to even: 0.5 becomes 0 and 1.5 becomes 2, so a sensitivity of one step becomes two."""
     assert abs(np.rint(1.5) - np.rint(0.5)) == 2
-    noise = OwnFunction.of(total, "t", ["c"], sensitivity=1, step=1, total=True).noise(Fraction(1), Fraction(0))
-    assert noise.apart(noise.read(0.5), noise.read(1.5)) == 1
+    noise = FunctionRequest.of(total, "t", ["c"], sensitivity=1, step=1, total=True).noise(Fraction(1), Fraction(0))
+    assert noise.distance(noise.read(0.5), noise.read(1.5)) == 1
 
 
 @pytest.mark.parametrize(

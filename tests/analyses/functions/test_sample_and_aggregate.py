@@ -9,17 +9,17 @@ import pytest
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.base import Setting
-from hubbub.analyses.functions.sample_and_aggregate import Aggregated, AggregateRequest, How, scores
-from hubbub.audit.receipt import check
+from hubbub.analyses.functions.sample_and_aggregate import AggregateRequest, How, SampleAndAggregate, scores
+from hubbub.audit.receipt import check_receipt
 from hubbub.core.events import from_facts
 from hubbub.core.loss import Pure
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.curator.session import Session
 from hubbub.errors import ParameterError
-from hubbub.mechanisms.enumeration import keeps, worst_ratio
-from hubbub.noise.source import Replay, system
-from hubbub.sql.bounding import Words
+from hubbub.mechanisms.enumeration import satisfies, worst_ratio
+from hubbub.noise.source import ReplaySource, system
+from hubbub.sql.bounding import RenderOptions
 
 Opener = Callable[..., Session]
 
@@ -29,14 +29,14 @@ MEAN = "def f(rows): return np.nanmean(rows['cost'])"
 def prepared(
     *,
     how: How = "median",
-    unit: Unit | None = None,
+    unit: PrivacyUnit | None = None,
     relation: Relation = Relation.ADD_REMOVE,
     blocks: int = 4,
     **said: Any,
-) -> Aggregated:
+) -> SampleAndAggregate:
     columns = (Column("cost", Kind.REAL, Bounds(Fraction(0), Fraction(100))), Column("who", Kind.INTEGER))
-    table = Table("visits", columns, unit or Unit(None), relation)
-    setting = Setting({"visits": table}, Fraction(1), Fraction(0), Words("salt"))
+    table = Table("visits", columns, unit or PrivacyUnit(None), relation)
+    setting = Setting({"visits": table}, Fraction(1), Fraction(0), RenderOptions("salt"))
     bounds = said.pop("bounds", (0, 100))
     return AggregateRequest.of(MEAN, "visits", ["cost"], bounds=bounds, blocks=blocks, how=how, **said).prepare(
         setting, None
@@ -46,14 +46,14 @@ def prepared(
 def test_one_unit_changes_the_rows_of_one_block() -> None:
     """The same words put common units into the same blocks, as the proof pairs them; rows come in any order."""
     random = np.random.default_rng(2)
-    made = prepared(unit=Unit("who", 1, 1), blocks=5)
+    made = prepared(unit=PrivacyUnit("who", 1, 1), blocks=5)
     words = [int(word) for word in random.integers(0, 1 << 63, 64)]
     who, cost = np.repeat(np.arange(20), 3), random.integers(0, 100, 60).astype(np.float64)
 
     def split(kept: Any) -> list[list[float]]:
         order = random.permutation(int(kept.sum()))
         found = {"v0": cost[kept][order], "$unit": who[kept][order]}
-        return [block["cost"].tolist() for block in made.split(found, Replay(words))]
+        return [block["cost"].tolist() for block in made.split(found, ReplaySource(words))]
 
     everybody = split(who >= 0)
     assert sorted(each for block in everybody for each in block) == sorted(cost.tolist())
@@ -65,7 +65,7 @@ def test_one_unit_changes_the_rows_of_one_block() -> None:
 
 
 def test_all_rows_of_a_unit_are_in_one_block() -> None:
-    made = prepared(unit=Unit("who", 1, 1), blocks=7)
+    made = prepared(unit=PrivacyUnit("who", 1, 1), blocks=7)
     found = {"v0": np.repeat(np.arange(30.0), 5), "$unit": np.repeat(np.arange(30), 5)}
     blocks = made.split(found, system())
     assert sum(len(block["cost"]) for block in blocks) == 150
@@ -76,13 +76,13 @@ def test_all_rows_of_a_unit_are_in_one_block() -> None:
 
 def test_a_unit_with_both_zeros_is_in_one_block() -> None:
     """As in SQL, where they are one owner; in a hundred blocks two would part but for 1 of 100, ten times over."""
-    made = prepared(unit=Unit("who", 1, 1), blocks=100)
+    made = prepared(unit=PrivacyUnit("who", 1, 1), blocks=100)
     found = {"v0": np.arange(2.0), "$unit": np.array([-0.0, 0.0])}
     for _ in range(10):
         assert sorted(len(block["cost"]) for block in made.split(found, system()))[-1] == 2
 
 
-def test_the_law_of_blocks_is_uniform() -> None:
+def test_the_distribution_of_blocks_is_uniform() -> None:
     """3,000 rows in three blocks: each count is within 160 of 1,000 but for 10⁻⁸ (its standard deviation is 26)."""
     made = prepared(blocks=3)
     counts = [len(block["cost"]) for block in made.split({"v0": np.arange(3000.0)}, system())]
@@ -99,12 +99,12 @@ def test_enumerated_loss_of_a_changed_answer_is_the_charged_one() -> None:
         for second in grid:
             answers = [first, second, (100.0,)]
             changed = [first, second, (0.0,)]
-            laws = [
-                median.law(scores(np.concatenate([made.steps(each) for each in some])).tolist())
+            distributions = [
+                median.distribution(scores(np.concatenate([made.steps(each) for each in some])).tolist())
                 for some in (answers, changed)
             ]
-            assert keeps(Pure(Fraction(1)), *laws)
-            worst = max(worst, Fraction(worst_ratio(*laws)[1]))
+            assert satisfies(Pure(Fraction(1)), *distributions)
+            worst = max(worst, Fraction(worst_ratio(*distributions)[1]))
     assert worst > Fraction(3, 10), "it is not that nothing ever changes"
 
 
@@ -146,7 +146,7 @@ def test_a_mean_of_means_is_near_the_truth(clinic: Opener, how: How) -> None:
         MEAN, "visits", ["cost"], bounds=(0, 100), blocks=5, how=how, seconds="0.4", epsilon=500
     )
     assert abs(found.rows[0][0] - 50) < 10  # type: ignore[operator]
-    finding = check(found.document())
+    finding = check_receipt(found.document())
     assert finding.sound, finding.problems
     assert privacy_cost(from_facts(found.receipt["event"])).pure == 500
 
@@ -203,7 +203,7 @@ def test_progress_tells_blocks_and_nothing_else(clinic: Opener) -> None:
 
     h, told = clinic(), list[tuple[float, str]]()
     order = AggregateRequest.of(MEAN, "visits", ["cost"], bounds=(0, 100), blocks=3, seconds="0.1")
-    with order.box() as box:
+    with order.sandbox() as box:
         question = Question(order.text, epsilon=1, own=lambda setting: order.prepare(setting, box))
         h._curator.query("ana", question, progress=lambda done, what: told.append((done, what)))
     assert told == [(0.0, "block 1 of 3"), (1 / 3, "block 2 of 3"), (2 / 3, "block 3 of 3")]

@@ -12,9 +12,9 @@ from hubbub.analyses.functions.sample_complexity import (
     Outcome,
     ReedSolomon,
     distances,
-    examine,
-    from_samples,
     looks_uniform,
+    measure_complexity,
+    sensitivity_from_samples,
 )
 from hubbub.errors import ParameterError
 
@@ -44,12 +44,12 @@ def guessing(alpha: Fraction) -> Algorithm:
 @pytest.mark.parametrize("alpha", [Fraction(0), Fraction(1, 10), HALF, Fraction(9, 10)])
 def test_printed_lemma_fails_at_the_bound_itself(alpha: Fraction) -> None:
     """With β = (1+α)/2 exactly, as printed, the sensitivity is 1,000 and not 2σ = 0."""
-    found = examine(guessing(alpha), far, values=(0, 1), size=1, within=Fraction(0))
+    found = measure_complexity(guessing(alpha), far, values=(0, 1), size=1, within=Fraction(0))
     assert found.reads == alpha
     assert found.succeeds == (1 + alpha) / 2
     assert found.sensitivity == 1000 > 2 * 0
     with pytest.raises(ParameterError, match="HB195"):
-        from_samples(reads=alpha, succeeds=found.succeeds, within=0)
+        sensitivity_from_samples(reads=alpha, succeeds=found.succeeds, within=0)
 
 
 @pytest.mark.row(53)
@@ -71,11 +71,11 @@ def test_sensitivity_follows_from_success_above_the_bound(within: Fraction) -> N
 
     followed = 0
     for reads in (1, 2):
-        found = examine(few(reads), mean, values=(0, 1), size=5, within=within)
+        found = measure_complexity(few(reads), mean, values=(0, 1), size=5, within=within)
         assert found.reads == Fraction(reads, 5)
         if found.succeeds > (1 + found.reads) / 2:
             followed += 1
-            bound = from_samples(reads=found.reads, succeeds=found.succeeds, within=within)
+            bound = sensitivity_from_samples(reads=found.reads, succeeds=found.succeeds, within=within)
             assert found.sensitivity <= bound == 2 * within
     assert (followed > 0) == (within >= Fraction(2, 5)), "the premise is met, or not, as it should be"
 
@@ -98,7 +98,7 @@ def test_no_algorithm_of_a_small_universe_breaks_the_corrected_lemma() -> None:
             alpha, shares = Fraction(tenths, 10), [Fraction(each, 10) for each in (p, q, 10 - p - q)]
             for within in (Fraction(0), HALF, Fraction(1)):
                 run = algorithm(alpha, shares)
-                found = examine(run, lambda data: Fraction(data[0]), values=(0, 1, 2), size=1, within=within)
+                found = measure_complexity(run, lambda data: Fraction(data[0]), values=(0, 1, 2), size=1, within=within)
                 if found.succeeds > (1 + found.reads) / 2:
                     checked += 1
                     assert found.sensitivity <= 2 * within
@@ -142,4 +142,4 @@ def test_what_is_no_code_or_no_run_is_refused() -> None:
     with pytest.raises(ParameterError, match="HB195"):
         distances(np.zeros((2, 2), dtype=np.bool_))
     with pytest.raises(ParameterError, match="HB195"):
-        examine(lambda _: [(HALF, frozenset(), HALF)], far, values=(0, 1), size=1, within=HALF)
+        measure_complexity(lambda _: [(HALF, frozenset(), HALF)], far, values=(0, 1), size=1, within=HALF)

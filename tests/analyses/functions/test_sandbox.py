@@ -163,7 +163,7 @@ def f(rows):
 def test_the_lock_is_what_denies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted error: with a cell that does not lock itself, the trial at the start refuses to go on."""
     cell = tmp_path / "cell.py"
-    cell.write_text(boxes._CELL.read_text().replace("    _lock(libc)\n", ""))
+    cell.write_text(boxes._WORKER.read_text().replace("    _lock(libc)\n", ""))
     monkeypatch.setattr(boxes, "_CELL", cell)
     with pytest.raises(ParameterError, match="HB192"):
         Sandbox(Code.of(MEAN), outputs=1, seconds=SECONDS)
@@ -242,7 +242,7 @@ def test_a_run_takes_the_same_time_whatever_the_function_does() -> None:
 def test_the_process_is_gone_when_the_box_is_closed() -> None:
     box = Sandbox(Code.of("def f(rows):\n    while True: pass"), outputs=1, seconds=SECONDS)
     box.run(given())
-    process = box._cell._process
+    process = box._worker._process
     box.close()
     assert process.returncode is not None
     with pytest.raises(ProcessLookupError):

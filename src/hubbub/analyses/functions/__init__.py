@@ -1,1 +1,1 @@
-"""An owner's own function: released with noise by its declared sensitivity, or run on blocks that nobody shares."""
+"""User-defined functions: noise calibrated to a declared sensitivity, or sample and aggregate in a sandbox."""

@@ -1,6 +1,6 @@
-"""Sample and aggregate: a stranger's function on blocks of rows, its answers clamped, and a private mean or median.
+"""Sample and aggregate: run an untrusted function on blocks of rows and release a private mean or median.
 
-The function is untrusted: it runs in a sandbox (`hubbub.analyses.functions.sandbox`), once for each block.
+The function runs once per block, in a sandbox (`hubbub.analyses.functions.sandbox`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,29 +11,26 @@ from typing import Any, Literal, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.base import Arrays, Published, Run, Setting
+from hubbub.analyses.base import Arrays, PreparedAnalysis, Protection, Published, Run, Setting
 from hubbub.analyses.functions.sandbox import Code, Sandbox
 from hubbub.analyses.rows import Rows, column
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output
 from hubbub.core import numbers
-from hubbub.core.call import Call
-from hubbub.core.events import Composed, Event
+from hubbub.core.call import AnalysisCall
+from hubbub.core.events import Composed
 from hubbub.core.numbers import Number
-from hubbub.core.schema import Table
-from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, RunError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 from hubbub.noise.uniform import uniform_below
-from hubbub.sql.bounding import Limits
 from hubbub.sql.split import portions
 
 LEVEL = Fraction(95, 100)
 How = Literal["median", "mean"]
 
-#: A clamped answer is one of so many steps; a median one of so many candidates.
+#: Steps of a clamped answer, and candidates for a median.
 _STEPS = 1 << 16
 _CANDIDATES = 1025
 
@@ -42,7 +39,7 @@ Ends = tuple[Fraction, Fraction]
 
 
 class AggregateOptions(TypedDict, total=False):
-    """What may be said about a sample-and-aggregate: see `AggregateRequest`."""
+    """Options of sample and aggregate; see `AggregateRequest`."""
 
     blocks: int
     how: How
@@ -54,14 +51,14 @@ class AggregateOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class AggregateRequest:
-    """What is asked for: a function, on which rows, in how many blocks, what is made of its answers. Checked, no data.
+    """A validated request for sample and aggregate.
 
-    function  a `def` that stands by itself, or a text that defines f(rows); rows are numpy arrays by column
-    bounds    the ends that its answer, or each number of it, is clamped into
-    default   what stands for an answer where there is none: by default the middle of the bounds
-    seconds   the time of each block, used up whatever the function does; blocks run one after the other
-    memory    megabytes for each block
-    imports   libraries to load beforehand: later nothing can be opened
+    function  a self-contained `def`, or source code that defines f(rows); rows are numpy arrays by column
+    bounds    clamping bounds of the answer, or of each number of it
+    default   replacement for a missing answer; by default the midpoint of the bounds
+    seconds   time per block, always used up in full; blocks run one after the other
+    memory    megabytes per block
+    imports   libraries to load beforehand, because the function itself cannot open files
     """
 
     code: Code
@@ -90,18 +87,20 @@ class AggregateRequest:
         memory: int = 1024,
         imports: Sequence[str] = (),
     ) -> "AggregateRequest":
-        """Check what was said."""
+        """Validate the arguments."""
         ends = _bounds(bounds)
         if how not in ("median", "mean"):
-            raise ParameterError("HB193", f"{how!r} is not how answers are put together.", "Say 'median' or 'mean'.")
+            raise ParameterError("HB193", f"Unknown aggregate {how!r}.", "Use 'median' or 'mean'.")
         middle = tuple((low + high) / 2 for low, high in ends)
         given = middle if default is None else _numbers(default, "default")
         if len(given) != len(ends) or not all(
             low <= each <= high for each, (low, high) in zip(given, ends, strict=True)
         ):
-            raise ParameterError("HB193", "the default does not lie in the bounds.", "Give one number for each.")
+            raise ParameterError(
+                "HB193", "The default is not within the bounds.", "Pass one number within each pair of bounds."
+            )
         if isinstance(columns, str) or not columns:
-            raise ParameterError("HB193", "it is not said which columns the function sees.", "Name at least one.")
+            raise ParameterError("HB193", "No columns were given.", "Pass a list with at least one column.")
         return cls(
             Code.of(function),
             table,
@@ -117,7 +116,7 @@ class AggregateRequest:
 
     @property
     def text(self) -> str:
-        """The text of the call, as it stands in the ledger; the function is named by its hash."""
+        """The call as the ledger records it, with the hash of the function's code."""
         arguments = {
             "table": self.table,
             "columns": list(self.columns),
@@ -131,48 +130,78 @@ class AggregateRequest:
             "memory": self.memory,
             "imports": list(self.imports),
         }
-        return Call("sample_and_aggregate", arguments).text()
+        return AnalysisCall("sample_and_aggregate", arguments).text()
 
-    def box(self) -> Sandbox:
-        """Start the process that runs the function, or refuse where it cannot be shut in."""
+    def sandbox(self) -> Sandbox:
+        """Start the sandbox for the function, or refuse if this machine cannot isolate it."""
         return Sandbox(
             self.code, outputs=len(self.bounds), seconds=float(self.seconds), memory=self.memory, imports=self.imports
         )
 
-    def prepare(self, setting: Setting, box: Sandbox | None) -> "Aggregated":
-        """Price it; without a box it can be estimated, not run."""
+    def prepare(self, setting: Setting, sandbox: Sandbox | None) -> "SampleAndAggregate":
+        """Prepare the release and its privacy cost; without a sandbox it can be estimated but not run."""
         table = setting.table(self.table)
         columns = tuple(column(table, name, "columns") for name in self.columns)
-        rows, outputs = Rows(table, columns, setting.words), len(self.bounds)
+        rows, outputs = Rows(table, columns, setting.render_options), len(self.bounds)
+        mean, medians = None, tuple[Exponential, ...]()
         if self.how == "mean":
             mean = Laplace.from_epsilon(sensitivity=outputs * _STEPS, epsilon=setting.epsilon)
-            return Aggregated(self, rows, setting.epsilon, box, mean, ())
-        medians = tuple(
-            Exponential.from_epsilon(
-                candidates=_CANDIDATES, sensitivity=2, monotone=False, relation=table.relation, epsilon=part
+            event, noise = Composed(((mean.event, 1),)), "laplace"
+            expected = tuple(Expected("value", width, None, 0.0) for width in self.half_widths(mean))
+        else:
+            medians = tuple(
+                Exponential.from_epsilon(
+                    candidates=_CANDIDATES, sensitivity=2, monotone=False, relation=table.relation, epsilon=part
+                )
+                for part in portions(setting.epsilon, [1.0] * outputs)
             )
-            for part in portions(setting.epsilon, [1.0] * outputs)
+            event, noise = Composed(tuple((each.event, 1) for each in medians)), "exponential mechanism"
+            half = float(medians[0].error(LEVEL)) / 2
+            expected = (Expected("value", half, self.blocks, half / self.blocks, "rank"),)
+        whose = "each row" if table.unit is None or table.unit.column is None else "each unit, with all its rows,"
+        return SampleAndAggregate(
+            protection=Protection((table,), table.relation, None),
+            epsilon=setting.epsilon,
+            delta=Fraction(0),
+            event=event,
+            noise=noise,
+            derivation=(
+                f"{whose} is put into one of {self.blocks} blocks at random; rows are read into the curator's memory",
+                f"{self.code.name} ({self.code.hash[:12]}…) runs on each block ({numbers.brief(self.seconds)} s)",
+                f"its answers are clamped, so one unit moves one of them within its bounds ({self.how})",
+                f"{noise} costs ε = {setting.epsilon}",
+            ),
+            expected=expected,
+            order=self,
+            rows=rows,
+            sandbox=sandbox,
+            mean=mean,
+            medians=medians,
         )
-        return Aggregated(self, rows, setting.epsilon, box, None, medians)
+
+    def half_widths(self, mean: Laplace) -> list[float]:
+        """Give the ± of each number of a noisy mean."""
+        share = mean.error(LEVEL) / (self.blocks * _STEPS)
+        return [float(share * (high - low)) for low, high in self.bounds]
 
 
-@dataclass(frozen=True)
-class Aggregated:
-    """A priced aggregate of a function's answers on blocks.
+@dataclass(frozen=True, kw_only=True)
+class SampleAndAggregate(PreparedAnalysis):
+    """A private mean or median of a function's answers on blocks.
 
     Theorem (Sample and aggregate). Put each unit, with all its rows, into one of k blocks at random, run any function
-    on each block by itself, and clamp its answers into [a, b]. Then neighbors can be paired so that all answers but
+    on each block by itself, and clamp its answers to [a, b]. Then neighbors can be coupled so that all answers but
     one are the same, and that one stays in [a, b]; so the sum of the answers with Laplace noise for a sensitivity of
     b − a costs ε, and so does their median by the exponential mechanism with score −|below − above|, which moves by at
     most 2. This holds for add/remove and for replace. (Nissim, Raskhodnikova and Smith 2007.)
-    Proof    Give each unit that both datasets have the same block in both, and a unit that takes another's place that
-             one's block: blocks are drawn independently and uniformly, so both datasets get the law that they should.
-             All blocks but one then hold the same rows, which the function sees in the order of their values, so its
-             answers on them have one law and can be made the same. Given these, the mechanism's promise holds for one
-             changed answer; an average over how things were paired keeps it.
+    Proof    Put each unit of both datasets into the same block in both, and a replacing unit into the block of the unit
+             that it replaces: blocks are sampled independently and uniformly, so both datasets get the right
+             distribution. All blocks but one then hold the same rows, sorted by their values, so the function's answers
+             on them have the same distribution and can be coupled. Given these, the mechanism's guarantee holds for one
+             changed answer, and an average over couplings preserves it.
     Assumes  a block's answer depends on that block alone (`Sandbox`); nothing else is known about the function.
     Charges  Pure(ε).
-    Error    `expected` bounds that of the noise; how the answers scatter about what is wanted is the function's affair.
+    Error    `expected` bounds the error of the noise, not the spread of the function's answers over the blocks.
     Tested   tests/analyses/functions/test_sample_and_aggregate.py::test_one_unit_changes_the_rows_of_one_block
              tests/analyses/functions/test_sample_and_aggregate.py::test_enumerated_loss_of_a_changed_answer_is_the_charged_one
              tests/analyses/functions/test_sample_and_aggregate.py::test_a_function_that_fails_on_some_blocks_is_answered_all_the_same
@@ -180,110 +209,52 @@ class Aggregated:
 
     order: AggregateRequest
     rows: Rows
-    epsilon: Fraction
-    box: Sandbox | None
+    sandbox: Sandbox | None
     mean: Laplace | None
     medians: tuple[Exponential, ...]
 
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The table that is read."""
-        return (self.rows.table,)
-
-    @property
-    def delta(self) -> Fraction:
-        """None is used."""
-        return Fraction(0)
-
-    @property
-    def event(self) -> Event:
-        """One vector with noise, or one choice for each number."""
-        if self.mean is not None:
-            return Composed(((self.mean.event, 1),))
-        return Composed(tuple((each.event, 1) for each in self.medians))
-
-    @property
-    def relation(self) -> Relation:
-        """What neighbors are."""
-        return self.rows.table.relation
-
-    @property
-    def limits(self) -> Limits | None:
-        """All rows of a unit go into one block, so none has to be left out."""
-        return None
-
-    @property
-    def noise(self) -> str:
-        """The kind of noise."""
-        return "laplace" if self.mean is not None else "exponential mechanism"
-
-    @property
-    def derivation(self) -> tuple[str, ...]:
-        """From blocks to noise."""
-        order = self.order
-        unit = self.rows.table.unit
-        whose = "each row" if unit is None or unit.column is None else "each unit, with all its rows,"
-        return (
-            f"{whose} is put into one of {order.blocks} blocks at random; rows are read into the curator's memory",
-            f"{order.code.name} ({order.code.hash[:12]}…) runs on each block ({numbers.brief(order.seconds)} s)",
-            f"its answers are clamped, so one unit moves one of them within its bounds ({order.how})",
-            f"{self.noise} costs ε = {self.epsilon}",
-        )
-
-    @property
-    def expected(self) -> tuple[Expected, ...]:
-        """What the noise does to each number."""
-        if self.mean is None:
-            half = float(self.medians[0].error(LEVEL)) / 2
-            return (Expected("value", half, self.order.blocks, half / self.order.blocks, "rank"),)
-        return tuple(Expected("value", width, None, 0.0) for width in self._widths(self.mean))
-
     def run(self, run: Run) -> Published:
-        """Read the rows, run the function on each block, put its answers together."""
-        box = self.box
-        if box is None:
+        """Read the rows, run the function on each block, and aggregate its answers."""
+        sandbox = self.sandbox
+        if sandbox is None:
             raise RunError
         secret = run.ask(self.rows.sql)
-        return secret.through(lambda found: self._aggregate(self._answers(found, box, run), run.source))
+        return secret.through(lambda found: self._aggregate(self._answers(found, sandbox, run), run.source))
 
-    def _answers(self, found: Arrays, box: Sandbox, run: Run) -> Numbers:
+    def _answers(self, found: Arrays, sandbox: Sandbox, run: Run) -> Numbers:
         blocks = self.split(found, run.source)
         answers = np.empty((len(self.order.bounds), self.order.blocks), dtype=np.int64)
-        for place, rows in enumerate(blocks):
-            run.progress(place / self.order.blocks, f"block {place + 1} of {self.order.blocks}")
-            answers[:, place] = self.steps(box.run(rows))
+        for i, rows in enumerate(blocks):
+            run.progress(i / self.order.blocks, f"block {i + 1} of {self.order.blocks}")
+            answers[:, i] = self.steps(sandbox.run(rows))
         return answers
 
-    def split(self, found: Arrays, source: Source) -> list[Mapping[str, NDArray[Any]]]:
-        """Put each unit into a block, and the rows of each block in the order of their values."""
+    def split(self, found: Arrays, source: RandomSource) -> list[Mapping[str, NDArray[Any]]]:
+        """Put each unit into a block, and sort the rows of each block by their values."""
         taken = self.rows.take(found).ordered()
         units = np.arange(taken.size) if taken.owners is None else taken.owners
         count = int(units.max()) + 1 if len(units) else 0
-        place = uniform_below(bound=self.order.blocks, count=count, source=source)[units]
-        return [taken.only(place == block) for block in range(self.order.blocks)]
+        blocks = uniform_below(bound=self.order.blocks, count=count, source=source)[units]
+        return [taken.only(blocks == block) for block in range(self.order.blocks)]
 
     def steps(self, answer: tuple[float, ...] | None) -> Numbers:
-        """Clamp an answer into its bounds, in whole steps; where there is none, the default."""
+        """Clamp an answer, or the default if there is none, to its bounds and convert it to integer steps."""
         given = [float(each) for each in self.order.default] if answer is None else answer
         low, high = (np.array([float(pair[end]) for pair in self.order.bounds]) for end in (0, 1))
         share = (np.clip(np.array(given), low, high) - low) / (high - low)
         whole: Numbers = np.clip(np.rint(share * _STEPS), 0, _STEPS).astype(np.int64)
         return whole
 
-    def _aggregate(self, answers: Numbers, source: Source) -> Published:
+    def _aggregate(self, answers: Numbers, source: RandomSource) -> Published:
         if self.mean is not None:
             noisy = self.mean.sample(answers.sum(axis=1), source)
             shares = [float(Fraction(int(each), self.order.blocks * _STEPS)) for each in noisy]
-            return self._published(shares, self._widths(self.mean))
+            return self._published(shares, self.order.half_widths(self.mean))
         chosen = [
             median.sample(scores(row), source) / (_CANDIDATES - 1)
             for median, row in zip(self.medians, answers, strict=True)
         ]
         return self._published(chosen, None)
-
-    def _widths(self, mean: Laplace) -> list[float]:
-        share = mean.error(LEVEL) / (self.order.blocks * _STEPS)
-        return [float(share * (high - low)) for low, high in self.order.bounds]
 
     def _published(self, shares: Sequence[float], widths: Sequence[float] | None) -> Published:
         ends = [(float(low), float(high)) for low, high in self.order.bounds]
@@ -299,7 +270,7 @@ class Aggregated:
 
 
 def scores(answers: Numbers) -> Numbers:
-    """Score each candidate for the median: minus how many more answers lie on one side of it than on the other.
+    """Score each candidate for the median: minus the difference of the numbers of answers on its two sides.
 
     >>> found = scores(np.array([0, 0, _STEPS // 2, _STEPS, _STEPS]))
     >>> int(found[512]), int(found[0]), int(np.argmax(found))
@@ -315,19 +286,21 @@ def scores(answers: Numbers) -> Numbers:
 
 def _bounds(bounds: Sequence[Any]) -> tuple[Ends, ...]:
     pairs = [bounds] if len(bounds) == 2 and not isinstance(bounds[0], Sequence) else list(bounds)
-    found = []
+    checked = []
     for pair in pairs:
         if isinstance(pair, str) or not isinstance(pair, Sequence) or len(pair) != 2:
             raise ParameterError(
-                "HB193", "bounds are pairs of numbers.", "Give (low, high), or one such pair a number."
+                "HB193", "bounds must be pairs of numbers.", "Pass (low, high), or a list with one pair per number."
             )
         low, high = (numbers.exact(end, "bounds") for end in pair)
         if not low < high:
-            raise ParameterError("HB193", "the bounds of an answer do not rise.", "Give (low, high), low < high.")
-        found.append((low, high))
-    if not 1 <= len(found) <= 100:
-        raise ParameterError("HB193", "an answer has from 1 to 100 numbers.", "Give a pair of bounds for each.")
-    return tuple(found)
+            raise ParameterError(
+                "HB193", "The bounds are not in increasing order.", "Pass (low, high) with low < high."
+            )
+        checked.append((low, high))
+    if not 1 <= len(checked) <= 100:
+        raise ParameterError("HB193", "An answer must have 1 to 100 numbers.", "Pass one pair of bounds per number.")
+    return tuple(checked)
 
 
 def _numbers(value: Number | Sequence[Number], name: str) -> tuple[Fraction, ...]:

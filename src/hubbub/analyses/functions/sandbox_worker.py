@@ -1,10 +1,10 @@
 """The worker process of the sandbox: runs an untrusted function on one block. It imports nothing from hubbub.
 
-It first loads libraries, with no data in its memory. For each block it forks: the child reads the block's rows from a
-file in memory, locks itself, runs the function and writes so many doubles. The lock is a filter of system calls that
-lets through what computing needs (memory, clocks, reading and writing what is open, its own end) and denies the rest:
-no file, socket, process, thread, signal to others, trace or setting. What an earlier block left behind died with its
-child, and the parent of all children never held a row.
+It first loads libraries, with no data in its memory. For each block it forks: the child reads the block's rows from an
+in-memory file, installs a system call filter, runs the function and writes a fixed number of doubles. The filter allows
+what computing needs (memory, clocks, reading and writing open files, exiting) and denies the rest: no file, socket,
+process, thread, signal to others, trace or setting. The memory of an earlier block is gone with its child, and the
+parent of all children never holds a row.
 """
 
 import __future__
@@ -25,7 +25,7 @@ import sys
 
 import numpy as np
 
-#: Of each machine: its number in the filter, and the system calls that are let through.
+#: For each architecture: its number in the filter, and the allowed system calls.
 _CALLS: dict[str, tuple[int, tuple[int, ...]]] = {
     # read write close fstat lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask rt_sigreturn poll madvise mremap
     # sched_yield nanosleep getpid exit gettimeofday getrusage times sigaltstack gettid time futex sched_getaffinity
@@ -110,10 +110,10 @@ _CALLS: dict[str, tuple[int, tuple[int, ...]]] = {
 _DENY, _ALLOW, _KILL = 0x00050000 | 1, 0x7FFF0000, 0x80000000
 _LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _PARENT_DEATH, _DUMPABLE = 38, 22, 2, 1, 4
-#: New namespaces of network, mounts, names and messages, under a user of their own: a second wall, where it can be had.
+#: New user, network, mount, UTS and IPC namespaces: a second barrier on systems that allow them.
 _NAMESPACES = 0x10000000 | 0x40000000 | 0x00020000 | 0x04000000 | 0x08000000
 
-#: Loaded beforehand, since nothing can be opened later.
+#: Loaded beforehand, because the function cannot open files.
 _LIBRARIES = (
     "bisect",
     "collections",
@@ -143,7 +143,7 @@ class _Program(ctypes.Structure):
 
 
 def _lock(libc: ctypes.CDLL) -> None:
-    """Let through the listed system calls of this machine, deny all others; for ever, and for whatever comes of it."""
+    """Allow the listed system calls of this machine and deny all others, permanently and for all descendants."""
     machine, allowed = _CALLS[platform.machine()]
     steps = [(_LOAD, 0, 0, 4), (_EQUAL, 1, 0, machine), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, 0)]
     steps += [(_EQUAL, len(allowed) - place, 0, call) for place, call in enumerate(allowed)]
@@ -168,7 +168,7 @@ def _limit(memory: int, seconds: float) -> None:
 
 
 def _block(order: dict[str, object], libc: ctypes.CDLL, rows_file: int, answer: int) -> None:
-    """Run a function on one block; give its doubles, or nothing."""
+    """Run a function on one block and write its doubles, or nothing on failure."""
     libc.prctl(_PARENT_DEATH, signal.SIGKILL, 0, 0, 0)
     libc.prctl(_DUMPABLE, 0, 0, 0, 0)
     with os.fdopen(rows_file, "rb") as file:
@@ -179,14 +179,14 @@ def _block(order: dict[str, object], libc: ctypes.CDLL, rows_file: int, answer: 
                 os.close(number)
             except OSError:
                 continue
-    random.seed()  # all children come with their parent's state
+    random.seed()  # children inherit the parent's state
     np.random.seed()
     _limit(int(str(order["memory"])), float(str(order["seconds"])))
     _lock(libc)
     scope: dict[str, object] = {"__name__": "__cell__", "np": np, "math": math}
-    flags = __future__.annotations.compiler_flag  # annotations may name what is not here
+    flags = __future__.annotations.compiler_flag  # annotations may refer to missing names
     code = compile(str(order["text"]), "<function>", "exec", flags, dont_inherit=True)
-    exec(code, scope)  # noqa: S102 - this is what the cell is for
+    exec(code, scope)  # noqa: S102 - this is the purpose of the sandbox
     function = scope[str(order["name"])]
     found = np.asarray(function(rows), dtype=np.float64).reshape(-1)  # type: ignore[operator]
     if found.size == order["outputs"]:
@@ -194,12 +194,12 @@ def _block(order: dict[str, object], libc: ctypes.CDLL, rows_file: int, answer: 
 
 
 def main(channel: socket.socket) -> None:
-    """Load libraries, then run blocks one after the other until the curator hangs up."""
+    """Load libraries, then run blocks one after the other until the curator closes the channel."""
     order = json.loads(channel.recv(1 << 22))
     libc = ctypes.CDLL(None, use_errno=True)
     for name in (*_LIBRARIES, *order["imports"]):
         importlib.import_module(name)
-    libc.unshare(_NAMESPACES)  # the filter is what counts; where namespaces are not to be had, it stands alone
+    libc.unshare(_NAMESPACES)  # optional: the filter suffices where namespaces are not available
     channel.send(b"R")
     while True:
         message, files, _, _ = socket.recv_fds(channel, 16, 2)
@@ -216,7 +216,7 @@ def main(channel: socket.socket) -> None:
                 os._exit(code)
         for each in files:
             os.close(each)
-        channel.recv(16)  # the time is up, or the curator is gone: the block ends here in either case
+        channel.recv(16)  # the time is up, or the curator is gone: end the block in either case
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         channel.send(b"D")

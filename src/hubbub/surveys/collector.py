@@ -1,4 +1,4 @@
-"""Where responses end up: a file of one JSON object a line, fed by a small server for one survey."""
+"""Collector of responses: a small HTTP server for one survey, and its file with one JSON object per line."""
 
 import json
 import os
@@ -10,34 +10,34 @@ from pathlib import Path
 
 from hubbub.errors import QueryError
 from hubbub.private_files import open_private
-from hubbub.surveys.page import page, policy
-from hubbub.surveys.respond import check
+from hubbub.surveys.page import content_security_policy, render_page
+from hubbub.surveys.response import check_response
 from hubbub.surveys.survey import Survey
 
-#: Bytes of a response.
-MOST = 1 << 16
+#: Maximum bytes of a response.
+MAX_BODY = 1 << 16
 _TO = "responses"
-_PATIENCE = 10.0  # seconds for a request to come in
+_TIMEOUT = 10.0  # seconds to receive a request
 
 
-def load(survey: Survey, path: Path) -> tuple[list[dict[str, int | list[int]]], int]:
-    """Read responses; give those to this survey, and how many lines are none."""
+def load_responses(survey: Survey, path: Path) -> tuple[list[dict[str, int | list[int]]], int]:
+    """Read a file of responses; return those to this survey, and the number of other lines."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
-        raise QueryError("HB537", f"{path} cannot be read.", "Name the file that responses were kept in.") from None
-    found, others = [], 0
+        raise QueryError("HB537", f"Cannot read {path}.", "Pass the file of collected responses.") from None
+    responses, others = [], 0
     for line in lines:
         try:
-            found.append(check(survey, json.loads(line)))
+            responses.append(check_response(survey, json.loads(line)))
         except (ValueError, QueryError):
             others += 1
-    return found, others
+    return responses, others
 
 
-def append(survey: Survey, path: Path, response: object) -> None:
-    """Keep a response, durably, if it is one."""
-    check(survey, response)
+def append_response(survey: Survey, path: Path, response: object) -> None:
+    """Check a response and append it durably."""
+    check_response(survey, response)
     line = json.dumps(response, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
     file = open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
@@ -48,53 +48,53 @@ def append(survey: Survey, path: Path, response: object) -> None:
 
 
 class Collector(ThreadingHTTPServer):
-    """Serves the page and keeps what it sends. It logs nothing: not who, nor when. Close it, or use it in a `with`."""
+    """HTTP server that serves the page and stores its responses. It logs nothing. Close it, or use it in a `with`."""
 
     daemon_threads = True
 
     def __init__(self, survey: Survey, path: Path, *, host: str, port: int) -> None:
-        self.page = page(survey, to=_TO).encode()
-        self._survey, self._path, self._turn = survey, path, threading.Lock()
+        self.page = render_page(survey, to=_TO).encode()
+        self._survey, self._path, self._lock = survey, path, threading.Lock()
         super().__init__((host, port), _Handler)
 
     def keep(self, body: bytes) -> HTTPStatus:
-        """Keep a response, if it is one."""
+        """Store a valid response and return the HTTP status."""
         try:
             response = json.loads(body)
-            with self._turn:
-                append(self._survey, self._path, response)
+            with self._lock:
+                append_response(self._survey, self._path, response)
         except (ValueError, RecursionError, QueryError):
             return HTTPStatus.UNPROCESSABLE_ENTITY
         except OSError as error:
-            # whoever runs this must know; the words are about the disk, not about anybody
-            sys.stderr.write(f"hubbub: responses cannot be kept ({error.strerror})\n")
+            # the operator must know; the message is about the disk and reveals nothing about respondents
+            sys.stderr.write(f"hubbub: cannot store responses ({error.strerror})\n")
             return HTTPStatus.INSUFFICIENT_STORAGE
         return HTTPStatus.NO_CONTENT
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: the words of the library would hold the address of whoever broke a connection off."""
+        """Log nothing: the library's message would contain the client's address."""
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout = _PATIENCE
+    timeout = _TIMEOUT
     server_version, sys_version = "hubbub", ""
     server: Collector
 
     def do_GET(self) -> None:
-        """Show the page."""
+        """Serve the page."""
         if self.path == "/":
             self._answer(HTTPStatus.OK, self.server.page)
         else:
             self._answer(HTTPStatus.NOT_FOUND)
 
     def do_POST(self) -> None:
-        """Keep a response."""
+        """Store a response."""
         length = self.headers.get("Content-Length", "")
         if self.path != f"/{_TO}":
             self._answer(HTTPStatus.NOT_FOUND)
         elif not length.isdecimal() or self.headers.get_content_type() != "application/json":
             self._answer(HTTPStatus.BAD_REQUEST)
-        elif len(length) > 9 or int(length) > MOST:
+        elif len(length) > 9 or int(length) > MAX_BODY:
             self._answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
         else:
             self._answer(self.server.keep(self.rfile.read(int(length))))
@@ -103,7 +103,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         headers = {
             "Content-Length": str(len(body)),
-            "Content-Security-Policy": f"{policy(_TO)}; frame-ancestors 'none'",
+            "Content-Security-Policy": f"{content_security_policy(_TO)}; frame-ancestors 'none'",
             "X-Content-Type-Options": "nosniff",
             "Referrer-Policy": "no-referrer",
             "Cache-Control": "no-store",
@@ -117,4 +117,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Say nothing about anybody."""
+        """Log nothing about respondents."""
