@@ -12,15 +12,16 @@ import pytest
 
 from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
-from hubbub.engines.base import Place, View
-from hubbub.engines.duckdb.connection import DuckDB, Limits
+from hubbub.engines.base import DataSource, View
+from hubbub.engines.base import EngineLimits
+from hubbub.engines.duckdb.connection import DuckDBEngine
 from hubbub.errors import RunError
 
-Open = Callable[..., DuckDB]
-MESSAGE = "HB900 the query could not be completed. Its charge stays, since the data was touched."
+Open = Callable[..., DuckDBEngine]
+MESSAGE = "HB900 The query could not be completed. Its charge is not refunded, because the data was read."
 
 
-def inside(engine: DuckDB, sql: str) -> None:
+def inside(engine: DuckDBEngine, sql: str) -> None:
     """Run a statement on the engine's own connection, past the check for a single SELECT."""
     engine.run("SELECT 1")
     assert engine._opened is not None
@@ -45,7 +46,7 @@ def inside(engine: DuckDB, sql: str) -> None:
         "CREATE PERSISTENT SECRET s (TYPE http, BEARER_TOKEN 'x')",
     ],
 )
-def test_nothing_outside_the_declared_files_can_be_reached(engine: DuckDB, folder: Path, sql: str) -> None:
+def test_nothing_outside_the_declared_files_can_be_reached(engine: DuckDBEngine, folder: Path, sql: str) -> None:
     with pytest.raises(duckdb.Error):
         inside(engine, sql.format(folder=folder))
 
@@ -67,12 +68,12 @@ def test_nothing_outside_the_declared_files_can_be_reached(engine: DuckDB, folde
         "SET enable_logging = true",
     ],
 )
-def test_no_setting_can_be_changed(engine: DuckDB, sql: str) -> None:
+def test_no_setting_can_be_changed(engine: DuckDBEngine, sql: str) -> None:
     with pytest.raises(duckdb.Error):
         inside(engine, sql)
 
 
-def test_the_database_file_is_opened_read_only(engine: DuckDB) -> None:
+def test_the_database_file_is_opened_read_only(engine: DuckDBEngine) -> None:
     for sql in (
         "INSERT INTO \"$source0\".main.t VALUES (9, 9, 'x')",
         'DROP TABLE "$source0".main.t',
@@ -82,7 +83,7 @@ def test_the_database_file_is_opened_read_only(engine: DuckDB) -> None:
             inside(engine, sql)
 
 
-def test_variables_of_the_program_cannot_be_reached(engine: DuckDB) -> None:
+def test_variables_of_the_program_cannot_be_reached(engine: DuckDBEngine) -> None:
     canary = {"a": [1]}
     with pytest.raises(duckdb.Error):
         inside(engine, "SELECT * FROM canary")
@@ -107,7 +108,7 @@ def test_variables_of_the_program_cannot_be_reached(engine: DuckDB) -> None:
         "not sql at all",
     ],
 )
-def test_only_a_single_select_is_ever_run(engine: DuckDB, folder: Path, sql: str) -> None:
+def test_only_a_single_select_is_ever_run(engine: DuckDBEngine, folder: Path, sql: str) -> None:
     """A declared path may be written by COPY, whatever its settings say: so nothing but a SELECT is run."""
     before = (folder / "t.parquet").read_bytes()
     with pytest.raises(RunError):
@@ -116,7 +117,7 @@ def test_only_a_single_select_is_ever_run(engine: DuckDB, folder: Path, sql: str
     assert engine.run("SELECT count(*) AS n FROM parquet").through(lambda a: int(a["n"][0])) == 3
 
 
-def test_a_declared_path_could_be_written_by_copy_which_is_why_only_select_is_run(engine: DuckDB, folder: Path) -> None:
+def test_a_declared_path_could_be_written_by_copy_which_is_why_only_select_is_run(engine: DuckDBEngine, folder: Path) -> None:
     """If this fails, DuckDB has closed the hole and the comment in the engine can go."""
     inside(engine, f"COPY (SELECT 1 AS x) TO '{folder}/t.parquet' (FORMAT csv, USE_TMP_FILE false)")
     assert (folder / "t.parquet").read_text() == "x\n1\n"
@@ -134,7 +135,7 @@ def test_a_declared_path_could_be_written_by_copy_which_is_why_only_select_is_ru
     ],
 )
 def test_every_failure_is_one_constant_without_a_cause(
-    engine: DuckDB, sql: str, caplog: pytest.LogCaptureFixture
+    engine: DuckDBEngine, sql: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
     with pytest.raises(RunError) as failed:
@@ -147,26 +148,26 @@ def test_every_failure_is_one_constant_without_a_cause(
 
 
 def test_time_is_capped(folder: Path, open_engine: Open) -> None:
-    place = Place("csv", folder / "t.csv")
-    engine = open_engine([View("csv", place, (("id", Kind.INTEGER),))], Limits(200, 0, 1, 1))
+    place = DataSource("csv", folder / "t.csv")
+    engine = open_engine([View("csv", place, (("id", Kind.INTEGER),))], EngineLimits(200, 0, 1, 1))
     start = time.monotonic()
     with pytest.raises(RunError):
         engine.run("SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range % 7 = b.range % 5")
     assert time.monotonic() - start < 15
 
 
-def test_memory_is_capped(engine: DuckDB) -> None:
+def test_memory_is_capped(engine: DuckDBEngine) -> None:
     with pytest.raises(RunError):
         engine.run("SELECT sum(n) AS s FROM (SELECT hash(i) AS h, count(*) AS n FROM range(20000000) t(i) GROUP BY h)")
     assert engine.run("SELECT 1 AS one").through(lambda a: int(a["one"][0])) == 1
 
 
-def test_threads_are_capped(engine: DuckDB) -> None:
+def test_threads_are_capped(engine: DuckDBEngine) -> None:
     found = engine.run("SELECT current_setting('threads') AS n")
     assert found.through(lambda a: int(a["n"][0])) == 1
 
 
-def test_an_interrupt_stops_a_query_soon(engine: DuckDB) -> None:
+def test_an_interrupt_stops_a_query_soon(engine: DuckDBEngine) -> None:
     engine.run("SELECT 1 AS one")
     timer = threading.Timer(0.5, engine.interrupt)
     timer.start()
@@ -177,7 +178,7 @@ def test_an_interrupt_stops_a_query_soon(engine: DuckDB) -> None:
     timer.join()
 
 
-def test_an_interrupt_of_one_caller_leaves_the_others_alone(engine: DuckDB) -> None:
+def test_an_interrupt_of_one_caller_leaves_the_others_alone(engine: DuckDBEngine) -> None:
     slow = "SELECT count(*) FROM range(100000000) a, range(100000) b WHERE a.range % 7 = b.range % 5"
     ended: dict[str, float] = {}
     threads: dict[str, threading.Thread] = {}
@@ -203,8 +204,8 @@ def test_an_interrupt_of_one_caller_leaves_the_others_alone(engine: DuckDB) -> N
 
 
 def test_what_is_spilled_is_private_and_removed(folder: Path, open_engine: Open) -> None:
-    place = Place("csv", folder / "t.csv")
-    engine = open_engine([View("csv", place, (("id", Kind.INTEGER),))], Limits(100, 1000, 1, 60))
+    place = DataSource("csv", folder / "t.csv")
+    engine = open_engine([View("csv", place, (("id", Kind.INTEGER),))], EngineLimits(100, 1000, 1, 60))
     sql = "SELECT sum(n)::BIGINT AS m FROM (SELECT hash(i) AS h, count(*) AS n FROM range(9000000) t(i) GROUP BY h)"
     assert engine.run(sql).through(lambda a: int(a["m"][0])) == 9_000_000
     assert engine._opened is not None
@@ -214,7 +215,7 @@ def test_what_is_spilled_is_private_and_removed(folder: Path, open_engine: Open)
     assert not spill.exists()
 
 
-def test_data_is_not_opened_before_the_first_run(folder: Path, places: dict[str, Place], engine: DuckDB) -> None:
+def test_data_is_not_opened_before_the_first_run(folder: Path, places: dict[str, DataSource], engine: DuckDBEngine) -> None:
     (folder / "t.parquet").unlink()
     with pytest.raises(RunError):
         engine.run("SELECT 1")

@@ -1,6 +1,6 @@
-"""Nasty values of every kind in one table, and every way to apply a function of the allow-list to its columns.
+"""A table of edge-case values of every kind, and all ways to apply a function of the allow-list to its columns.
 
-Tests of each engine use the same table: what a function makes of it must be total, true to its facts, and the same.
+The tests of all engines use this table: every function must be total, satisfy its facts, and give equal results.
 """
 
 import itertools
@@ -13,7 +13,7 @@ import duckdb
 
 from hubbub.core.schema import Bounds, Column, Kind, Table, Value
 from hubbub.sql import dates
-from hubbub.sql.bind_from import declared
+from hubbub.sql.bind_scan import column_facts
 from hubbub.sql.expressions import Col, Expr, Literal
 from hubbub.sql.functions import FUNCTIONS, build
 from hubbub.sql.relations import Scan
@@ -144,7 +144,7 @@ NASTY: dict[Kind, list[str]] = {
 }
 TYPES = {Kind.INTEGER: "BIGINT", Kind.REAL: "DOUBLE", Kind.TEXT: "VARCHAR"}
 
-#: Columns of the table of nasty values: two of each kind without bounds, one or more within.
+#: Columns of the table: two of each kind without bounds, and some with bounds or values.
 COLUMNS: tuple[Column, ...] = (
     *(Column(f"{kind.value}_{letter}", kind) for kind in Kind for letter in "ab"),
     Column("integer_in", Kind.INTEGER, Bounds(Fraction(-3), Fraction(12))),
@@ -161,10 +161,10 @@ COLUMNS: tuple[Column, ...] = (
     ),
 )
 TABLE = Table("nasty", COLUMNS, None)
-COLS = {column.name: Col(column.name, column.kind, declared(column)) for column in COLUMNS}
+COLS = {column.name: Col(column.name, column.kind, column_facts(column)) for column in COLUMNS}
 SCAN = Scan(TABLE, tuple(COLS.values()), tuple(COLS))
 
-#: Constants for the places where a function takes nothing else.
+#: Values of the arguments that must be constants.
 CONSTANTS: dict[str, list[tuple[Value, ...]]] = {
     "round": [(0,), (2,), (-2,), (15,), (-15,)],
     "width_bucket": [(0, 10, 5), (Fraction(-1, 10), Fraction(1, 3), 7), (-(10**300), 10**300, 1000)],
@@ -210,8 +210,8 @@ LISTED: dict[Kind, tuple[Value, ...]] = {
 }
 
 
-def applied(name: str) -> list[Expr]:
-    """Apply a function in every way that its kinds allow to columns of the table, and to constants where it must be."""
+def applications(name: str) -> list[Expr]:
+    """Apply a function to columns of the table in every way that its kinds allow."""
     rows: list[tuple[Expr, ...]] = []
     if name == "in":
         rows = [(col, *(literal(value) for value in LISTED[col.kind])) for col in COLS.values()]
@@ -223,15 +223,15 @@ def applied(name: str) -> list[Expr]:
         first = 0 in FUNCTIONS[name].constant
         for count in (1, 2, 3):
             kinds = itertools.product(Kind, repeat=count) if count < 3 else ((kind,) * count for kind in Kind)
-            for chosen in itertools.chain.from_iterable(columns_of(found) for found in kinds):
+            for chosen in itertools.chain.from_iterable(columns_of(combination) for combination in kinds):
                 for given in CONSTANTS.get(name, [()]):
                     fixed = tuple(literal(value) for value in given)
                     rows.append((*fixed, *chosen) if first else (*chosen, *fixed))
-    return list(dict.fromkeys(found for args in rows if (found := build(name, args)) is not None))
+    return list(dict.fromkeys(call for args in rows if (call := build(name, args)) is not None))
 
 
 def columns_of(kinds: tuple[Kind, ...]) -> Iterator[tuple[Col, ...]]:
-    """Choose columns of these kinds: all pairs of different ones, and a few longer rows of them."""
+    """Choose columns of these kinds: all single columns and pairs, and one longer combination."""
     pools = [[col for col in COLS.values() if col.kind is kind] for kind in kinds]
     if len(kinds) < 3:
         yield from (chosen for chosen in itertools.product(*pools) if len(set(chosen)) == len(kinds))
@@ -240,33 +240,33 @@ def columns_of(kinds: tuple[Kind, ...]) -> Iterator[tuple[Col, ...]]:
 
 
 def fill(connection: duckdb.DuckDBPyConnection) -> None:
-    """Put every pair of nasty values of a kind into a row: columns _a and within bounds run fast, _b runs slowly."""
-    n = max(len(found) for found in NASTY.values())
+    """Create the table with a row for every pair of values of a kind, one in column _a and the other in column _b."""
+    n = max(len(values) for values in NASTY.values())
     parts = []
     for column in COLUMNS:
         kind = TYPES.get(column.kind, column.kind.value.upper())
-        found = [f"CAST({text} AS {kind})" for text in NASTY[column.kind]]
-        place = "j" if column.name.endswith("_b") else "i"
-        parts.append(f"([{', '.join(found)}])[{place} % {len(found)} + 1] AS {column.name}")
+        values = [f"CAST({text} AS {kind})" for text in NASTY[column.kind]]
+        index = "j" if column.name.endswith("_b") else "i"
+        parts.append(f"([{', '.join(values)}])[{index} % {len(values)} + 1] AS {column.name}")
     rows = f"range({n}) AS a(i), range({n}) AS b(j)"
     connection.execute(f"CREATE OR REPLACE TABLE nasty AS SELECT {', '.join(parts)} FROM {rows}")
 
 
-def grown(chance: random.Random, depth: int) -> Expr:
-    """Grow a random expression of the list."""
-    if depth == 0 or chance.random() < 0.2:
-        kind = chance.choice(list(Kind))
-        if chance.random() < 0.3:
-            return literal(chance.choice(LISTED[kind]))
-        return chance.choice([col for col in COLS.values() if col.kind is kind])
+def random_expression(rng: random.Random, depth: int) -> Expr:
+    """Build a random expression."""
+    if depth == 0 or rng.random() < 0.2:
+        kind = rng.choice(list(Kind))
+        if rng.random() < 0.3:
+            return literal(rng.choice(LISTED[kind]))
+        return rng.choice([col for col in COLS.values() if col.kind is kind])
     while True:
-        name = chance.choice(sorted(FUNCTIONS))
-        fixed = tuple(literal(value) for value in chance.choice(CONSTANTS.get(name, [()])))
-        count = 3 if name in ("case", "between") else chance.choice((1, 2, 2))
-        args = tuple(grown(chance, depth - 1) for _ in range(count))
+        name = rng.choice(sorted(FUNCTIONS))
+        fixed = tuple(literal(value) for value in rng.choice(CONSTANTS.get(name, [()])))
+        count = 3 if name in ("case", "between") else rng.choice((1, 2, 2))
+        args = tuple(random_expression(rng, depth - 1) for _ in range(count))
         if name == "in":
             fixed = tuple(literal(value) for value in LISTED[args[0].kind])
         first = FUNCTIONS[name].constant and min(FUNCTIONS[name].constant) == 0
-        found = build(name, (*fixed, *args) if first else (*args, *fixed))
-        if found is not None:
-            return found
+        call = build(name, (*fixed, *args) if first else (*args, *fixed))
+        if call is not None:
+            return call

@@ -1,4 +1,4 @@
-"""What a query means after binding: the same as to the engine, with each row's owner kept."""
+"""Binding: a bound query means the same as in the engine, and every row keeps its owner."""
 
 import math
 import random
@@ -12,7 +12,7 @@ import duckdb
 import pytest
 from tests.sql.corpus.queries import entries
 
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.curator.question import Question
 from hubbub.errors import QueryError
 from hubbub.sql import render
@@ -20,30 +20,30 @@ from hubbub.sql.bind import bind
 from hubbub.sql.expressions import Col, Literal, facts
 from hubbub.sql.parse import parse
 from hubbub.sql.query import Query
-from hubbub.sql.relations import Cut, Filter, Join, PerUnit, Project, Rel, Scan, Union, owned
+from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, owned
 
 Tables = Mapping[str, Table]
 Exact = Callable[[Query], str]
 
-#: Queries that mean the same to us and to the engine, on data within the declared bounds.
+#: Queries that mean the same to hubbub and to the engine, on data within the declared bounds.
 SAME = [entry.text for entry in entries("made")]
 
 
-def value(found: object) -> tuple[int, object]:
-    """Compare numbers to nine digits, dates with times; what is not finite is NULL to us."""
-    if found is None or (isinstance(found, float) and not math.isfinite(found)):
+def comparable(value: object) -> tuple[int, object]:
+    """Convert a value for comparison: numbers to nine digits, dates to timestamps, infinities and NaN to NULL."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return 0, ""
-    if isinstance(found, bool):
-        return 1, found
-    if isinstance(found, int | float | Decimal):
-        return 2, float(f"{float(found):.9g}") + 0.0
-    if isinstance(found, datetime):
-        return 4, found.isoformat()
-    return (4, f"{found.isoformat()}T00:00:00") if isinstance(found, date) else (3, str(found))
+    if isinstance(value, bool):
+        return 1, value
+    if isinstance(value, int | float | Decimal):
+        return 2, float(f"{float(value):.9g}") + 0.0
+    if isinstance(value, datetime):
+        return 4, value.isoformat()
+    return (4, f"{value.isoformat()}T00:00:00") if isinstance(value, date) else (3, str(value))
 
 
 def rows(connection: duckdb.DuckDBPyConnection, text: str) -> list[tuple[tuple[int, object], ...]]:
-    return sorted(tuple(value(x) for x in row) for row in connection.execute(text).fetchall())
+    return sorted(tuple(comparable(x) for x in row) for row in connection.execute(text).fetchall())
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def engine(furnish: Callable[[duckdb.DuckDBPyConnection, int], None]) -> Iterato
 
 @pytest.mark.parametrize("text", SAME)
 def test_binding_leaves_the_tree_as_it_was_read(clinic: Tables, text: str) -> None:
-    """A text is read once and its tree used again, by other threads too."""
+    """A text is parsed once and its tree is shared, also between threads."""
     tree, _ = parse(text)
     before = repr(tree)
     first = bind(text, tables=clinic)
@@ -76,28 +76,28 @@ def test_a_bound_query_means_what_the_engine_reads_in_it(
 def test_taking_a_unit_away_takes_its_rows_away_and_changes_no_other(
     clinic: Tables, furnish: Callable[[duckdb.DuckDBPyConnection, int], None], text: str
 ) -> None:
-    """The invariant that every sensitivity rests on, for each unit in turn; also where a row is a unit."""
+    """The invariant of all sensitivities, checked for each unit in turn, also under row-level privacy."""
     rel = bind(text, tables=clinic).relation
     shown = render.relation(rel)
     with duckdb.connect() as connection:
         furnish(connection, 11)
-        whole = Counter(connection.execute(shown).fetchall())
+        before = Counter(connection.execute(shown).fetchall())
         if not owned(rel):
             for n in range(30):
                 connection.execute("BEGIN; DELETE FROM logs WHERE rowid = ?", [n])
                 rest = Counter(connection.execute(shown).fetchall())
                 connection.execute("ROLLBACK")
-                assert not rest - whole
-                assert (whole - rest).total() <= 1
+                assert not rest - before
+                assert (before - rest).total() <= 1
             return
-        place = [c[0] for c in connection.execute(shown).description or []].index("$unit")
+        index = [c[0] for c in connection.execute(shown).description or []].index("$unit")
         for person in range(1, 16):
             connection.execute("BEGIN")
             for table in ("people", "visits"):
                 connection.execute(f"DELETE FROM {table} WHERE person = ?", [person])
             rest = Counter(connection.execute(shown).fetchall())
             connection.execute("ROLLBACK")
-            assert rest == Counter({row: n for row, n in whole.items() if row[place] != person})
+            assert rest == Counter({row: n for row, n in before.items() if row[index] != person})
 
 
 NUMBERS = ["a", "b", "c", "i", "j", "2", "3", "0.5", "-a", "-2", "(a)", "abs(b)", "i::double", "-i::double"]
@@ -135,27 +135,27 @@ TRUTHS = [
 ]
 
 
-def chain(chance: random.Random) -> str:
-    """Write operands in a row without brackets."""
-    if chance.random() < 0.5:
-        text = chance.choice(NUMBERS)
-        for _ in range(chance.randint(1, 4)):
-            text += chance.choice([" + ", " - ", " * ", " / ", " % ", " ^ 2 + ", " ** 3 * ", "-", "*"])
-            text += chance.choice(NUMBERS)
-        return text + (chance.choice([" > ", " <= ", " = "]) + chance.choice(NUMBERS) if chance.random() < 0.3 else "")
-    text = chance.choice(TRUTHS)
-    for _ in range(chance.randint(1, 4)):
-        text += chance.choice([" and ", " or ", " = ", " <> ", " and not ", " or not ", " is distinct from "])
-        text += chance.choice(TRUTHS)
+def chain(rng: random.Random) -> str:
+    """Write a chain of operands without parentheses."""
+    if rng.random() < 0.5:
+        text = rng.choice(NUMBERS)
+        for _ in range(rng.randint(1, 4)):
+            text += rng.choice([" + ", " - ", " * ", " / ", " % ", " ^ 2 + ", " ** 3 * ", "-", "*"])
+            text += rng.choice(NUMBERS)
+        return text + (rng.choice([" > ", " <= ", " = "]) + rng.choice(NUMBERS) if rng.random() < 0.3 else "")
+    text = rng.choice(TRUTHS)
+    for _ in range(rng.randint(1, 4)):
+        text += rng.choice([" and ", " or ", " = ", " <> ", " and not ", " or not ", " is distinct from "])
+        text += rng.choice(TRUTHS)
     return text
 
 
 def test_operators_bind_as_they_do_in_the_engine_or_are_refused() -> None:
-    """Random chains without brackets: what is accepted, the engine accepts, and computes the same."""
+    """Of random chains without parentheses, the engine accepts what binding accepts, with equal results."""
     kinds = dict.fromkeys("abc", Kind.REAL) | dict.fromkeys("pq", Kind.BOOLEAN) | dict.fromkeys("ij", Kind.INTEGER)
     columns = tuple(Column(name, kind) for name, kind in {"u": Kind.INTEGER, "s": Kind.TEXT, **kinds}.items())
-    tables = {"t": Table("t", columns, Unit("u"))}
-    chance, accepted = random.Random(5), 0
+    tables = {"t": Table("t", columns, PrivacyUnit("u"))}
+    rng, accepted = random.Random(5), 0
     with duckdb.connect() as connection:
         connection.execute(
             "CREATE TABLE t(u INT, a DOUBLE, b DOUBLE, c DOUBLE, p BOOLEAN, q BOOLEAN, s VARCHAR, i BIGINT, j BIGINT);"
@@ -163,14 +163,14 @@ def test_operators_bind_as_they_do_in_the_engine_or_are_refused() -> None:
             " (VALUES (true), (false), (null)), (VALUES (true), (false)), (VALUES ('ab'), ('x'), (null)),"
             " (VALUES (7), (-3)), (VALUES (2), (5))"
         )
-        for text in [chain(chance) for _ in range(500)]:
+        for text in [chain(rng) for _ in range(500)]:
             try:
                 query = bind(f"SELECT count({text}) FROM t", tables=tables)
             except QueryError:
                 continue
             accepted += 1
-            mine = render.expression(query.aggregates[0].arguments[0])
-            ours = f"SELECT {mine} FROM ({render.relation(query.relation)}) AS r"
+            argument = render.expression(query.aggregates[0].arguments[0])
+            ours = f"SELECT {argument} FROM ({render.relation(query.relation)}) AS r"
             assert rows(connection, ours) == rows(connection, f"SELECT {text} FROM t"), text
     assert accepted > 200
 
@@ -196,7 +196,7 @@ def scans(rel: Rel) -> list[Scan]:
     match rel:
         case Scan():
             return [rel]
-        case Filter() | Project() | PerUnit() | Cut():
+        case Filter() | Project() | PerUnit() | Truncate():
             return scans(rel.input)
         case Join():
             return scans(rel.left) + scans(rel.right)
@@ -212,7 +212,7 @@ def test_only_columns_that_are_used_are_scanned(clinic: Tables) -> None:
 
 
 def test_a_declared_list_is_looked_at_once(clinic: Tables) -> None:
-    """A column that is a key and nothing else is left to the cells; used elsewhere, the scan makes the list true."""
+    """If a column is only a key, the cells enforce its list; otherwise the scan does."""
     (loose,) = scans(bind("SELECT health, count(*) FROM people GROUP BY health", tables=clinic).relation)
     assert {name.split("_")[0] for name in loose.loose} == {"health"}
     text = "SELECT health, count(*) FROM people WHERE health <> 'x' GROUP BY health"
@@ -235,10 +235,10 @@ def test_whole_numbers_divide_as_the_dialect_says(clinic: Tables) -> None:
 
 @pytest.mark.parametrize("whole", ["floor(income)", "extract(year FROM day)", "date_part('year', day)", "sign(age)"])
 def test_what_is_no_integer_to_postgres_keeps_its_fraction(clinic: Tables, whole: str) -> None:
-    """There floor and the parts of a date are doubles, so to divide them is not to divide whole numbers."""
+    """In PostgreSQL, floor and date parts are doubles, so dividing them is not integer division."""
     text = f"SELECT count({whole} / 2) FROM people"
-    found = bind(text, tables=clinic, dialect="postgres").aggregates[0].arguments[0]
-    assert "trunc" not in render.expression(found)
+    argument = bind(text, tables=clinic, dialect="postgres").aggregates[0].arguments[0]
+    assert "trunc" not in render.expression(argument)
 
 
 @pytest.mark.parametrize(
@@ -394,7 +394,7 @@ def test_a_constant_is_its_own_list(clinic: Tables) -> None:
 def test_the_unit_may_meet_its_name_in_a_public_register(
     clinic: Tables, furnish: Callable[[duckdb.DuckDBPyConnection, int], None], without_noise: Exact, join: str
 ) -> None:
-    """Also where the register names a person twice; each row stays with its owner, and no other row changes."""
+    """Even if the register lists a person twice, each row keeps its owner and no other row changes."""
     register = Table("register", (Column("person", Kind.INTEGER), Column("area", Kind.TEXT, values=("x", "y"))), None)
     tables = {**clinic, "register": register}
     text = f"SELECT area, count(*) FROM {join} GROUP BY area"

@@ -1,4 +1,4 @@
-"""Private tables meet only where their owner declared one entity: what a join moves, by exhaustion of small worlds."""
+"""Private tables can be matched only with a declared common entity; checked on all small datasets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,16 +9,16 @@ from typing import Any
 import duckdb
 import pytest
 
-from hubbub.core.schema import Column, Kind, Table, Unit
+from hubbub.core.schema import Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.sql.bind import bind
 from hubbub.sql.plan import plan
 
-PATIENTS = Table("patients", (Column("id", Kind.INTEGER), Column("x", Kind.TEXT, values=("u", "v"))), Unit("id"))
-STAFF = Table("staff", (Column("id", Kind.INTEGER), Column("ward", Kind.TEXT, values=("a", "b"))), Unit("id"))
+PATIENTS = Table("patients", (Column("id", Kind.INTEGER), Column("x", Kind.TEXT, values=("u", "v"))), PrivacyUnit("id"))
+STAFF = Table("staff", (Column("id", Kind.INTEGER), Column("ward", Kind.TEXT, values=("a", "b"))), PrivacyUnit("id"))
 
-#: Every way in which a query can match the units of two tables, or put their rows together.
+#: All ways in which a query can match the units of two tables or combine their rows.
 MATCHES = {
     "join": "SELECT coalesce(s.ward, 'none') AS g, count(*) FROM patients p JOIN staff s ON p.id = s.id GROUP BY g",
     "left join": (
@@ -46,15 +46,15 @@ PEOPLE: tuple[Person, ...] = tuple(product((None, "u", "v"), (None, "a", "b")))
 
 
 def tables(entity: str = "", **changes: Any) -> dict[str, Table]:
-    made = {each.name: replace(each, unit=Unit("id", entity=entity)) for each in (PATIENTS, STAFF)}
-    return {**made, "staff": replace(made["staff"], **changes)}
+    declared = {table.name: replace(table, unit=PrivacyUnit("id", entity=entity)) for table in (PATIENTS, STAFF)}
+    return {**declared, "staff": replace(declared["staff"], **changes)}
 
 
 def answers(text: str) -> Mapping[World, Mapping[str, int]]:
-    """Answer a query before noise on every world of two people, with the plan for tables of one entity."""
-    made = plan(bind(text, tables=tables("person")), epsilon=Fraction(1), delta=Fraction(0), salt="s")
-    (statement,) = made.statements
-    found: dict[World, Mapping[str, int]] = {}
+    """Return the exact results of a query on every dataset of two people, planned for tables of one entity."""
+    planned = plan(bind(text, tables=tables("person")), epsilon=Fraction(1), delta=Fraction(0), salt="s")
+    (statement,) = planned.statements
+    results: dict[World, Mapping[str, int]] = {}
     with duckdb.connect() as engine:
         engine.execute("CREATE TABLE patients (id BIGINT, x VARCHAR); CREATE TABLE staff (id BIGINT, ward VARCHAR)")
         for world in product(PEOPLE, PEOPLE):
@@ -63,22 +63,22 @@ def answers(text: str) -> Mapping[World, Mapping[str, int]]:
                 for name, value in (("patients", x), ("staff", ward)):
                     if value is not None:
                         engine.execute(f"INSERT INTO {name} VALUES (?, ?)", [number, value])
-            found[world] = {str(row[:-1]): int(row[-1]) for row in engine.execute(statement.sql).fetchall()}
-    return found
+            results[world] = {str(row[:-1]): int(row[-1]) for row in engine.execute(statement.sql).fetchall()}
+    return results
 
 
-def moved(a: Mapping[str, int], b: Mapping[str, int]) -> int:
+def distance(a: Mapping[str, int], b: Mapping[str, int]) -> int:
     return sum(abs(a.get(key, 0) - b.get(key, 0)) for key in {*a, *b})
 
 
-def most(text: str, neighbors: Sequence[tuple[World, World]]) -> int:
-    found = answers(text)
-    return max(moved(found[a], found[b]) for a, b in neighbors)
+def max_distance(text: str, neighbors: Sequence[tuple[World, World]]) -> int:
+    results = answers(text)
+    return max(distance(results[a], results[b]) for a, b in neighbors)
 
 
-#: A person of the entity leaves both tables at once.
+#: Neighbors: one person of the entity leaves both tables.
 OF_ONE = [((one, other), (NOBODY, other)) for one in PEOPLE for other in PEOPLE]
-#: A patient and a member of staff who happen to have one number are two people: one of them leaves one table.
+#: Neighbors if a patient and a member of staff with equal numbers are two people: one of them leaves one table.
 OF_TWO = [((one, other), ((one[0], None), other)) for one in PEOPLE for other in PEOPLE] + [
     ((one, other), ((None, one[1]), other)) for one in PEOPLE for other in PEOPLE
 ]
@@ -86,13 +86,13 @@ OF_TWO = [((one, other), ((one[0], None), other)) for one in PEOPLE for other in
 
 @pytest.mark.parametrize("name", MATCHES)
 def test_every_accepted_match_moves_by_no_more_than_one_unit_has(name: str) -> None:
-    """One row in one group each: a count moves by 1 at most, in all worlds of two people and all their neighbors."""
-    assert most(MATCHES[name], OF_ONE) == 1
+    """Each person has one row per table and group, so a count changes by at most 1 between neighbors."""
+    assert max_distance(MATCHES[name], OF_ONE) == 1
 
 
 def test_two_people_of_one_number_move_a_join_by_more_than_one_has() -> None:
-    """Taken for one entity without being one, a member of staff moves two counts of patients by one each."""
-    assert most(MATCHES["left join"], OF_TWO) == 2
+    """If two people are treated as one entity, a member of staff changes two counts of patients by 1 each."""
+    assert max_distance(MATCHES["left join"], OF_TWO) == 2
 
 
 @pytest.mark.parametrize("name", MATCHES)
@@ -100,8 +100,8 @@ def test_two_people_of_one_number_move_a_join_by_more_than_one_has() -> None:
     ("changes", "says"),
     [
         ({"": ""}, "declared none"),
-        ({"unit": Unit("id", entity="employee")}, "one entity"),
-        ({"unit": Unit("id")}, "staff declared none"),
+        ({"unit": PrivacyUnit("id", entity="employee")}, "one entity"),
+        ({"unit": PrivacyUnit("id")}, "staff declared none"),
         ({"relation": Relation.REPLACE}, "one relation"),
         ({"columns": (Column("id", Kind.TEXT), STAFF.columns[1])}, "one column type"),
     ],
@@ -133,12 +133,12 @@ def test_a_table_without_an_entity_meets_itself_and_public_tables() -> None:
 
 
 def test_a_table_does_not_meet_one_whose_entity_has_its_name() -> None:
-    """The owner of a table without an entity is no entity, whatever it is called."""
+    """A table without an entity has an owner of its own, whatever its name is."""
     with pytest.raises(QueryError):
         bind(MATCHES["join"], tables={**tables("patients"), "patients": PATIENTS})
 
 
 def test_a_unit_without_an_entity_reads_in_replay_keys_as_it_always_did() -> None:
-    assert repr(Unit("person", 5, 5)) == "Unit(column='person', groups=5, rows=5, entity='person')"
-    assert repr(Unit(None)) == "Unit(column=None, groups=1, rows=1, entity='')"
-    assert repr(Unit("id", entity="patient")) == "Unit(column='id', groups=1, rows=1, entity='patient')"
+    assert repr(PrivacyUnit("person", 5, 5)) == "Unit(column='person', groups=5, rows=5, entity='person')"
+    assert repr(PrivacyUnit(None)) == "Unit(column=None, groups=1, rows=1, entity='')"
+    assert repr(PrivacyUnit("id", entity="patient")) == "Unit(column='id', groups=1, rows=1, entity='patient')"

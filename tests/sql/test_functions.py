@@ -1,4 +1,4 @@
-"""Every function of the allow-list on nasty values: it never raises, never gives NaN, and its facts hold."""
+"""Every function of the allow-list on edge-case values: it never raises, never returns NaN, and its facts hold."""
 
 import math
 import random
@@ -8,14 +8,14 @@ from fractions import Fraction
 
 import duckdb
 import pytest
-from tests.sql.nasty import COLS, NASTY, SCAN, applied, fill, grown, literal
+from tests.sql.nasty import COLS, NASTY, SCAN, applications, fill, literal, random_expression
 
 from hubbub.core.schema import Bounds, Kind
 from hubbub.sql import dates, render
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.domains import values
-from hubbub.sql.evaluate import Unsure, evaluate
-from hubbub.sql.expressions import Call, Expr, facts
+from hubbub.sql.evaluate import UnknownValueError, evaluate
+from hubbub.sql.expressions import Expr, FunctionCall, facts
 from hubbub.sql.functions import FUNCTIONS, build
 
 
@@ -30,15 +30,15 @@ Rows = list[tuple[object, ...]]
 
 
 def run(engine: duckdb.DuckDBPyConnection, exprs: list[Expr]) -> Rows:
-    """Compute all columns and then the expressions, row by row."""
-    wanted = [*COLS.values(), *exprs]
-    shown = ", ".join(f"{render.expression(expr)} AS e{i}" for i, expr in enumerate(wanted))
+    """Evaluate all columns, and then the expressions, for every row."""
+    selected = [*COLS.values(), *exprs]
+    shown = ", ".join(f"{render.expression(expr)} AS e{i}" for i, expr in enumerate(selected))
     return engine.execute(f"SELECT {shown} FROM ({render.relation(SCAN)}) AS n").fetchall()
 
 
 def faults(exprs: list[Expr], rows: Rows) -> list[str]:
-    """Find results that are NaN, of the wrong type, outside the facts, or other than the Python twin's."""
-    found = []
+    """Describe results that are NaN, of the wrong type, or outside the facts."""
+    problems = []
     for j, expr in enumerate(exprs, start=len(COLS)):
         known, listed = facts(expr).bounds, values(expr)
         allowed = None if listed is None else {float(v) if isinstance(v, int | Fraction) else v for v in listed}
@@ -46,11 +46,11 @@ def faults(exprs: list[Expr], rows: Rows) -> list[str]:
             value = row[j]
             if value is None:
                 continue
-            wrong = check(expr, value, known, allowed)
-            if wrong:
-                found.append(f"{wrong}: {value!r} of {render.expression(expr)[:300]}")
+            problem = check(expr, value, known, allowed)
+            if problem:
+                problems.append(f"{problem}: {value!r} of {render.expression(expr)[:300]}")
                 break
-    return found
+    return problems
 
 
 def check(expr: Expr, value: object, known: Bounds | None, allowed: Collection[object] | None) -> str:
@@ -63,31 +63,32 @@ def check(expr: Expr, value: object, known: Bounds | None, allowed: Collection[o
     if known is not None and isinstance(number, float | Fraction) and not in_bounds(known, number):
         return f"is outside {known}"
     if isinstance(value, float) and expr.kind is Kind.INTEGER and math.isfinite(value) and not value.is_integer():
-        return "is no integer"
+        return "is not an integer"
     return "is not in its list of values" if allowed is not None and value not in allowed else ""
 
 
 def in_bounds(known: Bounds, number: float | Fraction) -> bool:
-    """Compare as the engine would: a declared end stands for the nearest double."""
+    """Compare as the engine does, which rounds a declared bound to the nearest double."""
     if isinstance(number, Fraction):
         return known.low <= number <= known.high
     return float(known.low) <= number <= float(known.high)
 
 
-def twins_differ(exprs: list[Expr], rows: Rows) -> list[str]:
-    found = []
+def python_differs(exprs: list[Expr], rows: Rows) -> list[str]:
+    """Describe results of the engine that differ from those of `evaluate`."""
+    problems = []
     for j, expr in enumerate(exprs, start=len(COLS)):
         for row in rows:
             given = dict(zip(COLS, row, strict=False))
             try:
                 mine = evaluate(expr, given)  # type: ignore[arg-type]
-            except Unsure:
+            except UnknownValueError:
                 continue
             theirs = row[j]
             if mine != theirs or type(mine) is not type(theirs):
-                found.append(f"{mine!r} is not {theirs!r}: {render.expression(expr)[:300]} on {given}")
+                problems.append(f"{mine!r} is not {theirs!r}: {render.expression(expr)[:300]} on {given}")
                 break
-    return found
+    return problems
 
 
 def test_the_table_holds_what_it_says(engine: duckdb.DuckDBPyConnection) -> None:
@@ -102,35 +103,35 @@ def test_the_scan_makes_declared_facts_true(engine: duckdb.DuckDBPyConnection) -
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_a_function_is_total_and_its_facts_hold(engine: duckdb.DuckDBPyConnection, name: str) -> None:
-    exprs = applied(name)
-    assert exprs, "no way found to apply it"
+    exprs = applications(name)
+    assert exprs, "the function applies to no columns"
     rows = run(engine, exprs)
     assert faults(exprs, rows) == []
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_a_function_and_its_twin_in_python_agree(engine: duckdb.DuckDBPyConnection, name: str) -> None:
-    exprs = applied(name)[:40]
-    assert twins_differ(exprs, run(engine, exprs)) == []
+    exprs = applications(name)[:40]
+    assert python_differs(exprs, run(engine, exprs)) == []
 
 
 def test_functions_are_total_also_where_the_engine_does_not_follow_ieee() -> None:
-    """Guards are on the arguments, so no setting of the engine for broken arithmetic is ever asked."""
+    """Guards test the arguments, so the engine's setting for invalid arithmetic never matters."""
     with duckdb.connect() as connection:
         fill(connection)
         connection.execute("SET ieee_floating_point_ops = false")
         for name in ("div", "mod", "intdiv", "sqrt", "ln", "log2", "log10", "power", "exp", "width_bucket"):
-            exprs = applied(name)
+            exprs = applications(name)
             assert faults(exprs, run(connection, exprs)) == []
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_expressions_are_total_and_their_facts_hold(engine: duckdb.DuckDBPyConnection, seed: int) -> None:
-    chance = random.Random(seed)
-    exprs: list[Expr] = [grown(chance, depth) for depth in (2, 2, 3, 3, 4) for _ in range(6)]
+    rng = random.Random(seed)
+    exprs: list[Expr] = [random_expression(rng, depth) for depth in (2, 2, 3, 3, 4) for _ in range(6)]
     rows = run(engine, exprs)
     assert faults(exprs, rows) == []
-    assert twins_differ(exprs, rows[:: max(1, len(rows) // 100)]) == []
+    assert python_differs(exprs, rows[:: max(1, len(rows) // 100)]) == []
 
 
 @pytest.mark.parametrize(
@@ -148,25 +149,25 @@ def test_random_expressions_are_total_and_their_facts_hold(engine: duckdb.DuckDB
 def test_a_planted_rendering_that_is_not_total_or_not_true_is_caught(
     engine: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, name: str, text: str
 ) -> None:
-    exprs = applied(name)[:60]
+    exprs = applications(name)[:60]
     monkeypatch.setitem(DUCKDB.spellings, name, lambda _, args: text.format(*args))
     try:
         rows = run(engine, exprs)
     except duckdb.Error:
         return
-    assert faults(exprs, rows) or twins_differ(exprs, rows)
+    assert faults(exprs, rows) or python_differs(exprs, rows)
 
 
 def test_a_planted_wrong_fact_is_caught(engine: duckdb.DuckDBPyConnection) -> None:
     honest = build("add", (COLS["integer_in"], COLS["integer_of"]))
     assert honest is not None
-    narrow = Call("add", honest.args, honest.kind, facts(literal(3)))
+    narrow = FunctionCall("add", honest.args, honest.kind, facts(literal(3)))
     rows = run(engine, [honest, narrow])
     assert len(faults([honest, narrow], rows)) == 1
 
 
 def test_without_a_guard_nan_reaches_a_comparison(engine: duckdb.DuckDBPyConnection) -> None:
-    """What the guard is for: inf - inf is beyond every number to the engine, and would pass `> 5`."""
+    """Without the guard, inf - inf would pass `> 5`, because the engine sorts NaN above all numbers."""
     less = build("sub", (COLS["real_a"], COLS["real_b"]))
     assert less is not None
     above = build("gt", (less, literal(5)))

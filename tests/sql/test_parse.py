@@ -1,4 +1,4 @@
-"""Reading text: weighed before it is read, refused where it is not understood, never an error of the reader's own."""
+"""Parsing: any text is parsed or rejected with a `QueryError`, in bounded time."""
 
 import random
 import re
@@ -45,9 +45,9 @@ def refused(text: str, **options: str) -> QueryError:
 )
 def test_characters_that_hide_text_are_refused_where_they_stand(hidden: str) -> None:
     for text in (f"SELECT{hidden} count(*) FROM t", f"SELECT 'a{hidden}' FROM t", f"SELECT 1 -- {hidden}\n FROM t"):
-        found = refused(text)
-        assert found.code == "HB500"
-        assert found.position == (1, text.index(hidden) + 1)
+        error = refused(text)
+        assert error.code == "HB500"
+        assert error.position == (1, text.index(hidden) + 1)
 
 
 def test_letters_of_any_language_are_text() -> None:
@@ -101,7 +101,7 @@ NESTS = [
 @pytest.mark.parametrize("nest", NESTS, ids=lambda nest: nest[0] or nest[2])
 @pytest.mark.parametrize("depth", [MAX_NESTING - 1, 60, 1_000, 3_000])
 def test_any_nesting_is_read_or_refused_in_good_time(nest: tuple[str, str, str], depth: int) -> None:
-    """No recursion error, no time-out: sqlglot alone breaks at some forty brackets."""
+    """No recursion error and no timeout, although sqlglot alone fails at about forty parentheses."""
     opens, core, closes = nest
     started = time.process_time()
     for text in (f"SELECT {opens * depth}{core}{closes * depth} FROM t", f"{opens * depth}{core}{closes * depth}"):
@@ -143,8 +143,8 @@ def test_a_caller_that_is_deep_in_the_stack_gets_a_refusal_too() -> None:
     ],
 )
 def test_what_is_not_one_question_is_refused(text: str, code: str, position: tuple[int, int] | None) -> None:
-    found = refused(text)
-    assert (found.code, found.position) == (code, position)
+    error = refused(text)
+    assert (error.code, error.position) == (code, position)
 
 
 DROPPED = """
@@ -229,11 +229,11 @@ SELECT a FROM t OFFSET 3 ROWS FETCH NEXT 3 ROWS ONLY
 
 @pytest.mark.parametrize("text", DROPPED)
 def test_nothing_is_dropped_or_guessed(text: str) -> None:
-    """Every one of these is read by sqlglot, or almost; each is refused before any name is looked up."""
-    found = refused(text)
-    assert re.fullmatch(r"HB50[0-5]", found.code)
-    assert found.remedy
-    assert found.message.endswith("Nothing was run or charged.")
+    """sqlglot accepts all of these, or nearly all; each is rejected before any name is resolved."""
+    error = refused(text)
+    assert re.fullmatch(r"HB50[0-5]", error.code)
+    assert error.remedy
+    assert error.message.endswith("Nothing was run or charged.")
 
 
 def test_plain_comments_are_read_over(clinic: Tables) -> None:
@@ -254,25 +254,24 @@ NAMES = ["age", "income", "year", "site", "health", "female", "spending", "day",
 
 
 def test_random_texts_are_bound_or_refused(clinic: Tables) -> None:
-    """Words in random order, and good queries with words changed: a query or a refusal, nothing else, and quickly."""
-    chance = random.Random(3)
+    """Words in random order, and valid queries with changed words, are bound or rejected, quickly."""
+    rng = random.Random(3)
     outcomes = {True: 0, False: 0}
     for n in range(1_500):
         if n % 3 == 0:
-            words = [chance.choice(WORDS) for _ in range(chance.randint(1, 25))]
+            words = [rng.choice(WORDS) for _ in range(rng.randint(1, 25))]
         else:
-            words, others = (re.findall(r"[\w$.]+|'[^']*'|[<>=!|:*/]+|\S", chance.choice(SAME)) for _ in "ab")
-            for _ in range(chance.randint(1, 2)):
-                place, other = chance.randrange(len(words)), chance.randrange(len(others))
-                words[place : place + 1] = chance.choice((others[other : other + 1], [chance.choice(WORDS)]))
-            if chance.random() < 0.5:
+            words, others = (re.findall(r"[\w$.]+|'[^']*'|[<>=!|:*/]+|\S", rng.choice(SAME)) for _ in "ab")
+            for _ in range(rng.randint(1, 2)):
+                index, other = rng.randrange(len(words)), rng.randrange(len(others))
+                words[index : index + 1] = rng.choice((others[other : other + 1], [rng.choice(WORDS)]))
+            if rng.random() < 0.5:
                 words = [
-                    chance.choice(NAMES) if word in NAMES else word
-                    for word in re.findall(r"\w+|\W+", chance.choice(SAME))
+                    rng.choice(NAMES) if word in NAMES else word for word in re.findall(r"\w+|\W+", rng.choice(SAME))
                 ]
         started = time.process_time()
         try:
-            bind(" ".join(words), tables=clinic, dialect=chance.choice(["duckdb", "postgres"]))
+            bind(" ".join(words), tables=clinic, dialect=rng.choice(["duckdb", "postgres"]))
             outcomes[True] += 1
         except QueryError as error:
             assert len(str(error)) < 900  # noqa: PT017

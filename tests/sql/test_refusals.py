@@ -1,4 +1,4 @@
-"""What is refused, and how: a code, the place, a reason and a remedy, before anything is run or charged."""
+"""Rejected queries: each error has a code, a position, a message and a remedy."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -6,16 +6,16 @@ from fractions import Fraction
 
 import pytest
 
-from hubbub.core.schema import Kind, Table, PrivacyUnit
+from hubbub.core.schema import Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.sql.bind import bind
 
 Tables = Mapping[str, Table]
 
-#: The query, its code, line and column, and words of the reason. A bar marks the place in the text.
+#: Query, code, and part of the message. A bar marks the expected position in the text.
 REFUSED: list[tuple[str, str, str]] = [
-    # single rows
+    # individual rows
     ("SELECT |age, income FROM people", "HB510", "individual rows"),
     ("SELECT |* FROM people", "HB510", "individual rows"),
     ("SELECT |age FROM people ORDER BY age LIMIT 1", "HB510", "individual rows"),
@@ -52,7 +52,7 @@ REFUSED: list[tuple[str, str, str]] = [
     ("SELECT |avg(age) AS a, avg(income) AS a FROM people", "HB507", "named 'a'"),
     ("SELECT count(*) FROM people JOIN |people USING (person)", "HB507", "same name"),
     ("SELECT |n FROM (SELECT count(*) AS m FROM people)", "HB506", "no column"),
-    # windows, limits, sub-queries
+    # windows, limits, subqueries
     ("SELECT |sum(age) OVER (PARTITION BY person) FROM people", "HB503", "Window functions"),
     ("SELECT count(*) FROM (SELECT age FROM people LIMIT |10)", "HB517", "LIMIT"),
     ("SELECT count(*) FROM (SELECT age FROM people ORDER BY |age)", "HB517", "ORDER"),
@@ -171,12 +171,12 @@ def refusal(tables: Tables, text: str, **options: object) -> QueryError:
 
 @pytest.mark.parametrize(("marked", "code", "reason"), REFUSED, ids=[text for text, _, _ in REFUSED])
 def test_a_refusal_says_what_where_why_and_what_instead(clinic: Tables, marked: str, code: str, reason: str) -> None:
-    found = refusal(clinic, marked.replace("|", ""))
-    assert (found.code, reason in found.message) == (code, True), str(found)
-    assert found.position is not None
-    assert found.remedy
-    assert "Nothing was run or charged." in str(found)
-    assert len(str(found)) < 900
+    error = refusal(clinic, marked.replace("|", ""))
+    assert (error.code, reason in error.message) == (code, True), str(error)
+    assert error.position is not None
+    assert error.remedy
+    assert "Nothing was run or charged." in str(error)
+    assert len(str(error)) < 900
 
 
 @pytest.mark.parametrize(
@@ -185,23 +185,22 @@ def test_a_refusal_says_what_where_why_and_what_instead(clinic: Tables, marked: 
     ids=[text for text, _, _ in REFUSED],
 )
 def test_the_place_is_the_one_meant(clinic: Tables, marked: str, code: str) -> None:
-    """On the line of the bar; on its column too, where the text is broken into lines at the bar."""
-    found = refusal(clinic, marked.replace("|", "\n"))
-    assert found.code == code
-    assert found.position is not None
-    assert found.position[0] == 2, f"{marked}: {found.position}"
+    """A line break in place of the bar moves the position to the second line."""
+    error = refusal(clinic, marked.replace("|", "\n"))
+    assert error.code == code
+    assert error.position is not None
+    assert error.position[0] == 2, f"{marked}: {error.position}"
 
 
 def test_hidden_columns_are_as_if_they_did_not_exist(clinic: Tables) -> None:
-    asked, absent = (refusal(clinic, f"SELECT count({name}) FROM people") for name in ("notes", "nates"))
-    assert asked.message.replace("notes", "nates") == absent.message
-    assert asked.remedy == absent.remedy
-    assert "notes" not in asked.remedy
+    hidden, absent = (refusal(clinic, f"SELECT count({name}) FROM people") for name in ("notes", "nates"))
+    assert hidden.message.replace("notes", "nates") == absent.message
+    assert hidden.remedy == absent.remedy
+    assert "notes" not in hidden.remedy
 
 
 def test_words_of_the_query_are_quoted_in_bounded_length(clinic: Tables) -> None:
-    found = refusal(clinic, f'SELECT count("{"x" * 5000}") FROM people')
-    assert len(str(found)) < 900
+    assert len(str(refusal(clinic, f'SELECT count("{"x" * 5000}") FROM people'))) < 900
 
 
 def test_parameters_must_fit(clinic: Tables) -> None:
@@ -216,12 +215,12 @@ def test_parameters_must_fit(clinic: Tables) -> None:
 
 def test_tables_of_one_entity_under_different_relations_do_not_meet(clinic: Tables) -> None:
     tables = {**clinic, "visits": replace(clinic["visits"], relation=Relation.REPLACE)}
-    found = refusal(tables, "SELECT count(*) FROM people JOIN visits USING (person)")
-    assert (found.code, "relations" in found.message) == ("HB513", True)
+    error = refusal(tables, "SELECT count(*) FROM people JOIN visits USING (person)")
+    assert (error.code, "relations" in error.message) == ("HB513", True)
 
 
 def test_tables_meet_on_the_entity_and_not_on_the_name(clinic: Tables) -> None:
-    """Two columns called id may be of different entities, and two of different names of one."""
+    """Columns of equal names may belong to different entities, and columns of different names to one entity."""
     other = replace(clinic["visits"], unit=PrivacyUnit("person", entity="customer"))
     text = "SELECT count(*) FROM people p JOIN visits v ON p.person = v.person"
     assert refusal({**clinic, "visits": other}, text).code == "HB513"
@@ -230,18 +229,18 @@ def test_tables_meet_on_the_entity_and_not_on_the_name(clinic: Tables) -> None:
 
 
 def test_units_of_different_kinds_do_not_meet(clinic: Tables) -> None:
-    """A number compared with a text would be a cast of every text, and could raise."""
+    """Comparing a number with a text would cast every text, which could fail."""
     columns = tuple(replace(c, kind=Kind.TEXT) if c.name == "person" else c for c in clinic["visits"].columns)
     tables = {**clinic, "visits": replace(clinic["visits"], columns=columns)}
     assert refusal(tables, "SELECT count(*) FROM people JOIN visits USING (person)").code == "HB513"
 
 
 def test_expressions_that_grow_without_end_are_refused(clinic: Tables) -> None:
-    """Each WITH doubles the text before it: thirty of them would fill any memory, for one person's long note."""
+    """Each WITH doubles the text of the one before: thirty of them would exhaust memory."""
     parts = ["c0 AS (SELECT health AS x FROM people)"]
     parts += [f"c{i} AS (SELECT x || x AS x FROM c{i - 1})" for i in range(1, 30)]
-    found = refusal(clinic, f"WITH {', '.join(parts)} SELECT count(x) FROM c29")
-    assert (found.code, "too large" in found.message) == ("HB518", True)
+    error = refusal(clinic, f"WITH {', '.join(parts)} SELECT count(x) FROM c29")
+    assert (error.code, "too large" in error.message) == ("HB518", True)
 
 
 def test_guards_that_double_the_text_are_refused_before_it_is_written(clinic: Tables) -> None:
@@ -267,7 +266,7 @@ def test_long_lists_have_a_limit(clinic: Tables) -> None:
 
 
 def test_long_chains_of_conditions_are_read(clinic: Tables) -> None:
-    """AND and OR are flat, however many; arithmetic is as deep as it is long, and has a limit."""
+    """Chains of AND and OR are flat; chains of arithmetic are deep and therefore limited."""
     text = "SELECT count(*) FROM people WHERE " + " OR ".join(f"age = {n}" for n in range(1_000))
     assert bind(text, tables=clinic).aggregates
     deep = "SELECT count(*) FROM people WHERE age > " + " + ".join(["age"] * 500)

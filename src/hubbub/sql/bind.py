@@ -6,12 +6,12 @@ from dataclasses import replace
 from sqlglot import exp
 
 from hubbub.core.schema import Table, Value
-from hubbub.sql.bind_aggregates import AggregateBinder, has_aggregate, levels
+from hubbub.sql.bind_aggregates import AggregateBinder, has_aggregate, split_levels
 from hubbub.sql.bind_expr import condition, scalar
-from hubbub.sql.bind_from import CteScope, rows_of, select_items, with_clause
-from hubbub.sql.bind_groups import groups
-from hubbub.sql.bind_names import distinct_names, expanded, output_name, referred, rewritten, unaliased
-from hubbub.sql.bind_postprocess import bind_outer, is_top, limit, only_subquery
+from hubbub.sql.bind_from import CteScope, bind_rows, bind_with, select_items
+from hubbub.sql.bind_groups import bind_groups
+from hubbub.sql.bind_names import distinct_names, expand_aliases, output_name, resolve_item, rewrite, strip_alias
+from hubbub.sql.bind_postprocess import bind_limit, bind_outer, is_top, only_subquery
 from hubbub.sql.bind_scope import BoundRelation, Context, NameScope, is_unit
 from hubbub.sql.domains import with_values
 from hubbub.sql.expressions import Col, Expr
@@ -52,14 +52,14 @@ def _query(ctx: Context, node: exp.Expr, ctes: CteScope) -> Query:
             "The outermost query cannot be a UNION: each part would be a separate release.",
             "Run each part as a separate query, or aggregate over the union: SELECT … FROM (… UNION ALL …).",
         )
-    ctes = with_clause(ctx, node, ctes)
+    ctes = bind_with(ctx, node, ctes)
     _check_outermost(ctx, node)
     inner = None if _aggregates(node) else only_subquery(node, ctes)
     if inner is not None:
         query = bind_outer(ctx, node, _query(ctx, *inner[:2]), inner[2])
         query_cost(query)  # at every level, because the next level may double the cost
         return query
-    rows = rows_of(ctx, node, ctes)
+    rows = bind_rows(ctx, node, ctes)
     if rows.owner is None:
         raise ctx.error(
             node.args["from_"],
@@ -92,20 +92,20 @@ def _check_outermost(ctx: Context, node: exp.Select) -> None:
 def _bind_aggregation(ctx: Context, node: exp.Select, rows: BoundRelation) -> Query:
     scope = NameScope(rows.columns, "GROUP BY or in another aggregate")
     items = _items(ctx, node, rows)
-    keys, sets = groups(ctx, scope, node, items)
+    keys, sets = bind_groups(ctx, scope, node, items)
     binder = AggregateBinder(ctx, scope)
     over = NameScope(rows.columns, "SELECT", binder)
     bound = {expr: Col(name, expr.kind) for name, expr in keys}
 
     def answer(part: exp.Expr) -> Expr:
-        return rewritten(ctx, part, scalar(ctx, over, part), bound, [(a.name, a) for a in binder.aggregates])
+        return rewrite(ctx, part, scalar(ctx, over, part), bound, [(a.name, a) for a in binder.aggregates])
 
     names = [(output_name(item), isinstance(item, exp.Alias), item) for item in items]
-    select = tuple(zip(distinct_names(ctx, names), [answer(unaliased(item)) for item in items], strict=True))
+    select = tuple(zip(distinct_names(ctx, names), [answer(strip_alias(item)) for item in items], strict=True))
     having = node.args.get("having")
     bound_having = None
     if having is not None:
-        predicate = expanded(scope, having.this, items, ctx)
+        predicate = expand_aliases(scope, having.this, items, ctx)
         condition(ctx, over, predicate)
         bound_having = answer(predicate)
     order = tuple(_order(ctx, scope, items, answer, term) for term in _terms(node))
@@ -118,7 +118,7 @@ def _bind_aggregation(ctx: Context, node: exp.Select, rows: BoundRelation) -> Qu
         select,
         bound_having,
         order,
-        limit(ctx, node),
+        bind_limit(ctx, node),
         top=False,
     )
     if not query.aggregates:
@@ -139,8 +139,8 @@ def _terms(node: exp.Select) -> Sequence[exp.Expr]:
 def _order(
     ctx: Context, scope: NameScope, items: Sequence[exp.Expr], answer: Callable[[exp.Expr], Expr], term: exp.Expr
 ) -> OrderTerm:
-    target = referred(ctx, scope, term.this, items, alias_first=True)
-    expression = expanded(scope, target, items, ctx) if target is term.this else target
+    target = resolve_item(ctx, scope, term.this, items, alias_first=True)
+    expression = expand_aliases(scope, target, items, ctx) if target is term.this else target
     if isinstance(expression, exp.Literal):
         raise ctx.error(term, "HB508", "ORDER BY a constant has no effect.", "Order by a column name or position.")
     return OrderTerm(answer(expression), bool(term.args.get("desc")), bool(term.args.get("nulls_first")))
@@ -151,7 +151,7 @@ def _items(ctx: Context, node: exp.Select, rows: BoundRelation) -> list[exp.Expr
     scope = NameScope(rows.columns, "SELECT")
     columns: list[exp.Expr] = []
     for item in select_items(ctx, node, rows.columns):
-        inner = unaliased(item)
+        inner = strip_alias(item)
         if is_unit(ctx, scope, inner) or not _aggregates(node):
             raise ctx.error(
                 item,
@@ -159,7 +159,7 @@ def _items(ctx: Context, node: exp.Select, rows: BoundRelation) -> list[exp.Expr
                 "This query selects individual rows, which cannot be released with differential privacy.",
                 "Use aggregates, as in SELECT region, COUNT(*), AVG(x) FROM … GROUP BY region.",
             )
-        parts = levels(inner)
+        parts = split_levels(inner)
         if len(parts) == 1:
             columns.append(item)
         else:

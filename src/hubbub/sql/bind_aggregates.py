@@ -48,12 +48,12 @@ def has_aggregate(node: exp.Expr) -> bool:
     return any(is_aggregate(inner) for inner in node.walk())
 
 
-def read(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
+def bind_call(ctx: Context, columns: NameScope, node: exp.Expr) -> AggregateCall:
     """Parse an aggregate and bind its arguments over rows."""
     if isinstance(node, exp.Filter):
         if not is_aggregate(node.this):
             raise ctx.error(node, "HB512", "FILTER must follow an aggregate.", "Write COUNT(*) FILTER (WHERE …).")
-        call = read(ctx, columns, node.this)
+        call = bind_call(ctx, columns, node.this)
         where = condition(ctx, columns, node.expression.this)
         both = where if call.where is None else apply(ctx, node, "and", [call.where, where])
         return replace(call, where=both)
@@ -165,7 +165,7 @@ def _within_group(ctx: Context, columns: NameScope, node: exp.Expr) -> Aggregate
     return replace(call, level=1 - call.level) if descending and call.level is not None else call
 
 
-def levels(node: exp.Expr) -> list[tuple[str, exp.Expr]]:
+def split_levels(node: exp.Expr) -> list[tuple[str, exp.Expr]]:
     """Split a quantile with a list of levels into one per level; return any other node alone."""
     function = node
     while isinstance(function, exp.Filter | exp.WithinGroup):
@@ -197,7 +197,7 @@ class AggregateBinder:
 
     def __call__(self, node: exp.Expr) -> Expr:
         """Bind an aggregate to a column of the result."""
-        call = read(self.ctx, self.columns, node)
+        call = bind_call(self.ctx, self.columns, node)
         arguments = tuple(self._prepared(call, argument) for argument in call.arguments)
         wanted = Aggregate("", call.function, arguments, call.where, call.level)
         for other in self.aggregates:
@@ -220,7 +220,7 @@ class AggregateBinder:
                     "Ask the data owner to declare its values, or round it into buckets: mode(floor(x / 10)).",
                 )
             return listed
-        return bounded(self.ctx, call.node, call.function, argument)
+        return require_bounds(self.ctx, call.node, call.function, argument)
 
     def _kind(self, aggregate: Aggregate) -> Kind:
         if aggregate.function.startswith("count"):
@@ -230,7 +230,7 @@ class AggregateBinder:
         return Kind.REAL
 
 
-def bounded(ctx: Context, node: exp.Expr, function: str, argument: Expr) -> Expr:
+def require_bounds(ctx: Context, node: exp.Expr, function: str, argument: Expr) -> Expr:
     """Accept a number with known and useful bounds."""
     if not argument.kind.numeric:
         raise ctx.error(
@@ -273,7 +273,7 @@ class UnitAggregateBinder:
 
     def __call__(self, node: exp.Expr) -> Expr:
         """Bind an aggregate to a column of the subquery."""
-        call = read(self.ctx, self.columns, node)
+        call = bind_call(self.ctx, self.columns, node)
         function = _UNIT_FUNCTIONS.get(call.function)
         if function is None:
             raise self.ctx.error(
@@ -284,7 +284,7 @@ class UnitAggregateBinder:
             )
         argument = call.arguments[0] if call.arguments else None
         if function in ("sum", "avg") and argument is not None:
-            bounded(self.ctx, node, function, argument)
+            require_bounds(self.ctx, node, function, argument)
         wanted = UnitAggregate(function, argument, call.where, Col("", *self._result(function, argument)))
         for name, other in self.aggregates:
             if replace(other, column=replace(other.column, name="")) == wanted:

@@ -10,11 +10,11 @@ from hubbub.core.schema import Table
 from hubbub.sql.bind_aggregates import UnitAggregateBinder, has_aggregate
 from hubbub.sql.bind_apply import apply
 from hubbub.sql.bind_expr import condition, scalar
-from hubbub.sql.bind_join import join
-from hubbub.sql.bind_names import grouped, output_name, rewritten, unaliased
-from hubbub.sql.bind_scan import scan
+from hubbub.sql.bind_join import bind_join
+from hubbub.sql.bind_names import group_keys, output_name, rewrite, strip_alias
+from hubbub.sql.bind_scan import bind_scan
 from hubbub.sql.bind_scope import BoundRelation, Context, NameScope, VisibleColumn, conjuncts, is_unit, matches
-from hubbub.sql.bind_union import check_union, union
+from hubbub.sql.bind_union import bind_union, check_union
 from hubbub.sql.domains import MAX_SUBQUERY_COMBINATIONS, with_values
 from hubbub.sql.expressions import Col, Expr, facts
 from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel
@@ -37,7 +37,7 @@ class CteScope:
         return None
 
 
-def with_clause(ctx: Context, query: exp.Expr, ctes: CteScope) -> CteScope:
+def bind_with(ctx: Context, query: exp.Expr, ctes: CteScope) -> CteScope:
     """Add the WITH clause of a query to its CTE scope; each CTE sees the ones before it."""
     clause = query.args.get("with_")
     if clause is None:
@@ -70,13 +70,13 @@ def with_clause(ctx: Context, query: exp.Expr, ctes: CteScope) -> CteScope:
 # --- tables ------------------------------------------------------------------------------------------------------
 
 
-def source(ctx: Context, node: exp.Expr, ctes: CteScope) -> BoundRelation:
+def bind_source(ctx: Context, node: exp.Expr, ctes: CteScope) -> BoundRelation:
     """Bind a table or subquery after FROM or JOIN."""
     alias = node.args.get("alias")
     name = None if alias is None or alias.this is None else str(alias.this.this)
     if isinstance(node, exp.Subquery):
-        rows = relation(ctx, node.this, ctes)
-        return _rename_columns(ctx, node, replace(rows, columns=rows.named(name)))
+        rows = bind_subquery(ctx, node.this, ctes)
+        return _rename_columns(ctx, node, replace(rows, columns=rows.with_table(name)))
     if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
         raise ctx.error(
             node, "HB503", "FROM must be followed by a table or a subquery.", "Use the name of a declared table."
@@ -91,11 +91,11 @@ def source(ctx: Context, node: exp.Expr, ctes: CteScope) -> BoundRelation:
     definition = ctes.find(node.this)
     if definition is not None:
         cte, visible = definition
-        rows = relation(ctx, cte.this, visible)
-        rows = _rename_columns(ctx, cte, replace(rows, columns=rows.named(name or str(node.this.this))))
+        rows = bind_subquery(ctx, cte.this, visible)
+        rows = _rename_columns(ctx, cte, replace(rows, columns=rows.with_table(name or str(node.this.this))))
         return _rename_columns(ctx, node, rows)
     table = _table(ctx, node)
-    return _rename_columns(ctx, node, scan(ctx, node, table, name or table.name))
+    return _rename_columns(ctx, node, bind_scan(ctx, node, table, name or table.name))
 
 
 def _rename_columns(ctx: Context, node: exp.Expr, rows: BoundRelation) -> BoundRelation:
@@ -136,20 +136,20 @@ def _table(ctx: Context, node: exp.Table) -> Table:
 # --- subqueries --------------------------------------------------------------------------------------------------
 
 
-def relation(ctx: Context, node: exp.Expr, ctes: CteScope) -> BoundRelation:
+def bind_subquery(ctx: Context, node: exp.Expr, ctes: CteScope) -> BoundRelation:
     """Bind a subquery, in which each row must have one owner."""
     if isinstance(node, exp.Subquery):
-        return relation(ctx, node.this, ctes)
+        return bind_subquery(ctx, node.this, ctes)
     if isinstance(node, exp.Union):
-        ctes = with_clause(ctx, node, ctes)
+        ctes = bind_with(ctx, node, ctes)
         _reject_limit(ctx, node)
         check_union(ctx, node)
-        return union(ctx, node, relation(ctx, node.this, ctes), relation(ctx, node.expression, ctes))
+        return bind_union(ctx, node, bind_subquery(ctx, node.this, ctes), bind_subquery(ctx, node.expression, ctes))
     if not isinstance(node, exp.Select):
         raise ctx.error(node, "HB503", "A subquery must be a SELECT or a UNION ALL.", "Write SELECT … FROM ….")
-    ctes = with_clause(ctx, node, ctes)
+    ctes = bind_with(ctx, node, ctes)
     _reject_limit(ctx, node)
-    rows = rows_of(ctx, node, ctes)
+    rows = bind_rows(ctx, node, ctes)
     aggregated = node.args.get("group") is not None or any(has_aggregate(e) for e in node.expressions)
     if aggregated or node.args.get("having") is not None or node.args.get("distinct") is not None:
         return _per_unit(ctx, node, rows)
@@ -163,19 +163,19 @@ def _reject_limit(ctx: Context, node: exp.Expr) -> None:
             raise ctx.error(
                 clause,
                 "HB517",
-                f"{_CLAUSES[name]} in a subquery is not supported: the choice of rows would depend on other people's rows.",
+                f"{_CLAUSES[name]} in a subquery is not supported: it would choose rows by other people's rows.",
                 "Put ORDER BY and LIMIT at the end of the outermost query, where they apply to the noisy results.",
             )
 
 
-def rows_of(ctx: Context, node: exp.Select, ctes: CteScope) -> BoundRelation:
+def bind_rows(ctx: Context, node: exp.Select, ctes: CteScope) -> BoundRelation:
     """Bind FROM, JOIN and WHERE."""
     clause = node.args.get("from_")
     if clause is None:
         raise ctx.error(node, "HB505", "The query reads no table.", "Add FROM with a declared table.")
-    rows = source(ctx, clause.this, ctes)
+    rows = bind_source(ctx, clause.this, ctes)
     for joined in node.args.get("joins") or []:
-        rows = join(ctx, rows, source(ctx, joined.this, ctes), joined)
+        rows = bind_join(ctx, rows, bind_source(ctx, joined.this, ctes), joined)
     where = node.args.get("where")
     if where is None:
         return rows
@@ -194,7 +194,7 @@ def rows_of(ctx: Context, node: exp.Select, ctes: CteScope) -> BoundRelation:
 
 def _semi_join(ctx: Context, rows: BoundRelation, node: exp.In, ctes: CteScope) -> BoundRelation:
     """Bind id IN (SELECT id FROM …): keep the privacy units that occur in another private relation."""
-    others = relation(ctx, node.args["query"], ctes)
+    others = bind_subquery(ctx, node.args["query"], ctes)
     if len(others.columns) != 1 or others.columns[0].col is not None:
         raise ctx.error(
             node,
@@ -236,7 +236,7 @@ def _project(ctx: Context, node: exp.Select, rows: BoundRelation) -> BoundRelati
     scope = NameScope(rows.columns, "SELECT")
     outputs, visible = list[tuple[str, Expr]](), list[VisibleColumn]()
     for item in select_items(ctx, node, rows.columns):
-        inner = unaliased(item)
+        inner = strip_alias(item)
         if is_unit(ctx, scope, inner):
             visible.append(VisibleColumn(output_name(item), None, None))
             continue
@@ -265,7 +265,7 @@ def _per_unit(ctx: Context, node: exp.Select, rows: BoundRelation) -> BoundRelat
             "DISTINCT ON, and DISTINCT together with GROUP BY, are not supported.",
             "Use only GROUP BY.",
         )
-    keys = grouped(ctx, scope, node, items) if distinct is None else [unaliased(item) for item in items]
+    keys = group_keys(ctx, scope, node, items) if distinct is None else [strip_alias(item) for item in items]
     if rows.owner is None or rows.owner.kind is None or not any(is_unit(ctx, scope, key) for key in keys):
         _reject_mixed_units(ctx, node, rows)
     bound: dict[Expr, str] = {}
@@ -280,11 +280,11 @@ def _per_unit(ctx: Context, node: exp.Select, rows: BoundRelation) -> BoundRelat
         expr: Col(name, expr.kind, facts(with_values(expr, MAX_SUBQUERY_COMBINATIONS))) for expr, name in bound.items()
     }
     for item in items:
-        inner = unaliased(item)
+        inner = strip_alias(item)
         if is_unit(ctx, scope, inner):
             visible.append(VisibleColumn(output_name(item), None, None))
             continue
-        expr = rewritten(ctx, inner, scalar(ctx, over, inner), keyed, binder.aggregates)
+        expr = rewrite(ctx, inner, scalar(ctx, over, inner), keyed, binder.aggregates)
         col = _new_column(ctx, inner, expr)
         outputs.append((col.name, expr))
         visible.append(VisibleColumn(output_name(item), None, col))
@@ -296,7 +296,7 @@ def _per_unit(ctx: Context, node: exp.Select, rows: BoundRelation) -> BoundRelat
         tuple(binder.aggregates),
     )
     if having is not None and predicate is not None:
-        rel = Filter(rel, rewritten(ctx, having, predicate, keyed, binder.aggregates))
+        rel = Filter(rel, rewrite(ctx, having, predicate, keyed, binder.aggregates))
     return BoundRelation(Project(rel, tuple(outputs)), tuple(visible), rows.owner)
 
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from hubbub.sql.bind_aggregates import has_aggregate
 from hubbub.sql.bind_expr import scalar
-from hubbub.sql.bind_names import referred, unaliased
+from hubbub.sql.bind_names import resolve_item, strip_alias
 from hubbub.sql.bind_scope import Context, NameScope, is_unit
 from hubbub.sql.expressions import Expr
 
@@ -19,7 +19,7 @@ Sets = tuple[tuple[int, ...], ...]
 KeyIndex = Callable[[exp.Expr], int]
 
 
-def groups(
+def bind_groups(
     ctx: Context, scope: NameScope, node: exp.Select, items: Sequence[exp.Expr]
 ) -> tuple[tuple[tuple[str, Expr], ...], Sets]:
     """Bind the keys of GROUP BY with their names, and list the grouping sets as indices of keys."""
@@ -29,7 +29,7 @@ def groups(
     keys: dict[Expr, tuple[int, str]] = {}
 
     def key_index(part: exp.Expr) -> int:
-        target = referred(ctx, scope, part, items, alias_first=False)
+        target = resolve_item(ctx, scope, part, items, alias_first=False)
         if is_unit(ctx, scope, target):
             raise ctx.error(
                 part,
@@ -48,7 +48,7 @@ def groups(
             "List all keys, or write only GROUP BY ALL.",
         )
     if clause.args.get("all"):
-        parts = [unaliased(item) for item in items if not has_aggregate(item)]
+        parts = [strip_alias(item) for item in items if not has_aggregate(item)]
         sets = [tuple(dict.fromkeys(key_index(part) for part in parts))]
     else:
         choices = [_choices(ctx, part, key_index) for part in clause.expressions]

@@ -11,7 +11,7 @@ from hubbub.sql.expressions import Col, Expr
 from hubbub.sql.relations import UNIT, Filter, Join, Project, Rel, Scan, columns
 
 
-def join(ctx: Context, left: BoundRelation, right: BoundRelation, node: exp.Join) -> BoundRelation:
+def bind_join(ctx: Context, left: BoundRelation, right: BoundRelation, node: exp.Join) -> BoundRelation:
     """Bind a join of two relations, one of which may be public."""
     side, kind = str(node.args.get("side") or "").upper(), str(node.args.get("kind") or "").upper()
     if node.args.get("method") or kind not in ("", "INNER", "OUTER") or side not in ("", "LEFT", "RIGHT"):

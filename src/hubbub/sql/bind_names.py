@@ -6,7 +6,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from hubbub.sql.bind_aggregates import has_aggregate
-from hubbub.sql.bind_scope import Context, NameScope, find, folded, matches
+from hubbub.sql.bind_scope import Context, NameScope, find, fold_case, matches
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
 from hubbub.sql.text import quote
 
@@ -36,23 +36,23 @@ def output_name(item: exp.Expr) -> str:
 def distinct_names(ctx: Context, items: Sequence[tuple[str, bool, exp.Expr]]) -> list[str]:
     """Give every output column a distinct name; two equal aliases are an error."""
     taken: set[str] = set()
-    aliases = [folded(name) for name, aliased, _ in items if aliased]
+    aliases = [fold_case(name) for name, aliased, _ in items if aliased]
     names = []
     for name, aliased, part in items:
-        if aliased and aliases.count(folded(name)) > 1:
+        if aliased and aliases.count(fold_case(name)) > 1:
             raise ctx.error(
                 part, "HB507", f"Two output columns are named {quote(name)}.", "Give them different aliases."
             )
         candidate, n = name, 0
-        while folded(candidate) in taken or (not aliased and folded(candidate) in aliases):
+        while fold_case(candidate) in taken or (not aliased and fold_case(candidate) in aliases):
             n += 1
             candidate = f"{name}_{n}"
-        taken.add(folded(candidate))
+        taken.add(fold_case(candidate))
         names.append(candidate)
     return names
 
 
-def expanded(scope: NameScope, node: exp.Expr, items: Sequence[exp.Expr], ctx: Context) -> exp.Expr:
+def expand_aliases(scope: NameScope, node: exp.Expr, items: Sequence[exp.Expr], ctx: Context) -> exp.Expr:
     """Replace SELECT aliases in an expression of HAVING or ORDER BY, unless a column has that name."""
     copy = node.copy()
     for column in list(copy.find_all(exp.Column)):
@@ -60,19 +60,19 @@ def expanded(scope: NameScope, node: exp.Expr, items: Sequence[exp.Expr], ctx: C
             continue
         aliased = [i for i in items if isinstance(i, exp.Alias) and matches(str(i.alias), column.this)]
         if len(aliased) == 1:
-            target = exp.Paren(this=unaliased(aliased[0]).copy())
+            target = exp.Paren(this=strip_alias(aliased[0]).copy())
             if column is copy:
                 return target
             column.replace(target)
     return copy
 
 
-def unaliased(item: exp.Expr) -> exp.Expr:
+def strip_alias(item: exp.Expr) -> exp.Expr:
     """Return a SELECT item without its alias."""
     return item.this if isinstance(item, exp.Alias) else item
 
 
-def referred(
+def resolve_item(
     ctx: Context, scope: NameScope, node: exp.Expr, items: Sequence[exp.Expr], *, alias_first: bool
 ) -> exp.Expr:
     """Resolve a position (GROUP BY 1) or a SELECT alias to its expression."""
@@ -83,7 +83,7 @@ def referred(
             raise ctx.error(
                 node, "HB506", f"SELECT has no item {quote(text)}.", f"Use a position from 1 to {len(items)}."
             )
-        return unaliased(items[position - 1])
+        return strip_alias(items[position - 1])
     if not isinstance(node, exp.Column) or node.args.get("table") is not None or isinstance(node.this, exp.Star):
         return node
     aliased = [i for i in items if isinstance(i, exp.Alias) and matches(str(i.alias), node.this)]
@@ -95,8 +95,8 @@ def referred(
             node, "HB507", f"{quote(node.name)} is the alias of several SELECT items.", "Give them different aliases."
         )
     if column is None or alias_first:
-        return unaliased(aliased[0])
-    target = unaliased(aliased[0])
+        return strip_alias(aliased[0])
+    target = strip_alias(aliased[0])
     same = (
         isinstance(target, exp.Column) and not isinstance(target.this, exp.Star) and find(ctx, scope, target) == column
     )
@@ -110,13 +110,13 @@ def referred(
     return node
 
 
-def grouped(ctx: Context, scope: NameScope, node: exp.Select, items: Sequence[exp.Expr]) -> list[exp.Expr]:
+def group_keys(ctx: Context, scope: NameScope, node: exp.Select, items: Sequence[exp.Expr]) -> list[exp.Expr]:
     """List the expressions of GROUP BY in a subquery."""
     clause = node.args.get("group")
     if clause is None:
         return []
     if clause.args.get("all") and not clause.expressions:
-        return [unaliased(item) for item in items if not has_aggregate(item)]
+        return [strip_alias(item) for item in items if not has_aggregate(item)]
     keys = []
     for part in clause.expressions:
         if isinstance(part, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
@@ -126,11 +126,11 @@ def grouped(ctx: Context, scope: NameScope, node: exp.Select, items: Sequence[ex
                 "Grouping sets are supported only in the outermost query.",
                 "Use a plain GROUP BY in the subquery.",
             )
-        keys.append(referred(ctx, scope, part, items, alias_first=False))
+        keys.append(resolve_item(ctx, scope, part, items, alias_first=False))
     return keys
 
 
-def rewritten(
+def rewrite(
     ctx: Context, node: exp.Expr, expr: Expr, keys: Mapping[Expr, Col], aggregates: Sequence[tuple[str, object]]
 ) -> Expr:
     """Express an expression over rows in keys and aggregates; raise if another column is left."""
@@ -139,7 +139,7 @@ def rewritten(
     if isinstance(expr, Literal):
         return expr
     if isinstance(expr, FunctionCall):
-        return replace(expr, args=tuple(rewritten(ctx, node, arg, keys, aggregates) for arg in expr.args))
+        return replace(expr, args=tuple(rewrite(ctx, node, arg, keys, aggregates) for arg in expr.args))
     if any(name == expr.name for name, _ in aggregates):
         return expr
     mention = ctx.mentions.get(expr.name, node)

@@ -10,7 +10,7 @@ from sqlglot import exp
 from hubbub.core.schema import Kind
 from hubbub.sql.bind_expr import condition, scalar
 from hubbub.sql.bind_from import CteScope, select_items
-from hubbub.sql.bind_names import distinct_names, output_name, referred, unaliased
+from hubbub.sql.bind_names import distinct_names, output_name, resolve_item, strip_alias
 from hubbub.sql.bind_scope import Context, NameScope, VisibleColumn
 from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
 from hubbub.sql.functions import build
@@ -19,7 +19,7 @@ from hubbub.sql.query import OrderTerm, Query
 MAX_LIMIT = 1_000_000
 
 
-def limit(ctx: Context, node: exp.Expr) -> int | None:
+def bind_limit(ctx: Context, node: exp.Expr) -> int | None:
     """Bind LIMIT n or FETCH FIRST n ROWS ONLY."""
     clause = node.args.get("limit")
     if clause is None:
@@ -76,7 +76,7 @@ def bind_outer(ctx: Context, node: exp.Select, inner: Query, name: str | None) -
         return _substitute(scalar(ctx, scope, part), answers)
 
     items = select_items(ctx, node, columns)
-    where, order, count = node.args.get("where"), node.args.get("order"), limit(ctx, node)
+    where, order, count = node.args.get("where"), node.args.get("order"), bind_limit(ctx, node)
     if inner.limit is not None and (where is not None or order is not None):
         raise ctx.error(
             where or order,
@@ -92,7 +92,7 @@ def bind_outer(ctx: Context, node: exp.Select, inner: Query, name: str | None) -
         having = added if both is None else both
     terms = [
         OrderTerm(
-            answer(referred(ctx, scope, term.this, items, alias_first=True)),
+            answer(resolve_item(ctx, scope, term.this, items, alias_first=True)),
             bool(term.args.get("desc")),
             bool(term.args.get("nulls_first")),
         )
@@ -101,7 +101,7 @@ def bind_outer(ctx: Context, node: exp.Select, inner: Query, name: str | None) -
     labels = distinct_names(ctx, [(output_name(item), isinstance(item, exp.Alias), item) for item in items])
     query = replace(
         inner,
-        select=tuple(zip(labels, [answer(unaliased(item)) for item in items], strict=True)),
+        select=tuple(zip(labels, [answer(strip_alias(item)) for item in items], strict=True)),
         having=having,
         order=tuple(terms) or inner.order,
         limit=count if inner.limit is None else inner.limit if count is None else min(count, inner.limit),

@@ -12,7 +12,7 @@ from hubbub.sql.relations import Scan
 _INTEGERS = Bounds(-(Fraction(2) ** 128), Fraction(2) ** 128)
 
 
-def scan(ctx: Context, node: exp.Expr, table: Table, name: str) -> BoundRelation:
+def bind_scan(ctx: Context, node: exp.Expr, table: Table, name: str) -> BoundRelation:
     """Bind the visible columns of a table."""
     ctx.scans += 1
     if ctx.scans > MAX_SCANS:

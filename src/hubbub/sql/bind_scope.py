@@ -94,7 +94,7 @@ class BoundRelation:
     columns: tuple[VisibleColumn, ...]
     owner: Owner | None
 
-    def named(self, table: str | None) -> tuple[VisibleColumn, ...]:
+    def with_table(self, table: str | None) -> tuple[VisibleColumn, ...]:
         """Return the columns under another table name."""
         return tuple(VisibleColumn(c.name, table, c.col) for c in self.columns)
 
@@ -186,7 +186,7 @@ class Context:
         return min(1 + inside * _REPEATS.get(expr.function, 1) + unbounded, MAX_SIZE + 1)
 
 
-def folded(name: str) -> str:
+def fold_case(name: str) -> str:
     """Convert ASCII letters to lower case, as SQL does with unquoted names.
 
     >>> folded("Straße"), folded("AGE")
@@ -198,7 +198,7 @@ def folded(name: str) -> str:
 def matches(name: str, identifier: exp.Identifier) -> bool:
     """Tell whether an identifier refers to a name: exactly if quoted, otherwise ignoring case."""
     written = str(identifier.this)
-    return name == written if identifier.args.get("quoted") else folded(name) == folded(written)
+    return name == written if identifier.args.get("quoted") else fold_case(name) == fold_case(written)
 
 
 def find(ctx: Context, scope: NameScope, node: exp.Column) -> VisibleColumn | None:

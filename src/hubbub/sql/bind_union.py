@@ -21,7 +21,7 @@ def check_union(ctx: Context, node: exp.Union) -> None:
         )
 
 
-def union(ctx: Context, node: exp.Union, first: BoundRelation, second: BoundRelation) -> BoundRelation:
+def bind_union(ctx: Context, node: exp.Union, first: BoundRelation, second: BoundRelation) -> BoundRelation:
     """Bind UNION ALL of two relations."""
     owner = first.owner
     ctx.check_same_owner(node, "HB519", owner, second.owner)

@@ -104,12 +104,12 @@ _ARITHMETIC = (
 
 _LOGIC = (
     *(
-        Function(name, rules.compared, "±inf larger or smaller than all numbers")
+        Function(name, rules.comparison, "±inf larger or smaller than all numbers")
         for name in ("eq", "ne", "lt", "le", "gt", "ge")
     ),
-    Function("is_distinct", rules.compared, "never NULL: NULL is not distinct from NULL"),
-    Function("in", rules.listed, "of NULL: NULL", constant=frozenset(range(1, 10_000))),
-    Function("between", rules.three, "three-valued logic"),
+    Function("is_distinct", rules.comparison, "never NULL: NULL is not distinct from NULL"),
+    Function("in", rules.in_list, "of NULL: NULL", constant=frozenset(range(1, 10_000))),
+    Function("between", rules.between, "three-valued logic"),
     Function("is_null", rules.anything(BOOLEAN), "never NULL"),
     Function("and", rules.logic, "three-valued logic"),
     Function("or", rules.logic, "three-valued logic"),

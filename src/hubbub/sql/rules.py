@@ -80,19 +80,19 @@ def common(kinds: Kinds) -> Kind | None:
     return REAL if distinct == {INTEGER, REAL} else None
 
 
-def compared(kinds: Kinds) -> Kind | None:
+def comparison(kinds: Kinds) -> Kind | None:
     """Accept two values of a common kind."""
     return BOOLEAN if len(kinds) == 2 and common(kinds) else None
 
 
-def listed(kinds: Kinds) -> Kind | None:
+def in_list(kinds: Kinds) -> Kind | None:
     """Accept a value and a list of values of a common kind."""
     return BOOLEAN if len(kinds) >= 2 and common(kinds) else None
 
 
-def three(kinds: Kinds) -> Kind | None:
+def between(kinds: Kinds) -> Kind | None:
     """Accept a value and two bounds of a common kind."""
-    return listed(kinds) if len(kinds) == 3 else None
+    return in_list(kinds) if len(kinds) == 3 else None
 
 
 def logic(kinds: Kinds) -> Kind | None:
@@ -107,7 +107,7 @@ def same(kinds: Kinds) -> Kind | None:
 
 def first_of_two(kinds: Kinds) -> Kind | None:
     """Accept two values of a common kind and keep the kind of the first."""
-    return kinds[0] if compared(kinds) else None
+    return kinds[0] if comparison(kinds) else None
 
 
 def case(kinds: Kinds) -> Kind | None:
