@@ -41,11 +41,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 from tests.campaigns.frame import Report, run
+from tests.server.test_roles import CELLS, MATRIX
 
 from hubbub.demo import lay_out
 from hubbub.server.app import create_app
-from hubbub.server.limits import Limit
-from hubbub.server.roles import ROLES
+from hubbub.server.limits import RateLimit
 from hubbub.server.service import Service
 from hubbub.server.settings import Settings
 
@@ -60,8 +60,6 @@ PROCESSES = 2
 AnyCase = Case[Any]
 #: Where errors are planted, to see that they are found.
 PLANTED = {"POST /api/v1/estimate", "GET /api/v1/datasets"}
-#: The operations whose guard has another name than they.
-GUARDS = {"query": "ask", "group": "groups"}
 #: What exists, for the fields of bodies.
 _KNOWN: dict[str, tuple[Any, ...]] = {
     "sql": (
@@ -99,7 +97,7 @@ class World:
         text = path.read_text().replace("budget: {epsilon: 3,", "budget: {epsilon: 1000,")
         path.write_text(text.replace("you: {health: {epsilon: 3}}", "ana: {health: {epsilon: 900}}\n  ben: {}"))
         self.service = Service(path, Settings(secret=b"s" * 32, quantum=0.0, workers=2, queue=64, per_minute=1_000_000))
-        self.service.attempts_limit = Limit(1_000_000)  # guessing is what we do here
+        self.service.attempts_limit = RateLimit(1_000_000)  # guessing is what we do here
         issue = self.service.accounts.issue
         self.tokens = {
             "owner": issue("olga", "owner", 1).text,
@@ -160,8 +158,10 @@ class World:
     def close(self) -> bool:
         """Stop, and say whether the ledger verifies and no cap is passed."""
         principal = self.service.accounts.identify(self.tokens["owner"])
-        sound = bool(self.service.verify(principal)["sound"])
-        held = all((cap.spent or 0) <= cap.epsilon for view in self.service.budget(principal) for cap in view.caps)
+        sound = bool(self.service.audit.verify(principal)["sound"])
+        held = all(
+            (cap.spent or 0) <= cap.epsilon for view in self.service.catalog.budget(principal) for cap in view.caps
+        )
         self.service.close()
         self.loop.close()
         return sound and held
@@ -185,7 +185,7 @@ class World:
 
     def _number(self, path: str) -> str | int:
         if path.startswith("/api/v1/jobs"):
-            return self.chance.choice([*self.service.work._jobs, "0" * 32])
+            return self.chance.choice([*self.service.pool._jobs, "0" * 32])
         if path.startswith("/api/v1/attacks"):
             return self.chance.choice([*self.service.lab._runs, "0" * 32])
         if path.startswith("/api/v1/tokens"):
@@ -223,8 +223,8 @@ def fuzz(number: int, inputs: int, *, planted: bool) -> Found:
     with tempfile.TemporaryDirectory(prefix="hubbub-fuzz-") as folder:
         world = World(Path(folder), random.Random(number))
         if planted:
-            world.service.estimate = _broken  # type: ignore[method-assign,assignment]
-            world.service.datasets = lambda *_: (7,)  # type: ignore[method-assign,assignment]
+            world.service.queries.estimate = _broken  # type: ignore[method-assign,assignment]
+            world.service.catalog.datasets = lambda *_: (7,)  # type: ignore[method-assign,assignment]
         schema = schemathesis.openapi.from_dict(world.app.openapi())
         operations = [each.ok() for each in schema.get_all_operations() if isinstance(each, Ok)]
         left = inputs
@@ -244,7 +244,7 @@ def _broken(*_: object) -> Any:
 
 def _operation(world: World, operation: Operation, share: int, number: int, found: Found) -> None:
     name = operation.definition.raw["operationId"]
-    may = sorted(ROLES[GUARDS.get(name, name)])
+    may = sorted(MATRIX[CELLS[name].guard])
     others = [*sorted({"owner", "auditor", "analyst"} - set(may)), "other", None]
 
     def check(case: AnyCase) -> None:

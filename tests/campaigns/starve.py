@@ -31,8 +31,8 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.served import Caller, Warm, await_ready, free_port, prepare
-from tests.campaigns.rig.town import Town
+from tests.campaigns.rig.server_process import Caller, ForkedServer, await_ready, free_port, prepare
+from tests.campaigns.rig.server_config import ServerFolder
 
 CLIENTS = 64
 BOUND = 1.0  # seconds that 99 of 100 answers take at most
@@ -155,7 +155,7 @@ def besiege(port: int, token: str, seconds: float, begun: Event) -> None:
 class Victim:
     """Another analyst, and a monitor: each kind of request again and again, each with the time that it took."""
 
-    def __init__(self, town: Town, port: int) -> None:
+    def __init__(self, town: ServerFolder, port: int) -> None:
         self._port, self._token = port, town.tokens["ben"]
         self._town = town
         self._asked = 0
@@ -216,7 +216,7 @@ def shared() -> None:
     """Break the server: all blocking work, of whatever kind and whoever asks, shares one pool of threads."""
     import anyio.to_thread
 
-    from hubbub.server.free_work import Desk, Doors
+    from hubbub.server.free_pool import FreePool, ReservedThreads
 
     async def in_turn(
         _: object, __: object, ___: object, call: Callable[..., object], /, *args: object, **options: object
@@ -226,15 +226,15 @@ def shared() -> None:
     async def through(_: object, call: Callable[..., object], /, *args: object, **options: object) -> object:
         return await anyio.to_thread.run_sync(partial(call, *args, **options))
 
-    Desk.run = in_turn  # type: ignore[method-assign,assignment]
-    Doors.enter = Doors.sign_in = Doors.health = through  # type: ignore[method-assign,assignment]
+    FreePool.run = in_turn  # type: ignore[method-assign,assignment]
+    ReservedThreads.authenticate = ReservedThreads.sign_in = ReservedThreads.health = through  # type: ignore[method-assign,assignment]
 
 
 def siege(folder: Path, seconds: float, before: Callable[[], None] | None = None) -> Victim:
     """Serve, besiege, and let somebody else work."""
-    town = Town(folder, workers=4)
+    town = ServerFolder(folder, workers=4)
     port = free_port()
-    server = Warm(town.config, port, before)
+    server = ForkedServer(town.config, port, before)
     context = multiprocessing.get_context("spawn")
     begun = context.Event()
     crowd = context.Process(target=besiege, args=(port, town.tokens["ana"], seconds + LATE, begun))

@@ -69,11 +69,11 @@ def entered(browser: Browser, url: str, token: str, width: int) -> Page:
 
 def ask(page: Page, sql: str, epsilon: str, groups: str, button: str) -> None:
     page.goto("/ask")
-    page.get_by_label("Your question, in SQL").fill(sql)
-    page.get_by_label("Price, ε").fill(epsilon)
+    page.get_by_label("SQL query").fill(sql)
+    page.get_by_label("Privacy cost (ε)").fill(epsilon)
     if groups:
-        page.get_by_text("What one person may contribute").click()
-        page.get_by_label("Groups, at most").fill(groups)
+        page.get_by_text("Contribution limits per person").click()
+        page.get_by_label("Maximum groups").fill(groups)
     page.get_by_role("button", name=button).click()
     page.wait_for_selector("#answer, #estimated")
 
@@ -81,7 +81,7 @@ def ask(page: Page, sql: str, epsilon: str, groups: str, button: str) -> None:
 def attack(page: Page) -> None:
     """Run an attack in the lab, on data that is everybody's."""
     page.goto("/explain/lab?attack=differencing&table=health&epsilons=0.1,0.5,1,2,5")
-    page.get_by_role("button", name="Run the attack").click()
+    page.get_by_role("button", name="Run attack").click()
     page.wait_for_selector("#plot", timeout=180_000)
 
 
@@ -106,20 +106,20 @@ def main() -> None:
         owner = service.accounts.issue("owner", "owner", 90).text
         first = entered(browser, url, ana, WIDTHS[0])
         for sql, epsilon, groups in QUESTIONS:
-            ask(first, sql, epsilon, groups, "Spend ε")
+            ask(first, sql, epsilon, groups, "Run for ε")
         other = entered(browser, url, ben, WIDTHS[0])
-        ask(other, "SELECT AVG(spending) AS dollars FROM health", "0.4", "1", "Spend ε")
+        ask(other, "SELECT AVG(spending) AS dollars FROM health", "0.4", "1", "Run for ε")
         other.goto("/")
-        other.get_by_label("More ε").fill("0.5")
-        other.get_by_label("What it is for").fill("The costs once more, by plan, for the second paper.")
-        other.get_by_role("button", name="Send the request").click()
+        other.get_by_label("Additional ε").fill("0.5")
+        other.get_by_label("Reason").fill("The costs once more, by plan, for the second paper.")
+        other.get_by_role("button", name="Send request").click()
         other.wait_for_selector(".notice")
         for width in WIDTHS:
             page = entered(browser, url, ana, width)
             keep(page, "home")
             ask(page, LAST, "0.2", "1", "Estimate (free)")
             keep(page, "estimate")
-            page.get_by_role("button", name="Spend ε").click()
+            page.get_by_role("button", name="Run for ε").click()
             page.wait_for_selector("#answer")
             keep(page, "ask")
             page.goto("/datasets/health")
@@ -133,7 +133,7 @@ def main() -> None:
             office.goto("/curate")
             keep(office, "curate")
             office.goto("/explain?epsilon=1&delta=1e-7&people=5912")
-            office.get_by_role("button", name="Verify the ledger now").click()
+            office.get_by_role("button", name="Verify the ledger").click()
             office.wait_for_selector("#audit .notice")
             keep(office, "explain")
             office.goto("/explain/lab?attack=linkage")

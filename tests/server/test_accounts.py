@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.server.conftest import Clock
 
 from hubbub.errors import AccessError, ParameterError
-from hubbub.server.accounts import LONGEST, MOST_DAYS, Accounts, Principal
-from hubbub.server.database import Sqlite
+from hubbub.server.accounts import MAX_CREDENTIAL, MAX_DAYS, Accounts, Principal
+from hubbub.server.database import SqliteDatabase
 from hubbub.server.state import Role, State
 
 DAY = 86_400
@@ -22,7 +22,7 @@ DAY = 86_400
 
 @pytest.fixture
 def state(tmp_path: Path) -> Iterator[State]:
-    found = State(Sqlite(tmp_path / "server.db"))
+    found = State(SqliteDatabase(tmp_path / "server.db"))
     yield found
     found.close()
 
@@ -117,7 +117,7 @@ def test_the_secret_of_one_token_does_not_open_another(accounts: Accounts) -> No
         "Bearer hub_%_%",
         "Bearer hub_000000000000_" + "A" * 43,
         "Bearer hub_0123456789AB_" + "A" * 43,
-        "Bearer " + "A" * LONGEST,
+        "Bearer " + "A" * MAX_CREDENTIAL,
         "Bearer " + "é" * 50,
         "Bearer hub_٠١٢٣٤٥٦٧٨٩ab_" + "A" * 43,
         "Bearer \ud800",
@@ -230,7 +230,7 @@ def test_a_principal_that_nobody_signed_in_as_is_not_let_in_again(accounts: Acco
         ("<b>", "owner", 1),
         ("ana", "analyst", 0),
         ("ana", "analyst", -1),
-        ("ana", "analyst", MOST_DAYS + 1),
+        ("ana", "analyst", MAX_DAYS + 1),
         ("ana", "analyst", True),
         ("ana", "analyst", 10**30),
         ("ana", "analyst", float("nan")),

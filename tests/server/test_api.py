@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hubbub.audit.receipt import check
+from hubbub.audit.receipt import check_receipt
 
 COUNT = "SELECT COUNT(*) AS n FROM health"
 
@@ -89,6 +89,6 @@ def test_a_refusal_says_what_why_and_what_to_do(app: Any) -> None:
 def test_a_release_verifies_by_its_receipt_alone(app: Any) -> None:
     found = app.ask(sql="SELECT site, COUNT(*) AS n FROM health GROUP BY site", epsilon="1").json()
     document = {"answer": found["answer"], "receipt": found["receipt"]}
-    assert check(document).problems == []
+    assert check_receipt(document).problems == []
     found["answer"]["columns"][1]["values"][0] += 1
-    assert check(document).problems
+    assert check_receipt(document).problems

@@ -23,10 +23,10 @@ from hubbub.attacks.catalogue import ATTACKS
 from hubbub.attacks.study_process import PROGRAM, Child
 from hubbub.errors import AccessError, HubbubError
 from hubbub.server import middleware as border
-from hubbub.server.attack_lab import Lab, Run, Wanted
+from hubbub.server.attack_lab import Lab, StudyRequest, StudyRun
 
 TAKING = "differencing"  # it takes a table, or makes one up
-WANTED = Wanted("exhaustive", ("1",))
+WANTED = StudyRequest("exhaustive", ("1",))
 STUDY = Study(
     "exhaustive",
     "A <b>title</b>",
@@ -57,7 +57,7 @@ def labs() -> Iterator[Callable[..., Lab]]:
         each.close()
 
 
-def ended(run: Run, seconds: float = 120) -> Run:
+def ended(run: StudyRun, seconds: float = 120) -> StudyRun:
     until = time.monotonic() + seconds
     while not run.ended:
         assert time.monotonic() < until
@@ -65,7 +65,7 @@ def ended(run: Run, seconds: float = 120) -> Run:
     return run
 
 
-def started(run: Run) -> "subprocess.Popen[bytes]":
+def started(run: StudyRun) -> "subprocess.Popen[bytes]":
     while (process := run.child._process) is None:
         time.sleep(0.01)
     return process
@@ -73,7 +73,7 @@ def started(run: Run) -> "subprocess.Popen[bytes]":
 
 def telling(expression: str) -> str:
     """A child that answers with a study whose sentence is the value of an expression, as JSON."""
-    study = {**STUDY.form(), "words": []}
+    study = {**STUDY.to_json(), "words": []}
     return (
         f"import json, os, sys\norder = json.loads(sys.stdin.readline())\nstudy = {study!r}\n"
         f"study['words'] = [json.dumps({expression})]\nprint(json.dumps({{'study': study}}), flush=True)\n"
@@ -87,7 +87,7 @@ SLEEPING = "import sys, time\nsys.stdin.readline()\ntime.sleep(60)"
 
 
 def test_a_study_runs_in_a_child_and_comes_back(labs: Callable[..., Lab]) -> None:
-    run = ended(labs().begin("analyst ana", Wanted("exhaustive", ("0.5", "4"), settings={"people": "4"})))
+    run = ended(labs().begin("analyst ana", StudyRequest("exhaustive", ("0.5", "4"), settings={"people": "4"})))
     assert run.problem is None
     assert run.state == "done"
     assert run.study is not None
@@ -125,19 +125,19 @@ def test_an_order_names_no_file_but_those_that_come_with_hubbub(labs: Callable[.
     assert json.loads(run.study.words[0]) == ["attack", "csv", "epsilons", "memory", "seconds", "settings", "table"]
     for table in ("wards", "health.csv", "../demo/health.csv", "/etc/passwd", "hubbub.yaml", "", "HEALTH", "up load"):
         with pytest.raises(HubbubError, match="HB642"):
-            labs().begin("x", Wanted(TAKING, ("1",), table))
+            labs().begin("x", StudyRequest(TAKING, ("1",), table))
 
 
 def test_what_was_sent_reaches_the_child_and_is_gone_afterwards(labs: Callable[..., Lab]) -> None:
     content = b"a,b\n1,unmistakable-7f3a\n"
     facts = "[order['csv'], open('kept', 'w').write(order['csv']), os.getcwd()]"
     opened = labs(telling(facts))
-    run = ended(opened.begin("x", Wanted(TAKING, ("1",), "upload", content)))
+    run = ended(opened.begin("x", StudyRequest(TAKING, ("1",), "upload", content)))
     assert run.study is not None
     text, _, folder = json.loads(run.study.words[0])
     assert text.encode() == content
     assert not Path(folder).exists()
-    assert run.table == f"sent along, {len(content)} bytes, SHA-256 {sha256(content).hexdigest()}"
+    assert run.table == f"uploaded, {len(content)} bytes, SHA-256 {sha256(content).hexdigest()}"
     kept = [value for each in (run, run.child) for name, value in vars(each).items() if name != "study"]
     assert "unmistakable" not in repr(kept)
 
@@ -146,14 +146,14 @@ def test_without_memory_to_lay_it_in_a_table_is_not_taken(
     labs: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(child_, "_IN_MEMORY", tmp_path / "nowhere")
-    run = ended(labs(telling("1")).begin("x", Wanted(TAKING, ("1",), "upload", b"a\n1\n")))
+    run = ended(labs(telling("1")).begin("x", StudyRequest(TAKING, ("1",), "upload", b"a\n1\n")))
     assert run.problem is not None
     assert run.problem.code == "HB645"
     assert ended(labs(telling("1")).begin("x", WANTED)).state == "done"
 
 
 def test_a_file_in_a_form_is_too_short_to_be_laid_on_a_disk() -> None:
-    assert MultiPartParser.spool_max_size >= border.MOST
+    assert MultiPartParser.spool_max_size >= border.MAX_BODY
 
 
 # --- what a child may take --------------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ def test_a_study_on_the_pages_touches_nothing_of_the_server(app: Any, visitor: V
     client = visitor("ana")
     before = state_of(app.folder)
     page = shown(client, send(client, epsilons="0.5, 4", **{"set-people": "4"}))
-    assert "Success against ε" in page
+    assert "Success rate by ε" in page
     assert page.count("within the promise") == 2
     assert "people = 4" in page
     assert state_of(app.folder) == before
@@ -307,10 +307,10 @@ def test_what_is_shown_of_a_study_does_not_change_while_it_is_shown(labs: Callab
     """A study that ended between two looks of its page was neither under way nor done, and the page was empty."""
     opened = labs(SLEEPING)
     run = opened.begin("analyst ana", WANTED)
-    seen = opened.seen("analyst ana", run.id)
+    seen = opened.snapshot("analyst ana", run.id)
     opened.cancel(run)
     assert seen.state in ("queued", "running")
-    assert opened.seen("analyst ana", run.id).state == "cancelled"
+    assert opened.snapshot("analyst ana", run.id).state == "cancelled"
 
 
 def test_reports_are_taken_away_as_files(visitor: Visitor, app: Any) -> None:
@@ -355,7 +355,7 @@ def test_a_study_can_be_cancelled(visitor: Visitor, app: Any) -> None:
     second = send(client)
     assert second.status_code == 429
     assert "HB725" in second.text
-    assert second.text.count("Run the attack") == 1
+    assert second.text.count("Run attack") == 1
     stopped = client.post(f"{page.url.path}/cancel", data={"csrf": token(page)})
     assert "was cancelled" in stopped.text
     assert client.get(f"{page.url.path}.html").status_code == 404
@@ -405,7 +405,7 @@ def test_names_and_values_that_look_like_code_are_shown_as_text(visitor: Visitor
     client = visitor("ana")
     sent = send(client, f"<b>who</b>,n,{{{{ 7 * 7 }}}}\n{rows}".encode(), attack=TAKING, table="upload")
     page = shown(client, sent)
-    assert "Success against ε" in page
+    assert "Success rate by ε" in page
     for planted in ("<img src=x", "<b>who", "49</"):
         assert planted not in page
 
@@ -428,7 +428,7 @@ def test_what_cannot_be_run_is_said_on_the_form(visitor: Visitor, fields: dict[s
     answer = send(visitor("ana"), **fields)
     assert answer.status_code == 422
     assert code in answer.text
-    assert "Run the attack" in answer.text
+    assert "Run attack" in answer.text
 
 
 def test_a_setting_that_cannot_be_is_said_on_the_page_of_the_run(visitor: Visitor) -> None:

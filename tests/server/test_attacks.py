@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from jwt.algorithms import ECAlgorithm
 
-from hubbub.server.limits import Limit
+from hubbub.server.limits import RateLimit
 from hubbub.server.settings import OidcSettings
 
 ME = "/api/v1/me"
@@ -31,13 +31,13 @@ ME = "/api/v1/me"
 
 def unlimited(world: Any) -> Any:
     """Let as many attempts through as a test needs."""
-    world.service.attempts_limit = Limit(1_000_000)
+    world.service.attempts_limit = RateLimit(1_000_000)
     return world
 
 
 def strict(world: Any) -> Any:
     """Let three attempts through and then one a minute, so that a slow machine gives nothing away."""
-    world.service.attempts_limit = Limit(1, burst=3)
+    world.service.attempts_limit = RateLimit(1, burst=3)
     return world
 
 

@@ -14,12 +14,12 @@ GROUPED = "SELECT health, COUNT(DISTINCT person) AS n FROM health GROUP BY healt
 def ask(page: Page, sql: str = COUNT, epsilon: str = "0.5") -> None:
     """Fill in the form."""
     page.goto("/ask")
-    page.get_by_label("Your question, in SQL").fill(sql)
-    page.get_by_label("Price, ε").fill(epsilon)
+    page.get_by_label("SQL query").fill(sql)
+    page.get_by_label("Privacy cost (ε)").fill(epsilon)
 
 
 def spend(page: Page) -> None:
-    page.get_by_role("button", name="Spend ε").click()
+    page.get_by_role("button", name="Run for ε").click()
     expect(page.get_by_role("heading", name="Answer", exact=True)).to_be_visible()
 
 
@@ -34,10 +34,10 @@ def test_a_new_analyst_signs_in_estimates_spends_and_sees_the_bar_move(desk: Cal
     expect(page.locator(".outlook").first).to_contain_text("more counts at ±")
     page.get_by_role("link", name="Ask", exact=True).first.click()
     page.get_by_role("button", name="How many by health?").click()
-    expect(page.get_by_label("Your question, in SQL")).to_have_value(re.compile("GROUP BY health"))
-    page.get_by_label("Price, ε").fill("0.5")
+    expect(page.get_by_label("SQL query")).to_have_value(re.compile("GROUP BY health"))
+    page.get_by_label("Privacy cost (ε)").fill("0.5")
     page.get_by_role("button", name="Estimate (free)").click()
-    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
+    expect(page.get_by_role("heading", name="Estimate")).to_be_visible()
     expect(page.locator("[data-margin]").first).to_contain_text("±")
     assert served.spent() == {"health": "0"}
     spend(page)
@@ -54,14 +54,14 @@ def test_the_slider_moves_price_error_odds_and_likely_answers(desk: Callable[...
     page = desk().sign_in("ana")
     ask(page)
     page.get_by_role("button", name="Estimate (free)").click()
-    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
+    expect(page.get_by_role("heading", name="Estimate")).to_be_visible()
     slider = page.get_by_role("slider")
     margin, belief = page.locator("[data-margin]").first, page.locator('[data-live="belief"]')
     dot = page.locator("svg.likely circle").first
     before = margin.inner_text(), belief.inner_text(), dot.get_attribute("cx")
     slider.press("End")
-    expect(page.get_by_label("Price, ε")).to_have_value("2")
-    expect(page.get_by_role("button", name="Spend ε = 2")).to_be_visible()
+    expect(page.get_by_label("Privacy cost (ε)")).to_have_value("2")
+    expect(page.get_by_role("button", name="Run for ε = 2")).to_be_visible()
     after = margin.inner_text(), belief.inner_text(), dot.get_attribute("cx")
     assert all(old != new for old, new in zip(before, after, strict=True))
     assert float(after[0].strip("±")) < float(before[0].strip("±")) / 3
@@ -78,7 +78,7 @@ def test_a_reload_and_the_back_button_never_charge_again(desk: Callable[..., Any
     page.reload()
     assert page.locator("#answer tbody").inner_text() == answer
     page.go_back()
-    expect(page.get_by_label("Your question, in SQL")).to_have_value(COUNT)
+    expect(page.get_by_label("SQL query")).to_have_value(COUNT)
     spend(page)
     assert page.locator("#answer tbody").inner_text() == answer
     page.go_back()
@@ -92,11 +92,11 @@ def test_the_way_back_to_an_estimate_is_open_until_signed_out(desk: Callable[...
     page = opened.sign_in("ana")
     ask(page)
     page.get_by_role("button", name="Estimate (free)").click()
-    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
+    expect(page.get_by_role("heading", name="Estimate")).to_be_visible()
     spend(page)
     page.go_back()
-    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
-    expect(page.get_by_label("Price, ε")).to_have_value("0.5")
+    expect(page.get_by_role("heading", name="Estimate")).to_be_visible()
+    expect(page.get_by_label("Privacy cost (ε)")).to_have_value("0.5")
     spend(page)
     assert served.spent() == {"health": "1/2"}
     page.get_by_role("button", name="Sign out").click()
@@ -108,7 +108,7 @@ def test_the_way_back_to_an_estimate_is_open_until_signed_out(desk: Callable[...
 def test_a_double_click_is_one_charge(desk: Callable[..., Any], served: Any) -> None:
     page = desk().sign_in("ana")
     ask(page)
-    page.get_by_role("button", name="Spend ε").dblclick(no_wait_after=True)
+    page.get_by_role("button", name="Run for ε").dblclick(no_wait_after=True)
     expect(page.get_by_role("heading", name="Answer", exact=True)).to_be_visible()
     assert served.spent() == {"health": "1/2"}
 
@@ -137,12 +137,14 @@ def test_an_exhausted_budget_is_refused_in_words(desk: Callable[..., Any], serve
     spend(page)
     ask(page, f"{COUNT} WHERE age > 30", "0.5")
     page.get_by_role("button", name="Estimate (free)").click()
-    expect(page.get_by_text("your budget does not admit it")).to_be_visible()
-    page.get_by_role("button", name="Spend ε").click()
+    expect(page.get_by_text("Over budget")).to_be_visible()
+    page.get_by_role("button", name="Run for ε").click()
     expect(page.get_by_role("alert")).to_contain_text("HB201")
-    expect(page.get_by_label("Your question, in SQL")).to_have_value(f"{COUNT} WHERE age > 30")
+    expect(page.get_by_label("SQL query")).to_have_value(f"{COUNT} WHERE age > 30")
     page.get_by_role("link", name="Home").click()
-    expect(page.locator("article").filter(has=page.get_by_role("link", name="health"))).to_contain_text("Nothing more")
+    expect(page.locator("article").filter(has=page.get_by_role("link", name="health"))).to_contain_text(
+        "Your budget is used up"
+    )
     assert served.spent("ben")["health"] == "1"
 
 
@@ -150,8 +152,8 @@ def test_asking_again_with_more_budget_combines(desk: Callable[..., Any], served
     page = desk().sign_in("ana")
     ask(page, GROUPED)
     spend(page)
-    page.get_by_label("ε of the second draw").fill("1")
-    page.get_by_role("button", name="Ask again and combine").click()
+    page.get_by_label("Privacy cost of the second run (ε)").fill("1")
+    page.get_by_role("button", name="Run again and combine").click()
     expect(page.get_by_role("heading", name="Combined answer")).to_be_visible()
     page.reload()
     expect(page.get_by_role("heading", name="Combined answer")).to_be_visible()
@@ -173,7 +175,7 @@ def test_hostile_sql_is_refused_at_no_cost(desk: Callable[..., Any], served: Any
     opened.context.on("dialog", lambda dialog: opened.complaints.append(dialog.message))
     for sql in HOSTILE:
         ask(page, sql)
-        page.get_by_role("button", name="Spend ε").click()
+        page.get_by_role("button", name="Run for ε").click()
         expect(page.get_by_role("alert")).to_contain_text("HB5")
         expect(page.get_by_role("alert")).to_contain_text("Nothing was run or charged")
         assert page.locator("main img").count() == 0
@@ -213,25 +215,25 @@ def test_a_session_ends_with_its_token_and_by_signing_out(desk: Callable[..., An
 
 def test_the_owner_adds_an_analyst_and_grants_a_request(desk: Callable[..., Any], served: Any) -> None:
     page = desk().sign_in("ana")
-    page.get_by_label("More ε").fill("2")
-    page.get_by_label("What it is for").fill("A second study.")
-    page.get_by_role("button", name="Send the request").click()
-    expect(page.get_by_role("status")).to_contain_text("sent to the owner")
+    page.get_by_label("Additional ε").fill("2")
+    page.get_by_label("Reason").fill("A second study.")
+    page.get_by_role("button", name="Send request").click()
+    expect(page.get_by_role("status")).to_contain_text("sent to the data owner")
     owner = desk().sign_in("owner")
-    owner.get_by_role("link", name="Curate").click()
+    owner.get_by_role("link", name="Administration").click()
     row = owner.locator("#requests tbody tr")
     expect(row).to_contain_text("A second study.")
-    row.get_by_label("A word to ana").fill("Fine.")
+    row.get_by_label("Note to ana").fill("Fine.")
     row.get_by_role("button", name="Grant").click()
-    expect(owner.get_by_role("status")).to_contain_text("Granted")
+    expect(owner.get_by_role("status")).to_contain_text("Request granted")
     expect(owner.locator("#requests tbody tr")).to_contain_text("granted")
     page.goto("/")
     expect(page.locator("article").first).to_contain_text("of ε = 12 spent")
     expect(page.locator("#more")).to_contain_text("Fine.")
     owner.get_by_text("Add an analyst").click()
-    owner.get_by_label("Name").fill("zoe")
-    owner.get_by_label("Cap, ε").fill("1.5")
-    owner.get_by_role("button", name="Add, and make a token").click()
+    owner.get_by_label("Name", exact=True).fill("zoe")
+    owner.get_by_label("Cap (ε)").fill("1.5")
+    owner.get_by_role("button", name="Add analyst and create token").click()
     served.tokens["zoe"] = owner.locator("#issued").inner_text()
     newcomer = desk().sign_in("zoe")
     expect(newcomer.locator("article").first).to_contain_text("0 of ε = 1.5 spent")
@@ -242,9 +244,9 @@ def test_the_auditor_verifies_the_ledger_and_prints_the_report(desk: Callable[..
     ask(page)
     spend(page)
     auditor = desk().sign_in("auditor")
-    auditor.get_by_role("link", name="Explain & audit").click()
-    auditor.get_by_role("button", name="Verify the ledger now").click()
-    expect(auditor.get_by_role("status")).to_contain_text("Yes: everything was derived again and agrees.")
+    auditor.get_by_role("link", name="Explain and audit").click()
+    auditor.get_by_role("button", name="Verify the ledger").click()
+    expect(auditor.get_by_role("status")).to_contain_text("The ledger is verified.")
     auditor.get_by_role("link", name="Printable report").click()
     expect(auditor.get_by_role("heading", level=1)).to_have_text("Privacy report")
     expect(auditor.locator("main")).to_contain_text(COUNT)
@@ -259,7 +261,7 @@ def test_every_page_fits_and_is_quiet(desk: Callable[..., Any], width: int, sche
     page = desk(**options).sign_in("ana")
     ask(page, GROUPED)
     page.get_by_role("button", name="Estimate (free)").click()
-    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
+    expect(page.get_by_role("heading", name="Estimate")).to_be_visible()
     widths = [page.evaluate("document.documentElement.scrollWidth")]
     spend(page)
     number = page.url.partition("release=")[2].partition("#")[0]
@@ -284,8 +286,8 @@ def test_pages_read_without_a_script(desk: Callable[..., Any], served: Any) -> N
     page = desk(java_script_enabled=False).sign_in("ana")
     ask(page, GROUPED)
     page.get_by_role("button", name="Estimate (free)").click()
-    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
-    page.get_by_role("button", name="Spend ε").click()
+    expect(page.get_by_role("heading", name="Estimate")).to_be_visible()
+    page.get_by_role("button", name="Run for ε").click()
     expect(page.locator("#answer tbody tr")).to_have_count(4)
     expect(page.locator(".slider")).to_be_hidden()
     page.goto("/ask")
@@ -297,14 +299,14 @@ def test_everything_is_reached_by_the_keyboard(desk: Callable[..., Any]) -> None
     page = desk().sign_in("ana")
     page.goto("/ask")
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
-    page.get_by_label("Your question, in SQL").focus()
+    expect(page.get_by_role("link", name="Skip to main content")).to_be_focused()
+    page.get_by_label("SQL query").focus()
     page.keyboard.insert_text(COUNT)
     page.keyboard.press("Control+Enter")
-    expect(page.get_by_role("heading", name="Before you spend")).to_be_visible()
+    expect(page.get_by_role("heading", name="Estimate")).to_be_visible()
     page.get_by_role("button", name="Estimate (free)").focus()
     page.keyboard.press("Tab")
-    expect(page.get_by_role("button", name="Spend ε")).to_be_focused()
+    expect(page.get_by_role("button", name="Run for ε")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", name="Answer", exact=True)).to_be_visible()
 

@@ -11,10 +11,10 @@ import pytest
 from tests.server.visits import Visitor
 
 from hubbub.semantics.examples import TITLES, smoking
-from hubbub.semantics.explained import explain
-from hubbub.semantics.familiar import FAMILIAR
+from hubbub.semantics.explanation import explain
+from hubbub.semantics.reference_points import REFERENCE_POINTS
 from hubbub.semantics.tradeoff import approximate
-from hubbub.server import plots
+from hubbub.server import page_plots as plots
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def test_the_page_says_every_sentence(visit: Callable[[str, str], str]) -> None:
     for text in (*found.sentences, *found.warnings):
         assert text in page
     assert f"{found.meaning.of_a_hundred} of 100" in page
-    for each in FAMILIAR:
+    for each in REFERENCE_POINTS:
         assert each.name in page
         assert each.source in page
 

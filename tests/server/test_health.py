@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.accounting.postgres_server import Server
-from tests.campaigns.rig.town import Town
+from tests.campaigns.rig.server_config import ServerFolder
 
 from hubbub.server import health
 from hubbub.server.health import Readiness, scratch
@@ -46,7 +46,7 @@ def without_end(file: RawIOBase, size: int) -> None:
 
 def looked(readiness: Readiness) -> tuple[dict[str, bool], float]:
     begun = time.monotonic()
-    found = asyncio.run(readiness.look())
+    found = asyncio.run(readiness.check())
     return found, time.monotonic() - begun
 
 
@@ -63,7 +63,7 @@ def until(readiness: Readiness, *, ready: bool, seconds: float) -> float:
 
 
 def test_a_full_disk_is_not_ready_and_one_with_room_is_again(small_disk: Path) -> None:
-    town = Town(small_disk / "town")
+    town = ServerFolder(small_disk / "town")
     service = Service.open(town.config)
     try:
         readiness = Readiness(service)
@@ -117,7 +117,7 @@ def test_probing_often_costs_one_look_a_second(app: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr(readiness, "_ledger", noted)
 
     async def many() -> None:
-        await asyncio.gather(*(readiness.look() for _ in range(200)))
+        await asyncio.gather(*(readiness.check() for _ in range(200)))
 
     asyncio.run(many())
     asyncio.run(many())
@@ -127,7 +127,7 @@ def test_probing_often_costs_one_look_a_second(app: Any, monkeypatch: pytest.Mon
 def test_without_its_postgresql_it_answers_within_two_seconds_and_recovers_within_five(tmp_path: Path) -> None:
     with Server() as server:
         server.run("CREATE DATABASE ready")
-        town = Town(tmp_path / "town", dsn=server.dsn("ready"))
+        town = ServerFolder(tmp_path / "town", dsn=server.dsn("ready"))
         service = Service.open(town.config)
         try:
             readiness = Readiness(service)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from hubbub.server import limits
-from hubbub.server.limits import Limit, address
+from hubbub.server.limits import RateLimit, address
 
 
 class Clock:
@@ -21,7 +21,7 @@ class Clock:
 
 def test_a_burst_goes_through_and_then_one_at_a_time() -> None:
     clock = Clock()
-    limit = Limit(60, burst=3, clock=clock)
+    limit = RateLimit(60, burst=3, clock=clock)
     assert [limit.take("ana") for _ in range(5)] == [0, 0, 0, 1, 1]
     clock.now += 1
     assert [limit.take("ana") for _ in range(2)] == [0, 1]
@@ -31,7 +31,7 @@ def test_a_burst_goes_through_and_then_one_at_a_time() -> None:
 
 def test_the_wait_that_is_named_is_enough_and_not_much_more() -> None:
     clock = Clock()
-    limit = Limit(7, burst=1, clock=clock)
+    limit = RateLimit(7, burst=1, clock=clock)
     assert limit.take("ana") == 0
     wait = limit.take("ana")
     assert wait == 9
@@ -43,7 +43,7 @@ def test_the_wait_that_is_named_is_enough_and_not_much_more() -> None:
 
 def test_no_minute_lets_more_through_than_the_limit_and_the_burst() -> None:
     clock = Clock()
-    limit = Limit(30, burst=5, clock=clock)
+    limit = RateLimit(30, burst=5, clock=clock)
     went = 0
     for _ in range(600):
         went += limit.take("ana") == 0
@@ -53,7 +53,7 @@ def test_no_minute_lets_more_through_than_the_limit_and_the_burst() -> None:
 
 def test_names_do_not_share_and_looking_takes_nothing() -> None:
     clock = Clock()
-    limit = Limit(60, burst=1, clock=clock)
+    limit = RateLimit(60, burst=1, clock=clock)
     assert [limit.wait("ana") for _ in range(3)] == [0, 0, 0]
     assert limit.take("ana") == 0
     assert limit.wait("ana") == 1
@@ -62,7 +62,7 @@ def test_names_do_not_share_and_looking_takes_nothing() -> None:
 
 def test_being_refused_does_not_put_it_off_further() -> None:
     clock = Clock()
-    limit = Limit(60, burst=1, clock=clock)
+    limit = RateLimit(60, burst=1, clock=clock)
     limit.take("ana")
     for _ in range(10):
         clock.now += 0.09
@@ -73,15 +73,15 @@ def test_being_refused_does_not_put_it_off_further() -> None:
 
 def test_a_clock_that_stands_or_turns_back_gives_nothing_away() -> None:
     clock = Clock()
-    limit = Limit(60, burst=1, clock=clock)
+    limit = RateLimit(60, burst=1, clock=clock)
     limit.take("ana")
     clock.now -= 30
     assert limit.take("ana") > 0
 
 
 def test_a_thousand_names_are_all_that_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "REMEMBERED", 1000)
-    limit = Limit(60, burst=1, clock=Clock())
+    monkeypatch.setattr(limits, "MAX_NAMES", 1000)
+    limit = RateLimit(60, burst=1, clock=Clock())
     for number in range(5000):
         limit.take(f"address {number}")
     assert len(limit._buckets) == 1000
@@ -89,7 +89,7 @@ def test_a_thousand_names_are_all_that_is_remembered(monkeypatch: pytest.MonkeyP
 
 
 def test_threads_together_get_no_more_than_one_would() -> None:
-    limit = Limit(60, burst=50, clock=Clock())
+    limit = RateLimit(60, burst=50, clock=Clock())
     start = threading.Barrier(8)
 
     def hammer(_: int) -> int:

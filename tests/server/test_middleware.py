@@ -12,8 +12,8 @@ import pytest
 from fastapi.exceptions import RequestValidationError
 
 from hubbub.errors import LedgerError
-from hubbub.server.limits import Limit
-from hubbub.server.middleware import MOST, JsonLines
+from hubbub.server.limits import RateLimit
+from hubbub.server.middleware import MAX_BODY, JsonFormatter
 from hubbub.server.service import Service
 
 QUERY = {"sql": "SELECT COUNT(*) AS n FROM health", "epsilon": "0.1"}
@@ -108,7 +108,7 @@ def test_a_refusal_never_repeats_what_was_sent(shared: Any) -> None:
 
 
 def test_a_huge_body_is_refused_whether_it_says_so_or_not(served: Any) -> None:
-    body = b'{"sql": "' + b"x" * MOST + b'"}'
+    body = b'{"sql": "' + b"x" * MAX_BODY + b'"}'
     refused(post(served, body), 413, "HB162")
     pieces = (body[start : start + 65536] for start in range(0, len(body), 65536))
     refused(post(served, pieces), 413, "HB162")
@@ -203,7 +203,7 @@ def test_a_forwarded_address_is_believed_only_behind_a_proxy(start_served: Any, 
 
 def test_failed_sign_ins_are_limited_by_the_true_address(start_served: Any) -> None:
     world = start_served()
-    world.service.attempts_limit = Limit(20, clock=lambda: 0.0)  # time stands still: the machine may be busy
+    world.service.attempts_limit = RateLimit(20, clock=lambda: 0.0)  # time stands still: the machine may be busy
     client, codes = world.client(None), []
     for number in range(20):
         headers = {"Authorization": "Bearer hub_000000000000_" + "x" * 43, "X-Forwarded-For": f"198.51.100.{number}"}
@@ -280,7 +280,7 @@ def test_logs_are_json_and_hold_no_literal_token_or_query(app: Any, caplog: pyte
     app.ask(sql="SELECT CANARY FROM nothing", header="x")
     app.client("ana").get("/api/v1/datasets/CANARY")
     app.client("ana").get("/CANARY?CANARY=1")
-    lines = [JsonLines().format(record) for record in caplog.records if record.name.startswith("hubbub")]
+    lines = [JsonFormatter().format(record) for record in caplog.records if record.name.startswith("hubbub")]
     found = [json.loads(line) for line in lines]
     asked = next(line for line in found if line.get("request") == answer.headers["X-Request-Id"])
     assert (asked["who"], asked["route"], asked["status"]) == ("ana", "/api/v1/query", 200)
@@ -298,7 +298,7 @@ def test_an_error_that_nobody_thought_of_is_one_constant(app: Any, caplog: pytes
     answer = app.client().post("/api/v1/estimate", json=QUERY)
     refused(answer, 500, "HB999")
     assert "CANARY" not in answer.text
-    lines = "\n".join(JsonLines().format(record) for record in caplog.records if record.name.startswith("hubbub"))
+    lines = "\n".join(JsonFormatter().format(record) for record in caplog.records if record.name.startswith("hubbub"))
     assert "KeyError" in lines
     assert answer.json()["instance"] in lines
     assert "CANARY" not in lines

@@ -21,7 +21,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 from hubbub.errors import AccessError
 from hubbub.server.accounts import Accounts, Principal
-from hubbub.server.database import Sqlite
+from hubbub.server.database import SqliteDatabase
 from hubbub.server.oidc import FRESH, PAUSE, STALE, Oidc
 from hubbub.server.settings import OidcSettings
 from hubbub.server.state import State
@@ -371,7 +371,7 @@ def test_an_address_counts_only_when_the_issuer_has_verified_it(issuer: Issuer) 
 
 
 def test_a_good_token_of_somebody_who_is_no_analyst_here_is_refused(issuer: Issuer, oidc: Oidc, tmp_path: Path) -> None:
-    state = State(Sqlite(tmp_path / "server.db"))
+    state = State(SqliteDatabase(tmp_path / "server.db"))
     names = {"ana"}
     accounts = Accounts(state, analysts=lambda: names, oidc=oidc)
     principal = accounts.authenticate(f"Bearer {issuer.token()}")
@@ -390,7 +390,7 @@ def test_a_good_token_of_somebody_who_is_no_analyst_here_is_refused(issuer: Issu
 
 
 def test_without_a_provider_its_tokens_are_only_wrong_tokens(issuer: Issuer, tmp_path: Path) -> None:
-    state = State(Sqlite(tmp_path / "server.db"))
+    state = State(SqliteDatabase(tmp_path / "server.db"))
     with pytest.raises(AccessError, match="HB701"):
         Accounts(state, analysts=lambda: ["ana"]).authenticate(f"Bearer {issuer.token()}")
     assert issuer.fetched == []

@@ -10,21 +10,21 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.campaigns.rig.served import Caller, Cold, await_ready, free_port
-from tests.campaigns.rig.town import ANALYSTS, PRICE, Town, charge, kept
+from tests.campaigns.rig.server_process import Caller, SpawnedServer, await_ready, free_port
+from tests.campaigns.rig.server_config import ANALYSTS, PRICE, ServerFolder, charge, kept
 
 from hubbub.accounting.ledger import examine
-from hubbub.accounting.store import Filter
+from hubbub.accounting.store import EntryFilter
 from hubbub.cli import main
 from hubbub.config import load
 from hubbub.curator.opening import anchor_of, store_of
 
 
 @contextmanager
-def serving(town: Town, count: int = 1) -> Iterator[list[int]]:
+def serving(town: ServerFolder, count: int = 1) -> Iterator[list[int]]:
     """Start so many servers on one town, give their ports, and see them stop in good order."""
     ports = [free_port() for _ in range(count)]
-    servers = [Cold(town.config, port) for port in ports]
+    servers = [SpawnedServer(town.config, port) for port in ports]
     try:
         for port, server in zip(ports, servers, strict=True):
             await_ready(port, server)
@@ -34,24 +34,24 @@ def serving(town: Town, count: int = 1) -> Iterator[list[int]]:
     assert set(codes) <= {0, -signal.SIGTERM}
 
 
-def refusal(town: Town) -> str:
+def refusal(town: ServerFolder) -> str:
     """Start a server that must not start, and give what it said."""
     port = free_port()
-    server = Cold(town.config, port)
+    server = SpawnedServer(town.config, port)
     with pytest.raises(RuntimeError, match="ended by itself"):
         await_ready(port, server)
     assert server.end(signal.SIGTERM) != 0
     return " ".join((town.folder / f"server-{port}.log").read_text().split())
 
 
-def spend(town: Town, port: int, number: int) -> int:
+def spend(town: ServerFolder, port: int, number: int) -> int:
     with closing(Caller(port, town.tokens["ana"])) as caller:
         return caller.query(town.question(number, own_key=True), f"n{number}").status
 
 
 def test_several_servers_on_one_postgres_ledger_never_overspend_together(tmp_path: Path, postgres_dsn: str) -> None:
     """The dataset allows 30 queries; three analysts with 30 each ask 90 of three servers at once."""
-    town = Town(tmp_path / "town", dsn=postgres_dsn, epsilon="0.3")
+    town = ServerFolder(tmp_path / "town", dsn=postgres_dsn, epsilon="0.3")
     statuses: Counter[int] = Counter()
     answers: dict[str, bytes] = {}
 
@@ -82,14 +82,14 @@ def test_several_servers_on_one_postgres_ledger_never_overspend_together(tmp_pat
     with closing(store_of(config, read_only=True)) as store:
         assert examine(store, anchor_of(config)).sound
         with store.snapshot() as snapshot:
-            entries = {entry.sequence: entry for entry in snapshot.entries(Filter(kind="charge"))}
+            entries = {entry.sequence: entry for entry in snapshot.entries(EntryFilter(kind="charge"))}
     assert statuses == {200: 30, 409: 60}
     assert len(entries) == 30
     assert {charge(answer)[0] for answer in answers.values()} == set(entries)
 
 
 def test_a_second_server_on_a_sqlite_ledger_refuses_to_start_and_says_why(tmp_path: Path) -> None:
-    town = Town(tmp_path / "town")
+    town = ServerFolder(tmp_path / "town")
     with serving(town) as (port,):
         said = refusal(town)
         assert "HB303" in said
@@ -102,7 +102,7 @@ def test_a_backup_is_good_until_something_is_charged_and_then_the_owner_must_wri
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As docs/deploy.md describes it: taken while the server runs, restored without the anchor."""
-    town = Town(tmp_path / "town", epsilon="1")
+    town = ServerFolder(tmp_path / "town", epsilon="1")
     database, backup = load(town.config).database, tmp_path / "backup.db"
     with serving(town) as (port,):
         assert spend(town, port, 1) == 200

@@ -15,7 +15,7 @@ import hubbub
 from hubbub.server.api import administration as governing
 from hubbub.server.api import attacks, streams
 from hubbub.server.api import queries as asking
-from hubbub.server.limits import Limit
+from hubbub.server.limits import RateLimit
 
 SOURCE = Path(hubbub.__file__).parent
 COUNT = {"sql": "SELECT COUNT(*) AS n FROM health", "epsilon": "0.01"}
@@ -103,7 +103,7 @@ def test_api4_what_one_may_use_is_bounded(start_app: Any) -> None:
     in test_work.py, bodies in test_border.py.
     """
     world = start_app(per_minute=60)
-    world.service.requests_limit = Limit(60, clock=lambda: 0.0)  # time stands still: the machine may be busy
+    world.service.requests_limit = RateLimit(60, clock=lambda: 0.0)  # time stands still: the machine may be busy
     statuses = [world.client("ana").get("/api/v1/me").status_code for _ in range(30)]
     assert statuses.count(429) > 5
     answer = world.client("ana").get("/api/v1/me")

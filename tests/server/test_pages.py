@@ -11,7 +11,7 @@ from tests.server.visits import COUNT, Outline, Visitor, spend, token
 
 from hubbub.curator.question import Question
 from hubbub.server.pages import mount
-from hubbub.server.pages.frame import HERE, PLACES
+from hubbub.server.pages.frame import HERE, NAVIGATION
 from hubbub.server.service import Service
 from hubbub.server.settings import Settings
 
@@ -194,10 +194,12 @@ def test_the_owner_applies_a_checked_change_and_a_stale_one_is_refused(app: Any,
     )
     data = {"csrf": token(page), "hash": found[1], "text": text.replace("\n", "\r\n")}
     checked = client.post("/curate/config/check", data=data)
-    assert "This can be applied" in checked.text
+    assert "The configuration is valid" in checked.text
     assert '<span class="plus">+  ana: {health: {epsilon: 12}}</span>' in checked.text
     assert "12" not in (app.folder / "hubbub.yaml").read_text().partition("analysts:")[2]
-    assert "hubbub.yaml was changed; the text before is kept" in client.post("/curate/config/apply", data=data).text
+    assert (
+        "hubbub.yaml was updated. The previous version is kept" in client.post("/curate/config/apply", data=data).text
+    )
     assert "{epsilon: 12}" in (app.folder / "hubbub.yaml").read_text()
     stale = client.post("/curate/config/apply", data={**data, "text": text + "\n# later\n"})
     assert stale.status_code in (409, 412, 422)
@@ -228,7 +230,7 @@ def test_the_explanation_warns_of_a_large_delta(visitor: Visitor) -> None:
 def test_the_bar_names_pages_that_exist(visitor: Visitor) -> None:
     for role, who in (("analyst", "ana"), ("owner", "owner"), ("auditor", "auditor")):
         client = visitor(who)
-        for address, _ in PLACES[role]:
+        for address, _ in NAVIGATION[role]:
             assert client.get(address).status_code == 200
 
 
@@ -240,7 +242,9 @@ def test_home_says_what_the_rest_is_good_for(app: Any, visitor: Visitor) -> None
     assert found is not None
     assert int(found[1]) == 52  # (10 - 4.75) / 0.1 = 52.5
     ana = app.service.accounts.identify(app.tokens["ana"])
-    assert int(found[2]) == round(app.service.estimate(ana, Question(COUNT, epsilon="0.1")).expected[0].plus_minus)
+    assert int(found[2]) == round(
+        app.service.queries.estimate(ana, Question(COUNT, epsilon="0.1")).expected[0].plus_minus
+    )
 
 
 def test_the_promise_of_each_cap_is_its_formula(visitor: Visitor) -> None:

@@ -43,7 +43,7 @@ def begin(world: Any, header: str, **more: Any) -> tuple[str, Any]:
     body = {"sql": GROUPED, "epsilon": "0.1", **more}
     headers = {"Idempotency-Key": header, "Prefer": "respond-async"}
     number = world.client("ana").post("/api/v1/query", json=body, headers=headers).json()["id"]
-    job = world.service.work.find(number)
+    job = world.service.pool.find(number)
     while job.ended is None:
         time.sleep(0.01)
     return number, job
@@ -107,7 +107,7 @@ def test_a_cancelled_query_is_stopped_on_the_quantum(world: Any, clock: Clock) -
     client: httpx.Client = world.client("ana")
     headers = {"Idempotency-Key": "c", "Prefer": "respond-async"}
     number = client.post("/api/v1/query", json={"sql": GROUPED, "epsilon": "0.1"}, headers=headers).json()["id"]
-    job = world.service.work.find(number)
+    job = world.service.pool.find(number)
     while job.ledger_key is None:
         time.sleep(0.01)
     assert client.delete(f"/api/v1/jobs/{number}").json()["state"] == "cancelled"
@@ -134,7 +134,7 @@ def test_a_run_that_fails_by_itself_after_a_cancel_is_a_failure(world: Any, cloc
     client: httpx.Client = world.client("ana")
     headers = {"Idempotency-Key": "c", "Prefer": "respond-async"}
     number = client.post("/api/v1/query", json={"sql": GROUPED, "epsilon": "0.1"}, headers=headers).json()["id"]
-    job = world.service.work.find(number)
+    job = world.service.pool.find(number)
     while job.ledger_key is None:
         time.sleep(0.01)
     assert client.delete(f"/api/v1/jobs/{number}").json()["state"] == "cancelled"

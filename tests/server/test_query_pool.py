@@ -138,7 +138,7 @@ def test_one_analyst_cannot_take_every_place(gated: Any) -> None:
     other = enqueue(world, "there is room for others", who="ben")
     gate.open.set()
     assert state(world, other, wait=20, who="ben")["state"] == "done"
-    world.service.work.close(patience=10)
+    world.service.pool.close(patience=10)
     assert world.spent() == {"health": "1/5"}
 
 
@@ -190,7 +190,7 @@ def test_a_job_that_waits_is_cancelled_at_no_cost(gated: Any) -> None:
     assert world.client().delete(second).json()["state"] == "cancelled"
     gate.open.set()
     assert state(world, second, wait=20)["state"] == "cancelled"
-    world.service.work.close(patience=10)
+    world.service.pool.close(patience=10)
     assert world.spent() == {"health": "1/10"}
 
 
@@ -201,9 +201,9 @@ def test_a_job_that_runs_is_stopped_and_its_charge_stands(gated: Any) -> None:
     gate.begun.acquire()
     assert world.client().delete(first).json()["state"] == "cancelled"
     deadline = time.monotonic() + 20
-    while world.service.work.counts()[0] > 1 and time.monotonic() < deadline:
+    while world.service.pool.counts()[0] > 1 and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert world.service.work.counts() == (1, 0)  # one was stopped, and the other was not
+    assert world.service.pool.counts() == (1, 0)  # one was stopped, and the other was not
     gate.open.set()
     assert state(world, second, wait=20)["state"] == "done"
     assert state(world, first)["state"] == "cancelled"
@@ -222,7 +222,7 @@ def test_a_job_that_is_done_cannot_be_cancelled(app: Any) -> None:
 def test_whether_a_cancel_comes_in_time_is_decided_by_what_shows(start_app: Any) -> None:
     world = start_app(quantum=60.0)
     place = enqueue(world, "one")
-    world.service.work.find(place.rpartition("/")[2]).future.result(timeout=50)  # it has ended, and does not show yet
+    world.service.pool.find(place.rpartition("/")[2]).future.result(timeout=50)  # it has ended, and does not show yet
     assert state(world, place)["state"] in ("queued", "running")
     assert world.client().delete(place).json()["state"] == "cancelled"
 
@@ -241,7 +241,7 @@ def test_a_stop_lets_running_queries_end_and_takes_no_new_ones(gated: Any) -> No
         running = pool.submit(world.ask, key="running")
         gate.begun.acquire()
         stopping = pool.submit(world.service.close)
-        while not world.service.work._stopping:
+        while not world.service.pool._stopping:
             time.sleep(0.005)
         late = world.ask(key="late")
         assert (late.status_code, late.json()["code"]) == (503, "HB319")
@@ -255,7 +255,7 @@ def test_a_stop_fails_what_does_not_end_and_loses_no_charge(gated: Any, start_ap
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(world.ask, header="one", key="one")
         gate.begun.acquire()
-        world.service.work.close(patience=0.05)
+        world.service.pool.close(patience=0.05)
         answer = running.result(timeout=20)
     assert (answer.status_code, answer.json()["code"]) == (424, "HB900")
     world.service.close()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.server.remote_edit_rules import trespasses
+from hubbub.server.remote_edit_rules import violations
 
 EXTRA = "  stolen: {{source: '{source}', unit: row, columns: {{}}, budget: {{epsilon: 1000}}}}\n  plans:"
 
@@ -71,8 +71,8 @@ def test_a_ledger_beside_hubbub_yaml_does_not_become_data(tmp_path: Path) -> Non
     now = "ledger: {database: my.db, anchor: far.anchor}\nserver: {secret_file: key.txt, tls: {key: tls.pem}}\n"
     for name in ("my.db", "my.db-wal", "server.db", "server.key", "far.anchor", "key.txt", "tls.pem"):
         then = f"{now}datasets: {{a: {{source: 'csv:{name}'}}}}\n"
-        assert [each.code for each in trespasses(now, then, tmp_path)] == ["HB432"], name
-    assert trespasses(now, f"{now}datasets: {{a: {{source: other.csv}}}}\n", tmp_path) == []
+        assert [each.code for each in violations(now, then, tmp_path)] == ["HB432"], name
+    assert violations(now, f"{now}datasets: {{a: {{source: other.csv}}}}\n", tmp_path) == []
 
 
 def test_a_file_of_the_folder_may_be_added(app: Any) -> None:

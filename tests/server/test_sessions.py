@@ -11,8 +11,8 @@ import pytest
 from tests.server.conftest import Clock
 
 from hubbub.errors import AccessError
-from hubbub.server.accounts import LASTS, Accounts, Principal
-from hubbub.server.database import Sqlite
+from hubbub.server.accounts import SESSION_SECONDS, Accounts, Principal
+from hubbub.server.database import SqliteDatabase
 from hubbub.server.oidc import Oidc
 from hubbub.server.sessions import Sessions
 from hubbub.server.settings import OidcSettings
@@ -29,7 +29,7 @@ def names() -> set[str]:
 
 @pytest.fixture
 def accounts(tmp_path: Path, clock: Clock, names: set[str]) -> Iterator[Accounts]:
-    state = State(Sqlite(tmp_path / "server.db"))
+    state = State(SqliteDatabase(tmp_path / "server.db"))
     yield Accounts(state, analysts=lambda: names, clock=clock)
     state.close()
 
@@ -59,8 +59,8 @@ def test_a_cookie_says_who_signed_in_and_ends_after_hours(
     sessions: Sessions, principal: Principal, clock: Clock
 ) -> None:
     cookie = sessions.sign(principal)
-    assert sessions.open(cookie) == Principal("ana", "analyst", principal.token, clock.now + LASTS)
-    clock.now += LASTS - 1
+    assert sessions.open(cookie) == Principal("ana", "analyst", principal.token, clock.now + SESSION_SECONDS)
+    clock.now += SESSION_SECONDS - 1
     sessions.open(cookie)
     clock.now += 1
     refused(sessions, cookie)
@@ -84,7 +84,7 @@ def test_no_session_outlives_its_token(sessions: Sessions, accounts: Accounts, c
 
 
 def test_a_session_of_an_identity_providers_token_ends_with_that_token(tmp_path: Path, clock: Clock) -> None:
-    state = State(Sqlite(tmp_path / "server.db"))
+    state = State(SqliteDatabase(tmp_path / "server.db"))
     oidc = Oidc(OidcSettings("https://issuer.example", "hubbub"))
     sessions = Sessions(SECRET, Accounts(state, analysts=lambda: ["ana"], oidc=oidc, clock=clock))
     cookie = sessions.sign(Principal("ana", "analyst", None, clock.now + 100))
@@ -162,7 +162,7 @@ def test_what_is_no_cookie_is_refused(sessions: Sessions, cookie: str) -> None:
 def test_without_a_cookie_one_is_asked_to_sign_in(sessions: Sessions) -> None:
     refused(sessions, None, "HB700")
     refused(sessions, "", "HB700")
-    refused(sessions, sessions.stranger(), "HB700")
+    refused(sessions, sessions.anonymous(), "HB700")
 
 
 def test_a_form_of_the_session_is_accepted_and_others_are_not(sessions: Sessions, principal: Principal) -> None:
@@ -183,14 +183,14 @@ def test_a_form_whose_cookie_was_planted_by_somebody_else_is_refused(sessions: S
 
 
 def test_the_form_to_sign_in_is_protected_too(sessions: Sessions) -> None:
-    mine, other = sessions.stranger(), sessions.stranger()
+    mine, other = sessions.anonymous(), sessions.anonymous()
     sessions.check(mine, sessions.csrf(mine))
     with pytest.raises(AccessError, match="HB711"):
         sessions.check(mine, sessions.csrf(other))
 
 
 def test_the_word_of_the_form_does_not_carry_over_signing_in(sessions: Sessions, principal: Principal) -> None:
-    before = sessions.stranger()
+    before = sessions.anonymous()
     with pytest.raises(AccessError, match="HB711"):
         sessions.check(sessions.sign(principal), sessions.csrf(before))
 

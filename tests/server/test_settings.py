@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from hubbub.accounting.policy_config import KEYS
+from hubbub.config.document import KEYS
 from hubbub.errors import ConfigError, HubbubError
 from hubbub.server import settings
-from hubbub.server.settings import OTHERS, VARIABLES, OidcSettings, Settings
+from hubbub.server.settings import OTHER_VARIABLES, VARIABLES, OidcSettings, Settings
 
 SECRET = "0123456789abcdef0123456789abcdef"
 
@@ -252,7 +252,7 @@ def test_a_slip_in_the_environment_is_refused_not_ignored(folder: Path, variable
 
 def test_a_typo_hears_what_was_meant(folder: Path) -> None:
     assert "HUBBUB_BEHIND_PROXY" in refused(folder, "HB424", None, {"HUBBUB_BEHIND_PROXI": "true"})
-    assert not set(VARIABLES) & OTHERS
+    assert not set(VARIABLES) & OTHER_VARIABLES
 
 
 def test_a_secret_can_come_by_file_by_variable_or_by_a_file_that_a_variable_names(folder: Path) -> None:

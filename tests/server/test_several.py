@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from hubbub.server.state import Job
+from hubbub.server.state import JobRecord
 
 COUNT = {"sql": "SELECT COUNT(*) AS n FROM health", "epsilon": "0.1"}
 
@@ -81,9 +81,9 @@ def test_a_job_that_failed_shows_its_error_everywhere(both: tuple[Any, Any]) -> 
 def test_a_job_of_a_server_that_has_gone_has_failed_and_its_request_can_be_sent_again(both: tuple[Any, Any]) -> None:
     first, second = both
     now = second.service.accounts.clock()
-    second.service.state.jobs.put(Job("a" * 32, "ana", "gone", "running", now - 100, now - 100))
+    second.service.state.jobs.put(JobRecord("a" * 32, "ana", "gone", "running", now - 100, now - 100))
     assert second.client().get(f"/api/v1/jobs/{'a' * 32}").json()["state"] == "running"
-    second.service.board.beat()
+    second.service.registry.beat()
     found = poll(first, f"/api/v1/jobs/{'a' * 32}")
     assert found["state"] == "failed"
     assert found["problem"]["code"] == "HB324"
@@ -91,7 +91,7 @@ def test_a_job_of_a_server_that_has_gone_has_failed_and_its_request_can_be_sent_
 
 def test_a_job_can_be_cancelled_at_the_other(both: tuple[Any, Any]) -> None:
     now = both[0].service.accounts.clock()
-    both[0].service.state.jobs.put(Job("b" * 32, "ana", "busy", "queued", now, now))
+    both[0].service.state.jobs.put(JobRecord("b" * 32, "ana", "busy", "queued", now, now))
     assert both[1].client().delete(f"/api/v1/jobs/{'b' * 32}").json()["state"] == "cancelled"
     assert poll(both[0], f"/api/v1/jobs/{'b' * 32}")["state"] == "cancelled"
 

@@ -7,7 +7,7 @@ import pytest
 
 from hubbub.core.secret import Secret
 from hubbub.engines.base import Arrays
-from hubbub.server.problems import released
+from hubbub.server.problems import release_response
 
 REQUESTS: dict[str, dict[str, Any]] = {
     "count": {"sql": "SELECT COUNT(*) AS n FROM health"},
@@ -112,7 +112,7 @@ def test_short_numbers_and_long_ones_take_the_same_room() -> None:
         column = {"name": "n", "kind": "real", "values": cells, "low": cells, "high": cells}
         key = {"name": "k", "kind": "text", "values": ["x"] * rows, "low": None, "high": None}
         form = {"answer": {"columns": [key, column], "ratio": cells}, "receipt": {"query": "q"}, "left": "1"}
-        return len(released(form).body)
+        return len(release_response(form).body)
 
     for rows in (1, 7, 100, 5000):
         assert len({sent(value, rows) for value in (0.0, 7.5, -1.2345678901234567e-300, 1e22)}) == 1

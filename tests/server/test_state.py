@@ -16,8 +16,8 @@ from tests.accounting.postgres_server import Server
 
 from hubbub.accounting.postgres import PostgresStore
 from hubbub.errors import LedgerError, ParameterError
-from hubbub.server.database import MIGRATIONS, Postgres, Sqlite
-from hubbub.server.state import MOST_OPEN, Claim, Job, State, Token, Verdict
+from hubbub.server.database import MIGRATIONS, PostgresDatabase, SqliteDatabase
+from hubbub.server.state import MAX_OPEN, Claim, Decision, JobRecord, State, TokenRecord
 
 Open = Callable[[], State]
 
@@ -29,7 +29,7 @@ def another(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     dsn = request.getfixturevalue("postgres_dsn") if request.param == "postgres" else ""
 
     def open_() -> State:
-        state = State(Postgres(dsn) if dsn else Sqlite(tmp_path / "server.db"))
+        state = State(PostgresDatabase(dsn) if dsn else SqliteDatabase(tmp_path / "server.db"))
         opened.append(state)
         return state
 
@@ -43,8 +43,8 @@ def state(another: Open) -> State:
     return another()
 
 
-def token(id_: str = "0123456789ab", name: str = "ana", *, created: int = 100) -> Token:
-    return Token(id_, name, "analyst", b"\x00digest\xff", created, 200)
+def token(id_: str = "0123456789ab", name: str = "ana", *, created: int = 100) -> TokenRecord:
+    return TokenRecord(id_, name, "analyst", b"\x00digest\xff", created, 200)
 
 
 def test_a_token_is_found_again_as_it_was_kept(state: State, another: Open) -> None:
@@ -59,7 +59,7 @@ def test_tokens_are_listed_the_newest_first_and_by_name(state: State) -> None:
     assert [each.id[-1] for each in state.tokens.list()] == ["2", "1", "0"]
     assert [each.id[-1] for each in state.tokens.list("ana")] == ["2", "0"]
     assert state.tokens.list("' OR 1=1 --") == []
-    assert "digest" not in state.tokens.list()[0].form()
+    assert "digest" not in state.tokens.list()[0].to_json()
 
 
 def test_a_revocation_is_seen_by_others_at_once_and_keeps_its_time(state: State, another: Open) -> None:
@@ -78,7 +78,7 @@ def test_a_revocation_is_seen_by_others_at_once_and_keeps_its_time(state: State,
 def test_all_tokens_of_a_person_in_a_role_are_revoked_together(state: State) -> None:
     for number, name in enumerate(("ana", "ana", "ben")):
         state.tokens.add(token(f"{number:012x}", name))
-    state.tokens.add(Token("f" * 12, "ana", "owner", b"x", 100, 200))
+    state.tokens.add(TokenRecord("f" * 12, "ana", "owner", b"x", 100, 200))
     assert state.tokens.revoke_all("ana", "analyst", 150) == 2
     assert {each.id for each in state.tokens.list() if each.revoked is None} == {"000000000002", "f" * 12}
 
@@ -96,7 +96,7 @@ def test_a_request_keeps_its_epsilon_exactly(state: State) -> None:
     asked = state.requests.add("ana", "visits", Fraction(1, 3), "ε für mehr'; DROP TABLE requests; --", 100)
     assert state.requests.find(asked.id) == asked
     assert asked.epsilon == Fraction(1, 3)
-    assert asked.form()["epsilon"] == "1/3"
+    assert asked.to_json()["epsilon"] == "1/3"
     assert asked.state == "open"
 
 
@@ -108,7 +108,7 @@ def test_requests_are_listed_by_pages_and_by_analyst(state: State) -> None:
 
 
 def test_an_analyst_cannot_fill_the_table_with_requests(state: State) -> None:
-    for _ in range(MOST_OPEN):
+    for _ in range(MAX_OPEN):
         first = state.requests.add("ana", "visits", Fraction(1), "", 1)
     with pytest.raises(ParameterError, match="HB142"):
         state.requests.add("ana", "visits", Fraction(1), "", 1)
@@ -126,7 +126,7 @@ def test_a_request_is_decided_once_however_many_decide_at_once(state: State, ano
 
         def decide(number: int, id_: int = asked.id, start: threading.Barrier = start) -> str | None:
             start.wait(30)
-            verdict: Verdict = "granted" if number % 2 else "refused"
+            verdict: Decision = "granted" if number % 2 else "refused"
             try:
                 return states[number % 4].requests.decide(id_, verdict, by=f"o{number}", note="n", at=number).decider
             except ParameterError as error:
@@ -188,37 +188,37 @@ def test_a_claim_survives_a_kill_right_after_it_returned(tmp_path: Path) -> None
     child = os.fork()
     if child == 0:
         try:
-            State(Sqlite(tmp_path / "server.db")).retries.claim("ana", "h", "d", "k")
+            State(SqliteDatabase(tmp_path / "server.db")).retries.claim("ana", "h", "d", "k")
         finally:
             os.kill(os.getpid(), 9)
     os.waitpid(child, 0)
-    state = State(Sqlite(tmp_path / "server.db"))
+    state = State(SqliteDatabase(tmp_path / "server.db"))
     assert state.retries.find("ana", "h") == Claim("d", "k")
     state.close()
 
 
 def test_a_job_is_seen_by_its_analyst_alone_and_ends_once(state: State) -> None:
-    job = Job("j1", "ana", "server-1", "running", 1, 1)
+    job = JobRecord("j1", "ana", "server-1", "running", 1, 1)
     state.jobs.put(job)
     assert state.jobs.get("ana", "j1") == job
     assert state.jobs.get("ben", "j1") is None
-    state.jobs.put(Job("j1", "ana", "server-1", "cancelled", 1, 2, "c"))
-    state.jobs.put(Job("j1", "ana", "server-1", "done", 1, 3, "too late"))
+    state.jobs.put(JobRecord("j1", "ana", "server-1", "cancelled", 1, 2, "c"))
+    state.jobs.put(JobRecord("j1", "ana", "server-1", "done", 1, 3, "too late"))
     found = state.jobs.get("ana", "j1")
     assert found is not None
     assert (found.state, found.result) == ("cancelled", "c")
 
 
 def test_a_job_cannot_be_taken_over_by_another_analyst(state: State) -> None:
-    state.jobs.put(Job("j1", "ana", "server-1", "running", 1, 1))
-    state.jobs.put(Job("j1", "ben", "server-1", "done", 1, 2, "stolen"))
+    state.jobs.put(JobRecord("j1", "ana", "server-1", "running", 1, 1))
+    state.jobs.put(JobRecord("j1", "ben", "server-1", "done", 1, 2, "stolen"))
     assert state.jobs.get("ben", "j1") is None
-    assert state.jobs.get("ana", "j1") == Job("j1", "ana", "server-1", "running", 1, 1)
+    assert state.jobs.get("ana", "j1") == JobRecord("j1", "ana", "server-1", "running", 1, 1)
 
 
 def test_jobs_that_no_server_works_on_fail_and_others_go_on(state: State) -> None:
     for id_, server, how in (("a", "dead", "running"), ("b", "alive", "queued"), ("c", "dead", "done")):
-        state.jobs.put(Job(id_, "ana", server, how, 1, 1))  # type: ignore[arg-type]
+        state.jobs.put(JobRecord(id_, "ana", server, how, 1, 1))  # type: ignore[arg-type]
     state.jobs.touch("alive", 50)
     assert state.jobs.abandon(40, 60, "lost") == 1
     states = {id_: state.jobs.get("ana", id_) for id_ in "abc"}
@@ -256,11 +256,11 @@ def test_it_says_when_it_cannot_be_written(state: State, tmp_path: Path) -> None
     state.writable()
     state.close()
     with pytest.raises(LedgerError, match="HB323"):
-        State(Sqlite(tmp_path)).close()
+        State(SqliteDatabase(tmp_path)).close()
 
 
 def test_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
-    State(Sqlite(tmp_path / "new" / "server.db")).close()
+    State(SqliteDatabase(tmp_path / "new" / "server.db")).close()
     assert stat.S_IMODE((tmp_path / "new" / "server.db").stat().st_mode) == 0o600
     assert stat.S_IMODE((tmp_path / "new").stat().st_mode) == 0o700
 
@@ -269,19 +269,19 @@ def test_a_database_of_something_else_and_a_newer_one_are_refused(tmp_path: Path
     with sqlite3.connect(tmp_path / "other.db") as connection:
         connection.execute("CREATE TABLE theirs (x)")
     connection.close()
-    with pytest.raises(LedgerError, match="something else"):
-        Sqlite(tmp_path / "other.db")
-    Sqlite(tmp_path / "server.db").close()
+    with pytest.raises(LedgerError, match="another application"):
+        SqliteDatabase(tmp_path / "other.db")
+    SqliteDatabase(tmp_path / "server.db").close()
     with sqlite3.connect(tmp_path / "server.db") as connection:
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     connection.close()
     with pytest.raises(LedgerError, match="upgrade"):
-        Sqlite(tmp_path / "server.db")
+        SqliteDatabase(tmp_path / "server.db")
 
 
 def test_it_lives_beside_a_ledger_without_changing_what_the_ledger_verifies(postgres_dsn: str) -> None:
     store = PostgresStore(postgres_dsn)
-    state = State(Postgres(postgres_dsn))
+    state = State(PostgresDatabase(postgres_dsn))
     state.tokens.add(token())
     with store.snapshot() as snapshot:
         assert snapshot.problems() == []
@@ -292,7 +292,7 @@ def test_it_lives_beside_a_ledger_without_changing_what_the_ledger_verifies(post
 
 def test_a_restart_of_the_server_is_survived(tmp_path: Path) -> None:
     with Server() as server, server.database() as dsn:
-        state = State(Postgres(dsn))
+        state = State(PostgresDatabase(dsn))
         state.tokens.add(token())
         server.stop()
         server.start()

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from hubbub.analyses.streams import places
-from hubbub.analyses.streams.places import own_folder
+from hubbub.analyses.streams import folders
+from hubbub.analyses.streams.folders import folder_of_analyst
 from hubbub.errors import AccessError
 from hubbub.server.sessions import Sessions
 
@@ -62,7 +62,7 @@ def test_nobody_sees_the_stream_of_another_analyst(begun: Any) -> None:
 
 
 def state(begun: Any, analyst: str = "ana", name: str = "seen") -> Path:
-    return own_folder(begun.folder / "hubbub-streams", analyst) / f"{name}.stream"
+    return folder_of_analyst(begun.folder / "hubbub-streams", analyst) / f"{name}.stream"
 
 
 def test_what_is_no_feeding_is_refused_and_changes_nothing(begun: Any) -> None:
@@ -101,7 +101,7 @@ def test_every_stream_route_is_described_with_examples(begun: Any) -> None:
     paths = {path for path in document["paths"] if "/streams" in path}
     assert len(paths) == 4
     assert "delete" in document["paths"]["/api/v1/streams/{name}"]
-    arrivals = document["components"]["schemas"]["Arrivals"]["properties"]
+    arrivals = document["components"]["schemas"]["ArrivalsBody"]["properties"]
     assert all("examples" in each for each in arrivals.values())
 
 
@@ -137,10 +137,10 @@ def test_a_purchase_begins_its_stream_and_a_retry_charges_nothing(app: Any) -> N
 
 
 def test_a_retry_of_a_charge_whose_stream_did_not_begin_begins_it(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hubbub.analyses.streams import buying
+    from hubbub.analyses.streams import purchase
 
     with monkeypatch.context() as patch:
-        patch.setattr(buying, "begin", lambda *_, **__: 1 / 0)
+        patch.setattr(purchase, "begin", lambda *_, **__: 1 / 0)
         assert app.ask(sql=PAID, epsilon="1", header="once").status_code == 500
     spent = app.spent()
     assert app.client("ana").get("/api/v1/streams").json()["streams"] == []
@@ -173,7 +173,7 @@ def test_names_belong_to_their_analyst(begun: Any) -> None:
 def test_the_limit_is_each_analysts_own_and_looked_at_before_the_charge(
     begun: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "MOST", 1)
+    monkeypatch.setattr(folders, "MAX_STREAMS", 1)
     spent = begun.spent()
     over = begun.ask(sql=PAID.replace("'seen'", "'more'"), epsilon="1")
     assert (over.status_code, over.json()["code"]) == (409, "HB661")

@@ -12,8 +12,8 @@ from tests.server.visits import Visitor
 from hubbub.config import load
 from hubbub.curator.opening import open_curator
 from hubbub.errors import AccessError, HubbubError
-from hubbub.server.accounts import LASTS, Accounts, Principal
-from hubbub.server.database import Sqlite
+from hubbub.server.accounts import SESSION_SECONDS, Accounts, Principal
+from hubbub.server.database import SqliteDatabase
 from hubbub.server.oidc import Oidc
 from hubbub.server.service import Service
 from hubbub.server.sessions import Sessions
@@ -116,7 +116,7 @@ def test_a_removal_that_cannot_be_written_down_is_tried_again(app: Any, monkeypa
 
 @pytest.fixture
 def provided(tmp_path: Path, clock: Clock) -> Iterator[tuple[Accounts, Sessions, set[str]]]:
-    state, names = State(Sqlite(tmp_path / "server.db")), {"ana"}
+    state, names = State(SqliteDatabase(tmp_path / "server.db")), {"ana"}
     oidc = Oidc(OidcSettings("https://issuer.example", "hubbub"))
     accounts = Accounts(state, analysts=lambda: names, oidc=oidc, clock=clock)
     yield accounts, Sessions(b"s" * 32, accounts), names
@@ -127,23 +127,23 @@ def test_a_session_of_an_identity_provider_does_not_outlive_a_removal(
     provided: tuple[Accounts, Sessions, set[str]], clock: Clock
 ) -> None:
     accounts, sessions, names = provided
-    cookie = sessions.sign(Principal("ana", "analyst", None, clock.now + LASTS))
+    cookie = sessions.sign(Principal("ana", "analyst", None, clock.now + SESSION_SECONDS))
     assert sessions.open(cookie).name == "ana"
     names.clear()
     accounts.withdraw({"ana"})
     names.add("ana")
-    for later in (0, 60, LASTS - 60):
+    for later in (0, 60, SESSION_SECONDS - 60):
         clock.now += later - (clock.now - 1_800_000_000)
         with pytest.raises(AccessError, match="HB702"):
             sessions.open(cookie)
-    clock.now = 1_800_000_000 + LASTS + 1
+    clock.now = 1_800_000_000 + SESSION_SECONDS + 1
     assert sessions.open(sessions.sign(Principal("ana", "analyst", None, clock.now + 60))).name == "ana"
 
 
 def test_a_second_removal_counts_from_itself(provided: tuple[Accounts, Sessions, set[str]], clock: Clock) -> None:
     accounts, _, _ = provided
     accounts.withdraw({"ana"})
-    clock.now += LASTS - 10
+    clock.now += SESSION_SECONDS - 10
     accounts.withdraw({"ana"})
     clock.now += 20
     assert accounts.withdrawn("ana")

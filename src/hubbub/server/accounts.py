@@ -1,8 +1,8 @@
-"""Accounts: who asks, by a token of ours or by one of an identity provider; never by a name that the client chooses.
+"""Authentication by our own tokens or by those of an identity provider.
 
-A token is `hub_<id>_<secret>`. The secret has 256 random bits and is shown once; its SHA-256 is kept. A slow hash would
-add nothing: nobody can try 2²⁵⁶ secrets. Whoever does not know the secret hears one constant, whatever the reason;
-whoever knows it hears that it has expired or was revoked.
+A token is `hub_<id>_<secret>`. The secret has 256 random bits and is shown once; only its SHA-256 is stored. A slow
+hash would add nothing against 2²⁵⁶ candidates. Without the right secret, every failure gives the same error; with it,
+the error says whether the token has expired or was revoked.
 """
 
 import hmac
@@ -16,25 +16,25 @@ from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 from hubbub.errors import AccessError, ParameterError
-from hubbub.server.state import ROLES, Role, State, Token
+from hubbub.server.state import ROLES, Role, State, TokenRecord
 
-MOST_DAYS = 3650
-#: No credential is longer; what is longer is not even looked at.
-LONGEST = 8192
+MAX_DAYS = 3650
+#: Maximum length of a credential; longer ones are rejected unread.
+MAX_CREDENTIAL = 8192
 
-#: A session of the pages ends after so many seconds, whatever the token says.
-LASTS = 12 * 3600
+#: Maximum lifetime of a session of the pages, in seconds.
+SESSION_SECONDS = 12 * 3600
 
 _TEXT = re.compile(r"hub_([0-9a-f]{12})_([A-Za-z0-9_-]{43})", re.ASCII)
 _NAME = re.compile(r"[\w.@+-]{1,100}")
 _STREAM = re.compile(r"[\w.@+-]{1,100}/[a-z0-9][a-z0-9_-]{0,62}")
-#: Stands for the hash of a token that does not exist, so that looking for it costs the same work.
+#: Compared in place of the hash of an unknown token, so that both cases do the same work.
 _NOBODY = sha256(b"nobody").digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks. `token` is the id of the token, None with an identity provider; `expires` is when to ask again."""
+    """An authenticated caller. `token` is the token id, or None with an identity provider."""
 
     name: str
     role: Role
@@ -42,64 +42,66 @@ class Principal:
     expires: int
 
 
-class Issued(NamedTuple):
-    """A new token: what is kept of it, and the text that is shown this once."""
+class IssuedToken(NamedTuple):
+    """A new token: its stored record, and its text, which is shown only once."""
 
-    token: Token
+    token: TokenRecord
     text: str
 
 
-class Provider(Protocol):
-    """An identity provider: see `oidc`."""
+class IdentityProvider(Protocol):
+    """An identity provider; see `oidc`."""
 
     def authenticate(self, text: str) -> Principal:
-        """Say whom a bearer token names, or raise AccessError."""
+        """Return the principal of a bearer token, or raise AccessError."""
         ...
 
     def role(self, name: str) -> Role:
-        """Give the role of a name, analyst where nothing else is said."""
+        """Return the role of a name; analyst by default."""
         ...
 
 
 def seconds() -> int:
-    """Read the wall clock in seconds."""
+    """Return the time in seconds since 1970."""
     return int(time.time())
 
 
 class Accounts:
-    """Says who asks. Safe to use from many threads."""
+    """Authenticates callers and manages their tokens. Safe to use from many threads."""
 
     def __init__(
         self,
         state: State,
         *,
         analysts: Callable[[], Collection[str]],
-        oidc: Provider | None = None,
+        oidc: IdentityProvider | None = None,
         clock: Callable[[], int] = seconds,
     ) -> None:
-        """Take tokens from `state`; `analysts` gives the names in hubbub.yaml as it is now."""
+        """Read tokens from `state`; `analysts` returns the current names in hubbub.yaml."""
         self.state = state
         self.clock = clock
         self._analysts = analysts
         self._oidc = oidc
 
     def authenticate(self, *authorization: str | None) -> Principal:
-        """Say who asks, from every Authorization header of a request; or raise AccessError (HB70x)."""
+        """Return the principal, given all Authorization headers of a request, or raise AccessError (HB70x)."""
         headers = [header for header in authorization if header is not None]
         if not headers:
             raise AccessError(
-                "HB700", "this needs a token.", "Send the header `Authorization: Bearer hub_…`; the owner gives tokens."
+                "HB700",
+                "A token is required.",
+                "Send the header `Authorization: Bearer hub_…`; the data owner issues tokens.",
             )
-        if len(headers) > 1 or len(headers[0]) > LONGEST or not headers[0].isascii():
-            raise _unknown()  # of two headers nobody can say which one a proxy looked at
+        if len(headers) > 1 or len(headers[0]) > MAX_CREDENTIAL or not headers[0].isascii():
+            raise _unknown()  # with two headers, a proxy may have checked the other one
         scheme, _, text = headers[0].partition(" ")
         if scheme.lower() != "bearer":
             raise _unknown()
         return self.identify(text.strip(" "))
 
     def identify(self, text: str) -> Principal:
-        """Say whose token this is, or raise AccessError (HB70x)."""
-        if len(text) > LONGEST or not text.isascii():
+        """Return the principal of a token, or raise AccessError (HB70x)."""
+        if len(text) > MAX_CREDENTIAL or not text.isascii():
             raise _unknown()
         if self._oidc is not None and text.count(".") == 2:
             return self._listed(self._oidc.authenticate(text))
@@ -117,9 +119,9 @@ class Accounts:
         return principal
 
     def still(self, principal: Principal) -> Principal:
-        """Check that somebody who signed in before may come in still, or raise AccessError (HB70x)."""
+        """Check that a principal who signed in earlier still has access, or raise AccessError (HB70x)."""
         if principal.expires <= self.clock():
-            raise AccessError("HB702", "this session has ended.", "Sign in again.")
+            raise AccessError("HB702", "This session has ended.", "Sign in again.")
         if principal.token is None:
             if self._oidc is None or self._oidc.role(principal.name) != principal.role:
                 raise _unknown()
@@ -129,83 +131,89 @@ class Accounts:
             raise _unknown()
         return self._listed(self._current(token))
 
-    def issue(self, name: str, role: Role, days: int, streams: Collection[str] = ()) -> Issued:
-        """Make a token. Its text is not kept: who loses it gets a new one.
+    def issue(self, name: str, role: Role, days: int, streams: Collection[str] = ()) -> IssuedToken:
+        """Create a token. Its text is not stored; a lost token must be replaced.
 
-        A feeder's token names the streams that it may feed, each as analyst/stream; it can do nothing else.
+        A feeder token names the streams it may feed, each as analyst/stream; it can do nothing else.
         """
         if role not in ROLES:
-            raise ParameterError("HB144", "a role is owner, analyst, auditor or feeder.", "Write one of these.")
+            raise ParameterError("HB144", "Unknown role.", "Use one of: owner, analyst, auditor, feeder.")
         if (role == "feeder") != bool(streams) or not all(_STREAM.fullmatch(each) for each in streams):
             raise ParameterError(
                 "HB144",
-                "a feeder's token names the streams that it may feed, and no other token does.",
-                "Write each as analyst/stream, such as ana/visits.",
+                "Streams are required for a feeder token and not allowed for other tokens.",
+                "Write each stream as analyst/stream, for example ana/visits.",
             )
         if not _NAME.fullmatch(name):
             raise ParameterError(
-                "HB144", "this is not a name.", "A name has 1 to 100 letters, digits or any of . _ @ + - and no spaces."
+                "HB144", "Invalid name.", "Use 1 to 100 letters, digits, or the characters . _ @ + - without spaces."
             )
         if role == "analyst" and name not in self._analysts():
-            raise ParameterError("HB144", f"hubbub.yaml has no analyst {name}.", "Add the analyst first.")
-        if isinstance(days, bool) or not 1 <= days <= MOST_DAYS:
-            raise ParameterError("HB144", f"a token lasts 1 to {MOST_DAYS} days.", "Choose a number in that range.")
+            raise ParameterError("HB144", f"hubbub.yaml has no analyst named {name}.", "Add the analyst first.")
+        if isinstance(days, bool) or not 1 <= days <= MAX_DAYS:
+            raise ParameterError(
+                "HB144", f"The token lifetime must be 1 to {MAX_DAYS} days.", "Choose a number in that range."
+            )
         id_, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         now = self.clock()
-        token = Token(id_, name, role, sha256(secret.encode()).digest(), now, now + days * 86_400)
+        token = TokenRecord(id_, name, role, sha256(secret.encode()).digest(), now, now + days * 86_400)
         self.state.tokens.add(token)
-        for each in streams:
-            analyst, _, stream = each.partition("/")
+        for name_pair in streams:
+            analyst, _, stream = name_pair.partition("/")
             self.state.feeds.add(id_, analyst, stream)
-        return Issued(token, f"hub_{id_}_{secret}")
+        return IssuedToken(token, f"hub_{id_}_{secret}")
 
     def revoke(self, id_: str) -> None:
-        """Close a token for good, and every session that began with it."""
+        """Revoke a token permanently, with every session that started from it."""
         self.state.tokens.revoke(id_, self.clock())
 
     def withdraw(self, gone: Collection[str] = ()) -> None:
-        """Close for good the tokens of everybody whom hubbub.yaml does not name, and the sessions of who is `gone` now.
+        """Revoke the tokens of everyone missing from hubbub.yaml, and end the sessions of those in `gone`.
 
-        A name that comes back later finds nothing of this alive: not the tokens, and not the sessions, whether they
-        began with a token or with an identity provider.
+        If a name is added again later, its old tokens and sessions stay invalid, including sessions that started
+        with an identity provider.
         """
         now, named = self.clock(), set(self._analysts()) - set(gone)
         for name in gone:
-            self.state.ended.add(_sessions_of(name), now + LASTS, now)
+            self.state.ended.add(_sessions_of(name), now + SESSION_SECONDS, now)
         for name in self.state.tokens.holders() - named:
             self.state.tokens.revoke_all(name, "analyst", now)
 
     def returned(self, name: str, absent: int) -> None:
-        """Close what somebody had who was removed until then (seconds since 1970), while no server was looking."""
+        """Revoke old access of an analyst who was removed until `absent` (seconds since 1970) and then added again."""
         for token in self.state.tokens.list(name):
             if token.role == "analyst" and token.created <= absent and token.revoked is None:
                 self.state.tokens.revoke(token.id, self.clock())
-        if absent + LASTS >= self.clock():
-            self.state.ended.add(_sessions_of(name), absent + LASTS, self.clock())
+        if absent + SESSION_SECONDS >= self.clock():
+            self.state.ended.add(_sessions_of(name), absent + SESSION_SECONDS, self.clock())
 
     def withdrawn(self, name: str) -> bool:
-        """Say whether an analyst was removed so lately that a session from before could still be there."""
+        """Return whether an analyst was removed so recently that an old session cookie may still exist."""
         return self.state.ended.has(_sessions_of(name), self.clock())
 
-    def _current(self, token: Token) -> Principal:
+    def _current(self, token: TokenRecord) -> Principal:
         if token.revoked is not None:
-            raise AccessError("HB703", "this token was revoked.", "Ask the owner for a new one.")
+            raise AccessError("HB703", "This token was revoked.", "Ask the data owner for a new one.")
         if token.expires <= self.clock():
-            raise AccessError("HB702", "this token has expired.", "Ask the owner for a new one.")
+            raise AccessError("HB702", "This token has expired.", "Ask the data owner for a new one.")
         return Principal(token.name, token.role, token.id, token.expires)
 
     def _listed(self, principal: Principal) -> Principal:
         if principal.role == "analyst" and principal.name not in self._analysts():
             raise AccessError(
-                "HB705", "you are not an analyst here.", "Ask the owner to add you to hubbub.yaml, under analysts."
+                "HB705",
+                "You are not listed as an analyst.",
+                "Ask the data owner to add you under `analysts:` in hubbub.yaml.",
             )
         return principal
 
 
 def _sessions_of(name: str) -> str:
-    """Give what stands in the list of ended sessions for all those of one analyst."""
+    """Return the entry in the list of ended sessions that covers all sessions of one analyst."""
     return f"analyst {name}"
 
 
 def _unknown() -> AccessError:
-    return AccessError("HB701", "this token is not valid.", "Check that all of it was copied, or ask for a new one.")
+    return AccessError(
+        "HB701", "This token is not valid.", "Check that you copied all of it, or ask the data owner for a new one."
+    )

@@ -1,4 +1,4 @@
-"""The application: the API, the pages and what keeps watch over them, put together around one service."""
+"""The ASGI application around one service: API, pages, health checks, and metrics."""
 
 import logging
 import re
@@ -18,23 +18,21 @@ from starlette.responses import PlainTextResponse, Response
 
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server import pages, threads
-from hubbub.server.api import administration as governing
-from hubbub.server.api import attacks, streams
-from hubbub.server.api import queries as asking
-from hubbub.server.api.routing import MOST_NAMES, no_key
+from hubbub.server.api import administration, attacks, queries, streams
+from hubbub.server.api.route import MAX_NAMES, missing_key
 from hubbub.server.health import Readiness
-from hubbub.server.middleware import JsonLines, RequestMiddleware, too_large
-from hubbub.server.problems import Padded, Refusal, missing
+from hubbub.server.middleware import JsonFormatter, RequestMiddleware, too_large
+from hubbub.server.problems import PaddedJson, ProblemResponse, not_found
 from hubbub.server.service import PATIENCE, Service
 from hubbub.server.settings import Settings
 
 _API = "/api/v1"
-#: A Host header: a name or an address of version 4, or one of version 6 in brackets; and a port.
+#: A Host header: a name or IPv4 address, or an IPv6 address in brackets, with an optional port.
 _HOST = re.compile(r"(?:([a-z0-9.-]+)|\[([0-9a-f:.]+)\])(?::[0-9]{1,5})?", re.ASCII)
 
 
 def create_app(service: Service) -> FastAPI:
-    """Put the application together; it closes the service when it stops."""
+    """Build the application; it closes the service when it stops."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -46,7 +44,7 @@ def create_app(service: Service) -> FastAPI:
     app = FastAPI(
         title="hubbub",
         version="1",
-        description="Answers about the crowd, never about the person. Every error is application/problem+json.",
+        description="Differentially private SQL queries on sensitive data. Every error is application/problem+json.",
         openapi_url=f"{_API}/openapi.json",
         docs_url=None,
         redoc_url=None,
@@ -55,9 +53,9 @@ def create_app(service: Service) -> FastAPI:
     )
     app.state.service = service
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
-    for part in (asking, governing, streams, attacks):
+    for part in (queries, administration, streams, attacks):
         app.include_router(part.router)
-    _watch(app, service)
+    _add_monitoring(app, service)
     pages.mount(app, service)
     app.add_exception_handler(HubbubError, _refused)
     app.add_exception_handler(StarletteHTTPException, _http)
@@ -68,38 +66,42 @@ def create_app(service: Service) -> FastAPI:
 
 
 def _build(app: FastAPI) -> None:
-    """Have every route made now: FastAPI would make them at the first request, several at once if several come."""
+    """Build every route now; FastAPI would build them at the first request, concurrently if several come."""
     for route in app.routes:
         route.matches({"type": "http", "method": "GET", "path": "/", "root_path": "", "headers": []})
 
 
 def _document(app: FastAPI) -> dict[str, Any]:
-    """Describe the API (OpenAPI 3.1), with how to say who asks."""
+    """Return the OpenAPI 3.1 document, with the authentication scheme."""
     if app.openapi_schema is None:
-        made = get_openapi(
+        document = get_openapi(
             title=app.title,
             version=app.version,
             description=app.description,
             routes=app.routes,
             openapi_version=app.openapi_version,
         )
-        made["components"]["securitySchemes"] = {
-            "token": {"type": "http", "scheme": "bearer", "description": "A token of the owner's, or of the issuer."}
+        document["components"]["securitySchemes"] = {
+            "token": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "A token created by the data owner, or one from the identity provider.",
+            }
         }
-        made["security"] = [{"token": []}]
-        app.openapi_schema = made
+        document["security"] = [{"token": []}]
+        app.openapi_schema = document
     return app.openapi_schema
 
 
 def serve(service: Service) -> None:
-    """Serve until told to stop (SIGINT or SIGTERM); what runs then ends or fails, and nothing is lost."""
+    """Serve until SIGINT or SIGTERM; running queries then finish or fail, and no charge is lost."""
     log_to_stderr()
-    threads.share()
+    threads.share_cores()
     uvicorn.Server(uvicorn_config(create_app(service), service)).run()
 
 
 def uvicorn_config(app: FastAPI, service: Service) -> uvicorn.Config:
-    """Say how uvicorn serves: forwarded addresses are believed from the named proxies alone, and only where told so."""
+    """Return uvicorn's settings; forwarded addresses are trusted only from the configured proxies."""
     settings = service.settings
     return uvicorn.Config(
         app,
@@ -118,102 +120,106 @@ def uvicorn_config(app: FastAPI, service: Service) -> uvicorn.Config:
 
 
 def log_to_stderr() -> None:
-    """Log JSON, one object a line."""
+    """Log to stderr, one JSON object per line."""
     handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines())
+    handler.setFormatter(JsonFormatter())
     for name in ("hubbub", "uvicorn"):
         log = logging.getLogger(name)
         log.handlers, log.propagate = [handler], False
         log.setLevel(logging.INFO)
 
 
-def _watch(app: FastAPI, service: Service) -> None:
+def _add_monitoring(app: FastAPI, service: Service) -> None:
     readiness = Readiness(service)
 
     @app.get("/healthz", include_in_schema=False)
     async def healthz() -> Response:
-        """Say that the process is alive."""
-        return Padded({"alive": True})
+        """Report that the process is alive."""
+        return PaddedJson({"alive": True})
 
     @app.get("/readyz", include_in_schema=False)
     async def readyz() -> Response:
-        """Say whether queries can be answered now."""
-        found = await readiness.look()
-        return Padded(found, status_code=200 if found["ready"] else 503)
+        """Report whether queries can be answered now."""
+        parts = await readiness.check()
+        return PaddedJson(parts, status_code=200 if parts["ready"] else 503)
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics(request: Request) -> Response:
-        """Give the figures, to this machine or to owner and auditor."""
-        if _local(request) and not service.settings.behind_proxy and _called_by_name(request, service.settings):
-            text = service.metrics_text()
+        """Return the metrics, to this machine or to owners and auditors."""
+        if _local(request) and not service.settings.behind_proxy and _has_own_host(request, service.settings):
+            text = service.audit.local_figures()
         else:
-            principal = await service.doors.enter(
+            principal = await service.reserved.authenticate(
                 service.accounts.authenticate, *request.headers.getlist("authorization")
             )
-            text = service.figures(principal)
+            text = service.audit.figures(principal)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 def _local(request: Request) -> bool:
-    """Say whether a request comes from this machine (behind a proxy, all would)."""
+    """Return whether a request comes from this machine (behind a proxy, all would)."""
     try:
         return request.client is not None and ip_address(request.client.host).is_loopback
     except ValueError:
         return False
 
 
-def _called_by_name(request: Request, settings: Settings) -> bool:
-    """Say whether a request asks for this machine by a name that is ours.
+def _has_own_host(request: Request, settings: Settings) -> bool:
+    """Return whether a request names this server in its Host header.
 
-    A page that somebody visits here can have its own name lead to this machine (DNS rebinding), and read what comes
-    back: its requests are local, but ask for that name.
+    With DNS rebinding, a web page opened on this machine can resolve its own name to this machine and read the
+    responses. Its requests are local, but carry that name as Host.
     """
     public = urlsplit(settings.public_url or "").hostname
-    named = [_HOST.fullmatch(host.lower()) for host in request.headers.getlist("host")]
-    ours = {"localhost", "127.0.0.1", "::1", settings.host.lower(), public}
-    return len(named) == 1 and named[0] is not None and (named[0][1] or named[0][2]) in ours
+    hosts = [_HOST.fullmatch(host.lower()) for host in request.headers.getlist("host")]
+    known = {"localhost", "127.0.0.1", "::1", settings.host.lower(), public}
+    return len(hosts) == 1 and hosts[0] is not None and (hosts[0][1] or hosts[0][2]) in known
 
 
-def _number(request: Request) -> str:
+def _request_id(request: Request) -> str:
     return str(request.state.request_id)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HubbubError)  # noqa: S101 - what it was registered for
-    return Refusal(error, _number(request))
+    assert isinstance(error, HubbubError)  # noqa: S101 - the class it was registered for
+    return ProblemResponse(error, _request_id(request))
 
 
 async def _http(request: Request, error: Exception) -> Response:
-    """Say in our words what HTTP itself refuses."""
+    """Answer an error of Starlette with one of our problems."""
     assert isinstance(error, StarletteHTTPException)  # noqa: S101
-    found = _WORDS.get(error.status_code)
-    response = Refusal(found or missing("page or route here"), _number(request))
+    problem = _HTTP_ERRORS.get(error.status_code) or not_found("page or route at this address")
+    response = ProblemResponse(problem, _request_id(request))
     response.headers.update(error.headers or {})
     return response
 
 
 async def _malformed(request: Request, error: Exception) -> Response:
-    """Say which part of a request has not its form, without a word of what it was."""
+    """Report the first part of a request that does not match the schema, without quoting its value."""
     assert isinstance(error, RequestValidationError)  # noqa: S101
-    found = error.errors()
-    first: dict[str, Any] = found[0]
-    place = [str(part) for part in first["loc"]]
-    if place[:2] == ["header", "Idempotency-Key"]:
-        return Refusal(no_key(), _number(request))
-    words = f"{'.'.join(place)}: {first['msg']}"[:300] + (f" ({len(found) - 1} more)" if len(found) > 1 else "")
-    remedy = f"{_API}/openapi.json says what is asked for."
-    return Refusal(ParameterError("HB170", f"the request has not its form. {words}", remedy), _number(request))
+    errors = error.errors()
+    first: dict[str, Any] = errors[0]
+    location = [str(part) for part in first["loc"]]
+    if location[:2] == ["header", "Idempotency-Key"]:
+        return ProblemResponse(missing_key(), _request_id(request))
+    more = f" ({len(errors) - 1} more)" if len(errors) > 1 else ""
+    detail = f"{'.'.join(location)}: {first['msg']}"[:300] + more
+    remedy = f"See {_API}/openapi.json for the schema."
+    return ProblemResponse(
+        ParameterError("HB170", f"The request does not match the schema. {detail}", remedy), _request_id(request)
+    )
 
 
-_WORDS: dict[int, HubbubError] = {
+_HTTP_ERRORS: dict[int, HubbubError] = {
     400: ParameterError(
         "HB160",
-        "the body is not JSON that means one thing to everybody.",
-        "Send UTF-8 JSON without NaN, without a name twice, without NUL, not nested thousands deep, and with at most "
-        f"{MOST_NAMES} names.",
+        "The body is not valid or not unambiguous JSON.",
+        f"Send UTF-8 JSON without NaN, duplicate keys, NUL characters, deep nesting, or more than {MAX_NAMES} keys.",
     ),
-    405: ParameterError("HB165", "this address does not know that method.", f"{_API}/openapi.json says more."),
-    408: AccessError("HB729", "the body did not arrive in time.", "Send the request again, all of it at once."),
+    405: ParameterError("HB165", "This HTTP method is not supported here.", f"See {_API}/openapi.json."),
+    408: AccessError("HB729", "The body did not arrive in time.", "Send the request again without pauses."),
     413: too_large(),
-    415: ParameterError("HB163", "the body is not sent as JSON.", "Send the header `Content-Type: application/json`."),
+    415: ParameterError(
+        "HB163", "The body is not declared as JSON.", "Send the header `Content-Type: application/json`."
+    ),
 }

@@ -1,9 +1,8 @@
-"""The Attack lab: who may run which study, how many at once, and what is kept of them.
+"""The attack lab: queues studies of attacks, runs a few at a time, and keeps their results in memory.
 
-An attack reads raw rows. So no dataset of the server can be named here at all: a study gets a table that comes with
-hubbub, one that it makes up, or the bytes that its owner sent, and runs in a process of its own (`attacks.child`).
-Everybody has one at a time, few run at once, and the line is short. Only figures are kept, in memory, for whoever
-asked for them.
+An attack reads raw rows, so it can never name a dataset of the server: a study gets a bundled table, a simulated one,
+or an uploaded one, and runs in a separate process (`attacks.study_process`). Each principal has one unfinished study,
+and sees only their own results.
 """
 
 import secrets
@@ -15,7 +14,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from hashlib import sha256
-from typing import Any, Literal
+from typing import Any
 
 from hubbub.attacks.base import Study
 from hubbub.attacks.catalogue import Attack, find
@@ -25,26 +24,26 @@ from hubbub.attacks.upload import decoded
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.errors import AccessError, AttackError, HubbubError, LedgerError
-from hubbub.server.problems import missing
+from hubbub.server.problems import not_found
+from hubbub.server.state import JobState
 
-State = Literal["queued", "running", "done", "failed", "cancelled"]
 Setting = bool | int | float | str
 
-#: Seconds that a study may take, and bytes of memory.
+#: Limits of a study: seconds and bytes of memory.
 SECONDS = 180
 MEMORY = 2 << 30
-#: Studies that run at once, however many queries do: with the server itself they fit into packaging/hubbub.service.
-MOST_RUNNING = 2
-#: Different ε that one study may try.
-MOST_EPSILONS = 12
+#: Maximum number of concurrent studies; with the server they fit into the memory of packaging/hubbub.service.
+MAX_RUNNING = 2
+#: Maximum number of ε values in one study.
+MAX_EPSILONS = 12
 _WAITING = 8
 _KEPT, _KEPT_EACH = 100, 5
 _CHILD = partial(Child, seconds=SECONDS, memory=MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What somebody wants to see: an attack on a table, against hubbub at these ε."""
+class StudyRequest:
+    """A study to run: an attack on a table, against hubbub at these ε."""
 
     attack: str
     epsilons: tuple[numbers.Number, ...]
@@ -54,88 +53,90 @@ class Wanted:
 
 
 @dataclass(eq=False)
-class Run:
-    """One study, from the line to its end."""
+class StudyRun:
+    """One study: queued, running, or finished."""
 
     owner: str
     attack: Attack
     epsilons: tuple[Fraction, ...]
     settings: Mapping[str, Setting]
-    table: str  #: in words
+    table: str  #: description of the table
     child: Child
     id: str = field(default_factory=lambda: secrets.token_hex(16))
-    state: State = "queued"
+    state: JobState = "queued"
     progress: tuple[float, str] | None = None
     study: Study | None = None
     problem: HubbubError | None = None
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the study has finished, failed, or was cancelled."""
         return self.state not in ("queued", "running")
 
     @property
-    def prices(self) -> str:
-        """The ε, as they are written."""
+    def epsilon_text(self) -> str:
+        """The values of ε as text."""
         return ", ".join(map(brief, self.epsilons))
 
     def terms(self) -> dict[str, str]:
-        """Say what was run, for a report."""
-        said = {"Table": self.table, "ε": self.prices}
-        return said | {"Settings": ", ".join(f"{n} = {v}" for n, v in self.settings.items()) or "as they come"}
+        """Return the parameters of the study for a report."""
+        settings = ", ".join(f"{name} = {value}" for name, value in self.settings.items())
+        return {"Table": self.table, "ε": self.epsilon_text, "Settings": settings or "defaults"}
 
     def advance(self, done: float, what: str) -> None:
-        """Note how far it is."""
+        """Record progress."""
         self.progress = (done, what)
 
 
 class Lab:
-    """Runs studies, a few at once. Safe to use from many threads; close it once."""
+    """Runs studies, a few at a time. Safe to use from many threads; close it once."""
 
     def __init__(self, *, running: int, child: Callable[[], Child] = _CHILD) -> None:
         self._child = child
-        self._places = running + _WAITING
+        self._slots = running + _WAITING
         self._pool = ThreadPoolExecutor(max_workers=running, thread_name_prefix="hubbub-lab")
-        self._runs: dict[str, Run] = {}
+        self._runs: dict[str, StudyRun] = {}
         self._mutex = threading.Lock()
         self._stopping = False
 
-    def begin(self, owner: str, wanted: Wanted) -> Run:
-        """Put a study in line, or say why not."""
-        run, order = self._prepared(owner, wanted)
+    def begin(self, owner: str, request: StudyRequest) -> StudyRun:
+        """Queue a study, or raise an error."""
+        run, order = self._prepare(owner, request)
         with self._mutex:
             if self._stopping:
-                raise LedgerError("HB319", "the server is stopping.", "Try again in a minute.")
-            unfinished = [each for each in self._runs.values() if not each.ended]
-            if any(each.owner == owner for each in unfinished):
-                raise AccessError("HB725", "you have an attack under way.", "Wait for its end, or cancel it.", 5)
-            if len(unfinished) >= self._places:
-                raise AccessError("HB725", "too many attacks are waiting.", "Try again in a minute.", 60)
+                raise LedgerError("HB319", "The server is shutting down.", "Try again in a minute.")
+            unfinished = [other for other in self._runs.values() if not other.ended]
+            if any(other.owner == owner for other in unfinished):
+                raise AccessError(
+                    "HB725", "You already have an unfinished attack.", "Wait until it finishes, or cancel it.", 5
+                )
+            if len(unfinished) >= self._slots:
+                raise AccessError("HB725", "Too many attacks are waiting.", "Try again in a minute.", 60)
             self._forget(owner)
             self._runs[run.id] = run
             self._pool.submit(self._work, run, order)
         return run
 
-    def find(self, owner: str, number: str) -> Run:
-        """Find somebody's own run."""
+    def find(self, owner: str, number: str) -> StudyRun:
+        """Return a run of this owner."""
         run = self._runs.get(number)
         if run is None or run.owner != owner:
-            raise missing("such attack, or no longer: studies are kept in memory, the last few of each visitor")
+            raise not_found("attack with this id; only your most recent ones are kept, until the server restarts")
         return run
 
-    def seen(self, owner: str, number: str) -> Run:
-        """Give somebody's own run as it is now: what is shown of it must not change while it is shown."""
+    def snapshot(self, owner: str, number: str) -> StudyRun:
+        """Return a copy of a run of this owner, which does not change while it is rendered."""
         run = self.find(owner, number)
         with self._mutex:
             return copy(run)
 
-    def latest(self, owner: str) -> tuple[Run, ...]:
-        """Give somebody's runs, the newest first."""
+    def latest(self, owner: str) -> tuple[StudyRun, ...]:
+        """Return the runs of this owner, newest first."""
         with self._mutex:
             return tuple(run for run in reversed(self._runs.values()) if run.owner == owner)
 
-    def cancel(self, run: Run) -> None:
-        """Stop a run, or never begin it."""
+    def cancel(self, run: StudyRun) -> None:
+        """Cancel a run that is queued or running."""
         with self._mutex:
             if run.ended:
                 return
@@ -143,7 +144,7 @@ class Lab:
         run.child.kill()
 
     def close(self) -> None:
-        """Stop everything."""
+        """Cancel all runs and stop."""
         with self._mutex:
             self._stopping = True
             runs = list(self._runs.values())
@@ -151,31 +152,35 @@ class Lab:
             self.cancel(run)
         self._pool.shutdown(wait=True)
 
-    def _prepared(self, owner: str, wanted: Wanted) -> tuple[Run, dict[str, Any]]:
-        attack = find(wanted.attack)
-        if not 0 < len(wanted.epsilons) <= MOST_EPSILONS:
-            raise AttackError("HB643", f"a study takes 1 to {MOST_EPSILONS} values of ε.", "Such as 0.1, 1, 10.")
-        prices = sorted({numbers.epsilon(each) for each in wanted.epsilons})
-        if (wanted.table == UPLOAD) != (wanted.csv is not None):
-            raise AttackError("HB645", "no table was sent.", "Send a CSV file, or choose another table.")
-        if wanted.table not in (MADE_UP, UPLOAD, *BUNDLED):
-            raise AttackError("HB642", "there is no such table here.", f"Choose {MADE_UP!r}, or send one.")
-        if attack.table == "no" and wanted.table != MADE_UP:
-            raise AttackError("HB642", f"{attack.name} takes no table: it makes one up.", "Leave the table out.")
-        if attack.table == "must" and wanted.table == MADE_UP:
-            raise AttackError("HB642", f"{attack.name} needs a table.", "Choose one, or send one.")
-        settings = dict(wanted.settings)
+    def _prepare(self, owner: str, request: StudyRequest) -> tuple[StudyRun, dict[str, Any]]:
+        attack = find(request.attack)
+        if not 0 < len(request.epsilons) <= MAX_EPSILONS:
+            raise AttackError(
+                "HB643", f"A study takes 1 to {MAX_EPSILONS} values of ε.", "Use values such as 0.1, 1, 10."
+            )
+        epsilons = sorted({numbers.epsilon(value) for value in request.epsilons})
+        if (request.table == UPLOAD) != (request.csv is not None):
+            raise AttackError("HB645", "No table was uploaded.", "Upload a CSV file or choose another table.")
+        if request.table not in (MADE_UP, UPLOAD, *BUNDLED):
+            raise AttackError("HB642", "Unknown table.", f"Choose {MADE_UP!r} or upload a table.")
+        if attack.table == "no" and request.table != MADE_UP:
+            raise AttackError(
+                "HB642", f"{attack.name} simulates its own table and takes no other.", "Remove the table."
+            )
+        if attack.table == "must" and request.table == MADE_UP:
+            raise AttackError("HB642", f"{attack.name} needs a table.", "Choose or upload one.")
+        settings = dict(request.settings)
         order = {
             "attack": attack.name,
-            "epsilons": list(map(str, prices)),
+            "epsilons": list(map(str, epsilons)),
             "settings": settings,
-            "table": wanted.table,
-            "csv": None if wanted.csv is None else decoded(wanted.csv),
+            "table": request.table,
+            "csv": None if request.csv is None else decoded(request.csv),
         }
-        return Run(owner, attack, tuple(prices), settings, _said(wanted), self._child()), order
+        return StudyRun(owner, attack, tuple(epsilons), settings, _describe(request), self._child()), order
 
-    def _work(self, run: Run, order: Mapping[str, Any]) -> None:
-        """Run one study, and note what came of it."""
+    def _work(self, run: StudyRun, order: Mapping[str, Any]) -> None:
+        """Run one study and store its result."""
         with self._mutex:
             if run.ended:
                 return
@@ -185,7 +190,7 @@ class Lab:
             study = run.child.run(order, run.advance)
         except HubbubError as error:
             problem = error
-        except Exception:  # noqa: BLE001 - nobody waits for this thread, and its text may hold anything
+        except Exception:  # noqa: BLE001 - no one waits for this thread, and the text may hold data
             problem = lost()
         with self._mutex:
             if not run.ended:
@@ -193,15 +198,15 @@ class Lab:
                 run.state = "failed" if study is None else "done"
 
     def _forget(self, owner: str) -> None:
-        """Forget the oldest studies, of this owner and of all; whoever calls this holds the mutex."""
+        """Drop the oldest studies of this owner and of all; the caller holds the mutex."""
         ended = [run for run in self._runs.values() if run.ended]
-        own = [run for run in ended if run.owner == owner]
-        for run in {*own[: max(0, len(own) - _KEPT_EACH + 1)], *ended[: max(0, len(ended) - _KEPT + 1)]}:
+        theirs = [run for run in ended if run.owner == owner]
+        for run in {*theirs[: max(0, len(theirs) - _KEPT_EACH + 1)], *ended[: max(0, len(ended) - _KEPT + 1)]}:
             del self._runs[run.id]
 
 
-def _said(wanted: Wanted) -> str:
-    if wanted.csv is not None:
-        digest = sha256(wanted.csv).hexdigest()
-        return f"sent along, {len(wanted.csv):,} bytes, SHA-256 {digest}"
-    return "made up by the attack" if wanted.table == MADE_UP else f"{wanted.table}, which comes with hubbub"
+def _describe(request: StudyRequest) -> str:
+    if request.csv is not None:
+        digest = sha256(request.csv).hexdigest()
+        return f"uploaded, {len(request.csv):,} bytes, SHA-256 {digest}"
+    return "simulated by the attack" if request.table == MADE_UP else f"{request.table}, bundled with hubbub"

@@ -1,6 +1,6 @@
-"""The curator in force: hubbub.yaml can change while queries run, and each query sees one state of it.
+"""The current curator: hubbub.yaml may change while queries run, but each query uses one version of it.
 
-The ledger stays open through every change; it is told the new policy, and what was decided under the old one stands.
+The ledger stays open through every change and receives the new policy; earlier decisions stay valid.
 """
 
 import logging
@@ -12,20 +12,20 @@ from pathlib import Path
 from hubbub.accounting.declarations import problems
 from hubbub.config import Config, load
 from hubbub.curator import Curator
-from hubbub.curator.opening import open_curator, renewed
+from hubbub.curator.opening import open_curator, reconfigure
 from hubbub.errors import ConfigError, HubbubError
-from hubbub.server import editing
-from hubbub.server.editing import Change, Checked
+from hubbub.server import config_editor
+from hubbub.server.config_editor import Change, CheckResult
 from hubbub.server.query_pool import clock
 
 _log = logging.getLogger("hubbub.server")
 
-#: Seconds between two looks at the file: another process, or the owner's editor, may have changed it.
-_LOOK = 1.0
+#: Seconds between two checks whether another process or an editor changed the file.
+_CHECK_SECONDS = 1.0
 
 
 class _Held:
-    """A curator with the number of those who use it; its engine is closed by the last one, once it is replaced."""
+    """A curator with its number of users; after it is replaced, the last user closes its engine."""
 
     def __init__(self, curator: Curator) -> None:
         self.curator = curator
@@ -33,8 +33,8 @@ class _Held:
         self.replaced = False
 
 
-class Current:
-    """Opens a hubbub.yaml, hands out its curator, and goes on with another when the file changes."""
+class CurrentCurator:
+    """Opens a hubbub.yaml, provides its curator, and replaces it when the file changes."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -42,31 +42,31 @@ class Current:
         self._changing = threading.RLock()
         self._held = _Held(open_curator(load(path), exclusive=True))
         self._seen = self._signature()
-        self._looked = clock()
-        #: Told which analysts a new file no longer names, before it is in force.
+        self._checked = clock()
+        #: Called with the analysts that a new file removes, before it takes effect.
         self.withdraw: Callable[[Set[str]], None] = lambda _: None
-        #: What is wrong with the file as it is now, if the curator in force is of an earlier one.
+        #: The problem with the current file, if an earlier version is still in use.
         self.trouble: HubbubError | None = None
 
     @property
     def curator(self) -> Curator:
-        """The curator in force, for what does not touch data."""
+        """The current curator, for calls that do not touch data."""
         return self._held.curator
 
     @property
     def config(self) -> Config:
-        """The hubbub.yaml in force."""
+        """The current configuration."""
         return self._held.curator.config
 
     def analysts(self) -> Mapping[str, object]:
-        """Name the analysts of hubbub.yaml as it is now: whoever was removed must not come in any longer."""
-        self._look()
+        """Return the analysts in hubbub.yaml as it is now, so that a removed analyst loses access at once."""
+        self._reload_if_changed()
         return self.config.policy.analysts
 
     @contextmanager
     def using(self) -> Iterator[Curator]:
-        """Use one curator from beginning to end, whatever changes meanwhile."""
-        self._look()
+        """Use one curator throughout, even if the file changes meanwhile."""
+        self._reload_if_changed()
         with self._mutex:
             held = self._held
             held.users += 1
@@ -79,30 +79,30 @@ class Current:
             if last:
                 held.curator.engine.close()
 
-    def check(self, text: str) -> Checked:
-        """Say what would come of a text; the ledger must stay where it is."""
-        found = editing.check(self.path, text, confined=True)
-        if found.config is not None and found.config.places != self.config.places:
-            return Checked(None, (_moved(),), found.diff)
-        if found.config is not None and (broken := self._broken(found.config)):
-            return Checked(None, tuple(broken), found.diff)
-        return found
+    def check(self, text: str) -> CheckResult:
+        """Check a new text; the location of the ledger must not change."""
+        result = config_editor.check(self.path, text, confined=True)
+        if result.config is not None and result.config.places != self.config.places:
+            return CheckResult(None, (_moved(),), result.diff)
+        if result.config is not None and (broken := self._broken(result.config)):
+            return CheckResult(None, tuple(broken), result.diff)
+        return result
 
     def _broken(self, config: Config) -> list[ConfigError]:
-        """Say which promises of earlier charges another hubbub.yaml would break."""
+        """Return the guarantees of earlier charges that a new hubbub.yaml would break."""
         with self.curator.ledger.snapshot() as snapshot:
             return problems(snapshot, config.policy)
 
     def apply(self, text: str, *, expected: str) -> str:
-        """Go on under another text, if the file has still the `expected` hash; or change nothing. Give the new hash."""
+        """Apply a new text if the file still has the `expected` hash; return the new hash."""
         return self._rewrite(lambda _: text, expected=expected)
 
     def edit(self, change: Change, before: Callable[[], None] | None = None) -> str:
-        """Make one change to the file and go on under it, or change nothing; give the new hash.
+        """Make one change to the file and apply it; return the new hash.
 
-        `before` is done when all is checked, and what it raises keeps the change from being made.
+        `before` runs when everything is checked; if it raises, nothing is changed.
         """
-        return self._rewrite(lambda text: editing.changed(text, change), before=before)
+        return self._rewrite(lambda text: config_editor.changed(text, change), before=before)
 
     def _rewrite(
         self, make: Callable[[str], str], *, expected: str | None = None, before: Callable[[], None] | None = None
@@ -116,14 +116,14 @@ class Current:
                 before()
 
         with self._changing:
-            editing.rewrite(self.path, make, expected=expected, accept=accept, confined=True)
+            config_editor.rewrite(self.path, make, expected=expected, accept=accept, confined=True)
             self.reload()
             return self.config.hash
 
     def reload(self) -> bool:
-        """Go on under the file as it is now; say whether that is a change. A file that does not check is not used."""
+        """Load the current file; return whether it changed. An invalid file is not used."""
         with self._changing:
-            self._seen, self._looked = self._signature(), clock()
+            self._seen, self._checked = self._signature(), clock()
             config = load(self.path)
             if config.hash == self.config.hash and config.policy.hash == self.curator.ledger.policy.hash:
                 return False
@@ -134,9 +134,9 @@ class Current:
                 try:
                     self.withdraw(gone)
                 except HubbubError:
-                    self._seen = ()  # look again soon: whoever is removed must not keep a token
+                    self._seen = ()  # check again soon: a removed analyst must not keep a token
                     raise
-            new = _Held(renewed(self.curator, config))
+            new = _Held(reconfigure(self.curator, config))
             with self._mutex:
                 old, self._held = self._held, new
                 old.replaced = True
@@ -144,39 +144,39 @@ class Current:
             if idle:
                 old.curator.engine.close()
             self.trouble = None
-            _log.info("hubbub.yaml was read again")
+            _log.info("hubbub.yaml reloaded")
             return True
 
     def close(self) -> None:
-        """Let go of data and ledger."""
+        """Close the data sources and the ledger."""
         self._held.curator.close()
 
-    def _look(self) -> None:
-        """Look at the file now and then, and read it again where it was changed."""
-        if clock() - self._looked < _LOOK or not self._changing.acquire(blocking=False):
+    def _reload_if_changed(self) -> None:
+        """Reload the file if it changed since the last check."""
+        if clock() - self._checked < _CHECK_SECONDS or not self._changing.acquire(blocking=False):
             return
         try:
-            self._looked = clock()
+            self._checked = clock()
             if self._signature() != self._seen:
                 self.reload()
         except HubbubError as error:
-            # the curator in force goes on: half a file in an editor must not stop the service
+            # keep the current curator: a half-saved file must not stop the service
             self.trouble = error
-            _log.warning("hubbub.yaml was changed and is not used: %s", error.code)
+            _log.warning("hubbub.yaml changed but is invalid and not used: %s", error.code)
         finally:
             self._changing.release()
 
     def _signature(self) -> tuple[int, ...]:
         try:
-            found = self.path.stat()
+            facts = self.path.stat()
         except OSError:
             return ()
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return facts.st_mtime_ns, facts.st_size, facts.st_ino
 
 
 def _moved() -> ConfigError:
     return ConfigError(
         "HB427",
-        "the place of the ledger cannot be changed while the server runs.",
-        "Stop the server, move ledger and anchor, change `ledger:`, and start it again.",
+        "The location of the ledger cannot be changed while the server is running.",
+        "Stop the server, move the ledger and its anchor, update `ledger:`, and start the server again.",
     )

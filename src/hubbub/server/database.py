@@ -1,7 +1,7 @@
-"""Where the server keeps what is its own: a SQLite file beside the ledger, or the ledger's PostgreSQL database.
+"""Database of the server's state: a SQLite file beside the ledger, or the ledger's PostgreSQL database.
 
-Every statement is one of `state`, with ? for each value, and is atomic and durable by itself; so all that the two need
-in common is to run one statement. The tables are not part of the ledger: nothing about budgets is decided on them.
+Every statement comes from `state`, uses ? for values, and is atomic and durable by itself, so the interface runs single
+statements only. The tables are not part of the ledger; no budget decision depends on them.
 """
 
 import sqlite3
@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from urllib.parse import quote
 
 from hubbub.errors import LedgerError
-from hubbub.private_files import make_database, make_folder
+from hubbub.private_files import create_database, create_folder
 
 if TYPE_CHECKING:
-    from hubbub.accounting.postgres_session import Session
+    from hubbub.accounting.postgres_session import PostgresSession
 
 Value = str | int | bytes | None
 Row = tuple[Any, ...]
 
-#: "HUBS" says what the file is.
+#: SQLite application id: "HUBS".
 _APPLICATION = 0x48554253
 _PATIENCE = 30.0  # seconds to wait for a lock
-_CONNECTIONS = 8  # that one process has with PostgreSQL at most
+_CONNECTIONS = 8  # maximum PostgreSQL connections of one process
 
-#: Each step of the schema, forward only. A released step is never changed. [serial] and [bytes] differ by database.
+#: Schema migrations, forward only. A released step never changes. [serial] and [bytes] differ by database.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "CREATE TABLE tokens (id TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, digest [bytes] NOT NULL,"
@@ -50,31 +50,31 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 
 class Database(Protocol):
-    """Runs one statement at a time, from any thread."""
+    """Runs single statements, from any thread."""
 
     def read(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
-        """Give the rows of a query."""
+        """Return the rows of a query."""
         ...
 
     def write(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
-        """Change something, durably before this returns; give the rows after RETURNING."""
+        """Run a change, durable when this returns; return the rows of RETURNING."""
         ...
 
     def close(self) -> None:
-        """Let go."""
+        """Close all connections."""
         ...
 
 
-class Sqlite:
-    """A file with a write-ahead log, synced at every change. Readers never wait for the writer."""
+class SqliteDatabase:
+    """A SQLite file with a write-ahead log, synced at every change. Readers never wait for the writer."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._idle: list[sqlite3.Connection] = []
         self._turn = Lock()
         try:
-            make_folder(path.parent)
-            make_database(path)
+            create_folder(path.parent)
+            create_database(path)
             self._writer = self._connect()
         except (OSError, sqlite3.Error) as error:
             self._fail("cannot be opened", error)
@@ -88,7 +88,7 @@ class Sqlite:
             raise
 
     def read(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
-        """Give the rows of a query."""
+        """Return the rows of a query."""
         try:
             try:
                 reader = self._idle.pop()
@@ -101,7 +101,7 @@ class Sqlite:
         return rows
 
     def write(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
-        """Change something; the disk has it when this returns."""
+        """Run a change, durable when this returns."""
         try:
             with self._turn:
                 return self._writer.execute(statement, values).fetchall()
@@ -148,22 +148,22 @@ class Sqlite:
         _unusable(str(self._path), f"{why} ({type(error).__name__})", error)
 
 
-class Postgres:
-    """Tables in a schema of their own, `hubbub_server`, beside the ledger's; some connections, taken by turns."""
+class PostgresDatabase:
+    """Tables in the schema `hubbub_server` of the ledger's database, with a small connection pool."""
 
     def __init__(self, dsn: str) -> None:
         from hubbub.accounting import postgres_session
 
         self._dsn = dsn
         self._where = postgres_session.address(dsn)
-        self._open: Callable[[], Session] = lambda: postgres_session.Session(dsn, patience=_PATIENCE)
+        self._open: Callable[[], PostgresSession] = lambda: postgres_session.PostgresSession(dsn, patience=_PATIENCE)
         self._error = postgres_session.Error
-        self._idle: list[Session] = []
+        self._idle: list[PostgresSession] = []
         self._turns = BoundedSemaphore(_CONNECTIONS)
         try:
             session = self._connect()
         except self._error as error:
-            self._fail("does not answer", error)
+            self._fail("is unreachable", error)
         try:
             self._prepare(session)
         except self._error as error:
@@ -175,11 +175,11 @@ class Postgres:
         self._idle.append(session)
 
     def read(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
-        """Give the rows of a query."""
+        """Return the rows of a query."""
         return self._run(statement, values)
 
     def write(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
-        """Change something; the server's disk has it when this returns."""
+        """Run a change, durable when this returns."""
         return self._run(statement, values)
 
     def close(self) -> None:
@@ -193,7 +193,7 @@ class Postgres:
             try:
                 session = self._session()
             except self._error as error:
-                self._fail("does not answer", error)
+                self._fail("is unreachable", error)
             try:
                 cursor = session.connection.execute(statement.replace("?", "%s").encode(), values)
                 rows = cursor.fetchall() if cursor.description else []
@@ -203,8 +203,8 @@ class Postgres:
             self._idle.append(session)
             return rows
 
-    def _session(self) -> "Session":
-        """Give a session that answers: those that a restart of the server broke are dropped before anything is sent."""
+    def _session(self) -> "PostgresSession":
+        """Return a working session; sessions broken by a server restart are dropped before use."""
         while True:
             try:
                 session = self._idle.pop()
@@ -215,7 +215,7 @@ class Postgres:
                 return session
             session.close()
 
-    def _connect(self) -> "Session":
+    def _connect(self) -> "PostgresSession":
         deadline = time.monotonic() + 10
         while True:
             try:
@@ -228,7 +228,7 @@ class Postgres:
         session.do(b"SET search_path = hubbub_server, pg_catalog")
         return session
 
-    def _prepare(self, session: "Session") -> None:
+    def _prepare(self, session: "PostgresSession") -> None:
         from hubbub.accounting.postgres_schema import LOCK
 
         connection = session.connection
@@ -246,18 +246,22 @@ class Postgres:
                 connection.execute("INSERT INTO hubbub_server.format VALUES (%s)", (number,))
 
     def _fail(self, why: str, error: Exception) -> NoReturn:
-        # the server's own words may quote a value; the class of the error says enough
+        # the server's message may quote a value; the class of the error is enough
         _unusable(self._where, f"{why} ({type(error).__name__})", error)
 
 
 def _accept(where: str, version: int, *, ours: bool) -> None:
     if not ours:
-        _unusable(where, "is a database of something else", None)
+        _unusable(where, "belongs to another application", None)
     if version > len(MIGRATIONS):
-        _unusable(where, f"has the format {version}, and this hubbub knows {len(MIGRATIONS)}: upgrade hubbub", None)
+        _unusable(
+            where,
+            f"has format {version}, but this version of hubbub supports up to {len(MIGRATIONS)}: upgrade hubbub",
+            None,
+        )
 
 
 def _unusable(where: str, why: str, error: Exception | None) -> NoReturn:
     raise LedgerError(
-        "HB323", f"the server's own database {where} {why}.", "Check that it is there and that this user may write it."
+        "HB323", f"The server database {where} {why}.", "Check that it exists and that this user can write to it."
     ) from error

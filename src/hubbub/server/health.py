@@ -1,8 +1,8 @@
-"""Whether the service is alive, and whether it can answer.
+"""Readiness of the service.
 
-A probe writes for real: a row of the server's own database, durably, and a file on the disks of ledger and anchor. It
-runs apart from whoever asks, one at a time, so asking often costs nothing, and an answer comes in time although a
-database does not.
+A probe really writes: a durable row in the server's database, and a file on the disks of the ledger and the anchor.
+Probes run one at a time in the background, so frequent checks cost nothing, and a check returns in time even if a
+database hangs.
 """
 
 import asyncio
@@ -16,56 +16,56 @@ from hubbub.errors import HubbubError
 from hubbub.server.query_pool import clock
 from hubbub.server.service import Service
 
-#: Seconds for which a finding holds: looking costs a turn of the ledger, and nobody needs a token to ask.
+#: Seconds for which a result is reused: a probe takes the ledger lock, and anyone may call it without a token.
 _HOLDS = 1.0
-#: Seconds for which a disk that took a write is believed to take another; one that did not is tried each time.
+#: Seconds for which a successful disk write is reused; a failed one is retried each time.
 _WRITTEN_HOLDS = 4.0
-#: Seconds that an answer waits for a probe. What is not known by then counts as not ready.
+#: Seconds to wait for a probe; parts not probed by then count as not ready.
 _PATIENCE = 1.5
-#: Bytes that are written: more than the room that a file system may give a small file for nothing.
+#: Bytes written: more than a file system may store inside the inode.
 _SCRATCH = 1 << 16
 
 _PARTS = ("ledger", "state", "sources", "config")
 
 
 class Readiness:
-    """Says whether queries can be answered: ledger sound and writable, sources reachable, hubbub.yaml in order."""
+    """Checks whether queries can be answered: ledger writable, sources reachable, hubbub.yaml valid."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._mutex = threading.Lock()
         self._at = self._written = float("-inf")
-        self._found: dict[str, bool] = {}
+        self._parts: dict[str, bool] = {}
         self._probing: Future[None] | None = None
 
-    async def look(self) -> dict[str, bool]:
-        """Look, or say what was found a moment ago."""
+    async def check(self) -> dict[str, bool]:
+        """Return the state of each part, from a new or a recent probe."""
         with self._mutex:
             if self._probing is None and clock() - self._at >= _HOLDS:
-                self._probing, self._found = Future(), {}
+                self._probing, self._parts = Future(), {}
                 threading.Thread(target=self._probe, args=[self._probing], name="hubbub-ready", daemon=True).start()
             probing = self._probing
         if probing is not None:
             await asyncio.wait([asyncio.wrap_future(probing)], timeout=_PATIENCE)
-        parts = {name: self._found.get(name, False) for name in _PARTS}
+        parts = {name: self._parts.get(name, False) for name in _PARTS}
         return {"ready": all(parts.values()), **parts}
 
     def _probe(self, probing: "Future[None]") -> None:
-        looks = {"state": self._state, "ledger": self._ledger, "sources": self._sources, "config": self._config}
-        found = self._found
+        probes = {"state": self._state, "ledger": self._ledger, "sources": self._sources, "config": self._config}
+        parts = self._parts
         try:
-            for name, look in looks.items():
+            for name, probe in probes.items():
                 try:
-                    found[name] = look()
+                    parts[name] = probe()
                 except (OSError, HubbubError):
-                    found[name] = False
+                    parts[name] = False
         finally:
             with self._mutex:
                 self._probing, self._at = None, clock()
             probing.set_result(None)
 
     def _ledger(self) -> bool:
-        """Take a writer's turn, and write to its disk: a ledger that stopped since it was verified refuses."""
+        """Take the writer lock and write to the ledger's disk; a ledger that has stopped raises."""
         with self._service.current.using() as curator:
             curator.ledger.recall("", "readiness")
             if clock() - self._written >= _WRITTEN_HOLDS:
@@ -89,11 +89,11 @@ class Readiness:
 
 
 def scratch(folder: Path) -> None:
-    """Write a file, wait until the disk has it, and remove it; raise OSError where the disk does not take it."""
+    """Write, sync, and delete a file; raise OSError if the disk is not writable."""
     path = folder / f".hubbub-ready-{secrets.token_hex(8)}"
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        left = memoryview(secrets.token_bytes(_SCRATCH))  # random: a file system may store equal bytes as nothing
+        left = memoryview(secrets.token_bytes(_SCRATCH))  # random, because a file system may compress equal bytes
         while left:
             left = left[os.write(file, left) :]
         os.fsync(file)

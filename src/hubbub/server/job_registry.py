@@ -1,8 +1,8 @@
-"""A board where servers that share a PostgreSQL ledger post their jobs, so that any of them can be asked.
+"""Registry of jobs for servers that share a PostgreSQL ledger, so that a client can poll any of them.
 
-A job is posted when it is put in line, and again when its end may show: on the quantum, like everything that shows. The
-release is not copied; the board says under which key the ledger has it. A server that no longer touches its jobs is
-gone, and they have failed; the same request, sent again under its Idempotency-Key, goes on from the charge.
+A job is registered when it is queued, and again when its end becomes visible on the time quantum. The release is not
+copied: the registry holds its key in the ledger. If a server stops sending heartbeats, its jobs fail; the same request
+under the same Idempotency-Key then continues from the charge.
 """
 
 import json
@@ -13,10 +13,9 @@ from collections.abc import Callable
 
 from hubbub.errors import HubbubError
 from hubbub.server.query_pool import Job, clock, release_time
-from hubbub.server.state import Job as Post
-from hubbub.server.state import JobState, State
+from hubbub.server.state import JobRecord, JobState, State
 
-#: Seconds between two signs of life, and after how many without one a server is gone.
+#: Seconds between two heartbeats, and seconds without one after which a server counts as gone.
 _BEAT = 5.0
 _GONE = 30
 
@@ -24,8 +23,8 @@ _LOST = json.dumps(
     {
         "error": [
             "HB324",
-            "the server that worked on this has gone.",
-            "Send the same request with the same Idempotency-Key: it goes on from its charge, if that was made.",
+            "The server that ran this job has stopped.",
+            "Send the same request with the same Idempotency-Key: if it was charged, it continues from that charge.",
         ]
     }
 )
@@ -34,47 +33,47 @@ _log = logging.getLogger("hubbub.server")
 
 
 class JobRegistry:
-    """This server's view of the board."""
+    """Registers this server's jobs and looks up those of the others."""
 
     def __init__(self, state: State, now: Callable[[], int]) -> None:
         self._state = state
         self._now = now
         self._server = secrets.token_hex(8)
         self._stopped = threading.Event()
-        self._beating = threading.Thread(target=self._beat, name="hubbub-board", daemon=True)
+        self._beating = threading.Thread(target=self._beat, name="hubbub-registry", daemon=True)
         self._beating.start()
 
     def begin(self, job: Job) -> None:
-        """Post a job of ours, and see to it that its end is posted."""
+        """Register a job of this server, and update it when it ends."""
         self._put(job, "queued", None)
         job.future.add_done_callback(lambda _: self._end(job))
 
     def find(self, analyst: str, number: str) -> tuple[JobState, str | None, HubbubError | None] | None:
-        """Read what became of a job, whoever works on it: its state, and the release's key or the error."""
-        post = self._state.jobs.get(analyst, number)
-        if post is None:
+        """Return a job of any server: its state, and the key of its release or its error."""
+        record = self._state.jobs.get(analyst, number)
+        if record is None:
             return None
-        said = json.loads(post.result or "{}")
-        error = HubbubError(*said["error"]) if "error" in said else None
-        return post.state, said.get("key"), error
+        result = json.loads(record.result or "{}")
+        error = HubbubError(*result["error"]) if "error" in result else None
+        return record.state, result.get("key"), error
 
     def cancel(self, analyst: str, number: str) -> None:
-        """Cancel a job of another server: it shows as cancelled, though its run may go on to its end."""
-        self._state.jobs.put(Post(number, analyst, self._server, "cancelled", self._now(), self._now()))
+        """Cancel a job of another server: it shows as cancelled, although it may run to its end."""
+        self._state.jobs.put(JobRecord(number, analyst, self._server, "cancelled", self._now(), self._now()))
 
     def close(self) -> None:
-        """Stop giving signs of life."""
+        """Stop the heartbeat."""
         self._stopped.set()
         self._beating.join()
 
     def _end(self, job: Job) -> None:
-        """Post the end when it may show."""
+        """Register the end of a job when it becomes visible."""
         wait = release_time(job.arrived, job.ended or clock(), job.quantum) - clock()
-        timer = threading.Timer(max(0.0, wait), self._post_end, args=[job])
+        timer = threading.Timer(max(0.0, wait), self._register_end, args=[job])
         timer.daemon = True
         timer.start()
 
-    def _post_end(self, job: Job) -> None:
+    def _register_end(self, job: Job) -> None:
         error = job.problem()
         if job.cancelled:
             self._put(job, "cancelled", None)
@@ -86,12 +85,12 @@ class JobRegistry:
     def _put(self, job: Job, state: JobState, result: str | None) -> None:
         try:
             now = self._now()
-            self._state.jobs.put(Post(job.id, job.owner, self._server, state, now, now, result))
-        except HubbubError as error:  # the job itself goes on, and this server knows of it
-            _log.warning("a job could not be posted: %s", error.code)
+            self._state.jobs.put(JobRecord(job.id, job.owner, self._server, state, now, now, result))
+        except HubbubError as error:  # the job continues, and this server still knows it
+            _log.warning("a job could not be registered: %s", error.code)
 
     def beat(self) -> None:
-        """Give a sign of life, and fail the jobs of those who gave none for long."""
+        """Send a heartbeat, and fail the jobs of servers that have sent none for long."""
         now = self._now()
         self._state.jobs.touch(self._server, now)
         self._state.jobs.abandon(now - _GONE, now, _LOST)
@@ -101,4 +100,4 @@ class JobRegistry:
             try:
                 self.beat()
             except HubbubError as error:
-                _log.warning("the board cannot be reached: %s", error.code)
+                _log.warning("the job registry is unreachable: %s", error.code)

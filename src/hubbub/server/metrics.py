@@ -1,19 +1,19 @@
-"""Figures for Prometheus: how much is asked of the service, never what the answers depended on.
+"""Prometheus metrics about the load of the service; none depends on the data.
 
-A query that failed after its charge is counted as one that was answered, since whether it failed may depend on the
-data; times are those at which answers left, on the quantum, in a few wide buckets.
+A query that failed after its charge is counted as answered, because the failure may depend on the data. Durations end
+when the response is sent, on the time quantum, and fall into a few wide buckets.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from threading import Lock
 
-#: Upper ends in seconds; wide, so that they show trouble and nothing else.
+#: Upper bounds in seconds; wide, so that they reveal only large delays.
 BUCKETS = (0.25, 1.0, 5.0, 30.0)
 
 
 class Metrics:
-    """Counters in memory, written out as text."""
+    """In-memory counters."""
 
     def __init__(self) -> None:
         self._mutex = Lock()
@@ -22,7 +22,7 @@ class Metrics:
         self._routes: Counter[str] = Counter()
 
     def count(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count one answer."""
+        """Count one response."""
         kind = "2xx" if status == 424 else f"{status // 100}xx"
         with self._mutex:
             self._requests[route, method, kind] += 1
@@ -30,16 +30,16 @@ class Metrics:
             self._buckets.update((route, end) for end in BUCKETS if seconds <= end)
 
     def text(self, gauges: Mapping[str, tuple[str, float]]) -> str:
-        """Write everything in Prometheus' text format; `gauges` are figures of now, each with its meaning."""
+        """Return all metrics in Prometheus' text format; `gauges` maps names to a description and a current value."""
         with self._mutex:
             return "\n".join(self._lines(gauges)) + "\n"
 
     def _lines(self, gauges: Mapping[str, tuple[str, float]]) -> Iterator[str]:
-        yield "# HELP hubbub_requests_total Requests answered, by route, method and class of status."
+        yield "# HELP hubbub_requests_total Requests answered, by route, method, and status class."
         yield "# TYPE hubbub_requests_total counter"
         for (route, method, kind), number in sorted(self._requests.items()):
             yield f'hubbub_requests_total{{route="{route}",method="{method}",status="{kind}"}} {number}'
-        yield "# HELP hubbub_request_seconds Time from a request's arrival to its answer."
+        yield "# HELP hubbub_request_seconds Time from the arrival of a request to its response."
         yield "# TYPE hubbub_request_seconds histogram"
         for route, number in sorted(self._routes.items()):
             for end in BUCKETS:

@@ -1,8 +1,8 @@
-"""The border: what every request passes on its way in and every answer on its way out, whatever route it takes.
+"""ASGI middleware applied to every request and response.
 
-It gives the request a number, bounds its body, counts and logs it, puts the headers on that keep browsers strict, and
-turns what nobody caught into one constant. Logs hold who asked which route and how it ended: never a literal, a token,
-a query or a value.
+It assigns a request id, limits the body, counts and logs the request, adds security headers, and turns any uncaught
+exception into one constant error. Logs name the principal, the route, and the status, but never a literal, a token, a
+query, or a value.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hubbub.errors import HubbubError, ParameterError
-from hubbub.server.problems import Refusal, inside
+from hubbub.server.problems import ProblemResponse, internal_error
 from hubbub.server.query_pool import clock
 from hubbub.server.service import Service
 
-#: Bytes of a body: a query has at most a million characters, a hubbub.yaml far less.
-MOST = 1 << 20
-#: Seconds in which a body must be there.
-SECONDS = 30.0
+#: Maximum bytes of a body: a query has at most a million characters, a hubbub.yaml far less.
+MAX_BODY = 1 << 20
+#: Seconds within which the body must arrive.
+BODY_SECONDS = 30.0
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
@@ -40,62 +40,64 @@ HEADERS: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-_ONLY_HTTPS = "max-age=31536000"
-#: What a log says of a duration.
+_HSTS = "max-age=31536000"
+#: Coarse durations for the log.
 _COARSE = ((0.25, "below 0.25 s"), (1.0, "below 1 s"), (5.0, "below 5 s"), (30.0, "below 30 s"))
 
 _log = logging.getLogger("hubbub.server")
 
 
 class RequestMiddleware:
-    """An ASGI application around another."""
+    """Wraps the application."""
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self._app = app
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let one request through."""
+        """Handle one request."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
-            return  # there are no websockets here
+            return  # websockets are not supported
         state = scope.setdefault("state", {})
-        state["request_id"] = number = secrets.token_hex(8)  # never the client's: it could write into our log
+        state["request_id"] = number = secrets.token_hex(
+            8
+        )  # never the client's id, which could inject text into the log
         state["arrived"] = arrived = clock()
         status = 0
 
-        async def leaving(message: Message) -> None:
+        async def send_response(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                self._dress(MutableHeaders(scope=message), number)
+                self._add_headers(MutableHeaders(scope=message), number)
             await send(message)
 
         try:
-            if _declared(scope) > MOST:
-                await Refusal(too_large(), number)(scope, receive, leaving)
+            if _declared(scope) > MAX_BODY:
+                await ProblemResponse(too_large(), number)(scope, receive, send_response)
             else:
-                await self._app(scope, _bounded(receive), leaving)
-        except Exception as error:  # noqa: BLE001 - its text may hold anything, so none of it leaves or is logged
+                await self._app(scope, _bounded(receive), send_response)
+        except Exception as error:  # noqa: BLE001 - its text may hold data, so it is neither sent nor logged
             _log.error("failed", extra={"fields": {"request": number, "error": type(error).__name__, "at": _at(error)}})
             if not status:
-                await Refusal(inside(), number)(scope, receive, leaving)
+                await ProblemResponse(internal_error(), number)(scope, receive, send_response)
         finally:
-            self._note(scope, status or 499, clock() - arrived)
+            self._record(scope, status or 499, clock() - arrived)
 
-    def _dress(self, headers: MutableHeaders, number: str) -> None:
+    def _add_headers(self, headers: MutableHeaders, number: str) -> None:
         for name, value in HEADERS.items():
             headers.setdefault(name, value)
         headers["X-Request-Id"] = number
         if self._service.settings.secure:
-            headers.setdefault("Strict-Transport-Security", _ONLY_HTTPS)
+            headers.setdefault("Strict-Transport-Security", _HSTS)
 
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+    def _record(self, scope: Scope, status: int, seconds: float) -> None:
         state = scope["state"]
         route = getattr(scope.get("route"), "path", None) or "none"
-        if route.endswith(_FEEDING) and status < 400:
-            return  # how often something arrives is data, and the log and the figures hold none
+        if route.endswith(_ARRIVALS) and status < 400:
+            return  # the rate of arrivals is data, so keep it out of the log and the metrics
         method = scope["method"] if scope["method"] in _METHODS else "other"
         self._service.metrics.count(route, method, status, seconds)
         principal = state.get("principal")
@@ -115,13 +117,13 @@ class RequestMiddleware:
         )
 
 
-_FEEDING = "/streams/{name}/arrivals"
+_ARRIVALS = "/streams/{name}/arrivals"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH"})
 
 
 def too_large() -> HubbubError:
-    """Make the refusal of a body that is too long."""
-    return ParameterError("HB162", f"the body is longer than {MOST} bytes.", "Send less.")
+    """Return the error for a body that is too large."""
+    return ParameterError("HB162", f"The body is larger than {MAX_BODY} bytes.", "Send a smaller body.")
 
 
 def _declared(scope: Scope) -> int:
@@ -130,36 +132,36 @@ def _declared(scope: Scope) -> int:
 
 
 def _bounded(receive: Receive) -> Receive:
-    """Count what comes in, and for how long: a length that was declared may be a lie, or missing, or a promise."""
-    size, whole, until = 0, False, clock() + SECONDS
+    """Limit size and duration of the body as it arrives; the declared length may be wrong or missing."""
+    size, complete, until = 0, False, clock() + BODY_SECONDS
 
-    async def counted() -> Message:
-        nonlocal size, whole
+    async def receive_bounded() -> Message:
+        nonlocal size, complete
         try:
-            # once the body is there, only the end of the connection can come
-            message = await (receive() if whole else asyncio.wait_for(receive(), max(0.0, until - clock())))
+            # after the body, only a disconnect can follow
+            message = await (receive() if complete else asyncio.wait_for(receive(), max(0.0, until - clock())))
         except TimeoutError:
             raise HTTPException(408) from None
         size += len(message.get("body", b""))
-        whole = whole or not message.get("more_body", False)
-        if size > MOST:
+        complete = complete or not message.get("more_body", False)
+        if size > MAX_BODY:
             raise HTTPException(413)
         return message
 
-    return counted
+    return receive_bounded
 
 
 def _at(error: BaseException) -> list[str]:
-    """Say where an error came from: places in the code, without its text."""
+    """Return where an error was raised, as code locations without its text."""
     return [f"{frame.name}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-4:]]
 
 
-class JsonLines(logging.Formatter):
-    """One JSON object a line. Of an exception only its type is written."""
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line. Of an exception, only the type is written."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record."""
-        said = {
+        """Format a record."""
+        fields = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "from": record.name,
@@ -167,5 +169,5 @@ class JsonLines(logging.Formatter):
             **getattr(record, "fields", {}),
         }
         if record.exc_info and record.exc_info[0] is not None:
-            said["error"] = record.exc_info[0].__name__
-        return json.dumps(said, ensure_ascii=False, default=str)
+            fields["error"] = record.exc_info[0].__name__
+        return json.dumps(fields, ensure_ascii=False, default=str)

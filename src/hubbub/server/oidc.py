@@ -1,8 +1,8 @@
-"""Tokens of an identity provider (OpenID Connect): signed by its keys, meant for us, still good; then a claim says who.
+"""Tokens of an OpenID Connect identity provider.
 
-The signature is checked by PyJWT with the issuer's published keys. Which algorithm is right is said by the key, never
-by the token, and secret-key algorithms are not among them, so a public key cannot be used as a secret. Keys are fetched
-again when they are old or when a token names one that is not there, but not more than once in a while, whoever asks.
+PyJWT checks signatures with the issuer's published keys. The key determines the algorithm, never the token, and
+symmetric algorithms are not allowed, so a public key cannot be abused as a secret. Keys are fetched again when they are
+old or a token names an unknown key, at a limited rate.
 """
 
 import json
@@ -20,43 +20,43 @@ from hubbub.server.accounts import Principal
 from hubbub.server.settings import OidcSettings, safe_address
 from hubbub.server.state import Role
 
-#: What a key may be for: public-key signatures only.
+#: Allowed algorithms: public-key signatures only.
 ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"})
-#: What a token may call itself. Those for other ends, such as signing out, say so here.
+#: Allowed `typ` headers. Tokens for other purposes, such as logout tokens, have other types.
 TYPES = frozenset({"", "jwt", "at+jwt", "application/at+jwt"})
 
 FRESH = 300.0  # seconds after which keys are fetched again
-PAUSE = 10.0  # seconds between two fetches, whatever tokens say
-STALE = 86_400.0  # seconds for which keys are used though the issuer does not answer
-LEEWAY = 30  # seconds by which clocks may differ
+PAUSE = 10.0  # minimum seconds between two fetches
+STALE = 86_400.0  # seconds for which old keys are used if the issuer is unreachable
+LEEWAY = 30  # seconds of allowed clock skew
 
-_LARGEST = 1_000_000  # bytes of a document of the issuer
+_MAX_DOCUMENT = 1_000_000  # bytes of a document from the issuer
 _TIMEOUT = 5.0
 _UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
 
-class Keys:
-    """The issuer's keys, by their names. Safe to use from many threads; one of them fetches."""
+class IssuerKeys:
+    """The issuer's public keys by id, cached. Safe to use from many threads; only one fetches at a time."""
 
     def __init__(self, settings: OidcSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
         self._clock = clock
         self._fetching = threading.Lock()
-        self._found: dict[str, PyJWK] = {}
+        self._keys: dict[str, PyJWK] = {}
         self._fetched = self._tried = float("-inf")
 
     def find(self, name: str) -> PyJWK | None:
-        """Find a key, fetching them where that may help; raise AccessError (HB723) where none could be had."""
-        if name not in self._found or self._clock() - self._fetched > FRESH:
+        """Return a key by id, fetching keys if needed; raise AccessError (HB723) if the issuer is unreachable."""
+        if name not in self._keys or self._clock() - self._fetched > FRESH:
             self._refresh()
         if self._clock() - self._fetched > STALE:
             wait = max(1, round(self._tried + PAUSE - self._clock()))
-            raise AccessError("HB723", "the identity provider does not answer.", "Try again later.", wait)
-        return self._found.get(name)
+            raise AccessError("HB723", "The identity provider is unreachable.", "Try again later.", wait)
+        return self._keys.get(name)
 
     def _refresh(self) -> None:
-        # whoever comes while another fetches goes on with the keys there are; only where there are none, all wait
-        if self._fetching.acquire(timeout=0 if self._found else 2 * _TIMEOUT):
+        # while one thread fetches, the others use the cached keys; they wait only if there are none
+        if self._fetching.acquire(timeout=0 if self._keys else 2 * _TIMEOUT):
             try:
                 if self._clock() - self._tried > PAUSE:
                     self._fetch()
@@ -70,27 +70,27 @@ class Keys:
                 address = self._settings.keys or self._discover(client)
                 listed = PyJWKSet.from_dict(_document(client, address))
         except (httpx.HTTPError, jwt.PyJWTError, *_UNREADABLE):
-            return  # the keys of before stand in, for a time
-        self._found = {key.key_id: key for key in listed.keys if key.key_id and _signs(key)}
+            return  # keep using the cached keys for a while
+        self._keys = {key.key_id: key for key in listed.keys if key.key_id and _signs(key)}
         self._fetched = self._clock()
 
     def _discover(self, client: httpx.Client) -> str:
-        found = _document(client, self._settings.issuer.rstrip("/") + "/.well-known/openid-configuration")
-        address = found["jwks_uri"]
-        if found["issuer"] != self._settings.issuer or not safe_address(address):
-            raise ValueError("another issuer, or an address that anybody could answer for")
+        document = _document(client, self._settings.issuer.rstrip("/") + "/.well-known/openid-configuration")
+        address = document["jwks_uri"]
+        if document["issuer"] != self._settings.issuer or not safe_address(address):
+            raise ValueError("another issuer, or an insecure address")
         return str(address)
 
 
 class Oidc:
-    """Says whom a token of the identity provider names. Safe to use from many threads."""
+    """Authenticates tokens of the identity provider. Safe to use from many threads."""
 
     def __init__(self, settings: OidcSettings, clock: Callable[[], float] = time.monotonic) -> None:
         self._settings = settings
-        self._keys = Keys(settings, clock)
+        self._keys = IssuerKeys(settings, clock)
 
     def authenticate(self, text: str) -> Principal:
-        """Say whom a token names, or raise AccessError: one constant, but for a good token that is too old."""
+        """Return the principal of a token, or raise AccessError: always the same error, except for an expired token."""
         try:
             header = jwt.get_unverified_header(text)
             name = header.get("kid")
@@ -108,24 +108,24 @@ class Oidc:
                 leeway=LEEWAY,
                 options={"require": ["exp", "iss", "aud"]},
             )
-            return self._named(claims)
+            return self._principal(claims)
         except jwt.ExpiredSignatureError:
-            raise AccessError("HB702", "this token has expired.", "Sign in at your identity provider again.") from None
+            raise AccessError("HB702", "This token has expired.", "Sign in at your identity provider again.") from None
         except (jwt.PyJWTError, *_UNREADABLE):
             raise _refused() from None
 
     def role(self, name: str) -> Role:
-        """Give the role of a name."""
+        """Return the role of a name."""
         if name in self._settings.owners:
             return "owner"
         return "auditor" if name in self._settings.auditors else "analyst"
 
-    def _named(self, claims: dict[str, Any]) -> Principal:
+    def _principal(self, claims: dict[str, Any]) -> Principal:
         name = claims.get(self._settings.claim)
         if not isinstance(name, str) or not name:
             raise _refused()
         if self._settings.claim == "email" and claims.get("email_verified") is not True:
-            raise _refused()  # or anybody could write somebody else's address
+            raise _refused()  # anyone could claim an unverified address
         return Principal(name, self.role(name), None, int(claims["exp"]))
 
 
@@ -135,15 +135,15 @@ def _document(client: httpx.Client, address: str) -> dict[str, Any]:
     with client.stream("GET", address, headers={"Accept": "application/json"}) as response:
         response.raise_for_status()
         if response.is_redirect:
-            raise ValueError("a redirect")
+            raise ValueError("redirect")
         for chunk in response.iter_bytes():
             content += chunk
-            if len(content) > _LARGEST:
+            if len(content) > _MAX_DOCUMENT:
                 raise ValueError("too long")
-    found = json.loads(content)
-    if not isinstance(found, dict):
-        raise TypeError("no object")
-    return found
+    document = json.loads(content)
+    if not isinstance(document, dict):
+        raise TypeError("not a JSON object")
+    return document
 
 
 def _signs(key: PyJWK) -> bool:
@@ -153,6 +153,6 @@ def _signs(key: PyJWK) -> bool:
 def _refused() -> AccessError:
     return AccessError(
         "HB704",
-        "this token of the identity provider is not accepted.",
-        "It must come from the issuer that hubbub.yaml names, be meant for this service, and be fresh.",
+        "The identity provider's token was rejected.",
+        "Use an unexpired token from the issuer in hubbub.yaml, issued for this service's audience.",
     )

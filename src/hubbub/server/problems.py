@@ -1,7 +1,7 @@
-"""Errors as problem+json (RFC 9457): one table from our codes to a status, and the words of what HTTP itself refuses.
+"""Errors as problem+json (RFC 9457), with one table from error codes to HTTP status codes.
 
-A problem is made of an error's code, message and remedy, which never hold a value from the data, and of the request's
-number, by which the operator finds it in the log.
+A problem contains an error's code, message, and remedy, which never hold values from the data, and the request id, by
+which the operator finds it in the log.
 """
 
 import logging
@@ -16,12 +16,12 @@ from hubbub.errors import AccessError, HubbubError, LedgerError, ParameterError,
 
 _log = logging.getLogger("hubbub.server")
 
-#: JSON leaves in steps of so many bytes, so that its length says little.
+#: Responses are padded to a multiple of this many bytes, so that their length reveals little.
 STEP = 1024
-#: As many as a number takes, with its comma: 24 for the longest double.
+#: Bytes reserved for one number with its comma; the longest double has 24.
 _WIDTH = 26
 
-#: The status of each class of errors, by the first digit of its codes: see `hubbub.errors`.
+#: Status by the first digit of the code; see `hubbub.errors`.
 _CLASSES: Mapping[str, int] = {
     "HB1": 422,
     "HB2": 409,
@@ -32,7 +32,7 @@ _CLASSES: Mapping[str, int] = {
     "HB7": 403,
     "HB9": 424,
 }
-#: Codes whose status is not that of their class.
+#: Codes whose status differs from that of their class.
 _CODES: Mapping[str, int] = {
     "HB120": 404,
     "HB121": 403,
@@ -65,31 +65,31 @@ _CODES: Mapping[str, int] = {
     "HB729": 408,
 }
 _TENS: Mapping[str, int] = {"HB70": 401, "HB72": 429}
-#: Errors of the service itself: they say nothing of where things are.
-_FRANK = frozenset({"HB532", "HB318", "HB319", "HB320", "HB324"})
-_LATER = (
-    "Send the same request with the same Idempotency-Key in a minute: it is charged once. If it goes on, tell the "
-    "operator the number of the request."
+#: Errors with status 503 whose text names no files or machines.
+_PUBLIC = frozenset({"HB532", "HB318", "HB319", "HB320", "HB324"})
+_RETRY = (
+    "Send the same request with the same Idempotency-Key in a minute: it is charged only once. If the error persists, "
+    "give the operator the request id."
 )
-_TITLES: Mapping[int, str] = {409: "Budget or state does not allow it", 424: "The query could not be completed"}
+_TITLES: Mapping[int, str] = {409: "Conflict with budget or state", 424: "The query could not be completed"}
 
 
 def status_of(error: HubbubError) -> int:
-    """Give the status of an error: by its code, or by the class of its code."""
+    """Return the HTTP status of an error."""
     return _CODES.get(error.code) or _TENS.get(error.code[:4]) or _CLASSES.get(error.code[:3], 422)
 
 
-def shown(error: HubbubError, request_id: str) -> HubbubError:
-    """Give an error as it may leave; what names files and machines is the operator's alone, and goes to the log."""
-    if status_of(error) != 503 or error.code in _FRANK:
+def redacted(error: HubbubError, request_id: str) -> HubbubError:
+    """Return an error fit for clients; one that names files or machines is logged and replaced."""
+    if status_of(error) != 503 or error.code in _PUBLIC:
         return error
     _log.warning("ledger", extra={"fields": {"request": request_id, "code": error.code, "says": error.message}})
-    return LedgerError(error.code, "the ledger cannot be used now.", _LATER)
+    return LedgerError(error.code, "The ledger is currently unavailable.", _RETRY)
 
 
 def problem(error: HubbubError, request_id: str) -> dict[str, Any]:
-    """Give the body of a problem."""
-    status, error = status_of(error), shown(error, request_id)
+    """Return the body of a problem."""
+    status, error = status_of(error), redacted(error, request_id)
     return {
         "type": f"urn:hubbub:{error.code}",
         "title": _TITLES.get(status) or HTTPStatus(status).phrase,
@@ -102,8 +102,8 @@ def problem(error: HubbubError, request_id: str) -> dict[str, Any]:
     }
 
 
-class Padded(Response):
-    """JSON, filled up with spaces to at least so many bytes, and then to a multiple of `STEP`."""
+class PaddedJson(Response):
+    """JSON padded with spaces to at least `least` bytes, then to a multiple of `STEP`."""
 
     media_type = "application/json"
 
@@ -114,14 +114,14 @@ class Padded(Response):
         super().__init__(content, status_code, headers)
 
     def render(self, content: Any) -> bytes:
-        """Write JSON and the spaces after it."""
+        """Write the JSON and its padding."""
         text = _json(content)
         size = max(len(text), self._least)
         return text + b" " * (size - size % -STEP - len(text))
 
 
-def released(form: dict[str, Any], **around: Any) -> Padded:
-    """Answer with a release; its length tells how many numbers it has, not how long they are."""
+def release_response(form: dict[str, Any], **around: Any) -> PaddedJson:
+    """Return the response for a release; its length reveals how many numbers it has, not their digits."""
     columns = form["answer"]["columns"]
     numeric = [column["kind"] in ("integer", "real") for column in columns]
     bare: dict[str, Any] = {"values": [], "low": None, "high": None}
@@ -129,15 +129,15 @@ def released(form: dict[str, Any], **around: Any) -> Padded:
     numbers = len(form["answer"]["ratio"]) * (1 + 3 * sum(numeric))
     body = {**around, "release": form} if around else form
     shape = _json({**around, **form, "answer": {"columns": skeleton, "ratio": []}})
-    return Padded(body, least=len(shape) + numbers * _WIDTH)
+    return PaddedJson(body, least=len(shape) + numbers * _WIDTH)
 
 
 def _json(content: Any) -> bytes:
     return pieces.dumps(content).encode()
 
 
-class Refusal(Padded):
-    """A problem on its way out."""
+class ProblemResponse(PaddedJson):
+    """The response for an error."""
 
     media_type = "application/problem+json"
 
@@ -151,16 +151,18 @@ class Refusal(Padded):
         super().__init__(body, status_code=body["status"], headers=headers)
 
 
-def missing(what: str) -> ParameterError:
-    """Make the refusal of what is not there, or not for who asks: the same words for both."""
-    return ParameterError("HB164", f"there is no {what}.", "GET /api/v1/openapi.json lists what can be asked for.")
+def not_found(what: str) -> ParameterError:
+    """Return the error for something that does not exist or that the principal may not see: the same for both."""
+    return ParameterError(
+        "HB164", f"There is no {what}.", "Check the name or number; GET /api/v1/openapi.json lists all routes."
+    )
 
 
-def inside() -> HubbubError:
-    """Make the one error of everything that nobody thought of: it says nothing of what it was."""
+def internal_error() -> HubbubError:
+    """Return the constant error for unexpected exceptions; it reveals nothing about them."""
     return HubbubError(
         "HB999",
-        "something went wrong inside the server.",
-        "Tell the operator the number of the request: the log says where. A charge that was made stands, and the same "
-        "request with the same Idempotency-Key goes on from it.",
+        "Internal server error.",
+        "Give the operator the request id. A charge that was made stays; the same request with the same "
+        "Idempotency-Key continues from it.",
     )

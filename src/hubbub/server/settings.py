@@ -1,7 +1,7 @@
-"""Settings of the server: the part `server:` of hubbub.yaml, then HUBBUB_* variables, then the command line.
+"""Server settings: the `server:` section of hubbub.yaml, then HUBBUB_* variables, then the command line.
 
-What could leave the service open by a slip is refused: an address that others reach without TLS, a secret that others
-can read, a variable that is spelled wrong (and would silently do nothing).
+Dangerous mistakes are rejected: a public address without TLS, a secret that others can read, and a misspelled variable
+that would silently do nothing.
 """
 
 import os
@@ -18,13 +18,12 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from hubbub.accounting import policy_config as contract
-from hubbub.accounting.policy_config import KEYS, refuse
+from hubbub.config.document import KEYS, check_keys, expect_mapping, parse_yaml, reject
 from hubbub.core import numbers
 from hubbub.errors import ConfigError, ParameterError
-from hubbub.private_files import make_folder, open_private
+from hubbub.private_files import create_folder, open_private
 
-#: Each variable with the key that it stands for; a dot leads into a part.
+#: Environment variables and the settings they override.
 VARIABLES: Mapping[str, str] = {
     "HUBBUB_HOST": "host",
     "HUBBUB_PORT": "port",
@@ -47,8 +46,8 @@ VARIABLES: Mapping[str, str] = {
     "HUBBUB_OIDC_OWNERS": "oidc.owners",
     "HUBBUB_OIDC_AUDITORS": "oidc.auditors",
 }
-#: The secret itself, and variables that others read: the command line, the client, the tests.
-OTHERS = frozenset(
+#: The secret, and variables read by the command line, the client, and the tests.
+OTHER_VARIABLES = frozenset(
     {"HUBBUB_SECRET", "HUBBUB_CONFIG", "HUBBUB_URL", "HUBBUB_TOKEN", "HUBBUB_TOKEN_FILE", "HUBBUB_CAMPAIGN"}
 )
 
@@ -62,16 +61,16 @@ _INTEGERS = {
     "free_seconds": (1, 600),
 }
 _ROLES = frozenset({"owners", "auditors"})
-_SHORTEST = 32  # characters of a secret
-_LONGEST = 65536  # bytes of a file with a secret
+_MIN_SECRET = 32  # characters
+_MAX_FILE = 65536  # bytes of a file with a secret
 
 
 @dataclass(frozen=True)
 class OidcSettings:
-    """Whose tokens are accepted, and whom they name: the claim holds the name of an analyst in hubbub.yaml.
+    """The identity provider. `claim` holds the name of the analyst in hubbub.yaml.
 
-    `keys` is the address of the issuer's keys where they are not to be looked up; `owners` and `auditors` are the
-    values of the claim that have these roles.
+    `keys` is the URL of the issuer's keys, if it should not be discovered; `owners` and `auditors` are the values of
+    the claim that have these roles.
     """
 
     issuer: str
@@ -85,22 +84,24 @@ class OidcSettings:
         for name in ("issuer", "keys"):
             value = getattr(self, name)
             if value is not None and not safe_address(value):
-                refuse(
+                reject(
                     "HB420",
                     f"server.oidc.{name}",
                     "is not an https:// address",
-                    "Keys that come over plain http could be anybody's. Write the address that the issuer publishes.",
+                    "Keys fetched over plain HTTP could be forged. Use the HTTPS address that the issuer publishes.",
                 )
         if not self.audience or not self.claim:
-            refuse("HB420", "server.oidc", "has an empty audience or claim", "Write both, as the issuer knows them.")
-        both = sorted(self.owners & self.auditors)
-        if both:
-            refuse("HB420", "server.oidc", f"names {both[0]} as owner and as auditor", "Everybody has one role.")
+            reject("HB420", "server.oidc", "has an empty audience or claim", "Set both as registered with the issuer.")
+        overlap = sorted(self.owners & self.auditors)
+        if overlap:
+            reject(
+                "HB420", "server.oidc", f"lists {overlap[0]} as both owner and auditor", "Give each person one role."
+            )
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the service is reached, and what it bounds."""
+    """Addresses, limits, and credentials of the server."""
 
     secret: bytes = field(repr=False)
     host: str = "127.0.0.1"
@@ -120,34 +121,39 @@ class Settings:
 
     def __post_init__(self) -> None:
         if (self.certificate is None) != (self.key is None):
-            refuse("HB425", "server.tls", "has only one of certificate and key", "Name both files.")
+            reject("HB425", "server.tls", "has only one of certificate and key", "Set both files.")
         if not self.host or not re.fullmatch(r"[\w.:-]+", self.host, re.ASCII):
-            refuse("HB420", "server.host", "is not an address", "Write 127.0.0.1, or the address to listen on.")
+            reject(
+                "HB420",
+                "server.host",
+                "is not a valid host name or IP address",
+                "Use 127.0.0.1 or the address to listen on.",
+            )
         if not (_loopback(self.host) or self.certificate or self.behind_proxy):
-            refuse(
+            reject(
                 "HB421",
                 "server.host",
-                f"is {self.host}, which others can reach, and there is no TLS",
-                "Name `tls: {certificate: …, key: …}`; or write `behind_proxy: true` if a proxy on the way does TLS.",
+                f"is {self.host}, which is reachable from other machines, but TLS is not configured",
+                "Set `tls: {certificate: …, key: …}`, or `behind_proxy: true` if a proxy terminates TLS.",
             )
-        if len(self.secret) < _SHORTEST:
-            refuse("HB422", "the secret of the server", f"is shorter than {_SHORTEST} characters", _MAKE)
+        if len(self.secret) < _MIN_SECRET:
+            reject("HB422", "The server secret", f"is shorter than {_MIN_SECRET} characters", _CREATE_SECRET)
 
     @property
     def secure(self) -> bool:
-        """Whether browsers come by https, so that cookies can insist on it."""
+        """Whether browsers connect over HTTPS, so that cookies can require it."""
         return self.certificate is not None or self.behind_proxy
 
     @property
     def url(self) -> str:
-        """Where the service is, as far as is known."""
+        """The URL of the service."""
         if self.public_url is not None:
             return self.public_url
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"http{'s' if self.certificate else ''}://{host}:{self.port}"
 
 
-_MAKE = "Make one with: head -c 32 /dev/urandom | base64 > server.key; chmod 600 server.key"
+_CREATE_SECRET = "Create one: head -c 32 /dev/urandom | base64 > server.key; chmod 600 server.key"
 
 
 def read(
@@ -160,18 +166,18 @@ def read(
     port: int | None = None,
     make: bool = True,
 ) -> Settings:
-    """Read the settings of a hubbub.yaml at `base`; what is kept beside the ledger is in `folder`.
+    """Read the settings of a hubbub.yaml in `base`; `folder` is the folder of the ledger.
 
-    Without a secret of the owner's, one is drawn at the first start and kept in `folder`; with `make` false nothing is
-    written, and a secret that lasts as long as the process stands in (enough to check the file).
+    If no secret is configured, one is created at the first start and stored in `folder`. With `make` false nothing is
+    written, and a temporary secret is used (enough to check the file).
     """
-    top = contract.mapping(document, "")
-    given = dict(contract.mapping(top.get("server") or {}, "server"))
-    contract.known(given, "server", KEYS["server"])
+    top = expect_mapping(document, "")
+    given = dict(expect_mapping(top.get("server") or {}, "server"))
+    check_keys(given, "server", KEYS["server"])
     for part in ("tls", "oidc"):
         if part in given:
-            given[part] = dict(contract.mapping(given[part], f"server.{part}"))
-            contract.known(cast("dict[str, object]", given[part]), f"server.{part}", KEYS[f"server.{part}"])
+            given[part] = dict(expect_mapping(given[part], f"server.{part}"))
+            check_keys(cast("dict[str, object]", given[part]), f"server.{part}", KEYS[f"server.{part}"])
     _resolve(given, base)
     _overlay(given, environment)
     given |= {name: value for name, value in (("host", host), ("port", port)) if value is not None}
@@ -185,15 +191,15 @@ def read(
         secret=_secret(given, environment, folder, make=make),
         certificate=certificate,
         key=key,
-        oidc=_oidc(given.get("oidc"), contract.mapping(analysts, "analysts")),
+        oidc=_oidc(given.get("oidc"), expect_mapping(analysts, "analysts")),
         **_plain(given),
     )
 
 
 def problems(text: str, base: Path) -> list[ConfigError]:
-    """Say what is wrong with the server's part of a text; of the rest, others say it."""
+    """Return the problems in the `server:` section of a text; other sections are checked elsewhere."""
     try:
-        document = contract.mapping(contract.load(text), "")
+        document = expect_mapping(parse_yaml(text), "")
     except ConfigError:
         return []
     try:
@@ -204,7 +210,7 @@ def problems(text: str, base: Path) -> list[ConfigError]:
 
 
 def _resolve(given: dict[str, object], base: Path) -> None:
-    """Make paths of the file relative to it."""
+    """Resolve relative paths against the folder of the file."""
     for holder, name in ((given, "secret_file"), *((given.get("tls") or {}, n) for n in ("certificate", "key"))):
         entries = cast("dict[str, object]", holder)
         value = entries.get(name)
@@ -213,17 +219,17 @@ def _resolve(given: dict[str, object], base: Path) -> None:
 
 
 def _overlay(given: dict[str, object], environment: Mapping[str, str]) -> None:
-    """Put what the environment says over what the file says, and refuse what nobody reads."""
+    """Override settings of the file by environment variables, and reject unknown ones."""
     for variable, text in environment.items():
-        if not variable.startswith("HUBBUB_") or variable in OTHERS:
+        if not variable.startswith("HUBBUB_") or variable in OTHER_VARIABLES:
             continue
         name = VARIABLES.get(variable)
         if name is None:
-            near = get_close_matches(variable, [*VARIABLES, *OTHERS], 1)
+            near = get_close_matches(variable, [*VARIABLES, *OTHER_VARIABLES], 1)
             raise ConfigError(
                 "HB424",
-                f"the environment has {variable}, which nothing reads.",
-                f"Did you mean {near[0]}?" if near else "Remove it, or see docs/deploy.md for those that exist.",
+                f"Unknown environment variable {variable}.",
+                f"Did you mean {near[0]}?" if near else "Remove it; docs/deploy.md lists all variables.",
             )
         value: object = text
         if name in _LISTS:
@@ -252,7 +258,7 @@ def _plain(given: Mapping[str, object]) -> dict[str, Any]:
         found["host"] = _text(given["host"], "server.host")
     if "behind_proxy" in given:
         if not isinstance(given["behind_proxy"], bool):
-            refuse("HB420", "server.behind_proxy", "is neither true nor false", "Write true or false.")
+            reject("HB420", "server.behind_proxy", "is neither true nor false", "Use true or false.")
         found["behind_proxy"] = given["behind_proxy"]
     if "proxies" in given:
         found["proxies"] = tuple(_network(each) for each in _texts(given["proxies"], "server.proxies"))
@@ -264,15 +270,17 @@ def _plain(given: Mapping[str, object]) -> dict[str, Any]:
 def _oidc(value: object, analysts: Mapping[str, object]) -> OidcSettings | None:
     if value is None:
         return None
-    given = contract.mapping(value, "server.oidc")
+    given = expect_mapping(value, "server.oidc")
     for name in ("issuer", "audience"):
         if name not in given:
-            refuse("HB420", f"server.oidc.{name}", "is missing", "Write it as the issuer publishes it.")
+            reject("HB420", f"server.oidc.{name}", "is missing", "Set it as the issuer publishes it.")
     found: dict[str, Any] = {name: _text(given[name], f"server.oidc.{name}") for name in given.keys() - _ROLES}
     for role in given.keys() & _ROLES:
         found[role] = frozenset(_texts(given[role], f"server.oidc.{role}"))
         for name in sorted(found[role] & analysts.keys()):
-            refuse("HB420", f"server.oidc.{role}", f"has {name}, who is an analyst", "Everybody has one role.")
+            reject(
+                "HB420", f"server.oidc.{role}", f"lists {name}, who is also an analyst", "Give each person one role."
+            )
     return OidcSettings(**found)
 
 
@@ -281,24 +289,24 @@ def _secret(given: Mapping[str, object], environment: Mapping[str, str], folder:
     path = _path(given.get("secret_file"), "server.secret_file")
     if direct is not None:
         if "HUBBUB_SECRET_FILE" in environment:
-            raise ConfigError("HB422", "HUBBUB_SECRET and HUBBUB_SECRET_FILE are both set.", "Keep one of them.")
+            raise ConfigError("HB422", "HUBBUB_SECRET and HUBBUB_SECRET_FILE are both set.", "Set only one of them.")
         return direct.strip().encode()
     if path is not None:
         return _file(path, "server.secret_file", "HB422", private=True).strip()
     if not make:
-        return secrets.token_bytes(_SHORTEST)
-    return _drawn(folder / "server.key")
+        return secrets.token_bytes(_MIN_SECRET)
+    return _created(folder / "server.key")
 
 
-def _drawn(path: Path) -> bytes:
-    """Draw a secret at the first start; of several servers that start at once, all take that of the first."""
+def _created(path: Path) -> bytes:
+    """Create a secret at the first start; servers that start at the same time all use the first one."""
     if not path.exists():
         draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
         try:
-            make_folder(path.parent)
+            create_folder(path.parent)
             handle = open_private(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             try:
-                os.write(handle, secrets.token_urlsafe(_SHORTEST).encode())
+                os.write(handle, secrets.token_urlsafe(_MIN_SECRET).encode())
                 os.fsync(handle)
             finally:
                 os.close(handle)
@@ -307,28 +315,30 @@ def _drawn(path: Path) -> bytes:
             draft.unlink()
         except OSError as error:
             raise ConfigError(
-                "HB422", f"{path} cannot be written ({error.strerror}).", "Give this user the right to write there."
+                "HB422",
+                f"{path} cannot be written ({error.strerror}).",
+                "Give this user write permission for the folder.",
             ) from error
-    return _file(path, "the secret of the server", "HB422", private=True).strip()
+    return _file(path, "The server secret", "HB422", private=True).strip()
 
 
 def _file(path: Path, name: str, code: str, *, private: bool) -> bytes:
-    """Read a file that must be there, and that nobody else may read if it is private."""
+    """Read a required file; if it is private, check that no one else can read it."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             facts = os.fstat(handle)
-            content = os.read(handle, _LONGEST) if stat.S_ISREG(facts.st_mode) else b""
+            content = os.read(handle, _MAX_FILE) if stat.S_ISREG(facts.st_mode) else b""
         finally:
             os.close(handle)
     except OSError as error:
-        refuse(
-            code, name, f"is a file that cannot be read ({error.strerror}): {path}", "Check the path and the rights."
+        reject(
+            code, name, f"is a file that cannot be read ({error.strerror}): {path}", "Check its path and permissions."
         )
     if private and facts.st_mode & 0o027:
-        refuse("HB423", name, f"is a file that others can read or change: {path}", f"Run: chmod 600 {path}")
+        reject("HB423", name, f"is a file that other users can read or change: {path}", f"Run: chmod 600 {path}")
     if not content.strip():
-        refuse(code, name, f"is not a file with anything in it: {path}", "Name the right file.")
+        reject(code, name, f"is an empty or special file: {path}", "Set the path of the right file.")
     return content
 
 
@@ -338,13 +348,13 @@ def _path(value: object, name: str) -> Path | None:
 
 def _text(value: object, name: str) -> str:
     if not isinstance(value, str) or not value.strip() or "\0" in value:
-        refuse("HB420", name, "is not text", "Write it in quotes.")
+        reject("HB420", name, "is not a string", "Put the value in quotes.")
     return value
 
 
 def _texts(value: object, name: str) -> list[str]:
     if not isinstance(value, list):
-        refuse("HB420", name, "is not a list", "Write [one, two].")
+        reject("HB420", name, "is not a list", "Use [one, two].")
     return [_text(each, name) for each in value]
 
 
@@ -352,16 +362,19 @@ def _network(value: str) -> str:
     try:
         return str(ip_network(value, strict=False)) if "/" in value else str(ip_address(value))
     except ValueError:
-        refuse(
-            "HB420", "server.proxies", f"has {value!r}, which is no address", "Write such as 10.0.0.2 or 10.0.0.0/24."
+        reject(
+            "HB420",
+            "server.proxies",
+            f"contains {value!r}, which is not an IP address or network",
+            "Use a value such as 10.0.0.2 or 10.0.0.0/24.",
         )
 
 
 def _public(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path not in ("", "/") or parts.query:
-        refuse(
-            "HB420", "server.public_url", "is not an address without a path", "Write such as https://hubbub.example."
+        reject(
+            "HB420", "server.public_url", "is not a URL without a path", "Use a value such as https://hubbub.example."
         )
     return f"{parts.scheme}://{parts.netloc}"
 
@@ -374,7 +387,7 @@ def _loopback(host: str) -> bool:
 
 
 def safe_address(value: str) -> bool:
-    """Say whether what comes from there is what its owner sent: https, or this machine."""
+    """Return whether a URL is authentic: HTTPS, or this machine."""
     parts = urlsplit(value)
     return bool(parts.hostname) and (
         parts.scheme == "https" or (parts.scheme == "http" and _loopback(parts.hostname or ""))

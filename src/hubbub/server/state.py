@@ -1,13 +1,13 @@
-"""What the server keeps beside the ledger: tokens, requests for budget, retries, jobs, sessions that were ended.
+"""What the server stores besides the ledger.
 
-    state.tokens    who may come in: a token is kept as a hash only
-    state.requests  what analysts asked the owner for, each decided once
-    state.retries   which charge a client's Idempotency-Key belongs to, written before the charge
-    state.jobs      questions that are polled for, each seen by its analyst alone
-    state.ended     sessions of the pages that were signed out of
-    state.feeds     which streams a feeder's token may feed
+    state.tokens    tokens, as hashes only
+    state.requests  analysts' requests for more budget, each decided once
+    state.retries   the charge that belongs to a client's Idempotency-Key, written before the charge
+    state.jobs      background jobs, visible to their analyst only
+    state.ended     sessions of the pages that were signed out
+    state.feeds     the streams that a feeder token may feed
 
-Nothing here decides on a budget. Times are seconds since 1970.
+No budget decision depends on these tables. Times are seconds since 1970.
 """
 
 from dataclasses import dataclass
@@ -17,24 +17,24 @@ from typing import Literal, NamedTuple, get_args
 from hubbub.config import Config
 from hubbub.curator.opening import folder_of, is_postgres
 from hubbub.errors import ParameterError
-from hubbub.server.database import Database, Postgres, Sqlite
+from hubbub.server.database import Database, PostgresDatabase, SqliteDatabase
 
 Role = Literal["owner", "analyst", "auditor", "feeder"]
 ROLES: tuple[Role, ...] = get_args(Role)
-Verdict = Literal["granted", "refused"]
+Decision = Literal["granted", "refused"]
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
 
-MOST_OPEN = 20  # requests of one analyst that wait for the owner
+MAX_OPEN = 20  # open requests of one analyst
 
 _FIELDS = "id, name, role, digest, created, expires, revoked, used"
 _REQUEST = "id, analyst, dataset, epsilon, reason, created, state, decided, decider, note"
 _FIND_TOKEN = f"SELECT {_FIELDS} FROM tokens WHERE id = ?"  # noqa: S608
 _LIST_TOKENS = f"SELECT {_FIELDS} FROM tokens WHERE COALESCE(?, name) = name ORDER BY created DESC, id"  # noqa: S608
-# PostgreSQL wants to know the type of what it selects; the count keeps an analyst from filling the table
+# PostgreSQL needs the types of selected parameters; the count keeps an analyst from filling the table
 _ADD_REQUEST = (
     "INSERT INTO requests (analyst, dataset, epsilon, reason, created, state) "  # noqa: S608
     "SELECT CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS TEXT), CAST(? AS BIGINT), 'open' "
-    f"WHERE (SELECT count(*) FROM requests WHERE analyst = ? AND state = 'open') < {MOST_OPEN} RETURNING {_REQUEST}"
+    f"WHERE (SELECT count(*) FROM requests WHERE analyst = ? AND state = 'open') < {MAX_OPEN} RETURNING {_REQUEST}"
 )
 _HOLDERS = "SELECT DISTINCT name FROM tokens WHERE role = 'analyst' AND revoked IS NULL"
 _FIND_REQUEST = f"SELECT {_REQUEST} FROM requests WHERE id = ?"  # noqa: S608
@@ -49,8 +49,8 @@ _FIND_JOB = "SELECT id, analyst, server, state, created, changed, result FROM jo
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
-    """What is kept of a token: never the secret. `used` is the day of its last use."""
+class TokenRecord:
+    """A stored token, without its secret. `used` is the day of its last use."""
 
     id: str
     name: str
@@ -61,8 +61,8 @@ class Token:
     revoked: int | None = None
     used: str | None = None
 
-    def form(self) -> dict[str, object]:
-        """Give what may be shown of it."""
+    def to_json(self) -> dict[str, object]:
+        """Return the fields that may be shown."""
         return {
             "id": self.id,
             "name": self.name,
@@ -76,7 +76,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class BudgetRequest:
-    """An analyst's request for more budget, and what became of it."""
+    """An analyst's request for more budget and the decision on it."""
 
     id: int
     analyst: str
@@ -89,8 +89,8 @@ class BudgetRequest:
     decider: str | None = None
     note: str | None = None
 
-    def form(self) -> dict[str, object]:
-        """Give it as plain values."""
+    def to_json(self) -> dict[str, object]:
+        """Return plain values."""
         return {
             "id": self.id,
             "analyst": self.analyst,
@@ -106,15 +106,15 @@ class BudgetRequest:
 
 
 class Claim(NamedTuple):
-    """What an Idempotency-Key was first used for: the hash of the body, and the key of the charge in the ledger."""
+    """The first use of an Idempotency-Key: the hash of the request and the key of its charge in the ledger."""
 
     digest: str
     ledger_key: str
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """A question that is polled for; `result` is what its end is to show, as text. `server` is who works on it."""
+class JobRecord:
+    """A background job. `server` is the server that runs it; `result` is its outcome as text."""
 
     id: str
     analyst: str
@@ -125,38 +125,40 @@ class Job:
     result: str | None = None
 
 
-class Tokens:
-    """The tokens, by their ids."""
+class TokenTable:
+    """Tokens by id."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, token: Token) -> None:
-        """Keep a new one."""
+    def add(self, token: TokenRecord) -> None:
+        """Store a new token."""
         self._database.write(
             "INSERT INTO tokens (id, name, role, digest, created, expires) VALUES (?, ?, ?, ?, ?, ?)",
             (token.id, token.name, token.role, token.digest, token.created, token.expires),
         )
 
-    def find(self, id_: str) -> Token | None:
-        """Find one by its id."""
+    def find(self, id_: str) -> TokenRecord | None:
+        """Return a token by id."""
         rows = self._database.read(_FIND_TOKEN, (id_,))
-        return Token(*rows[0]) if rows else None
+        return TokenRecord(*rows[0]) if rows else None
 
-    def list(self, name: str | None = None) -> list[Token]:
-        """Give all, or those of one name, the newest first."""
-        return [Token(*row) for row in self._database.read(_LIST_TOKENS, (name,))]
+    def list(self, name: str | None = None) -> list[TokenRecord]:
+        """Return all tokens, or those of one name, newest first."""
+        return [TokenRecord(*row) for row in self._database.read(_LIST_TOKENS, (name,))]
 
     def revoke(self, id_: str, at: int) -> None:
-        """Close one for good; a second time changes nothing."""
+        """Revoke a token permanently; a second call changes nothing."""
         rows = self._database.write(
             "UPDATE tokens SET revoked = COALESCE(revoked, ?) WHERE id = ? RETURNING id", (at, id_)
         )
         if not rows:
-            raise ParameterError("HB143", "there is no token with that id.", "hubbub analyst list shows them.")
+            raise ParameterError(
+                "HB143", "There is no token with this id.", "Run `hubbub analyst list` to see all tokens."
+            )
 
     def revoke_all(self, name: str, role: Role, at: int) -> int:
-        """Close all that one person has in a role, and say how many that were."""
+        """Revoke all tokens of a name and role; return how many were revoked."""
         return len(
             self._database.write(
                 "UPDATE tokens SET revoked = ? WHERE name = ? AND role = ? AND revoked IS NULL RETURNING id",
@@ -165,54 +167,58 @@ class Tokens:
         )
 
     def holders(self) -> set[str]:
-        """Name the analysts who have a token that was not revoked."""
+        """Return the analysts who have a token that was not revoked."""
         return {str(row[0]) for row in self._database.read(_HOLDERS, ())}
 
     def note_use(self, id_: str, day: str) -> None:
-        """Remember the day of a use; written once a day."""
+        """Record the day of a use, at most once per day."""
         self._database.write("UPDATE tokens SET used = ? WHERE id = ? AND (used IS NULL OR used < ?)", (day, id_, day))
 
 
-class Requests:
+class RequestTable:
     """Requests for more budget."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, analyst: str, dataset: str, epsilon: Fraction, reason: str, at: int) -> BudgetRequest:
-        """Keep a new one; each analyst may have some open, not many."""
+        """Store a new request; each analyst may have at most MAX_OPEN open ones."""
         rows = self._database.write(_ADD_REQUEST, (analyst, dataset, str(epsilon), reason, at, analyst))
         if not rows:
             raise ParameterError(
-                "HB142", f"{MOST_OPEN} of your requests are still open.", "Wait until the owner has looked at them."
+                "HB142",
+                f"You have {MAX_OPEN} open requests, the maximum.",
+                "Wait until the data owner has decided some of them.",
             )
         return _request(rows[0])
 
     def find(self, id_: int) -> BudgetRequest | None:
-        """Find one by its number."""
+        """Return a request by its number."""
         rows = self._database.read(_FIND_REQUEST, (id_,))
         return _request(rows[0]) if rows else None
 
     def list(self, analyst: str | None = None, *, limit: int = 100, before: int | None = None) -> list[BudgetRequest]:
-        """Give all, or those of one analyst, the newest first; those with a number below `before`."""
+        """Return requests with a number below `before`, newest first: all, or those of one analyst."""
         rows = self._database.read(_LIST_REQUESTS, (2**62 if before is None else before, analyst, limit))
         return [_request(row) for row in rows]
 
-    def decide(self, id_: int, verdict: Verdict, *, by: str, note: str, at: int) -> BudgetRequest:
-        """Decide an open request. Of several who decide at once, one succeeds and the others hear that it is decided.
+    def decide(self, id_: int, verdict: Decision, *, by: str, note: str, at: int) -> BudgetRequest:
+        """Decide an open request. If several decide at once, one succeeds and the others get HB141.
 
-        Decide before the cap is raised, not after: a crash in between then costs the analyst a second request, and
-        never raises a cap twice.
+        Decide before raising the cap: a crash in between then costs the analyst a second request and never raises a
+        cap twice.
         """
         rows = self._database.write(_DECIDE, (verdict, at, by, note, id_))
         if rows:
             return _request(rows[0])
         if self.find(id_) is None:
-            raise ParameterError("HB140", "there is no request with that number.", "See the list of requests.")
-        raise ParameterError("HB141", "this request was decided before.", "Look at it again; nothing was changed.")
+            raise ParameterError("HB140", "There is no request with this number.", "Check the list of requests.")
+        raise ParameterError(
+            "HB141", "This request has already been decided. Nothing was changed.", "Reload the list of requests."
+        )
 
     def reopen(self, id_: int) -> None:
-        """Take back a grant that could not be written to hubbub.yaml."""
+        """Reopen a granted request whose cap could not be written to hubbub.yaml."""
         self._database.write(
             "UPDATE requests SET state = 'open', decided = NULL, decider = NULL, note = NULL "
             "WHERE id = ? AND state = 'granted'",
@@ -220,43 +226,43 @@ class Requests:
         )
 
 
-class Retries:
-    """What each Idempotency-Key of a client stands for."""
+class RetryTable:
+    """The charges that belong to Idempotency-Keys."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def claim(self, analyst: str, header: str, digest: str, ledger_key: str) -> Claim:
-        """Write down what a header stands for, durably, or give what it stands for already. Nothing changes it."""
+        """Durably store the charge key of a header, or return the one stored first; it never changes."""
         rows = self._database.write(
             "INSERT INTO retries (analyst, header, digest, ledger_key) VALUES (?, ?, ?, ?) "
             "ON CONFLICT (analyst, header) DO NOTHING RETURNING digest, ledger_key",
             (analyst, header, digest, ledger_key),
         )
-        return Claim(*rows[0]) if rows else self._found(analyst, header)
+        return Claim(*rows[0]) if rows else self._stored(analyst, header)
 
     def find(self, analyst: str, header: str) -> Claim | None:
-        """Look what a header stands for."""
+        """Return the claim of a header."""
         rows = self._database.read(
             "SELECT digest, ledger_key FROM retries WHERE analyst = ? AND header = ?", (analyst, header)
         )
         return Claim(*rows[0]) if rows else None
 
-    def _found(self, analyst: str, header: str) -> Claim:
+    def _stored(self, analyst: str, header: str) -> Claim:
         claim = self.find(analyst, header)
         if claim is None:
-            raise AssertionError("a claim that was in the way is there")
+            raise AssertionError("a conflicting claim exists")
         return claim
 
 
-class Jobs:
-    """Questions that are polled for."""
+class JobTable:
+    """Background jobs."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def put(self, job: Job) -> None:
-        """Keep a job, or what became of it. What has ended stays as it ended."""
+    def put(self, job: JobRecord) -> None:
+        """Store a job or its new state; a job that has ended is not changed."""
         self._database.write(
             "INSERT INTO jobs (id, analyst, server, state, created, changed, result) VALUES (?, ?, ?, ?, ?, ?, ?) "
             "ON CONFLICT (id) DO UPDATE SET state = excluded.state, changed = excluded.changed, "
@@ -264,19 +270,19 @@ class Jobs:
             (job.id, job.analyst, job.server, job.state, job.created, job.changed, job.result),
         )
 
-    def get(self, analyst: str, id_: str) -> Job | None:
-        """Find a job of this analyst; another's is not there."""
+    def get(self, analyst: str, id_: str) -> JobRecord | None:
+        """Return a job of this analyst; another analyst's job is not found."""
         rows = self._database.read(_FIND_JOB, (id_, analyst))
-        return Job(*rows[0]) if rows else None
+        return JobRecord(*rows[0]) if rows else None
 
     def touch(self, server: str, at: int) -> None:
-        """Say that a server still works on its jobs."""
+        """Record that a server is still running its jobs."""
         self._database.write(
             "UPDATE jobs SET changed = ? WHERE server = ? AND state IN ('queued', 'running')", (at, server)
         )
 
     def abandon(self, before: int, at: int, result: str) -> int:
-        """Fail the jobs that no server has touched since, and say how many that were."""
+        """Fail the jobs that no server has touched since `before`; return how many."""
         return len(
             self._database.write(
                 "UPDATE jobs SET state = 'failed', changed = ?, result = ? "
@@ -286,17 +292,17 @@ class Jobs:
         )
 
 
-class Ended:
-    """Sessions of the pages that were signed out of, for as long as their cookies would still be good.
+class EndedSessionTable:
+    """Sessions of the pages that were signed out, until their cookies expire.
 
-    An analyst who was removed stands here too, under a name that no session has, for as long as any session lasts.
+    A removed analyst is listed too, under a name that no session has, until every old session has expired.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, session: str, until: int, at: int) -> None:
-        """End a session; those that are over anyhow are forgotten."""
+        """End a session, and delete entries that have expired."""
         self._database.write("DELETE FROM ended WHERE until < ?", (at,))
         self._database.write(
             "INSERT INTO ended (session, until) VALUES (?, ?) "
@@ -305,57 +311,57 @@ class Ended:
         )
 
     def has(self, session: str, at: int = 0) -> bool:
-        """Say whether a session was ended, and its cookie would still be good at that time."""
+        """Return whether a session was ended and its cookie had not expired at that time."""
         return bool(self._database.read("SELECT 1 FROM ended WHERE session = ? AND until >= ?", (session, at)))
 
 
-class Feeds:
-    """Which streams the token of a feeder may feed: each by its analyst and its name."""
+class FeedTable:
+    """The streams that a feeder token may feed, by analyst and name."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def add(self, token: str, analyst: str, stream: str) -> None:
-        """Let a token feed a stream."""
+        """Allow a token to feed a stream."""
         self._database.write(
             "INSERT INTO feeds (token, analyst, stream) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
             (token, analyst, stream),
         )
 
     def of(self, token: str) -> frozenset[tuple[str, str]]:
-        """Give what a token may feed."""
+        """Return the streams that a token may feed."""
         rows = self._database.read("SELECT analyst, stream FROM feeds WHERE token = ?", (token,))
         return frozenset((str(analyst), str(stream)) for analyst, stream in rows)
 
 
 class State:
-    """All of it, over one database. Safe to use from many threads and processes."""
+    """All tables in one database. Safe to use from many threads and processes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.tokens = Tokens(database)
-        self.requests = Requests(database)
-        self.retries = Retries(database)
-        self.jobs = Jobs(database)
-        self.ended = Ended(database)
-        self.feeds = Feeds(database)
+        self.tokens = TokenTable(database)
+        self.requests = RequestTable(database)
+        self.retries = RetryTable(database)
+        self.jobs = JobTable(database)
+        self.ended = EndedSessionTable(database)
+        self.feeds = FeedTable(database)
 
     @classmethod
     def open(cls, config: Config) -> "State":
-        """Open what belongs to a hubbub.yaml: the ledger's PostgreSQL database, or a file beside its SQLite file."""
+        """Open the state of a hubbub.yaml: the ledger's PostgreSQL database, or a file beside its SQLite file."""
         if is_postgres(config):
-            return cls(Postgres(config.places.database or ""))
-        return cls(Sqlite(folder_of(config) / "server.db"))
+            return cls(PostgresDatabase(config.places.database or ""))
+        return cls(SqliteDatabase(folder_of(config) / "server.db"))
 
     def writable(self) -> None:
-        """Write a row and take it away, durably; raise LedgerError where nothing can be written."""
+        """Durably write and delete a row; raise LedgerError if the database is not writable."""
         self._database.write(
             "INSERT INTO ended (session, until) VALUES ('readiness', -1) ON CONFLICT (session) DO UPDATE SET until = -1"
         )
         self._database.write("DELETE FROM ended WHERE until < 0")
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._database.close()
 
 

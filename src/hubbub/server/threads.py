@@ -1,12 +1,12 @@
-"""How the threads of a server share its cores."""
+"""Settings by which the threads of a server share its cores."""
 
 import ctypes
 import sys
 from contextlib import suppress
 from pathlib import Path
 
-#: Seconds after which a thread that computes lets another one run. Python's own 5 ms, times every thread that computes,
-#: is what each step of every other request would wait.
+#: Thread switch interval in seconds. With Python's default of 5 ms, each step of a request would wait that long for every
+#: other computing thread.
 _TURN = 0.001
 _NAMES = (
     "scipy_openblas_set_num_threads64_",
@@ -16,14 +16,14 @@ _NAMES = (
 )
 
 
-def share() -> None:
-    """Let threads take short turns, and let each request compute on its own thread alone.
+def share_cores() -> None:
+    """Shorten the thread switch interval, and limit OpenBLAS to one thread per request.
 
-    numpy's OpenBLAS splits one product over all cores and spins until each part is done. Where several requests
-    compute at once the parts wait for each other, and what takes 0.5 s of one core took 40 s.
+    OpenBLAS splits each product over all cores and spins until all parts are done. With several concurrent requests
+    the parts wait for each other: work of 0.5 s on one core took 40 s.
     """
     sys.setswitchinterval(_TURN)
-    import numpy  # noqa: F401 - its library must be there to be told
+    import numpy  # noqa: F401 - loads the library to be configured
 
     with suppress(OSError):
         maps = Path("/proc/self/maps").read_text()

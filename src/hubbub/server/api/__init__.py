@@ -1,1 +1,1 @@
-"""The HTTP API, /api/v1: thin routes over the service."""
+"""The HTTP API under /api/v1: thin routes over the service."""

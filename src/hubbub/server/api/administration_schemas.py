@@ -1,4 +1,4 @@
-"""What travels between owner, auditor and service."""
+"""Request and response bodies for owners and auditors."""
 
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -7,39 +7,38 @@ from pydantic import BaseModel, Field
 
 from hubbub.accounting.filters import Budget
 from hubbub.core import numbers
-from hubbub.server.api.schemas import Exact, Given, Name, Number, Problem
+from hubbub.server.api.schemas import Exact, Name, Number, ProblemDetails, RequestModel
+from hubbub.server.state import Role
 
-Role = Literal["owner", "analyst", "auditor", "feeder"]
 
-
-class Cap(Given):
-    """How much may be spent; without a δ, that of the dataset holds."""
+class CapBody(RequestModel):
+    """A budget cap. If `delta` is omitted, the δ of the dataset applies."""
 
     epsilon: Number
     delta: Number | None = Field(None, examples=[None])
 
     def budget(self) -> Budget:
-        """Take it exactly."""
-        none = self.delta is None or numbers.exact(self.delta, "delta") == 0
-        return Budget(numbers.epsilon(self.epsilon), Fraction(0) if none else numbers.delta(self.delta or 0))
+        """Return the cap as exact numbers."""
+        pure = self.delta is None or numbers.exact(self.delta, "delta") == 0
+        return Budget(numbers.epsilon(self.epsilon), Fraction(0) if pure else numbers.delta(self.delta or 0))
 
 
-class NewAnalyst(Given):
-    """An analyst with a cap on each dataset."""
+class AnalystBody(RequestModel):
+    """An analyst with a cap for each dataset."""
 
     name: Name
-    caps: dict[Name, Cap] = Field(default_factory=dict, max_length=1000, examples=[{"health": {"epsilon": "1"}}])
+    caps: dict[Name, CapBody] = Field(default_factory=dict, max_length=1000, examples=[{"health": {"epsilon": "1"}}])
 
 
-class GroupTerms(Given):
-    """A group of analysts with caps that they share."""
+class GroupBody(RequestModel):
+    """A group of analysts and the caps that they share."""
 
     members: list[Name] = Field(min_length=1, max_length=10_000, examples=[["ana"]])
-    caps: dict[Name, Cap] = Field(min_length=1, max_length=1000, examples=[{"health": {"epsilon": "2"}}])
+    caps: dict[Name, CapBody] = Field(min_length=1, max_length=1000, examples=[{"health": {"epsilon": "2"}}])
 
 
-class NewToken(Given):
-    """For whom a token shall be, and for how long."""
+class TokenBody(RequestModel):
+    """Holder, role, and lifetime in days of a new token."""
 
     name: Name
     role: Role
@@ -48,17 +47,17 @@ class NewToken(Given):
         default_factory=list,
         max_length=100,
         examples=[["ana/visits"]],
-        description="Of a feeder's token: the streams that it may feed, each as analyst/stream.",
+        description="For a feeder token only: the streams it may feed, each as analyst/stream.",
     )
 
 
-class Text(Given):
-    """A hubbub.yaml."""
+class ConfigBody(RequestModel):
+    """The text of a hubbub.yaml."""
 
     text: str = Field(max_length=1_000_000, examples=["version: 1\n"])
 
 
-class More(Given):
+class RequestBody(RequestModel):
     """A request for more budget."""
 
     dataset: Name = Field(examples=["health"])
@@ -66,34 +65,34 @@ class More(Given):
     reason: str = Field(min_length=1, max_length=2000, examples=["The second half of the study."])
 
 
-class Review(Given):
-    """Whose failed queries were looked at, on which dataset."""
+class ReviewBody(RequestModel):
+    """The analyst and the dataset whose failed queries were reviewed."""
 
     analyst: Name = Field(examples=["ana"])
     dataset: Name = Field(examples=["health"])
 
 
-class Verdict(Given):
-    """A word to who asked."""
+class DecisionBody(RequestModel):
+    """A note to the analyst."""
 
     note: str = Field("", max_length=2000, examples=["Until the end of the year."])
 
 
-class CapTerms(BaseModel):
-    """A cap."""
+class CapLimits(BaseModel):
+    """The limits of a cap."""
 
     epsilon: Exact
     delta: Exact
 
 
 class AnalystForm(BaseModel):
-    """An analyst's own caps."""
+    """An analyst and their individual caps."""
 
     name: str
-    caps: dict[str, CapTerms]
+    caps: dict[str, CapLimits]
 
 
-class Analysts(BaseModel):
+class AnalystList(BaseModel):
     """All analysts."""
 
     analysts: list[AnalystForm]
@@ -104,17 +103,17 @@ class GroupForm(BaseModel):
 
     name: str
     members: list[str]
-    caps: dict[str, CapTerms]
+    caps: dict[str, CapLimits]
 
 
-class Groups(BaseModel):
+class GroupList(BaseModel):
     """All groups."""
 
     groups: list[GroupForm]
 
 
 class TokenForm(BaseModel):
-    """What is kept of a token."""
+    """A token, without its secret. `used` is the day of its last use."""
 
     id: str
     name: str
@@ -125,42 +124,42 @@ class TokenForm(BaseModel):
     used: str | None
 
 
-class Tokens(BaseModel):
+class TokenList(BaseModel):
     """All tokens."""
 
     tokens: list[TokenForm]
 
 
-class Issued(TokenForm):
-    """A new token, with the text that is shown this once."""
+class IssuedTokenForm(TokenForm):
+    """A new token. Its text is shown only once."""
 
     token: str
 
 
 class ConfigForm(BaseModel):
-    """hubbub.yaml as it is."""
+    """The current hubbub.yaml."""
 
     text: str
     hash: str
 
 
 class CheckForm(BaseModel):
-    """What a new hubbub.yaml would be."""
+    """The check of a new hubbub.yaml: problems, diff, guarantees, and warnings."""
 
-    problems: list[Problem]
+    problems: list[ProblemDetails]
     diff: str
     promise: list[dict[str, Any]]
     concerns: list[str]
 
 
-class Applied(BaseModel):
-    """The hash of the hubbub.yaml in force."""
+class ConfigHash(BaseModel):
+    """The hash of the current hubbub.yaml."""
 
     hash: str
 
 
 class RequestForm(BaseModel):
-    """A request for more budget, and what became of it."""
+    """A request for more budget and the decision on it."""
 
     id: int
     analyst: str
@@ -174,28 +173,28 @@ class RequestForm(BaseModel):
     note: str | None
 
 
-class Requests(BaseModel):
-    """Requests, the newest first."""
+class RequestList(BaseModel):
+    """Budget requests, newest first. Pass `next` as `before` to get the next page."""
 
     requests: list[RequestForm]
     next: int | None
 
 
-class History(BaseModel):
-    """Entries of the ledger, the newest first."""
+class LedgerEntries(BaseModel):
+    """Ledger entries, newest first. Pass `next` as `before` to get the next page."""
 
     entries: list[dict[str, Any]]
     next: int | None
 
 
-class Reviewed(BaseModel):
-    """The charges whose failures were looked at."""
+class ReviewForm(BaseModel):
+    """The charges whose failures were reviewed."""
 
     charges: list[int]
 
 
-class Verified(BaseModel):
-    """What came of deriving everything in the ledger again."""
+class VerificationForm(BaseModel):
+    """The result of verifying the ledger."""
 
     sound: bool
     entries: int

@@ -1,4 +1,4 @@
-"""Routes of the Attack lab: what attacks there are, and studies of them on made-up tables or one that is sent along."""
+"""Routes of the attack lab: the attacks, and studies of them on simulated, bundled, or uploaded tables."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,10 +8,10 @@ from starlette.responses import Response
 
 from hubbub.attacks.study_worker import BUNDLED, MADE_UP, UPLOAD
 from hubbub.attacks.upload import MOST_BYTES
-from hubbub.server.api.routing import ApiRoute, Asking, Serving, refusals
-from hubbub.server.api.schemas import Exact, Given, Number, Problem, ProgressForm
-from hubbub.server.attack_lab import MOST_EPSILONS, Run, Wanted
-from hubbub.server.problems import Padded, problem
+from hubbub.server.api.route import ApiRoute, PrincipalParam, ServiceParam, error_responses
+from hubbub.server.api.schemas import Exact, Number, ProblemDetails, ProgressForm, RequestModel
+from hubbub.server.attack_lab import MAX_EPSILONS, StudyRequest, StudyRun
+from hubbub.server.problems import PaddedJson, problem
 
 router = APIRouter(prefix="/api/v1", route_class=ApiRoute)
 
@@ -19,35 +19,38 @@ _Number = Annotated[str, Path(pattern=r"^[0-9a-f]{32}$")]
 _Setting = bool | int | float | Annotated[str, Field(max_length=1000)]
 
 
-class Order(Given):
-    """An attack on a table, and against hubbub at several ε. No dataset of this server can be named."""
+class StudyBody(RequestModel):
+    """An attack on a table, unprotected and against hubbub at several ε. Datasets of this server cannot be used."""
 
     attack: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,59}$", examples=["differencing"])
-    epsilons: list[Number] = Field(min_length=1, max_length=MOST_EPSILONS, examples=[["0.1", "1", "10"]])
+    epsilons: list[Number] = Field(min_length=1, max_length=MAX_EPSILONS, examples=[["0.1", "1", "10"]])
     table: str = Field(
         MADE_UP,
         max_length=60,
         examples=[MADE_UP],
-        description=f"`{MADE_UP}`, `{UPLOAD}` with `csv`, or one that comes with hubbub: {', '.join(BUNDLED)}.",
+        description=f"`{MADE_UP}`, `{UPLOAD}` (send it as `csv`), or a bundled table: {', '.join(BUNDLED)}.",
     )
     csv: str | None = Field(
         None,
         max_length=MOST_BYTES,
         examples=[None],
-        description="The table to attack, as CSV with a line of names. It stays in memory until the study ends.",
+        description="The table to attack, as CSV with a header line. It is kept in memory only, until the study ends.",
     )
     settings: dict[Annotated[str, Field(max_length=60)], _Setting] = Field(
-        default_factory=dict, max_length=30, examples=[{}], description="Other settings than an attack's own."
+        default_factory=dict,
+        max_length=30,
+        examples=[{}],
+        description="Settings that differ from the attack's defaults.",
     )
 
-    def wanted(self) -> Wanted:
-        """Make an order of it."""
-        sent = None if self.csv is None else self.csv.encode()
-        return Wanted(self.attack, tuple(self.epsilons), self.table, sent, self.settings)
+    def request(self) -> StudyRequest:
+        """Return the study to run."""
+        csv = None if self.csv is None else self.csv.encode()
+        return StudyRequest(self.attack, tuple(self.epsilons), self.table, csv, self.settings)
 
 
 class AttackForm(BaseModel):
-    """An attack: what it shows, whether it takes a table, and its settings with their defaults."""
+    """An attack: its summary, whether it takes a table, and its settings with their defaults."""
 
     name: str
     summary: str
@@ -55,14 +58,14 @@ class AttackForm(BaseModel):
     settings: dict[str, bool | int | float | str | list[str]]
 
 
-class Attacks(BaseModel):
+class AttackList(BaseModel):
     """All attacks."""
 
     attacks: list[AttackForm]
 
 
 class ScoreForm(BaseModel):
-    """How often the attack was right, with its 95% interval, and what blind guessing gets."""
+    """How often the attack succeeded, with a 95% confidence interval, and the success rate of blind guessing."""
 
     right: int
     trials: int
@@ -73,7 +76,7 @@ class ScoreForm(BaseModel):
 
 
 class FindingForm(BaseModel):
-    """An attack on one target; without an ε and a ceiling where that promises nothing."""
+    """The result against one target. `epsilon` and `ceiling` are null if the target has no privacy guarantee."""
 
     target: str
     epsilon: Exact | None
@@ -83,7 +86,7 @@ class FindingForm(BaseModel):
 
 
 class StudyForm(BaseModel):
-    """What an attack achieved."""
+    """The results of a study."""
 
     attack: str
     title: str
@@ -92,7 +95,7 @@ class StudyForm(BaseModel):
 
 
 class RunForm(BaseModel):
-    """A study on its way, or at its end."""
+    """A study that is queued, running, or finished."""
 
     id: str
     attack: str
@@ -100,29 +103,29 @@ class RunForm(BaseModel):
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     progress: ProgressForm | None = None
     study: StudyForm | None = None
-    problem: Problem | None = None
+    problem: ProblemDetails | None = None
 
 
-class Runs(BaseModel):
-    """Somebody's last studies, the newest first."""
+class RunList(BaseModel):
+    """The caller's recent studies, newest first."""
 
     runs: list[RunForm]
 
 
-@router.get("/attacks", operation_id="attacks", responses={200: {"model": Attacks}, **refusals()})
-def attacks(service: Serving, principal: Asking) -> Response:
-    """List the attacks that can be run."""
-    found = [
-        {"name": each.name, "summary": each.summary, "table": each.table, "settings": dict(each.settings)}
-        for each in service.attacks(principal)
+@router.get("/attacks", operation_id="attacks", responses={200: {"model": AttackList}, **error_responses()})
+def attacks(service: ServiceParam, principal: PrincipalParam) -> Response:
+    """List the available attacks."""
+    attacks = [
+        {"name": attack.name, "summary": attack.summary, "table": attack.table, "settings": dict(attack.settings)}
+        for attack in service.attacks.catalog(principal)
     ]
-    return Padded({"attacks": found})
+    return PaddedJson({"attacks": attacks})
 
 
-@router.get("/attacks/runs", operation_id="attack_runs", responses={200: {"model": Runs}, **refusals()})
-def attack_runs(request: Request, service: Serving, principal: Asking) -> Response:
-    """List one's last studies; they are kept in memory, a few of each visitor."""
-    return Padded({"runs": [_form(run, request) for run in service.attack_runs(principal)]})
+@router.get("/attacks/runs", operation_id="attack_runs", responses={200: {"model": RunList}, **error_responses()})
+def attack_runs(request: Request, service: ServiceParam, principal: PrincipalParam) -> Response:
+    """List the caller's recent studies. They are kept in memory only."""
+    return PaddedJson({"runs": [_form(run, request) for run in service.attacks.runs(principal)]})
 
 
 @router.post(
@@ -132,38 +135,40 @@ def attack_runs(request: Request, service: Serving, principal: Asking) -> Respon
     responses={
         202: {
             "model": RunForm,
-            "description": "It is in line.",
-            "headers": {"Location": {"description": "Where to ask for it.", "schema": {"type": "string"}}},
+            "description": "The study is queued.",
+            "headers": {"Location": {"description": "URL of the study.", "schema": {"type": "string"}}},
         },
-        **refusals(),
+        **error_responses(),
     },
 )
-def begin_attack(request: Request, service: Serving, principal: Asking, body: Order) -> Response:
-    """Run an attack, in a process of its own; one at a time."""
-    run = service.begin_attack(principal, body.wanted())
-    return Padded(_form(run, request), status_code=202, headers={"Location": f"/api/v1/attacks/runs/{run.id}"})
+def begin_attack(request: Request, service: ServiceParam, principal: PrincipalParam, body: StudyBody) -> Response:
+    """Run an attack in a separate process. Each caller can have one unfinished study."""
+    run = service.attacks.begin(principal, body.request())
+    return PaddedJson(_form(run, request), status_code=202, headers={"Location": f"/api/v1/attacks/runs/{run.id}"})
 
 
-@router.get("/attacks/runs/{number}", operation_id="attack_run", responses={200: {"model": RunForm}, **refusals()})
-def attack_run(request: Request, service: Serving, principal: Asking, number: _Number) -> Response:
-    """Say how far a study is; its findings or its problem, once it has ended."""
-    return Padded(_form(service.attack_run(principal, number), request))
+@router.get(
+    "/attacks/runs/{number}", operation_id="attack_run", responses={200: {"model": RunForm}, **error_responses()}
+)
+def attack_run(request: Request, service: ServiceParam, principal: PrincipalParam, number: _Number) -> Response:
+    """Return a study: its progress, or its findings or problem once it has ended."""
+    return PaddedJson(_form(service.attacks.run(principal, number), request))
 
 
 @router.delete(
-    "/attacks/runs/{number}", operation_id="cancel_attack", responses={200: {"model": RunForm}, **refusals()}
+    "/attacks/runs/{number}", operation_id="cancel_attack", responses={200: {"model": RunForm}, **error_responses()}
 )
-def cancel_attack(request: Request, service: Serving, principal: Asking, number: _Number) -> Response:
-    """Stop a study."""
-    return Padded(_form(service.cancel_attack(principal, number), request))
+def cancel_attack(request: Request, service: ServiceParam, principal: PrincipalParam, number: _Number) -> Response:
+    """Cancel a study."""
+    return PaddedJson(_form(service.attacks.cancel(principal, number), request))
 
 
-def _form(run: Run, request: Request) -> dict[str, Any]:
-    found: dict[str, Any] = {"id": run.id, "attack": run.attack.name, "table": run.table, "state": run.state}
+def _form(run: StudyRun, request: Request) -> dict[str, Any]:
+    form: dict[str, Any] = {"id": run.id, "attack": run.attack.name, "table": run.table, "state": run.state}
     if run.state == "running" and (step := run.progress) is not None:
-        found["progress"] = {"done": step[0], "what": step[1]}
+        form["progress"] = {"done": step[0], "what": step[1]}
     if run.state == "done" and run.study is not None:
-        found["study"] = run.study.form()
+        form["study"] = run.study.to_json()
     if run.state == "failed" and run.problem is not None:
-        found["problem"] = problem(run.problem, request.state.request_id)
-    return found
+        form["problem"] = problem(run.problem, request.state.request_id)
+    return form

@@ -1,4 +1,4 @@
-"""What travels: the bodies of requests, which are checked, and those of answers, which are documented."""
+"""Request bodies, which are validated, and response bodies, which are documented."""
 
 from typing import Annotated, Any, Literal
 
@@ -9,54 +9,61 @@ from hubbub.curator.question import Question
 
 Number = Annotated[
     int | float | str,
-    Field(description="A number; exact where it is text, such as 0.1 or 1/3.", examples=["0.1"]),
+    Field(description='A number. A string such as "0.1" or "1/3" is read exactly.', examples=["0.1"]),
 ]
-Exact = Annotated[str, Field(description="An exact number.", examples=["1/10"])]
+Exact = Annotated[str, Field(description="An exact number as text.", examples=["1/10"])]
 Name = Annotated[str, Field(pattern=r"^[\w.@+-]{1,100}$", examples=["ana"])]
 _SQL = "SELECT coinsurance, COUNT(*) AS person_years FROM health GROUP BY coinsurance"
 
 
-class Given(BaseModel):
-    """A body that is taken as it is written, or refused."""
+class RequestModel(BaseModel):
+    """A request body without unknown fields and without type conversion."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Ask(Given):
-    """A question, with what it may cost (`epsilon`) or how exact its answer shall be (`within`)."""
+class EstimateBody(RequestModel):
+    """A query with either a privacy cost (`epsilon`) or a target margin of error (`within`)."""
 
     sql: str = Field(max_length=100_000, examples=[_SQL])
-    epsilon: Number | None = Field(None, description="What to spend.", examples=["0.1"])
-    within: Number | None = Field(None, description='The ± wanted instead, such as 50 or "5%".', examples=[None])
-    delta: Number | None = Field(None, description="The δ that may be used; 0 insists on none.", examples=[None])
+    epsilon: Number | None = Field(None, description="Privacy cost.", examples=["0.1"])
+    within: Number | None = Field(
+        None, description='Target margin of error (95%) instead of ε, such as 50 or "5%".', examples=[None]
+    )
+    delta: Number | None = Field(None, description="Maximum δ of the query; 0 requires pure DP.", examples=[None])
     parameters: list[bool | int | float | str | dict[str, str]] = Field(
         default_factory=list,
         max_length=1000,
         examples=[[]],
-        description='The values of $1, $2, …; {"date": "2020-01-31"} for what JSON has no word for.',
+        description='Values of $1, $2, …; write types that JSON lacks as {"date": "2020-01-31"}.',
     )
-    groups: int | None = Field(None, description="Let each unit count in at most so many groups.", examples=[1])
-    rows: int | None = Field(None, description="Let at most so many rows of a unit count in each group.", examples=[1])
-    weights: dict[str, Number] | None = Field(None, description="How much more exact one output is wanted.")
-    raw: bool = Field(default=False, description="Leave estimates as they fall, negative counts too.")
-    dialect: str = Field("duckdb", max_length=20, description="The dialect that the question is written in.")
+    groups: int | None = Field(None, description="Maximum number of groups per privacy unit.", examples=[1])
+    rows: int | None = Field(None, description="Maximum number of rows per privacy unit and group.", examples=[1])
+    weights: dict[str, Number] | None = Field(
+        None, description="Relative accuracy of each output, for splitting the budget."
+    )
+    raw: bool = Field(default=False, description="Return unadjusted estimates, including negative counts.")
+    dialect: str = Field("duckdb", max_length=20, description="SQL dialect of the query.")
 
     def question(self) -> Question:
-        """Make a question of it."""
-        said = self.model_dump(exclude={"sql", "key"}, exclude_none=True)
-        return Question(self.sql, **options.read(said))
+        """Return the query to plan or run."""
+        given = self.model_dump(exclude={"sql", "key"}, exclude_none=True)
+        return Question(self.sql, **options.from_json(given))
 
 
-class Spend(Ask):
-    """A question to be paid for."""
+class QueryBody(EstimateBody):
+    """A query to run and charge."""
 
     key: str | None = Field(
-        None, min_length=1, max_length=100, description="Names one answer: a new key draws, and charges, anew."
+        None,
+        min_length=1,
+        max_length=100,
+        description="Names one answer. A new key samples fresh noise and is charged again.",
     )
 
 
-class Problem(BaseModel):
-    """Why not, and what to do about it (RFC 9457)."""
+class ProblemDetails(BaseModel):
+    """An error with its remedy (RFC 9457 problem details)."""
 
     type: str = Field(examples=["urn:hubbub:HB201"])
     title: str
@@ -64,26 +71,26 @@ class Problem(BaseModel):
     detail: str
     code: str = Field(pattern=r"^HB\d{3}$")
     remedy: str
-    position: list[int] | None = Field(description="Line and column of the words concerned.")
-    instance: str = Field(description="The number of the request, as in the log.")
+    position: list[int] | None = Field(description="Line and column in the query.")
+    instance: str = Field(description="Request id, as in the server log.")
 
 
-class Me(BaseModel):
-    """Who asks."""
+class PrincipalForm(BaseModel):
+    """The caller. `expires` is in seconds since 1970."""
 
     name: str
     role: Literal["owner", "analyst", "auditor"]
     expires: int
 
 
-class Datasets(BaseModel):
-    """The datasets that may be asked about."""
+class DatasetList(BaseModel):
+    """The datasets visible to the caller."""
 
     datasets: list[str]
 
 
-class Dataset(BaseModel):
-    """What is declared about a dataset, and whom it protects."""
+class DatasetForm(BaseModel):
+    """The declarations of a dataset and its privacy unit."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -94,7 +101,7 @@ class Dataset(BaseModel):
 
 
 class ExpectedForm(BaseModel):
-    """The error to expect in one output."""
+    """The expected error of one output."""
 
     name: str
     plus_minus: float
@@ -104,14 +111,14 @@ class ExpectedForm(BaseModel):
 
 
 class ScalingForm(BaseModel):
-    """The errors to expect at another ε."""
+    """The expected errors at another ε."""
 
     epsilon: Exact
     expected: list[ExpectedForm]
 
 
 class EstimateForm(BaseModel):
-    """What a question would cost, and how exact its answer would be."""
+    """A query's privacy cost and expected accuracy."""
 
     datasets: list[str]
     epsilon: Exact
@@ -126,8 +133,8 @@ class EstimateForm(BaseModel):
     sql: list[str]
 
 
-class Explanation(BaseModel):
-    """How a question is answered."""
+class ExplanationForm(BaseModel):
+    """How a query would be answered."""
 
     datasets: list[str]
     epsilon: Exact
@@ -140,7 +147,7 @@ class Explanation(BaseModel):
 
 
 class ColumnForm(BaseModel):
-    """One column of an answer, with the ends of its 95% intervals."""
+    """One column of an answer, with the bounds of its 95% confidence intervals."""
 
     name: str
     kind: str
@@ -154,11 +161,11 @@ class AnswerForm(BaseModel):
 
     columns: list[ColumnForm]
     ratio: list[float | None]
-    model: dict[str, Any] | None = Field(default=None, description="Of an analysis: what is published beside columns.")
+    model: dict[str, Any] | None = Field(default=None, description="For an analysis: results besides the columns.")
 
 
 class ReleaseForm(BaseModel):
-    """An answer with its receipt, its price and what is left."""
+    """An answer with its receipt, its privacy cost, and the remaining budget."""
 
     answer: AnswerForm
     receipt: dict[str, Any]
@@ -169,24 +176,24 @@ class ReleaseForm(BaseModel):
 
 
 class ProgressForm(BaseModel):
-    """How far an analysis is."""
+    """Progress of an analysis."""
 
     done: float = Field(ge=0, le=1)
     what: str
 
 
 class JobForm(BaseModel):
-    """A question in line."""
+    """A job: a query that runs in the background."""
 
     id: str
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     progress: ProgressForm | None = None
     release: ReleaseForm | None = None
-    problem: Problem | None = None
+    problem: ProblemDetails | None = None
 
 
 class PastForm(BaseModel):
-    """One charge of the past."""
+    """One charge. `released` says whether it has a recorded release."""
 
     id: int
     time: str
@@ -198,15 +205,15 @@ class PastForm(BaseModel):
     released: bool
 
 
-class Releases(BaseModel):
-    """Charges, the newest first; `next` goes into `before` for the next page."""
+class ReleaseList(BaseModel):
+    """Charges, newest first. Pass `next` as `before` to get the next page."""
 
     releases: list[PastForm]
     next: int | None
 
 
 class CapForm(BaseModel):
-    """One cap, with what is spent and left."""
+    """One cap with its spent and remaining budget."""
 
     scope: Literal["query", "analyst", "group", "dataset"]
     name: str
@@ -218,7 +225,7 @@ class CapForm(BaseModel):
 
 
 class OverviewForm(BaseModel):
-    """What one analyst has on one dataset."""
+    """The budget of one analyst on one dataset."""
 
     analyst: str
     dataset: str
@@ -228,7 +235,7 @@ class OverviewForm(BaseModel):
     caps: list[CapForm]
 
 
-class Budgets(BaseModel):
-    """What is spent and left."""
+class BudgetList(BaseModel):
+    """Spent and remaining budgets."""
 
     budgets: list[OverviewForm]

@@ -1,4 +1,4 @@
-"""The pages: server-rendered, readable without a script, strict about where anything comes from."""
+"""The web pages: rendered by the server, usable without JavaScript, with a strict content security policy."""
 
 from typing import Any
 
@@ -8,20 +8,20 @@ from starlette.routing import BaseRoute, Match, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from hubbub.server.pages import ask, curate, dataset, explain, home, lab, releases, signing
+from hubbub.server.pages import ask, curate, dataset, explain, home, lab, releases, sign_in
 from hubbub.server.pages.frame import HERE, Frame, Visit
-from hubbub.server.problems import missing
+from hubbub.server.problems import not_found
 from hubbub.server.service import Service
 
 
 def mount(app: FastAPI, service: Service) -> None:
-    """Add the pages to an application, after everything else."""
+    """Add the pages to an application, after all other routes."""
     page = Frame(service).route
     routes: list[BaseRoute] = [
-        page("/sign-in", signing.show, signed_in=False),
-        page("/sign-in", signing.sign_in, method="POST", signed_in=False),
-        page("/sign-out", signing.sign_out, method="POST"),
-        page("/theme", signing.theme, method="POST", signed_in=False),
+        page("/sign-in", sign_in.show, signed_in=False),
+        page("/sign-in", sign_in.sign_in, method="POST", signed_in=False),
+        page("/sign-out", sign_in.sign_out, method="POST"),
+        page("/theme", sign_in.theme, method="POST", signed_in=False),
         page("/", home.show),
         page("/requests", home.request, method="POST"),
         page("/ask", ask.show),
@@ -56,27 +56,27 @@ def mount(app: FastAPI, service: Service) -> None:
 
 
 def _nothing(_: Visit) -> Response:
-    raise missing("such page")
+    raise not_found("page at this address")
 
 
 class _Assets(StaticFiles):
-    """Style and script: a browser may keep them, and asks each time whether they are still the same."""
+    """Style and script, which browsers may cache and revalidate."""
 
     def file_response(self, *args: Any, **options: Any) -> Response:
-        """Allow keeping; everything else on this server is not to be kept."""
+        """Allow caching; nothing else on this server may be cached."""
         response = super().file_response(*args, **options)
         response.headers["Cache-Control"] = "no-cache"
         return response
 
 
 class _Rest(Route):
-    """Every other address that somebody's browser may ask for; what the API has not is the API's to refuse."""
+    """All other addresses, except those of the API, which reports its own errors."""
 
     def __init__(self, route: Route) -> None:
         super().__init__(route.path, route.endpoint, methods=["GET"], name=route.name)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Leave the API alone."""
+        """Match everything outside the API."""
         return (Match.NONE, {}) if scope.get("path", "").startswith("/api/") else super().matches(scope)
 
 

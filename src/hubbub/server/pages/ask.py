@@ -1,7 +1,7 @@
-"""Ask: a question, its free estimate, its answer, and a second draw to sharpen it.
+"""Query page: free estimates, charged answers, and a second sample to improve an answer.
 
-A spend is sent by POST and answered by a redirect to the page of the release, so a reload shows and never spends. The
-form carries a key: the same form with the same question sent again is the same request, and is charged once.
+A query is sent by POST and answered with a redirect to its release, so a reload never charges. The form carries a key:
+the same form sent again with the same query is the same request and is charged once.
 """
 
 import re
@@ -15,8 +15,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from hubbub.answers.budget import CapState, Overview
-from hubbub.answers.combine import again, refinable
+from hubbub.answers.budget import BudgetOverview, CapState
+from hubbub.answers.combine import refinable, repeat_query
 from hubbub.answers.estimate import Estimate, Expected, margin, significant
 from hubbub.answers.release import Release
 from hubbub.core import numbers
@@ -24,38 +24,42 @@ from hubbub.core.numbers import brief
 from hubbub.curator.question import Question
 from hubbub.errors import HubbubError, ParameterError
 from hubbub.semantics.odds import meaning
-from hubbub.server import plots
+from hubbub.server import page_plots as plots
 from hubbub.server.pages import dataset as datasets
-from hubbub.server.pages.frame import Visit, drawing, only
+from hubbub.server.pages.frame import Visit, drawing, require_role
 from hubbub.server.pages.home import spent
 from hubbub.server.pages.releases import fetch
 from hubbub.server.problems import status_of
 
 _START = "0.1"
-#: The slider's steps within a power of ten.
-_RUNGS = tuple(map(Fraction, ("1", "1.2", "1.5", "2", "2.5", "3", "4", "5", "6", "8")))
+#: Steps of the slider within a power of ten.
+_STEPS = tuple(map(Fraction, ("1", "1.2", "1.5", "2", "2.5", "3", "4", "5", "6", "8")))
 _QUOTED = re.compile(r"""('(?:[^']|'')*'|"(?:[^"]|"")*")""")
 _CLAUSE = re.compile(r" (FROM|WHERE|GROUP BY|HAVING|ORDER BY|LIMIT) ")
 _COMMENT = re.compile(r" -- (?:\$1|groups|rows|weight of|raw)[^'\"]*$")
 _LIMIT = {name: re.compile(rf" -- (?:groups = \d+, )?{name} = (\d+)") for name in ("groups", "rows")}
-_FEWEST, _LARGEST = Fraction(1, 1000), Fraction(10)
+_MIN_COST, _MAX_COST = Fraction(1, 1000), Fraction(10)
 
 
 def show(visit: Visit) -> Response:
-    """Show the form, with an answer where one is named."""
-    only(visit, "analyst")
+    """Show the form, with a release if the query string names one."""
+    require_role(visit, "analyst")
     query = visit.request.query_params
     form = {"sql": "", "epsilon": _START, "groups": "", "rows": ""}
     shown = query.get("release")
     if shown is None:
         named = query.get("dataset")
-        suggested = datasets.examples(visit, [named] if named in visit.service.datasets(visit.principal) else None)
+        suggested = datasets.examples(
+            visit, [named] if named in visit.service.catalog.datasets(visit.principal) else None
+        )
         form["sql"] = suggested[0]["sql"] if named and suggested else ""
         return _page(visit, form)
     release = fetch(visit, shown)
     form |= {"sql": laid_out(release.receipt["query"]), "epsilon": brief(release.epsilon)}
     form |= {name: found[1] for name in ("groups", "rows") if (found := _LIMIT[name].search(release.receipt["query"]))}
-    state = _narrowest([view for view in visit.service.budget(visit.principal) if view.dataset in _asked(release)])
+    state = _narrowest(
+        [view for view in visit.service.catalog.budget(visit.principal) if view.dataset in _datasets(release)]
+    )
     bar: dict[str, Any] = (
         {} if state is None else {"bar": drawing(plots.budget(state.spent, state.epsilon)), "bar_text": spent(state)}
     )
@@ -72,17 +76,17 @@ def show(visit: Visit) -> Response:
 
 
 def estimate(visit: Visit) -> Response:
-    """Say what it would cost; free, and the page stays."""
+    """Show the form with a free estimate."""
     form = _form(visit)
     try:
-        found = visit.service.estimate(visit.principal, _question(form))
+        found = visit.service.queries.estimate(visit.principal, _question(form))
     except HubbubError as error:
         return _page(visit, form, problem=error)
     return _page(visit, form, found=found)
 
 
 def laid_out(query: str) -> str:
-    """Write a question of the ledger on several lines, as a person would; what is in quotes stays as it is.
+    """Break a query of the ledger into lines by clause; quoted text stays unchanged.
 
     >>> print(laid_out("SELECT a, COUNT(*) AS n FROM t WHERE b = ' FROM ' GROUP BY a -- rows = 1"))
     SELECT a, COUNT(*) AS n
@@ -94,29 +98,29 @@ def laid_out(query: str) -> str:
     return "".join(part if place % 2 else _CLAUSE.sub(r"\n\1 ", part) for place, part in enumerate(parts))
 
 
-def _asked(release: Release) -> set[str]:
+def _datasets(release: Release) -> set[str]:
     return {each["dataset"] for each in release.receipt["data"]}
 
 
 async def spend(visit: Visit) -> Response:
-    """Spend, once for each form and question, and go on to the answer."""
+    """Run and charge a query, once for each form and query, and redirect to the answer."""
     form = _form(visit)
     try:
         question = _question(form)
         header = _header(visit, "spend", form["sql"], form["epsilon"], form["groups"], form["rows"])
-        release = await visit.service.ask(visit.principal, question, key=None, header=header)
+        release = await visit.service.queries.ask(visit.principal, question, key=None, header=header)
     except HubbubError as error:
-        return await visit.away(_page, visit, form, problem=error)
+        return await visit.run_free(_page, visit, form, problem=error)
     return visit.go(f"/ask?release={release.receipt['ledger'][0]['sequence']}#answer")
 
 
 async def refine(visit: Visit) -> Response:
-    """Draw a second time, and go on to both combined."""
+    """Run the query again with fresh noise, and redirect to both releases combined."""
     first, price = visit.form.get("release", ""), visit.form.get("epsilon", "").strip()
-    sql, options = again((await visit.away(fetch, visit, first)).receipt, epsilon=price)
+    sql, options = repeat_query((await visit.run_free(fetch, visit, first)).receipt, epsilon=price)
     header = _header(visit, "refine", first, price)
-    # the draw is named after the request, so that the same form never draws, or is charged for, another
-    release = await visit.service.ask(visit.principal, Question(sql, **options), key=header, header=header)
+    # name the new release after the request, so that the same form is never charged twice
+    release = await visit.service.queries.ask(visit.principal, Question(sql, **options), key=header, header=header)
     return visit.go(f"/ask?release={first}-{release.receipt['ledger'][0]['sequence']}#answer")
 
 
@@ -130,17 +134,19 @@ def _question(form: Mapping[str, str]) -> Question:
     for name in ("groups", "rows"):
         text = form[name]
         if text and not (text.isascii() and text.isdecimal() and len(text) < 10):
-            raise ParameterError("HB103", f"{name} is not a whole number.", "Leave it empty, or write one such as 1.")
+            raise ParameterError(
+                "HB103", f"{name} must be a whole number.", "Leave it empty or enter a number such as 1."
+            )
         limits[name] = int(text) if text else None
     return Question(form["sql"], epsilon=form["epsilon"], groups=limits["groups"], rows=limits["rows"])
 
 
-def _header(visit: Visit, *said: str) -> str:
-    """Name a request: by the key of its form and by what it says."""
+def _header(visit: Visit, *fields: str) -> str:
+    """Return the Idempotency-Key of a form: a hash of its hidden key and its fields."""
     key = visit.form.get("key", "")
     if not 16 <= len(key) <= 100 or not key.isascii():
-        raise ParameterError("HB160", "this form is not complete. Nothing was charged.", "Load the page again.")
-    return f"page {sha256(repr((key, *said)).encode()).hexdigest()}"
+        raise ParameterError("HB160", "The form is incomplete. Nothing was charged.", "Reload the page.")
+    return f"page {sha256(repr((key, *fields)).encode()).hexdigest()}"
 
 
 def _page(
@@ -152,12 +158,12 @@ def _page(
     **values: Any,
 ) -> Response:
     principal, service = visit.principal, visit.service
-    views = {view.dataset: view for view in service.budget(principal)}
+    views = {view.dataset: view for view in service.catalog.budget(principal)}
     concerned = [views[name] for name in found.datasets if name in views] if found else list(views.values())
     price = found.epsilon if found else _price(form["epsilon"])
     largest = max((view.largest for view in concerned), default=Fraction(1))
     prices = ladder(largest, price)
-    if found is not None:  # beyond what was planned nothing is foretold
+    if found is not None:  # no prediction outside the planned range
         prices = [each for each in prices if found.scaling[0][0] <= each <= found.scaling[-1][0]]
     delta = found.delta if found else Fraction(0)
     said = meaning(epsilon=price, delta=delta)
@@ -202,7 +208,7 @@ def _page(
         unit=datasets.unit(visit),
         **filled,
     )
-    # kept by this browser until somebody signs out: else the way back to an estimate, which was a POST, is barred
+    # cacheable until sign-out; otherwise the back button could not return to an estimate, which was a POST
     page.headers["Cache-Control"] = "private, no-cache"
     return page
 
@@ -215,19 +221,19 @@ def _price(text: str) -> Fraction:
 
 
 def ladder(largest: Fraction, wanted: Fraction) -> list[Fraction]:
-    """Give the prices that the slider offers: round ones up to the largest that may pass, and the one wanted.
+    """Return the costs that the slider offers: round values up to the maximum, and the chosen one.
 
     >>> [str(each) for each in ladder(Fraction(1), Fraction(1, 7))][-4:]
     ['1/2', '3/5', '4/5', '1']
     """
-    most = min(max(largest, wanted), _LARGEST)
-    least = max(_FEWEST, most / 200)
-    rungs = {rung * Fraction(10) ** power for rung in _RUNGS for power in range(-3, 2)}
+    most = min(max(largest, wanted), _MAX_COST)
+    least = max(_MIN_COST, most / 200)
+    rungs = {rung * Fraction(10) ** power for rung in _STEPS for power in range(-3, 2)}
     return sorted({rung for rung in rungs if least <= rung <= most} | {wanted})
 
 
-def step(price: Fraction, found: Estimate | None, delta: Fraction, views: Sequence[Overview]) -> dict[str, Any]:
-    """Say everything that changes with the price, so that a script need only show it."""
+def step(price: Fraction, found: Estimate | None, delta: Fraction, views: Sequence[BudgetOverview]) -> dict[str, Any]:
+    """Return all texts that depend on the cost, so that the script only has to show them."""
     said = meaning(epsilon=price, delta=delta)
     margins, half = [], None
     if found is not None:
@@ -247,7 +253,7 @@ def step(price: Fraction, found: Estimate | None, delta: Fraction, views: Sequen
 
 
 def scale(found: Estimate, place: int, price: Fraction) -> float:
-    """Read the expected ± between the prices that were planned: a straight line between logarithms."""
+    """Interpolate the expected margin of error between the planned costs, on logarithmic scales."""
     points = [(log(epsilon), log(max(each[place].plus_minus, 1e-300))) for epsilon, each in found.scaling]
     x = log(price)
     if len(points) == 1:
@@ -274,17 +280,17 @@ def _rows(found: Estimate) -> list[dict[str, str]]:
     ]
 
 
-def _narrowest(views: Sequence[Overview]) -> CapState | None:
+def _narrowest(views: Sequence[BudgetOverview]) -> CapState | None:
     caps = [state for view in views for state in view.caps if state.scope != "query"]
     return min(caps, key=lambda state: state.left, default=None)
 
 
-def _bar(views: Sequence[Overview], coming: Fraction) -> str:
+def _bar(views: Sequence[BudgetOverview], coming: Fraction) -> str:
     state = _narrowest(views)
     return "" if state is None else plots.budget(state.spent, state.epsilon, coming=coming)
 
 
-def _share(views: Sequence[Overview], price: Fraction) -> float:
+def _share(views: Sequence[BudgetOverview], price: Fraction) -> float:
     state = _narrowest(views)
     if state is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""Curate: the owner's page. Requests, spending, analysts, tokens and hubbub.yaml; an auditor may look."""
+"""Administration page: budget requests, spending, analysts, tokens, and hubbub.yaml. Auditors can view it."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -8,22 +8,22 @@ from typing import Any, cast
 from starlette.responses import Response
 
 from hubbub.accounting.filters import Budget
-from hubbub.answers.budget import Overview, Past
+from hubbub.answers.budget import BudgetOverview, PastCharge
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.errors import HubbubError, ParameterError
-from hubbub.server import plots
-from hubbub.server.pages.frame import Visit, drawing, only
+from hubbub.server import page_plots as plots
+from hubbub.server.pages.frame import Visit, drawing, require_role
 from hubbub.server.pages.home import spent
 from hubbub.server.problems import status_of
 from hubbub.server.state import Role
 
-#: Charges that the drawing of spending reads, the newest of all.
-_DRAWN = 500
+#: Number of most recent charges in the spending plot.
+_MAX_CHARGES = 500
 
 
 def show(visit: Visit) -> Response:
-    """Show everything."""
+    """Show the page."""
     return _page(visit)
 
 
@@ -31,22 +31,28 @@ def decide(visit: Visit) -> Response:
     """Grant or refuse a request."""
     number, note = visit.request.path_params["number"], visit.form.get("note", "").strip()[:500]
     if visit.form.get("verdict") == "grant":
-        return _done(visit, lambda: visit.service.grant(visit.principal, number, note), "granted", "requests")
-    return _done(visit, lambda: visit.service.refuse(visit.principal, number, note), "refused", "requests")
+        return _done(
+            visit, lambda: visit.service.administration.grant(visit.principal, number, note), "granted", "requests"
+        )
+    return _done(
+        visit, lambda: visit.service.administration.refuse(visit.principal, number, note), "refused", "requests"
+    )
 
 
 def add_analyst(visit: Visit) -> Response:
-    """Add an analyst with one cap, and make a token for them."""
+    """Add an analyst with one cap, and create a token for them."""
     form, service = visit.form, visit.service
     name, dataset = form.get("name", "").strip(), form.get("dataset", "")
     try:
-        only(visit, "owner")
-        if name in service.analysts(visit.principal):
-            raise ParameterError("HB144", f"there is an analyst called {name} already.", "Edit hubbub.yaml below.")
+        require_role(visit, "owner")
+        if name in service.administration.analysts(visit.principal):
+            raise ParameterError(
+                "HB144", f"An analyst named {name} already exists.", "Edit hubbub.yaml below to change their caps."
+            )
         days = _days(form.get("days", ""))
         budget = Budget(numbers.epsilon(form.get("epsilon", "").strip()), _delta(visit, dataset))
-        service.add_analyst(visit.principal, name, {dataset: budget})
-        _, text = service.issue(visit.principal, name, "analyst", days)
+        service.administration.add_analyst(visit.principal, name, {dataset: budget})
+        _, text = service.administration.issue(visit.principal, name, "analyst", days)
     except HubbubError as error:
         return _page(visit, problem=error)
     return _page(visit, issued={"name": name, "text": text})
@@ -55,65 +61,68 @@ def add_analyst(visit: Visit) -> Response:
 def remove_analyst(visit: Visit) -> Response:
     """Remove an analyst."""
     name = visit.form.get("name", "")
-    return _done(visit, lambda: visit.service.remove_analyst(visit.principal, name), "removed", "analysts")
+    return _done(
+        visit, lambda: visit.service.administration.remove_analyst(visit.principal, name), "removed", "analysts"
+    )
 
 
 def issue(visit: Visit) -> Response:
-    """Make a token, and show it this once."""
+    """Create a token and show it once."""
     form = visit.form
     name = form.get("name", "").strip()
     try:
-        role = cast("Role", form.get("role", ""))  # what is no role is refused by the accounts
-        _, text = visit.service.issue(visit.principal, name, role, _days(form.get("days", "")))
+        role = cast("Role", form.get("role", ""))  # `Accounts` rejects unknown roles
+        _, text = visit.service.administration.issue(visit.principal, name, role, _days(form.get("days", "")))
     except HubbubError as error:
         return _page(visit, problem=error)
     return _page(visit, issued={"name": name, "text": text})
 
 
 def revoke(visit: Visit) -> Response:
-    """Close a token."""
+    """Revoke a token."""
     number = visit.form.get("id", "")
-    return _done(visit, lambda: visit.service.revoke(visit.principal, number), "revoked", "tokens")
+    return _done(visit, lambda: visit.service.administration.revoke(visit.principal, number), "revoked", "tokens")
 
 
 def check(visit: Visit) -> Response:
-    """Say what a new hubbub.yaml would change, and what is wrong with it."""
+    """Check a new hubbub.yaml and show its problems or its diff."""
     text = _text(visit)
-    found = visit.service.check(visit.principal, text)
-    return _page(visit, checked=found, config_text=text)
+    return _page(visit, checked=visit.service.administration.check(visit.principal, text), config_text=text)
 
 
 def apply(visit: Visit) -> Response:
-    """Go on under a new hubbub.yaml, if nobody changed it since it was looked at."""
+    """Apply a new hubbub.yaml, if the file has not changed since it was shown."""
     text, expected = _text(visit), visit.form.get("hash", "")
     try:
-        visit.service.apply(visit.principal, text, expected)
+        visit.service.administration.apply(visit.principal, text, expected)
     except HubbubError as error:
         return _page(visit, problem=error, config_text=text)
     return visit.go("/curate#config", "applied")
 
 
-def _done(visit: Visit, work: Any, notice: str, place: str) -> Response:
+def _done(visit: Visit, change: Any, notice: str, section: str) -> Response:
     try:
-        work()
+        change()
     except HubbubError as error:
         return _page(visit, problem=error)
-    return visit.go(f"/curate#{place}", notice)
+    return visit.go(f"/curate#{section}", notice)
 
 
 def _text(visit: Visit) -> str:
-    """Read the editor: browsers send the ends of lines as two characters."""
+    """Return the editor's text; browsers send line ends as two characters."""
     return visit.form.get("text", "").replace("\r\n", "\n")
 
 
 def _days(text: str) -> int:
     if not (text.strip().isascii() and text.strip().isdecimal() and len(text) < 6):
-        raise ParameterError("HB144", "the days are not a whole number.", "Write one such as 90.")
+        raise ParameterError(
+            "HB144", "The token lifetime must be a whole number of days.", "Enter a number such as 90."
+        )
     return int(text)
 
 
 def _delta(visit: Visit, dataset: str) -> Fraction:
-    """Give the δ of a dataset: a cap on it that says nothing of δ has this one."""
+    """Return the δ of a dataset, which is the default for its caps."""
     caps = visit.service.current.config.policy.datasets.get(dataset, ())
     return next((cap.budget.delta for cap in caps if cap.scope == "dataset"), Fraction(0))
 
@@ -127,13 +136,13 @@ def _page(
     config_text: str | None = None,
 ) -> Response:
     service, principal = visit.service, visit.principal
-    only(visit, "owner", "auditor")
+    require_role(visit, "owner", "auditor")
     owner = principal.role == "owner"
-    draft = service.config(principal) if owner else None
-    views = service.budget(principal)
+    draft = service.administration.config(principal) if owner else None
+    views = service.catalog.budget(principal)
     names = {view.dataset for view in views} | set(service.current.config.policy.datasets)
-    past = service.releases(principal, limit=_DRAWN)
-    requests = sorted(service.requests(principal), key=lambda each: each.state != "open")
+    past = service.catalog.releases(principal, limit=_MAX_CHARGES)
+    requests = sorted(service.administration.requests(principal), key=lambda each: each.state != "open")
     return visit.render(
         "curate.html",
         status=status_of(problem) if problem else 200,
@@ -143,18 +152,18 @@ def _page(
         spending=[_spending(visit, name, past, views) for name in sorted(names)],
         analysts=_analysts(visit, views),
         private=sorted(names),
-        tokens=service.tokens(principal) if owner else [],
+        tokens=service.administration.tokens(principal) if owner else [],
         checked=checked,
         diff=_diff(checked["diff"]) if checked else [],
         config_text=config_text if draft is None or config_text is not None else draft.text,
-        # an edit starts from the text that its reader saw
+        # an edit is based on the text that its author saw
         config_hash=visit.form.get("hash") or (draft.hash if draft else ""),
     )
 
 
-def _analysts(visit: Visit, views: Sequence[Overview]) -> list[dict[str, Any]]:
+def _analysts(visit: Visit, views: Sequence[BudgetOverview]) -> list[dict[str, Any]]:
     found = []
-    for name in visit.service.analysts(visit.principal):
+    for name in visit.service.administration.analysts(visit.principal):
         lines = []
         for view in views:
             for state in view.caps if view.analyst == name else ():
@@ -168,13 +177,15 @@ def _analysts(visit: Visit, views: Sequence[Overview]) -> list[dict[str, Any]]:
                             "cap": brief(state.epsilon),
                         }
                     )
-        none = {"dataset": "–", "drawing": "", "text": "by a group's cap alone", "cap": "–"}
+        none = {"dataset": "–", "drawing": "", "text": "through a group only", "cap": "–"}
         found.append({"name": name, "lines": lines or [none]})
     return found
 
 
-def _spending(visit: Visit, dataset: str, past: Sequence[Past], views: Sequence[Overview]) -> dict[str, Any]:
-    """Draw the charges of each analyst added up, in time."""
+def _spending(
+    visit: Visit, dataset: str, past: Sequence[PastCharge], views: Sequence[BudgetOverview]
+) -> dict[str, Any]:
+    """Return the plot of each analyst's cumulative charges on a dataset."""
     mine = sorted((each for each in past if each.dataset == dataset), key=lambda each: each.id)
     own = [(view.analyst, state) for view in views if view.dataset == dataset for state in view.caps]
     caps = {name: state.epsilon for name, state in own if state.scope == "analyst"}
@@ -196,6 +207,6 @@ def _spending(visit: Visit, dataset: str, past: Sequence[Past], views: Sequence[
 
 
 def _diff(text: str) -> list[tuple[str, str]]:
-    """Sort the lines of a difference by what they do."""
+    """Classify the lines of a diff."""
     kinds = {"+": "plus", "-": "minus", "@": "place"}
     return [(kinds.get(line[:1], "same"), line) for line in text.splitlines()]

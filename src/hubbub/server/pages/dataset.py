@@ -1,4 +1,4 @@
-"""A dataset: what is declared about it, rows like its rows, and how to ask about it from elsewhere."""
+"""Dataset page: privacy guarantee, columns, sample rows, supported SQL, and client snippets."""
 
 import json
 from datetime import UTC, date, datetime, timedelta
@@ -7,41 +7,41 @@ from typing import Any
 
 from starlette.responses import Response
 
-from hubbub.config.summary import uses
+from hubbub.config.summary import column_uses
 from hubbub.core.numbers import brief
 from hubbub.core.schema import Column, Kind, Table, Value
 from hubbub.semantics.odds import guess, percent
 from hubbub.server.pages.frame import Visit
 
-#: What an analyst may write in SELECT, each with what it is good for. Tests ask each of them.
+#: Supported SQL. Tests run each of them.
 FUNCTIONS = (
-    ("COUNT(*), COUNT(x)", "rows, or rows that have x"),
-    ("COUNT(DISTINCT unit)", "whoever is protected; the most exact count there is"),
-    ("SUM(x), AVG(x)", "of a column with bounds"),
-    ("VAR_POP, STDDEV_POP, COVAR_POP, CORR, REGR_SLOPE", "of columns with bounds"),
-    ("MEDIAN(x), QUANTILE_CONT(x, 0.9), MIN(x), MAX(x)", "chosen privately among the values within the bounds"),
-    ("WHERE, GROUP BY, HAVING, ORDER BY, LIMIT", "groups by declared values, by buckets, by parts of a date"),
-    ("JOIN", "with public tables, and on who is protected"),
+    ("COUNT(*), COUNT(x)", "number of rows, or of rows where x is not null"),
+    ("COUNT(DISTINCT unit)", "number of privacy units; the most accurate count"),
+    ("SUM(x), AVG(x)", "of a column with declared bounds"),
+    ("VAR_POP, STDDEV_POP, COVAR_POP, CORR, REGR_SLOPE", "of columns with declared bounds"),
+    ("MEDIAN(x), QUANTILE_CONT(x, 0.9), MIN(x), MAX(x)", "selected privately among the values within the bounds"),
+    ("WHERE, GROUP BY, HAVING, ORDER BY, LIMIT", "group by declared values, numeric buckets, or parts of a date"),
+    ("JOIN", "with public tables, or on the privacy unit"),
 )
-_MANY = 8
+_MAX_VALUES = 8
 
 
 def show(visit: Visit) -> Response:
     """Show one dataset."""
     service, principal = visit.service, visit.principal
     name = visit.request.path_params["name"]
-    described = service.describe(principal, name)
-    table = Table.read(described)
+    described = service.catalog.describe(principal, name)
+    table = Table.from_json(described)
     columns = [column for column in table.columns if not column.hidden]
     caps = []
-    for view in service.budget(principal) if principal.role == "analyst" else ():
+    for view in service.catalog.budget(principal) if principal.role == "analyst" else ():
         if view.dataset == name:
             for state in view.caps:
                 delta = f", δ = {brief(state.delta)}" if state.delta else ""
                 sure = percent(guess(epsilon=state.epsilon, delta=Fraction(0)))
-                chance = f", but for a chance of {brief(state.delta)}" if state.delta else ""
-                text = f"ε = {brief(state.epsilon)}{delta}: from 50/50 about one person to at most {sure}{chance}"
-                caps.append({"who": view.whose(state), "text": text})
+                chance = f", except with probability δ = {brief(state.delta)}" if state.delta else ""
+                text = f"ε = {brief(state.epsilon)}{delta}: someone 50% sure of a fact about one person can become at most {sure} sure{chance}"
+                caps.append({"who": view.describe_cap(state), "text": text})
     return visit.render(
         "dataset.html",
         table=table,
@@ -49,7 +49,7 @@ def show(visit: Visit) -> Response:
         neighbors=described["neighbors"],
         caps=caps,
         columns=[
-            {"name": each.name, "kind": each.kind.value, "facts": facts(each) or "any", "uses": uses(each)}
+            {"name": each.name, "kind": each.kind.value, "facts": facts(each) or "any", "uses": column_uses(each)}
             for each in columns
         ],
         disabled=described["disabled"],
@@ -61,10 +61,10 @@ def show(visit: Visit) -> Response:
 
 
 def facts(column: Column) -> str:
-    """Say which values a column has, as far as is declared."""
+    """Return the declared values or bounds of a column, as text."""
     if column.values is not None:
-        shown = [_plain(value) for value in column.values[:_MANY]]
-        rest = len(column.values) - _MANY
+        shown = [_plain(value) for value in column.values[:_MAX_VALUES]]
+        rest = len(column.values) - _MAX_VALUES
         return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
     if column.bounds is None:
         return ""
@@ -73,7 +73,7 @@ def facts(column: Column) -> str:
 
 
 def schemas(visit: Visit) -> list[dict[str, Any]]:
-    """Give what stands beside the editor: the columns that can be named."""
+    """Return the visible columns of each dataset, for the list beside the editor."""
     return [
         {
             "name": table.name,
@@ -88,13 +88,13 @@ def schemas(visit: Visit) -> list[dict[str, Any]]:
 
 
 def unit(visit: Visit) -> str:
-    """Name who is protected, for a sentence."""
+    """Return the name of the privacy unit, for a sentence."""
     named = {table.unit.column for table in _tables(visit) if table.unit is not None and table.unit.column}
     return named.pop() if len(named) == 1 else "unit"
 
 
 def examples(visit: Visit, names: list[str | None] | None = None) -> list[dict[str, Any]]:
-    """Make questions that can be asked, from the declarations alone."""
+    """Return example queries, made from the declarations alone."""
     found: list[dict[str, Any]] = []
     for table in _tables(visit):
         if table.unit is None or (names is not None and table.name not in names):
@@ -110,7 +110,7 @@ def examples(visit: Visit, names: list[str | None] | None = None) -> list[dict[s
             counted = "*"
         found.append(
             {
-                "words": f"How many are there in {table.name}? (each {whom} once)",
+                "words": f"Count each {whom} in {table.name}",
                 "sql": f"SELECT COUNT({counted}) AS n\nFROM {source}",
             }
         )
@@ -118,7 +118,7 @@ def examples(visit: Visit, names: list[str | None] | None = None) -> list[dict[s
             key = quoted(keys[-1].name)
             found.append(
                 {
-                    "words": f"How many by {keys[-1].name}?",
+                    "words": f"Count by {keys[-1].name}",
                     "sql": f"SELECT {key}, COUNT({counted}) AS n\nFROM {source}\nGROUP BY {key}",
                     "groups": 1,
                 }
@@ -127,14 +127,14 @@ def examples(visit: Visit, names: list[str | None] | None = None) -> list[dict[s
             measure = quoted(measures[0].name)
             found.append(
                 {
-                    "words": f"What is the average {measures[0].name}?",
+                    "words": f"Average {measures[0].name}",
                     "sql": f"SELECT AVG({measure}) AS average\nFROM {source}",
                     "rows": 1,
                 }
             )
             found.append(
                 {
-                    "words": f"What is the median {measures[-1].name}?",
+                    "words": f"Median {measures[-1].name}",
                     "sql": f"SELECT MEDIAN({quoted(measures[-1].name)}) AS median\nFROM {source}",
                     "rows": 1,
                 }
@@ -143,13 +143,13 @@ def examples(visit: Visit, names: list[str | None] | None = None) -> list[dict[s
 
 
 def quoted(name: str) -> str:
-    """Write a name in SQL; in quotes where it needs them."""
+    """Return a name for SQL, quoted if needed."""
     return name if name.isascii() and name.isidentifier() and name.islower() else '"' + name.replace('"', '""') + '"'
 
 
 def _tables(visit: Visit) -> list[Table]:
     service, principal = visit.service, visit.principal
-    return [Table.read(service.describe(principal, name)) for name in service.datasets(principal)]
+    return [Table.from_json(service.catalog.describe(principal, name)) for name in service.catalog.datasets(principal)]
 
 
 def _bounded(column: Column, end: Fraction) -> str:
@@ -165,7 +165,7 @@ def _plain(value: Value) -> str:
 
 
 def _sample(column: Column, place: int) -> str:
-    """Make a value up, from what is declared; the same for everybody, and of nobody."""
+    """Return an artificial value that fits the declaration; it comes from no real row."""
     if column.values:
         return _plain(column.values[(place * 7 + len(column.name)) % len(column.values)])
     if column.bounds is not None:
@@ -182,7 +182,7 @@ def _sample(column: Column, place: int) -> str:
 def _snippets(visit: Visit, table: Table) -> list[tuple[str, str]]:
     address = visit.service.settings.public_url or str(visit.request.base_url).rstrip("/")
     counted = "*" if table.unit is None or table.unit.column is None else f"DISTINCT {quoted(table.unit.column)}"
-    sql = f"SELECT COUNT({counted}) AS n FROM {quoted(table.name)}"  # noqa: S608 - to be shown
+    sql = f"SELECT COUNT({counted}) AS n FROM {quoted(table.name)}"  # noqa: S608 - only shown
     body = json.dumps({"sql": sql, "epsilon": "0.1"}, ensure_ascii=False)
     return [
         (

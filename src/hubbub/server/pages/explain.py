@@ -1,4 +1,4 @@
-"""Explain and audit: what ε means, what is promised here, and whether the ledger is sound."""
+"""Explain and audit page: what ε means, the privacy guarantees, and verification of the ledger."""
 
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -10,35 +10,35 @@ from hubbub.answers.budget import CapState
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.errors import HubbubError, ParameterError
-from hubbub.semantics.examples import TITLES, Story, tell
-from hubbub.semantics.explained import FAMILY_MAX, Explanation
-from hubbub.semantics.familiar import FAMILIAR
+from hubbub.semantics.examples import TITLES, Story, tell_story
+from hubbub.semantics.explanation import FAMILY_MAX, Explanation
 from hubbub.semantics.odds import PRESETS, but_for, factor, guess, percent, times
+from hubbub.semantics.reference_points import REFERENCE_POINTS
 from hubbub.semantics.tradeoff import approximate
-from hubbub.server import plots
+from hubbub.server import page_plots as plots
 from hubbub.server.pages.frame import Visit, drawing
 from hubbub.server.problems import status_of
 
 
 def show(visit: Visit) -> Response:
-    """Show what an ε means."""
+    """Show the page."""
     return _page(visit)
 
 
 def verify(visit: Visit) -> Response:
-    """Derive everything in the ledger again, and say whether it agrees."""
-    return _page(visit, verified=visit.service.verify(visit.principal))
+    """Verify the ledger and show the result."""
+    return _page(visit, verified=visit.service.audit.verify(visit.principal))
 
 
 def report(visit: Visit) -> Response:
-    """Show everything that a privacy officer files, to be printed."""
+    """Show the printable privacy report."""
     service, principal = visit.service, visit.principal
     return visit.render(
         "report.html",
         made=datetime.now(UTC),
-        verified=service.verify(principal),
-        promises=promises(visit),
-        releases=service.releases(principal, limit=50),
+        verified=service.audit.verify(principal),
+        guarantees=guarantees(visit),
+        releases=service.catalog.releases(principal, limit=50),
         config_hash=service.current.config.hash,
     )
 
@@ -49,17 +49,17 @@ def _page(visit: Visit, verified: dict[str, Any] | None = None) -> Response:
     form |= {"people": query.get("people", ""), "family": query.get("family", "4")}
     found, problem = None, None
     try:
-        meaning = visit.service.meaning(
+        meaning = visit.service.catalog.meaning(
             visit.principal,
             epsilon=form["epsilon"].strip(),
             delta=form["delta"].strip() or 0,
-            prior=numbers.exact(form["prior"].strip() or "50", "the belief") / 100,
-            people=_whole(form["people"], "the number of people", 10**12),
+            prior=numbers.exact(form["prior"].strip() or "50", "The prior probability") / 100,
+            people=_whole(form["people"], "The number of people", 10**12),
         )
-        found = Explanation(meaning, _whole(form["family"], "the family", FAMILY_MAX) or 4)
+        found = Explanation(meaning, _whole(form["family"], "The group size", FAMILY_MAX) or 4)
     except HubbubError as error:
         problem = error
-    promised = promises(visit)
+    promised = guarantees(visit)
     curves = _curves(found, promised)
     return visit.render(
         "explain.html",
@@ -71,32 +71,34 @@ def _page(visit: Visit, verified: dict[str, Any] | None = None) -> Response:
         curves=curves,
         drawn=drawing(plots.tradeoff(curves)),
         presets=[{"epsilon": brief(each), "factor": times(factor(each))} for each in PRESETS],
-        familiar=FAMILIAR,
+        familiar=REFERENCE_POINTS,
         stories=TITLES,
         story=_story(query.get("example", "")),
-        promises=promised,
+        guarantees=promised,
         verified=verified,
     )
 
 
 def _whole(text: str, what: str, most: int) -> int | None:
-    """Read a whole number from 1 on; None where nothing was written."""
+    """Read a positive whole number; None if the field is empty."""
     text = text.strip()
     if not text:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and 0 < int(text) <= most):
-        raise ParameterError("HB103", f"{what} is not a whole number.", "Write one such as 4 or 5000.")
+        raise ParameterError(
+            "HB103", f"{what} must be a whole number from 1 to {most}.", "Enter a number such as 4 or 5000."
+        )
     return int(text)
 
 
 def _story(name: str) -> Story | None:
-    return tell(name) if name in TITLES else None
+    return tell_story(name) if name in TITLES else None
 
 
 def _curves(
     found: Explanation | None, promised: list[dict[str, Any]]
 ) -> dict[str, tuple[tuple[Fraction, Fraction], ...]]:
-    """Bound the best test against the promise, and against what everybody has asked so far of each dataset."""
+    """Return trade-off curves: of the parameters shown, and of all charges so far on each dataset."""
     curves = {}
     if found is not None:
         curves[found.heading] = approximate(epsilon=found.meaning.epsilon, delta=found.meaning.delta).curve()
@@ -107,20 +109,20 @@ def _curves(
     return curves
 
 
-def promises(visit: Visit) -> list[dict[str, Any]]:
-    """Say of each dataset whom it protects, and what each cap allows and has given away."""
+def guarantees(visit: Visit) -> list[dict[str, Any]]:
+    """Return the guarantees of each dataset: its privacy unit, and each cap with its spending."""
     service, principal = visit.service, visit.principal
     found = []
-    views = service.budget(principal)
-    for name in service.datasets(principal):
-        described = service.describe(principal, name)
+    views = service.catalog.budget(principal)
+    for name in service.catalog.datasets(principal):
+        described = service.catalog.describe(principal, name)
         if described["unit"] is None:
             continue
         caps: dict[str, CapState] = {}
         for view in views:
             if view.dataset == name:
                 for state in view.caps:
-                    caps.setdefault(view.whose(state), state)
+                    caps.setdefault(view.describe_cap(state), state)
         found.append(
             {
                 "dataset": name,
@@ -140,17 +142,17 @@ _ORDER = {"dataset": 0, "group": 1, "analyst": 2, "query": 3}
 
 def _cap(who: str, state: CapState) -> dict[str, str]:
     spent = "?" if state.spent is None else brief(state.spent)
-    so_far = "?" if state.spent is None else _surest(state.spent, state.delta if state.spent else Fraction(0))
-    asked = state.scope != "query"
+    so_far = "?" if state.spent is None else _max_certainty(state.spent, state.delta if state.spent else Fraction(0))
+    cumulative = state.scope != "query"
     return {
         "who": who,
         "epsilon": brief(state.epsilon),
-        "spent": spent if asked else "–",
-        "so_far": so_far if asked else "–",
-        "at_most": _surest(state.epsilon, state.delta),
+        "spent": spent if cumulative else "–",
+        "so_far": so_far if cumulative else "–",
+        "at_most": _max_certainty(state.epsilon, state.delta),
     }
 
 
-def _surest(epsilon: Fraction, delta: Fraction) -> str:
-    """Say how sure somebody gets from 50/50 at most."""
+def _max_certainty(epsilon: Fraction, delta: Fraction) -> str:
+    """Return how sure someone who starts at 50% can become at most."""
     return percent(guess(epsilon=epsilon, delta=Fraction(0))) + but_for(delta)

@@ -1,7 +1,6 @@
-"""The frame of every page: who is there, the form's token, the template, and what an error looks like.
+"""What all pages share: session, CSRF check, template rendering, and error pages.
 
-Pages are Starlette routes of an application of their own, mounted at the root. A page is a function from a `Visit` to a
-response; it runs in a thread, so it may wait for the ledger.
+A page is a function from a `Visit` to a response. It runs in a thread, so it may wait for the ledger.
 """
 
 import inspect
@@ -25,33 +24,33 @@ from starlette.routing import Route
 
 from hubbub.answers.bars import bars
 from hubbub.answers.release import Release
-from hubbub.core.numbers import brief, down
+from hubbub.core.numbers import brief, round_down
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server.accounts import Principal
-from hubbub.server.problems import shown, status_of
+from hubbub.server.problems import redacted, status_of
 from hubbub.server.service import Service
 from hubbub.server.sessions import Sessions
 
 HERE = Path(__file__).parents[1]
 VERSION = version("hubbub")
 
-#: The pages in the bar at the top, for each role.
+#: Navigation links for each role.
 _ALWAYS = (("/", "Home"),)
-PLACES: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "analyst": (*_ALWAYS, ("/ask", "Ask"), ("/releases", "Releases"), ("/explain", "Explain")),
-    "owner": (*_ALWAYS, ("/releases", "Releases"), ("/curate", "Curate"), ("/explain", "Explain & audit")),
-    "auditor": (*_ALWAYS, ("/releases", "Releases"), ("/curate", "Curate"), ("/explain", "Explain & audit")),
+NAVIGATION: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "analyst": (*_ALWAYS, ("/ask", "Query"), ("/releases", "Releases"), ("/explain", "Explain")),
+    "owner": (*_ALWAYS, ("/releases", "Releases"), ("/curate", "Administration"), ("/explain", "Explain and audit")),
+    "auditor": (*_ALWAYS, ("/releases", "Releases"), ("/curate", "Administration"), ("/explain", "Explain and audit")),
 }
 THEME = "hubbub-theme"
 _NOTICE = "hubbub-notice"
-#: What a page may say after a redirect. The cookie holds the name alone: nobody can put words into our mouth.
+#: Messages shown after a redirect. The cookie holds only the name, so that no one can inject text.
 NOTICES = {
-    "requested": "Your request was sent to the owner.",
-    "granted": "Granted: the cap in hubbub.yaml was raised.",
-    "refused": "Refused. The analyst sees your words.",
-    "removed": "The analyst was removed, and their tokens are closed.",
-    "revoked": "The token is closed.",
-    "applied": "hubbub.yaml was changed; the text before is kept beside it.",
+    "requested": "Your request was sent to the data owner.",
+    "granted": "Request granted. The cap in hubbub.yaml was raised.",
+    "refused": "Request refused. The analyst can see your note.",
+    "removed": "The analyst was removed and their tokens were revoked.",
+    "revoked": "The token was revoked.",
+    "applied": "hubbub.yaml was updated. The previous version is kept as hubbub.yaml.previous.",
 }
 
 T = TypeVar("T")
@@ -59,7 +58,7 @@ Handler = Callable[["Visit"], Response | Awaitable[Response]]
 
 
 class Visit:
-    """One request for a page, by somebody who signed in (or, on the page to sign in, by nobody yet)."""
+    """One request for a page, by a signed-in user or, on the sign-in page, by a visitor."""
 
     def __init__(self, frame: "Frame", request: Request, cookie: str, principal: Principal | None) -> None:
         self.request = request
@@ -73,27 +72,27 @@ class Visit:
 
     @property
     def principal(self) -> Principal:
-        """Who is there."""
+        """The signed-in user."""
         if self._principal is None:
-            raise AccessError("HB700", "you have not signed in.", "Sign in with your token.")
+            raise AccessError("HB700", "You are not signed in.", "Sign in with your token.")
         return self._principal
 
-    async def away(self, call: Callable[..., T], /, *args: Any, **options: Any) -> T:
-        """Run what blocks at the desk, in the principal's turn."""
-        return await self.service.desk.run(self.principal, self.request.receive, call, *args, **options)
+    async def run_free(self, call: Callable[..., T], /, *args: Any, **options: Any) -> T:
+        """Run a blocking call in the free pool."""
+        return await self.service.free_pool.run(self.principal, self.request.receive, call, *args, **options)
 
     def render(self, name: str, *, status: int = 200, **values: Any) -> HTMLResponse:
-        """Fill a template."""
+        """Render a template."""
         csrf = self.sessions.csrf(self.cookie)
         if isinstance(error := values.get("problem"), HubbubError):
-            values["problem"] = shown(error, str(self.request.state.request_id))
+            values["problem"] = redacted(error, str(self.request.state.request_id))
         notice = NOTICES.get(self.request.cookies.get(_NOTICE, ""))
         theme = self.request.cookies.get(THEME, "")
         path = self.request.url.path
         response = HTMLResponse(
             self._environment.get_template(name).render(
                 principal=self._principal,
-                places=PLACES[self._principal.role] if self._principal else (),
+                places=NAVIGATION[self._principal.role] if self._principal else (),
                 here="/" if path.startswith("/datasets") else f"/{path.split('/')[1]}",
                 path=path if self.request.method == "GET" else "/",
                 theme=theme if theme in ("dark", "light") else "",
@@ -109,7 +108,7 @@ class Visit:
         return response
 
     def go(self, path: str, notice: str | None = None) -> RedirectResponse:
-        """Go on to a page with GET, so that a reload does not send the form again."""
+        """Redirect to a page with GET, so that a reload does not send the form again."""
         response = RedirectResponse(path, status_code=303)
         if notice is not None:
             response.set_cookie(
@@ -118,14 +117,14 @@ class Visit:
         return response
 
     def keep(self, response: Response, cookie: str) -> None:
-        """Put a session's cookie on a response."""
+        """Set the session cookie on a response."""
         response.set_cookie(
             self.sessions.cookie, cookie, path="/", httponly=True, samesite="strict", secure=self.sessions.secure
         )
 
 
 class Frame:
-    """Makes routes of pages."""
+    """Turns page functions into routes."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -136,32 +135,32 @@ class Frame:
     def route(
         self, path: str, handler: Handler, *, method: str = "GET", signed_in: bool = True, files: int = 0
     ) -> Route:
-        """Make the route of one page; a form may bring so many files."""
+        """Return the route of one page; `files` is the maximum number of uploaded files."""
 
         async def endpoint(request: Request) -> Response:
             request.scope["route"] = route  # for the log and the metrics
             visit = Visit(self, request, "", None)
             try:
-                visit = await self.service.doors.sign_in(self._enter, request, signed_in=signed_in)
+                visit = await self.service.reserved.sign_in(self._visit, request, signed_in=signed_in)
                 request.state.principal = visit._principal  # noqa: SLF001 - for the log
                 if method == "POST":
                     visit.form, visit.files = await _fields(request, files)
                     self.sessions.check(visit.cookie, visit.form.get("csrf"))
                 if inspect.iscoroutinefunction(handler):
-                    found: Response = await handler(visit)
+                    response: Response = await handler(visit)
                 elif visit._principal is None:  # noqa: SLF001
-                    found = await self.service.doors.sign_in(handler, visit)  # type: ignore[arg-type]
+                    response = await self.service.reserved.sign_in(handler, visit)  # type: ignore[arg-type]
                 else:
-                    found = await visit.away(handler, visit)  # type: ignore[arg-type]
+                    response = await visit.run_free(handler, visit)  # type: ignore[arg-type]
             except HubbubError as error:
-                found = self.refusal(visit, error)
-            return found
+                response = self.error_page(visit, error)
+            return response
 
         route = Route(path, endpoint, methods=[method], name=f"page {method} {path}")
         return route
 
-    def _enter(self, request: Request, *, signed_in: bool) -> Visit:
-        """Say who is there; a stranger gets a cookie of their own, so that the form to sign in is protected too."""
+    def _visit(self, request: Request, *, signed_in: bool) -> Visit:
+        """Identify the user; an anonymous visitor gets a cookie too, so that the sign-in form has a CSRF token."""
         cookie = request.cookies.get(self.sessions.cookie, "")
         try:
             principal = self.sessions.open(cookie)
@@ -171,23 +170,23 @@ class Frame:
             try:
                 self.sessions.check(cookie, self.sessions.csrf(cookie))
             except AccessError:
-                cookie = self.sessions.stranger()
+                cookie = self.sessions.anonymous()
             return Visit(self, request, cookie, None)
         wait = self.service.requests_limit.take(f"{principal.role} {principal.name}")
         if wait:
-            raise AccessError("HB720", "too many requests.", f"Wait {wait} s.", wait)
+            raise AccessError("HB720", "Too many requests.", f"Wait {wait} s and try again.", wait)
         return Visit(self, request, cookie, principal)
 
-    def refusal(self, visit: Visit, error: HubbubError) -> Response:
-        """Show an error; somebody who is not signed in is asked to."""
+    def error_page(self, visit: Visit, error: HubbubError) -> Response:
+        """Show an error, or redirect to the sign-in page."""
         status = status_of(error)
         if status == 401:
             path = visit.request.url.path if visit.request.method == "GET" else "/"
             return RedirectResponse(f"/sign-in?next={quote(path)}", status_code=303)
         if not visit.cookie:
-            visit = Visit(self, visit.request, self.sessions.stranger(), None)
-        heading = {403: "Not for you", 404: "Not found", 409: "Not now", 429: "Too fast"}.get(
-            status, "That did not work"
+            visit = Visit(self, visit.request, self.sessions.anonymous(), None)
+        heading = {403: "Not allowed", 404: "Not found", 409: "Not possible now", 429: "Too many requests"}.get(
+            status, "Something went wrong"
         )
         response = visit.render("error.html", status=status, heading=heading, problem=error)
         if isinstance(error, AccessError) and error.wait:
@@ -196,60 +195,64 @@ class Frame:
 
 
 async def _fields(request: Request, files: int) -> tuple[dict[str, str], dict[str, bytes]]:
-    """Read a form; what is no form of ours is refused.
+    """Read a form and its files.
 
-    A file that comes with it stays in memory: the border lets no body through that is long enough to be laid on a disk.
+    Uploaded files stay in memory: the middleware rejects bodies that are large enough to be spooled to disk.
     """
     try:
-        async with request.form(max_files=files, max_fields=50) as given:
-            sent = {name: await value.read() for name, value in given.items() if isinstance(value, UploadFile)}
-            return {name: value for name, value in given.items() if isinstance(value, str)}, sent
+        async with request.form(max_files=files, max_fields=50) as form:
+            files_sent = {name: await value.read() for name, value in form.items() if isinstance(value, UploadFile)}
+            return {name: value for name, value in form.items() if isinstance(value, str)}, files_sent
     except (HTTPException, ClientDisconnect):
-        raise ParameterError("HB160", "this form cannot be read.", "Load the page again, then send it.") from None
+        raise ParameterError(
+            "HB160", "The form could not be read.", "Reload the page and send the form again."
+        ) from None
 
 
 def _environment() -> Environment:
-    made = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined)
-    made.trim_blocks = made.lstrip_blocks = True
-    made.filters |= {
+    environment = Environment(loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    environment.filters |= {
         "brief": brief,
-        "down": down,
+        "down": round_down,
         "fraction": lambda text: brief(Fraction(text)),
         "minute": lambda moment: f"{moment.astimezone(UTC):%Y-%m-%d %H:%M}",
         "day": lambda seconds: f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}",
-        # an attribute's value: the template escapes it as any text
+        # for an attribute; the template escapes it like any text
         "tojson_text": lambda value: json.dumps(value, ensure_ascii=False),
     }
-    made.globals |= {"bars": lambda release, column: Markup(bars(release, column)), "noise": noise, "paid": paid}  # noqa: S704 - ours
-    return made
+    environment.globals |= {"bars": lambda release, column: Markup(bars(release, column)), "noise": noise, "paid": paid}  # noqa: S704 - our own SVG
+    return environment
 
 
 def paid(release: Release) -> str:
-    """Say what an answer cost, whenever it was: on a page it is always looked at once more."""
+    """Return what an answer cost when it was first released."""
     return replace(release, replayed=False).price()
 
 
 def noise(release: Release) -> str:
-    """Say how large the noise is beside the error that sampling leaves anyhow."""
-    known = [ratio for ratio in release.ratio if ratio is not None]
-    if not known:
-        return "there is no count to compare it with"
-    largest = max(known)
+    """Compare the noise with the sampling error."""
+    ratios = [ratio for ratio in release.ratio if ratio is not None]
+    if not ratios:
+        return "no count to compare it with"
+    largest = max(ratios)
     if 0.75 < largest < 1.5:
-        return "about as large as the sampling error of a count of that size"
+        return "about as large as the sampling error of a count of this size"
     if largest <= 1:
-        return f"at most {largest:.2g} of the sampling error of a count of that size"
-    return f"up to {largest:.2g} times the sampling error of a count of that size: small groups say little at this ε"
+        return f"at most {largest:.2g} times the sampling error of a count of this size"
+    return (
+        f"up to {largest:.2g} times the sampling error of a count of this size; small groups are unreliable at this ε"
+    )
 
 
 def drawing(svg: str) -> Markup:
-    """Let a drawing of ours through: its texts are escaped where it is made."""
+    """Mark an SVG as safe; its texts are escaped where it is drawn."""
     return Markup(svg)  # noqa: S704
 
 
-def only(visit: Visit, *roles: str) -> None:
-    """Refuse a page to other roles before anything of it is made; what it calls is guarded by the service itself."""
+def require_role(visit: Visit, *roles: str) -> None:
+    """Reject other roles before a page is rendered; the service checks the role again at each call."""
     if visit.principal.role not in roles:
         raise AccessError(
-            "HB710", f"this page is not for the role {visit.principal.role}.", f"It is for: {', '.join(roles)}."
+            "HB710", f"The role {visit.principal.role} cannot open this page.", f"It is open to: {', '.join(roles)}."
         )

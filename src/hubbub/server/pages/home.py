@@ -1,44 +1,44 @@
-"""Home: the datasets as cards, each with what is spent and what may still come."""
+"""Home page: a card for each dataset with its spent and remaining budget."""
 
 from fractions import Fraction
 from typing import Any
 
 from starlette.responses import Response
 
-from hubbub.answers.budget import CapState, Overview
+from hubbub.answers.budget import BudgetOverview, CapState
 from hubbub.answers.estimate import significant
-from hubbub.core.numbers import brief, down
+from hubbub.core.numbers import brief, round_down
 from hubbub.curator.question import Question
 from hubbub.errors import HubbubError
-from hubbub.server import plots
+from hubbub.server import page_plots as plots
 from hubbub.server.pages.frame import Visit, drawing
 
-#: What a plain count may cost; the largest of these that is still admitted is taken as the example.
-_PRICES = tuple(map(Fraction, ("0.1", "0.05", "0.02", "0.01", "0.005", "0.001")))
+#: Costs of a simple count; the largest one within budget is used as the example.
+_COSTS = tuple(map(Fraction, ("0.1", "0.05", "0.02", "0.01", "0.005", "0.001")))
 
 
 def show(visit: Visit) -> Response:
-    """Show the cards."""
+    """Show the page."""
     service, principal = visit.service, visit.principal
-    views: dict[str, list[Overview]] = {}
-    for view in service.budget(principal):
+    views: dict[str, list[BudgetOverview]] = {}
+    for view in service.catalog.budget(principal):
         views.setdefault(view.dataset, []).append(view)
-    cards = [_card(visit, name, views.get(name, [])) for name in service.datasets(principal)]
-    requests = service.requests(principal, limit=10) if principal.role == "analyst" else []
+    cards = [_card(visit, name, views.get(name, [])) for name in service.catalog.datasets(principal)]
+    requests = service.administration.requests(principal, limit=10) if principal.role == "analyst" else []
     return visit.render("home.html", cards=cards, requests=requests)
 
 
 def request(visit: Visit) -> Response:
-    """Ask the owner for more."""
+    """Send a request for more budget to the data owner."""
     form = visit.form
-    visit.service.request(
+    visit.service.administration.request(
         visit.principal, form.get("dataset", ""), form.get("epsilon", "").strip(), form.get("reason", "")
     )
     return visit.go("/#more", "requested")
 
 
-def _card(visit: Visit, name: str, views: list[Overview]) -> dict[str, Any]:
-    table = visit.service.describe(visit.principal, name)
+def _card(visit: Visit, name: str, views: list[BudgetOverview]) -> dict[str, Any]:
+    table = visit.service.catalog.describe(visit.principal, name)
     analyst = visit.principal.role == "analyst"
     return {
         "name": name,
@@ -50,16 +50,18 @@ def _card(visit: Visit, name: str, views: list[Overview]) -> dict[str, Any]:
     }
 
 
-def _shown(view: Overview, *, own: bool) -> list[CapState]:
-    """Pick the caps to draw: the analyst's own ones, or the one of each analyst."""
+def _shown(view: BudgetOverview, *, own: bool) -> list[CapState]:
+    """Return the caps to draw: all that apply to the analyst, or each analyst's individual cap."""
     if own:
         return [state for state in view.caps if state.scope != "query"]
     return [state for state in view.caps if state.scope == "analyst"]
 
 
-def _bar(view: Overview, state: CapState, *, own: bool) -> dict[str, Any]:
+def _bar(view: BudgetOverview, state: CapState, *, own: bool) -> dict[str, Any]:
     per = f" this {state.per}" if state.per else ""
-    who = {"analyst": "Yours", "group": f"Group {state.name}", "dataset": f"Everybody{per}"}.get(state.scope, "")
+    who = {"analyst": "Your budget", "group": f"Group {state.name}", "dataset": f"All analysts{per}"}.get(
+        state.scope, ""
+    )
     return {
         "who": who if own else view.analyst,
         "text": spent(state),
@@ -68,32 +70,33 @@ def _bar(view: Overview, state: CapState, *, own: bool) -> dict[str, Any]:
 
 
 def spent(state: CapState) -> str:
-    """Say how much of a cap is spent."""
-    known = "an unknown part" if state.spent is None else brief(state.spent)
-    return f"{known} of ε = {brief(state.epsilon)} spent"
+    """Return how much of a cap is spent, as text."""
+    amount = "an unknown part" if state.spent is None else brief(state.spent)
+    return f"{amount} of ε = {brief(state.epsilon)} spent"
 
 
-def _outlook(visit: Visit, table: dict[str, Any], view: Overview) -> str:
-    """Say what the rest is good for: so many more plain counts."""
+def _outlook(visit: Visit, table: dict[str, Any], view: BudgetOverview) -> str:
+    """Return what the remaining budget is enough for, in simple counts."""
     left = min((state.left for state in view.caps if state.scope != "query"), default=view.largest)
-    price = next((price for price in _PRICES if price <= view.largest), None)
-    if price is None:
-        return "Nothing more can be asked: ask the owner for more budget."
+    cost = next((cost for cost in _COSTS if cost <= view.largest), None)
+    if cost is None:
+        return "Your budget is used up. Request more from the data owner."
     unit = table["unit"]["column"]
     counted = (
         "*"
         if unit is None or any(c["hidden"] for c in table["columns"] if c["name"] == unit)
         else f"DISTINCT {_name(unit)}"
     )
-    sql = f"SELECT COUNT({counted}) AS n FROM {_name(table['name'])}"  # noqa: S608 - names in quotes, and planned alone
-    question = Question(sql, epsilon=price)
+    sql = f"SELECT COUNT({counted}) AS n FROM {_name(table['name'])}"  # noqa: S608 - quoted names, and only planned
+    question = Question(sql, epsilon=cost)
     try:
-        margin = visit.service.estimate(visit.principal, question).expected[0].plus_minus
+        margin = visit.service.queries.estimate(visit.principal, question).expected[0].plus_minus
     except HubbubError:
-        return f"Up to ε = {down(view.largest)} in one query."
-    number = int(left / price)
+        return f"Up to ε = {round_down(view.largest)} in one query."
+    number = int(left / cost)
     return (
-        f"About {number:,} more count{'' if number == 1 else 's'} at ±{significant(margin)} (ε = {brief(price)} each)."
+        f"Enough for about {number:,} simple count{'' if number == 1 else 's'} with a margin of error of ±{significant(margin)} "
+        f"(ε = {brief(cost)} each)."
     )
 
 

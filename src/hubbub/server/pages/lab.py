@@ -1,4 +1,4 @@
-"""The Attack lab: choose an attack, a table, a protection and ε; watch how often it is right, and take the report."""
+"""Attack lab pages: choose an attack, a table, protections, and ε; watch the run; and download the report."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,53 +15,55 @@ from hubbub.attacks.report_plot import plot
 from hubbub.attacks.study_worker import BUNDLED, MADE_UP, UPLOAD
 from hubbub.attacks.upload import MOST_BYTES, MOST_ROWS
 from hubbub.errors import AttackError, HubbubError
-from hubbub.server.attack_lab import MOST_EPSILONS, SECONDS, Run, Wanted
+from hubbub.server.attack_lab import MAX_EPSILONS, SECONDS, StudyRequest, StudyRun
 from hubbub.server.pages.frame import Visit, drawing
-from hubbub.server.problems import missing, status_of
+from hubbub.server.problems import not_found, status_of
 
 _EPSILONS = "0.1, 0.5, 1, 2, 5"
 _SET = "set-"
-#: Which protections a study shows: all of them, those that promise an ε, or those that promise nothing.
+#: The protections to show: all, those with a privacy guarantee, or those without.
 SHOWN: Mapping[str, str] = {
-    "all": "Every protection, side by side",
-    "promise": "Only with a promise of ε",
-    "none": "Only without a promise",
+    "all": "All protections",
+    "promise": "With a privacy guarantee",
+    "none": "Without a guarantee",
 }
 _FORMS = ("html", "pdf", "svg", "json")
 
 
 def show(visit: Visit) -> Response:
-    """Show the form, filled in as the address says."""
+    """Show the form, filled in from the query string."""
     return _page(visit, visit.request.query_params)
 
 
 def begin(visit: Visit) -> Response:
-    """Put a study in line, and go on to its page."""
+    """Queue a study and redirect to its page."""
     form = visit.form
     chosen = form.get("table", MADE_UP)
-    # a browser sends an empty file where none was chosen
+    # browsers send an empty file if none was chosen
     sent = (visit.files.get("file") or None) if chosen == UPLOAD else None
     epsilons = [part.strip() for part in form.get("epsilons", "").split(",")]
     settings = {name.removeprefix(_SET): value for name, value in form.items() if name.startswith(_SET)}
     try:
         if any(not part for part in epsilons):
-            raise AttackError("HB643", "no ε is given, or a comma too many.", f"Write them as {_EPSILONS}.")
-        wanted = Wanted(form.get("attack", ""), tuple(epsilons), chosen, sent, _changed(visit, form, settings))
-        found = visit.service.begin_attack(visit.principal, wanted)
+            raise AttackError(
+                "HB643", "The list of ε values is empty or has an extra comma.", f"Enter values such as {_EPSILONS}."
+            )
+        request = StudyRequest(form.get("attack", ""), tuple(epsilons), chosen, sent, _changed(visit, form, settings))
+        study_run = visit.service.attacks.begin(visit.principal, request)
     except HubbubError as error:
         return _page(visit, form, problem=error)
-    return visit.go(f"/explain/lab/{found.id}?{urlencode({'show': _shown(form)})}")
+    return visit.go(f"/explain/lab/{study_run.id}?{urlencode({'show': _shown(form)})}")
 
 
 def run(visit: Visit) -> Response:
-    """Show a study: how far it is, or what came of it."""
+    """Show a study: its progress or its results."""
     found = _run(visit)
     every = () if found.study is None else found.study.findings
     shown = {**SHOWN, **{f"={each.target}": f"Only: {each.target}" for each in every}}
     chosen = _shown(visit.request.query_params, shown)
     study = _filtered(found.study, chosen) if found.state == "done" and found.study is not None else None
     findings = () if study is None else study.findings
-    again = {"attack": found.attack.name, "epsilons": found.prices, "show": chosen}
+    again = {"attack": found.attack.name, "epsilons": found.epsilon_text, "show": chosen}
     again |= {f"{_SET}{name}": str(value) for name, value in found.settings.items()}
     return visit.render(
         "lab_run.html",
@@ -86,24 +88,24 @@ def run(visit: Visit) -> Response:
 
 
 def state(visit: Visit) -> Response:
-    """Say how far a study is, for the script of its page."""
+    """Return the progress of a study as JSON, for the script of its page."""
     found = _run(visit)
     done, what = found.progress or (0.0, "")
     return JSONResponse({"state": found.state, "done": done, "what": what})
 
 
 def cancel(visit: Visit) -> Response:
-    """Stop a study."""
+    """Cancel a study."""
     number = visit.request.path_params["number"]
-    visit.service.cancel_attack(visit.principal, number)
+    visit.service.attacks.cancel(visit.principal, number)
     return visit.go(f"/explain/lab/{number}")
 
 
 def export(visit: Visit) -> Response:
-    """Give a report to take away."""
+    """Download a report."""
     found, form = _run(visit), visit.request.path_params["form"]
     if form not in _FORMS or found.state != "done" or found.study is None:
-        raise missing("such report")
+        raise not_found("report of this study in this format")
     study = _filtered(found.study, visit.request.query_params.get("show", "all"))
     kind, write = report.FORMS[form]
     name = f'attachment; filename="hubbub-{found.attack.name}.{form}"'
@@ -111,8 +113,8 @@ def export(visit: Visit) -> Response:
     return Response(content, media_type=kind, headers={"Content-Disposition": name})
 
 
-def _run(visit: Visit) -> Run:
-    return visit.service.attack_run(visit.principal, visit.request.path_params["number"])
+def _run(visit: Visit) -> StudyRun:
+    return visit.service.attacks.run(visit.principal, visit.request.path_params["number"])
 
 
 def _shown(given: Mapping[str, str], known: Mapping[str, str] = SHOWN) -> str:
@@ -120,7 +122,7 @@ def _shown(given: Mapping[str, str], known: Mapping[str, str] = SHOWN) -> str:
 
 
 def _filtered(study: Study, chosen: str) -> Study:
-    """Keep the findings that were asked for; its sentences stay, since they speak of all."""
+    """Keep the chosen findings; the sentences stay, because they are about all findings."""
     kept = {
         "all": study.findings,
         "promise": [each for each in study.findings if each.ceiling is not None],
@@ -130,8 +132,8 @@ def _filtered(study: Study, chosen: str) -> Study:
 
 
 def _changed(visit: Visit, form: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
-    """Leave out what is as it comes, so that a report says what somebody chose."""
-    known = {each.name: each for each in visit.service.attacks(visit.principal)}
+    """Return the settings that differ from the defaults, so that the report lists only those."""
+    known = {each.name: each for each in visit.service.attacks.catalog(visit.principal)}
     attack = known.get(form.get("attack", ""))
     usual = {} if attack is None else {name: _text(value) for name, value in attack.settings.items()}
     return {name: value.strip() for name, value in settings.items() if value.strip() != usual.get(name)}
@@ -144,7 +146,7 @@ def _text(value: object) -> str:
 
 
 def _about(attack: Attack) -> list[list[str]]:
-    """Give what an attack does, paragraph by paragraph; in each, every second part is code."""
+    """Return the description of an attack in paragraphs; in each, every second part is code."""
     paragraphs = attack.about.split("Theorem (")[0].split("\n\n")
     return [" ".join(each.split()).split("`") for each in paragraphs if each.strip()]
 
@@ -163,13 +165,13 @@ def _fields(attack: Attack, given: Mapping[str, str]) -> list[dict[str, Any]]:
 
 
 def _page(visit: Visit, given: Mapping[str, str], problem: HubbubError | None = None) -> Response:
-    attacks = visit.service.attacks(visit.principal)
+    attacks = visit.service.attacks.catalog(visit.principal)
     known = {each.name: each for each in attacks}
     attack = known.get(given.get("attack", "")) or attacks[0]
-    tables = {} if attack.table == "must" else {MADE_UP: "Made up by the attack"}
+    tables = {} if attack.table == "must" else {MADE_UP: "Simulated by the attack"}
     if attack.table != "no":
-        tables |= {name: f"{name}: comes with hubbub, public" for name in BUNDLED}
-        tables |= {UPLOAD: "My own, sent along as a CSV file"}
+        tables |= {name: f"{name} (bundled public data)" for name in BUNDLED}
+        tables |= {UPLOAD: "Upload a CSV file"}
     chosen = given.get("table", "")
     return visit.render(
         "lab.html",
@@ -185,9 +187,9 @@ def _page(visit: Visit, given: Mapping[str, str], problem: HubbubError | None = 
         shown=SHOWN,
         chosen=_shown(given),
         fields=_fields(attack, given),
-        runs=visit.service.attack_runs(visit.principal),
+        runs=visit.service.attacks.runs(visit.principal),
         most=f"{MOST_BYTES >> 20} MB",
         rows=f"{MOST_ROWS:,}",
-        most_epsilons=MOST_EPSILONS,
+        most_epsilons=MAX_EPSILONS,
         seconds=SECONDS,
     )

@@ -1,4 +1,4 @@
-"""Releases: what was paid for, once more and in forms to take away. All of it is free."""
+"""Release pages: the history of answers, single releases, and their exports. All of it is free."""
 
 import json
 import re
@@ -12,21 +12,21 @@ from hubbub.answers.release import Release
 from hubbub.core.numbers import brief
 from hubbub.errors import ParameterError
 from hubbub.server.pages.frame import VERSION, Visit
-from hubbub.server.problems import missing
+from hubbub.server.problems import not_found
 
 _PAGE = 25
 _FORMULA = frozenset("=+-@\t\r")
 _MARKUP = re.compile(r"([\\`*_\[\]<>!#$&|~:])")
-_WORDS = {"gaussian": "Gaussian", "laplace": "Laplace", "geometric": "two-sided geometric"}
+_NOISE_NAMES = {"gaussian": "Gaussian", "laplace": "Laplace", "geometric": "two-sided geometric"}
 
 
 def index(visit: Visit) -> Response:
-    """Show the history, the newest first."""
+    """Show the history, newest first."""
     given = visit.request.query_params.get("before", "")
     before = _number(given) if given else None
-    found = visit.service.releases(visit.principal, limit=_PAGE + 1, before=before)
-    shown = found[:_PAGE]
-    return visit.render("releases.html", releases=shown, next=shown[-1].id if len(found) > _PAGE else None)
+    charges = visit.service.catalog.releases(visit.principal, limit=_PAGE + 1, before=before)
+    shown = charges[:_PAGE]
+    return visit.render("releases.html", releases=shown, next=shown[-1].id if len(charges) > _PAGE else None)
 
 
 def show(visit: Visit) -> Response:
@@ -43,23 +43,23 @@ def show(visit: Visit) -> Response:
 
 
 def export(visit: Visit) -> Response:
-    """Give a release as a file."""
+    """Download a release as a file."""
     numbers, form = visit.request.path_params["numbers"], visit.request.path_params["form"]
     release = fetch(visit, numbers)
     if form == "csv":
-        content, kind = _tame(release).to_csv(), "text/csv; charset=utf-8"
+        content, kind = _without_formulas(release).to_csv(), "text/csv; charset=utf-8"
     elif form == "json":
         content, kind = json.dumps(release.document(), ensure_ascii=False, indent=1), "application/json"
     elif form == "ipynb":
         content, kind = json.dumps(notebook(release, numbers), ensure_ascii=False, indent=1), "application/x-ipynb+json"
     else:
-        raise missing("such form of a release")
+        raise not_found("export of this format")
     disposition = f'attachment; filename="release-{numbers}.{form}"'
     return Response(content, media_type=kind, headers={"Content-Disposition": disposition})
 
 
-def _tame(release: Release) -> Release:
-    """Put an apostrophe before text that a spreadsheet would run as a formula: keys may be words that people wrote."""
+def _without_formulas(release: Release) -> Release:
+    """Put an apostrophe before text that a spreadsheet would run as a formula."""
     return replace(
         release,
         outputs=tuple(
@@ -78,46 +78,46 @@ def _text(cell: Any) -> Any:
 
 
 def _plain(text: str) -> str:
-    """Write a text so that Markdown shows it as it is: what somebody asked must not become a link or an image."""
+    """Escape a text for Markdown, so that a query cannot become a link or an image."""
     return _MARKUP.sub(r"\\\1", " ".join(text.split()))
 
 
 def fetch(visit: Visit, numbers: str) -> Release:
-    """Find a release by its number, or two by both their numbers, as in 17-23: then combined."""
+    """Return a release by its number, or two combined, as in 17-23."""
     first, dash, second = numbers.partition("-")
-    release = visit.service.release(visit.principal, _number(first))
-    return combine(release, visit.service.release(visit.principal, _number(second))) if dash else release
+    release = visit.service.catalog.release(visit.principal, _number(first))
+    return combine(release, visit.service.catalog.release(visit.principal, _number(second))) if dash else release
 
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 18):
-        raise ParameterError("HB164", "there is no such release.", "See the list of releases.")
+        raise ParameterError("HB164", "There is no release with this number.", "Check the list of releases.")
     return int(text)
 
 
 def methods(release: Release) -> str:
-    """Write the paragraph for a paper: everything that a reader needs to judge the noise."""
+    """Return a paragraph for the methods section of a paper."""
     parts = release.receipt.get("combined", [release.receipt])
     first = parts[0]
     units = ", ".join(
-        f"each {each['unit']} of {each['dataset']} (data version {each['version']})" for each in first["data"]
+        f"each {data['unit']} of {data['dataset']} (data version {data['version']})" for data in first["data"]
     )
     bounds = first.get("bounds")
     limits = (
-        f" Each contributes at most {bounds['rows']} rows to each of at most {bounds['groups']} groups."
+        f" Each of them contributes at most {bounds['rows']} rows to each of at most {bounds['groups']} groups."
         if bounds
         else ""
     )
     relation = {"add_remove": "added or removed", "replace": "replaced"}[first["relation"]]
-    kinds = sorted({_WORDS.get(_mechanism(draw), "selection") for part in parts for draw in part["draws"]})
-    price = f"ε = {brief(release.epsilon)}" + (f", δ = {brief(release.delta)}" if release.delta else "")
+    noises = sorted({_NOISE_NAMES.get(_mechanism(draw), "selection") for part in parts for draw in part["draws"]})
+    cost = f"ε = {brief(release.epsilon)}" + (f", δ = {brief(release.delta)}" if release.delta else "")
     entries = ", ".join(f"{each['sequence']} (hash {each['hash'][:16]})" for each in release.receipt["ledger"])
-    twice = " Two independent draws were combined by inverse variance." if len(parts) > 1 else ""
+    combined = " Two independent releases were combined with inverse-variance weights." if len(parts) > 1 else ""
     return (
-        f"The figures answer the query “{first['query']}” and are differentially private, with {price} under the"
-        f" protection of {units}; neighboring datasets differ by one of these being {relation}.{limits}"
-        f" Noise ({' and '.join(kinds)}) was drawn exactly by hubbub {VERSION}.{twice} Intervals are 95%"
-        f" intervals of the noise and do not cover sampling error. The charge is entry {entries} of the ledger."
+        f"The results answer the query “{first['query']}” and are differentially private, with {cost} and the"
+        f" privacy unit {units}; neighboring datasets differ by one unit being {relation}.{limits}"
+        f" Noise ({' and '.join(noises)}) was sampled exactly by hubbub {VERSION}.{combined} The intervals are 95% confidence"
+        f" intervals for the noise only and do not include sampling error. The charge is ledger entry {entries}."
     )
 
 
@@ -127,7 +127,7 @@ def _mechanism(draw: dict[str, Any]) -> str:
 
 
 def notebook(release: Release, numbers: str) -> dict[str, Any]:
-    """Make a Jupyter notebook that holds the answer, draws it and says how it came about."""
+    """Return a Jupyter notebook with the answer, a plot of it, and the methods paragraph."""
     csv = release.to_csv().replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
     noisy = [output.name for output in release.outputs if output.low is not None]
     keys = [output.name for output in release.outputs if output.low is None]
@@ -141,7 +141,7 @@ def notebook(release: Release, numbers: str) -> dict[str, Any]:
         "    figure, axes = plt.subplots()\n"
         "    axes.errorbar(frame[name], range(len(frame)), xerr=errors, fmt='o', capsize=3)\n"
         "    axes.set_yticks(range(len(frame)), labels=list(labels))\n"
-        "    axes.set_xlabel(name + ', with 95% intervals of the noise')"
+        "    axes.set_xlabel(name + ', with 95% confidence intervals for the noise')"
     )
     cells = [
         ("markdown", f"# Release {numbers}\n\n{_plain(release.receipt['query'])}\n\n{release.price()}"),

@@ -1,4 +1,4 @@
-// What a page does beyond reading it. Every text shown here was written by the server; the script only picks and places.
+// Optional conveniences. All texts come from the server; the script only selects and places them.
 "use strict";
 
 function ready(work) {
@@ -23,7 +23,7 @@ function examples() {
   }
 }
 
-// The slider chooses among steps that the server computed: price, expected errors and odds of each.
+// The slider selects among steps computed by the server: cost, expected errors, and odds.
 function slider() {
   const range = document.getElementById("slider");
   if (!range) return;
@@ -49,7 +49,7 @@ function slider() {
     }
     const bar = document.querySelector("svg.budget[data-coming] .coming, .coming-bar .coming");
     if (bar) bar.setAttribute("width", step.share + "%");
-    if (spend) spend.textContent = "Spend ε = " + step.epsilon;
+    if (spend) spend.textContent = "Run for ε = " + step.epsilon;
   }
 
   range.addEventListener("input", () => {
@@ -66,12 +66,12 @@ function slider() {
     });
     range.value = String(nearest);
     if (Number(steps[nearest].epsilon) === wanted) show(steps[nearest]);
-    else if (spend) spend.textContent = "Spend ε = " + field.value;
+    else if (spend) spend.textContent = "Run for ε = " + field.value;
   });
 }
 
 // A button beside each snippet copies it.
-function copies() {
+function copyButtons() {
   if (!navigator.clipboard) return;
   for (const button of document.querySelectorAll("button[data-copy]")) {
     button.hidden = false;
@@ -84,8 +84,8 @@ function copies() {
   }
 }
 
-// A form that spends is sent once: a second click while it is under way would only wait for the same answer.
-function once() {
+// A form is sent only once: a second click would only wait for the same answer.
+function sendOnce() {
   for (const form of document.querySelectorAll("form[data-once]")) {
     form.addEventListener("submit", (event) => {
       if (form.dataset.sent) { event.preventDefault(); return; }
@@ -93,14 +93,14 @@ function once() {
       if (event.submitter && event.submitter.dataset.busy) event.submitter.textContent = event.submitter.dataset.busy;
     });
   }
-  // a page that comes back from the browser's memory can be sent again; its key makes that free
+  // a page restored from the back-forward cache can be sent again; its key makes that free
   window.addEventListener("pageshow", () => {
     for (const form of document.querySelectorAll("form[data-once]")) delete form.dataset.sent;
   });
 }
 
-// Ctrl+Enter asks for the estimate, which is free.
-function keys() {
+// Ctrl+Enter requests the free estimate.
+function shortcuts() {
   const editor = document.getElementById("sql");
   if (!editor) return;
   editor.addEventListener("keydown", (event) => {
@@ -111,15 +111,15 @@ function keys() {
   });
 }
 
-function printing() {
+function printButtons() {
   for (const button of document.querySelectorAll("button[data-print]")) {
     button.hidden = false;
     button.addEventListener("click", () => window.print());
   }
 }
 
-// A study under way is looked at every second; when it has ended, its page is loaded once more.
-function watching() {
+// Poll a running study every second; reload its page when it has ended.
+function watchStudy() {
   const place = document.querySelector("[data-watch]");
   if (!place) return;
   const bar = place.querySelector("progress"), words = place.querySelector("[data-what]");
@@ -130,14 +130,14 @@ function watching() {
       if (seen.state !== "queued" && seen.state !== "running") { window.location.reload(); return; }
       bar.value = seen.done;
       if (seen.what && words.textContent !== seen.what) words.textContent = seen.what;
-    } catch { /* the server is busy or gone: look again */ }
+    } catch { /* the server is busy or gone: try again */ }
     setTimeout(look, 1000);
   }
   setTimeout(look, 500);
 }
 
-// The file is asked for where a table of one's own is chosen.
-function uploading() {
+// Show the file field only if upload is selected.
+function toggleUpload() {
   const field = document.querySelector("[data-upload]"), table = document.getElementById("table");
   if (!field || !table) return;
   function show() {
@@ -148,4 +148,4 @@ function uploading() {
   show();
 }
 
-ready(() => { examples(); slider(); copies(); once(); keys(); printing(); watching(); uploading(); });
+ready(() => { examples(); slider(); copyButtons(); sendOnce(); shortcuts(); printButtons(); watchStudy(); toggleUpload(); });

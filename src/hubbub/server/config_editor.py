@@ -1,8 +1,8 @@
-"""Editing hubbub.yaml: what the owner wrote stays as it was written, comments included, but for the change itself.
+"""Edits hubbub.yaml while preserving its comments and formatting.
 
-A change is a function on the document. It is made twice: on the text, keeping its looks, and on the plain document; the
-new text must read as the second. So whatever the keeper of comments gets wrong is refused, not written. A new file is
-checked whole before it takes the old one's place, in one step, and the old one is kept beside it.
+A change is a function on the document. It is applied twice, to the formatted text and to the plain document, and the
+new text must parse to the latter; an error of the round-trip library is thus rejected, not written. A new file is
+fully checked before it atomically replaces the old one, which is kept beside it.
 """
 
 import difflib
@@ -23,31 +23,30 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import YAMLError
 
-from hubbub.accounting import policy_config as contract
 from hubbub.accounting.filters import Budget
 from hubbub.config import Config, examine
+from hubbub.config.document import expect_mapping, parse_yaml, reject_unknown
 from hubbub.core import numbers
 from hubbub.errors import ConfigError, HubbubError
 from hubbub.private_files import open_private
-from hubbub.server import remote_edit_rules as confines
-from hubbub.server import settings
+from hubbub.server import remote_edit_rules, settings
 
-LONGEST = 1_000_000  # characters of a hubbub.yaml
+MAX_CHARACTERS = 1_000_000  # characters of a hubbub.yaml
 
 Document = dict[str, Any]
 Change = Callable[[Document], None]
 
 
 class Draft(NamedTuple):
-    """The text of hubbub.yaml as it is, and its hash: what an edit must start from."""
+    """The current text of hubbub.yaml and its hash, from which an edit must start."""
 
     text: str
     hash: str
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What a new text would be: the config, or all that is wrong; and how it differs from the one in force."""
+class CheckResult:
+    """The result of checking a new text: the configuration or its problems, and the diff to the current text."""
 
     config: Config | None
     problems: tuple[HubbubError, ...]
@@ -60,25 +59,25 @@ def read(path: Path) -> Draft:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            "HB410", f"{path} cannot be read.", "Check the path, the rights and that it is UTF-8."
+            "HB410", f"{path} cannot be read.", "Check its path, its permissions, and that it is UTF-8."
         ) from error
     return Draft(text, digest(text))
 
 
 def digest(text: str) -> str:
-    """Give the hash of a text, the one that the config made of it has too."""
+    """Return the hash of a text, equal to the hash of its configuration."""
     return sha256(text.encode()).hexdigest()
 
 
-def check(path: Path, text: str, *, confined: bool = False) -> Checked:
-    """Say what would come of this text; nothing is changed. See `confines` for one that comes from outside."""
+def check(path: Path, text: str, *, confined: bool = False) -> CheckResult:
+    """Check a text without writing it; with `confined`, apply the rules for remote edits."""
     now = read(path).text
     difference = difflib.unified_diff(now.splitlines(), text.splitlines(), "now", "then", lineterm="")
-    if len(text) > LONGEST:
-        problem = ConfigError("HB400", f"the text has more than {LONGEST} characters.", "Shorten it.")
-        return Checked(None, (problem,), "")
-    config, problems = _examined(path, text, now if confined else None)
-    return Checked(config, tuple(problems), "\n".join(difference))
+    if len(text) > MAX_CHARACTERS:
+        problem = ConfigError("HB400", f"The text has more than {MAX_CHARACTERS} characters.", "Shorten it.")
+        return CheckResult(None, (problem,), "")
+    config, problems = _check_text(path, text, now if confined else None)
+    return CheckResult(config, tuple(problems), "\n".join(difference))
 
 
 def rewrite(
@@ -89,22 +88,22 @@ def rewrite(
     accept: Callable[[Config], None] | None = None,
     confined: bool = False,
 ) -> str:
-    """Make a new text of the present one, check it, and put it in its place; or raise, and nothing is written.
+    """Compute a new text from the current one, check it, and write it; return the new hash.
 
-    `expected` is the hash of the text that somebody looked at (HB426 where it is another by now). `accept` is called
-    when all is checked, before anything is written: what it raises keeps the file as it is. `confined` is for a text
-    that comes from outside: see `confines`. Gives the new hash.
+    `expected` is the hash of the text that the edit is based on (HB426 if the file has changed since). `accept` is
+    called when everything is checked, before anything is written; if it raises, the file stays unchanged. `confined`
+    applies the rules for remote edits (`remote_edit_rules`).
     """
-    with _alone(path):
+    with _locked(path):
         now = read(path)
         if expected is not None and now.hash != expected:
             raise ConfigError(
                 "HB426",
-                "hubbub.yaml was changed since you read it. Nothing was written.",
-                "Read it again and redo the edit.",
+                "hubbub.yaml has changed since you read it. Nothing was written.",
+                "Reload it and repeat your edit.",
             )
         text = make(now.text)
-        config, problems = _examined(path, text, now.text if confined else None)
+        config, problems = _check_text(path, text, now.text if confined else None)
         if config is None:
             raise problems[0]
         if accept is not None:
@@ -115,18 +114,18 @@ def rewrite(
 
 
 def apply(path: Path, text: str, *, expected: str) -> str:
-    """Put this text in the place of the one with the hash `expected`, or raise ConfigError; give the new hash."""
+    """Replace the text that has the hash `expected`, or raise ConfigError; return the new hash."""
     return rewrite(path, lambda _: text, expected=expected)
 
 
 def edit(path: Path, change: Change, *, accept: Callable[[Config], None] | None = None) -> str:
-    """Make one change to the file as it is now, or raise ConfigError; give the new hash."""
+    """Make one change to the current file, or raise ConfigError; return the new hash."""
     return rewrite(path, lambda text: changed(text, change), accept=accept)
 
 
 def changed(text: str, change: Change) -> str:
-    """Make a change to a text, keeping the rest as it is written."""
-    plain = contract.mapping(contract.load(text), "")
+    """Apply a change to a text and preserve the formatting of the rest."""
+    plain = expect_mapping(parse_yaml(text), "")
     wanted = deepcopy(plain)
     change(wanted)
     if wanted == plain:
@@ -141,13 +140,13 @@ def changed(text: str, change: Change) -> str:
         yaml.dump(styled, out)
     except YAMLError as error:
         raise _by_hand() from error
-    if contract.load(out.getvalue()) != wanted:
+    if parse_yaml(out.getvalue()) != wanted:
         raise _by_hand()
     return out.getvalue()
 
 
 def put_analyst(name: str, caps: Mapping[str, Budget]) -> Change:
-    """Add an analyst with these caps, one for each dataset; one who is there keeps the caps on other datasets."""
+    """Add an analyst with these caps by dataset; an existing analyst keeps the caps on other datasets."""
 
     def change(document: Document) -> None:
         entry = _entry(_part(document, "analysts"), name)
@@ -158,7 +157,7 @@ def put_analyst(name: str, caps: Mapping[str, Budget]) -> Change:
 
 
 def remove_analyst(name: str) -> Change:
-    """Remove an analyst, from groups too; a group that has nobody left goes with the last."""
+    """Remove an analyst, also from groups; a group is removed with its last member."""
 
     def change(document: Document) -> None:
         groups = document.get("groups") or {}
@@ -171,7 +170,7 @@ def remove_analyst(name: str) -> Change:
                 if not members:
                     del groups[group]
         if not known:
-            contract.unknown("HB405", f"analysts.{name}", name, "analyst", document.get("analysts") or {})
+            reject_unknown("HB405", f"analysts.{name}", name, "analyst", document.get("analysts") or {})
         (document.get("analysts") or {}).pop(name, None)
         if name in (document.get("returning") or []):
             document["returning"].remove(name)
@@ -183,13 +182,13 @@ def remove_analyst(name: str) -> Change:
 
 
 def raise_cap(analyst: str, dataset: str, by: Fraction) -> Change:
-    """Raise an analyst's own cap, or give a first one. The check of the new file keeps it below the other caps."""
+    """Raise an analyst's individual cap, or set a first one. The check of the new file keeps it within other caps."""
 
     def change(document: Document) -> None:
         groups = {name: terms for name, terms in (document.get("groups") or {}).items() if analyst in terms["members"]}
         known = document.get("analysts") or {}
         if analyst not in known and not groups:
-            contract.unknown("HB405", f"analysts.{analyst}", analyst, "analyst", known)
+            reject_unknown("HB405", f"analysts.{analyst}", analyst, "analyst", known)
         entry = _entry(_part(document, "analysts"), analyst)
         if dataset in entry:
             before = numbers.exact(entry[dataset]["epsilon"], f"analysts.{analyst}.{dataset}.epsilon")
@@ -199,8 +198,8 @@ def raise_cap(analyst: str, dataset: str, by: Fraction) -> Change:
             if dataset in terms:
                 raise ConfigError(
                     "HB430",
-                    f"{analyst} has no cap on {dataset} but that of the group {group}.",
-                    "Raise the group's cap; a cap of the analyst's own would be one more limit.",
+                    f"{analyst} has access to {dataset} only through the group {group}.",
+                    "Raise the group's cap; an individual cap would be an additional limit.",
                 )
         entry[dataset] = _cap(Budget(by, Fraction(0)))
 
@@ -208,7 +207,7 @@ def raise_cap(analyst: str, dataset: str, by: Fraction) -> Change:
 
 
 def put_group(name: str, members: Sequence[str], caps: Mapping[str, Budget]) -> Change:
-    """Make a group what this says."""
+    """Create or replace a group."""
 
     def change(document: Document) -> None:
         entry = _entry(_part(document, "groups"), name)
@@ -222,12 +221,12 @@ def put_group(name: str, members: Sequence[str], caps: Mapping[str, Budget]) -> 
 
 
 def remove_group(name: str) -> Change:
-    """Remove a group: its members keep their own caps."""
+    """Remove a group; its members keep their individual caps."""
 
     def change(document: Document) -> None:
         groups = document.get("groups") or {}
         if name not in groups:
-            contract.unknown("HB405", f"groups.{name}", name, "group", groups)
+            reject_unknown("HB405", f"groups.{name}", name, "group", groups)
         del groups[name]
         if not groups:
             del document["groups"]
@@ -238,13 +237,13 @@ def remove_group(name: str) -> Change:
 def _part(document: Document, name: str) -> Document:
     if document.get(name) is None:
         document[name] = CommentedMap()
-    return contract.mapping(document[name], name)
+    return expect_mapping(document[name], name)
 
 
 def _entry(part: Document, name: str) -> Document:
     if part.get(name) is None:
         part[name] = _flow(CommentedMap())
-    return contract.mapping(part[name], name)
+    return expect_mapping(part[name], name)
 
 
 def _cap(budget: Budget) -> Document:
@@ -254,24 +253,24 @@ def _cap(budget: Budget) -> Document:
 
 
 def _flow(node: Any) -> Any:
-    """Write it on one line."""
+    """Write a node on one line."""
     node.fa.set_flow_style()
     return node
 
 
 def _number(value: Fraction) -> int | float | str:
-    """Give what YAML shall hold, so that it reads back as exactly this."""
+    """Return a YAML value that reads back as exactly this number."""
     if value.denominator == 1:
         return int(value)
     near = float(value)
     if Fraction(repr(near)) != value:
         return str(value)
-    return repr(near) if "e" in repr(near) else near  # 1e-06 is text to YAML 1.1 and a number to 1.2
+    return repr(near) if "e" in repr(near) else near  # 1e-06 is text in YAML 1.1 and a number in 1.2
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Keep other editors out, in whatever process."""
+def _locked(path: Path) -> Iterator[None]:
+    """Lock out other editors, in this and other processes."""
     try:
         guard = open_private(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT)
     except OSError as error:
@@ -284,7 +283,7 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _replace(path: Path, text: str) -> None:
-    target = path.resolve()  # what a link points to is replaced, not the link
+    target = path.resolve()  # replace the target of a link, not the link
     draft = _write(target, text)
     try:
         _keep(target)
@@ -294,19 +293,17 @@ def _replace(path: Path, text: str) -> None:
     finally:
         with suppress(FileNotFoundError):
             draft.unlink()
-    with suppress(
-        OSError
-    ):  # it is replaced; where the folder cannot be synced, a power failure may bring the old one back
+    with suppress(OSError):  # already replaced; without the sync, a power failure may restore the old file
         _sync(target.parent)
 
 
-def _examined(path: Path, text: str, now: str | None) -> tuple[Config | None, list[HubbubError]]:
-    """Check all of it, as if it stood in the file's place: the data, the policy and the server's part.
+def _check_text(path: Path, text: str, now: str | None) -> tuple[Config | None, list[HubbubError]]:
+    """Check data, policy, and server settings of a text as if it were the file.
 
-    With `now`, the text in force, what reaches beyond its confines is refused before any file is looked at.
+    With `now`, the current text, the rules for remote edits are applied before any file is opened.
     """
-    if now is not None and (beyond := confines.trespasses(now, text, path.parent)):
-        return None, beyond
+    if now is not None and (broken := remote_edit_rules.violations(now, text, path.parent)):
+        return None, broken
     draft = _write(path, text)
     try:
         config, problems = examine(draft)
@@ -317,7 +314,7 @@ def _examined(path: Path, text: str, now: str | None) -> tuple[Config | None, li
 
 
 def _write(path: Path, text: str) -> Path:
-    """Write a text beside the file, durably, with the file's own rights."""
+    """Durably write a text beside the file, with the permissions of the file."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -334,7 +331,7 @@ def _write(path: Path, text: str) -> Path:
 
 
 def _keep(path: Path) -> None:
-    """Keep the old file beside the new one."""
+    """Keep the old file as `.previous`."""
     link = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     link.hardlink_to(path)
     link.replace(path.with_name(f"{path.name}.previous"))
@@ -352,11 +349,9 @@ def _unwritable(path: Path, error: OSError) -> ConfigError:
     return ConfigError(
         "HB428",
         f"{path} cannot be replaced ({error.strerror}).",
-        "Give the server the right to write its folder (a single mounted file cannot be replaced), or edit it by hand.",
+        "Make its folder writable for the server (a single mounted file cannot be replaced), or edit it by hand.",
     )
 
 
 def _by_hand() -> ConfigError:
-    return ConfigError(
-        "HB429", "this hubbub.yaml cannot be changed here without changing other parts of it.", "Edit it by hand."
-    )
+    return ConfigError("HB429", "This edit would also change other parts of hubbub.yaml.", "Edit the file by hand.")

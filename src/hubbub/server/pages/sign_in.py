@@ -1,4 +1,4 @@
-"""Signing in and out, and light or dark."""
+"""Sign-in page, sign-out, and the choice of light or dark theme."""
 
 from starlette.responses import Response
 
@@ -7,25 +7,25 @@ from hubbub.server.limits import address
 from hubbub.server.pages.frame import THEME, Visit
 from hubbub.server.problems import status_of
 
-#: Refusals of somebody whom nobody knows. Those whose token has expired are known, and are not slowed down.
+#: Errors that count as guesses; an expired token does not.
 _GUESSES = ("HB701", "HB704")
 
 
 def show(visit: Visit) -> Response:
-    """Show the form."""
-    response = visit.render("sign-in.html", next=_inside(visit.request.query_params.get("next", "/")), problem=None)
+    """Show the sign-in form."""
+    response = visit.render("sign-in.html", next=_local_path(visit.request.query_params.get("next", "/")), problem=None)
     visit.keep(response, visit.cookie)
     return response
 
 
 def sign_in(visit: Visit) -> Response:
-    """Exchange a token for a session; those who guess must wait."""
-    service, next_page = visit.service, _inside(visit.form.get("next", "/"))
+    """Exchange a token for a session; the number of guesses is limited."""
+    service, next_page = visit.service, _local_path(visit.form.get("next", "/"))
     where = address(visit.request.client.host if visit.request.client else None)
     wait = service.attempts_limit.wait(where)
     try:
         if wait:
-            raise AccessError("HB721", "too many attempts with tokens that are not valid.", f"Wait {wait} s.", wait)
+            raise AccessError("HB721", "Too many attempts with invalid tokens.", f"Wait {wait} s and try again.", wait)
         cookie = visit.sessions.sign(service.accounts.identify(visit.form.get("token", "").strip()))
     except AccessError as error:
         if error.code in _GUESSES:
@@ -42,7 +42,7 @@ def sign_out(visit: Visit) -> Response:
     """End the session."""
     visit.sessions.end(visit.cookie)
     response = visit.go("/sign-in")
-    response.headers["Clear-Site-Data"] = '"cache"'  # whoever comes to this screen next cannot go back to it
+    response.headers["Clear-Site-Data"] = '"cache"'  # the next user of this browser cannot go back to a page
     response.delete_cookie(
         visit.sessions.cookie, path="/", httponly=True, samesite="strict", secure=visit.sessions.secure
     )
@@ -50,19 +50,19 @@ def sign_out(visit: Visit) -> Response:
 
 
 def theme(visit: Visit) -> Response:
-    """Choose light or dark."""
-    response = visit.go(_inside(visit.form.get("next", "/")))
-    wanted = "dark" if visit.form.get("theme") == "dark" else "light"
+    """Set the light or dark theme."""
+    response = visit.go(_local_path(visit.form.get("next", "/")))
+    chosen = "dark" if visit.form.get("theme") == "dark" else "light"
     response.set_cookie(
-        THEME, wanted, max_age=31_536_000, path="/", httponly=True, samesite="strict", secure=visit.sessions.secure
+        THEME, chosen, max_age=31_536_000, path="/", httponly=True, samesite="strict", secure=visit.sessions.secure
     )
     return response
 
 
-def _inside(path: str) -> str:
-    r"""Give a path on this server: what leads elsewhere leads home.
+def _local_path(path: str) -> str:
+    r"""Return a path on this server, or / for anything that leads elsewhere.
 
-    >>> _inside("/ask"), _inside("//evil.example"), _inside("https://evil.example"), _inside("/\\evil.example")
+    >>> _local_path("/ask"), _local_path("//evil.example"), _local_path("https://evil.example"), _local_path("/\\evil.example")
     ('/ask', '/', '/', '/')
     """
     plain = path.startswith("/") and not path.startswith("//") and path.isascii() and path.isprintable()

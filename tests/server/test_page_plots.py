@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hubbub.answers.estimate import Estimate, Expected
-from hubbub.server import plots
+from hubbub.server import page_plots as plots
 from hubbub.server.pages.ask import ladder, laid_out, scale, step
 
 fractions = st.fractions(Fraction(1, 1000), Fraction(100), max_denominator=1000)
@@ -48,7 +48,7 @@ def test_the_twenty_answers_are_quantiles_of_the_noise() -> None:
         assert plots.quantiles(noise)[-1] == pytest.approx(1)
 
 
-def test_likely_answers_are_drawn_from_law_and_width_alone() -> None:
+def test_likely_answers_are_drawn_from_distribution_and_width_alone() -> None:
     assert plots.likely("laplace", 5.0, 12.5) == plots.likely("laplace", 5.0, 12.5)
     tree = ElementTree.fromstring(plots.likely("laplace", 5.0, 12.5))
     dots = [float((dot.get("cx") or "").strip("%")) for dot in tree.iter("{http://www.w3.org/2000/svg}circle")]

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from hubbub.core import deadline as patience
+from hubbub.core import deadline
 from hubbub.errors import AccessError, QueryError
-from hubbub.server import free_work as desks
+from hubbub.server import free_pool as desks
 from hubbub.server.accounts import Principal
-from hubbub.server.free_work import Desk, Doors
+from hubbub.server.free_pool import FreePool, ReservedThreads
 from hubbub.server.state import ROLES, Role
 
 ANA, BEN = (Principal(name, "analyst", None, 0) for name in ("ana", "ben"))
@@ -41,7 +41,7 @@ def spin(begun: threading.Event, ended: threading.Event) -> None:
 def forever() -> None:
     """Compute without end, but with an ear for whoever stops it."""
     while True:
-        patience.check()
+        deadline.check()
 
 
 def code(error: BaseException) -> str:
@@ -53,7 +53,7 @@ def test_one_principal_cannot_take_all_threads() -> None:
     gate = threading.Event()
 
     async def main() -> None:
-        desk = Desk(threads=4, seconds=30)
+        desk = FreePool(threads=4, seconds=30)
         hostile = [asyncio.ensure_future(desk.run(ANA, connected, gate.wait)) for _ in range(40)]
         await asyncio.sleep(0.05)
         assert desk.counts() == (2, 38)
@@ -70,7 +70,7 @@ def test_whoever_has_the_fewest_running_is_served_next() -> None:
     order: list[str] = []
 
     async def main() -> None:
-        desk = Desk(threads=2, seconds=30)
+        desk = FreePool(threads=2, seconds=30)
 
         def errand(name: str, gate: threading.Event) -> Callable[[], None]:
             def run() -> None:
@@ -105,7 +105,7 @@ def test_what_takes_too_long_is_stopped_and_gives_its_thread_back(role: Role, mo
     who = Principal("somebody", role, None, 0)
 
     async def main() -> None:
-        desk = Desk(threads=2, seconds=0.3)
+        desk = FreePool(threads=2, seconds=0.3)
         with pytest.raises(AccessError) as refusal:
             await desk.run(who, connected, spin, begun, ended)
         assert code(refusal.value) == "HB727"
@@ -120,7 +120,7 @@ def test_a_client_that_hangs_up_stops_what_it_asked_for() -> None:
     begun, ended = threading.Event(), threading.Event()
 
     async def main() -> None:
-        desk, start = Desk(threads=2, seconds=30), time.monotonic()
+        desk, start = FreePool(threads=2, seconds=30), time.monotonic()
         running = asyncio.ensure_future(desk.run(ANA, disconnected, spin, begun, ended))
         never = asyncio.ensure_future(desk.run(ANA, disconnected, lambda: pytest.fail("nobody waits for this")))
         found = await asyncio.gather(running, never, return_exceptions=True)
@@ -132,11 +132,11 @@ def test_a_client_that_hangs_up_stops_what_it_asked_for() -> None:
 
 
 def test_a_line_of_one_principal_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(desks, "MOST_WAITING", 3)
+    monkeypatch.setattr(desks, "MAX_WAITING", 3)
     gate = threading.Event()
 
     async def main() -> None:
-        desk = Desk(threads=2, seconds=30)
+        desk = FreePool(threads=2, seconds=30)
         runs = [asyncio.ensure_future(desk.run(ANA, connected, gate.wait)) for _ in range(4)]
         await asyncio.sleep(0.05)
         with pytest.raises(AccessError) as refusal:
@@ -156,7 +156,7 @@ def test_an_error_reaches_whoever_asked() -> None:
 
     async def main() -> None:
         with pytest.raises(ZeroDivisionError):
-            await Desk(threads=2, seconds=5).run(ANA, connected, fail)
+            await FreePool(threads=2, seconds=5).run(ANA, connected, fail)
 
     asyncio.run(main())
 
@@ -165,8 +165,8 @@ def test_signing_in_does_not_wait_for_health_nor_the_other_way() -> None:
     gate = threading.Event()
 
     async def main() -> None:
-        doors = Doors()
-        waiting = [asyncio.ensure_future(doors.enter(gate.wait)) for _ in range(20)]
+        doors = ReservedThreads()
+        waiting = [asyncio.ensure_future(doors.authenticate(gate.wait)) for _ in range(20)]
         assert await asyncio.wait_for(doors.health(lambda: "well"), 5) == "well"
         gate.set()
         await asyncio.gather(*waiting)
@@ -175,9 +175,9 @@ def test_signing_in_does_not_wait_for_health_nor_the_other_way() -> None:
 
 
 def test_planning_is_bounded_by_its_own_time_alone() -> None:
-    with patience.planning(0.05):
+    with deadline.limit_planning(0.05):
         time.sleep(0.1)  # the machine is busy with others: that does not count
-        patience.check()
+        deadline.check()
         with pytest.raises(QueryError, match="HB549"):
             forever()
-    patience.check()  # and the limit ends with its block
+    deadline.check()  # and the limit ends with its block

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hubbub.accounting import policy_config as contract
 from hubbub.accounting.filters import Budget
 from hubbub.config import Config, load
+from hubbub.config.document import expect_mapping, parse_yaml
+from hubbub.config.policy import parse_policy
 from hubbub.errors import ConfigError, HubbubError, ParameterError
-from hubbub.server import editing
+from hubbub.server import config_editor
 
 TEXT = """\
 # The clinic's promise. Signed off by the board on 2026-03-01.
@@ -53,7 +54,7 @@ def cap(epsilon: str, delta: str = "0") -> Budget:
 
 
 def test_what_is_not_changed_stays_as_it_was_written() -> None:
-    text = editing.changed(TEXT, editing.put_analyst("zoe", {"visits": cap("0.1")}))
+    text = config_editor.changed(TEXT, config_editor.put_analyst("zoe", {"visits": cap("0.1")}))
     old, new = TEXT.splitlines(), text.splitlines()
     assert [line for line in new if line not in old] == ["  zoe: {visits: {epsilon: 0.1}}"]
     assert [line for line in old if line not in new] == []
@@ -62,72 +63,75 @@ def test_what_is_not_changed_stays_as_it_was_written() -> None:
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (editing.put_analyst("zoe", {}), {"zoe": {}}),
-        (editing.put_analyst("zoe", {"visits": cap("1/3", "1/1000000")}), {"zoe": {"visits": {"epsilon": "1/3"}}}),
-        (editing.put_analyst("ben", {"visits": cap("1")}), {"ben": {"visits": {"epsilon": 1}}}),
-        (editing.raise_cap("ana", "visits", Fraction("0.5")), {"ana": {"visits": {"epsilon": 2.5}}}),
-        (editing.raise_cap("ben", "visits", Fraction("0.1")), {"ben": {"visits": {"epsilon": 0.6}}}),
+        (config_editor.put_analyst("zoe", {}), {"zoe": {}}),
+        (
+            config_editor.put_analyst("zoe", {"visits": cap("1/3", "1/1000000")}),
+            {"zoe": {"visits": {"epsilon": "1/3"}}},
+        ),
+        (config_editor.put_analyst("ben", {"visits": cap("1")}), {"ben": {"visits": {"epsilon": 1}}}),
+        (config_editor.raise_cap("ana", "visits", Fraction("0.5")), {"ana": {"visits": {"epsilon": 2.5}}}),
+        (config_editor.raise_cap("ben", "visits", Fraction("0.1")), {"ben": {"visits": {"epsilon": 0.6}}}),
     ],
 )
-def test_each_change_reads_back_as_it_was_meant(change: editing.Change, expected: dict[str, object]) -> None:
-    document = contract.mapping(contract.load(editing.changed(TEXT, change)), "")
-    analysts = contract.mapping(document["analysts"], "")
+def test_each_change_reads_back_as_it_was_meant(change: config_editor.Change, expected: dict[str, object]) -> None:
+    document = expect_mapping(parse_yaml(config_editor.changed(TEXT, change)), "")
+    analysts = expect_mapping(document["analysts"], "")
     for name, caps in expected.items():
-        written = contract.mapping(analysts[name], "")
-        for dataset, terms in contract.mapping(caps, "").items():
-            assert contract.mapping(written[dataset], "")["epsilon"] == contract.mapping(terms, "")["epsilon"]
-    assert "# a visitor" in editing.changed(TEXT, change) or "ben" in expected
+        written = expect_mapping(analysts[name], "")
+        for dataset, terms in expect_mapping(caps, "").items():
+            assert expect_mapping(written[dataset], "")["epsilon"] == expect_mapping(terms, "")["epsilon"]
+    assert "# a visitor" in config_editor.changed(TEXT, change) or "ben" in expected
 
 
 def test_an_analyst_who_leaves_leaves_the_groups_too() -> None:
-    text = editing.changed(TEXT, editing.remove_analyst("ana"))
+    text = config_editor.changed(TEXT, config_editor.remove_analyst("ana"))
     assert "ana" not in text.replace("analysts", "")
     assert "members: [ben]" in text
-    both = editing.changed(text, editing.remove_analyst("ben"))
+    both = config_editor.changed(text, config_editor.remove_analyst("ben"))
     assert "groups" not in both
-    assert contract.parse(both).analysts == {}
+    assert parse_policy(both).analysts == {}
 
 
 def test_groups_are_made_changed_and_removed() -> None:
-    text = editing.changed(TEXT, editing.put_group("guests", ["ana", "eva"], {"visits": cap("4")}))
-    assert contract.parse(text).groups["guests"][0] == ("ana", "eva")
-    text = editing.changed(text, editing.put_group("interns", ["ben"], {"visits": cap("2")}))
-    assert contract.parse(text).groups["interns"][0] == ("ben",)
-    assert "groups" not in editing.changed(TEXT, editing.remove_group("interns"))
+    text = config_editor.changed(TEXT, config_editor.put_group("guests", ["ana", "eva"], {"visits": cap("4")}))
+    assert parse_policy(text).groups["guests"][0] == ("ana", "eva")
+    text = config_editor.changed(text, config_editor.put_group("interns", ["ben"], {"visits": cap("2")}))
+    assert parse_policy(text).groups["interns"][0] == ("ben",)
+    assert "groups" not in config_editor.changed(TEXT, config_editor.remove_group("interns"))
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        editing.remove_analyst("anna"),
-        editing.remove_group("intern"),
-        editing.raise_cap("zoe", "visits", Fraction(1)),
+        config_editor.remove_analyst("anna"),
+        config_editor.remove_group("intern"),
+        config_editor.raise_cap("zoe", "visits", Fraction(1)),
     ],
 )
-def test_what_does_not_exist_is_not_changed(change: editing.Change) -> None:
+def test_what_does_not_exist_is_not_changed(change: config_editor.Change) -> None:
     with pytest.raises(ConfigError, match="HB405"):
-        editing.changed(TEXT, change)
+        config_editor.changed(TEXT, change)
 
 
 def test_a_cap_that_is_the_groups_is_not_raised_by_one_of_the_analysts_own() -> None:
-    text = editing.changed(TEXT, editing.put_group("interns", ["eva"], {"visits": cap("3")}))
+    text = config_editor.changed(TEXT, config_editor.put_group("interns", ["eva"], {"visits": cap("3")}))
     with pytest.raises(ConfigError, match="HB430"):
-        editing.changed(text, editing.raise_cap("eva", "visits", Fraction(1)))
+        config_editor.changed(text, config_editor.raise_cap("eva", "visits", Fraction(1)))
 
 
 @pytest.mark.parametrize("by", ["4", "10", "1.0000001"])
 def test_no_cap_is_raised_above_that_of_the_data_set_or_of_a_group(file: Path, by: str) -> None:
     before = file.read_text()
     with pytest.raises(ConfigError, match="HB406"):
-        editing.edit(file, editing.raise_cap("ana", "visits", Fraction(by)))
+        config_editor.edit(file, config_editor.raise_cap("ana", "visits", Fraction(by)))
     assert file.read_text() == before
     assert sorted(path.name for path in file.parent.iterdir() if path.name.startswith("hubbub")) == ["hubbub.yaml"]
 
 
 def test_an_edit_replaces_the_file_and_keeps_the_previous_one_and_the_rights(file: Path) -> None:
     file.chmod(0o640)
-    digest = editing.edit(file, editing.raise_cap("ana", "visits", Fraction("0.5")))
-    assert load(file).hash == digest == editing.read(file).hash
+    digest = config_editor.edit(file, config_editor.raise_cap("ana", "visits", Fraction("0.5")))
+    assert load(file).hash == digest == config_editor.read(file).hash
     assert load(file).policy.analysts["ana"]["visits"].budget.epsilon == Fraction("2.5")
     assert (file.parent / "hubbub.yaml.previous").read_text() == TEXT
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
@@ -137,10 +141,10 @@ def test_an_edit_replaces_the_file_and_keeps_the_previous_one_and_the_rights(fil
 
 
 def test_an_edit_of_what_was_changed_since_is_refused(file: Path) -> None:
-    first = editing.read(file)
-    editing.edit(file, editing.put_analyst("zoe", {}))
+    first = config_editor.read(file)
+    config_editor.edit(file, config_editor.put_analyst("zoe", {}))
     with pytest.raises(ConfigError, match="HB426"):
-        editing.apply(file, first.text + "# mine\n", expected=first.hash)
+        config_editor.apply(file, first.text + "# mine\n", expected=first.hash)
     assert "zoe" in file.read_text()
 
 
@@ -150,13 +154,15 @@ def test_what_the_acceptance_raises_keeps_the_file_as_it_is(file: Path) -> None:
         raise ParameterError("HB141", "decided before.")
 
     with pytest.raises(ParameterError, match="HB141"):
-        editing.rewrite(file, lambda text: editing.changed(text, editing.put_analyst("zoe", {})), accept=refuse)
+        config_editor.rewrite(
+            file, lambda text: config_editor.changed(text, config_editor.put_analyst("zoe", {})), accept=refuse
+        )
     assert file.read_text() == TEXT
 
 
 def test_edits_at_once_all_count(file: Path) -> None:
     def add(number: int) -> str:
-        return editing.edit(file, editing.put_analyst(f"new{number}", {"visits": cap("0.1")}))
+        return config_editor.edit(file, config_editor.put_analyst(f"new{number}", {"visits": cap("0.1")}))
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(add, range(24)))
@@ -175,7 +181,7 @@ def test_a_reader_sees_the_old_file_or_the_new_one(file: Path) -> None:
     watcher.start()
     wanted = {file.read_text()}
     for number in range(20):
-        editing.edit(file, editing.put_analyst(f"new{number}", {}))
+        config_editor.edit(file, config_editor.put_analyst(f"new{number}", {}))
         wanted.add(file.read_text())
     done.set()
     watcher.join()
@@ -195,17 +201,17 @@ def test_a_reader_sees_the_old_file_or_the_new_one(file: Path) -> None:
     ],
 )
 def test_a_text_that_cannot_be_is_refused_and_the_file_stays(file: Path, text: str, code: str) -> None:
-    checked = editing.check(file, text)
+    checked = config_editor.check(file, text)
     assert checked.config is None
     assert code in {problem.code for problem in checked.problems}
-    if len(text) < editing.LONGEST:
+    if len(text) < config_editor.MAX_CHARACTERS:
         with pytest.raises(HubbubError):
-            editing.apply(file, text, expected=editing.read(file).hash)
+            config_editor.apply(file, text, expected=config_editor.read(file).hash)
     assert file.read_text() == TEXT
 
 
 def test_a_check_shows_the_difference_and_changes_nothing(file: Path) -> None:
-    checked = editing.check(file, TEXT.replace("{epsilon: 2}", "{epsilon: 3}"))
+    checked = config_editor.check(file, TEXT.replace("{epsilon: 2}", "{epsilon: 3}"))
     assert checked.problems == ()
     assert "-  ana: {visits: {epsilon: 2}}" in checked.diff
     assert "+  ana: {visits: {epsilon: 3}}" in checked.diff
@@ -217,7 +223,7 @@ def test_a_link_stays_a_link(file: Path, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     real = file.rename(tmp_path / "real" / "config.yaml")
     file.symlink_to(real)
-    editing.edit(file, editing.put_analyst("zoe", {}))
+    config_editor.edit(file, config_editor.put_analyst("zoe", {}))
     assert file.is_symlink()
     assert "zoe" in real.read_text()
     assert load(file).policy.analysts.keys() == {"ana", "ben", "zoe"}
@@ -225,17 +231,17 @@ def test_a_link_stays_a_link(file: Path, tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_an_error_in_words(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="HB4"):
-        editing.edit(tmp_path / "no" / "hubbub.yaml", editing.put_analyst("zoe", {}))
+        config_editor.edit(tmp_path / "no" / "hubbub.yaml", config_editor.put_analyst("zoe", {}))
 
 
-def planted(document: editing.Document) -> None:
+def planted(document: config_editor.Document) -> None:
     """A change that does something else on a styled document than on a plain one."""
     document["analysts"]["eve" if hasattr(document, "fa") else "zoe"] = {}
 
 
 def test_a_rewriting_that_changes_more_than_it_should_is_caught() -> None:
     with pytest.raises(ConfigError, match="HB429"):
-        editing.changed(TEXT, planted)
+        config_editor.changed(TEXT, planted)
 
 
 _names = st.from_regex(r"[a-z][a-z.@+-]{0,8}[a-z0-9]", fullmatch=True)
@@ -246,19 +252,19 @@ _numbers = st.fractions(min_value=Fraction(1, 1000), max_value=6, max_denominato
 @given(name=_names, epsilon=_numbers, by=_numbers)
 def test_every_name_and_number_comes_back_exactly(name: str, epsilon: Fraction, by: Fraction) -> None:
     def caps(text: str) -> Fraction:
-        document = contract.mapping(contract.load(text), "")
-        entry = contract.mapping(contract.mapping(document["analysts"], "")[name], "")
-        return Fraction(str(contract.mapping(entry["visits"], "")["epsilon"]))
+        document = expect_mapping(parse_yaml(text), "")
+        entry = expect_mapping(expect_mapping(document["analysts"], "")[name], "")
+        return Fraction(str(expect_mapping(entry["visits"], "")["epsilon"]))
 
-    text = editing.changed(TEXT, editing.put_analyst(name, {"visits": Budget(epsilon, Fraction(0))}))
+    text = config_editor.changed(TEXT, config_editor.put_analyst(name, {"visits": Budget(epsilon, Fraction(0))}))
     assert caps(text) == epsilon
-    assert caps(editing.changed(text, editing.raise_cap(name, "visits", by))) == epsilon + by
+    assert caps(config_editor.changed(text, config_editor.raise_cap(name, "visits", by))) == epsilon + by
 
 
 def test_anchors_and_quotes_survive() -> None:
     text = TEXT.replace("ana: {visits: {epsilon: 2}}", "ana: &a {visits: {epsilon: '2'}}\n  eva: *a")
-    out = editing.changed(text, editing.put_analyst("zoe", {}))
+    out = config_editor.changed(text, config_editor.put_analyst("zoe", {}))
     assert "eva: *a" in out
     assert "'2'" in out
-    change: Callable[[editing.Document], None] = editing.raise_cap("ana", "visits", Fraction(1))
-    assert contract.parse(editing.changed(text, change)).analysts["eva"]["visits"].budget.epsilon in (2, 3)
+    change: Callable[[config_editor.Document], None] = config_editor.raise_cap("ana", "visits", Fraction(1))
+    assert parse_policy(config_editor.changed(text, change)).analysts["eva"]["visits"].budget.epsilon in (2, 3)

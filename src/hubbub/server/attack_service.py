@@ -1,0 +1,44 @@
+"""The attack lab as part of the service: everyone may run attacks, on simulated or uploaded tables only."""
+
+from hubbub.attacks.catalogue import ATTACKS, Attack
+from hubbub.server.accounts import Principal
+from hubbub.server.attack_lab import Lab, StudyRequest, StudyRun
+from hubbub.server.roles import allowed
+
+
+class AttackService:
+    """Studies of attacks. Each principal sees only their own."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+
+    @allowed("owner", "analyst", "auditor")
+    def catalog(self, principal: Principal) -> tuple[Attack, ...]:
+        """List the available attacks."""
+        return tuple(ATTACKS.values())
+
+    @allowed("owner", "analyst", "auditor")
+    def begin(self, principal: Principal, request: StudyRequest) -> StudyRun:
+        """Queue a study; each principal has at most one unfinished study."""
+        return self._lab.begin(_owner(principal), request)
+
+    @allowed("owner", "analyst", "auditor")
+    def runs(self, principal: Principal) -> tuple[StudyRun, ...]:
+        """List the principal's recent studies, newest first."""
+        return self._lab.latest(_owner(principal))
+
+    @allowed("owner", "analyst", "auditor")
+    def run(self, principal: Principal, number: str) -> StudyRun:
+        """Return one study as it is now."""
+        return self._lab.snapshot(_owner(principal), number)
+
+    @allowed("owner", "analyst", "auditor")
+    def cancel(self, principal: Principal, number: str) -> StudyRun:
+        """Cancel a study."""
+        run = self._lab.find(_owner(principal), number)
+        self._lab.cancel(run)
+        return run
+
+
+def _owner(principal: Principal) -> str:
+    return f"{principal.role} {principal.name}"

@@ -1,0 +1,80 @@
+"""The ledger and the metrics, for owners and auditors."""
+
+import threading
+from dataclasses import asdict
+from typing import Any
+
+from hubbub.accounting.failures import review
+from hubbub.accounting.status import history
+from hubbub.accounting.store import EntryFilter
+from hubbub.core import numbers
+from hubbub.errors import AccessError
+from hubbub.server.accounts import Principal
+from hubbub.server.catalog_service import MAX_PAGE
+from hubbub.server.current_curator import CurrentCurator
+from hubbub.server.metrics import Metrics
+from hubbub.server.query_pool import QueryPool
+from hubbub.server.roles import allowed
+
+
+class AuditService:
+    """Reads and verifies the ledger, and writes the metrics."""
+
+    def __init__(self, current: CurrentCurator, pool: QueryPool, metrics: Metrics) -> None:
+        self._current = current
+        self._pool = pool
+        self._metrics = metrics
+        self._verifying = threading.Lock()
+
+    @allowed("owner", "auditor")
+    def history(
+        self, principal: Principal, *, which: EntryFilter, unreleased: bool = False, limit: int = 50
+    ) -> list[dict[str, Any]]:
+        """List ledger entries, newest first."""
+        limit = numbers.integer(limit, "limit", 1, MAX_PAGE)
+        with self._current.using() as curator, curator.ledger.snapshot() as snapshot:
+            lines = history(snapshot, which, unreleased=unreleased, newest_first=True, limit=limit)
+            return [asdict(line) for line in lines]
+
+    @allowed("owner", "auditor")
+    def verify(self, principal: Principal) -> dict[str, Any]:
+        """Verify the whole ledger; only one verification runs at a time, because it is expensive."""
+        if not self._verifying.acquire(blocking=False):
+            raise AccessError("HB724", "The ledger is already being verified.", "Try again in a few seconds.", 5)
+        try:
+            with self._current.using() as curator:
+                result = curator.ledger.verify()
+        finally:
+            self._verifying.release()
+        return {
+            "sound": result.sound,
+            "entries": result.entries,
+            "charges": result.charges,
+            "releases": result.releases,
+            "caps": result.caps,
+            "head": {"sequence": result.head.sequence, "hash": result.head.hash.hex()},
+            "anchor": None if result.anchor is None else result.anchor.sequence,
+            "problems": [asdict(problem) for problem in result.problems],
+            "report": result.report(),
+        }
+
+    @allowed("owner")
+    def review(self, principal: Principal, analyst: str, dataset: str) -> tuple[int, ...]:
+        """Record that the owner reviewed an analyst's failed queries on a dataset, and reset their count."""
+        with self._current.using() as curator:
+            return review(curator.ledger, analyst, dataset, by=principal.name)
+
+    @allowed("owner", "auditor")
+    def figures(self, principal: Principal) -> str:
+        """Return the metrics in Prometheus' text format."""
+        return self.local_figures()
+
+    def local_figures(self) -> str:
+        """Return the metrics without a principal; the caller checks that the request comes from this machine."""
+        running, waiting = self._pool.counts()
+        return self._metrics.text(
+            {
+                "queries_running": ("Queries running now.", running),
+                "queries_waiting": ("Queries waiting for a thread.", waiting),
+            }
+        )
