@@ -1,6 +1,5 @@
 """Bind scalar expressions: syntax trees → expressions made of functions on the allow-list."""
 
-import re
 from collections.abc import Callable
 from fractions import Fraction
 
@@ -8,14 +7,11 @@ from sqlglot import exp
 
 from hubbub.core import deadline
 from hubbub.core.schema import Kind
-from hubbub.sql import dates, ranges
+from hubbub.sql import bind_dates, ranges
 from hubbub.sql.bind_apply import (
-    MAX_SHIFT,
     NULL,
     apply,
-    as_timestamp,
     boolean,
-    dated_literal,
     integer_literal,
     literal,
     null,
@@ -26,7 +22,6 @@ from hubbub.sql.expressions import Expr, Literal
 from hubbub.sql.nodes import (
     AGGREGATE_NAMES,
     AGGREGATE_NODES,
-    DATE_PARTS,
     FUNCTION_NAMES,
     FUNCTION_NODES,
     SPECIAL_AGGREGATES,
@@ -124,7 +119,7 @@ def _named(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
         return _aggregate(ctx, scope, node)
     arguments = node.expressions
     if name == "date_part" and len(arguments) == 2 and isinstance(arguments[0], exp.Literal):
-        return _date_part(ctx, scope, node, str(arguments[0].this), arguments[1])
+        return bind_dates.date_part(ctx, node, str(arguments[0].this), scalar(ctx, scope, arguments[1]))
     if name not in FUNCTION_NAMES:
         raise unsupported_function(ctx.text, node, quote(str(node.name)))
     return apply(ctx, node, FUNCTION_NAMES[name], [scalar(ctx, scope, arg) for arg in arguments])
@@ -141,9 +136,9 @@ def _sum(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     sign = 1 if isinstance(node, exp.Add) else -1
     left, right = node.this, node.expression
     if isinstance(right, exp.Interval):
-        return _shifted(ctx, node, scalar(ctx, scope, left), right, sign)
+        return bind_dates.shift(ctx, node, scalar(ctx, scope, left), right, sign)
     if isinstance(left, exp.Interval) and sign == 1:
-        return _shifted(ctx, node, scalar(ctx, scope, right), left, sign)
+        return bind_dates.shift(ctx, node, scalar(ctx, scope, right), left, sign)
     a, b = scalar(ctx, scope, left), scalar(ctx, scope, right)
     if a.kind is Kind.DATE and b.kind is Kind.INTEGER:
         if not (isinstance(b, Literal) and isinstance(b.value, int)):
@@ -157,22 +152,6 @@ def _sum(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
     if sign == -1 and a.kind is b.kind is Kind.DATE:
         return apply(ctx, node, "days_between", [a, b])
     return apply(ctx, node, "add" if sign == 1 else "sub", [a, b])
-
-
-def _shifted(ctx: Context, node: exp.Expr, shifted: Expr, interval: exp.Interval, sign: int) -> Expr:
-    amount = interval.this.unnest() if isinstance(interval.this, exp.Paren) else interval.this
-    unit = str(interval.args["unit"].name).lower().removesuffix("s") if interval.args.get("unit") else ""
-    text = str(amount.this) if isinstance(amount, exp.Literal) else ""
-    if unit not in MAX_SHIFT or not re.fullmatch(r"-?\d{1,10}", text, re.ASCII) or abs(int(text)) > MAX_SHIFT[unit]:
-        raise ctx.error(
-            node,
-            "HB508",
-            "An interval must be a constant whole number of years, quarters, months, weeks, days, hours, minutes or "
-            "seconds, at most 200 years.",
-            "Write an interval such as d + INTERVAL 3 MONTH.",
-        )
-    shift: list[Expr] = [Literal(sign * int(text), Kind.INTEGER), Literal(unit, Kind.TEXT)]
-    return apply(ctx, node, "date_shift", [shifted, *shift])
 
 
 def _negative(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
@@ -318,38 +297,16 @@ def _cast(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
         # SQL reads the constant as a DECIMAL, which it rounds half away from zero
         return integer_literal(ctx, node, ranges.round_half_away(arg.value))
     if isinstance(arg, Literal) and isinstance(arg.value, str) and name in ("to_date", "to_timestamp"):
-        return _constant_date(ctx, node, arg.value, Kind.DATE if name == "to_date" else Kind.TIMESTAMP)
+        return bind_dates.date_literal(ctx, node, arg.value, Kind.DATE if name == "to_date" else Kind.TIMESTAMP)
     return apply(ctx, node, name, [arg, Literal(bits, Kind.INTEGER)] if bits else [arg])
 
 
-def _constant_date(ctx: Context, node: exp.Expr, text: str, kind: Kind) -> Literal:
-    day = dated_literal(ctx, node, text, {kind})
-    converted = as_timestamp(ctx, node, day) if kind is Kind.TIMESTAMP and day.kind is Kind.DATE else day
-    return converted if isinstance(converted, Literal) else day
-
-
 def _extract(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
-    return _date_part(ctx, scope, node, str(node.this.name), node.expression)
-
-
-def _date_part(ctx: Context, scope: NameScope, node: exp.Expr, part: str, date: exp.Expr) -> Expr:
-    name = DATE_PARTS.get(part.lower())
-    if name is None:
-        raise ctx.error(node, "HB504", f"Unknown date part {quote(part)}.", f"Use one of: {', '.join(DATE_PARTS)}.")
-    number = apply(ctx, node, name, [scalar(ctx, scope, date)])
-    # PostgreSQL's date parts are not integers, so dividing one keeps the fraction
-    return apply(ctx, node, "to_real", [number]) if ctx.dialect == "postgres" else number
-
-
-def _unit_of_time(ctx: Context, node: exp.Expr) -> Literal:
-    unit = str(node.args["unit"].name).lower() if node.args.get("unit") is not None else ""
-    if unit not in dates.UNITS:
-        raise ctx.error(node, "HB504", f"Unknown unit of time {quote(unit)}.", f"Use one of: {', '.join(dates.UNITS)}.")
-    return Literal(unit, Kind.TEXT)
+    return bind_dates.date_part(ctx, node, str(node.this.name), scalar(ctx, scope, node.expression))
 
 
 def _date_trunc(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
-    return apply(ctx, node, "date_trunc", [_unit_of_time(ctx, node), scalar(ctx, scope, node.this)])
+    return apply(ctx, node, "date_trunc", [bind_dates.unit_of_time(ctx, node), scalar(ctx, scope, node.this)])
 
 
 def _date_diff(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
@@ -361,7 +318,7 @@ def _date_diff(ctx: Context, scope: NameScope, node: exp.Expr) -> Expr:
             "Write date_diff('day', a, b), or subtract two dates.",
         )
     ends = [scalar(ctx, scope, node.expression), scalar(ctx, scope, node.this)]
-    return apply(ctx, node, "date_diff", [_unit_of_time(ctx, node), *ends])
+    return apply(ctx, node, "date_diff", [bind_dates.unit_of_time(ctx, node), *ends])
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[[Context, NameScope, exp.Expr], Expr]] = {

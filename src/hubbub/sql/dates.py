@@ -1,6 +1,8 @@
 """Dates as numbers: days since 1970-01-01 for a DATE, microseconds since then for a TIMESTAMP.
 
 Only the years 1 to 9999 are supported. The scan clamps all dates to them, so date arithmetic is total.
+
+Tested in tests/sql/test_functions.py.
 """
 
 from datetime import date, datetime, timedelta

@@ -2,6 +2,8 @@
 
 A key with such a list needs no partition selection. Parts are columns with declared values, booleans, integers and
 dates with bounds, and subexpressions that are integers with bounds.
+
+Tested in tests/sql/test_bind.py and tests/sql/test_functions.py.
 """
 
 import itertools

@@ -2,6 +2,8 @@
 
 Numbers are floats, as in the engine. Functions whose results could differ from the engine's (logarithms, powers, case
 of letters outside ASCII) are missing here or raise `UnknownValueError`.
+
+Tested in tests/sql/test_functions.py.
 """
 
 import math

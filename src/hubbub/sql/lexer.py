@@ -2,6 +2,8 @@
 
 sqlglot accepts more than hubbub supports, ignores some words, and recurses. This module therefore checks the
 characters, length and nesting of the text, every token, and its neighbors before sqlglot parses anything.
+
+Tested in tests/sql/test_parse.py.
 """
 
 import unicodedata
@@ -238,9 +240,9 @@ def _check_neighbors(source: SourceText, tokens: list[Token]) -> None:
         kind = token.token_type
         first, last = (None if t is None else t.token_type for t in (before, after))
         touching = before is not None and before.end + 1 == token.start
-        for message, remedy, applies in _SEQUENCES:
+        for code, message, remedy, applies in _SEQUENCES:
             if applies(first, kind, last, touching):
-                raise source.error(token.start, "HB501", message, remedy)
+                raise source.error(token.start, code, message, remedy)
         if kind is TokenType.STRING and (
             first is TokenType.JOIN or (first is TokenType.FROM and _is_clause(source, before))
         ):
@@ -275,51 +277,60 @@ def _has_and(tokens: list[Token]) -> bool:
 Neighbor = TokenType | None
 Applies = Callable[[Neighbor, TokenType, Neighbor, bool], bool]
 
-#: Message, remedy, and a test of the token before, the token itself, the token after, and whether the first two touch.
+#: Code, message, remedy, and a test of the token before, the token, the token after, and whether the first two touch.
 #: sqlglot was seen to read each of these as something else, or to drop it.
-_SEQUENCES: tuple[tuple[str, str, Applies], ...] = (
+_SEQUENCES: tuple[tuple[str, str, str, Applies], ...] = (
     # 0x1F would be read as 0 with the alias x1F
     (
+        "HB501",
         "Two words are written without a space between them.",
         "Add a space or an operator between them.",
         lambda a, b, _, touching: touching and a in WORDS and b in WORDS,
     ),
     (
-        "The left operand of this operator is missing.",
+        "HB501",
+        "The operand before this operator or comma is missing.",
         "Add it, or remove the operator or comma.",
         lambda a, b, *_: b in _INFIX and (a is None or a in _STARTERS),
     ),
     (
-        "The right operand of this operator is missing.",
+        "HB501",
+        "The operand after this operator is missing.",
         "Add it, or remove the operator.",
         lambda a, b, c, _: b in _OPERATORS and not _is_star(a, b) and (c is None or c in _ENDERS),
     ),
     (
+        "HB501",
         "An operator or comma is missing between two values.",
         "Add it.",
         lambda a, b, *_: a in _VALUES and b is TokenType.NUMBER,
     ),
     (
+        "HB501",
         "Nothing follows this comma.",
         "Add the missing item, or remove the comma.",
         lambda _, b, c, __: b is TokenType.COMMA and c in _CLOSE | {TokenType.JOIN},
     ),
     (
+        "HB501",
         "Unexpected ALL.",
         "Use ALL only in UNION ALL, GROUP BY ALL and SELECT ALL.",
         lambda a, b, *_: b is TokenType.ALL and a not in _BEFORE_ALL,
     ),
     (
+        "HB501",
         "Unexpected DISTINCT.",
         "Use DISTINCT only in SELECT DISTINCT, COUNT(DISTINCT x) and IS DISTINCT FROM.",
         lambda a, b, *_: b is TokenType.DISTINCT and a not in _BEFORE_DISTINCT,
     ),
     (
+        "HB501",
         "A type name cannot be followed by a number.",
         "Write CAST(1 AS INTEGER).",
         lambda _, b, c, __: b in TYPE_TOKENS and c is TokenType.NUMBER,
     ),
     (
+        "HB501",
         "AS, or the name before it, is missing.",
         "Write WITH name AS (SELECT …).",
         lambda a, b, c, _: (

@@ -1,6 +1,8 @@
 """The allow-list of SQL syntax nodes, and which function of `functions.py` each of them stands for.
 
 Every class of node, every argument set on a node, and every value of such an argument must be listed here.
+
+Tested in tests/sql/test_parse.py.
 """
 
 from sqlglot import exp

@@ -186,8 +186,12 @@ def _check_nothing_lost(source: SourceText, tokens: list[Token], tree: exp.Expr)
     around = zip([None, None, *tokens], [None, *tokens], tokens, [*tokens[1:], None], strict=False)
     for earlier, before, token, after in around:
         if token.token_type is TokenType.STRING and isinstance(kept.get(token.start), exp.Identifier):
-            message = f"{quote(token.text)} is a string, but a name is expected here."
-            raise source.error(token.start, "HB501", message, 'Write names in double quotes ("name").')
+            raise source.error(
+                token.start,
+                "HB501",
+                f"{quote(token.text)} is a string, but a name is expected here.",
+                'Write names in double quotes ("name").',
+            )
         if token.token_type not in WORDS or token.start in kept:
             continue
         kind, last = token.token_type, before.token_type if before else None

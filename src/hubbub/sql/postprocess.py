@@ -1,6 +1,8 @@
 """Evaluate expressions over noisy results in an in-memory database that contains nothing else.
 
 Every function has the same semantics here as in the engine that holds the data.
+
+Tested in tests/sql/test_finish.py.
 """
 
 import threading

@@ -1,4 +1,7 @@
-"""Remove unused columns from a bound query, and list checks that its cells repeat."""
+"""Remove unused columns from a bound query, and list checks that its cells repeat.
+
+Tested in tests/sql/test_bind.py.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -4,6 +4,8 @@ A `Range` bounds the engine's DOUBLE (for dates: days or microseconds since 1970
 unknown, and the value may then be infinite. Rounding to the nearest double is monotone, so if the exact result is below
 h, the computed one is at or below the double nearest to h. A bound that is not a double is moved outward to the next
 double; for library functions such as ln it is moved outward by 2⁻⁴⁰ of itself, more than any library's error.
+
+Tested in tests/sql/test_functions.py.
 """
 
 import math

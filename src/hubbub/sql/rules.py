@@ -1,4 +1,7 @@
-"""Rules for the functions of the allow-list: the kind, range and step of a result."""
+"""Rules for the functions of the allow-list: the kind, range and step of a result.
+
+Tested in tests/sql/test_functions.py.
+"""
 
 import math
 from collections.abc import Callable

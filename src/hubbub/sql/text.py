@@ -1,4 +1,7 @@
-"""The text of a query: positions in it for error messages, and safe quoting of its words."""
+"""The text of a query: positions in it for error messages, and safe quoting of its words.
+
+Tested in tests/sql/test_parse.py and tests/sql/test_refusals.py.
+"""
 
 from sqlglot import exp
 

@@ -1,4 +1,7 @@
-"""The allow-list of SQL tokens. Every kind of token that is not listed here is rejected."""
+"""The allow-list of SQL tokens. Every kind of token that is not listed here is rejected.
+
+Tested in tests/sql/test_parse.py.
+"""
 
 from sqlglot.tokenizer_core import TokenType as T
 
