@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hubbub.cli import _parser
-from hubbub.cli.sanitizing import CURVES
+from hubbub.cli import build_parser
+from hubbub.crowd.curves import CURVES
 from hubbub.crowd.theory import random_error, uniform_chance
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -18,15 +18,15 @@ def test_the_snippet_runs() -> None:
     (snippet,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     names: dict[str, object] = {}
     exec(snippet, names)
-    given = names["given"]
-    assert np.max(given.tables["cells"]["count"]) < 20  # type: ignore[attr-defined]
+    sanitized = names["sanitized"]
+    assert np.max(sanitized.tables["cells"]["count"]) < 20  # type: ignore[attr-defined]
 
 
 def test_the_commands_are_commands() -> None:
     found = [shlex.split(line.partition(" #")[0]) for line in TEXT.splitlines() if line.startswith("hubbub ")]
     assert len(found) == 5
     for words in found:
-        assert _parser().parse_args(words[1:]).command in ("sanitize", "attack")
+        assert build_parser().parse_args(words[1:]).command in ("sanitize", "attack")
 
 
 def test_the_pictures_are_there_and_all_of_them() -> None:
@@ -36,9 +36,9 @@ def test_the_pictures_are_there_and_all_of_them() -> None:
 
 
 def test_figures_of_formulas_are_what_the_formulas_give() -> None:
-    chances = [f"{100 * uniform_chance(c=3, t=10, d=d):.2g} %" for d in (2, 5, 10)]
-    assert chances == ["65 %", "3.6 %", "0.015 %"]
-    assert "65 % (d = 2), 3.6 % (5) and 0.02 % (10)" in TEXT
+    chances = [f"{100 * uniform_chance(c=3, t=10, d=d):.2g}%" for d in (2, 5, 10)]
+    assert chances == ["65%", "3.6%", "0.015%"]
+    assert "65% (d = 2), 3.6% (5) and 0.02% (10)" in TEXT
     exact, _, printed = random_error(k=1, c=2)
     assert f".{exact * 1e4:04.0f} > .{printed * 1e4:04.0f}" in TEXT
 

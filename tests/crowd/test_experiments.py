@@ -8,21 +8,21 @@ import numpy as np
 import pytest
 
 from hubbub.crowd import experiments
-from hubbub.crowd.experiments import EXPERIMENTS, by_itself, drawing, rate, rough, sweep, two_points
-from hubbub.crowd.histogram import recursive
-from hubbub.crowd.isolation import Rate, point
-from hubbub.crowd.neighbors import Crowd
+from hubbub.crowd.experiments import EXPERIMENTS, by_itself, draw_sweep, rate, rough_distribution, sweep, two_points
+from hubbub.crowd.histogram import build_histogram
+from hubbub.crowd.isolation import Rate, isolates_point
+from hubbub.crowd.neighbors import NeighborIndex
 from hubbub.crowd.theory import ball_floor, uniform_chance
 
 
 @pytest.mark.row(80)
-def test_the_cell_centre_isolates_in_few_dimensions_and_nobody_in_many(rng: np.random.Generator) -> None:
-    """1,000 uniform points, t = 10, c = 3: most cell centres isolate at d = 2, few at d = 5, hardly any from 10 on.
+def test_the_cell_center_isolates_in_few_dimensions_and_nobody_in_many(rng: np.random.Generator) -> None:
+    """1,000 uniform points, t = 10, c = 3: most cell centers isolate at d = 2, few at d = 5, hardly any from 10 on.
 
     At the innermost cell, away from the border, the chance is 1 − (1 − c^{−d})^{t−1}: 65 %, 3.6 %, 0.02 %.
     """
     shares = {
-        d: rate(experiments.by_cell_centre, n=1000, d=d, t=10, c=3, databases=8, rng=rng).share for d in (2, 5, 10, 20)
+        d: rate(experiments.by_cell_center, n=1000, d=d, t=10, c=3, databases=8, rng=rng).share for d in (2, 5, 10, 20)
     }
     assert 0.55 < shares[2] < 0.85
     assert 0.01 < shares[5] < 0.15
@@ -31,9 +31,9 @@ def test_the_cell_centre_isolates_in_few_dimensions_and_nobody_in_many(rng: np.r
     inner = Rate(0, 0)
     for _ in range(300):
         points = experiments.uniform(1000, 5, rng)
-        centres = recursive(points, t=10).centres
-        middle = centres[[np.abs(centres).max(axis=1).argmin()]]
-        inner += Rate.of(point(Crowd(points), middle, c=3, t=10))
+        centers = build_histogram(points, t=10).centers
+        middle = centers[[np.abs(centers).max(axis=1).argmin()]]
+        inner += Rate.of(isolates_point(NeighborIndex(points), middle, c=3, t=10))
     assert inner.interval(0.999999)[0] <= uniform_chance(c=3, t=10, d=5) <= inner.interval(0.999999)[1] + 0.02
 
 
@@ -78,7 +78,7 @@ def test_one_point_hides_although_all_others_are_known(rng: np.random.Generator)
 @pytest.mark.row(83)
 def test_where_data_is_not_smooth_a_histogram_isolates_at_every_dimension(rng: np.random.Generator) -> None:
     """Remark 2. With the counts the chance stays above a third; without them it halves with each dimension."""
-    told, blind = zip(*(rough(d, n=64, t=10, trials=1500, rng=rng) for d in (8, 12, 16, 20)), strict=True)
+    told, blind = zip(*(rough_distribution(d, n=64, t=10, trials=1500, rng=rng) for d in (8, 12, 16, 20)), strict=True)
     assert all(1 / 3 < each.share < 0.8 for each in told)
     assert abs(told[0].share - told[-1].share) < 0.1
     assert blind[0].share > 0.03
@@ -97,5 +97,5 @@ def test_a_sweep_measures_every_adversary_and_is_drawn_with_intervals(rng: np.ra
         (_, first, *_), (_, last, low, high) = points
         assert first >= last
         assert low <= last <= high
-    drawn = drawing("c", curves, note="n = 200")
+    drawn = draw_sweep("c", curves, note="n = 200")
     assert drawn.count("<circle") == 2 * len(EXPERIMENTS)

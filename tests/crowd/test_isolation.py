@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from hubbub.crowd.isolation import Rate, ball, doubling, point, projected, victims
-from hubbub.crowd.neighbors import Crowd, Floats
+from hubbub.crowd.isolation import Rate, ball_wins, doubling, isolates_among, isolates_point, isolates_projected
+from hubbub.crowd.neighbors import Floats, NeighborIndex
 from hubbub.errors import CrowdError
 
 GRID = st.integers(-20, 20).map(float)
@@ -27,13 +27,13 @@ def test_where_the_nearest_is_not_isolated_nobody_is(points: Floats, data: st.Da
     isolated = [by_definition(points, guess, y, c, t) for y in points]
     nearest = int(np.square(points - guess).sum(axis=1).argmin())
     assert isolated[nearest] == any(isolated)
-    assert point(Crowd(points), guess[None], c=c, t=t)[0] == any(isolated)
+    assert isolates_point(NeighborIndex(points), guess[None], c=c, t=t)[0] == any(isolated)
 
 
 @pytest.mark.row(76)
 @given(POINTS, st.integers(1, 9))
 def test_the_t_radius_is_the_least_radius_of_a_ball_with_t_points(points: Floats, t: int) -> None:
-    radius = Crowd(points).reach(points[:3], t=t).radius
+    radius = NeighborIndex(points).query(points[:3], t=t).radius
     for center, reach in zip(points[:3], radius, strict=True):
         away = np.sqrt(np.square(points - center).sum(axis=1))
         assert (away <= reach).sum() >= t > (away < reach).sum()
@@ -47,20 +47,20 @@ def test_a_ball_wins_somewhere_just_if_the_point_isolates(
     guess = data.draw(arrays.arrays(np.float64, points.shape[1], elements=GRID))
     away = np.sqrt(np.square(points - guess).sum(axis=1))
     radii = np.concatenate([away, away / c, (away[:, None] + away / c).ravel() / 2, [0.0, 0.3, 100.0]])
-    crowd, guesses = Crowd(points), np.broadcast_to(guess, (len(radii), len(guess)))
-    won = ball(crowd, guesses, radii, c=c, t=t)
+    crowd, guesses = NeighborIndex(points), np.broadcast_to(guess, (len(radii), len(guess)))
+    won = ball_wins(crowd, guesses, radii, c=c, t=t)
     counted = [(away <= r).any() and (away <= c * r).sum() < t for r in radii]
     exact = np.abs(np.subtract.outer(away, np.concatenate([radii, c * radii]))).min(axis=0) > 1e-9
     for place, (one, other) in enumerate(zip(won, counted, strict=True)):
         assert one == other or not (exact[place] and exact[place + len(radii)])  # rounding decides at the border alone
-    assert won.any() == point(crowd, guess[None], c=c, t=t)[0]
+    assert won.any() == isolates_point(crowd, guess[None], c=c, t=t)[0]
 
 
 def test_only_victims_count_where_others_are_known(rng: np.random.Generator) -> None:
     points = np.array([[0.0], [0.1], [5.0], [9.0]])
     guesses = np.array([[0.0], [5.0]])
-    assert point(Crowd(points), guesses, c=4, t=2).tolist() == [True, True]
-    assert victims(Crowd(points), guesses, points[1:], c=4, t=2).tolist() == [False, True]
+    assert isolates_point(NeighborIndex(points), guesses, c=4, t=2).tolist() == [True, True]
+    assert isolates_among(NeighborIndex(points), guesses, points[1:], c=4, t=2).tolist() == [False, True]
 
 
 @pytest.mark.row(92)
@@ -69,23 +69,23 @@ def test_in_few_coordinates_a_guess_must_be_nearer_by_phi(rng: np.random.Generat
     assert [doubling(16)(k) for k in (16, 8, 4, 1)] == [2, 4, 16, 65536]
     points = rng.uniform(-1, 1, (1000, 16))
     guesses = points[:200] + rng.normal(0, 1e-4, (200, 16))
-    plain = projected(points, guesses[:, :1], [0], c=3, t=10, phi=lambda _: 1.0)
-    strict = projected(points, guesses[:, :1], [0], c=3, t=10)
+    plain = isolates_projected(points, guesses[:, :1], [0], c=3, t=10, phi=lambda _: 1.0)
+    strict = isolates_projected(points, guesses[:, :1], [0], c=3, t=10)
     assert Rate.of(plain).share > 0.9
     assert Rate.of(strict).share == 0
-    whole = projected(points, guesses, range(16), c=3, t=10)
-    assert np.array_equal(whole, point(Crowd(points), guesses, c=6, t=10))
+    whole = isolates_projected(points, guesses, range(16), c=3, t=10)
+    assert np.array_equal(whole, isolates_point(NeighborIndex(points), guesses, c=6, t=10))
 
 
 @pytest.mark.parametrize(("c", "t"), [(0.5, 10), (float("nan"), 10), (float("inf"), 10), (3, 1)])
 def test_parameters_that_mean_nothing_are_refused(c: float, t: int) -> None:
     with pytest.raises(CrowdError, match="HB623"):
-        point(Crowd(np.zeros((3, 1))), np.zeros((1, 1)), c=c, t=t)
+        isolates_point(NeighborIndex(np.zeros((3, 1))), np.zeros((1, 1)), c=c, t=t)
 
 
 def test_coordinates_of_a_projection_are_named_once() -> None:
     with pytest.raises(CrowdError, match="HB623"):
-        projected(np.zeros((3, 4)), np.zeros((1, 2)), [1, 1], c=3, t=2)
+        isolates_projected(np.zeros((3, 4)), np.zeros((1, 2)), [1, 1], c=3, t=2)
 
 
 def test_rates_add_up_and_have_exact_intervals() -> None:

@@ -9,7 +9,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 
 from hubbub.crowd.learning import agree, cluster, diameter, factor, farthest_first, projection, single_linkage
 from hubbub.crowd.neighbors import Floats, Indices
-from hubbub.crowd.perturb import Shape, perturbed
+from hubbub.crowd.perturbation import Shape, perturb
 from hubbub.crowd.theory import corrected_separation, separation
 from hubbub.errors import CrowdError
 
@@ -24,7 +24,7 @@ def mixture(rng: np.random.Generator, apart: float, *, k: int = 3, d: int = 60, 
 def recovered(rng: np.random.Generator, apart: float, shape: Shape, n: int = 600) -> bool:
     points, labels = mixture(rng, apart, n=n)
     half = n // 2
-    a, b = (perturbed(part, shape, t=10, rng=rng) for part in (points[:half], points[half:]))
+    a, b = (perturb(part, shape, t=10, rng=rng) for part in (points[:half], points[half:]))
     return agree(np.concatenate(cluster(a, b, 3)), labels)
 
 
@@ -50,7 +50,7 @@ def test_a_mixture_is_recovered_at_the_separation_of_the_theorem(rng: np.random.
 def test_the_systematic_error_is_within_the_lemma(rng: np.random.Generator) -> None:
     """Lemma 3: what the projection of the other half loses of a mean is at most 16(σ₁ + σ₂)/√w."""
     points, labels = mixture(rng, 15)
-    moved = perturbed(points, "gaussian", t=10, rng=rng)
+    moved = perturb(points, "gaussian", t=10, rng=rng)
     noise = np.linalg.norm(moved - points, axis=1).max() / (2 * np.sqrt(60))
     across = projection(moved, 3)
     for label in range(3):
@@ -75,7 +75,7 @@ def test_clusters_grow_at_most_threefold(rng: np.random.Generator, shape: Shape)
     for _ in range(30):
         labels = np.repeat(np.arange(4), 25)
         points = rng.uniform(-1, 1, (4, 2))[labels] + rng.normal(0, 0.05, (100, 2))
-        moved = perturbed(points, shape, t=25, rng=rng)
+        moved = perturb(points, shape, t=25, rng=rng)
         seen.append(factor(points, moved, labels))
         assert factor(points, moved, farthest_first(moved, 4, least=25)) <= 3
     assert 1.3 < max(seen) <= 3
@@ -91,7 +91,7 @@ def test_the_best_clustering_grows_at_most_threefold(rng: np.random.Generator, s
     seen = []
     for _ in range(20):
         points = rng.standard_normal((9, 2))
-        moved = perturbed(points, shape, t=3, rng=rng)
+        moved = perturb(points, shape, t=3, rng=rng)
         before, after = (min(diameter(each, labels) for labels in partitions) for each in (points, moved))
         seen.append(after / before)
     assert max(seen) <= 3

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hubbub.crowd.points import Axis, points
+from hubbub.crowd.points import ScaledColumn, make_points
 from hubbub.errors import CrowdError
 
 COLUMNS = {
@@ -15,7 +15,7 @@ COLUMNS = {
 
 
 def test_bounds_become_the_cube_and_what_lies_outside_its_border(rng: np.random.Generator) -> None:
-    made = points(COLUMNS, ["age", "cost"], rng=rng, bounds={"age": (0, 80), "cost": (0, 100)})
+    made = make_points(COLUMNS, ["age", "cost"], rng=rng, bounds={"age": (0, 80), "cost": (0, 100)})
     assert made.values.tolist() == [[-0.5, -1.0], [0.0, 0.0], [1.0, 1.0]]
     assert (made.kept.tolist(), made.left_out) == ([0, 1, 3], 1)
     back = made.columns(made.values)
@@ -24,17 +24,20 @@ def test_bounds_become_the_cube_and_what_lies_outside_its_border(rng: np.random.
 
 
 def test_bounds_that_nobody_declared_come_from_the_data_and_are_marked(rng: np.random.Generator) -> None:
-    made = points(COLUMNS, ["age", "smoker"], rng=rng)
-    assert made.axes == (Axis("age", 20.0, 99.0, None, declared=False), Axis("smoker", 0.0, 1.0, None, declared=False))
+    made = make_points(COLUMNS, ["age", "smoker"], rng=rng)
+    assert made.axes == (
+        ScaledColumn("age", 20.0, 99.0, None, declared=False),
+        ScaledColumn("smoker", 0.0, 1.0, None, declared=False),
+    )
     assert made.values[[0, 3], 0].tolist() == [-1.0, 1.0]
 
 
 def test_a_step_spreads_equal_values_and_is_rounded_back(rng: np.random.Generator) -> None:
     columns = {"age": np.full(1000, 30)}
-    made = points(columns, ["age"], rng=rng, bounds={"age": (0, 100)}, steps={"age": 1})
+    made = make_points(columns, ["age"], rng=rng, bounds={"age": (0, 100)}, steps={"age": 1})
     assert len(np.unique(made.values)) == 1000
     assert set(made.columns(made.values)["age"].tolist()) == {30.0}
-    ends = points({"age": np.array([0, 100])}, ["age"], rng=rng, steps={"age": 1})
+    ends = make_points({"age": np.array([0, 100])}, ["age"], rng=rng, steps={"age": 1})
     assert (np.abs(ends.values) <= 1).all()
     assert ends.columns(ends.values)["age"].tolist() == [0.0, 100.0]
 
@@ -57,11 +60,11 @@ def test_what_cannot_be_scaled_is_refused(
     rng: np.random.Generator, names: list[str], more: dict[str, dict[str, tuple[float, float]]], code: str
 ) -> None:
     with pytest.raises(CrowdError, match=code):
-        points(COLUMNS, names, rng=rng, **more)  # type: ignore[arg-type]
+        make_points(COLUMNS, names, rng=rng, **more)  # type: ignore[arg-type]
 
 
 def test_no_numbers_and_equal_numbers_are_refused(rng: np.random.Generator) -> None:
     with pytest.raises(CrowdError, match="HB622"):
-        points({"a": np.array([np.nan, np.inf])}, ["a"], rng=rng)
+        make_points({"a": np.array([np.nan, np.inf])}, ["a"], rng=rng)
     with pytest.raises(CrowdError, match="HB621"):
-        points({"a": np.array([3, 3])}, ["a"], rng=rng)
+        make_points({"a": np.array([3, 3])}, ["a"], rng=rng)

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 import hubbub
-from hubbub.crowd import perfect
-from hubbub.crowd.adversaries import of_cross_training, posterior_mean
-from hubbub.crowd.changing import again, anew, averaged
-from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, PROMISES
-from hubbub.crowd.experiments import factors, re_released, uniform
-from hubbub.crowd.histogram import recursive
-from hubbub.crowd.isolation import point
-from hubbub.crowd.neighbors import Crowd
-from hubbub.crowd.perturb import Shape, around, perturbed
-from hubbub.crowd.training import cross_trained
+from hubbub.crowd import impossibility
+from hubbub.crowd.adversaries import posterior_mean, posterior_of_cross_training
+from hubbub.crowd.cross_training import cross_train
+from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, SANITIZERS
+from hubbub.crowd.experiments import measure_factors, sweep_rereleases, uniform
+from hubbub.crowd.histogram import build_histogram
+from hubbub.crowd.isolation import isolates_point
+from hubbub.crowd.neighbors import NeighborIndex
+from hubbub.crowd.perturbation import Shape, perturb, sample_around
+from hubbub.crowd.rerelease import average_releases, perturb_afresh, perturb_again
 from hubbub.errors import CrowdError
 
 
@@ -28,8 +28,8 @@ def test_the_noise_is_as_wide_as_the_crowd(rng: np.random.Generator, shape: Shap
     40,000 draws, d = 8: the mean is off by 6 deviations (of at most 0.5/200) with a chance below 1e-6; noise scaled
     with τ²/(d+1) a coordinate would be off by 0.11.
     """
-    centres = np.zeros((40_000, 8))
-    noise = around(centres, np.full(40_000, 3.0), shape, rng)
+    centers = np.zeros((40_000, 8))
+    noise = sample_around(centers, np.full(40_000, 3.0), shape, rng)
     squares = np.square(noise).sum(axis=1) / 9
     assert abs(squares.mean() - share) < 0.015
     if shape == "sphere":
@@ -43,8 +43,8 @@ def test_the_noise_is_as_wide_as_the_crowd(rng: np.random.Generator, shape: Shap
 @pytest.mark.parametrize("shape", ["ball", "sphere"])
 def test_nobody_moves_farther_than_the_crowd_reaches(rng: np.random.Generator, shape: Shape) -> None:
     points = rng.uniform(-1, 1, (500, 3))
-    radius = Crowd(points).reach(points, t=7).radius
-    away = np.linalg.norm(perturbed(points, shape, t=7, rng=rng) - points, axis=1)
+    radius = NeighborIndex(points).query(points, t=7).radius
+    away = np.linalg.norm(perturb(points, shape, t=7, rng=rng) - points, axis=1)
     assert (away <= radius * (1 + 1e-12)).all()
     if shape == "sphere":
         assert away == pytest.approx(radius)
@@ -52,25 +52,25 @@ def test_nobody_moves_farther_than_the_crowd_reaches(rng: np.random.Generator, s
 
 def test_too_few_points_and_unknown_shapes_are_refused(rng: np.random.Generator) -> None:
     with pytest.raises(CrowdError, match="HB622"):
-        perturbed(np.zeros((3, 2)), "ball", t=4, rng=rng)
+        perturb(np.zeros((3, 2)), "ball", t=4, rng=rng)
     with pytest.raises(CrowdError, match="HB624"):
-        perturbed(np.zeros((3, 2)), "cone", t=2, rng=rng)  # type: ignore[arg-type]
+        perturb(np.zeros((3, 2)), "cone", t=2, rng=rng)  # type: ignore[arg-type]
     with pytest.raises(CrowdError, match="HB622"):
-        cross_trained(np.zeros((30, 2)), t=10, rng=rng)
+        cross_train(np.zeros((30, 2)), t=10, rng=rng)
 
 
 @pytest.mark.row(91)
 def test_cross_training_moves_one_half_by_the_cells_of_the_other(rng: np.random.Generator) -> None:
     points = uniform(4000, 2, rng)
-    given = cross_trained(points, t=10, rng=rng)
+    given = cross_train(points, t=10, rng=rng)
     assert given.histogram.size == (~given.who).sum()
-    assert (given.places.parent_count >= 20).all()
-    noise = (given.moved - points[given.who]) / given.places.side[:, None]
+    assert (given.cells.parent_count >= 20).all()
+    noise = (given.moved - points[given.who]) / given.cells.side[:, None]
     # about 4,000 standard normal draws: 6 deviations of mean and mean square, false alarm below 1e-6
     assert abs(noise.mean()) < 6 / np.sqrt(noise.size)
     assert abs(np.square(noise).mean() - 1) < 6 * np.sqrt(2 / noise.size)
-    guesses = of_cross_training(given)
-    inside = (guesses >= given.places.low) & (guesses <= given.places.low + given.places.side[:, None])
+    guesses = posterior_of_cross_training(given)
+    inside = (guesses >= given.cells.low) & (guesses <= given.cells.low + given.cells.side[:, None])
     assert inside.all()
 
 
@@ -82,10 +82,10 @@ def test_the_ball_of_the_posterior_mean_holds_the_parent_when_grown_tenfold_in_h
 
     The seed is fixed, so this cannot alarm by chance. At d = 10 ten is not always enough: the lemma is about large d.
     """
-    assert factors(10, trials=20_000, rng=rng).max() > 10
+    assert measure_factors(10, trials=20_000, rng=rng).max() > 10
     for d, figure in ((10, 10.2), (50, 7.2), (200, 6.0), (1000, 5.7)):
         seen = float(
-            np.quantile(np.concatenate([factors(d, trials=200, rng=rng) for _ in range(2000 // d + 2)]), 0.997)
+            np.quantile(np.concatenate([measure_factors(d, trials=200, rng=rng) for _ in range(2000 // d + 2)]), 0.997)
         )
         assert seen == pytest.approx(figure, rel=0.08)
         assert d == 10 or seen < 10
@@ -107,14 +107,17 @@ def test_the_posterior_mean_is_that_of_a_cut_normal() -> None:
 def test_published_again_the_noise_averages_out_and_kept_it_does_not(rng: np.random.Generator) -> None:
     """Noise drawn anew shrinks by √T, so averages isolate; 300 points, 64 releases. The seed is fixed."""
     points = uniform(300, 8, rng)
-    fresh = re_released(points, "sphere", [1, 4, 16, 64], t=10, c=4, rng=rng, keep=False)
-    kept = re_released(points, "sphere", [1, 4, 16, 64], t=10, c=4, rng=rng, keep=True)
+    fresh = sweep_rereleases(points, "sphere", [1, 4, 16, 64], t=10, c=4, rng=rng, keep=False)
+    kept = sweep_rereleases(points, "sphere", [1, 4, 16, 64], t=10, c=4, rng=rng, keep=True)
     assert [share for _, share, *_ in fresh] == sorted(share for _, share, *_ in fresh)
     assert fresh[0][1] < 0.05 < 0.95 < fresh[-1][1]
     assert {share for _, share, *_ in kept} == {kept[0][1]}
     who = np.arange(300)
     away = [
-        np.linalg.norm(averaged([anew(points, who, "sphere", t=10, rng=rng) for _ in range(times)])[1] - points, axis=1)
+        np.linalg.norm(
+            average_releases([perturb_afresh(points, who, "sphere", t=10, rng=rng) for _ in range(times)])[1] - points,
+            axis=1,
+        )
         for times in (4, 64)
     ]
     assert away[0].mean() / away[1].mean() == pytest.approx(4, rel=0.1)
@@ -123,13 +126,13 @@ def test_published_again_the_noise_averages_out_and_kept_it_does_not(rng: np.ran
 @pytest.mark.row(94)
 def test_only_whose_crowd_changed_is_moved_anew(rng: np.random.Generator) -> None:
     points, who = uniform(200, 3, rng), np.arange(200)
-    first = anew(points, who, "ball", t=5, rng=rng)
+    first = perturb_afresh(points, who, "ball", t=5, rng=rng)
     left = np.delete(who, 17)
-    second = again(first, points[left], left, "ball", t=5, rng=rng)
+    second = perturb_again(first, points[left], left, "ball", t=5, rng=rng)
     same = (second.moved == first.moved[left]).all(axis=1)
     assert np.array_equal(same, second.radius == first.radius[left])
     assert 0 < (~same).sum() < 60  # those who had the one who left among their five nearest
-    joined, guesses = averaged([first, second])
+    joined, guesses = average_releases([first, second])
     assert np.array_equal(joined, left)
     assert np.array_equal(guesses[same], second.moved[same])
 
@@ -140,20 +143,20 @@ def test_no_sanitizer_is_perfect(rng: np.random.Generator, kind: str) -> None:
     """Somebody who knows a masked point isolates it with the published data, and nobody without it."""
     points = uniform(500, 6, rng)
     published = {
-        "histogram": recursive(points, t=5).leaves[0],
-        "ball": perturbed(points, "ball", t=5, rng=rng),
-        "cross": cross_trained(points, t=5, rng=rng).moved,
+        "histogram": build_histogram(points, t=5).leaves[0],
+        "ball": perturb(points, "ball", t=5, rng=rng),
+        "cross": cross_train(points, t=5, rng=rng).moved,
     }[kind]
-    known = perfect.known_beforehand(points[7], published)
-    crowd = Crowd(points)
-    assert point(crowd, perfect.guess(known, published)[None], c=100, t=5)[0]
-    without = np.array([perfect.guess(known, rng.random(8)) for _ in range(100)])
-    assert not point(crowd, without, c=100, t=5).any()
+    known = impossibility.mask_point(points[7], published)
+    crowd = NeighborIndex(points)
+    assert isolates_point(crowd, impossibility.unmask_point(known, published)[None], c=100, t=5)[0]
+    without = np.array([impossibility.unmask_point(known, rng.random(8)) for _ in range(100)])
+    assert not isolates_point(crowd, without, c=100, t=5).any()
 
 
 def test_every_sanitizer_says_that_it_is_not_private() -> None:
-    assert set(KINDS) == set(PROMISES)
-    for promise in PROMISES.values():
+    assert set(KINDS) == set(SANITIZERS)
+    for promise in SANITIZERS.values():
         assert promise.warnings[0] == NOT_PRIVATE
         assert promise.does_not
     assert "NOT differentially private" in NOT_PRIVATE
@@ -173,7 +176,8 @@ def test_no_path_leads_from_the_crowd_to_a_ledger() -> None:
             place = source.joinpath(*name.split(".")[1:])
             waiting += [file for file in (place.with_suffix(".py"), place / "__init__.py") if file.exists()]
     rooms = {name.split(".")[1] for name in seen if "." in name}
-    assert rooms == {"core", "crowd", "errors"}
+    assert rooms == {"answers", "core", "crowd", "errors"}
+    assert {name.split(".")[2] for name in seen if name.startswith("hubbub.answers.")} == {"chart"}
     assert not {name for name in seen if name.endswith((".events", ".loss", ".release", ".call"))}
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from hubbub.crowd.experiments import uniform
-from hubbub.crowd.isolation import Rate, point
-from hubbub.crowd.neighbors import Crowd, Floats
+from hubbub.crowd.isolation import Rate, isolates_point
+from hubbub.crowd.neighbors import Floats, NeighborIndex
 from hubbub.crowd.theory import chi_tail, lost_share, masses, random_error, secure, uniform_chance, volume_in_cell
 from hubbub.errors import CrowdError
 
@@ -55,10 +55,10 @@ def test_a_ball_outside_of_the_masses_wins_with_at_most_epsilon(t: int, epsilon:
 
 
 def _below(cells: list[int], chances: Floats, t: int) -> float:
-    law = np.ones(1)
+    distribution = np.ones(1)
     for m, chance in zip(cells, chances, strict=True):
-        law = np.convolve(law, stats.binom.pmf(np.arange(t), m, chance))[:t]
-    return float(law.sum())
+        distribution = np.convolve(distribution, stats.binom.pmf(np.arange(t), m, chance))[:t]
+    return float(distribution.sum())
 
 
 @pytest.mark.row(82)
@@ -69,8 +69,8 @@ def test_balls_beyond_beta_hold_the_whole_cube(rng: np.random.Generator) -> None
             radius = beta * math.sqrt(d) * (1 + 1e-9)
             touched = np.concatenate([uniform(200, d, rng), np.sign(uniform(200, d, rng))])
             away = rng.standard_normal((400, d))
-            centre = touched + radius * away / np.linalg.norm(away, axis=1, keepdims=True)
-            farthest = np.linalg.norm(np.abs(centre) + 1, axis=1)
+            center = touched + radius * away / np.linalg.norm(away, axis=1, keepdims=True)
+            farthest = np.linalg.norm(np.abs(center) + 1, axis=1)
             assert (farthest <= secure(beta) * radius * (1 + 1e-12)).all()
     corner = np.full((1, 4), 1 + 2 / 15 / 2)  # a smaller constant does not do: outside of a corner, along the diagonal
     assert np.linalg.norm(np.abs(corner) + 1, axis=1)[0] > (2 * 15 - 1) * np.linalg.norm(corner - 1, axis=1)[0]
@@ -110,7 +110,7 @@ def test_the_random_error_needs_half_the_exponent() -> None:
 def test_three_isolation_inside_of_a_cell_is_rare_in_high_dimension(rng: np.random.Generator) -> None:
     """Part 1 of the lemma at work: 2,000 guesses at 16 dimensions isolate nobody (expected 4e-7 of them)."""
     points = uniform(2000, 16, rng)
-    assert Rate.of(point(Crowd(points), uniform(2000, 16, rng) / 2, c=3, t=10)).right <= 1
+    assert Rate.of(isolates_point(NeighborIndex(points), uniform(2000, 16, rng) / 2, c=3, t=10)).right <= 1
 
 
 def test_a_chance_of_success_is_a_chance() -> None:

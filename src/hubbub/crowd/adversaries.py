@@ -1,32 +1,32 @@
-"""Who tries to isolate somebody, given a sanitized database: each makes guesses, `isolation` judges them."""
+"""Adversaries who try to isolate a person in a sanitized database; `isolation` judges their guesses."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.crowd.histogram import Histogram
-from hubbub.crowd.neighbors import Crowd, Floats
-from hubbub.crowd.perturb import directions
-from hubbub.crowd.training import CrossTrained
+from hubbub.crowd.cross_training import CrossTrainedData
+from hubbub.crowd.histogram import RecursiveHistogram
+from hubbub.crowd.neighbors import Floats, NeighborIndex
+from hubbub.crowd.perturbation import directions
 
 #: Nodes of the quadrature over a cell: the integrand is a normal density over at most a few deviations.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
-_AWAY = 0.05  # how far from the unit sphere a candidate still counts
+_SPHERE_WIDTH = 0.05  # tolerated distance of a candidate from the unit sphere
 
 
-def cell_centres(histogram: Histogram) -> Floats:
-    """Guess the middle of every cell with somebody in it."""
-    return histogram.centres
+def cell_centers(histogram: RecursiveHistogram) -> Floats:
+    """Guess the center of every occupied cell."""
+    return histogram.centers
 
 
-def itself(moved: Floats) -> Floats:
-    """Guess each published point itself."""
+def published_points(moved: Floats) -> Floats:
+    """Guess each published point unchanged."""
     return moved
 
 
 def posterior_mean(moved: Floats, low: Floats, side: Floats, deviation: Floats) -> Floats:
-    """Guess the mean of v given v′ = v + N(0, deviation²), where v was uniform in the cell at `low` of this side.
+    """Guess the mean of v given v′ = v + N(0, deviation²), where v was uniform in the cell at `low` with side `side`.
 
-    It is a normal density cut off at the cell, coordinate by coordinate; its mean is taken by quadrature.
+    The posterior is a normal density truncated to the cell, per coordinate; its mean is computed by quadrature.
     """
     inside = low[:, :, None] + side[:, None, None] * (_NODES + 1) / 2
     exponent = -0.5 * np.square((inside - moved[:, :, None]) / deviation[:, None, None])
@@ -35,35 +35,34 @@ def posterior_mean(moved: Floats, low: Floats, side: Floats, deviation: Floats) 
     return mean
 
 
-def of_cross_training(given: CrossTrained) -> Floats:
+def posterior_of_cross_training(given: CrossTrainedData) -> Floats:
     """Guess the posterior mean of every point of A, whose cell is known."""
-    return posterior_mean(given.moved, given.places.low, given.places.side, given.places.side)
+    return posterior_mean(given.moved, given.cells.low, given.cells.side, given.cells.side)
 
 
-def of_round_noise(moved: Floats, *, t: int) -> Floats:
-    """Guess the posterior mean under a uniform prior on the cube, the noise judged by the published points' t-radii."""
+def posterior_of_perturbation(moved: Floats, *, t: int) -> Floats:
+    """Guess the posterior mean under a uniform prior on the cube, estimating the noise by the published t-radii."""
     n, d = moved.shape
-    radius = Crowd(moved).reach(moved, t=t).radius
+    radius = NeighborIndex(moved).query(moved, t=t).radius
     deviation = np.maximum(radius, 1e-9) / np.sqrt(d)
     return posterior_mean(moved, np.full((n, d), -1.0), np.full(n, 2.0), deviation)
 
 
-def knowing_some(histogram: Histogram, known: Floats, *, rng: np.random.Generator, tries: int = 32) -> Floats:
-    """Guess where unknown points must be, by the cells whose count the known points do not explain.
+def knowing_some(histogram: RecursiveHistogram, known: Floats, *, rng: np.random.Generator, tries: int = 32) -> Floats:
+    """Guess the unknown points from the cells whose count the known points do not explain.
 
-    In each such cell the guess is, of its centre and some random places, the one farthest from the known points: where
-    the crowd is thinnest.
+    In each such cell, of its center and some random positions, guess the one farthest from the known points.
     """
     low, side, count = histogram.leaves
-    places = histogram.locate(known)
-    _, cell = np.unique(np.vstack([low, places.low[places.count > 0]]), axis=0, return_inverse=True)
+    located = histogram.locate(known)
+    _, cell = np.unique(np.vstack([low, located.low[located.count > 0]]), axis=0, return_inverse=True)
     cell = cell.reshape(-1)
     explained = np.bincount(cell[len(low) :], minlength=int(cell.max()) + 1)[cell[: len(low)]]
     rest = count > explained
     low, side = low[rest], side[rest]
     inside = np.concatenate([np.full((1, len(low), low.shape[1]), 0.5), rng.random((tries, *low.shape))])
     guesses = low + side[:, None] * inside
-    away = Crowd(known).reach(guesses.reshape(-1, low.shape[1]), t=1).nearest.reshape(guesses.shape[:2])
+    away = NeighborIndex(known).query(guesses.reshape(-1, low.shape[1]), t=1).nearest.reshape(guesses.shape[:2])
     best: Floats = np.take_along_axis(guesses, away.argmax(axis=0)[None, :, None], 0)[0]
     return best
 
@@ -71,11 +70,11 @@ def knowing_some(histogram: Histogram, known: Floats, *, rng: np.random.Generato
 def knowing_all_but_one(
     known: Floats, moved: Floats, *, c: float, rng: np.random.Generator, draws: int = 300
 ) -> Floats:
-    """Guess the one point of the unit sphere that is not known, from its image under the sphere sanitizer with t = 2.
+    """Guess the only unknown point of the unit sphere from its image under the sphere sanitizer with t = 2.
 
     The point x is as far from its image as from its nearest known neighbor, so it lies on the border of the image's
-    Voronoi cell among the known points: one place in each direction u. Given the image, a direction has the density
-    p(x)/|1 − ∂τ/∂r| (the factors r^{d−1} of surface and noise cancel). Of so drawn candidates the one is guessed that
+    Voronoi cell among the known points: one position per direction u. Given the image, a direction has the density
+    p(x)/|1 − ∂τ/∂r| (the factors r^{d−1} of surface and noise cancel). Of the sampled candidates, guess the one that
     isolates the most weight of the others.
     """
     away = known - moved
@@ -101,26 +100,26 @@ def knowing_the_distance(
 ) -> Floats:
     """Guess one of two points of the unit sphere from both images under the sphere sanitizer and their distance.
 
-    Each point lies where the unit sphere meets the sphere around its image; pairs of so drawn candidates weigh by how
-    nearly their distance is the known one. Guessed is the candidate that isolates the most weight.
+    Each point lies where the unit sphere meets the sphere around its image. Pairs of sampled candidates are weighted by
+    how close their distance is to the known one. Guess the candidate that isolates the most weight.
     """
     x, y = (_ring(image, apart, draws, rng) for image in moved)
     gap = np.linalg.norm(x - y, axis=1) - apart
-    weight = np.exp(-0.5 * np.square(gap / _AWAY))
+    weight = np.exp(-0.5 * np.square(gap / _SPHERE_WIDTH))
     guess: Floats = x[_best(c * _distances(x, x) < _distances(x, y), weight)]
     return guess
 
 
 def _ring(image: Floats, radius: float, draws: int, rng: np.random.Generator) -> Floats:
-    """Draw points of the unit sphere at this distance from an image."""
+    """Sample points of the unit sphere at this distance from an image."""
     length = float(np.linalg.norm(image))
     axis = image / max(length, 1e-12)
     share = np.clip((1 + length**2 - radius**2) / (2 * max(length, 1e-12)), -1, 1)
     drawn = rng.standard_normal((draws, len(image)))
     drawn -= np.outer(drawn @ axis, axis)
     drawn /= np.maximum(np.linalg.norm(drawn, axis=1, keepdims=True), 1e-12)
-    found: Floats = share * axis + np.sqrt(1 - share**2) * drawn
-    return found
+    ring: Floats = share * axis + np.sqrt(1 - share**2) * drawn
+    return ring
 
 
 def _best(isolates: NDArray[np.bool_], weight: Floats) -> int:
@@ -128,11 +127,11 @@ def _best(isolates: NDArray[np.bool_], weight: Floats) -> int:
 
 
 def _near_sphere(x: Floats) -> Floats:
-    weight: Floats = np.exp(-0.5 * np.square((np.linalg.norm(x, axis=1) - 1) / _AWAY))
+    weight: Floats = np.exp(-0.5 * np.square((np.linalg.norm(x, axis=1) - 1) / _SPHERE_WIDTH))
     return weight
 
 
 def _distances(a: Floats, b: Floats) -> Floats:
     squares = np.square(a).sum(axis=1)[:, None] + np.square(b).sum(axis=1) - 2 * a @ b.T
-    found: Floats = np.sqrt(np.maximum(squares, 0))
-    return found
+    distances: Floats = np.sqrt(np.maximum(squares, 0))
+    return distances

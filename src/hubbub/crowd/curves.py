@@ -5,7 +5,7 @@ Tested in tests/cli/test_sanitize.py and tests/crowd/test_document.py.
 
 from numpy.random import Generator
 
-from hubbub.crowd.experiments import drawing, informed, re_released, sweep, uniform
+from hubbub.crowd.experiments import draw_sweep, sweep, sweep_informed, sweep_rereleases, uniform
 
 #: Each plot: the variable on its axis, and its values.
 CURVES: dict[str, tuple[str, tuple[float, ...]]] = {
@@ -24,14 +24,14 @@ def draw(name: str, rng: Generator) -> str:
     if name == "again":
         points = uniform(300, 8, rng)
         curves = {
-            label: re_released(points, "sphere", map(int, values), t=10, c=4, rng=rng, keep=keep)
+            label: sweep_rereleases(points, "sphere", map(int, values), t=10, c=4, rng=rng, keep=keep)
             for label, keep in (("noise drawn anew", False), ("places kept", True))
         }
-        return drawing(over, curves, note="n = 300, d = 8, t = 10, c = 4")
+        return draw_sweep(over, curves, note="n = 300, d = 8, t = 10, c = 4")
     if name.startswith("known"):
         fixed = {"d": "d = 3", "c": "c = 4"}
-        curves = informed(over, values, rng=rng)
-        return drawing(over, curves, note=f"t = 2, {', '.join(text for key, text in fixed.items() if key != over)}")
+        curves = sweep_informed(over, values, rng=rng)
+        return draw_sweep(over, curves, note=f"t = 2, {', '.join(text for key, text in fixed.items() if key != over)}")
     fixed = {"d": "d = 5", "t": "t = 10", "c": "c = 3"}
     note = ", ".join(["n = 1000", *(text for key, text in fixed.items() if key != over)])
-    return drawing(over, sweep(over, values, rng=rng), note=note)
+    return draw_sweep(over, sweep(over, values, rng=rng), note=note)

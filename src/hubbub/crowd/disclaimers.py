@@ -1,74 +1,72 @@
-"""What each crowd sanitizer does, and what it does not promise, in words for whoever is about to publish."""
+"""Descriptions and warnings for the crowd sanitizers, shown before their output is published."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 Kind = Literal["histogram", "ball", "sphere", "gaussian", "cross"]
 
-#: Said of all of them, wherever they appear.
-NOT_PRIVATE = "This is NOT differentially private. No ε belongs to it, and no budget was charged for it."
+#: Shown with every sanitizer.
+NOT_PRIVATE = "This is NOT differentially private. It has no ε, and no budget was charged."
 
 ALWAYS = (
-    "Whoever knows something about a person from elsewhere can learn the rest: nothing bounds what they learn.",
-    "Published again after the data changed, what differs tells about those who came or left; noise drawn anew "
-    "averages out.",
-    "What is proven is about isolation of uniform points of a cube in high dimension, by somebody who knows nothing "
-    "else. Your table is not that.",
-    "No perfect sanitizer exists: one that is useful lets some adversary with some knowledge succeed.",
+    "An adversary with auxiliary information about a person can learn the rest; nothing limits what they learn.",
+    "If you publish again after the data changed, the differences reveal who came or left, and fresh noise averages "
+    "out.",
+    "The proofs cover only isolation of uniform points in a high-dimensional cube by an adversary without other "
+    "knowledge. Your table does not satisfy these assumptions.",
+    "No perfect sanitizer exists: every useful sanitizer lets some adversary with auxiliary information succeed.",
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """What a sanitizer does, in one sentence, and what it does not promise."""
+class SanitizerDescription:
+    """What a sanitizer does, in one sentence, and its weaknesses."""
 
     does: str
     does_not: tuple[str, ...]
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Everything to be said before it is used."""
+        """All warnings to show before it is used."""
         return NOT_PRIVATE, *self.does_not, *ALWAYS
 
 
-PROMISES: dict[Kind, Promise] = {
-    "histogram": Promise(
-        "cuts the cube of all columns in half in every direction where 2t rows or more are together, and publishes how "
-        "many rows each cell has",
+SANITIZERS: dict[Kind, SanitizerDescription] = {
+    "histogram": SanitizerDescription(
+        "halves a cell in every dimension while it holds 2t rows or more, and publishes the number of rows per cell",
         (
-            "The counts are exact. Of two tables that differ in one row the counts differ, and whoever knows all rows "
-            "but one reads that one's cell off.",
-            "A cell with one row says that somebody is there, and that nobody else is. In few columns a cell is small "
-            "enough to name a person.",
+            "The counts are exact. An adversary who knows all rows but one can read off the cell of the last row.",
+            "A cell with one row reveals that exactly one person is there. With few columns a cell can be small enough "
+            "to identify a person.",
         ),
     ),
-    "ball": Promise(
-        "moves each row to a random place within the distance to its t-th nearest row",
+    "ball": SanitizerDescription(
+        "moves each row to a random point within the distance to its t-th nearest row",
         (
-            "How far a row moves depends on its neighbors exactly, so a published row tells about them too.",
-            "A row can land next to where it was: in few columns many do.",
+            "The distance that a row moves depends exactly on its neighbors, so a published row reveals them, too.",
+            "A row can stay close to its true position; with few columns, many rows do.",
         ),
     ),
-    "sphere": Promise(
+    "sphere": SanitizerDescription(
         "moves each row by exactly the distance to its t-th nearest row, in a random direction",
         (
-            "How far a row moves depends on its neighbors exactly, so a published row tells about them too.",
-            "With one column there are two directions: whoever guesses the distance has the value in one of two tries.",
+            "The distance that a row moves depends exactly on its neighbors, so a published row reveals them, too.",
+            "With one column there are only two directions: an adversary who guesses the distance needs two attempts.",
         ),
     ),
-    "gaussian": Promise(
-        "adds normal noise to each row, as wide as the distance to its t-th nearest row",
+    "gaussian": SanitizerDescription(
+        "adds normal noise to each row, scaled to the distance to its t-th nearest row",
         (
-            "How far a row moves depends on its neighbors exactly, so a published row tells about them too.",
-            "Normal noise here is not the Gaussian mechanism: its width was not set by a sensitivity, and by the data.",
+            "The distance that a row moves depends exactly on its neighbors, so a published row reveals them, too.",
+            "This is not the Gaussian mechanism: the data, not a sensitivity, sets the scale of the noise.",
         ),
     ),
-    "cross": Promise(
-        "publishes a recursive histogram of one half of the rows, and the other half with normal noise as wide as "
-        "their cells of it",
+    "cross": SanitizerDescription(
+        "publishes a recursive histogram of one half of the rows, and the other half with normal noise scaled to the "
+        "cells of that histogram",
         (
-            "The histogram's counts are exact, and the cell of every moved row is published.",
-            "It says which half a row is in only by which file it helped to make; whoever knows it gains from it.",
+            "The histogram's counts are exact, and the cell of every perturbed row is published.",
+            "An adversary who knows which half a row is in learns more about it.",
         ),
     ),
 }

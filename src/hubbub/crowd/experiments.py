@@ -1,7 +1,7 @@
-"""How often each adversary isolates somebody, over dimension, crowd and distance: rates with intervals, and curves.
+"""Experiments: how often each adversary isolates a person, by dimension, crowd size and distance ratio.
 
-Data is drawn anew for each database, so that a rate is over databases, points and noise. Guesses at one database are
-not independent of each other; intervals take them as if they were, and are a little too narrow for that.
+Each database has fresh data, so a rate is over databases, points and noise. Guesses about one database are not
+independent; the intervals assume that they are, and are therefore slightly too narrow.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,65 +10,65 @@ import numpy as np
 
 from hubbub.answers.chart import Point, lines
 from hubbub.crowd import adversaries
-from hubbub.crowd.changing import Published, again, anew, averaged
-from hubbub.crowd.histogram import recursive
-from hubbub.crowd.isolation import Rate, point, victims
-from hubbub.crowd.neighbors import Crowd, Floats
-from hubbub.crowd.perturb import Shape, directions, perturbed
+from hubbub.crowd.cross_training import cross_train
+from hubbub.crowd.histogram import build_histogram
+from hubbub.crowd.isolation import Rate, isolates_among, isolates_point
+from hubbub.crowd.neighbors import Floats, NeighborIndex
+from hubbub.crowd.perturbation import Shape, directions, perturb
+from hubbub.crowd.rerelease import PerturbedRelease, average_releases, perturb_afresh, perturb_again
 from hubbub.crowd.theory import needed_factor
-from hubbub.crowd.training import cross_trained
 
-#: An experiment: points, c, t and randomness to a rate.
+#: An experiment: a function of points, c, t and randomness that returns a success rate.
 Experiment = Callable[[Floats, float, int, np.random.Generator], Rate]
 
 
 def uniform(n: int, d: int, rng: np.random.Generator) -> Floats:
-    """Draw points of the cube [-1, 1]^d: the one distribution that the paper's proofs are about."""
+    """Sample uniform points of the cube [-1, 1]^d, the only distribution that the paper's proofs cover."""
     return rng.uniform(-1, 1, (n, d))
 
 
-def by_cell_centre(points: Floats, c: float, t: int, rng: np.random.Generator) -> Rate:
-    """Recursive histogram; the middle of every cell with somebody in it is guessed."""
+def by_cell_center(points: Floats, c: float, t: int, rng: np.random.Generator) -> Rate:
+    """Recursive histogram: guess the center of every occupied cell."""
     del rng
-    guesses = adversaries.cell_centres(recursive(points, t=t))
-    return Rate.of(point(Crowd(points), guesses, c=c, t=t))
+    guesses = adversaries.cell_centers(build_histogram(points, t=t))
+    return Rate.of(isolates_point(NeighborIndex(points), guesses, c=c, t=t))
 
 
 def by_half(points: Floats, c: float, t: int, rng: np.random.Generator) -> Rate:
-    """Recursive histogram; the adversary knows half of the points, and must isolate one of the others."""
+    """Recursive histogram: the adversary knows half of the points and must isolate one of the others."""
     known = rng.random(len(points)) < 0.5
-    guesses = adversaries.knowing_some(recursive(points, t=t), points[known], rng=rng)
-    return Rate.of(victims(Crowd(points), guesses, points[~known], c=c, t=t))
+    guesses = adversaries.knowing_some(build_histogram(points, t=t), points[known], rng=rng)
+    return Rate.of(isolates_among(NeighborIndex(points), guesses, points[~known], c=c, t=t))
 
 
 def by_itself(shape: Shape) -> Experiment:
-    """Round noise; each published point is guessed as it is."""
+    """Perturbed points: guess each published point unchanged."""
 
     def run(points: Floats, c: float, t: int, rng: np.random.Generator) -> Rate:
-        guesses = adversaries.itself(perturbed(points, shape, t=t, rng=rng))
-        return Rate.of(point(Crowd(points), guesses, c=c, t=t))
+        guesses = adversaries.published_points(perturb(points, shape, t=t, rng=rng))
+        return Rate.of(isolates_point(NeighborIndex(points), guesses, c=c, t=t))
 
     return run
 
 
 def by_posterior(shape: Shape) -> Experiment:
-    """Round noise; the posterior mean of each published point is guessed."""
+    """Perturbed points: guess the posterior mean of each published point."""
 
     def run(points: Floats, c: float, t: int, rng: np.random.Generator) -> Rate:
-        guesses = adversaries.of_round_noise(perturbed(points, shape, t=t, rng=rng), t=t)
-        return Rate.of(point(Crowd(points), guesses, c=c, t=t))
+        guesses = adversaries.posterior_of_perturbation(perturb(points, shape, t=t, rng=rng), t=t)
+        return Rate.of(isolates_point(NeighborIndex(points), guesses, c=c, t=t))
 
     return run
 
 
 def by_training(points: Floats, c: float, t: int, rng: np.random.Generator) -> Rate:
-    """Cross-training; the posterior mean of each moved point in its cell is guessed."""
-    guesses = adversaries.of_cross_training(cross_trained(points, t=t, rng=rng))
-    return Rate.of(point(Crowd(points), guesses, c=c, t=t))
+    """Cross-training: guess the posterior mean of each perturbed point in its cell."""
+    guesses = adversaries.posterior_of_cross_training(cross_train(points, t=t, rng=rng))
+    return Rate.of(isolates_point(NeighborIndex(points), guesses, c=c, t=t))
 
 
 EXPERIMENTS: Mapping[str, Experiment] = {
-    "histogram: cell centre": by_cell_centre,
+    "histogram: cell center": by_cell_center,
     "histogram: half is known": by_half,
     "ball: the point itself": by_itself("ball"),
     "ball: posterior mean": by_posterior("ball"),
@@ -77,9 +77,8 @@ EXPERIMENTS: Mapping[str, Experiment] = {
 
 
 def rate(experiment: Experiment, *, n: int, d: int, t: int, c: float, databases: int, rng: np.random.Generator) -> Rate:
-    """Add up an experiment over databases of uniform points."""
-    found = (experiment(uniform(n, d, rng), c, t, rng) for _ in range(databases))
-    return sum(found, Rate(0, 0))
+    """Sum the results of an experiment over databases of uniform points."""
+    return sum((experiment(uniform(n, d, rng), c, t, rng) for _ in range(databases)), Rate(0, 0))
 
 
 def sweep(
@@ -94,25 +93,25 @@ def sweep(
     databases: int = 5,
     progress: Callable[[float, str], None] | None = None,
 ) -> dict[str, list[Point]]:
-    """Measure every experiment while one of d, t and c changes."""
+    """Run every experiment while one of d, t and c varies."""
     curves: dict[str, list[Point]] = {name: [] for name in EXPERIMENTS}
     for step, value in enumerate(values):
-        where = {"n": n, "d": d, "t": t, "c": c, over: value}
+        setting = {"n": n, "d": d, "t": t, "c": c, over: value}
         for name, experiment in EXPERIMENTS.items():
-            found = rate(
-                experiment, n=n, d=int(where["d"]), t=int(where["t"]), c=where["c"], databases=databases, rng=rng
+            result = rate(
+                experiment, n=n, d=int(setting["d"]), t=int(setting["t"]), c=setting["c"], databases=databases, rng=rng
             )
-            curves[name].append((float(value), found.share, *found.interval()))
+            curves[name].append((float(value), result.share, *result.interval()))
         if progress is not None:
             progress((step + 1) / len(values), f"{over} = {value:g}")
     return curves
 
 
-def drawing(over: str, curves: Mapping[str, Sequence[Point]], *, note: str) -> str:
-    """Draw a sweep."""
-    words = {"d": "dimension d", "t": "crowd t", "c": "distance factor c", "T": "releases averaged"}[over]
-    title = f"Who isolates somebody ({note})"
-    return lines(curves, title=title, across=words, up="share of guesses", most=1.0, logarithmic=over == "T")
+def draw_sweep(over: str, curves: Mapping[str, Sequence[Point]], *, note: str) -> str:
+    """Draw a sweep as SVG."""
+    label = {"d": "dimension d", "t": "crowd size t", "c": "distance ratio c", "T": "releases averaged"}[over]
+    title = f"Isolation rate by adversary ({note})"
+    return lines(curves, title=title, across=label, up="share of guesses", most=1.0, logarithmic=over == "T")
 
 
 def two_points(d: int, *, c: float, trials: int, rng: np.random.Generator) -> Rate:
@@ -120,15 +119,15 @@ def two_points(d: int, *, c: float, trials: int, rng: np.random.Generator) -> Ra
     hits = []
     for _ in range(trials):
         pair = directions(2, d, rng)
-        apart = float(np.linalg.norm(pair[0] - pair[1]))
-        moved = pair + apart * directions(2, d, rng)
-        guess = adversaries.knowing_the_distance(moved, apart=apart, c=c, rng=rng)
+        distance = float(np.linalg.norm(pair[0] - pair[1]))
+        moved = pair + distance * directions(2, d, rng)
+        guess = adversaries.knowing_the_distance(moved, apart=distance, c=c, rng=rng)
         hits.append(_isolates(pair, guess, c))
     return Rate(sum(hits), trials)
 
 
 def all_but_one(d: int, *, n: int, c: float, trials: int, rng: np.random.Generator) -> Rate:
-    """All of n points of the unit sphere are known but one, of which the moved one is published (second case)."""
+    """All but one of n points of the unit sphere are known, and the perturbed one is published (second case)."""
     hits = []
     for _ in range(trials):
         points = directions(n, d, rng)
@@ -139,7 +138,7 @@ def all_but_one(d: int, *, n: int, c: float, trials: int, rng: np.random.Generat
     return Rate(sum(hits), trials)
 
 
-def informed(
+def sweep_informed(
     over: str,
     values: Sequence[float],
     *,
@@ -149,17 +148,17 @@ def informed(
     n: int = 50,
     trials: int = 400,
 ) -> dict[str, list[Point]]:
-    """Measure those who know nearly everything, t = 2, while d or c changes."""
+    """Run the experiments with a well-informed adversary, t = 2, while d or c varies."""
     curves: dict[str, list[Point]] = {"two points, distance known": [], f"all but one of {n} known": []}
     for value in values:
-        where = {"d": d, "c": c, over: value}
-        at = int(where["d"])
-        found = (
-            two_points(at, c=where["c"], trials=trials, rng=rng),
-            all_but_one(at, n=n, c=where["c"], trials=trials, rng=rng),
+        setting = {"d": d, "c": c, over: value}
+        dimension = int(setting["d"])
+        results = (
+            two_points(dimension, c=setting["c"], trials=trials, rng=rng),
+            all_but_one(dimension, n=n, c=setting["c"], trials=trials, rng=rng),
         )
-        for curve, rate_found in zip(curves.values(), found, strict=True):
-            curve.append((float(value), rate_found.share, *rate_found.interval()))
+        for curve, result in zip(curves.values(), results, strict=True):
+            curve.append((float(value), result.share, *result.interval()))
     return curves
 
 
@@ -168,31 +167,31 @@ def _isolates(pair: Floats, guess: Floats, c: float) -> bool:
     return bool(c * near < far)
 
 
-def rough(d: int, *, n: int, t: int, trials: int, rng: np.random.Generator) -> tuple[Rate, Rate]:
-    """Show that a histogram isolates where the data is not smooth (2005, remark 2), beside guessing without it.
+def rough_distribution(d: int, *, n: int, t: int, trials: int, rng: np.random.Generator) -> tuple[Rate, Rate]:
+    """Compare guessing with and without the histogram where the data is not smooth (2005, remark 2).
 
-    Every one of the 2^d first cells holds places p₁, p₂, …, with a share 2^{−i} of the cell's mass at p_i. Who sees
-    that a cell holds m points guesses its p_{log m}; who sees nothing guesses so in any cell, knowing n alone.
+    Each of the 2^d first cells holds positions p₁, p₂, …, with a share 2^{−i} of the cell's mass at p_i. An adversary
+    who sees that a cell holds m points guesses its p_{log m}; one who knows only n guesses likewise in any cell.
     """
-    told, blind = [], []
+    informed, blind = [], []
     for _ in range(trials):
         cells = rng.integers(0, 1 << d, n)
-        places = rng.geometric(0.5, n)
-        seen, count = np.unique(cells, return_counts=True)
-        chosen = rng.integers(len(seen))
-        told.append(_held(cells, places, int(seen[chosen]), int(count[chosen]), t))
-        blind.append(_held(cells, places, int(rng.integers(1 << d)), max(1, round(n / 2**d)), t))
-    return Rate(sum(told), trials), Rate(sum(blind), trials)
+        positions = rng.geometric(0.5, n)
+        occupied, count = np.unique(cells, return_counts=True)
+        chosen = rng.integers(len(occupied))
+        informed.append(_isolates_place(cells, positions, int(occupied[chosen]), int(count[chosen]), t))
+        blind.append(_isolates_place(cells, positions, int(rng.integers(1 << d)), max(1, round(n / 2**d)), t))
+    return Rate(sum(informed), trials), Rate(sum(blind), trials)
 
 
-def _held(cells: np.ndarray, places: np.ndarray, cell: int, m: int, t: int) -> bool:
+def _isolates_place(cells: np.ndarray, positions: np.ndarray, cell: int, m: int, t: int) -> bool:
     guess = max(1, round(np.log2(m)))
-    there = int(((cells == cell) & (places == guess)).sum())
-    return 1 <= there < t  # the guess is the place itself: at distance 0, with fewer than t there
+    count = int(((cells == cell) & (positions == guess)).sum())
+    return 1 <= count < t  # the guess is the position itself: at distance 0, with fewer than t points
 
 
-def factors(d: int, *, trials: int, rng: np.random.Generator) -> Floats:
-    """Measure lemma 5: how much the ball of the posterior mean must grow to hold the parent cell."""
+def measure_factors(d: int, *, trials: int, rng: np.random.Generator) -> Floats:
+    """Measure lemma 5: the factor by which the ball of the posterior mean must grow to contain the parent cell."""
     inside = rng.random((trials, d))
     moved = inside + rng.standard_normal((trials, d))
     ones = np.ones(trials)
@@ -200,22 +199,22 @@ def factors(d: int, *, trials: int, rng: np.random.Generator) -> Floats:
     return needed_factor(guesses, inside, np.zeros((trials, d)), 2 * ones)
 
 
-def re_released(
+def sweep_rereleases(
     points: Floats, shape: Shape, times: Iterable[int], *, t: int, c: float, rng: np.random.Generator, keep: bool
 ) -> list[Point]:
-    """Publish moved points again and again, average what was published, and see who is isolated by then."""
-    who, crowd = np.arange(len(points)), Crowd(points)
-    releases: list[Published] = []
+    """Publish perturbed points repeatedly, average them, and measure how many points are isolated."""
+    who, crowd = np.arange(len(points)), NeighborIndex(points)
+    releases: list[PerturbedRelease] = []
     curve: list[Point] = []
     for most in sorted(times):
         while len(releases) < most:
             first = not releases or not keep
             releases.append(
-                anew(points, who, shape, t=t, rng=rng)
+                perturb_afresh(points, who, shape, t=t, rng=rng)
                 if first
-                else again(releases[-1], points, who, shape, t=t, rng=rng)
+                else perturb_again(releases[-1], points, who, shape, t=t, rng=rng)
             )
-        _, guesses = averaged(releases)
-        found = Rate.of(point(crowd, guesses, c=c, t=t))
-        curve.append((float(most), found.share, *found.interval()))
+        _, guesses = average_releases(releases)
+        result = Rate.of(isolates_point(crowd, guesses, c=c, t=t))
+        curve.append((float(most), result.share, *result.interval()))
     return curve

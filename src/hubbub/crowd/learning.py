@@ -1,34 +1,38 @@
-"""What can still be learned from moved points: mixtures of Gaussians, and clusters of small diameter (2005, § 5)."""
+"""Learning from perturbed points: mixtures of Gaussians and clusters of small diameter (2005, § 5)."""
 
 import numpy as np
 
-from hubbub.crowd.neighbors import Crowd, Floats, Indices
+from hubbub.crowd.neighbors import Floats, Indices, NeighborIndex
 from hubbub.errors import CrowdError
 
 
 def projection(points: Floats, k: int) -> Floats:
-    """Give the k directions (rows) of the best projection of rank k, by singular values, around the origin."""
+    """Return the k directions (rows) of the best projection of rank k, by singular values, around the origin."""
     return np.asarray(np.linalg.svd(points, full_matrices=False)[2][:k], dtype=np.float64)
 
 
 def cluster(a: Floats, b: Floats, k: int) -> tuple[Indices, Indices]:
-    """Tell the components of a mixture apart: each half projected by what the other shows, then single linkage.
+    """Cluster a mixture: project each half by the directions of the other, then apply single linkage.
 
-    It is Cluster(Ā, B̄, k) of the paper, whose theorem 3 says how far apart the means must be (`theory.separation`).
+    This is Cluster(Ā, B̄, k) of the paper; its theorem 3 states the required separation (`theory.separation`).
     """
     if a.shape[1] != b.shape[1] or not 1 <= k <= min(a.shape[1], len(a), len(b)):
-        raise CrowdError("HB623", "the two halves do not fit each other, or k does not fit them.", "Try a smaller k.")
+        raise CrowdError(
+            "HB623",
+            "The halves have different dimensions, or k exceeds their dimension or size.",
+            "Use a smaller k.",
+        )
     across, along = projection(b, k), projection(a, k)
-    # both are points of the full space again, so that they can be compared
+    # map both back to the full space, so that they can be compared
     projected = np.vstack([a @ across.T @ across, b @ along.T @ along])
     labels = single_linkage(projected, k)
     return labels[: len(a)], labels[len(a) :]
 
 
 def single_linkage(points: Floats, k: int) -> Indices:
-    """Join the nearest points until k clusters are left; equals cutting the k − 1 longest edges of a spanning tree.
+    """Join the nearest points until k clusters remain; equals cutting the k − 1 longest edges of a spanning tree.
 
-    The tree is grown point by point, which is one step of arithmetic on all points each: the order is the algorithm.
+    The tree grows point by point (Prim's algorithm), with one vectorized step per point.
     """
     n = len(points)
     order, length, parent = np.empty(n, dtype=np.int64), np.full(n, np.inf), np.zeros(n, dtype=np.int64)
@@ -52,40 +56,40 @@ def single_linkage(points: Floats, k: int) -> Indices:
 
 
 def agree(found: Indices, truth: Indices) -> bool:
-    """Say whether two labellings are the same partition."""
+    """Tell whether two labelings are the same partition."""
     pairs = np.unique(np.column_stack([found, truth]), axis=0)
     return len(pairs) == len(np.unique(found)) == len(np.unique(truth))
 
 
 def diameter(points: Floats, labels: Indices) -> float:
-    """Give the largest distance between two points of one cluster."""
+    """Return the largest distance between two points of one cluster."""
     return max(_width(points[labels == label]) for label in np.unique(labels))
 
 
 def _width(points: Floats) -> float:
     squares = np.square(points).sum(axis=1)
-    found = squares[:, None] + squares - 2 * points @ points.T
-    return float(np.sqrt(max(found.max(), 0.0)))
+    distances = squares[:, None] + squares - 2 * points @ points.T
+    return float(np.sqrt(max(distances.max(), 0.0)))
 
 
 def farthest_first(points: Floats, k: int, *, least: int) -> Indices:
-    """Cluster around k points that are far from each other (diameter within twice the best), each of at least `least`.
+    """Cluster around k points that are far from each other (diameter at most twice the best), `least` points or more.
 
-    Where a cluster is smaller, fewer clusters are made.
+    If a cluster is smaller, fewer clusters are made.
     """
-    centres, away = [0], np.square(points - points[0]).sum(axis=1)
-    while len(centres) < k:
-        centres.append(int(away.argmax()))
-        away = np.minimum(away, np.square(points - points[centres[-1]]).sum(axis=1))
+    centers, away = [0], np.square(points - points[0]).sum(axis=1)
+    while len(centers) < k:
+        centers.append(int(away.argmax()))
+        away = np.minimum(away, np.square(points - points[centers[-1]]).sum(axis=1))
     while True:
-        labels = Crowd(points[centres]).reach(points, t=1).which
-        if len(centres) == 1 or np.bincount(labels, minlength=len(centres)).min() >= least:
+        labels = NeighborIndex(points[centers]).query(points, t=1).which
+        if len(centers) == 1 or np.bincount(labels, minlength=len(centers)).min() >= least:
             return labels
-        centres.pop()
+        centers.pop()
 
 
 def factor(points: Floats, moved: Floats, labels: Indices) -> float:
-    """Give how much wider the widest cluster is among the moved points: at most 3 after the ball and sphere sanitizers.
+    """Return the growth of the largest diameter by perturbation: at most 3 after the ball and sphere sanitizers.
 
     Theorem (Clusters of moved points). Let each of n points be moved by at most its t-radius. For every clustering into
     clusters of at least t points the largest diameter grows at most threefold; so the least possible one among the

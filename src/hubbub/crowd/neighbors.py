@@ -1,10 +1,9 @@
-"""Exact neighbors of many points at once: blocks of a k-d tree, each pair of blocks one product of matrices.
+"""Exact nearest neighbors of many points at once, by blocks of a k-d tree and matrix products.
 
-In sixteen dimensions a tree visits most of its leaves, one query at a time, and a table of all distances takes 80 GB.
-Here points are cut into compact leaves. A query first looks into its nearest leaf, which bounds how far it must look,
-and then into those whose box is not farther; all queries that look into a leaf do so in one product of matrices, in
-single precision. What is not clearly too far is computed again in double precision, so the answer is exact to the last
-bits whatever the first step rounds.
+In sixteen dimensions a k-d tree visits most of its leaves, one query at a time, and a table of all distances takes
+80 GB. Here points are cut into compact leaves. A query first searches its nearest leaf, which bounds the distance, and
+then the leaves whose bounding box is not farther; all queries to a leaf form one matrix product in single precision.
+Candidates that are not clearly too far are computed again in double precision, so the answer is exact to the last bits.
 """
 
 from collections.abc import Callable
@@ -17,26 +16,26 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 _LEAF, _QUERIES = 1024, 2048
-_SLACK = 2.0**-22  # single precision, with room
+_SLACK = 2.0**-22  # single precision, with a margin
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """How far the nearest point of a crowd is from each query, which one it is, and the t-radius of the query."""
+class Neighbors:
+    """For each query: the distance and index of the nearest point, and the t-radius."""
 
     nearest: Floats
     which: Indices
     radius: Floats
 
 
-class Crowd:
-    """A set of points, ready to be asked for the neighbors of any others.
+class NeighborIndex:
+    """An index of points for nearest-neighbor queries.
 
-    Equal points are kept once, with how often they occur: t of them in one place are a crowd of radius 0.
+    Equal points are stored once with their multiplicity: t equal points are a crowd of radius 0.
 
     >>> import numpy as np
     >>> crowd = Crowd(np.array([[0.0], [1.0], [3.0]]))
-    >>> crowd.reach(np.array([[0.25]]), t=2).radius.tolist()
+    >>> crowd.query(np.array([[0.25]]), t=2).radius.tolist()
     [0.75]
     """
 
@@ -49,10 +48,10 @@ class Crowd:
     def __len__(self) -> int:
         return len(self.points)
 
-    def reach(self, queries: Floats, *, t: int, progress: Callable[[float], None] | None = None) -> Reach:
-        """Find, for each query, the nearest point and the least radius of a closed ball that holds t points.
+    def query(self, queries: Floats, *, t: int, progress: Callable[[float], None] | None = None) -> Neighbors:
+        """Find, for each query, the nearest point and the smallest radius of a closed ball that holds t points.
 
-        The radius is infinite where there are fewer than t points. A query that is itself a point counts itself.
+        The radius is infinite if there are fewer than t points. A query that is a point itself is counted.
         """
         queries = np.ascontiguousarray(queries, dtype=np.float64)
         nearest, radius = np.empty(len(queries)), np.empty(len(queries))
@@ -70,7 +69,7 @@ class Crowd:
             done += len(block)
             if progress is not None:
                 progress(done / len(queries))
-        return Reach(nearest, which, radius)
+        return Neighbors(nearest, which, radius)
 
     def _few(self, queries: Floats, k: int) -> tuple[Floats, Indices]:
         """Find the k nearest distinct points of each query of one compact block, in no order."""
@@ -97,21 +96,21 @@ class Crowd:
 
 
 class _Leaf:
-    """Some of the points, close together, with their box; in single precision around its middle."""
+    """A block of nearby points with their bounding box; in single precision around its center."""
 
     def __init__(self, points: Floats, rows: Indices) -> None:
-        own = points[rows]
+        block = points[rows]
         self._rows = rows
-        self._low, self._high = own.min(axis=0), own.max(axis=0)
+        self._low, self._high = block.min(axis=0), block.max(axis=0)
         self._middle = (self._low + self._high) / 2
-        around = own - self._middle
+        around = block - self._middle
         squares = np.square(around).sum(axis=1)
         self._reach = float(np.sqrt(squares.max()))
         # [−2q, |q|², 1]·[p, 1, |p|²] = |q − p|²
-        self._right = np.column_stack([around, np.ones(len(own)), squares]).astype(np.float32).T
+        self._right = np.column_stack([around, np.ones(len(block)), squares]).astype(np.float32).T
 
     def gaps(self, queries: Floats) -> Floats:
-        """Bound from below how far the queries are from every point here, squared."""
+        """Return a lower bound of the squared distance of each query to the points of this leaf."""
         away = np.maximum(self._low - queries, queries - self._high)
         np.maximum(away, 0, out=away)
         bound: Floats = np.einsum("ij,ij->i", away, away) * (1 - 1e-12)
@@ -127,36 +126,38 @@ class _Leaf:
         margin = (queries.shape[1] + 8) * _SLACK * np.square(np.sqrt(squares) + self._reach)
         left = np.column_stack([-2 * around, squares, np.ones(len(queries))]).astype(np.float32)
         away = left @ self._right
-        if np.isinf(worst).any() and k <= len(self._rows):  # its own k-th nearest are bounds already
+        if np.isinf(worst).any() and k <= len(self._rows):  # the k-th nearest of this leaf is a bound
             worst = np.minimum(worst, np.partition(away, k - 1, axis=1)[:, k - 1] + margin)
-        lines, places = np.divmod(np.flatnonzero(away <= (worst + margin).astype(np.float32)[:, None]), len(self._rows))
-        return lines, self._rows[places]
+        lines, columns = np.divmod(
+            np.flatnonzero(away <= (worst + margin).astype(np.float32)[:, None]), len(self._rows)
+        )
+        return lines, self._rows[columns]
 
 
 def _merge(best: Floats, found: Indices, rows: Indices, squares: Floats, points: Indices) -> None:
-    """Put candidates, sorted by row, among the best of their rows."""
+    """Merge candidates, sorted by row, into the best of their rows."""
     touched, starts, counts = np.unique(rows, return_index=True, return_counts=True)
-    places = np.arange(len(rows)) - np.repeat(starts, counts)
+    offsets = np.arange(len(rows)) - np.repeat(starts, counts)
     lines = np.repeat(np.arange(len(touched)), counts)
     k = best.shape[1]
     wide = np.full((len(touched), k + int(counts.max())), np.inf)
     whose = np.zeros(wide.shape, dtype=np.int64)
     wide[:, :k], whose[:, :k] = best[touched], found[touched]
-    wide[lines, k + places], whose[lines, k + places] = squares, points
+    wide[lines, k + offsets], whose[lines, k + offsets] = squares, points
     kept = np.argpartition(wide, k - 1, axis=1)[:, :k]
     best[touched], found[touched] = np.take_along_axis(wide, kept, 1), np.take_along_axis(whose, kept, 1)
 
 
 def _distinct(points: Floats) -> tuple[Indices, Indices]:
-    """Name one of each set of equal points, and say how many they are."""
-    whole = points + 0.0  # so that -0.0 and 0.0 are one
-    keys = whole.view(np.dtype((np.void, whole.itemsize * whole.shape[1])))[:, 0]
+    """Return the index of one of each set of equal points, and their number."""
+    unsigned = points + 0.0  # makes -0.0 and 0.0 equal
+    keys = unsigned.view(np.dtype((np.void, unsigned.itemsize * unsigned.shape[1])))[:, 0]
     _, first, counts = np.unique(keys, return_index=True, return_counts=True)
     return first.astype(np.int64), counts.astype(np.int64)
 
 
 def _blocks(points: Floats, size: int) -> list[Indices]:
-    """Cut points into compact blocks, at the median of the widest coordinate, again and again."""
+    """Cut points into compact blocks, repeatedly at the median of the widest coordinate."""
     waiting, done = [np.arange(len(points))], []
     while waiting:
         block = waiting.pop()

@@ -1,7 +1,7 @@
-"""What the paper proves of crowd sanitizers, as numbers: for one distribution, and whoever knows nothing else.
+"""The paper's bounds for crowd sanitizers, as numbers.
 
-These bound isolation of uniform points of a cube. None is a bound on what an adversary with other knowledge learns, and
-none makes a sanitizer private.
+They bound isolation of uniform points of a cube by an adversary without auxiliary information. None of them makes a
+sanitizer private.
 """
 
 import math
@@ -14,7 +14,7 @@ from hubbub.errors import CrowdError
 
 
 def uniform_chance(*, c: float, t: int, d: int) -> float:
-    """Give the chance that a guess (c,t)-isolates a point where points are spread evenly all around it.
+    """Return the probability that a guess (c,t)-isolates a point if points are spread evenly around it.
 
     Theorem (Isolation in an even crowd). Around q let the points be a Poisson process of constant density. Then q
     (c,t)-isolates its nearest point with probability 1 − (1 − c^{−d})^{t−1}, whatever the density.
@@ -30,22 +30,22 @@ def uniform_chance(*, c: float, t: int, d: int) -> float:
 
 
 def ball_floor(*, n: int, t: int, d: int) -> float:
-    """Give e^{−d}/ln(n/t), below which the success of an adversary of the ball sanitizer cannot be pressed.
+    """Return e^{−d}/ln(n/t), a lower bound on the success of an adversary of the ball sanitizer, up to a constant.
 
-    The paper says that some adversary isolates with a chance of Ω(e^{−d}/log(n/t)), whatever the distribution, and not
-    with which constant: this is a yardstick for what is seen. To take the published point itself is far above it.
+    The paper shows that for every distribution some adversary isolates with probability Ω(e^{−d}/log(n/t)), without a
+    constant, so this is only a reference value. Guessing the published point does far better.
     """
     return math.exp(-d) / math.log(n / t)
 
 
 @dataclass(frozen=True, slots=True)
 class Masses:
-    """What a ball adversary needs (lemma 1): at least so much mass of the histogram inside r, at most so much in c·r.
+    """Masses that a ball adversary needs (lemma 1): at least `inside` within r, at most `around` within c·r.
 
     Theorem (Masses of a winning ball). If a ball (q, r) wins with probability over ε given the histogram, then
     Pr_f[B(q, r)] > ε/n and Pr_f[B(q, c·r)] < (2t + 8·ln(1/ε))/n, where f is uniform in each cell with the cell's share.
     Proof    Given the histogram the points of a cell are uniform in it, so the number X in a ball is a sum of
-             independent binomials with mean μ = n·Pr_f. Somebody inside: Pr[X ≥ 1] ≤ μ. Few in the larger ball:
+             independent binomials with mean μ = n·Pr_f. A point inside: Pr[X ≥ 1] ≤ μ. Few in the larger ball:
              Pr[X < t] ≤ Pr[X ≤ μ/2] ≤ e^{−μ/8} by Chernoff where μ ≥ 2t, and μ ≥ 8·ln(1/ε) makes it ≤ ε.
     Assumes  natural logarithms.
     Tested   tests/crowd/test_theory.py::test_a_ball_outside_of_the_masses_wins_with_at_most_epsilon
@@ -56,14 +56,16 @@ class Masses:
 
 
 def masses(*, n: int, t: int, epsilon: float) -> Masses:
-    """Give the two masses for n points and a chance of success ε."""
+    """Return the two masses for n points and a success probability ε."""
     if not 0 < epsilon < 1:
-        raise CrowdError("HB623", "ε here is a chance of success between 0 and 1.", "Try 0.001.")
+        raise CrowdError(
+            "HB623", "ε, here a success probability, must be between 0 and 1.", "Use a value such as 0.001."
+        )
     return Masses(epsilon / n, (2 * t + 8 * math.log(1 / epsilon)) / n)
 
 
 def secure(beta: float) -> float:
-    """Give c_secure = 2/β + 1 of lemma 2: a ball wider than β·√d, so much enlarged, holds the whole cube.
+    """Return c_secure = 2/β + 1 of lemma 2: a ball of radius over β·√d, enlarged by it, contains the whole cube.
 
     Theorem (Large balls hold the cube). If B(q, r) meets the cube [-1, 1]^d and r > β·√d, then B(q, (2/β + 1)·r) holds
     the whole cube.
@@ -76,53 +78,55 @@ def secure(beta: float) -> float:
     return 2 / beta + 1
 
 
-def volume_in_cell(centre: Floats, radius: float, *, steps: int = 2000) -> tuple[float, float]:
-    """Enclose the volume of B(centre, radius) within the cell [0, 1]^d.
+def volume_in_cell(center: Floats, radius: float, *, steps: int = 2000) -> tuple[float, float]:
+    """Return lower and upper bounds of the volume of B(center, radius) within the cell [0, 1]^d.
 
-    A uniform point of the cell is in the ball just if its d squared distances add up to at most r². Each one's law is
-    known exactly; on a grid of `steps` it is rounded down for the upper end and up for the lower one, and convolved.
+    A uniform point of the cell is in the ball if and only if its d squared distances sum to at most r². The
+    distribution of each is known exactly; it is rounded to a grid of `steps`, down for the upper bound and up for the
+    lower one, and convolved.
     """
     if radius <= 0:
         return 0.0, 0.0
     edges = np.sqrt(np.arange(steps + 1) / steps) * radius
     ends = []
     for upward in (True, False):
-        law = np.zeros(steps + 1)
-        law[0] = 1.0
-        for place in centre:
-            reached = np.clip(place + edges, 0, 1) - np.clip(place - edges, 0, 1)
-            step = np.diff(reached)
+        distribution = np.zeros(steps + 1)
+        distribution[0] = 1.0
+        for coordinate in center:
+            covered = np.clip(coordinate + edges, 0, 1) - np.clip(coordinate - edges, 0, 1)
+            step = np.diff(covered)
             one = np.concatenate([[0.0], step]) if upward else np.concatenate([step, [0.0]])
-            law = np.convolve(law, one)[: steps + 1]
-        ends.append(float(law[: steps + 1].sum() if upward else law[:steps].sum()))
+            distribution = np.convolve(distribution, one)[: steps + 1]
+        ends.append(float(distribution[: steps + 1].sum() if upward else distribution[:steps].sum()))
     return ends[0], ends[1]
 
 
-def lost_share(centre: Floats, radius: float, *, steps: int = 2000) -> float:
-    """Bound from above how much of the thrice as wide ball's volume in a cell the ball holds (lemma 2, part 1).
+def lost_share(center: Floats, radius: float, *, steps: int = 2000) -> float:
+    """Return an upper bound of the ball's share of the volume of the ball three times as wide (lemma 2, part 1).
 
-    Theorem (Balls inside of a cell). Where the thrice as wide ball lies inside of the cell the share is exactly 3^{−d}.
+    Theorem (Balls inside of a cell). If the ball three times as wide lies inside the cell, the share is exactly 3^{−d}.
     Tested   tests/crowd/test_theory.py::test_the_share_of_the_inner_ball_falls_with_the_dimension
     """
-    low, _ = volume_in_cell(centre, 3 * radius, steps=steps)
-    _, high = volume_in_cell(centre, radius, steps=steps)
+    low, _ = volume_in_cell(center, 3 * radius, steps=steps)
+    _, high = volume_in_cell(center, radius, steps=steps)
     return high / low if low > 0 else math.inf
 
 
 def separation(*, deviation: float, noise: float, least_share: float, k: int, n: int, delta: float) -> float:
-    """Give how far apart the means of theorem 3 must be: 4(σ₁ + σ₂)(16/√w_min + √(k·ln(kn/δ))), as printed.
+    """Return the separation of the means in theorem 3, as printed: 4(σ₁ + σ₂)(16/√w_min + √(k·ln(kn/δ))).
 
-    σ₁ is the largest deviation of a component, 2·σ₂·√d bounds how far a point is moved. With the corrected tail of
-    lemma 4 (`random_error`) the second root is √(2k·ln(2kn/δ)); `corrected_separation` has it.
+    σ₁ is the largest deviation of a component, 2·σ₂·√d bounds the perturbation of a point. With the corrected tail of
+    lemma 4 (`random_error`) the second root is √(2k·ln(2kn/δ)); see `corrected_separation`.
     """
     return 4 * (deviation + noise) * (16 / math.sqrt(least_share) + math.sqrt(k * math.log(k * n / delta)))
 
 
 def corrected_separation(*, deviation: float, noise: float, least_share: float, k: int, n: int, delta: float) -> float:
-    """Give the separation of theorem 3 with the exponent that lemma 4 needs.
+    """Return the separation of theorem 3 with the exponent that lemma 4 needs.
 
-    Theorem (Separation of mixtures). With c² = 2·ln(2kn/δ) all n random errors are at most c(σ₁ + σ₂)√k but for a
-    chance of δ, so means 4(σ₁ + σ₂)(16/√w_min + √(2k·ln(2kn/δ))) apart are told apart with the paper's probability.
+    Theorem (Separation of mixtures). With c² = 2·ln(2kn/δ) all n random errors are at most c(σ₁ + σ₂)√k except with
+    probability δ, so means that are 4(σ₁ + σ₂)(16/√w_min + √(2k·ln(2kn/δ))) apart are separated with the paper's
+    probability.
     Assumes  lemma 3, whose bound on a random matrix is cited there, d < n/2, and radii that are fixed beforehand.
     Tested   tests/crowd/test_learning.py::test_a_mixture_is_recovered_at_the_separation_of_the_theorem
     """
@@ -131,7 +135,7 @@ def corrected_separation(*, deviation: float, noise: float, least_share: float, 
 
 
 def random_error(*, k: int, c: float) -> tuple[float, float, float]:
-    """Give Pr[χ_k > c·√k] exactly, the corrected bound 2k·e^{−c²/2} of lemma 4, and the printed one 2k·e^{−c²}.
+    """Return Pr[χ_k > c·√k] exactly, the corrected bound 2k·e^{−c²/2} of lemma 4, and the printed one 2k·e^{−c²}.
 
     Theorem (Random error of a projection). A k-dimensional normal vector with deviation σ is longer than c·σ·√k with
     probability at most 2k·e^{−c²/2}. With e^{−c²}, as printed, it is false: k = 1, c = 2 has .0455 > .0366.
@@ -145,7 +149,7 @@ def random_error(*, k: int, c: float) -> tuple[float, float, float]:
 
 
 def chi_tail(k: int, length: float) -> float:
-    """Give the chance that a k-dimensional standard normal vector is longer: a finite sum, for whole k."""
+    """Return the probability that a k-dimensional standard normal vector is longer than `length`: a finite sum."""
     half = length * length / 2
     if k % 2:
         terms = (half ** (j - 0.5) / math.gamma(j + 0.5) for j in range(1, (k - 1) // 2 + 1))
@@ -154,8 +158,8 @@ def chi_tail(k: int, length: float) -> float:
 
 
 def needed_factor(guesses: Floats, truth: Floats, parent_low: Floats, parent_side: Floats) -> Floats:
-    """Give how much B(q, ‖v − q‖) must be enlarged to hold the parent cell (lemma 5: α + 1 < 10 is enough)."""
+    """Return the factor by which B(q, ‖v − q‖) must grow to contain the parent cell (lemma 5: α + 1 < 10 suffices)."""
     high = parent_low + parent_side[:, None]
     corner = np.maximum(np.abs(guesses - parent_low), np.abs(high - guesses))
-    found: Floats = np.linalg.norm(corner, axis=1) / np.linalg.norm(truth - guesses, axis=1)
-    return found
+    factor: Floats = np.linalg.norm(corner, axis=1) / np.linalg.norm(truth - guesses, axis=1)
+    return factor
