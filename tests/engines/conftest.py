@@ -8,11 +8,11 @@ import duckdb
 import pytest
 
 from hubbub.core.schema import Kind
-from hubbub.engines.base import Place, View
-from hubbub.engines.duckdb.connection import DuckDB, Limits
+from hubbub.engines.base import DataSource, EngineLimits, View
+from hubbub.engines.duckdb.connection import DuckDBEngine
 
 COLUMNS = (("id", Kind.INTEGER), ("amount", Kind.REAL), ("word", Kind.TEXT))
-Open = Callable[..., DuckDB]
+Open = Callable[..., DuckDBEngine]
 
 
 @pytest.fixture
@@ -34,22 +34,22 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def places(folder: Path) -> dict[str, Place]:
+def places(folder: Path) -> dict[str, DataSource]:
     return {
-        "csv": Place("csv", folder / "t.csv"),
-        "parquet": Place("parquet", folder / "t.parquet"),
-        "duckdb": Place("duckdb", folder / "t.duckdb", "t"),
-        "sqlite": Place("sqlite", folder / "t.sqlite", "t"),
+        "csv": DataSource("csv", folder / "t.csv"),
+        "parquet": DataSource("parquet", folder / "t.parquet"),
+        "duckdb": DataSource("duckdb", folder / "t.duckdb", "t"),
+        "sqlite": DataSource("sqlite", folder / "t.sqlite", "t"),
     }
 
 
 @pytest.fixture
 def open_engine() -> Iterator[Open]:
     """Open engines that are closed at the end."""
-    opened: list[DuckDB] = []
+    opened: list[DuckDBEngine] = []
 
-    def opener(views: list[View], limits: Limits | None = None) -> DuckDB:
-        opened.append(DuckDB(views, limits=limits or Limits(memory=200, disk=0, threads=1, seconds=20)))
+    def opener(views: list[View], limits: EngineLimits | None = None) -> DuckDBEngine:
+        opened.append(DuckDBEngine(views, limits=limits or EngineLimits(memory=200, disk=0, threads=1, seconds=20)))
         return opened[-1]
 
     yield opener
@@ -58,6 +58,6 @@ def open_engine() -> Iterator[Open]:
 
 
 @pytest.fixture
-def engine(places: dict[str, Place], open_engine: Open) -> DuckDB:
+def engine(places: dict[str, DataSource], open_engine: Open) -> DuckDBEngine:
     """One engine over the four forms, each under the name of its form."""
     return open_engine([View(name, place, COLUMNS) for name, place in places.items()])

@@ -8,19 +8,20 @@ import duckdb
 import numpy as np
 import pytest
 from tests.accounting.postgres_server import Server
-from tests.campaigns.rig import alike, spark
+from tests.campaigns.rig import equal_values as alike
+from tests.campaigns.rig import spark
 from tests.campaigns.rig.postgres import place as in_postgres
 
 from hubbub.analyses.rows import Rows
 from hubbub.config import examine
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
-from hubbub.engines.base import Arrays, Field, Place, View, locate
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
+from hubbub.engines.base import Arrays, DataSource, Field, View, locate
 from hubbub.engines.duckdb.connection import schema
 from hubbub.engines.postgres.connection import schema as postgres_schema
-from hubbub.engines.spark.connection import Spark
+from hubbub.engines.spark.connection import SparkEngine
 from hubbub.engines.spark.connection import schema as spark_schema
 from hubbub.sql.bind import bind
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.dialects.spark import SPARK
 from hubbub.sql.plan import plan
 
@@ -36,13 +37,13 @@ def test_a_unit_is_no_column_whose_equal_values_differ_in_a_file(tmp_path: Path)
             " e DOUBLE[], f BLOB, g VARCHAR, h DOUBLE, i BIGINT, j UUID, k TIMESTAMPTZ, l VARCHAR COLLATE C)"
         )
         made.execute("CREATE VIEW v AS SELECT upper(a) AS a, a COLLATE C AS b, CAST(a AS VARCHAR) AS c FROM p")
-    assert refused(schema(Place("duckdb", tmp_path / "p.duckdb", "p"))) == set("abcdef")
-    assert refused(schema(Place("duckdb", tmp_path / "p.duckdb", "v"))) == set("ac")
+    assert refused(schema(DataSource("duckdb", tmp_path / "p.duckdb", "p"))) == set("abcdef")
+    assert refused(schema(DataSource("duckdb", tmp_path / "p.duckdb", "v"))) == set("ac")
     with sqlite3.connect(tmp_path / "p.sqlite") as lite:
         lite.execute("CREATE TABLE p (a TEXT COLLATE NOCASE, b TEXT COLLATE RTRIM, c, d BLOB, e TEXT, f INTEGER)")
         lite.execute("CREATE VIEW v AS SELECT a, e, a || '' AS i FROM p")
-    assert refused(schema(Place("sqlite", tmp_path / "p.sqlite", "p"))) == set("abcd")
-    assert "a" in refused(schema(Place("sqlite", tmp_path / "p.sqlite", "v")))
+    assert refused(schema(DataSource("sqlite", tmp_path / "p.sqlite", "p"))) == set("abcd")
+    assert "a" in refused(schema(DataSource("sqlite", tmp_path / "p.sqlite", "v")))
 
 
 def test_a_unit_is_no_column_whose_equal_values_differ_in_postgres(postgres_server: Server) -> None:
@@ -116,7 +117,7 @@ def test_spark_shows_equal_values_in_one_form_whichever_comes_first(tmp_path: Pa
         *(Column(name, Kind.TEXT) for name in texts),
     )
     sources = alike.in_spark(spark_address, tmp_path, ("first", "second"))
-    table = Table("t", columns, Unit("who", groups=1, rows=1))
+    table = Table("t", columns, PrivacyUnit("who", groups=1, rows=1))
     signed = "CASE WHEN flag THEN -abs(n) ELSE abs(n) END"
     asked = {
         "keys": f"SELECT {', '.join(kinds)}, count(*) AS m FROM t GROUP BY {', '.join(kinds)}",
@@ -126,7 +127,7 @@ def test_spark_shows_equal_values_in_one_form_whichever_comes_first(tmp_path: Pa
     seen = []
     for world, source in sources.items():
         spot = locate(source, "source", base=Path(), name="t")
-        engine = Spark([View("t", spot, tuple((c.name, c.kind) for c in columns))], limits=spark.LIMITS)
+        engine = SparkEngine([View("t", spot, tuple((c.name, c.kind) for c in columns))], limits=spark.LIMITS)
         try:
             made = {
                 name: plan(
@@ -145,7 +146,7 @@ def test_spark_shows_equal_values_in_one_form_whichever_comes_first(tmp_path: Pa
             seen.append([(abs(float(k)), *m) for k, *m in engine.run(made["choice"]).through(_texts)])
             counts = engine.run(f"SELECT {distinct} FROM `t` AS s").through(_texts)
             assert counts == [("2",) * len(texts)], world
-            rows = Rows(table, columns[3:4], Words("s", "engine", SPARK))
+            rows = Rows(table, columns[3:4], RenderOptions("s", "engine", SPARK))
             taken = engine.run(rows.sql).through(rows.take)
             assert len(np.unique(np.asarray(taken.owners))) == alike.PEOPLE
         finally:

@@ -12,8 +12,7 @@ import pytest
 
 from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
-from hubbub.engines.base import DataSource, View
-from hubbub.engines.base import EngineLimits
+from hubbub.engines.base import DataSource, EngineLimits, View
 from hubbub.engines.duckdb.connection import DuckDBEngine
 from hubbub.errors import RunError
 
@@ -117,7 +116,9 @@ def test_only_a_single_select_is_ever_run(engine: DuckDBEngine, folder: Path, sq
     assert engine.run("SELECT count(*) AS n FROM parquet").through(lambda a: int(a["n"][0])) == 3
 
 
-def test_a_declared_path_could_be_written_by_copy_which_is_why_only_select_is_run(engine: DuckDBEngine, folder: Path) -> None:
+def test_a_declared_path_could_be_written_by_copy_which_is_why_only_select_is_run(
+    engine: DuckDBEngine, folder: Path
+) -> None:
     """If this fails, DuckDB has closed the hole and the comment in the engine can go."""
     inside(engine, f"COPY (SELECT 1 AS x) TO '{folder}/t.parquet' (FORMAT csv, USE_TMP_FILE false)")
     assert (folder / "t.parquet").read_text() == "x\n1\n"
@@ -215,7 +216,9 @@ def test_what_is_spilled_is_private_and_removed(folder: Path, open_engine: Open)
     assert not spill.exists()
 
 
-def test_data_is_not_opened_before_the_first_run(folder: Path, places: dict[str, DataSource], engine: DuckDBEngine) -> None:
+def test_data_is_not_opened_before_the_first_run(
+    folder: Path, places: dict[str, DataSource], engine: DuckDBEngine
+) -> None:
     (folder / "t.parquet").unlink()
     with pytest.raises(RunError):
         engine.run("SELECT 1")

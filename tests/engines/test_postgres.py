@@ -13,12 +13,11 @@ from tests.accounting.postgres_server import Server
 from tests.campaigns.rig.postgres import place
 
 from hubbub.core.schema import Bounds, Column, Kind, Table
-from hubbub.engines.base import UnreachableError, Upload, View, locate
-from hubbub.engines.duckdb.connection import Limits
-from hubbub.engines.postgres.connection import Postgres, schema
+from hubbub.engines.base import EngineLimits, UnreachableError, Upload, View, locate
+from hubbub.engines.postgres.connection import PostgresEngine, schema
 from hubbub.errors import ConfigError, RunError
 from hubbub.sql import render
-from hubbub.sql.bind_from import declared
+from hubbub.sql.bind_scan import column_facts
 from hubbub.sql.dialects.postgres import POSTGRES
 from hubbub.sql.expressions import Col
 from hubbub.sql.relations import Scan
@@ -36,8 +35,8 @@ def view(server: Server, database: str, table: str, *columns: tuple[str, Kind]) 
     return View(table.rpartition(".")[2], place(server, database, table), found)
 
 
-def opened(server: Server, database: str, table: str, *columns: tuple[str, Kind], seconds: int = 30) -> Postgres:
-    return Postgres([view(server, database, table, *columns)], limits=Limits(seconds=seconds))
+def opened(server: Server, database: str, table: str, *columns: tuple[str, Kind], seconds: int = 30) -> PostgresEngine:
+    return PostgresEngine([view(server, database, table, *columns)], limits=EngineLimits(seconds=seconds))
 
 
 # --- what is read ------------------------------------------------------------------------------------------------
@@ -85,7 +84,7 @@ def test_hostile_values_neither_raise_nor_pass_a_clamp(postgres_server: Server, 
         )
         scan = Scan(
             Table("hostile", columns, None),
-            tuple(Col(c.name, c.kind, declared(c)) for c in columns),
+            tuple(Col(c.name, c.kind, column_facts(c)) for c in columns),
             tuple(c.name for c in columns),
         )
         engine = opened(postgres_server, database, "hostile", *chosen.items())
@@ -288,7 +287,7 @@ def test_the_fingerprint_follows_changes_of_the_tables_under_a_view(postgres_ser
 def test_a_declared_version_column_decides_alone(postgres_server: Server, database: str) -> None:
     postgres_server.run("CREATE TABLE x (id int, at timestamptz); INSERT INTO x VALUES (1, '2024-01-01')", database)
     shown = View("x", place(postgres_server, database, "x"), (("id", Kind.INTEGER),), "at")
-    engine = Postgres([shown], limits=Limits())
+    engine = PostgresEngine([shown], limits=EngineLimits())
     first = engine.fingerprint("x").through(bytes.hex)
     postgres_server.run("INSERT INTO x VALUES (2, '2023-01-01')", database)
     assert engine.fingerprint("x").through(bytes.hex) == first
@@ -310,7 +309,7 @@ def test_a_public_table_travels_with_the_query(postgres_server: Server, database
     arrays["since"] = np.ma.MaskedArray(arrays["since"], [False, False, True])
     shared = Upload(View("areas", place(postgres_server, database, "x"), columns), lambda: arrays)
     own = view(postgres_server, database, "x")
-    engine = Postgres([own], limits=Limits(), uploads=[shared])
+    engine = PostgresEngine([own], limits=EngineLimits(), uploads=[shared])
     text = 'SELECT count(*) AS n, min(since) AS d, max(share) AS s FROM "x" AS s JOIN "areas" AS a USING (region)'
     found = engine.run(text).through(dict)
     assert int(found["n"][0]) == 3

@@ -13,16 +13,16 @@ import pytest
 
 from hubbub.core.schema import Kind
 from hubbub.engines import files
-from hubbub.engines.base import Place, View, locate
-from hubbub.engines.duckdb.connection import DuckDB, Limits, schema
+from hubbub.engines.base import DataSource, EngineLimits, View, locate
+from hubbub.engines.duckdb.connection import DuckDBEngine, schema
 from hubbub.errors import ConfigError
 
-Open = Callable[..., DuckDB]
+Open = Callable[..., DuckDBEngine]
 FORMS = ("csv", "parquet", "duckdb", "sqlite")
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_gives_the_same_rows(engine: DuckDB, form: str) -> None:
+def test_every_form_gives_the_same_rows(engine: DuckDBEngine, form: str) -> None:
     found = engine.run(f'SELECT id, amount, word FROM "{form}" ORDER BY id').through(
         lambda arrays: {name: np.ma.asarray(array).tolist() for name, array in arrays.items()}
     )
@@ -33,7 +33,7 @@ def test_every_form_gives_the_same_rows(engine: DuckDB, form: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["parquet", "duckdb", "sqlite"])
-def test_schema_gives_names_and_kinds(places: dict[str, Place], form: str) -> None:
+def test_schema_gives_names_and_kinds(places: dict[str, DataSource], form: str) -> None:
     assert [(field.name, field.kind) for field in schema(places[form])] == [
         ("id", Kind.INTEGER),
         ("amount", Kind.REAL),
@@ -44,7 +44,7 @@ def test_schema_gives_names_and_kinds(places: dict[str, Place], form: str) -> No
 def test_schema_of_a_csv_file_is_its_first_line_and_no_more(folder: Path) -> None:
     """Types guessed from values would differ between neighbors; behind the header there may be anything."""
     (folder / "odd.csv").write_bytes(b'id;"a;b";c\n\xff\xfe not utf-8 and not csv \x00"')
-    fields = schema(Place("csv", folder / "odd.csv"))
+    fields = schema(DataSource("csv", folder / "odd.csv"))
     assert [(field.name, field.kind) for field in fields] == [("id", None), ("a;b", None), ("c", None)]
 
 
@@ -54,7 +54,11 @@ def test_schema_of_a_parquet_file_does_not_read_its_pages(folder: Path) -> None:
     footer = int.from_bytes(whole[-8:-4], "little") + 8
     spoilt = whole[:4] + b"\xaa" * (len(whole) - footer - 4) + whole[-footer:]
     (folder / "spoilt.parquet").write_bytes(spoilt)
-    assert [field.name for field in schema(Place("parquet", folder / "spoilt.parquet"))] == ["id", "amount", "word"]
+    assert [field.name for field in schema(DataSource("parquet", folder / "spoilt.parquet"))] == [
+        "id",
+        "amount",
+        "word",
+    ]
 
 
 def test_a_column_whose_values_are_rounded_cannot_be_the_unit(folder: Path) -> None:
@@ -65,11 +69,11 @@ def test_a_column_whose_values_are_rounded_cannot_be_the_unit(folder: Path) -> N
             "COPY (SELECT 9007199254740993::DECIMAL(18, 0) AS a, 1.5::DECIMAL(15, 2) AS b, 1::HUGEINT AS c,"
             f" 1::BIGINT AS d, TIMESTAMP_NS '2020-01-01 00:00:00.000000001' AS e, 1.5 AS f) TO '{file}'"
         )
-    unfit = {field.name: bool(field.unfit) for field in schema(Place("parquet", file))}
+    unfit = {field.name: bool(field.unfit) for field in schema(DataSource("parquet", file))}
     assert unfit == {"a": True, "b": False, "c": False, "d": False, "e": True, "f": False}
     with sqlite3.connect(folder / "people.sqlite") as lite:
         lite.execute("CREATE TABLE p (a NUMERIC, b DECIMAL(10, 2), c REAL, d INTEGER, e TEXT)")
-    found = schema(Place("sqlite", folder / "people.sqlite", "p"))
+    found = schema(DataSource("sqlite", folder / "people.sqlite", "p"))
     assert [field.name for field in found if field.unfit] == ["a", "b"]
 
 
@@ -79,7 +83,7 @@ def test_types_that_cannot_be_used_have_no_kind(folder: Path) -> None:
             f"COPY (SELECT [1] AS list, 'x'::BLOB AS blob, TIME '10:00' AS time, 1::DECIMAL(9,2) AS money,"
             f" TIMESTAMPTZ '2020-01-01' AS instant, uuid() AS uid) TO '{folder}/types.parquet'"
         )
-    kinds = {field.name: field.kind for field in schema(Place("parquet", folder / "types.parquet"))}
+    kinds = {field.name: field.kind for field in schema(DataSource("parquet", folder / "types.parquet"))}
     assert kinds == {
         "list": None,
         "blob": None,
@@ -93,13 +97,13 @@ def test_types_that_cannot_be_used_have_no_kind(folder: Path) -> None:
 def test_what_cannot_be_cast_is_null_and_never_an_error(folder: Path, open_engine: Open) -> None:
     (folder / "bad.csv").write_text("id,amount,day\n1,12x,2020-01-01\n99999999999999999999,nan,2020-13-01\n,inf,\n")
     columns = (("id", Kind.INTEGER), ("amount", Kind.REAL), ("day", Kind.DATE))
-    engine = open_engine([View("bad", Place("csv", folder / "bad.csv"), columns)])
+    engine = open_engine([View("bad", DataSource("csv", folder / "bad.csv"), columns)])
     counts = engine.run("SELECT count(*) AS n, count(id) AS id, count(amount) AS amount, count(day) AS day FROM bad")
     assert counts.through(lambda a: {k: int(v[0]) for k, v in a.items()}) == {"n": 3, "id": 1, "amount": 2, "day": 1}
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_cast_that_cannot_fail_does_not_fail_in_any_form(engine: DuckDB, form: str) -> None:
+def test_a_cast_that_cannot_fail_does_not_fail_in_any_form(engine: DuckDBEngine, form: str) -> None:
     """DuckDB moves casts into readers; there they must stay casts that give NULL."""
     sql = f'SELECT count(TRY_CAST(word AS INTEGER)) AS n, count(TRY_CAST(word AS DATE)) AS d FROM "{form}"'
     assert engine.run(sql).through(lambda a: (int(a["n"][0]), int(a["d"][0]))) == (0, 0)
@@ -109,7 +113,7 @@ def test_line_ends_inside_quotes_are_text_on_any_number_of_threads(folder: Path,
     rows = "".join(f'{i},"line {i}\n{i},second"\n' for i in range(50_000))
     (folder / "lines.csv").write_text(f"id,word\n{rows}")
     columns = (("id", Kind.INTEGER), ("word", Kind.TEXT))
-    engine = open_engine([View("lines", Place("csv", folder / "lines.csv"), columns)], Limits(threads=4))
+    engine = open_engine([View("lines", DataSource("csv", folder / "lines.csv"), columns)], EngineLimits(threads=4))
     found = engine.run("SELECT count(*) AS n, count(DISTINCT id) AS d, min(length(word)) AS l FROM lines")
     assert found.through(lambda a: [int(v[0]) for v in a.values()]) == [50_000, 50_000, 15]
 
@@ -121,13 +125,13 @@ def test_any_value_in_any_column_of_sqlite_is_read(folder: Path, open_engine: Op
         values = [(2**63 - 1, 0.1), ("text", "7.5"), (b"\xff", b"\x00"), (None, 1e308), (1.5, 5e-324)]
         lite.executemany('INSERT INTO "odd ""name" VALUES (?, ?)', values)
     lite.close()
-    place = Place("sqlite", path, 'odd "name')
+    place = DataSource("sqlite", path, 'odd "name')
     engine = open_engine([View("odd", place, (("id", Kind.INTEGER), ("amount", Kind.REAL)))])
     found = engine.run("SELECT count(id) AS ids, max(id) AS most, max(amount) AS high, min(amount) AS low FROM odd")
     assert found.through(lambda a: [v[0] for v in a.values()]) == [2, 2**63 - 1, 1e308, 5e-324]
 
 
-def test_wide_integers_arrive_exactly(engine: DuckDB) -> None:
+def test_wide_integers_arrive_exactly(engine: DuckDBEngine) -> None:
     most, least = 2**127 - 1, -(2**127) + 1
     found = engine.run(f"SELECT {most}::HUGEINT AS a, {least}::HUGEINT AS b, (-1)::HUGEINT AS c, 2::BIGINT AS d")
     assert found.through(lambda a: {name: int(array[0]) for name, array in a.items()}) == {
@@ -139,7 +143,7 @@ def test_wide_integers_arrive_exactly(engine: DuckDB) -> None:
     assert engine.run("SELECT (-5)::HUGEINT AS a").through(lambda a: a["a"].dtype) == np.int64
 
 
-def test_fingerprint_follows_the_content_and_not_the_clock(engine: DuckDB, folder: Path) -> None:
+def test_fingerprint_follows_the_content_and_not_the_clock(engine: DuckDBEngine, folder: Path) -> None:
     before = engine.fingerprint("csv").through(bytes)
     os.utime(folder / "t.csv", (1, 1))
     assert engine.fingerprint("csv").through(bytes) == before
@@ -148,7 +152,7 @@ def test_fingerprint_follows_the_content_and_not_the_clock(engine: DuckDB, folde
     assert engine.fingerprint("csv").through(bytes) != before
 
 
-def test_a_file_that_was_written_is_read_anew(engine: DuckDB, folder: Path) -> None:
+def test_a_file_that_was_written_is_read_anew(engine: DuckDBEngine, folder: Path) -> None:
     count = "SELECT count(*) AS n FROM csv"
     engine.fingerprint("csv")
     assert engine.run(count).through(lambda a: int(a["n"][0])) == 3
@@ -164,7 +168,7 @@ def test_changes_that_are_still_in_a_databases_log_are_seen(folder: Path, open_e
     writer.execute("PRAGMA journal_mode = WAL")
     writer.execute("CREATE TABLE t (id INTEGER)")
     writer.execute("INSERT INTO t VALUES (1)")
-    engine = open_engine([View("t", Place("sqlite", path, "t"), (("id", Kind.INTEGER),))])
+    engine = open_engine([View("t", DataSource("sqlite", path, "t"), (("id", Kind.INTEGER),))])
     count = "SELECT count(*) AS n FROM t"
     before = engine.fingerprint("t").through(bytes)
     assert engine.run(count).through(lambda a: int(a["n"][0])) == 1
@@ -174,7 +178,7 @@ def test_changes_that_are_still_in_a_databases_log_are_seen(folder: Path, open_e
     writer.close()
 
 
-def test_queries_go_on_over_the_old_state_while_a_file_is_opened_anew(engine: DuckDB, folder: Path) -> None:
+def test_queries_go_on_over_the_old_state_while_a_file_is_opened_anew(engine: DuckDBEngine, folder: Path) -> None:
     slow = "SELECT count(*) AS n FROM csv, range(300000) r, range(40) s WHERE hash(r.range) % 7 <> s.range % 5"
     expected = engine.run(slow).through(lambda a: int(a["n"][0]))
     with ThreadPoolExecutor(1) as other:
@@ -192,25 +196,25 @@ def test_a_change_inside_a_large_file_is_seen(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(files, "HASHED_WHOLE", 1000)
     path = tmp_path / "large.csv"
     path.write_bytes(b"a\n" + b"1\n" * 2_000_000)
-    before = files.digest(Place("csv", path))
+    before = files.digest(DataSource("csv", path))
     with path.open("r+b") as file:
         file.seek(-3, os.SEEK_END)
         file.write(b"2")
-    assert files.digest(Place("csv", path)) != before
+    assert files.digest(DataSource("csv", path)) != before
 
 
 @pytest.mark.parametrize(
     ("source", "place"),
     [
-        ("visits.csv", Place("csv", Path("/d/visits.csv"))),
-        ("sub/Visits.PARQUET", Place("parquet", Path("/d/sub/Visits.PARQUET"))),
-        ("/abs/x.pq", Place("parquet", Path("/abs/x.pq"))),
-        ("duckdb:x.db#stays", Place("duckdb", Path("/d/x.db"), "stays")),
-        ("sqlite:x.db", Place("sqlite", Path("/d/x.db"), "visits")),
-        ("csv:noending", Place("csv", Path("/d/noending"))),
+        ("visits.csv", DataSource("csv", Path("/d/visits.csv"))),
+        ("sub/Visits.PARQUET", DataSource("parquet", Path("/d/sub/Visits.PARQUET"))),
+        ("/abs/x.pq", DataSource("parquet", Path("/abs/x.pq"))),
+        ("duckdb:x.db#stays", DataSource("duckdb", Path("/d/x.db"), "stays")),
+        ("sqlite:x.db", DataSource("sqlite", Path("/d/x.db"), "visits")),
+        ("csv:noending", DataSource("csv", Path("/d/noending"))),
     ],
 )
-def test_a_source_is_read(source: str, place: Place) -> None:
+def test_a_source_is_read(source: str, place: DataSource) -> None:
     assert locate(source, "source", base=Path("/d"), name="visits") == place
 
 
@@ -231,16 +235,16 @@ def test_files_that_cannot_be_read_are_refused_with_a_remedy(folder: Path) -> No
     (folder / "twice.csv").write_text("a,A\n")
     (folder / "empty.csv").write_text("")
     for place in (
-        Place("csv", folder / "missing.csv"),
-        Place("csv", folder),
-        Place("csv", folder / "*.csv"),
-        Place("parquet", folder / "no.parquet"),
-        Place("sqlite", folder / "no.sqlite", "t"),
-        Place("duckdb", folder / "no.duckdb", "t"),
-        Place("duckdb", folder / "t.duckdb", "u"),
-        Place("sqlite", folder / "t.sqlite", "u"),
-        Place("csv", folder / "twice.csv"),
-        Place("csv", folder / "empty.csv"),
+        DataSource("csv", folder / "missing.csv"),
+        DataSource("csv", folder),
+        DataSource("csv", folder / "*.csv"),
+        DataSource("parquet", folder / "no.parquet"),
+        DataSource("sqlite", folder / "no.sqlite", "t"),
+        DataSource("duckdb", folder / "no.duckdb", "t"),
+        DataSource("duckdb", folder / "t.duckdb", "u"),
+        DataSource("sqlite", folder / "t.sqlite", "u"),
+        DataSource("csv", folder / "twice.csv"),
+        DataSource("csv", folder / "empty.csv"),
     ):
         with pytest.raises(ConfigError) as refused:
             schema(place)
@@ -250,7 +254,7 @@ def test_files_that_cannot_be_read_are_refused_with_a_remedy(folder: Path) -> No
 
 
 def test_a_large_file_is_loaded_beside_the_memory(
-    folder: Path, open_engine: Open, places: dict[str, Place], monkeypatch: pytest.MonkeyPatch
+    folder: Path, open_engine: Open, places: dict[str, DataSource], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "HASHED_WHOLE", 10)
     engine = open_engine([View(form, places[form], (("id", Kind.INTEGER),)) for form in ("csv", "sqlite")])

@@ -20,13 +20,12 @@ from pyarrow import parquet
 from tests.campaigns.rig import spark
 
 import hubbub
-from hubbub.core.schema import Column, Kind, Table, Unit
+from hubbub.core.schema import Column, Kind, PrivacyUnit, Table
 from hubbub.curator.session import Session
-from hubbub.engines.base import Arrays, Place, UnreachableError, View, locate
-from hubbub.engines.duckdb.connection import Limits
+from hubbub.engines.base import Arrays, DataSource, EngineLimits, UnreachableError, View, locate
 from hubbub.engines.spark import catalog as spark_session
 from hubbub.engines.spark import local_server as spark_local
-from hubbub.engines.spark.connection import Spark, schema
+from hubbub.engines.spark.connection import SparkEngine, schema
 from hubbub.errors import ConfigError, RunError
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.spark import SPARK
@@ -53,8 +52,8 @@ def _view(path: Path | str, address: str, columns: tuple[tuple[str, Kind], ...] 
 
 
 @pytest.fixture
-def engine(file: Path, spark_address: str) -> Iterator[Spark]:
-    opened = Spark([_view(file, spark_address)], limits=spark.LIMITS)
+def engine(file: Path, spark_address: str) -> Iterator[SparkEngine]:
+    opened = SparkEngine([_view(file, spark_address)], limits=spark.LIMITS)
     yield opened
     opened.close()
 
@@ -63,7 +62,7 @@ def _plain(table: Arrays) -> list[tuple[object, ...]]:
     return list(zip(*(column.tolist() for column in table.values()), strict=True))
 
 
-def test_a_query_gives_exact_columns(engine: Spark) -> None:
+def test_a_query_gives_exact_columns(engine: SparkEngine) -> None:
     sql = "SELECT `id`, `amount`, `word`, CAST(9007199254740993 AS DECIMAL(38, 0)) AS wide FROM `t` AS s ORDER BY `id`"
     wide = 9007199254740993
     assert engine.run(sql).through(_plain) == [
@@ -84,14 +83,14 @@ def test_a_query_gives_exact_columns(engine: Spark) -> None:
         "SELECT * FROM missing",
     ],
 )
-def test_nothing_but_one_query_can_be_run(engine: Spark, sql: str) -> None:
+def test_nothing_but_one_query_can_be_run(engine: SparkEngine, sql: str) -> None:
     with pytest.raises(RunError):
         engine.run(sql)
     assert engine.run("SELECT count(*) AS n FROM `t` AS s").through(lambda found: int(found["n"][0])) == 3
 
 
 def test_a_failure_has_no_words_of_its_own(
-    engine: Spark, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    engine: SparkEngine, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Spark's message has the cell in it, and pyspark writes such messages to standard error by itself."""
     with caplog.at_level(logging.DEBUG), pytest.raises(RunError) as raised:
@@ -105,7 +104,7 @@ def test_a_failure_has_no_words_of_its_own(
 def test_a_declared_value_is_looked_up_once_a_group_and_not_once_a_row(file: Path, spark_address: str) -> None:
     """Spark moves conditions on keys below a grouping; fifty texts looked through for each row took most of a query."""
     columns = (Column("id", Kind.INTEGER), Column("word", Kind.TEXT, values=("a", "b", "c")))
-    question = bind("SELECT word, count(*) FROM t GROUP BY word", tables={"t": Table("t", columns, Unit(None))})
+    question = bind("SELECT word, count(*) FROM t GROUP BY word", tables={"t": Table("t", columns, PrivacyUnit(None))})
     (asked,) = plan(question, epsilon=Fraction(1), delta=Fraction(0), salt="s", dialect=SPARK).statements
     session = spark_session.connect(spark_address, spark.LIMITS)
     try:
@@ -122,11 +121,11 @@ def test_a_declared_value_is_looked_up_once_a_group_and_not_once_a_row(file: Pat
 
 
 def test_the_schema_is_read_without_a_value(file: Path, spark_address: str) -> None:
-    found = schema(_view(file, spark_address).place)
+    found = schema(_view(file, spark_address).source)
     assert [(field.name, field.kind) for field in found] == list(COLUMNS)
 
 
-def test_the_fingerprint_changes_with_the_files_and_only_then(engine: Spark, file: Path) -> None:
+def test_the_fingerprint_changes_with_the_files_and_only_then(engine: SparkEngine, file: Path) -> None:
     first = engine.fingerprint("t").through(bytes.hex)
     assert engine.fingerprint("t").through(bytes.hex) == first
     _write(file, f"SELECT CAST(id AS BIGINT) AS id, CAST(9 AS DOUBLE) AS amount, word FROM {ROWS} WHERE id > 1")
@@ -154,7 +153,7 @@ def test_a_folder_of_files_is_a_table_and_a_new_file_is_noticed(tmp_path: Path, 
     folder = tmp_path / "many"
     folder.mkdir()
     _write(folder / "a.parquet", "SELECT CAST(1 AS BIGINT) AS id")
-    engine = Spark([_view(folder, spark_address, (("id", Kind.INTEGER),))], limits=spark.LIMITS)
+    engine = SparkEngine([_view(folder, spark_address, (("id", Kind.INTEGER),))], limits=spark.LIMITS)
     try:
         first = engine.fingerprint("t").through(bytes.hex)
         _write(folder / "b.parquet", "SELECT CAST(2 AS BIGINT) AS id")
@@ -169,7 +168,7 @@ def test_a_table_of_the_catalog_is_seen_as_it_is_now(spark_address: str) -> None
     name = f"seen_{os.getpid()}"
     try:
         session.sql(f"CREATE TABLE {name} USING parquet AS SELECT 1L AS id")
-        engine = Spark([_view(name, spark_address, (("id", Kind.INTEGER),))], limits=spark.LIMITS)
+        engine = SparkEngine([_view(name, spark_address, (("id", Kind.INTEGER),))], limits=spark.LIMITS)
         try:
             first = engine.fingerprint("t").through(bytes.hex)
             assert engine.fingerprint("t").through(bytes.hex) == first
@@ -184,8 +183,8 @@ def test_a_table_of_the_catalog_is_seen_as_it_is_now(spark_address: str) -> None
 
 
 def test_a_declared_version_is_the_fingerprint(file: Path, spark_address: str) -> None:
-    place = _view(file, spark_address).place
-    engine = Spark([View("t", place, COLUMNS, version="id")], limits=spark.LIMITS)
+    place = _view(file, spark_address).source
+    engine = SparkEngine([View("t", place, COLUMNS, version="id")], limits=spark.LIMITS)
     try:
         first = engine.fingerprint("t").through(bytes.hex)
         _write(file, f"SELECT CAST(id AS BIGINT) AS id, CAST(9 AS DOUBLE) AS amount, word FROM {ROWS}")
@@ -196,16 +195,16 @@ def test_a_declared_version_is_the_fingerprint(file: Path, spark_address: str) -
         engine.close()
 
 
-def test_a_missing_table_is_said_before_the_charge(file: Path, spark_address: str, engine: Spark) -> None:
+def test_a_missing_table_is_said_before_the_charge(file: Path, spark_address: str, engine: SparkEngine) -> None:
     for table in ("nowhere.nothing", f"{file}x", "nothing"):
         with pytest.raises(ConfigError, match="no such table or path"):
-            schema(_view(table, spark_address).place)
+            schema(_view(table, spark_address).source)
     file.unlink()
     with pytest.raises(UnreachableError, match="no such table or path"):
         engine.fingerprint("t")
 
 
-def test_a_changed_schema_is_said_before_the_charge(file: Path, engine: Spark) -> None:
+def test_a_changed_schema_is_said_before_the_charge(file: Path, engine: SparkEngine) -> None:
     engine.fingerprint("t")
     _write(file, "SELECT CAST('x' AS VARCHAR) AS id, 1.5 AS amount, 'b' AS word")
     with pytest.raises(UnreachableError, match="not what they were"):
@@ -215,13 +214,13 @@ def test_a_changed_schema_is_said_before_the_charge(file: Path, engine: Spark) -
 def test_a_server_that_is_not_there_is_said_soon_and_without_the_token(file: Path) -> None:
     started = time.monotonic()
     with pytest.raises(ConfigError, match="does not answer") as raised:
-        schema(_view(file, "sc://127.0.0.1:9/;token=SECRET77").place)
+        schema(_view(file, "sc://127.0.0.1:9/;token=SECRET77").source)
     assert "SECRET77" not in str(raised.value)
     assert time.monotonic() - started < 60
 
 
 def test_a_wrong_token_is_turned_away_and_no_token_is_shown(file: Path, spark_address: str) -> None:
-    place = _view(file, spark_address.partition("=")[0] + "=SECRET77").place
+    place = _view(file, spark_address.partition("=")[0] + "=SECRET77").source
     with pytest.raises(ConfigError) as raised:
         schema(place)
     assert "SECRET77" not in str(raised.value) + repr(place) + place.shown
@@ -229,7 +228,7 @@ def test_a_wrong_token_is_turned_away_and_no_token_is_shown(file: Path, spark_ad
 
 
 def test_a_slow_query_is_stopped_and_the_next_one_runs(file: Path, spark_address: str) -> None:
-    engine = Spark([_view(file, spark_address)], limits=Limits(seconds=3))
+    engine = SparkEngine([_view(file, spark_address)], limits=EngineLimits(seconds=3))
     slow = "SELECT count(*) AS n FROM range(4000000000) AS a WHERE md5(CAST(a.id AS STRING)) = 'x'"
     try:
         started = time.monotonic()
@@ -240,7 +239,7 @@ def test_a_slow_query_is_stopped_and_the_next_one_runs(file: Path, spark_address
         engine.close()
 
 
-def test_an_interrupt_stops_what_one_thread_asked_for(engine: Spark) -> None:
+def test_an_interrupt_stops_what_one_thread_asked_for(engine: SparkEngine) -> None:
     slow = "SELECT count(*) AS n FROM range(4000000000) AS a WHERE md5(CAST(a.id AS STRING)) = 'x'"
     heard: list[str] = []
 
@@ -275,7 +274,7 @@ def test_odd_files_make_no_query_fail(tmp_path: Path, spark_address: str) -> Non
     path = tmp_path / "odd.parquet"
     parquet.write_table(table, path)
     columns = (("word", Kind.TEXT), ("day", Kind.DATE), ("moment", Kind.TIMESTAMP), ("old", Kind.TIMESTAMP))
-    engine = Spark([_view(path, spark_address, columns)], limits=spark.LIMITS)
+    engine = SparkEngine([_view(path, spark_address, columns)], limits=spark.LIMITS)
     try:
         sql = (
             "SELECT `word`, CASE WHEN `day` < DATE '0001-01-01' THEN DATE '0001-01-01' ELSE DATE '9999-12-31' END AS d,"
@@ -405,7 +404,7 @@ def test_places_are_read_as_written() -> None:
 
     def found(source: str) -> tuple[str, str | None]:
         place = locate(source, "datasets.v.source", base=here, name="v")
-        assert isinstance(place, Place)
+        assert isinstance(place, DataSource)
         return place.address, place.table
 
     assert found("spark:sc://host:15002/lake.clinic.visits") == ("sc://host:15002", "lake.clinic.visits")

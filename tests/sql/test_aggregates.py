@@ -8,20 +8,20 @@ from itertools import product
 import duckdb
 import numpy as np
 import pytest
-from tests.campaigns.rig.worlds import AGE, COST, FLAG, REGION, REGIONS, connect, fill, query, run, visits
+from tests.campaigns.rig.visits_table import AGE, COST, FLAG, REGION, REGIONS, connect, fill, query, run, visits
 
-from hubbub.core.schema import Kind, Unit
+from hubbub.core.schema import Kind, PrivacyUnit
 from hubbub.errors import QueryError
 from hubbub.noise.source import system
 from hubbub.sql.aggregates.formula import power_of_two
-from hubbub.sql.aggregates.order import Aim, Extreme, Mode, Target
-from hubbub.sql.expressions import Call, Col, Facts, Literal
+from hubbub.sql.aggregates.order_statistics import CountScore, ExtremeScore, QuantileScore, ScoreFunction
+from hubbub.sql.expressions import Col, Facts, FunctionCall, Literal
 from hubbub.sql.finish import finish
 from hubbub.sql.plan import plan
 from hubbub.sql.query import Aggregate, Key
 
 HUGE = Fraction(10**6)
-YOUNG = Call("lt", (AGE, Literal(40, Kind.INTEGER)), Kind.BOOLEAN)
+YOUNG = FunctionCall("lt", (AGE, Literal(40, Kind.INTEGER)), Kind.BOOLEAN)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ ANSWERS = {
 @pytest.mark.parametrize("name", ANSWERS)
 def test_answers_are_the_engines_own_where_noise_is_negligible(name: str, engine: duckdb.DuckDBPyConnection) -> None:
     text, aggregate = ANSWERS[name]
-    asked = query(visits(Unit(None)), [aggregate], keys=[Key("region", REGION)])
+    asked = query(visits(PrivacyUnit(None)), [aggregate], keys=[Key("region", REGION)])
     made = plan(asked, epsilon=HUGE, delta=Fraction(0), salt="s")
     answer = finish(made, run(engine, made), system())
     found = dict(answer.rows)
@@ -92,7 +92,7 @@ def test_answers_are_the_engines_own_where_noise_is_negligible(name: str, engine
 
 def test_shared_sums_give_the_same_answers(engine: duckdb.DuckDBPyConnection) -> None:
     named = [Aggregate(f"a{i}", a.function, a.arguments, a.where, a.level) for i, (_, a) in enumerate(ANSWERS.values())]
-    made = plan(query(visits(Unit(None)), named), epsilon=HUGE, delta=Fraction(0), salt="s")
+    made = plan(query(visits(PrivacyUnit(None)), named), epsilon=HUGE, delta=Fraction(0), salt="s")
     (row,) = finish(made, run(engine, made), system()).rows
     texts = ", ".join(text for text, _ in ANSWERS.values())
     (wanted,) = engine.execute(f"SELECT {texts} FROM visits").fetchall()
@@ -100,7 +100,7 @@ def test_shared_sums_give_the_same_answers(engine: duckdb.DuckDBPyConnection) ->
 
 
 def test_count_of_units_counts_each_once(engine: duckdb.DuckDBPyConnection) -> None:
-    asked = query(visits(Unit("patient", groups=4, rows=1)), [Aggregate("u", "count_units", (), YOUNG)])
+    asked = query(visits(PrivacyUnit("patient", groups=4, rows=1)), [Aggregate("u", "count_units", (), YOUNG)])
     made = plan(asked, epsilon=HUGE, delta=Fraction(0), salt="s")
     wanted = engine.execute("SELECT count(DISTINCT patient) FILTER (WHERE age < 40) FROM visits").fetchall()
     assert finish(made, run(engine, made), system()).rows == wanted
@@ -110,7 +110,7 @@ def test_count_of_units_counts_each_once(engine: duckdb.DuckDBPyConnection) -> N
 def test_quantiles_have_the_right_rank_where_noise_is_negligible(
     level: Fraction, engine: duckdb.DuckDBPyConnection
 ) -> None:
-    asked = query(visits(Unit(None)), [Aggregate("q", "quantile", (COST,), None, level)])
+    asked = query(visits(PrivacyUnit(None)), [Aggregate("q", "quantile", (COST,), None, level)])
     made = plan(asked, epsilon=HUGE, delta=Fraction(0), salt="s")
     answer = finish(made, run(engine, made), system())
     ((found,),) = answer.rows
@@ -124,7 +124,7 @@ def test_quantiles_have_the_right_rank_where_noise_is_negligible(
 
 def test_the_mode_is_the_most_frequent_value(engine: duckdb.DuckDBPyConnection) -> None:
     aggregates = [Aggregate("a", "mode", (AGE,)), Aggregate("r", "mode", (REGION,)), Aggregate("f", "mode", (FLAG,))]
-    made = plan(query(visits(Unit(None)), aggregates), epsilon=HUGE, delta=Fraction(0), salt="s")
+    made = plan(query(visits(PrivacyUnit(None)), aggregates), epsilon=HUGE, delta=Fraction(0), salt="s")
     (row,) = finish(made, run(engine, made), system()).rows
     for value, column in zip(row, ("age", "region", "flag"), strict=True):
         counts = engine.execute(
@@ -137,7 +137,7 @@ def test_an_empty_group_gets_an_answer_that_claims_nothing(engine: duckdb.DuckDB
     """Noise of ε = 1 on a group that nobody is in: the average is inside its bounds and its interval is all of them."""
     key = Key("k", Col("region", Kind.TEXT, Facts(values=("nowhere",))))
     made = plan(
-        query(visits(Unit(None)), [Aggregate("a", "avg", (COST,)), Aggregate("n", "count")], keys=[key]),
+        query(visits(PrivacyUnit(None)), [Aggregate("a", "avg", (COST,)), Aggregate("n", "count")], keys=[key]),
         epsilon=Fraction(1),
         delta=Fraction(0),
         salt="s",
@@ -149,16 +149,16 @@ def test_an_empty_group_gets_an_answer_that_claims_nothing(engine: duckdb.DuckDB
     assert answer.intervals[0][1] == (-50.0, 200.0)
 
 
-AIMS: dict[str, Aim] = {
-    "median": Target(Fraction(1, 2)),
-    "third": Target(Fraction(1, 3)),
-    "low end": Target(Fraction(9, 10), -3),
-    "high end": Target(Fraction(1, 4), 2),
-    "least": Target(Fraction(0)),
-    "max": Extreme(largest=True, depth=1),
-    "max with depth": Extreme(largest=True, depth=3),
-    "min": Extreme(largest=False, depth=2),
-    "mode": Mode(),
+AIMS: dict[str, ScoreFunction] = {
+    "median": QuantileScore(Fraction(1, 2)),
+    "third": QuantileScore(Fraction(1, 3)),
+    "low end": QuantileScore(Fraction(9, 10), -3),
+    "high end": QuantileScore(Fraction(1, 4), 2),
+    "least": QuantileScore(Fraction(0)),
+    "max": ExtremeScore(largest=True, depth=1),
+    "max with depth": ExtremeScore(largest=True, depth=3),
+    "min": ExtremeScore(largest=False, depth=2),
+    "mode": CountScore(),
 }
 
 
@@ -173,7 +173,7 @@ def test_scores_move_by_no_more_than_their_sensitivity(name: str) -> None:
             after[place] += 1
             change = aim.scores(np.array(after, dtype=np.int64)) - before
             moved |= set(change.tolist())
-            if isinstance(aim, Mode):
+            if isinstance(aim, CountScore):
                 assert (change >= 0).all()
     assert max(abs(each) for each in moved) == aim.sensitivity
 
@@ -181,7 +181,7 @@ def test_scores_move_by_no_more_than_their_sensitivity(name: str) -> None:
 def test_a_target_has_no_loss_exactly_at_quantiles() -> None:
     for counts in product(range(3), repeat=4):
         n = sum(counts)
-        scores = Target(Fraction(1, 3)).scores(np.array(counts, dtype=np.int64))
+        scores = QuantileScore(Fraction(1, 3)).scores(np.array(counts, dtype=np.int64))
         for place in range(4):
             below, above = sum(counts[:place]), sum(counts[place + 1 :])
             assert (scores[place] == 0) == (3 * below <= n and 3 * above <= 2 * n)
@@ -190,7 +190,7 @@ def test_a_target_has_no_loss_exactly_at_quantiles() -> None:
 def test_an_extreme_of_depth_one_is_the_extreme() -> None:
     for counts in product(range(3), repeat=4):
         for largest in (True, False):
-            scores = Extreme(largest=largest, depth=1).scores(np.array(counts, dtype=np.int64))
+            scores = ExtremeScore(largest=largest, depth=1).scores(np.array(counts, dtype=np.int64))
             if any(counts):
                 ends = [place for place, count in enumerate(counts) if count]
                 assert np.flatnonzero(scores == 0).tolist() == [max(ends) if largest else min(ends)]
@@ -217,5 +217,5 @@ def test_power_of_two_is_the_least_above() -> None:
 )
 def test_what_cannot_be_bounded_is_refused(aggregate: Aggregate, code: str) -> None:
     with pytest.raises(QueryError) as refused:
-        plan(query(visits(Unit(None)), [aggregate]), epsilon=Fraction(1), delta=Fraction(0), salt="s")
+        plan(query(visits(PrivacyUnit(None)), [aggregate]), epsilon=Fraction(1), delta=Fraction(0), salt="s")
     assert refused.value.code == code

@@ -4,7 +4,7 @@ import random
 from fractions import Fraction
 
 import pytest
-from tests.campaigns.rig.worlds import (
+from tests.campaigns.rig.visits_table import (
     AGE,
     COST,
     FLAG,
@@ -21,16 +21,16 @@ from tests.campaigns.rig.worlds import (
 )
 
 from hubbub.audit.sensitivity import excess
-from hubbub.core.schema import Kind, Unit
+from hubbub.core.schema import Kind, PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.sql import bounding
-from hubbub.sql.expressions import Call, Literal
-from hubbub.sql.finish import exact
+from hubbub.sql.expressions import FunctionCall, Literal
+from hubbub.sql.finish import exact_results
 from hubbub.sql.plan import Plan, plan
 from hubbub.sql.query import Aggregate, Key
 
 HALF = Fraction(1, 2)
-YOUNG = Call("lt", (AGE, Literal(40, Kind.INTEGER)), Kind.BOOLEAN)
+YOUNG = FunctionCall("lt", (AGE, Literal(40, Kind.INTEGER)), Kind.BOOLEAN)
 AGGREGATES = (
     Aggregate("n", "count"),
     Aggregate("nx", "count", (COST,), YOUNG),
@@ -79,10 +79,10 @@ def rows_at_random(rng: random.Random, units: int) -> list[Row]:
 
 
 UNITS = {
-    "row": Unit(None),
-    "one row in one group": Unit("patient", groups=1, rows=1),
-    "two rows in three groups": Unit("patient", groups=3, rows=2),
-    "more than anyone has": Unit("patient", groups=8, rows=1000),
+    "row": PrivacyUnit(None),
+    "one row in one group": PrivacyUnit("patient", groups=1, rows=1),
+    "two rows in three groups": PrivacyUnit("patient", groups=3, rows=2),
+    "more than anyone has": PrivacyUnit("patient", groups=8, rows=1000),
 }
 SETS = {"none": ((), ((),)), "two keys": (KEYS, ((0, 1),)), "cube": (KEYS, ((0, 1), (0,), (1,), ()))}
 
@@ -118,7 +118,7 @@ def _without(rows: list[Row], gone: int, *, by_row: bool, rng: random.Random, re
     return kept
 
 
-def _plan(unit: Unit, **options: object) -> Plan:
+def _plan(unit: PrivacyUnit, **options: object) -> Plan:
     asked = query(visits(unit), AGGREGATES, keys=KEYS)
     return plan(asked, epsilon=Fraction(1), delta=Fraction(0), salt="pepper", **options)  # type: ignore[arg-type]
 
@@ -140,7 +140,7 @@ def test_order_of_rows_and_number_of_threads_change_nothing() -> None:
 def test_a_unit_keeps_at_most_its_groups_and_rows() -> None:
     connection = connect(2)
     fill(connection, [(7, region, 1.0, age, flag) for region in REGIONS for flag in (True, False) for age in range(50)])
-    made = _plan(Unit("patient", groups=3, rows=10))
+    made = _plan(PrivacyUnit("patient", groups=3, rows=10))
     rows = next(i for i, noised in enumerate(made.measures) if noised.measure == made.formulas["n"].measures[0])
     counts = integers(connection, made)[0][rows]
     assert sorted(counts.tolist()) == [0] * 5 + [10] * 3
@@ -152,7 +152,7 @@ def test_a_unit_of_a_hundred_thousand_rows_is_bounded() -> None:
     connection = connect(2)
     connection.execute("INSERT INTO visits SELECT 1, 'North', range % 100, range % 90, TRUE FROM range(100000)")
     connection.execute("INSERT INTO visits VALUES (2, 'North', 5, 5, TRUE)")
-    made = _plan(Unit("patient", groups=2, rows=4))
+    made = _plan(PrivacyUnit("patient", groups=2, rows=4))
     whole = integers(connection, made)
     connection.execute("DELETE FROM visits WHERE patient = 1")
     assert excess(made, whole, integers(connection, made)) == []
@@ -167,7 +167,7 @@ def test_copies_of_a_row_are_as_likely_as_others() -> None:
         "FROM range(4000) AS a(u), range(10) AS b(k)"
     )
     made = plan(
-        query(visits(Unit("patient", groups=1, rows=1)), [Aggregate("s", "sum", (COST,))]),
+        query(visits(PrivacyUnit("patient", groups=1, rows=1)), [Aggregate("s", "sum", (COST,))]),
         epsilon=Fraction(1),
         delta=Fraction(0),
         salt="pepper",
@@ -180,7 +180,7 @@ def test_copies_of_a_row_are_as_likely_as_others() -> None:
 def test_another_salt_picks_other_rows() -> None:
     connection = connect(1)
     connection.execute("INSERT INTO visits SELECT u, 'North', k, 1, TRUE FROM range(50) AS a(u), range(10) AS b(k)")
-    asked = query(visits(Unit("patient", groups=1, rows=1)), [Aggregate("s", "sum", (COST,))])
+    asked = query(visits(PrivacyUnit("patient", groups=1, rows=1)), [Aggregate("s", "sum", (COST,))])
     found = {
         int(integers(connection, plan(asked, epsilon=Fraction(1), delta=Fraction(0), salt=salt))[0][0][0])
         for salt in ("a", "b", "it's")
@@ -202,7 +202,7 @@ def test_the_portable_hash_bounds_as_well_and_the_same_everywhere() -> None:
 
 def test_values_that_the_engine_takes_for_one_key_count_once() -> None:
     key = Key("age", AGE.__class__("age", Kind.INTEGER, AGE.facts.__class__(values=(2**53, 2**53 + 1, 7))))
-    table = visits(Unit(None))
+    table = visits(PrivacyUnit(None))
     connection = connect(1)
     asked = query(table, [Aggregate("n", "count")], keys=[key])
     made = plan(asked, epsilon=Fraction(1), delta=Fraction(0), salt="s")
@@ -228,7 +228,7 @@ def _tells(made: Plan, old: str, new: str) -> bool:
         for world in (rows, [row for row in rows if row[0] != 1]):
             rng.shuffle(world)
             fill(connection, world)
-            worlds.append(exact(made, {name: arrays(connection, sql) for name, sql in spoiled.items()}))
+            worlds.append(exact_results(made, {name: arrays(connection, sql) for name, sql in spoiled.items()}))
         if excess(made, worlds[0], worlds[1]):
             return True
     return False
@@ -269,10 +269,10 @@ def test_planted_missing_clamp_is_caught() -> None:
     scan = sql.replace("200e0", "1e300").replace("110e0", "1e300")
     assert scan != sql
     tables = {**tables, "sums0": arrays(connection, scan)}
-    assert excess(made, exact(made, tables), integers(nothing, made)) == []
+    assert excess(made, exact_results(made, tables), integers(nothing, made)) == []
     both = scan.replace("greatest(least(", "greatest(greatest(")
     tables = {**tables, "sums0": arrays(connection, both)}
-    assert excess(made, exact(made, tables), integers(nothing, made)) != []
+    assert excess(made, exact_results(made, tables), integers(nothing, made)) != []
 
 
 def test_planted_sensitivity_of_adding_under_replace_is_caught() -> None:
@@ -285,4 +285,4 @@ def test_planted_sensitivity_of_adding_under_replace_is_caught() -> None:
 
 
 def test_salt_is_quoted() -> None:
-    assert bounding.Words("it's").hash(("u", Kind.TEXT)) == "hash('it''s', u)"
+    assert bounding.RenderOptions("it's").hash(("u", Kind.TEXT)) == "hash('it''s', u)"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.accounting.postgres_server import Server
 
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection
@@ -24,7 +24,7 @@ from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES
 from hubbub.sql.dialects.spark import SPARK
 from hubbub.sql.expressions import Col
-from hubbub.sql.keys import Found
+from hubbub.sql.keys import DiscoveredCells
 from hubbub.sql.plan import plan
 from hubbub.sql.query import Key
 
@@ -63,12 +63,12 @@ def test_a_hash_is_a_function_of_the_equality_class(
         if write == dialect.own_hash or forms[0] != "NaN":  # no expression is NaN, and owners are hashed as engines do
             assert same is True
     # the same for a cell of discovered keys, as it is carried
-    found = Found((Key("k", Col("k", Kind.REAL)), Key("m", Col("m", Kind.INTEGER))))
+    found = DiscoveredCells((Key("k", Col("k", Kind.REAL)), Key("m", Col("m", Kind.INTEGER))))
     cells = [
         f"(SELECT {dialect.cell((dialect.canonical(x, Kind.REAL), dialect.canonical(x, Kind.INTEGER)))}) AS t"
         for x in (first, second)
     ]
-    texts = dialect.own_hash("salt", found.carried(dialect))
+    texts = dialect.own_hash("salt", found.hashed_natively(dialect))
     assert ask(f"SELECT (SELECT {texts} FROM {cells[0]}) = (SELECT {texts} FROM {cells[1]})") == (True,)
 
 
@@ -91,7 +91,7 @@ def test_keys_without_two_forms_are_written_as_they_were(dialect: Dialect) -> No
         Column("x", Kind.REAL),
         Column("v", Kind.REAL, Bounds(Fraction(0), Fraction(1)), values=(Fraction(0), Fraction(1))),
     )
-    for unit in (Unit(None), Unit("n")):
+    for unit in (PrivacyUnit(None), PrivacyUnit("n")):
         table = {"t": Table("t", (*columns, Column("m", Kind.INTEGER)), unit)}
         zero = f"= 0 THEN {dialect.number(0)}"
         for key, extra in (("m", False), ("s", False), ("v", False), ("x", True)):
@@ -102,7 +102,7 @@ def test_keys_without_two_forms_are_written_as_they_were(dialect: Dialect) -> No
 
 def test_groups_are_matched_and_shown_by_equality() -> None:
     """Whatever form an engine kept: −0 matches 0 and is shown as 0; whole numbers past 64 bits are not one."""
-    found = Found((Key("x", Col("x", Kind.REAL)), Key("n", Col("n", Kind.INTEGER))))
+    found = DiscoveredCells((Key("x", Col("x", Kind.REAL)), Key("n", Col("n", Kind.INTEGER))))
     rule = PartitionSelection.least(
         keys=1,
         contribution=1,

@@ -12,14 +12,14 @@ from functools import cache
 import duckdb
 import numpy as np
 import pytest
-from tests.campaigns.rig.worlds import connect, fill, run, visits
+from tests.campaigns.rig.visits_table import connect, fill, run, visits
 
-from hubbub.core.schema import Unit
+from hubbub.core.schema import PrivacyUnit
 from hubbub.noise.source import system
-from hubbub.sql.aggregates.order import Target
+from hubbub.sql.aggregates.order_statistics import QuantileScore
 from hubbub.sql.bind import bind
-from hubbub.sql.estimates import Keys
-from hubbub.sql.finish import Answer, exact, present
+from hubbub.sql.estimates import CellKeys
+from hubbub.sql.finish import Answer, exact_results, present
 from hubbub.sql.noise import Noise
 from hubbub.sql.plan import Plan, plan
 
@@ -82,27 +82,27 @@ def table(size: str) -> duckdb.DuckDBPyConnection:
 
 
 def planned(text: str, *, noise: Noise, epsilon: Fraction) -> Plan:
-    unit = Unit("patient", groups=1, rows=1)
+    unit = PrivacyUnit("patient", groups=1, rows=1)
     query = bind(f"SELECT {text} FROM visits", tables={"visits": visits(unit)})
     return plan(query, epsilon=epsilon, delta=DELTA, salt="s", noise=noise)
 
 
 def drawn(made: Plan, connection: duckdb.DuckDBPyConnection, runs: int = RUNS) -> Answer:
     """Answer many times, from one look at the data."""
-    measures, histograms = exact(made, run(connection, made))
+    measures, histograms = exact_results(made, run(connection, made))
     noisy = [
         noised.mechanism.sample(np.repeat(vector, runs), system())
         for noised, vector in zip(made.measures, measures, strict=True)
     ]
     picked = []
     for each in made.choices:
-        scores = [pick.aim.scores(histograms[each.histogram])[0] for pick in each.picks]
+        scores = [pick.score.scores(histograms[each.histogram])[0] for pick in each.selections]
         draws = [
             np.array([pick.mechanism.sample(one, system()) for _ in range(runs)])
-            for pick, one in zip(each.picks, scores, strict=True)
+            for pick, one in zip(each.selections, scores, strict=True)
         ]
         picked.append(draws)
-    return present(made, Keys(runs, {}, {}), noisy, picked, raw=False)
+    return present(made, CellKeys(runs, {}, {}), noisy, picked, raw=False)
 
 
 def covered(answer: Answer, truth: float, place: int = 0, *, narrower: float = 0.0) -> int:
@@ -190,8 +190,8 @@ def test_intervals_of_choices_cover(name: str, noise: Noise) -> None:
 def test_planted_ends_of_a_quantile_that_aim_at_it_are_caught(noise: Noise) -> None:
     made = planned("median(cost)", noise=noise, epsilon=Fraction(1, 10))
     (each,) = made.choices
-    picks = [replace(pick, aim=Target(Fraction(1, 2))) for pick in each.picks]
-    spoiled = replace(made, choices=(replace(each, picks=tuple(picks)),))
+    picks = [replace(pick, score=QuantileScore(Fraction(1, 2))) for pick in each.selections]
+    spoiled = replace(made, choices=(replace(each, selections=tuple(picks)),))
     (right,) = truth("quantile_disc(cost, 0.5)", "crowd")
     assert covered(drawn(made, table("crowd")), right) >= FEWEST
     # the ends still say where they would aim, so that only what they choose is spoiled

@@ -2,13 +2,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.campaigns.rig.worlds import FLAG, REGION, connect, query, visits
+from tests.campaigns.rig.visits_table import FLAG, REGION, connect, query, visits
 
-from hubbub.core.schema import Kind, Unit
+from hubbub.core.schema import Kind, PrivacyUnit
 from hubbub.errors import QueryError
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Col, Facts
-from hubbub.sql.keys import MOST_CELLS, Cells, Domain, cells, domains_of
+from hubbub.sql.keys import MAX_CELLS, Cells, Domain, cells, domains_of
 from hubbub.sql.query import Aggregate, Key
 
 KEYS = [Key("region", REGION), Key("flag", FLAG)]
@@ -16,7 +16,7 @@ COUNT = [Aggregate("n", "count")]
 
 
 def test_cells_are_the_product_of_declared_values_in_their_order() -> None:
-    (one,) = cells(query(visits(Unit(None)), COUNT, keys=KEYS))
+    (one,) = cells(query(visits(PrivacyUnit(None)), COUNT, keys=KEYS))
     assert one.size == 8
     assert one.strides == (2, 1)
     assert one.codes(0).tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
@@ -24,24 +24,26 @@ def test_cells_are_the_product_of_declared_values_in_their_order() -> None:
 
 
 def test_a_set_without_a_key_has_none_of_its_values() -> None:
-    both, region, nothing = cells(query(visits(Unit(None)), COUNT, keys=KEYS, sets=[(0, 1), (0,), ()]))
+    both, region, nothing = cells(query(visits(PrivacyUnit(None)), COUNT, keys=KEYS, sets=[(0, 1), (0,), ()]))
     assert (both.size, region.size, nothing.size) == (8, 4, 1)
     assert region.codes(1).tolist() == [-1] * 4
-    assert domains_of(query(visits(Unit(None)), COUNT, keys=KEYS))[1].shown[region.codes(1)].tolist() == [None] * 4
+    assert (
+        domains_of(query(visits(PrivacyUnit(None)), COUNT, keys=KEYS))[1].shown[region.codes(1)].tolist() == [None] * 4
+    )
 
 
 def test_too_many_cells_are_refused() -> None:
     wide = Key("a", Col("age", Kind.INTEGER, Facts(values=tuple(range(1001)))))
     with pytest.raises(QueryError, match="HB550"):
-        cells(query(visits(Unit(None)), COUNT, keys=[wide, Key("b", wide.expr)]))
+        cells(query(visits(PrivacyUnit(None)), COUNT, keys=[wide, Key("b", wide.expr)]))
     most = Key("a", Col("age", Kind.INTEGER, Facts(values=tuple(range(1000)))))
-    (one,) = cells(query(visits(Unit(None)), COUNT, keys=[most, Key("b", most.expr)]))
-    assert one.size == MOST_CELLS
+    (one,) = cells(query(visits(PrivacyUnit(None)), COUNT, keys=[most, Key("b", most.expr)]))
+    assert one.size == MAX_CELLS
 
 
 def test_keys_that_nobody_declared_are_refused() -> None:
     with pytest.raises(QueryError, match="HB551"):
-        cells(query(visits(Unit(None)), COUNT, keys=[Key("r", Col("region", Kind.TEXT))]))
+        cells(query(visits(PrivacyUnit(None)), COUNT, keys=[Key("r", Col("region", Kind.TEXT))]))
 
 
 def test_every_kind_of_value_finds_its_number_in_the_engine() -> None:
@@ -52,7 +54,7 @@ def test_every_kind_of_value_finds_its_number_in_the_engine() -> None:
     connection.execute("CREATE TABLE words (w VARCHAR)")
     connection.executemany("INSERT INTO words VALUES (?)", [[word] for word in (*odd, "other", None)])
     for grouped in (True, False):
-        placed = cell.placed(("w",), DUCKDB, grouped=grouped)
+        placed = cell.lookup(("w",), DUCKDB, grouped=grouped)
         sql = f"SELECT w, {placed.cell} FROM words{placed.joins} WHERE {placed.where} ORDER BY c"
         found = connection.execute(f"SELECT * FROM ({sql}) WHERE c IS NOT NULL").fetchall()
         assert found == [(word, i) for i, word in enumerate(odd)]

@@ -6,19 +6,19 @@ import pytest
 from hubbub.core.schema import Bounds, Kind
 from hubbub.core.unit import Relation
 from hubbub.sql.expressions import Col
-from hubbub.sql.measures import Measure, Reach, Rows, Term, Total, Units, sensitivity
+from hubbub.sql.measures import BoundedSum, Measure, RowCount, Term, UnitContribution, UnitCount, sensitivity
 
 X = Col("x", Kind.REAL)
 
 
-def total(low: int, high: int) -> Total:
+def total(low: int, high: int) -> BoundedSum:
     term = Term(X, Bounds(Fraction(low), Fraction(high)), Fraction(0))
-    return Total((term,), (X,), None, Fraction(0), Fraction(1), low, high)
+    return BoundedSum((term,), (X,), None, Fraction(0), Fraction(1), low, high)
 
 
-def contributions(measure: Measure, reach: Reach) -> set[tuple[int, ...]]:
+def contributions(measure: Measure, reach: UnitContribution) -> set[tuple[int, ...]]:
     """Every vector that one unit can add, with rows at the ends of what a row can add or not counted at all."""
-    rows = 1 if isinstance(measure, Units) else reach.rows
+    rows = 1 if isinstance(measure, UnitCount) else reach.rows
     ends = sorted({sum(row) for row in product((0, measure.low, measure.high), repeat=rows)})
     found = set()
     for cells in combinations(range(reach.cells), reach.touched):
@@ -31,9 +31,18 @@ def contributions(measure: Measure, reach: Reach) -> set[tuple[int, ...]]:
 
 
 @pytest.mark.row(27)
-@pytest.mark.parametrize("measure", [Rows(), Units(), total(0, 3), total(-2, 3), total(-3, -1), total(2, 5)])
-@pytest.mark.parametrize("reach", [Reach(1, 1, 1), Reach(3, 1, 2), Reach(3, 2, 1), Reach(4, 2, 1), Reach(2, 2, 2)])
-def test_brute_force_over_neighbors_finds_the_declared_sensitivity(measure: Measure, reach: Reach) -> None:
+@pytest.mark.parametrize("measure", [RowCount(), UnitCount(), total(0, 3), total(-2, 3), total(-3, -1), total(2, 5)])
+@pytest.mark.parametrize(
+    "reach",
+    [
+        UnitContribution(1, 1, 1),
+        UnitContribution(3, 1, 2),
+        UnitContribution(3, 2, 1),
+        UnitContribution(4, 2, 1),
+        UnitContribution(2, 2, 2),
+    ],
+)
+def test_brute_force_over_neighbors_finds_the_declared_sensitivity(measure: Measure, reach: UnitContribution) -> None:
     added = contributions(measure, reach)
     moves = {
         Relation.ADD_REMOVE: added,
@@ -46,15 +55,15 @@ def test_brute_force_over_neighbors_finds_the_declared_sensitivity(measure: Meas
 
 
 def test_grouping_sets_add_up() -> None:
-    one = sensitivity(Rows(), (Reach(4, 2, 3),), Relation.ADD_REMOVE)
-    both = sensitivity(Rows(), (Reach(4, 2, 3), Reach(1, 1, 3)), Relation.ADD_REMOVE)
+    one = sensitivity(RowCount(), (UnitContribution(4, 2, 3),), Relation.ADD_REMOVE)
+    both = sensitivity(RowCount(), (UnitContribution(4, 2, 3), UnitContribution(1, 1, 3)), Relation.ADD_REMOVE)
     assert (one.l1, one.l2_squared) == (6, 18)
     assert (both.l1, both.l2_squared) == (6 + 3, 18 + 9)
 
 
 @pytest.mark.row(27)
 def test_replacing_is_not_adding() -> None:
-    reach = (Reach(5, 1, 1),)
-    assert sensitivity(Rows(), reach, Relation.ADD_REMOVE).l1 == 1
-    assert sensitivity(Rows(), reach, Relation.REPLACE).l1 == 2
-    assert sensitivity(Rows(), reach, Relation.REPLACE).l2_squared == 2
+    reach = (UnitContribution(5, 1, 1),)
+    assert sensitivity(RowCount(), reach, Relation.ADD_REMOVE).l1 == 1
+    assert sensitivity(RowCount(), reach, Relation.REPLACE).l1 == 2
+    assert sensitivity(RowCount(), reach, Relation.REPLACE).l2_squared == 2

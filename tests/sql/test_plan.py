@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.campaigns.rig.worlds import (
+from tests.campaigns.rig.visits_table import (
     AGE,
     COST,
     FLAG,
@@ -25,23 +25,23 @@ from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits
 from hubbub.audit.sensitivity import check_sensitivity, excess
 from hubbub.core.events import Composed, GaussianEvent, LaplaceEvent, SelectionEvent, ThresholdEvent
-from hubbub.core.schema import Kind, Unit
+from hubbub.core.schema import Kind, PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError, ParameterError, QueryError
 from hubbub.noise.source import system
-from hubbub.sql.allocation import factor
-from hubbub.sql.expressions import Call, Col, Facts, Literal
-from hubbub.sql.finish import exact, finish
-from hubbub.sql.keys import Found
-from hubbub.sql.partition_selection import Shown
+from hubbub.sql.allocation import deviations_at_level
+from hubbub.sql.epsilon_search import solve
+from hubbub.sql.expressions import Col, Facts, FunctionCall, Literal
+from hubbub.sql.finish import exact_results, finish
+from hubbub.sql.keys import DiscoveredCells
+from hubbub.sql.partition_selection import ReleasedGroups
 from hubbub.sql.plan import Plan, plan
-from hubbub.sql.query import Aggregate, Key, Order, Query
+from hubbub.sql.query import Aggregate, Key, OrderTerm, Query
 from hubbub.sql.relations import Filter
-from hubbub.sql.split import concentrated, portions, shares
-from hubbub.sql.within import solve
+from hubbub.sql.split import portions, shares, zcdp_budget
 
 ONE, NONE = Fraction(1), Fraction(0)
-ROW = Unit(None)
+ROW = PrivacyUnit(None)
 COUNT = Aggregate("n", "count")
 EVERYTHING = (
     COUNT,
@@ -62,8 +62,8 @@ def of(asked: Query, epsilon: Fraction = ONE, delta: Fraction = NONE, **options:
 def test_a_count_of_those_over_50_who_smoke_has_sensitivity_one() -> None:
     """Two conditions, one row: the conjunction is counted by one number, which one row moves by one."""
     smoker = FLAG
-    old = Call("gt", (AGE, Literal(50, Kind.INTEGER)), Kind.BOOLEAN)
-    both = Call("and", (old, smoker), Kind.BOOLEAN)
+    old = FunctionCall("gt", (AGE, Literal(50, Kind.INTEGER)), Kind.BOOLEAN)
+    both = FunctionCall("and", (old, smoker), Kind.BOOLEAN)
     asked = query(visits(ROW), [COUNT])
     for one in (
         Query(asked.tables, Filter(asked.relation, both), (), ((),), (COUNT,), asked.select, None, (), None, top=False),
@@ -88,12 +88,12 @@ def test_a_count_of_those_over_50_who_smoke_has_sensitivity_one() -> None:
 @pytest.mark.row(35)
 def test_an_average_is_a_noisy_sum_over_a_noisy_count_or_a_sum_over_a_public_number() -> None:
     zero_or_one = Facts(bounds=bounds(0, 1), step=ONE)
-    bit = Call("case", (FLAG, Literal(1, Kind.INTEGER), Literal(0, Kind.INTEGER)), Kind.INTEGER, zero_or_one)
+    bit = FunctionCall("case", (FLAG, Literal(1, Kind.INTEGER), Literal(0, Kind.INTEGER)), Kind.INTEGER, zero_or_one)
     # n public, one row replaced: the sum of bits moves by 1, so the average by 1/n
     public = query(
         visits(ROW, Relation.REPLACE),
         [Aggregate("s", "sum", (bit,))],
-        select=[("a", Call("div", (Col("s", Kind.REAL), Literal(1000, Kind.INTEGER)), Kind.REAL))],
+        select=[("a", FunctionCall("div", (Col("s", Kind.REAL), Literal(1000, Kind.INTEGER)), Kind.REAL))],
     )
     made = of(public)
     assert [n.sensitivity.l1 for n in made.measures] == [1]
@@ -115,13 +115,13 @@ def test_the_most_liked_page_is_one_selection_whatever_people_like() -> None:
     """50 pages; everyone likes some, one person likes all. Bounding each person's likes would cost 50 times as much."""
     pages = tuple(range(50))
     page = Key("page", Col("age", Kind.INTEGER, Facts(values=pages, bounds=AGE.facts.bounds)))
-    table = visits(Unit("patient", groups=50, rows=1))
+    table = visits(PrivacyUnit("patient", groups=50, rows=1))
     top = query(
         table,
         [COUNT],
         keys=[page],
         select=[("page", Col("page", Kind.INTEGER))],
-        order=[Order(Col("n", Kind.INTEGER), descending=True, nulls_first=False)],
+        order=[OrderTerm(Col("n", Kind.INTEGER), descending=True, nulls_first=False)],
         limit=1,
         top=True,
     )
@@ -136,9 +136,9 @@ def test_the_most_liked_page_is_one_selection_whatever_people_like() -> None:
         "INSERT INTO visits SELECT u, 'North', 1, p, TRUE FROM range(2000) AS a(u), range(50) AS b(p) "
         "WHERE u = 0 OR hash(u, p) % 50 < p"
     )
-    whole = exact(made, run(connection, made))[0][0]
+    whole = exact_results(made, run(connection, made))[0][0]
     connection.execute("DELETE FROM visits WHERE patient = 0")
-    moved = whole - exact(made, run(connection, made))[0][0]
+    moved = whole - exact_results(made, run(connection, made))[0][0]
     assert (moved == 1).all()
     best = sorted(whole.tolist(), reverse=True)
     assert whole.tolist().index(best[0]) == 49
@@ -150,11 +150,11 @@ def test_the_most_liked_page_is_one_selection_whatever_people_like() -> None:
 def test_three_most_liked_pages_cost_the_same_in_all() -> None:
     page = Key("page", Col("age", Kind.INTEGER, Facts(values=tuple(range(20)))))
     top = query(
-        visits(Unit("patient", groups=3, rows=4), Relation.REPLACE),
+        visits(PrivacyUnit("patient", groups=3, rows=4), Relation.REPLACE),
         [COUNT],
         keys=[page],
         select=[("page", Col("page", Kind.INTEGER))],
-        order=[Order(Col("n", Kind.INTEGER), descending=True, nulls_first=False)],
+        order=[OrderTerm(Col("n", Kind.INTEGER), descending=True, nulls_first=False)],
         limit=3,
         top=True,
     )
@@ -168,9 +168,11 @@ def test_three_most_liked_pages_cost_the_same_in_all() -> None:
 
 
 @pytest.mark.parametrize("relation", list(Relation))
-@pytest.mark.parametrize("unit", [ROW, Unit("patient", groups=3, rows=7)])
+@pytest.mark.parametrize("unit", [ROW, PrivacyUnit("patient", groups=3, rows=7)])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 3), Fraction(1, 10), Fraction(7), Fraction(1, 1000)])
-def test_the_parts_of_a_query_cost_no_more_than_its_epsilon(epsilon: Fraction, unit: Unit, relation: Relation) -> None:
+def test_the_parts_of_a_query_cost_no_more_than_its_epsilon(
+    epsilon: Fraction, unit: PrivacyUnit, relation: Relation
+) -> None:
     asked = query(visits(unit, relation), EVERYTHING, keys=[Key("f", FLAG)], sets=[(0,), ()])
     made = of(asked, epsilon)
     spent = privacy_cost(made.event).pure
@@ -182,7 +184,7 @@ def test_the_parts_of_a_query_cost_no_more_than_its_epsilon(epsilon: Fraction, u
 @pytest.mark.parametrize("delta", [Fraction(1, 10**5), Fraction(1, 10**9)])
 @pytest.mark.parametrize("epsilon", [Fraction(1, 2), ONE, Fraction(4)])
 def test_gaussian_plans_pass_the_filter_of_their_own_budget(epsilon: Fraction, delta: Fraction) -> None:
-    asked = query(visits(Unit("patient", groups=8, rows=5)), EVERYTHING, keys=[Key("r", REGION), Key("f", FLAG)])
+    asked = query(visits(PrivacyUnit("patient", groups=8, rows=5)), EVERYTHING, keys=[Key("r", REGION), Key("f", FLAG)])
     made = of(asked, epsilon, delta, noise="gaussian")
     assert made.noise == "gaussian"
     assert admits(Budget(epsilon, delta), ZERO, privacy_cost(made.event))
@@ -192,7 +194,7 @@ def test_gaussian_plans_pass_the_filter_of_their_own_budget(epsilon: Fraction, d
 
 
 def test_no_delta_leaves_no_room_for_gaussian_noise() -> None:
-    assert concentrated(ONE, NONE) == 0
+    assert zcdp_budget(ONE, NONE) == 0
     with pytest.raises(ParameterError, match="HB553"):
         of(query(visits(ROW), [COUNT]), noise="gaussian")
 
@@ -201,7 +203,7 @@ def test_the_noise_with_the_smaller_error_is_taken() -> None:
     few = query(visits(ROW), [COUNT])
     assert of(few, ONE, Fraction(1, 10**6)).noise == "laplace"
     region = Key("a", Col("age", Kind.INTEGER, Facts(values=tuple(range(100)))))
-    many = query(visits(Unit("patient", groups=60, rows=1)), [COUNT], keys=[region])
+    many = query(visits(PrivacyUnit("patient", groups=60, rows=1)), [COUNT], keys=[region])
     made = of(many, ONE, Fraction(1, 10**6))
     assert made.noise == "gaussian"
     assert made.delta == Fraction(1, 10**6)
@@ -235,9 +237,9 @@ def test_relative_errors_are_equal_and_weights_tilt_them() -> None:
 def test_a_sum_of_two_laplace_noises_stays_within_the_factor_of_one() -> None:
     """For scales 1 and r < 1, Pr[X > t] = (e^(−t) − r²·e^(−t/r))/(2(1 − r²)); at r = 1 it is e^(−t)(2 + t)/4."""
     for r in np.linspace(0.001, 0.999, 500):
-        t = factor("laplace") * np.sqrt(2 * (1 + r * r))
+        t = deviations_at_level("laplace") * np.sqrt(2 * (1 + r * r))
         assert 2 * (np.exp(-t) - r * r * np.exp(-t / r)) / (2 * (1 - r * r)) <= 0.05
-    t = factor("laplace") * 2
+    t = deviations_at_level("laplace") * 2
     assert 2 * np.exp(-t) * (2 + t) / 4 <= 0.05
 
 
@@ -261,7 +263,7 @@ def test_expected_errors_scale_with_epsilon() -> None:
 
 @pytest.mark.parametrize("within", [50, "5%", "0.5%", 2.5])
 def test_within_finds_the_least_epsilon(within: str | float) -> None:
-    asked = query(visits(Unit("patient", groups=2, rows=3)), [COUNT], keys=[Key("r", REGION)])
+    asked = query(visits(PrivacyUnit("patient", groups=2, rows=3)), [COUNT], keys=[Key("r", REGION)])
     epsilon = solve(asked, within=within, delta=NONE)
     goal = float(within[:-1]) * 10 if isinstance(within, str) else within
     assert of(asked, epsilon).expected[0].plus_minus <= goal
@@ -291,7 +293,7 @@ def found_groups(
     aggregates: Sequence[Aggregate] = (COUNT, Aggregate("a", "avg", (COST,))),
 ) -> Query:
     word = Key("word", Col("region", Kind.TEXT))
-    table = visits(Unit("patient", groups=2, rows=2), relation)
+    table = visits(PrivacyUnit("patient", groups=2, rows=2), relation)
     columns = tuple(replace(column, values=None) if column.name == "region" else column for column in table.columns)
     return query(replace(table, columns=columns), aggregates, keys=[word])
 
@@ -377,13 +379,15 @@ def test_discovered_groups_have_different_values_quantiles_and_modes() -> None:
 
 def test_found_groups_are_matched_by_all_their_keys() -> None:
     keys = (Key("a", Col("a", Kind.TEXT)), Key("b", Col("b", Kind.INTEGER)))
-    shown = Shown(
+    shown = ReleasedGroups(
         (np.array(["x", "x", "y"], dtype=object), np.array([1, 2, 1])), np.array([4, 0, 2]), np.array([9, 9, 9])
     )
     other = {"k0": np.array(["y", "x", "z", "x", "y"], dtype=object), "k1": np.array([1.0, 2.0, 1.0, 1.0, 7.0])}
-    assert shown.places(Found(keys), other).tolist() == [2, 1, -1, 0, -1]
-    nobody = Shown((np.array([], dtype=object), np.array([], dtype=np.int64)), np.array([], int), np.array([], int))
-    assert nobody.places(Found(keys), other).tolist() == [-1] * 5
+    assert shown.places(DiscoveredCells(keys), other).tolist() == [2, 1, -1, 0, -1]
+    nobody = ReleasedGroups(
+        (np.array([], dtype=object), np.array([], dtype=np.int64)), np.array([], int), np.array([], int)
+    )
+    assert nobody.places(DiscoveredCells(keys), other).tolist() == [-1] * 5
 
 
 @pytest.mark.parametrize(
@@ -408,7 +412,7 @@ def test_discovery_refuses_several_grouping_sets() -> None:
 
 
 def test_a_query_may_tighten_the_owners_bounds_and_not_widen_them() -> None:
-    asked = query(visits(Unit("patient", groups=3, rows=4)), [COUNT], keys=[Key("r", REGION)])
+    asked = query(visits(PrivacyUnit("patient", groups=3, rows=4)), [COUNT], keys=[Key("r", REGION)])
     assert of(asked).measures[0].sensitivity.l1 == 12
     assert of(asked, groups=1, rows=2).measures[0].sensitivity.l1 == 2
     for options in ({"groups": 4}, {"rows": 5}, {"rows": 0}):
@@ -423,14 +427,14 @@ def test_an_epsilon_of_absurd_size_is_refused(epsilon: Fraction) -> None:
 
 
 def test_a_tiny_epsilon_is_refused_where_its_noise_is_beyond_use() -> None:
-    asked = query(visits(Unit("patient", groups=1000, rows=10**6)), EVERYTHING, keys=[Key("r", REGION)])
+    asked = query(visits(PrivacyUnit("patient", groups=1000, rows=10**6)), EVERYTHING, keys=[Key("r", REGION)])
     with pytest.raises(QueryError, match="HB557"):
         of(asked, Fraction(1, 10**6))
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), ONE, Fraction(10**6)])
 def test_wide_bounds_on_units_still_fit_the_samplers(epsilon: Fraction) -> None:
-    unit = Unit("patient", groups=1000, rows=10_000)
+    unit = PrivacyUnit("patient", groups=1000, rows=10_000)
     region = Key("a", Col("age", Kind.INTEGER, Facts(values=tuple(range(2000)))))
     aggregates = [Aggregate("s", "sum", (COST,)), Aggregate("v", "var_pop", (COST,))]
     made = of(query(visits(unit, Relation.REPLACE), aggregates, keys=[region]), epsilon, Fraction(1, 10**6))
@@ -439,7 +443,9 @@ def test_wide_bounds_on_units_still_fit_the_samplers(epsilon: Fraction) -> None:
 
 def test_the_derivation_follows_the_query_operator_by_operator() -> None:
     asked = query(
-        visits(Unit("patient", groups=2, rows=3)), [COUNT, Aggregate("a", "avg", (COST,))], keys=[Key("r", REGION)]
+        visits(PrivacyUnit("patient", groups=2, rows=3)),
+        [COUNT, Aggregate("a", "avg", (COST,))],
+        keys=[Key("r", REGION)],
     )
     filtered = Query(
         asked.tables,
@@ -459,7 +465,7 @@ def test_the_derivation_follows_the_query_operator_by_operator() -> None:
 
 
 def test_plans_are_pure() -> None:
-    asked = query(visits(Unit("patient", groups=2, rows=3)), EVERYTHING, keys=[Key("r", REGION)])
+    asked = query(visits(PrivacyUnit("patient", groups=2, rows=3)), EVERYTHING, keys=[Key("r", REGION)])
     one, two = of(asked), of(asked)
     assert one.statements == two.statements
     assert one.event == two.event
@@ -471,11 +477,11 @@ def test_a_huge_epsilon_for_a_selection_is_more_than_it_takes() -> None:
     for relation in Relation:
         made = of(
             query(
-                visits(Unit("patient", groups=3, rows=4), relation),
+                visits(PrivacyUnit("patient", groups=3, rows=4), relation),
                 [COUNT],
                 keys=[page],
                 select=[("page", Col("page", Kind.INTEGER))],
-                order=[Order(Col("n", Kind.INTEGER), descending=True, nulls_first=False)],
+                order=[OrderTerm(Col("n", Kind.INTEGER), descending=True, nulls_first=False)],
                 limit=3,
                 top=True,
             ),

@@ -10,13 +10,13 @@ from fractions import Fraction
 import duckdb
 import pytest
 
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit, Value
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table, Value
 from hubbub.sql import render
 from hubbub.sql.bind import bind
-from hubbub.sql.bind_from import declared
+from hubbub.sql.bind_scan import column_facts
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Col, Literal
-from hubbub.sql.relations import Inner, Scan, columns, owned
+from hubbub.sql.relations import Scan, UnitAggregate, columns, owned
 
 Tables = Mapping[str, Table]
 
@@ -91,13 +91,13 @@ def test_a_name_is_quoted(name: str) -> None:
         assert connection.execute("SELECT * FROM t").description[0][0] == name
 
 
-def scan(column: Column, unit: Unit | None = None, *, loose: bool = False) -> Scan:
-    col = Col("c", column.kind, declared(column))
+def scan(column: Column, unit: PrivacyUnit | None = None, *, loose: bool = False) -> Scan:
+    col = Col("c", column.kind, column_facts(column))
     names = frozenset({"c"}) if loose else frozenset[str]()
     return Scan(Table("t", (column, Column("u", Kind.TEXT)), unit), (col,), (column.name,), names)
 
 
-def scanned(column: Column, sql_type: str, *values: str, unit: Unit | None = None) -> list[object]:
+def scanned(column: Column, sql_type: str, *values: str, unit: PrivacyUnit | None = None) -> list[object]:
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE t(x {sql_type}, u VARCHAR)")
         for value in values:
@@ -153,14 +153,14 @@ def test_text_is_compared_byte_by_byte_whatever_collation_the_column_has() -> No
 def test_a_row_without_a_unit_is_nobodys_and_left_out() -> None:
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE t(x INT, u VARCHAR); INSERT INTO t VALUES (1, NULL), (2, 'a')")
-        text = render.relation(scan(Column("x", Kind.INTEGER), Unit("u")))
+        text = render.relation(scan(Column("x", Kind.INTEGER), PrivacyUnit("u")))
         assert connection.execute(text).fetchall() == [("a", 2.0)]
 
 
 def test_units_of_different_types_of_text_meet_without_a_cast_that_could_fail(clinic: Tables) -> None:
     """A UUID compared with a VARCHAR would be cast, and a text that is no UUID would raise."""
-    a = Table("a", (Column("u", Kind.TEXT), Column("x", Kind.INTEGER)), Unit("u", entity="someone"))
-    b = Table("b", (Column("u", Kind.TEXT), Column("y", Kind.INTEGER)), Unit("u", entity="someone"))
+    a = Table("a", (Column("u", Kind.TEXT), Column("x", Kind.INTEGER)), PrivacyUnit("u", entity="someone"))
+    b = Table("b", (Column("u", Kind.TEXT), Column("y", Kind.INTEGER)), PrivacyUnit("u", entity="someone"))
     text = render.relation(bind("SELECT count(*) FROM a JOIN b USING (u)", tables={"a": a, "b": b}).relation)
     with duckdb.connect() as connection:
         connection.execute("CREATE TABLE a(u UUID, x INT); INSERT INTO a VALUES (uuid(), 1)")
@@ -182,11 +182,11 @@ def test_where_rows_are_units_a_public_key_that_is_there_twice_matches_nothing(c
         assert len(connection.execute(render.relation(query.relation)).fetchall()) == 1
 
 
-def inner(text: str, clinic: Tables) -> Inner:
+def inner(text: str, clinic: Tables) -> UnitAggregate:
     rel = bind(text, tables=clinic).relation
     while not hasattr(rel, "aggregates"):
         rel = rel.input  # type: ignore[union-attr]
-    found: Inner = rel.aggregates[0][1]
+    found: UnitAggregate = rel.aggregates[0][1]
     return found
 
 

@@ -7,20 +7,19 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from tests.sql.nasty import grown
+from tests.sql.nasty import random_expression
 
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
-from hubbub.engines.base import Place, View
-from hubbub.engines.duckdb.connection import DuckDB
-from hubbub.engines.duckdb.open import Limits
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
+from hubbub.engines.base import DataSource, EngineLimits, View
+from hubbub.engines.duckdb.connection import DuckDBEngine
+from hubbub.engines.registry import engine_named
 from hubbub.errors import QueryError, RunError
 from hubbub.sql import render
 from hubbub.sql import row_cost as work
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
-from hubbub.sql.dialects.named import named
-from hubbub.sql.expressions import Call, Col, Expr, Literal
+from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
 from hubbub.sql.plan import Plan, plan
 
 TABLE = Table(
@@ -33,7 +32,7 @@ TABLE = Table(
         Column("v", Kind.TEXT),
         Column("k", Kind.TEXT, values=("a", "bb")),
     ),
-    Unit("u", groups=2, rows=2),
+    PrivacyUnit("u", groups=2, rows=2),
 )
 
 
@@ -49,14 +48,14 @@ def nested(once: Callable[[str], str], times: int, inner: str) -> str:
 
 @pytest.mark.parametrize("name", ["duckdb", "postgres", "spark"])
 def test_sizes_are_those_of_the_rendered_text(name: str) -> None:
-    dialect, chance, compared = named(name), random.Random(5), 0
+    dialect, chance, compared = engine_named(name).load_dialect(), random.Random(5), 0
     for depth in (1, 2, 2, 3, 3, 4) * 9:
-        expr = grown(chance, depth)
+        expr = random_expression(chance, depth)
         try:
             text = render.expression(expr, dialect)
         except QueryError:
             continue  # this dialect has no words for it
-        size = work.Meter(dialect).of(expr).size * (1 if render.never_nan(expr) else 2)
+        size = work.CostMeter(dialect).of(expr).size * (1 if render.never_nan(expr) else 2)
         # the guard at the root has some letters of its own
         assert len(text) - 200 <= size <= len(text)
         assert render.never_nan(expr) is False or size == len(text)
@@ -89,15 +88,15 @@ def test_no_text_is_longer_than_its_bound() -> None:
             "coalesce": (a, b),
             "nullif": (a, b),
             "substr": (a, Literal(2, Kind.INTEGER), number),
-            "case": (Call("is_null", (a,), Kind.BOOLEAN), a, b),
+            "case": (FunctionCall("is_null", (a,), Kind.BOOLEAN), a, b),
         }
-        return Call(name, args.get(name, (a,)), Kind.TEXT)
+        return FunctionCall(name, args.get(name, (a,)), Kind.TEXT)
 
     longest = 0
     for _ in range(300):
         expr = one(chance.randint(1, 4))
-        meter = work.Meter(DUCKDB)
-        meter.know({"w": work.Work(3, length=4096), "v": work.Work(3, length=4096)})
+        meter = work.CostMeter(DUCKDB)
+        meter.record({"w": work.RowCost(3, length=4096), "v": work.RowCost(3, length=4096)})
         found = connection.execute(f"SELECT max(length({render.expression(expr)})) FROM s").fetchall()[0][0]
         assert (found or 0) <= meter.of(expr).length
         longest = max(longest, (found or 0) - meter.of(expr).length + 1)
@@ -117,7 +116,7 @@ def test_no_text_is_longer_than_its_bound() -> None:
 )
 def test_too_much_work_for_one_row_is_refused(code: str, dialect: str, condition: str) -> None:
     with pytest.raises(QueryError) as caught:
-        planned(f"SELECT count(*) FROM t WHERE {condition}", named(dialect))
+        planned(f"SELECT count(*) FROM t WHERE {condition}", engine_named(dialect).load_dialect())
     assert caught.value.code == code
 
 
@@ -158,7 +157,10 @@ def test_texts_that_double_through_sub_queries_are_refused() -> None:
 
 def test_lower_on_postgres_is_not_written_out_again_and_again() -> None:
     texts = [
-        planned(f"SELECT count(*) FROM t WHERE {nested(lambda e: f'lower({e})', n, 'w')} = 'a'", named("postgres"))
+        planned(
+            f"SELECT count(*) FROM t WHERE {nested(lambda e: f'lower({e})', n, 'w')} = 'a'",
+            engine_named("postgres").load_dialect(),
+        )
         for n in (2, 8)
     ]
     assert len(texts[1].statements[0].sql) < 6 * len(texts[0].statements[0].sql)
@@ -200,8 +202,8 @@ def test_the_time_limit_holds_inside_an_expression(tmp_path: Path) -> None:
             "COPY (SELECT 1 AS u, 1.0 AS x, 1.0 AS free, repeat('É', 4096) AS w, '' AS v, 'a' AS k FROM range(6000)) "
             f"TO '{path}'"
         )
-    view = View("t", Place("parquet", path), tuple((column.name, column.kind) for column in TABLE.columns))
-    engine = DuckDB([view], limits=Limits(memory=500, disk=100, threads=1, seconds=1))
+    view = View("t", DataSource("parquet", path), tuple((column.name, column.kind) for column in TABLE.columns))
+    engine = DuckDBEngine([view], limits=EngineLimits(memory=500, disk=100, threads=1, seconds=1))
     heavy = " OR ".join(nested(lambda e: f"lower(upper({e}))", 6, f"right(w, {4095 - i})") + " = 'a'" for i in range(3))
     text = planned(f"SELECT count(*) FROM t WHERE {heavy}").statements[0].sql
     try:

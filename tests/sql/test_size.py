@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.errors import QueryError
 from hubbub.sql import render
 from hubbub.sql.bind import bind
 from hubbub.sql.plan import Plan, plan
-from hubbub.sql.released_cost import Weights
-from hubbub.sql.size import check
+from hubbub.sql.postprocess_cost import CostEstimator
+from hubbub.sql.release_size import check
 
 PEOPLE = Table(
     "people",
@@ -22,7 +22,7 @@ PEOPLE = Table(
         Column("day", Kind.INTEGER, Bounds(Fraction(0), Fraction(364))),
         Column("word", Kind.TEXT, values=("a" * 500, "b")),
     ),
-    Unit("pid", 5, 5),
+    PrivacyUnit("pid", 5, 5),
 )
 STEPS = (
     "t + t",
@@ -67,7 +67,7 @@ def refusal(action: Any) -> str:
 def test_the_weight_is_the_length_of_the_rendered_text(step: str, levels: int) -> None:
     """Exactly, although nothing of that length was written."""
     (_, expr), *_ = bind(chain("COUNT(*)", step, levels), tables={"people": PEOPLE}).select
-    assert Weights({}).of(expr).length == len(render.expression(expr))
+    assert CostEstimator({}).of(expr).length == len(render.expression(expr))
 
 
 @pytest.mark.parametrize("step", ["t + t", "1 / t", "sqrt(t)", "CASE WHEN t > 1 THEN t ELSE -t END"])

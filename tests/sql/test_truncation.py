@@ -12,7 +12,7 @@ import pytest
 from tests.accounting.postgres_server import Server
 from tests.campaigns.rig import postgres, spark
 
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Hash
 from hubbub.engines.base import Engine
 from hubbub.errors import QueryError
@@ -23,7 +23,7 @@ from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES
 from hubbub.sql.dialects.spark import SPARK
 from hubbub.sql.plan import Plan, plan
-from hubbub.sql.relations import Cut, Rel, Scan, columns
+from hubbub.sql.relations import Rel, Scan, Truncate, columns
 
 COLUMNS = (
     Column("u", Kind.INTEGER),
@@ -34,8 +34,8 @@ COLUMNS = (
     Column("d", Kind.DATE),
     Column("m", Kind.TIMESTAMP),
 )
-TABLE = Table("t", COLUMNS, Unit("u", entity="person", groups=2, rows=3))
-OTHER = replace(TABLE, name="o", unit=Unit("u", entity="person", groups=1, rows=2))
+TABLE = Table("t", COLUMNS, PrivacyUnit("u", entity="person", groups=2, rows=3))
+OTHER = replace(TABLE, name="o", unit=PrivacyUnit("u", entity="person", groups=1, rows=2))
 PUBLIC = Table(
     "p",
     (Column("y", Kind.INTEGER), Column("z", Kind.TEXT), Column("n", Kind.INTEGER)),
@@ -87,10 +87,10 @@ def kept(rel: Rel, connection: duckdb.DuckDBPyConnection) -> dict[Any, Counter[A
     return units
 
 
-def a_cut(hashing: Hash, rows: int = 4) -> Cut:
+def a_cut(hashing: Hash, rows: int = 4) -> Truncate:
     query = bind("SELECT count(x), count(y), count(w), count(b), count(d), count(m) FROM t", tables=TABLES)
     assert isinstance(query.relation, Scan)
-    return Cut(query.relation, rows, "s", hashing)
+    return Truncate(query.relation, rows, "s", hashing)
 
 
 @pytest.mark.parametrize("hashing", ["engine", "portable"])
@@ -171,7 +171,7 @@ JOINS = {
 
 @pytest.mark.parametrize("text", JOINS)
 def test_no_unit_makes_more_rows_than_the_plan_states(text: str) -> None:
-    part = fanout.bounded(bind(text, tables=TABLES).relation, fanout.Bounds(None, None, "s", "engine"))
+    part = fanout.bound_joins(bind(text, tables=TABLES).relation, fanout.TruncationBounds(None, None, "s", "engine"))
     assert part.most == JOINS[text]
     most = max(rows.total() for rows in kept(part.rel, filled(random.Random(3), 200)).values())
     assert 0 < most <= JOINS[text]
@@ -198,7 +198,7 @@ def test_filters_on_one_side_come_before_its_cut() -> None:
     """Of a unit's forty rows the one that is asked about is kept, also where one row may be."""
     connection = duckdb.connect(config={"threads": 1})
     connection.execute("CREATE TABLE t AS SELECT 1 AS u, 0.0 AS x, i % 40 AS y FROM range(40) AS r(i)")
-    one = {"t": replace(TABLE, unit=Unit("u", entity="person", groups=1, rows=1))}
+    one = {"t": replace(TABLE, unit=PrivacyUnit("u", entity="person", groups=1, rows=1))}
     text = "SELECT count(*) FROM t AS a JOIN t AS b ON a.u = b.u WHERE a.y = 7 AND b.y = 3 AND a.y > b.y"
     counted = [
         connection.execute(planned(text.replace("7", str(y)), one).statements[0].sql).fetchall() for y in (7, 2, 9)
@@ -221,7 +221,7 @@ def refused(text: str, tables: dict[str, Table] = TABLES, **options: Any) -> Que
 def test_joins_that_make_too_many_rows_are_refused_with_the_factor() -> None:
     aliases = [f"t{i}" for i in range(16)]
     itself = "SELECT count(*) FROM t AS t0" + "".join(f" JOIN t AS {a} ON t0.u = {a}.u" for a in aliases[1:])
-    wide = {"t": replace(TABLE, unit=Unit("u", entity="person", groups=1, rows=5))}
+    wide = {"t": replace(TABLE, unit=PrivacyUnit("u", entity="person", groups=1, rows=5))}
     error = refused(itself, wide)
     assert error.code == "HB524"
     assert "5 rows of t" in error.message
@@ -235,7 +235,7 @@ def test_joins_that_make_too_many_rows_are_refused_with_the_factor() -> None:
 def test_public_tables_that_make_too_many_rows_are_refused() -> None:
     """An engine leaves such a join out where nobody is there to meet it, and runs out of time where somebody is."""
     text = "SELECT count(*) FROM o JOIN (SELECT a.n AS n FROM p AS a {} JOIN p AS b ON a.y = b.y) AS s ON o.y = s.n"
-    large = {**TABLES, "p": replace(PUBLIC, size=fanout.MOST_PUBLIC, repeats={"y": 2, "n": 1})}
+    large = {**TABLES, "p": replace(PUBLIC, size=fanout.MAX_PUBLIC_ROWS, repeats={"y": 2, "n": 1})}
     for how in ("", "LEFT"):
         assert planned(text.format(how)).statements
         error = refused(text.format(how), large)
@@ -249,7 +249,7 @@ def test_public_tables_meet_each_other_on_columns_that_repeat() -> None:
     connection.execute("CREATE OR REPLACE TABLE o AS SELECT 7 AS u, 0.0 AS x, 4 AS y")
     text = "SELECT count(*) FROM o JOIN (SELECT a.n AS n FROM p AS a JOIN p AS b ON a.y = b.y) AS s ON o.y = s.n"
     found = connection.execute(
-        planned(text, {**TABLES, "o": replace(OTHER, unit=Unit("u", entity="person", rows=9))}).statements[0].sql
+        planned(text, {**TABLES, "o": replace(OTHER, unit=PrivacyUnit("u", entity="person", rows=9))}).statements[0].sql
     )
     assert [row[-1] for row in found.fetchall()] == [3]
 
@@ -257,9 +257,9 @@ def test_public_tables_meet_each_other_on_columns_that_repeat() -> None:
 def test_a_unique_column_whose_values_meet_when_they_are_read_is_counted() -> None:
     tables = {**TABLES, "p": replace(PUBLIC, repeats={**PUBLIC.repeats, "n": 4})}
     assert (
-        fanout.bounded(
+        fanout.bound_joins(
             bind("SELECT count(*) FROM t JOIN p ON t.y = p.n", tables=tables).relation,
-            fanout.Bounds(None, None, "s", "engine"),
+            fanout.TruncationBounds(None, None, "s", "engine"),
         ).most
         == 6 * 4
     )
@@ -287,7 +287,9 @@ BOTH = "t AS a JOIN t AS b ON a.u = b.u"
 )
 def test_joined_rows_with_much_text_are_refused(text: str) -> None:
     column = Column("k", Kind.TEXT, values=("a", "bb"))
-    tables = {"t": replace(TABLE, columns=(*COLUMNS, column), unit=Unit("u", entity="person", groups=30, rows=30))}
+    tables = {
+        "t": replace(TABLE, columns=(*COLUMNS, column), unit=PrivacyUnit("u", entity="person", groups=30, rows=30))
+    }
     codes = []
     for key in ("a.w || b.w", "a.k || b.k"):
         query = bind(text.format(key), tables=tables)

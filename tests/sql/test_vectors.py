@@ -8,11 +8,11 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pytest
-from tests.campaigns.rig.worlds import arrays
+from tests.campaigns.rig.visits_table import arrays
 
 from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError, RunError
 from hubbub.noise.source import system
@@ -29,9 +29,9 @@ Vector = tuple[Fraction, ...]
 WIDE = Bounds(Fraction(-(10**9)), Fraction(10**9))
 
 
-def points(relation: Relation = Relation.REPLACE, unit: Unit | None = None) -> Table:
+def points(relation: Relation = Relation.REPLACE, unit: PrivacyUnit | None = None) -> Table:
     columns = tuple(Column(name, Kind.REAL, bounds=WIDE) for name in "xyz")
-    return Table("points", columns, unit or Unit(None), relation)
+    return Table("points", columns, unit or PrivacyUnit(None), relation)
 
 
 def vertices(dimensions: int) -> list[Vector]:
@@ -200,7 +200,7 @@ def test_a_wrong_public_number_of_rows_is_one_constant_failure() -> None:
     ("table", "columns", "code"),
     [
         (points(Relation.ADD_REMOVE), ("x",), "HB571"),
-        (points(unit=Unit("x")), ("x",), "HB571"),
+        (points(unit=PrivacyUnit("x")), ("x",), "HB571"),
         (points(), ("w",), "HB573"),
         (points(), ("x", "x"), "HB570"),
         (points(), (), "HB570"),

@@ -1,9 +1,10 @@
-"""What an engine is, and where a table can come from.
+"""The engine interface, and the sources that tables can be read from.
 
-An engine is handed SQL that hubbub rendered, never what an analyst typed, and gives back a secret: arrays that only a
-mechanism may open. Its failures carry no text of their own, since a database's error messages print cells.
+An engine runs SQL that hubbub rendered, never text from an analyst, and returns a secret: arrays that only a mechanism
+may open. Its errors carry no message, because error messages of databases quote values.
 """
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,14 +16,13 @@ from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
+from hubbub.engines.registry import EngineEntry, engine_of_form
 from hubbub.errors import ConfigError
 
-#: A result: arrays of one length by column name. HUGEINT columns arrive exact, as int64 or as Python ints.
+#: A result: arrays of equal length by column name. HUGEINT columns are exact: int64 or Python integers.
 Arrays = Mapping[str, NDArray[Any]]
 
 Form = Literal["csv", "parquet", "duckdb", "sqlite", "postgres", "spark"]
-#: Where data stays with a server; the others are files that DuckDB reads.
-SERVERS: frozenset[Form] = frozenset({"postgres", "spark"})
 
 _SUFFIXES: Mapping[str, Form] = {
     ".csv": "csv",
@@ -40,10 +40,10 @@ _SCHEME = re.compile(r"(csv|parquet|duckdb|sqlite):(?!//)(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a table is: a file and, in a database file, the table's name there; or a server's address and its name.
+class DataSource:
+    """Where a table is: a file and, in a database file, the name of the table; or the address of a server and a name.
 
-    An address may hold a password, so it is never shown: `shown` is what may be.
+    The address may contain a password and must never be shown. Use `shown` instead.
     """
 
     form: Form
@@ -52,9 +52,14 @@ class Place:
     address: str = field(default="", repr=False)
 
     @property
+    def engine(self) -> EngineEntry:
+        """The engine that reads this source."""
+        return engine_of_form(self.form)
+
+    @property
     def shown(self) -> str:
-        """Say where it is, without user and password."""
-        if self.form not in SERVERS:
+        """The location without user and password."""
+        if not self.engine.is_server:
             return str(self.path)
         if self.form == "spark":
             return f"spark:{self.address.partition(';')[0]}/{self.table}"
@@ -64,14 +69,24 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A public table of another place, which an engine shall serve beside its own; reading it gives all of its rows."""
+    """A public table from another source that an engine serves beside its own; `read` returns all of its rows."""
 
     view: "View"
     read: Callable[[], "Arrays"]
 
 
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """Resource limits of one engine: memory and spill space in MB, threads, and seconds per query."""
+
+    memory: int = 1000
+    disk: int = 10_000
+    threads: int = os.cpu_count() or 1
+    seconds: int = 300
+
+
 class UnreachableError(OSError):
-    """A source that cannot be used now, found out before anything was charged; its words hold nothing of the data."""
+    """A source cannot be used, as found before anything was charged. The message contains no data."""
 
     def __init__(self, why: str, remedy: str) -> None:
         super().__init__(why)
@@ -81,35 +96,35 @@ class UnreachableError(OSError):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column as its source describes it; `kind` is None where the source does not say, or says what we cannot use."""
+    """A column as its source describes it; `kind` is None if the type is unknown or not supported."""
 
     name: str
     type: str
     kind: Kind | None
-    unfit: str = ""  #: why it cannot say whose a row is, where it cannot
+    unfit: str = ""  #: why the column cannot be a privacy ID column, or empty
 
     def misread(self, kind: Kind) -> str:
-        """Say why units cannot be told apart by it once it is read as a kind: equal ones stay equal, others differ.
+        """Return why the column cannot be a privacy ID column if it is read as this kind, or an empty string.
 
         >>> Field("id", "DOUBLE", Kind.REAL).misread(Kind.INTEGER)
         'values of type DOUBLE may become equal when they are read as integer'
         """
         if self.type.startswith("text in"):
-            return ""  # a CSV file has texts alone, and what they mean is for the owner to say
+            return ""  # a CSV file contains only text; the owner declares what it means
         if self.kind is None:
-            return f"equal values of type {self.type} may be written in different ways"
+            return f"equal values of type {self.type} may have different text forms"
         alike = kind in (self.kind, Kind.TEXT)
         return "" if alike else f"values of type {self.type} may become equal when they are read as {kind.value}"
 
 
-#: Why a text with such a collation is no unit: one person may be written in two ways.
-LOOSE = "its collation calls texts equal that differ"
-#: Texts that some collation takes for each other: other case, a blank at the end, an accent, another normal form.
+#: Why text with such a collation cannot identify units: one person may have two spellings.
+LOOSE_COLLATION = "its collation treats different texts as equal"
+#: Texts that some collations treat as equal: case, trailing space, accent, normalization form.
 _ALIKE = ("a", "A", "a ", "\u00e1", "a\u0301")
 
 
-def telling_apart(column: str, relation: str) -> str:
-    """Write a query (DuckDB, SQLite) that reads no row and says whether a column's collation tells all texts apart."""
+def collation_query(column: str, relation: str) -> str:
+    """Write a query for DuckDB or SQLite that tests, without reading rows, if a collation distinguishes all texts."""
     texts = ", ".join(f"('{text}')" for text in _ALIKE)
     rows = f"SELECT {column} AS x FROM {relation} WHERE FALSE UNION ALL VALUES {texts}"  # noqa: S608
     return f"SELECT count(DISTINCT x) = {len(_ALIKE)} FROM ({rows}) AS t"  # noqa: S608
@@ -118,66 +133,66 @@ def telling_apart(column: str, relation: str) -> str:
 _DECIMAL = re.compile(r"decimal\((\d+)", re.IGNORECASE)
 
 
-def rounding(found: str) -> str:
-    """Say why a column of this type cannot say whose a row is, where two of its values may be one when they are read.
+def rounding_reason(type_name: str) -> str:
+    """Return why a column of this type cannot be a privacy ID column because reading rounds its values, or "".
 
-    A decimal is read as a double, which tells all decimals of at most 15 digits apart.
+    A decimal is read as a double, which distinguishes all decimals of at most 15 digits.
 
-    >>> rounding("DECIMAL(15,2)"), rounding("DECIMAL(18,0)")
+    >>> rounding_reason("DECIMAL(15,2)"), rounding_reason("DECIMAL(18,0)")
     ('', 'a DECIMAL(18,0) is rounded when it is read')
     """
-    digits = _DECIMAL.match(found)
-    rounded = found == "TIMESTAMP_NS" or (digits is not None and int(digits[1]) > 15)
-    return f"a {found} is rounded when it is read" if rounded else ""
+    digits = _DECIMAL.match(type_name)
+    rounded = type_name == "TIMESTAMP_NS" or (digits is not None and int(digits[1]) > 15)
+    return f"a {type_name} is rounded when it is read" if rounded else ""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A table as the engine shall serve it: under this name, from that place, these columns with these kinds.
+    """A table as the engine serves it: its name, source, and columns with their kinds.
 
-    `version` is a column that the owner says rises with every change, where there is one.
+    `version` is a column that increases with every change, if the owner declares one.
     """
 
     name: str
-    place: Place
+    source: DataSource
     columns: tuple[tuple[str, Kind], ...]
     version: str | None = None
 
 
 class Engine(Protocol):
-    """Runs rendered SQL over the tables it was opened with."""
+    """Runs rendered SQL on the tables that it was opened with."""
 
     @property
     def dialect(self) -> str:
-        """The dialect that it wants its SQL rendered in."""
+        """The name of the SQL dialect of the engine."""
         ...
 
     def run(self, sql: str) -> Secret[Arrays]:
-        """Run one SELECT and give its columns; any failure at all is a `RunError`, without a cause."""
+        """Run one SELECT and return its columns; every failure is a `RunError` without a cause."""
         ...
 
     def fingerprint(self, name: str) -> Secret[bytes]:
-        """Give a cheap fingerprint of a table's content; it tells neighbors apart, so it stays with the curator."""
+        """Return a cheap fingerprint of a table's content. It differs between neighbors, so the curator keeps it."""
         ...
 
     def interrupt(self, caller: int | None = None) -> None:
-        """Stop what is running now: everything, or what the thread of this identifier asked for."""
+        """Stop all running queries, or those started by the thread with this identifier."""
         ...
 
     def close(self) -> None:
-        """Let go of the data."""
+        """Release all resources."""
         ...
 
 
-def locate(source: object, path: str, *, base: Path, name: str) -> Place:
+def locate(source: object, path: str, *, base: Path, name: str) -> DataSource:
     """Read a `source:` of hubbub.yaml: visits.csv, visits.parquet, duckdb:file#table, postgresql://host/db/schema.table.
 
     >>> locate("duckdb:clinic.duckdb#stays", "datasets.visits.source", base=Path("/srv"), name="visits")
-    Place(form='duckdb', path=PosixPath('/srv/clinic.duckdb'), table='stays')
+    DataSource(form='duckdb', path=PosixPath('/srv/clinic.duckdb'), table='stays')
     """
     if not isinstance(source, str) or not source.strip() or "\0" in source:
         raise ConfigError(
-            "HB410", f"{path} does not say where the data is.", "Write the path of a .csv or .parquet file."
+            "HB410", f"{path} is not a source.", "Write the path of a file, such as visits.csv or visits.parquet."
         )
     source = source.strip()
     if source.startswith(("postgresql://", "postgres://")):
@@ -188,8 +203,8 @@ def locate(source: object, path: str, *, base: Path, name: str) -> Place:
     if match is None and "://" in source:
         raise ConfigError(
             "HB410",
-            f"{path} names a kind of source that this version cannot read.",
-            "It reads CSV, Parquet, DuckDB and SQLite files, postgresql://… and spark:…",
+            f"{path} has an unsupported source type.",
+            "Use a CSV, Parquet, DuckDB or SQLite file, or an address that starts with postgresql:// or spark:.",
         )
     text = match.group(2) if match else source
     file, _, table = text.partition("#") if match or "#" in text else (text, "", "")
@@ -197,21 +212,21 @@ def locate(source: object, path: str, *, base: Path, name: str) -> Place:
     if form is None:
         raise ConfigError(
             "HB410",
-            f"{path} is {source!r}, and its ending does not say what it is.",
-            "Write csv:, parquet:, duckdb: or sqlite: before the path.",
+            f"{path} is {source!r}, whose file type is unknown.",
+            "Prefix the path with csv:, parquet:, duckdb: or sqlite:.",
         )
     database = form in ("duckdb", "sqlite")
     if table and not database:
-        raise ConfigError("HB410", f"{path} names a table in a file that holds only one.", f"Write {file!r}.")
-    return Place(form, base / file, (table or name) if database else None)
+        raise ConfigError("HB410", f"{path} names a table, but the file is not a database.", f"Write {file!r}.")
+    return DataSource(form, base / file, (table or name) if database else None)
 
 
-def _postgres(source: str, path: str) -> Place:
-    """Read postgresql://user@host:port/database/schema.table?options. It is never shown: a password may be in it."""
+def _postgres(source: str, path: str) -> DataSource:
+    """Read postgresql://user@host:port/database/schema.table?options. It may contain a password, so never show it."""
     wrong = ConfigError(
         "HB410",
         f"{path} is not the address of a PostgreSQL table.",
-        "Write postgresql://user@host:5432/database/schema.table (the password in ~/.pgpass), or /database/table.",
+        "Write postgresql://user@host:5432/database/schema.table, and put the password into ~/.pgpass.",
     )
     try:
         parts = urlsplit(source)
@@ -223,11 +238,11 @@ def _postgres(source: str, path: str) -> Place:
     if not database or "/" in table or parts.fragment or not table.strip("."):
         raise wrong
     address = parts._replace(scheme="postgresql", path=f"/{database}").geturl()
-    return Place("postgres", Path("/"), table if "." in table else f"public.{table}", address)
+    return DataSource("postgres", Path("/"), table if "." in table else f"public.{table}", address)
 
 
-def _spark(source: str, path: str, base: Path) -> Place:
-    """Read spark:sc://host:port/catalog.table or spark:local[*]/…; where a path stands for the table, it is Parquet."""
+def _spark(source: str, path: str, base: Path) -> DataSource:
+    """Read spark:sc://host:port/catalog.table or spark:local[*]/…; a path instead of a table name means Parquet."""
     match = _SPARK.fullmatch(source)
     if match is None:
         raise ConfigError(
@@ -239,11 +254,11 @@ def _spark(source: str, path: str, base: Path) -> Place:
     if table.endswith(".parquet") or "/" in table:
         remote = address.startswith("sc://") or "://" in table
         table = table if remote and "/" in table else f"/{table}" if remote else str((base / table).resolve())
-    return Place("spark", Path("/"), table, address)
+    return DataSource("spark", Path("/"), table, address)
 
 
 def identifier(name: str) -> str:
-    """Write a name so that SQL reads it as nothing else.
+    """Quote an identifier.
 
     >>> identifier("visits")
     '"visits"'

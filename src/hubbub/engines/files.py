@@ -1,4 +1,4 @@
-"""What files say of themselves: the names and types of their columns, and whether they have changed. Never a value."""
+"""Read the columns of files and detect changes. Only `sqlite_batches` reads values."""
 
 import csv
 import os
@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
-from hubbub.engines.base import LOOSE, Field, Place, identifier, telling_apart
+from hubbub.engines.base import LOOSE_COLLATION, DataSource, Field, collation_query, identifier
 from hubbub.errors import ConfigError
 
-#: Files up to this size are hashed whole, larger ones in evenly spread blocks.
+#: Files up to this size are hashed completely; of larger files, evenly spaced blocks are.
 HASHED_WHOLE = 1 << 28
 _BLOCK = 1 << 20
 _BLOCKS = 64
-_HEADER_MOST = 1 << 20
+_MAX_HEADER = 1 << 20
 _BATCH = 50_000
 
-#: How SQLite's declared types are read, the first match wins (its own rules of affinity, and dates).
+#: Kinds of SQLite's declared types; the first match wins (SQLite's affinity rules, plus dates).
 _SQLITE_KINDS: tuple[tuple[str, Kind | None], ...] = (
     ("BOOL", Kind.BOOLEAN),
     ("INT", Kind.INTEGER),
@@ -41,68 +41,70 @@ _SQLITE_KINDS: tuple[tuple[str, Kind | None], ...] = (
 )
 
 
-def readable(place: Place) -> None:
-    """Refuse a place where no file can be read."""
-    path = place.path
+def check_readable(source: DataSource) -> None:
+    """Raise an error if a file cannot be read."""
+    path = source.path
     if any(character in str(path) for character in "*?[]"):
-        raise ConfigError("HB411", f"the path {str(path)!r} has a wildcard.", "Name one file.")
+        raise ConfigError("HB411", f"The path {str(path)!r} contains a wildcard.", "Write the path of one file.")
     if not path.is_file():
-        what = "is not a file" if path.exists() else "does not exist"
-        raise ConfigError("HB411", f"{path} {what}.", "Paths in hubbub.yaml are relative to the folder it is in.")
+        reason = "is not a file" if path.exists() else "does not exist"
+        raise ConfigError("HB411", f"{path} {reason}.", "Paths are relative to the folder of hubbub.yaml.")
     if not os.access(path, os.R_OK):
-        raise ConfigError("HB411", f"{path} cannot be read.", "Give this user the right to read it.")
+        raise ConfigError("HB411", f"{path} cannot be read.", "Grant read permission to the user that runs hubbub.")
 
 
 def csv_header(path: Path) -> tuple[str, tuple[str, ...]]:
-    """Read the first line of a CSV file: the delimiter it uses and the names of the columns."""
+    """Read the delimiter and the column names from the first line of a CSV file."""
     with path.open("rb") as file:
-        line = file.readline(_HEADER_MOST)
+        line = file.readline(_MAX_HEADER)
     try:
         text = line.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError:
         raise ConfigError(
-            "HB412", f"the first line of {path.name} is not UTF-8.", "Convert the file to UTF-8."
+            "HB412", f"The first line of {path.name} is not UTF-8.", "Convert the file to UTF-8."
         ) from None
     delimiter = max(",;\t|", key=text.count)
     names = tuple(next(csv.reader([text], delimiter=delimiter), ()))
-    # DuckDB takes names that differ in case alone for one
+    # DuckDB's column names are not case-sensitive
     if not names or not all(name.strip() for name in names) or len({name.lower() for name in names}) < len(names):
         raise ConfigError(
             "HB412",
-            f"the first line of {path.name} does not name its columns, each once.",
+            f"The first line of {path.name} is not a header with unique column names.",
             "Add a header line, such as `patient_id,age,cost`.",
         )
     return delimiter, names
 
 
-def sqlite_fields(place: Place) -> tuple[Field, ...]:
+def sqlite_fields(source: DataSource) -> tuple[Field, ...]:
     """Read the declared columns of a table in a SQLite file."""
-    with _sqlite(place) as connection:
+    with _sqlite(source) as connection:
         try:
             tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type <> 'index'")]
-            declared = connection.execute("SELECT name, type FROM pragma_table_info(?)", (place.table,)).fetchall()
-            asked = [(name, telling_apart(identifier(name), identifier(place.table or ""))) for name, _ in declared]
-            loose = {name for name, text in asked if connection.execute(text).fetchone() != (1,)}
+            declared = connection.execute("SELECT name, type FROM pragma_table_info(?)", (source.table,)).fetchall()
+            queries = [
+                (name, collation_query(identifier(name), identifier(source.table or ""))) for name, _ in declared
+            ]
+            loose = {name for name, text in queries if connection.execute(text).fetchone() != (1,)}
         except sqlite3.Error:
-            raise ConfigError("HB411", f"{place.path} is not a SQLite database.", "Check the path.") from None
+            raise ConfigError("HB411", f"{source.path} is not an SQLite database.", "Check the path.") from None
     if not declared:
-        raise no_such_table(place, tables)
+        raise no_such_table(source, tables)
     return tuple(
-        Field(name, kind or "no type", _sqlite_kind(kind), LOOSE if name in loose else _sqlite_unfit(kind))
+        Field(name, kind or "no type", _sqlite_kind(kind), LOOSE_COLLATION if name in loose else _sqlite_unfit(kind))
         for name, kind in declared
     )
 
 
-def sqlite_batches(place: Place, columns: tuple[str, ...]) -> Iterator[dict[str, NDArray[np.object_]]]:
-    """Read a SQLite table as exact text, in batches: SQLite lets any value stand in any column, so this is total."""
+def sqlite_batches(source: DataSource, columns: tuple[str, ...]) -> Iterator[dict[str, NDArray[np.object_]]]:
+    """Read an SQLite table as exact text, in batches. This cannot fail, whatever types its columns hold."""
     texts = ", ".join(
         f"CASE typeof({name}) WHEN 'real' THEN printf('%!.17g', {name}) WHEN 'blob' THEN NULL"
         f" ELSE CAST({name} AS TEXT) END"
         for name in map(identifier, columns)
     )
-    with _sqlite(place) as connection:
+    with _sqlite(source) as connection:
         connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        rows = connection.execute(f"SELECT {texts} FROM {identifier(place.table or '')}")  # noqa: S608
+        rows = connection.execute(f"SELECT {texts} FROM {identifier(source.table or '')}")  # noqa: S608
         while batch := rows.fetchmany(_BATCH):
             yield {
                 name: np.array(values, dtype=object)
@@ -110,49 +112,49 @@ def sqlite_batches(place: Place, columns: tuple[str, ...]) -> Iterator[dict[str,
             }
 
 
-def no_such_table(place: Place, tables: list[str]) -> ConfigError:
-    """Say that a database file has no such table, and which it has."""
+def no_such_table(source: DataSource, tables: list[str]) -> ConfigError:
+    """Return the error for a missing table, with the tables that exist."""
     known = ", ".join(sorted(tables)[:20]) or "none"
     return ConfigError(
-        "HB411", f"{place.path.name} has no table {place.table!r}.", f"It has: {known}. Write …#table after the path."
+        "HB411", f"{source.path.name} has no table {source.table!r}.", f"Append #table to the path. Tables: {known}."
     )
 
 
-def signature(place: Place) -> tuple[tuple[int, ...], ...]:
-    """Give what changes, as a rule, when a file is written: cheap enough to look at before every query."""
-    found = [path.stat() for path in _parts(place)]
-    return tuple((each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in found)
+def signature(source: DataSource) -> tuple[tuple[int, ...], ...]:
+    """Return file metadata that normally changes on every write. It is cheap enough to read before every query."""
+    stats = [path.stat() for path in _parts(source)]
+    return tuple((each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for each in stats)
 
 
-def digest(place: Place) -> bytes:
-    """Hash a file's content; of a large file its size, its time and evenly spread blocks with both ends."""
+def digest(source: DataSource) -> bytes:
+    """Hash a file's content; of a large file its size, modification time and evenly spaced blocks."""
     state = blake2b(digest_size=32)
-    for path in _parts(place):
+    for path in _parts(source):
         with path.open("rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
+            info = os.fstat(file.fileno())
+            if not stat.S_ISREG(info.st_mode):
                 raise OSError("not a regular file")
-            state.update(f"{found.st_size} ".encode())
-            if found.st_size <= HASHED_WHOLE:
+            state.update(f"{info.st_size} ".encode())
+            if info.st_size <= HASHED_WHOLE:
                 while block := file.read(_BLOCK):
                     state.update(block)
                 continue
-            state.update(str(found.st_mtime_ns).encode())
+            state.update(str(info.st_mtime_ns).encode())
             for number in range(_BLOCKS):
-                file.seek((found.st_size - _BLOCK) * number // (_BLOCKS - 1))
+                file.seek((info.st_size - _BLOCK) * number // (_BLOCKS - 1))
                 state.update(file.read(_BLOCK))
     return state.digest()
 
 
-def _parts(place: Place) -> list[Path]:
-    """Name the file and, of a database, the log in which its newest changes may still be."""
-    log = {"sqlite": f"{place.path}-wal", "duckdb": f"{place.path}.wal"}.get(place.form)
-    return [place.path] + ([Path(log)] if log is not None and Path(log).exists() else [])
+def _parts(source: DataSource) -> list[Path]:
+    """Return the file and, for a database, its write-ahead log if it exists."""
+    log = {"sqlite": f"{source.path}-wal", "duckdb": f"{source.path}.wal"}.get(source.form)
+    return [source.path] + ([Path(log)] if log is not None and Path(log).exists() else [])
 
 
-class _sqlite:  # noqa: N801 - a context manager that closes, which sqlite3's own does not
-    def __init__(self, place: Place) -> None:
-        self._uri = f"{place.path.resolve().as_uri()}?mode=ro"
+class _sqlite:  # noqa: N801 - sqlite3's own context manager does not close the connection
+    def __init__(self, source: DataSource) -> None:
+        self._uri = f"{source.path.resolve().as_uri()}?mode=ro"
 
     def __enter__(self) -> sqlite3.Connection:
         self._connection = sqlite3.connect(self._uri, uri=True)
@@ -163,7 +165,7 @@ class _sqlite:  # noqa: N801 - a context manager that closes, which sqlite3's ow
 
 
 def _sqlite_unfit(declared: str) -> str:
-    """Say why a column cannot tell units apart: whole numbers that SQLite keeps as such would be read as doubles."""
+    """Return why a column cannot be a privacy ID column: SQLite's integers would be read as doubles."""
     text = declared.upper()
     numeric = _sqlite_kind(declared) is Kind.REAL and not any(part in text for part in ("REAL", "FLOA", "DOUB"))
     return f"a {declared} is rounded when it is read" if numeric else ""

@@ -1,8 +1,8 @@
-"""The engine's SQL: bound what each unit contributes, add up integers, give one row a cell.
+"""Write the SQL that bounds the contribution of each privacy unit and adds up integers, one row per cell.
 
-Each unit keeps at most `groups` cells, and at most `rows` rows in each, both chosen in the order of a salted hash of
-the unit's own data: the choice is a function of that unit's rows alone, in whatever order the engine finds them. Rows
-are added up before anything is sorted: of rows, only those above a limit are. A row without an owner is left out.
+Each unit keeps at most `groups` cells and at most `rows` rows in each cell, chosen in the order of a salted hash of the
+unit's own data. The choice is therefore a function of that unit's rows alone, in whatever order the engine reads them.
+Rows are added up first; only the rows of units above a limit are sorted. Rows without an owner are dropped.
 """
 
 from collections.abc import Sequence
@@ -10,39 +10,52 @@ from dataclasses import dataclass
 
 from hubbub.core.schema import Kind
 from hubbub.core.unit import Hash
+from hubbub.errors import ParameterError
 from hubbub.sql import render
 from hubbub.sql.candidates import Candidates
 from hubbub.sql.dialects.base import Canonical, Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
-from hubbub.sql.keys import Cells, Found, Groups
-from hubbub.sql.measures import Additive, Distinct, Rows, Units
+from hubbub.sql.keys import Cells, DiscoveredCells, Groups
+from hubbub.sql.measures import Additive, DistinctCount, RowCount, UnitCount
 from hubbub.sql.relations import UNIT, Rel, owner_kind
 
-#: Sums leave the engine clamped into ±2⁶¹, which brings no two of them further apart.
+#: Sums are clamped to ±2⁶¹ in the engine. Clamping never increases the distance between two sums.
 SATURATION = 1 << 61
 
-#: What a row is looked at for.
-Item = Additive | Distinct | Candidates
+#: What a statement computes from each row.
+Item = Additive | DistinctCount | Candidates
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """What one unit may contribute to one grouping set; None where every row is its own unit."""
+class ContributionBounds:
+    """The most that one unit can contribute to one grouping set. None is used where each row is a unit."""
 
     groups: int
     rows: int
 
+    def tightened(self, groups: int | None, rows: int | None) -> "ContributionBounds":
+        """Give the bounds that an analyst asks for, which cannot exceed the owner's."""
+        bounds = ContributionBounds(self.groups if groups is None else groups, self.rows if rows is None else rows)
+        if not (1 <= bounds.groups <= self.groups and 1 <= bounds.rows <= self.rows):
+            raise ParameterError(
+                "HB556",
+                f"groups and rows cannot exceed the owner's contribution limits (groups {self.groups}, "
+                f"rows {self.rows}).",
+                "Use smaller values or omit them.",
+            )
+        return bounds
+
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """How the text is written: in whose words, and by which hash under which salt, which analysts never see."""
+class RenderOptions:
+    """How SQL is rendered: the dialect, and the hash with its salt. Analysts never see the salt."""
 
     salt: str
     hashing: Hash = "engine"
     dialect: Dialect = DUCKDB
 
     def hash(self, *columns: tuple[str, Kind]) -> str:
-        """Write a hash; ties do not matter, as whoever orders by it goes on with the columns themselves.
+        """Write a hash. Ties do not matter: every ORDER BY continues with the columns themselves.
 
         Theorem (One choice on every engine). With the portable hash a plan gives the same integers before noise on
         every engine that accepts it. Which pairs and rows of a unit are kept is decided by the order of md5 of texts
@@ -60,259 +73,267 @@ class Words:
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    """What one text is about, with the words for it."""
+class _Context:
+    """The relation, the cells and the rendering options of one statement."""
 
     relation: Rel
     cells: Groups
-    words: Words
+    options: RenderOptions
 
     @property
     def dialect(self) -> Dialect:
-        return self.words.dialect
+        return self.options.dialect
 
     @property
     def cell(self) -> tuple[str, ...]:
-        """The columns that a cell is carried in."""
-        return self.cells.names(self.words.dialect)
+        """The columns that identify a cell inside the statement."""
+        return self.cells.names(self.options.dialect)
 
     @property
     def pair(self) -> str:
-        """The columns of a unit and a cell."""
+        """The columns that identify a unit and a cell."""
         return ", ".join(["u", *self.cell])
 
     def order(self, *values: tuple[str, Kind]) -> str:
-        """The hash of a unit, a cell and values of its own."""
-        if isinstance(self.cells, Found) and self.words.hashing == "engine":
-            cell = self.cells.carried(self.dialect)
+        """Write the hash of a unit, a cell, and further values."""
+        if isinstance(self.cells, DiscoveredCells) and self.options.hashing == "engine":
+            cell = self.cells.hashed_natively(self.dialect)
         else:
             cell = self.cells.hashed(self.dialect)
-        return self.words.hash(("u", owner_kind(self.relation)), *cell, *values)
+        return self.options.hash(("u", owner_kind(self.relation)), *cell, *values)
 
 
-def sums(relation: Rel, cells: Groups, measures: Sequence[Additive], *, limits: Limits | None, words: Words) -> str:
-    """Write the query that gives (cell, m0, m1, …) for the cells that are not empty."""
-    task = _Task(relation, cells, words)
+def sums(
+    relation: Rel,
+    cells: Groups,
+    measures: Sequence[Additive],
+    *,
+    limits: ContributionBounds | None,
+    options: RenderOptions,
+) -> str:
+    """Write the query that returns (cell, m0, m1, …) for each cell with rows."""
+    ctx = _Context(relation, cells, options)
     if limits is None:
-        return _by_row(task, measures)
-    if all(isinstance(measure, Units) or measure == Rows() for measure in measures):
-        return _counts_by_unit(task, measures, limits)
-    return _by_unit(task, measures, limits)
+        return _by_row(ctx, measures)
+    if all(isinstance(measure, UnitCount) or measure == RowCount() for measure in measures):
+        return _counts_by_unit(ctx, measures, limits)
+    return _by_unit(ctx, measures, limits)
 
 
-def _by_row(task: _Task, measures: Sequence[Additive]) -> str:
-    """Group by the raw keys and number the few groups afterwards: faster than numbering every row."""
-    cells, dialect = task.cells, task.dialect
-    rows, values = _rows(task, measures)
-    outputs = [f"{text} AS k{j}" for j, text in enumerate(_keys(task))]
+def _by_row(ctx: _Context, measures: Sequence[Additive]) -> str:
+    """Group by the raw keys, then number the groups: faster than numbering every row."""
+    cells, dialect = ctx.cells, ctx.dialect
+    rows, values = _rows(ctx, measures)
+    outputs = [f"{text} AS k{j}" for j, text in enumerate(_keys(ctx))]
     outputs += [f"{_row_total(measures[i], value, dialect)} AS s{i}" for i, value in enumerate(values)]
     grouping = f" GROUP BY {', '.join(str(j + 1) for j in range(len(cells.keys)))}" if cells.keys else ""
     inner = f"SELECT {', '.join(outputs)} FROM {rows}{grouping}{dialect.fence}"
     columns = tuple(Canonical(f"g.k{j}") for j in range(len(cells.keys)))
-    results = ", ".join(_saturated(f"g.s{i}", i, dialect) for i in range(len(measures)))
-    placed = cells.placed(columns, dialect, grouped=True)
-    found = f"SELECT {placed.cell}, g.* FROM ({inner}) AS g{placed.joins} WHERE {placed.where}"
-    there = (
+    results = ", ".join(_saturate(f"g.s{i}", i, dialect) for i in range(len(measures)))
+    lookup = cells.lookup(columns, dialect, grouped=True)
+    numbered = f"SELECT {lookup.cell}, g.* FROM ({inner}) AS g{lookup.joins} WHERE {lookup.where}"
+    present = (
         dialect.numbered("g.s0")
         if isinstance(cells, Cells)
-        else " AND ".join(f"g.{name} IS NOT NULL" for name in task.cell)
+        else " AND ".join(f"g.{name} IS NOT NULL" for name in ctx.cell)
     )
-    return f"SELECT {cells.shown('g.', dialect)}, {results} FROM ({found}) AS g WHERE {there}"
+    return f"SELECT {cells.shown('g.', dialect)}, {results} FROM ({numbered}) AS g WHERE {present}"
 
 
-def _rows(task: _Task, items: Sequence[Item]) -> tuple[str, list[str]]:
-    """Write the rows with the raw number of each item beside them, and what each item makes of its own.
+def _rows(ctx: _Context, items: Sequence[Item]) -> tuple[str, list[str]]:
+    """Write the rows with a raw value for each item, and the expressions that turn raw values into integers.
 
-    A raw number is computed once and then looked at three times by its clamp.
+    A raw value is computed once because its clamp reads it three times.
     """
-    dialect = task.dialect
+    dialect = ctx.dialect
     raws = [(dialect.identifier(f"$p{i}"), item.raw(dialect)) for i, item in enumerate(items)]
     columns = "".join(f", {raw} AS {name}" for name, raw in raws if raw)
-    rows = f"({render.relation(task.relation, dialect)}) AS r"
+    rows = f"({render.relation(ctx.relation, dialect)}) AS r"
     values = [item.value(name, dialect) for (name, _), item in zip(raws, items, strict=True)]
     return (f"(SELECT r.*{columns} FROM {rows}) AS r" if columns else rows), values
 
 
-def _keys(task: _Task) -> tuple[Canonical, ...]:
-    """Write the keys of a row, each in the form that stands for all that are equal to it.
+def _keys(ctx: _Context) -> tuple[Canonical, ...]:
+    """Write the keys of a row in canonical form.
 
-    A declared key is looked up by equality and goes on as a number, which has one form already.
+    A declared key needs none: it is looked up by equality and continues as a number.
     """
-    if isinstance(task.cells, Found):
-        return tuple(render.key(key.expr, task.dialect) for key in task.cells.keys)
-    return tuple(Canonical(render.expression(key.expr, task.dialect)) for key in task.cells.keys)
+    if isinstance(ctx.cells, DiscoveredCells):
+        return tuple(render.key(key.expr, ctx.dialect) for key in ctx.cells.keys)
+    return tuple(Canonical(render.expression(key.expr, ctx.dialect)) for key in ctx.cells.keys)
 
 
 def _row_total(measure: Additive, value: str, dialect: Dialect) -> str:
-    if isinstance(measure, Units):
-        # each row is its own unit
+    if isinstance(measure, UnitCount):
+        # each row is a unit
         return f"count({value})" if value != "1" else "count(*)"
     return "count(*)" if value == "1" else measure.total(value, dialect)
 
 
-def _saturated(text: str, place: int, dialect: Dialect) -> str:
+def _saturate(text: str, place: int, dialect: Dialect) -> str:
     inside = f"greatest(least(coalesce({text}, 0), {SATURATION}), -{SATURATION})"
     return f"CAST({inside} AS {dialect.integers[64]}) AS m{place}"
 
 
-def _counts_by_unit(task: _Task, measures: Sequence[Additive], limits: Limits) -> str:
-    """Count rows and units alone: which rows are picked does not matter, only how many, so none has to be."""
+def _counts_by_unit(ctx: _Context, measures: Sequence[Additive], limits: ContributionBounds) -> str:
+    """Write a statement that only counts: how many rows are kept matters, not which, so none are sorted."""
     totals = [
-        measure.total(f"v{i}", task.dialect) if isinstance(measure, Units) else f"least(count(*), {limits.rows})"
+        measure.total(f"v{i}", ctx.dialect) if isinstance(measure, UnitCount) else f"least(count(*), {limits.rows})"
         for i, measure in enumerate(measures)
     ]
-    narrowed, pair = _narrowed(totals, measures, limits, task.dialect), task.pair
-    base, bounded = _named(task, "base", "bounded")
+    narrowed, pair = _narrow(totals, measures, limits, ctx.dialect), ctx.pair
+    base, bounded = _identifiers(ctx, "base", "bounded")
     ctes = [
-        _base(task, measures, every=True),
+        _base(ctx, measures, every=True),
         f"{bounded} AS (SELECT {pair}, {narrowed} FROM {base} GROUP BY {pair})",
     ]
-    return f"WITH {', '.join(ctes)} {_added(task, limits, measures)}"
+    return f"WITH {', '.join(ctes)} {_add_up(ctx, limits, measures)}"
 
 
-def _named(task: _Task, *names: str) -> list[str]:
-    return [task.dialect.identifier(f"${name}") for name in names]
+def _identifiers(ctx: _Context, *names: str) -> list[str]:
+    return [ctx.dialect.identifier(f"${name}") for name in names]
 
 
-def _by_unit(task: _Task, measures: Sequence[Additive], limits: Limits) -> str:
-    dialect, pair = task.dialect, task.pair
-    base, part, heavy, order, bounded = _named(task, "base", "part", "heavy", "order", "bounded")
+def _by_unit(ctx: _Context, measures: Sequence[Additive], limits: ContributionBounds) -> str:
+    dialect, pair = ctx.dialect, ctx.pair
+    base, part, heavy, order, bounded = _identifiers(ctx, "base", "part", "heavy", "order", "bounded")
     count = range(len(measures))
     values = [f"v{i}" for i in count]
-    kept = ["n" if measure == Rows() else f"s{i}" for i, measure in enumerate(measures)]
+    kept = ["n" if measure == RowCount() else f"s{i}" for i, measure in enumerate(measures)]
     totals = "".join(f", {measures[i].total(f'v{i}', dialect)} AS s{i}" for i in count if kept[i] != "n")
-    # a unit counts in a cell by any of its rows there, so its mark is not taken from the rows that were picked
-    marks = [i for i in count if isinstance(measures[i], Units)]
+    # any row of a unit in a cell makes the unit count there, so its mark does not depend on the rows that are kept
+    marks = [i for i in count if isinstance(measures[i], UnitCount)]
     redone = [dialect.any_of(f"p.s{i}") if i in marks else measures[i].total(f"q.v{i}", dialect) for i in count]
-    same = " AND ".join(f"q.{name} = p.{name}" for name in ("u", *task.cell))
+    same = " AND ".join(f"q.{name} = p.{name}" for name in ("u", *ctx.cell))
     marked = f" JOIN {part} AS p ON {same}" if marks else ""
-    own = ", ".join(f"q.{name}" for name in ("u", *task.cell))
+    own = ", ".join(f"q.{name}" for name in ("u", *ctx.cell))
     ctes = [
-        _base(task, measures, every=True),
+        _base(ctx, measures, every=True),
         f"{part} AS {dialect.materialized}(SELECT {pair}, count(*) AS n{totals} FROM {base} GROUP BY {pair})",
         f"{heavy} AS (SELECT {pair} FROM {part} WHERE n > {limits.rows})",
-        *_picked(task, [(value, Kind.INTEGER) for value in values]),
-        f"{bounded} AS (SELECT {pair}, {_narrowed(kept, measures, limits, dialect)} FROM {part} "
+        *_rank_rows(ctx, [(value, Kind.INTEGER) for value in values]),
+        f"{bounded} AS (SELECT {pair}, {_narrow(kept, measures, limits, dialect)} FROM {part} "
         f"WHERE n <= {limits.rows} "
-        f"UNION ALL SELECT {own}, {_narrowed(redone, measures, limits, dialect)} FROM {order} AS q{marked} "
+        f"UNION ALL SELECT {own}, {_narrow(redone, measures, limits, dialect)} FROM {order} AS q{marked} "
         f"WHERE q.place <= {limits.rows} GROUP BY {own})",
     ]
-    return f"WITH {', '.join(ctes)} {_added(task, limits, measures)}"
+    return f"WITH {', '.join(ctes)} {_add_up(ctx, limits, measures)}"
 
 
-def _narrowed(totals: Sequence[str], measures: Sequence[Additive], limits: Limits, dialect: Dialect) -> str:
-    """Write what a unit adds to a cell in integers that are just wide enough for it, as it is carried through a sort.
+def _narrow(totals: Sequence[str], measures: Sequence[Additive], limits: ContributionBounds, dialect: Dialect) -> str:
+    """Write what a unit adds to a cell as the narrowest integer type, because the value is carried through a sort.
 
-    Tried, not cast: the engine may look at sums of more rows than are allowed before it leaves those out.
+    This uses TRY_CAST: the engine may evaluate sums of more rows than allowed before it filters them out.
     """
-    pairs = enumerate(zip(totals, _most(measures, limits), strict=True))
+    pairs = enumerate(zip(totals, _largest(measures, limits), strict=True))
     return ", ".join(f"{dialect.fitting(text, size)} AS s{i}" for i, (text, size) in pairs)
 
 
-def _most(measures: Sequence[Additive], limits: Limits) -> list[int]:
-    """Say how much a unit adds to a cell at most, either way."""
+def _largest(measures: Sequence[Additive], limits: ContributionBounds) -> list[int]:
+    """Return the largest amount, in absolute value, that a unit adds to a cell."""
     return [limits.rows * max(-measure.low, measure.high) for measure in measures]
 
 
-def _added(task: _Task, limits: Limits, measures: Sequence[Additive]) -> str:
-    """Write the sums over what units add to their cells, and to no more cells than they may."""
-    cells, dialect = task.cells, task.dialect
-    (kept,) = _named(task, "bounded")
+def _add_up(ctx: _Context, limits: ContributionBounds, measures: Sequence[Additive]) -> str:
+    """Write the sums over the units, after limiting the number of cells of each unit."""
+    cells, dialect = ctx.cells, ctx.dialect
+    (kept,) = _identifiers(ctx, "bounded")
     if limits.groups < cells.size:
-        # All pairs are ranked: to look for the units above their limit, and to leave out what they lose, takes longer,
-        # unless nearly none is. rank, not row_number: the order is strict, and DuckDB may turn row_number() <= k into
-        # a slower aggregate.
-        order = ", ".join([task.order(), *task.cell])
+        # Rank all pairs: filtering for the units above their limit first is slower unless there are almost none.
+        # Use rank, not row_number: the order is strict, and DuckDB may turn row_number() <= k into a slower aggregate.
+        order = ", ".join([ctx.order(), *ctx.cell])
         kept = f"(SELECT *, rank() OVER (PARTITION BY u ORDER BY {order}) AS place FROM {kept}){dialect.unnamed} "
         kept += f"WHERE place <= {limits.groups}"
-    totals = [dialect.total(f"s{i}", most) for i, most in enumerate(_most(measures, limits))]
-    results = ", ".join(_saturated(text, i, dialect) for i, text in enumerate(totals))
-    return f"SELECT {cells.shown('', dialect)}, {results} FROM {kept} GROUP BY {', '.join(task.cell)}"
+    totals = [dialect.total(f"s{i}", most) for i, most in enumerate(_largest(measures, limits))]
+    results = ", ".join(_saturate(text, i, dialect) for i, text in enumerate(totals))
+    return f"SELECT {cells.shown('', dialect)}, {results} FROM {kept} GROUP BY {', '.join(ctx.cell)}"
 
 
-def _base(task: _Task, items: Sequence[Item], *, every: bool) -> str:
-    """Write the rows as (u, c, v0, v1, …): owner, cell and what is used of them; without `every`, where v0 is there."""
-    dialect = task.dialect
+def _base(ctx: _Context, items: Sequence[Item], *, every: bool) -> str:
+    """Write the rows as (u, c, v0, v1, …): owner, cell, values. Without `every`, skip rows whose v0 is NULL."""
+    dialect = ctx.dialect
     unit = f"r.{dialect.identifier(UNIT)}"
-    (base,) = _named(task, "base")
-    rows, values = _rows(task, items)
-    placed = task.cells.placed(_keys(task), dialect, grouped=False)
+    (base,) = _identifiers(ctx, "base")
+    rows, values = _rows(ctx, items)
+    lookup = ctx.cells.lookup(_keys(ctx), dialect, grouped=False)
     columns = ", ".join(f"{value} AS v{i}" for i, value in enumerate(values))
-    present = placed.where + ("" if every else f" AND ({values[0]}) IS NOT NULL")
+    present = lookup.where + ("" if every else f" AND ({values[0]}) IS NOT NULL")
     return (
-        f"{base} AS {dialect.inlined}(SELECT {dialect.gathered}{unit} AS u, {placed.cell}, {columns} "
-        f"FROM {rows}{placed.joins} WHERE {unit} IS NOT NULL AND {present})"
+        f"{base} AS {dialect.inlined}(SELECT {dialect.gathered}{unit} AS u, {lookup.cell}, {columns} "
+        f"FROM {rows}{lookup.joins} WHERE {unit} IS NOT NULL AND {present})"
     )
 
 
-def _picked(task: _Task, values: Sequence[tuple[str, Kind]]) -> list[str]:
-    """Write the order of the rows of each heavy unit and cell.
+def _rank_rows(ctx: _Context, values: Sequence[tuple[str, Kind]]) -> list[str]:
+    """Write the ranking of the rows in each unit and cell above the limit.
 
-    Copies of one row are told apart by a number, so that a row is picked with no regard to how many like it there are.
+    Identical rows are numbered, so that each copy gets a hash of its own.
     """
-    base, heavy, copies, ordered = _named(task, "base", "heavy", "copies", "order")
-    columns = ", ".join([task.pair, *(value for value, _ in values)])
+    base, heavy, copies, ordered = _identifiers(ctx, "base", "heavy", "copies", "order")
+    columns = ", ".join([ctx.pair, *(value for value, _ in values)])
     order = ", ".join(f"{value} NULLS LAST" for value, _ in values)
-    found = task.dialect.with_match(base, heavy, ("u", *task.cell))
+    matching = ctx.dialect.with_match(base, heavy, ("u", *ctx.cell))
     return [
-        f"{copies} AS (SELECT {columns}, row_number() OVER (PARTITION BY {columns}{task.dialect.unordered}) AS i "
-        f"FROM {found})",
-        f"{ordered} AS (SELECT {columns}, rank() OVER (PARTITION BY {task.pair} "
-        f"ORDER BY {task.order(*values, ('i', Kind.INTEGER))}, {order}, i) AS place FROM {copies})",
+        f"{copies} AS (SELECT {columns}, row_number() OVER (PARTITION BY {columns}{ctx.dialect.unordered}) AS i "
+        f"FROM {matching})",
+        f"{ordered} AS (SELECT {columns}, rank() OVER (PARTITION BY {ctx.pair} "
+        f"ORDER BY {ctx.order(*values, ('i', Kind.INTEGER))}, {order}, i) AS place FROM {copies})",
     ]
 
 
-def _cut(task: _Task, limits: Limits) -> list[str]:
-    """Write the cells that units above their limit lose."""
-    if limits.groups >= task.cells.size:
+def _dropped_cells(ctx: _Context, limits: ContributionBounds) -> list[str]:
+    """Write the cells that are dropped for units above their limit."""
+    if limits.groups >= ctx.cells.size:
         return []
-    part, wide, cut = _named(task, "part", "wide", "cut")
-    order = ", ".join([task.order(), *task.cell])
-    found = task.dialect.with_match(part, wide, ("u",))
-    # rank, not row_number: the order is strict, and DuckDB turns row_number() <= k into a slower aggregate
+    part, wide, cut = _identifiers(ctx, "part", "wide", "cut")
+    order = ", ".join([ctx.order(), *ctx.cell])
+    matching = ctx.dialect.with_match(part, wide, ("u",))
+    # use rank, not row_number: the order is strict, and DuckDB turns row_number() <= k into a slower aggregate
     return [
         f"{wide} AS (SELECT u FROM {part} GROUP BY u HAVING count(*) > {limits.groups})",
-        f"{cut} AS (SELECT {task.pair} FROM (SELECT {task.pair}, rank() OVER (PARTITION BY u ORDER BY {order}) "
-        f"AS place FROM {found}){task.dialect.unnamed} WHERE place > {limits.groups})",
+        f"{cut} AS (SELECT {ctx.pair} FROM (SELECT {ctx.pair}, rank() OVER (PARTITION BY u ORDER BY {order}) "
+        f"AS place FROM {matching}){ctx.dialect.unnamed} WHERE place > {limits.groups})",
     ]
 
 
-def _uncut(task: _Task, limits: Limits) -> str:
-    bounded, cut = _named(task, "bounded", "cut")
-    if limits.groups >= task.cells.size:
+def _kept_cells(ctx: _Context, limits: ContributionBounds) -> str:
+    bounded, cut = _identifiers(ctx, "bounded", "cut")
+    if limits.groups >= ctx.cells.size:
         return bounded
-    return task.dialect.without_match(bounded, cut, ("u", *task.cell))
+    return ctx.dialect.without_match(bounded, cut, ("u", *ctx.cell))
 
 
-def _grouped(task: _Task, item: Item, result: str) -> str:
-    """Write a result over (c, v0, n): groups of raw keys and values of a table whose unit is the row, then numbered."""
-    cells, dialect = task.cells, task.dialect
-    rows, values = _rows(task, [item])
-    texts = [*_keys(task), *values]
+def _grouped(ctx: _Context, item: Item, result: str) -> str:
+    """Write a result over (c, v0, n) for a table with row-level privacy: group by raw keys and values, then number."""
+    cells, dialect = ctx.cells, ctx.dialect
+    rows, values = _rows(ctx, [item])
+    texts = [*_keys(ctx), *values]
     outputs = ", ".join(f"{text} AS k{j}" for j, text in enumerate(texts))
     grouping = ", ".join(str(j + 1) for j in range(len(texts)))
     last = f"g.k{len(cells.keys)}"
     inner = f"SELECT {outputs}, count(*) AS n FROM {rows} GROUP BY {grouping}{dialect.fence}"
     columns = tuple(Canonical(f"g.k{j}") for j in range(len(cells.keys)))
-    placed = cells.placed(columns, dialect, grouped=False)
-    found = f"SELECT {placed.cell}, {last} AS v0, g.n FROM ({inner}) AS g{placed.joins}"
-    counted = f"{found} WHERE {last} IS NOT NULL AND {placed.where}"
+    lookup = cells.lookup(columns, dialect, grouped=False)
+    numbered = f"SELECT {lookup.cell}, {last} AS v0, g.n FROM ({inner}) AS g{lookup.joins}"
+    counted = f"{numbered} WHERE {last} IS NOT NULL AND {lookup.where}"
     return f"SELECT {cells.shown('g.', dialect)}, {result} FROM ({counted}) AS g"
 
 
-def distinct(relation: Rel, cells: Groups, measure: Distinct, *, limits: Limits | None, words: Words) -> str:
-    """Write the query that gives (cell, m0): how many different values the bounded rows of each cell have."""
-    task = _Task(relation, cells, words)
-    dialect, pair = task.dialect, task.pair
-    result = _saturated("count(DISTINCT v0)", 0, dialect)
+def distinct(
+    relation: Rel, cells: Groups, measure: DistinctCount, *, limits: ContributionBounds | None, options: RenderOptions
+) -> str:
+    """Write the query that returns (cell, m0): the number of distinct values among the bounded rows of each cell."""
+    ctx = _Context(relation, cells, options)
+    dialect, pair = ctx.dialect, ctx.pair
+    result = _saturate("count(DISTINCT v0)", 0, dialect)
     if limits is None:
-        by = ", ".join(f"g.{name}" for name in task.cell)
-        return f"{_grouped(task, measure, _saturated('count(*)', 0, dialect))} GROUP BY {by}"
-    base, own, part, heavy, order, bounded = _named(task, "base", "own", "part", "heavy", "order", "bounded")
-    keys, kind = ("u", *task.cell), measure.expr.kind
-    hashed = task.order(("v0", Kind.REAL if kind.numeric else kind))
+        by = ", ".join(f"g.{name}" for name in ctx.cell)
+        return f"{_grouped(ctx, measure, _saturate('count(*)', 0, dialect))} GROUP BY {by}"
+    base, own, part, heavy, order, bounded = _identifiers(ctx, "base", "own", "part", "heavy", "order", "bounded")
+    keys, kind = ("u", *ctx.cell), measure.expr.kind
+    hashed = ctx.order(("v0", Kind.REAL if kind.numeric else kind))
     ctes = [
-        _base(task, [measure], every=False),
+        _base(ctx, [measure], every=False),
         f"{own} AS {dialect.materialized}(SELECT DISTINCT {pair}, v0 FROM {base})",
         f"{part} AS {dialect.materialized}(SELECT {pair}, count(*) AS n FROM {own} GROUP BY {pair})",
         f"{heavy} AS (SELECT {pair} FROM {part} WHERE n > {limits.rows})",
@@ -320,29 +341,31 @@ def distinct(relation: Rel, cells: Groups, measure: Distinct, *, limits: Limits 
         f"ORDER BY {hashed}, v0) AS place FROM {dialect.with_match(own, heavy, keys)})",
         f"{bounded} AS (SELECT {pair}, v0 FROM {dialect.without_match(own, heavy, keys)} UNION ALL "
         f"SELECT {pair}, v0 FROM {order} WHERE place <= {limits.rows})",
-        *_cut(task, limits),
+        *_dropped_cells(ctx, limits),
     ]
-    found = f"SELECT {cells.shown('', dialect)}, {result} FROM {_uncut(task, limits)}"
-    return f"WITH {', '.join(ctes)} {found} GROUP BY {', '.join(task.cell)}"
+    result_rows = f"SELECT {cells.shown('', dialect)}, {result} FROM {_kept_cells(ctx, limits)}"
+    return f"WITH {', '.join(ctes)} {result_rows} GROUP BY {', '.join(ctx.cell)}"
 
 
-def buckets(relation: Rel, cells: Groups, candidates: Candidates, *, limits: Limits | None, words: Words) -> str:
-    """Write the query that gives (cell, bucket, m0): how many bounded rows lie nearest to each candidate."""
-    task = _Task(relation, cells, words)
-    dialect, pair = task.dialect, task.pair
+def buckets(
+    relation: Rel, cells: Groups, candidates: Candidates, *, limits: ContributionBounds | None, options: RenderOptions
+) -> str:
+    """Write the query that returns (cell, bucket, m0): the number of bounded rows nearest to each candidate."""
+    ctx = _Context(relation, cells, options)
+    dialect, pair = ctx.dialect, ctx.pair
     if limits is None:
-        return _grouped(task, candidates, f"g.v0 AS bucket, {_saturated('g.n', 0, dialect)}")
-    base, part, heavy, order, bounded = _named(task, "base", "part", "heavy", "order", "bounded")
+        return _grouped(ctx, candidates, f"g.v0 AS bucket, {_saturate('g.n', 0, dialect)}")
+    base, part, heavy, order, bounded = _identifiers(ctx, "base", "part", "heavy", "order", "bounded")
     ctes = [
-        _base(task, [candidates], every=False),
+        _base(ctx, [candidates], every=False),
         f"{part} AS {dialect.materialized}(SELECT {pair}, count(*) AS n FROM {base} GROUP BY {pair})",
         f"{heavy} AS (SELECT {pair} FROM {part} WHERE n > {limits.rows})",
-        *_picked(task, [("v0", Kind.INTEGER)]),
-        f"{bounded} AS (SELECT {pair}, v0 FROM {dialect.without_match(base, heavy, ('u', *task.cell))} UNION ALL "
+        *_rank_rows(ctx, [("v0", Kind.INTEGER)]),
+        f"{bounded} AS (SELECT {pair}, v0 FROM {dialect.without_match(base, heavy, ('u', *ctx.cell))} UNION ALL "
         f"SELECT {pair}, v0 FROM {order} WHERE place <= {limits.rows})",
-        *_cut(task, limits),
+        *_dropped_cells(ctx, limits),
     ]
     return (
-        f"WITH {', '.join(ctes)} SELECT {cells.shown('', dialect)}, v0 AS bucket, {_saturated('count(*)', 0, dialect)} "
-        f"FROM {_uncut(task, limits)} GROUP BY {', '.join(task.cell)}, v0"
+        f"WITH {', '.join(ctes)} SELECT {cells.shown('', dialect)}, v0 AS bucket, {_saturate('count(*)', 0, dialect)} "
+        f"FROM {_kept_cells(ctx, limits)} GROUP BY {', '.join(ctx.cell)}, v0"
     )

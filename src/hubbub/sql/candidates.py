@@ -1,4 +1,4 @@
-"""Finite lists to choose from, and the number of the candidate that a row lies nearest to."""
+"""Finite lists of candidates for private selection, and the nearest candidate of each row."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -17,7 +17,7 @@ from hubbub.sql.measures import clamped
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """A finite list to choose from: evenly spaced numbers (low + i·step), or the declared values of a key."""
+    """The candidates of a selection: evenly spaced numbers (low + i·step) or the declared values of a column."""
 
     expr: Expr
     where: Expr | None
@@ -27,24 +27,24 @@ class Candidates:
     values: tuple[Value, ...] | None = None
 
     def shown(self) -> NDArray[Any]:
-        """Give the candidates as they are shown."""
+        """Return the candidates as shown to analysts."""
         if self.values is None:
-            # over one denominator, so that 0.3 is shown as 0.3
-            whole = lcm(self.low.denominator, self.step.denominator)
-            return (float(self.low * whole) + np.arange(self.count) * float(self.step * whole)) / whole
+            # use a common scale, so that 0.3 is shown as 0.3
+            scale = lcm(self.low.denominator, self.step.denominator)
+            return (float(self.low * scale) + np.arange(self.count) * float(self.step * scale)) / scale
         out = np.empty(self.count, dtype=object)
         out[:] = [float(value) if isinstance(value, Fraction) else value for value in self.values]
         return out
 
     def raw(self, dialect: Dialect) -> str:
-        """Write where a number lies among the candidates, as a DOUBLE, not yet clamped."""
+        """Write the position of a number among the candidates, as a DOUBLE before clamping."""
         if self.values is not None:
             return ""
         shifted = f"(({render.expression(self.expr, dialect)}) - {dialect.number(self.low)})"
         return dialect.quotient(shifted, self.step)
 
     def value(self, raw: str, dialect: Dialect) -> str:
-        """Write the number of the nearest candidate, NULL where the row is not counted."""
+        """Write the index of the nearest candidate, or NULL if the row is not counted."""
         guard = "TRUE" if self.where is None else render.expression(self.where, dialect)
         if self.values is not None:
             x = render.expression(self.expr, dialect)

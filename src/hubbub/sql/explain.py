@@ -8,20 +8,20 @@ from hubbub.core.unit import Relation
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.top_k import TopK
-from hubbub.sql.bounding import Limits
-from hubbub.sql.expressions import Call, Col, Expr, Literal
-from hubbub.sql.measures import Distinct, Measure, Reach, Rows, Units
-from hubbub.sql.noise import Chosen, Noised
-from hubbub.sql.relations import LONGEST, Cut, Filter, Join, PerUnit, Project, Rel, Scan, Union
+from hubbub.sql.bounding import ContributionBounds
+from hubbub.sql.expressions import FunctionCall, Col, Expr, Literal
+from hubbub.sql.measures import DistinctCount, Measure, UnitContribution, RowCount, UnitCount
+from hubbub.sql.noise import CellSelections, NoisyMeasure
+from hubbub.sql.relations import MAX_TEXT_LENGTH, Truncate, Filter, Join, PerUnit, Project, Rel, Scan, Union
 
 
 def derivation(
     rows: Rel,
     relation: Relation,
-    limits: Limits | None,
-    reaches: Sequence[Reach],
-    noised: Sequence[Noised],
-    picked: Sequence[Chosen],
+    limits: ContributionBounds | None,
+    reaches: Sequence[UnitContribution],
+    noised: Sequence[NoisyMeasure],
+    picked: Sequence[CellSelections],
     rule: PartitionSelection | TopK | None,
 ) -> tuple[str, ...]:
     """Give the lines: relations first, then the bounding, then each measure with its noise."""
@@ -80,17 +80,17 @@ def _relation(relation: Rel) -> list[str]:
                 *_relation(inner),
                 f"per unit and {len(keys)} keys: {what} of that unit's rows; stability 1 in units",
             ]
-        case Cut(inner, rows, _, _):
+        case Truncate(inner, rows, _, _):
             kept = f"cut before the join: each unit keeps at most {rows:,} rows, in hash order; stability 1 in units"
             return [*_relation(inner), kept]
 
 
 def _short(scan: Scan) -> list[str]:
     shown = ", ".join(show(column) for column in scan.columns if column.name in scan.short)
-    return [f"text of {shown}: cut to its first {LONGEST:,} characters, row by row"] if shown else []
+    return [f"text of {shown}: cut to its first {MAX_TEXT_LENGTH:,} characters, row by row"] if shown else []
 
 
-def _noise(each: Noised) -> str:
+def _noise(each: NoisyMeasure) -> str:
     sensitivity, mechanism = each.sensitivity, each.mechanism
     if isinstance(mechanism, Laplace):
         noise = (
@@ -104,9 +104,9 @@ def _noise(each: Noised) -> str:
     return f"{describe(each.measure)}: {noise}"
 
 
-def _choice(each: Chosen) -> str:
-    one = each.picks[0].mechanism
-    ends = " and two for the ends of its interval" if len(each.picks) > 1 else ""
+def _choice(each: CellSelections) -> str:
+    one = each.selections[0].mechanism
+    ends = " and two for the ends of its interval" if len(each.selections) > 1 else ""
     return (
         f"{each.choice.function} of {show(each.choice.candidates.expr)}: one of {one.candidates:,} candidates, scores "
         f"move by at most {one.sensitivity} in each of {each.times} cells: one selection of rate "
@@ -117,12 +117,12 @@ def _choice(each: Chosen) -> str:
 def describe(measure: Measure) -> str:
     """Say what is added up, and what a row (or unit) can add."""
     where = f" where {show(measure.where)}" if measure.where is not None else ""
-    if isinstance(measure, Units):
+    if isinstance(measure, UnitCount):
         return f"units{where}: a unit adds 0 or 1 to a cell"
-    if isinstance(measure, Rows):
+    if isinstance(measure, RowCount):
         present = " and ".join(show(expr) for expr in measure.present)
         return f"rows{f' with {present}' if present else ''}{where}: a row adds 0 or 1"
-    if isinstance(measure, Distinct):
+    if isinstance(measure, DistinctCount):
         return f"different values of {show(measure.expr)}{where}: a row adds 0 or 1"
     terms = []
     for term in measure.terms:
@@ -143,5 +143,5 @@ def show(expr: Expr) -> str:
             return stem if stem and number.isdigit() else name
         case Literal(value, _):
             return brief(value) if isinstance(value, Fraction) else "NULL" if value is None else repr(value)
-        case Call(function, args, _, _):
+        case FunctionCall(function, args, _, _):
             return f"{function}({', '.join(show(each) for each in args)})"

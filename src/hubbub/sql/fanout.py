@@ -1,10 +1,10 @@
-"""How many rows one unit can make: cuts before joins, and a bound on what comes out of them.
+"""Bound the number of rows that one unit can produce in joins.
 
-A join multiplies. Whoever brings five rows to a table that is joined with itself sixteen times makes 5¹⁶ of them, and
-whether the engine bears that is an answer without noise. So each side of a join that multiplies keeps at most so many
-rows of a unit (`Cut`), and a plan in which the product is still too large is refused before anything is charged.
-Filters on one side are applied before its cut. A side that has at most one row of a unit multiplies nothing, and what
-it is joined with needs no cut.
+Joins multiply rows: a unit with five rows in a table that is joined with itself sixteen times produces 5¹⁶ rows, and
+whether the engine can handle that is a result without noise. Each side of a join that multiplies is therefore truncated
+to a maximum number of rows per unit (`Cut`), and a plan whose product is still too large is rejected before anything is
+charged. Filters on one side are applied before its truncation. A side with at most one row per unit multiplies nothing,
+so the other side needs no truncation.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,28 +14,28 @@ from math import prod
 from hubbub.core.schema import Kind, Table
 from hubbub.core.unit import Hash
 from hubbub.errors import QueryError
-from hubbub.sql.expressions import Call, Col, Expr
+from hubbub.sql.expressions import Col, Expr, FunctionCall
 from hubbub.sql.prune import names
-from hubbub.sql.relations import Cut, Filter, Join, PerUnit, Project, Rel, Scan, Union, columns
+from hubbub.sql.relations import Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union, columns
 
-#: The most rows that one unit may make in a join: every engine sorts so many in seconds, in less than 200 MB.
-MOST_JOINED = 1 << 20
-#: The most rows of a join of public tables that multiplies: whether an engine computes it at all may depend on whether
-#: anybody's row is there to meet it.
-MOST_PUBLIC = 1 << 22
+#: Maximum number of joined rows per unit. Every engine sorts them in seconds, in less than 200 MB.
+MAX_JOINED_ROWS = 1 << 20
+#: Maximum number of rows of a join of public tables that multiplies. An engine may skip such a join if no private row
+#: matches it.
+MAX_PUBLIC_ROWS = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
-    """What a plan keeps of a unit's rows in each table, and how it chooses."""
+class TruncationBounds:
+    """How many rows of a unit a plan keeps in each table, and how they are chosen."""
 
-    groups: int | None  #: what the query asks for, where it tightens the owner's bounds
+    groups: int | None  #: the query's own bounds, if tighter than the owner's
     rows: int | None
     salt: str
     hashing: Hash
 
     def of(self, table: Table) -> int:
-        """Give the most rows of one unit that count in a table: so many groups, so many rows in each."""
+        """Return the maximum number of rows per unit in a table: groups times rows per group."""
         unit = table.unit
         if unit is None:
             raise TypeError("a public table has no units")
@@ -43,10 +43,10 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A relation, and what bounds the number of its rows of one unit: a product. None: as many as the data has.
+class BoundedRelation:
+    """A relation and the factors whose product bounds its number of rows per unit. None: unbounded.
 
-    `joins` are the joins in it that multiply, each with the most rows of one unit.
+    `joins` are its joins that multiply, each with the maximum number of rows per unit.
     """
 
     rel: Rel
@@ -59,11 +59,11 @@ class Part:
         return None if self.factors is None else prod(size for _, size in self.factors)
 
 
-def bounded(rel: Rel, bounds: Bounds) -> Part:
-    """Put cuts before the joins that multiply, or refuse the relation; one that does not multiply stays as it is.
+def bound_joins(rel: Rel, bounds: TruncationBounds) -> BoundedRelation:
+    """Truncate the inputs of joins that multiply, or raise an error; other relations stay unchanged.
 
-    Theorem (Joined rows of a unit). No join of the relation gives more than `MOST_JOINED` rows of one unit, or else it
-    gives no more than one for each row that the unit has on one of its sides.
+    Theorem (Joined rows of a unit). No join of the relation gives more than `MAX_JOINED_ROWS` rows of one unit, or else
+    it gives no more than one for each row that the unit has on one of its sides.
     Proof    By induction over the relation. A filter, a projection and a grouping have no more rows of a unit than what
              they read; a grouping by the unit alone has one. Two private sides meet on the unit, so their rows of one
              unit multiply: where one side has at most one, the other's number stays; else both are bounded, by a cut
@@ -76,10 +76,10 @@ def bounded(rel: Rel, bounds: Bounds) -> Part:
     return part if part.rel is rel else _bounded(_pushed(rel, []), bounds)
 
 
-def _bounded(rel: Rel, bounds: Bounds) -> Part:
+def _bounded(rel: Rel, bounds: TruncationBounds) -> BoundedRelation:
     match rel:
         case Scan():
-            return Part(rel, None)
+            return BoundedRelation(rel, None)
         case Filter() | Project():
             return _over(rel, _bounded(rel.input, bounds))
         case PerUnit():
@@ -92,18 +92,20 @@ def _bounded(rel: Rel, bounds: Bounds) -> Part:
             known = [size for size in sizes if size is not None]
             factors = (("rows of a union", sum(known)),) if len(known) == len(sizes) else None
             joins = tuple(join for part in parts for join in part.joins)
-            return Part(rel if same else replace(rel, inputs=tuple(part.rel for part in parts)), factors, joins)
+            return BoundedRelation(
+                rel if same else replace(rel, inputs=tuple(part.rel for part in parts)), factors, joins
+            )
         case Join():
             return _join(rel, bounds)
-        case Cut():
-            raise TypeError("cuts are placed once")
+        case Truncate():
+            raise TypeError("the relation is already truncated")
 
 
-def _over(rel: Filter | Project | PerUnit, part: Part) -> Part:
+def _over(rel: Filter | Project | PerUnit, part: BoundedRelation) -> BoundedRelation:
     return replace(part, rel=rel if part.rel is rel.input else replace(rel, input=part.rel))
 
 
-def _join(rel: Join, bounds: Bounds) -> Part:
+def _join(rel: Join, bounds: TruncationBounds) -> BoundedRelation:
     left = _bounded(rel.left, bounds)
     if not rel.unit:
         rows(rel.right)
@@ -115,36 +117,36 @@ def _join(rel: Join, bounds: Bounds) -> Part:
         return _checked(replace(rel, left=left.rel), factors, left.joins)
     right = _bounded(rel.right, bounds)
     if 1 in (left.most, right.most):
-        # a left join of one row with others keeps one where there are none
+        # a left join of one row keeps it even without a match
         stays = right if left.most == 1 else left
         same = left.rel is rel.left and right.rel is rel.right
-        whole = rel if same else replace(rel, left=left.rel, right=right.rel)
-        return Part(whole, stays.factors, left.joins + right.joins)
+        joined = rel if same else replace(rel, left=left.rel, right=right.rel)
+        return BoundedRelation(joined, stays.factors, left.joins + right.joins)
     left, right = _cut(left, bounds), _cut(right, bounds)
     factors = (left.factors or ()) + (right.factors or ())
     return _checked(replace(rel, left=left.rel, right=right.rel), factors, left.joins + right.joins)
 
 
-def _cut(part: Part, bounds: Bounds) -> Part:
+def _cut(part: BoundedRelation, bounds: TruncationBounds) -> BoundedRelation:
     if part.factors is not None:
         return part
     size = _size(part.rel, bounds)
     label = f"rows of {_named(part.rel)}"
-    return replace(part, rel=Cut(_strict(part.rel), size, bounds.salt, bounds.hashing), factors=((label, size),))
+    return replace(part, rel=Truncate(_strict(part.rel), size, bounds.salt, bounds.hashing), factors=((label, size),))
 
 
-def _size(rel: Rel, bounds: Bounds) -> int:
-    """Give what a relation that nothing else bounds is cut to: the bound of its table, for a union the sum."""
+def _size(rel: Rel, bounds: TruncationBounds) -> int:
+    """Return the number of rows per unit to which a relation is truncated: the bound of its table."""
     match rel:
         case Scan():
             return bounds.of(rel.table)
         case Union():
             return sum(_size(each, bounds) for each in rel.inputs)
         case Join():
-            # one side has one row of a unit, so the other's number stays; a public one is on the right
+            # one side has one row per unit, so the other side determines the number; a public side is on the right
             sides = [rel.left, rel.right] if rel.unit else [rel.left]
             return max(_size(each, bounds) for each in sides)
-        case Cut():
+        case Truncate():
             return rel.rows
         case PerUnit():
             return _size(rel.input, bounds) if rel.keys else 1
@@ -153,7 +155,7 @@ def _size(rel: Rel, bounds: Bounds) -> int:
 
 
 def _strict(rel: Rel) -> Rel:
-    """Look at the declared values in the scan itself: what is not declared shall not be kept as it is."""
+    """Apply the declared values in the scan itself, so that undeclared values do not reach the truncation."""
     match rel:
         case Scan():
             return replace(rel, loose=frozenset())
@@ -165,22 +167,22 @@ def _strict(rel: Rel) -> Rel:
             return replace(rel, input=_strict(rel.input))
 
 
-def _checked(rel: Join, factors: tuple[tuple[str, int], ...], joins: tuple[tuple[Join, int], ...]) -> Part:
+def _checked(rel: Join, factors: tuple[tuple[str, int], ...], joins: tuple[tuple[Join, int], ...]) -> BoundedRelation:
     most = prod(size for _, size in factors)
-    if most <= MOST_JOINED:
-        return Part(rel, factors, (*joins, (rel, most)))
+    if most <= MAX_JOINED_ROWS:
+        return BoundedRelation(rel, factors, (*joins, (rel, most)))
     largest = max(factors, key=lambda factor: factor[1])
     shown = " × ".join(f"{size:,}" for _, size in factors)
     raise QueryError(
         "HB524",
-        f"one unit could make {most:,} rows by this join ({shown}); at most {MOST_JOINED:,} can be. The largest factor "
-        f"is {largest[1]:,} {largest[0]}.",
-        "Pass smaller rows= or groups=, join fewer tables, or first group a table by the unit in a sub-query.",
+        f"One unit could produce {most:,} rows in this join ({shown}); the maximum is {MAX_JOINED_ROWS:,}. The largest "
+        f"factor is {largest[1]:,} {largest[0]}.",
+        "Pass a smaller rows= or groups=, join fewer tables, or first group a table by the unit in a subquery.",
     )
 
 
 def _named(rel: Rel) -> str:
-    """Name the tables of a relation."""
+    """Return the names of the tables of a relation."""
     match rel:
         case Scan():
             return rel.table.name
@@ -196,19 +198,20 @@ def _named(rel: Rel) -> str:
 
 
 def fan_out(rel: Rel, on: Sequence[Expr]) -> int:
-    """Bound how many rows of a public relation agree on what is joined on; what is no bare column tells nothing."""
+    """Bound the number of rows of a public relation that share a join key; only plain columns narrow the bound."""
     return _fan(rel, {expr.name for expr in on if isinstance(expr, Col)})
 
 
 def rows(rel: Rel) -> int | None:
-    """Bound how many rows a public relation has, where its tables were counted; refuse it where they are too many.
+    """Bound the number of rows of a public relation whose tables were counted, or raise an error if it is too large.
 
     Theorem (Work of public data). Let a private relation meet a public one. What the engine may leave undone where
-    nobody's row is there (the joins inside the public relation, and functions of its columns) is at most `MOST_PUBLIC`
-    rows for each join that multiplies, and at most `work.MOST_PUBLIC` characters for each condition.
+    nobody's row is there (the joins inside the public relation, and functions of its columns) is at most
+    `MAX_PUBLIC_ROWS` rows for each join that multiplies, and at most `row_cost.MAX_PUBLIC_WORK` characters for each
+    condition.
     Proof    A join has for each row on the left at most `fan_out` rows on the right; the product is checked where a row
-             has more than one. Conditions on public columns are weighed by `work.weighed`, with the rows of the
-             relation that the columns are of, wherever they stand: an engine moves them to the table.
+             has more than one. Conditions on public columns are weighed by `row_cost.check_row_cost`, with the rows
+             of the relation that the columns are of, wherever they stand: an engine moves them to the table.
     Assumes  A public table is as it was when it was opened.
     Tested   tests/sql/test_truncation.py::test_public_tables_that_make_too_many_rows_are_refused
              tests/sql/test_row_cost.py::test_too_much_work_on_a_public_table_is_refused
@@ -229,12 +232,12 @@ def rows(rel: Rel) -> int | None:
                 return left
             if left is None:
                 raise _uncounted(_named(rel.left))
-            if left * fan > MOST_PUBLIC:
+            if left * fan > MAX_PUBLIC_ROWS:
                 raise QueryError(
                     "HB524",
-                    f"the public tables {_named(rel)} can make {left * fan:,} rows by this join ({left:,} × {fan:,}); "
-                    f"at most {MOST_PUBLIC:,} can be.",
-                    "Join them on `unique` columns, join each with the private table, or leave one out.",
+                    f"The public tables {_named(rel)} could produce {left * fan:,} rows in this join "
+                    f"({left:,} × {fan:,}); the maximum is {MAX_PUBLIC_ROWS:,}.",
+                    "Join them on `unique` columns, join each with the private table, or remove one.",
                 )
             return left * fan
         case _:
@@ -244,8 +247,8 @@ def rows(rel: Rel) -> int | None:
 def _uncounted(name: str) -> QueryError:
     return QueryError(
         "HB525",
-        f"it is not known how many rows of the public table {name} one row can meet.",
-        "Declare `unique` columns of that table, or open it with hubbub.open, which counts them.",
+        f"The number of rows of the public table {name} that match one row is unknown.",
+        "Declare its `unique` columns, or open it with hubbub.open, which counts its rows.",
     )
 
 
@@ -258,10 +261,10 @@ def _fan(rel: Rel, on: set[str]) -> int:
         case Project():
             return _fan(rel.input, {expr.name for name, expr in rel.outputs if name in on and isinstance(expr, Col)})
         case Join():
-            mine = {column.name for column in columns(rel.left)}
+            left_names = {column.name for column in columns(rel.left)}
             joined = {expr.name for _, expr in rel.on if isinstance(expr, Col)}
-            matches = _fan(rel.right, joined | (on - mine))
-            return _fan(rel.left, on & mine) * (max(1, matches) if rel.kind == "left" else matches)
+            matches = _fan(rel.right, joined | (on - left_names))
+            return _fan(rel.left, on & left_names) * (max(1, matches) if rel.kind == "left" else matches)
         case Union():
             places = [place for place, column in enumerate(rel.columns) if column.name in on]
             return sum(_fan(each, {columns(each)[place].name for place in places}) for each in rel.inputs)
@@ -273,7 +276,7 @@ def _repeats(rel: Scan, on: set[str]) -> int:
     table = rel.table
     sources = {source for column, source in zip(rel.columns, rel.sources, strict=True) if column.name in on}
     if table.unique is not None and set(table.unique) <= sources:
-        # values outside a declared list are read as one
+        # all values outside a declared list are read as one value
         return max(1, table.repeats.get(table.unique[0], 1)) if len(table.unique) == 1 else 1
     if table.size is None:
         raise _uncounted(table.name)
@@ -284,7 +287,7 @@ def _repeats(rel: Scan, on: set[str]) -> int:
 
 
 def _pushed(rel: Rel, predicates: Sequence[Expr]) -> Rel:
-    """Apply conditions as early as the columns that they name are there, so that cuts keep rows that count."""
+    """Apply filters as early as their columns are available, so that truncation keeps rows that count."""
     match rel:
         case Filter():
             return _pushed(rel.input, [*predicates, *_conjuncts(rel.predicate)])
@@ -294,10 +297,10 @@ def _pushed(rel: Rel, predicates: Sequence[Expr]) -> Rel:
             rest = [each for each in predicates if not names(each) <= bare.keys()]
             return _filtered(replace(rel, input=_pushed(rel.input, [_renamed(each, bare) for each in below])), rest)
         case Join():
-            mine, theirs = ({column.name for column in columns(side)} for side in (rel.left, rel.right))
-            first = [each for each in predicates if names(each) <= mine]
+            left_names, right_names = ({column.name for column in columns(side)} for side in (rel.left, rel.right))
+            first = [each for each in predicates if names(each) <= left_names]
             second = [
-                each for each in predicates if rel.kind == "inner" and each not in first and names(each) <= theirs
+                each for each in predicates if rel.kind == "inner" and each not in first and names(each) <= right_names
             ]
             rest = [each for each in predicates if each not in first and each not in second]
             return _filtered(replace(rel, left=_pushed(rel.left, first), right=_pushed(rel.right, second)), rest)
@@ -305,19 +308,19 @@ def _pushed(rel: Rel, predicates: Sequence[Expr]) -> Rel:
             return _filtered(replace(rel, inputs=tuple(_pushed(each, []) for each in rel.inputs)), predicates)
         case PerUnit():
             return _filtered(replace(rel, input=_pushed(rel.input, [])), predicates)
-        case Scan() | Cut():
+        case Scan() | Truncate():
             return _filtered(rel, predicates)
 
 
 def _filtered(rel: Rel, predicates: Sequence[Expr]) -> Rel:
     if not predicates:
         return rel
-    whole = predicates[0] if len(predicates) == 1 else Call("and", tuple(predicates), Kind.BOOLEAN)
-    return Filter(rel, whole)
+    predicate = predicates[0] if len(predicates) == 1 else FunctionCall("and", tuple(predicates), Kind.BOOLEAN)
+    return Filter(rel, predicate)
 
 
 def _conjuncts(expr: Expr) -> Iterable[Expr]:
-    if isinstance(expr, Call) and expr.function == "and":
+    if isinstance(expr, FunctionCall) and expr.function == "and":
         for arg in expr.args:
             yield from _conjuncts(arg)
     else:
@@ -327,4 +330,6 @@ def _conjuncts(expr: Expr) -> Iterable[Expr]:
 def _renamed(expr: Expr, known: dict[str, Col]) -> Expr:
     if isinstance(expr, Col):
         return known[expr.name]
-    return replace(expr, args=tuple(_renamed(arg, known) for arg in expr.args)) if isinstance(expr, Call) else expr
+    return (
+        replace(expr, args=tuple(_renamed(arg, known) for arg in expr.args)) if isinstance(expr, FunctionCall) else expr
+    )

@@ -1,7 +1,7 @@
-"""Groups: finite domains of keys become cells, numbered without a look at the data.
+"""Group keys: finite domains become cells, which are numbered without reading the data.
 
-A grouping set with keys of n₁, n₂, … values has n₁·n₂·… cells; all of them are answered, empty ones too. A row whose
-key is NULL, or is not one of the values, belongs to no group.
+A grouping set whose keys have n₁, n₂, … values has n₁·n₂·… cells. All of them appear in the result, including empty
+ones. A row whose key is NULL or is not one of the values belongs to no group.
 """
 
 import math
@@ -19,8 +19,8 @@ from hubbub.sql.dialects.base import Canonical, Dialect
 from hubbub.sql.expressions import Expr, facts
 from hubbub.sql.query import Key, Query
 
-MOST_CELLS = 1_000_000
-_FEW = 256  # values that are found by looking through a list
+MAX_CELLS = 1_000_000
+_FEW = 256  # number of values up to which a list is searched instead of joined
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class Domain:
 
     @property
     def shown(self) -> NDArray[np.object_]:
-        """The values as they are shown, and None at the end."""
+        """The values as shown to analysts, followed by None."""
         out = np.empty(len(self.values) + 1, dtype=object)
         out[:-1] = [float(value) if isinstance(value, Fraction) else value for value in self.values]
         return out
 
     @property
     def typed(self) -> NDArray[Any]:
-        """The values in the type that expressions over answers see, and a NULL at the end."""
+        """The values in the type that post-processing expressions use, followed by NULL."""
         if self.kind.numeric:
             return np.array([*map(float, self.values), np.nan])  # type: ignore[arg-type]
         if self.kind in (Kind.DATE, Kind.TIMESTAMP):
@@ -52,13 +52,13 @@ class Domain:
         return self.key.expr.kind
 
     def position(self, column: str, dialect: Dialect) -> str:
-        """Write the number of a column's value, NULL where it is none of them; of values that are equal, the first."""
+        """Write the index of a column's value, or NULL if it is not listed. Equal values share the first index."""
         return f"({dialect.position([dialect.literal(value, self.kind) for value in self.values], column)})"
 
     def table(self, dialect: Dialect) -> str:
-        """Write the values with their numbers as a relation ($v, $i).
+        """Write the values with their indexes as a relation ($v, $i).
 
-        Two values that the engine takes for one (integers beyond 2⁵³, say) get one number, or a row would count twice.
+        Values that the engine considers equal (integers beyond 2⁵³, say) share an index, or a row would count twice.
         """
         rows = ", ".join(f"({dialect.literal(value, self.kind)}, {i})" for i, value in enumerate(self.values))
         v, i = dialect.identifier("$v"), dialect.identifier("$i")
@@ -67,8 +67,8 @@ class Domain:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
-    """How rows find their cell: its columns (NULL: none), the joins that they need, and a condition on the rows."""
+class CellLookup:
+    """SQL that finds the cell of a row: its columns (NULL if none), the joins it needs, and a condition on the rows."""
 
     cell: str
     joins: str
@@ -77,19 +77,19 @@ class Placed:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of one grouping set; a cell's number is Σ numberⱼ·strideⱼ, the last key running fastest."""
+    """The declared cells of one grouping set. A cell's number is Σ indexⱼ·strideⱼ; the last key varies fastest."""
 
-    places: tuple[int, ...]  #: which of the query's keys
+    places: tuple[int, ...]  #: positions of its keys in the query
     domains: tuple[Domain, ...]
 
     @cached_property
     def size(self) -> int:
-        """How many cells there are; one where there are no keys."""
+        """The number of cells; 1 if there are no keys."""
         return math.prod(len(domain.values) for domain in self.domains)
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """What one step of each key moves the cell's number by."""
+        """The change of the cell number when the index of each key grows by 1."""
         sizes = [len(domain.values) for domain in self.domains]
         return tuple(math.prod(sizes[place + 1 :]) for place in range(len(sizes)))
 
@@ -98,8 +98,8 @@ class Cells:
         """The keys of this set."""
         return tuple(domain.key for domain in self.domains)
 
-    def placed(self, columns: tuple[str, ...], dialect: Dialect, *, grouped: bool) -> Placed:
-        """Write how rows with these keys find their cell's number; `grouped` says that the rows are few."""
+    def lookup(self, columns: tuple[str, ...], dialect: Dialect, *, grouped: bool) -> CellLookup:
+        """Write how to find the cell number of rows with these keys; `grouped` means that there are few rows."""
         pairs = list(zip(self.domains, columns, strict=True))
         if grouped and all(len(domain.values) <= _FEW for domain in self.domains):
             numbers = [domain.position(column, dialect) for domain, column in pairs]
@@ -113,23 +113,23 @@ class Cells:
             )
         integer = dialect.integers[32]
         terms = [f"CAST({n} AS {integer}) * {stride}" for n, stride in zip(numbers, self.strides, strict=True)]
-        # as narrow as it can be: there may be a pair of unit and cell for every row
-        return Placed(f"CAST({' + '.join(terms) or 0} AS {dialect.narrow(self.size)}) AS c", joins, "TRUE")
+        # use the narrowest type: there may be a pair of unit and cell for every row
+        return CellLookup(f"CAST({' + '.join(terms) or 0} AS {dialect.narrow(self.size)}) AS c", joins, "TRUE")
 
     def names(self, dialect: Dialect) -> tuple[str, ...]:  # noqa: ARG002 - a number in every dialect
-        """Name the columns that a cell is carried in."""
+        """Name the columns that hold a cell."""
         return ("c",)
 
     def hashed(self, dialect: Dialect) -> tuple[tuple[str, Kind], ...]:  # noqa: ARG002
-        """Give the columns, with their kinds, that a cell is told from others by."""
+        """Return the columns that identify a cell, with their kinds."""
         return (("c", Kind.INTEGER),)
 
     def shown(self, prefix: str, dialect: Dialect) -> str:
-        """Write the columns that say which cell a result is for."""
+        """Write the output columns that identify the cell of a result."""
         return f"CAST({prefix}c AS {dialect.integers[64]}) AS cell"
 
     def codes(self, place: int) -> NDArray[np.int64]:
-        """Give, for every cell, which value one of the query's keys has; −1 where this set does not have the key."""
+        """Return the index of one key's value in every cell; −1 if this grouping set does not have the key."""
         if place not in self.places:
             return np.full(self.size, -1)
         j = self.places.index(place)
@@ -137,70 +137,71 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Found:
-    """Cells that nobody declared: every combination of keys that occurs, named by its values."""
+class DiscoveredCells:
+    """Undeclared cells: every combination of key values that occurs, identified by its values."""
 
     keys: tuple[Key, ...]
 
     @property
     def size(self) -> int:
-        """More cells than any unit reaches."""
+        """A number larger than any unit can touch."""
         return 1 << 62
 
-    def placed(self, columns: tuple[Canonical, ...], dialect: Dialect, *, grouped: bool) -> Placed:  # noqa: ARG002
-        """Write the cell as the values of its keys, none of them NULL; nothing is looked up."""
-        return Placed(dialect.cell(columns), "", " AND ".join(f"({column}) IS NOT NULL" for column in columns))
+    def lookup(self, columns: tuple[Canonical, ...], dialect: Dialect, *, grouped: bool) -> CellLookup:  # noqa: ARG002
+        """Write the cell as the values of its keys, none of them NULL. Nothing is looked up."""
+        return CellLookup(dialect.cell(columns), "", " AND ".join(f"({column}) IS NOT NULL" for column in columns))
 
     def names(self, dialect: Dialect) -> tuple[str, ...]:
-        """Name the columns that a cell is carried in."""
+        """Name the columns that hold a cell."""
         return dialect.cell_names(len(self.keys))
 
-    def carried(self, dialect: Dialect) -> tuple[tuple[str, Kind], ...]:
-        """Give the columns that a cell is carried in, for the engine's own hash."""
+    def hashed_natively(self, dialect: Dialect) -> tuple[tuple[str, Kind], ...]:
+        """Return the columns that hold a cell, for the engine's own hash."""
         names = self.names(dialect)
-        # where one structure holds all keys, the engine hashes it as it compares it
+        # a structure that holds all keys is hashed in the way it is compared
         return self.hashed(dialect) if names == dialect.cell_keys("", len(self.keys)) else ((names[0], Kind.TEXT),)
 
     def hashed(self, dialect: Dialect) -> tuple[tuple[str, Kind], ...]:
-        """Give the keys with their kinds; a number is a double here."""
+        """Return the keys with their kinds; numbers are doubles here."""
         texts = dialect.cell_keys("", len(self.keys))
         kinds = [Kind.REAL if key.expr.kind.numeric else key.expr.kind for key in self.keys]
         return tuple(zip(texts, kinds, strict=True))
 
     def shown(self, prefix: str, dialect: Dialect) -> str:
-        """Write the values of the keys."""
+        """Write the values of the keys as output columns."""
         return ", ".join(f"{text} AS k{j}" for j, text in enumerate(dialect.cell_keys(prefix, len(self.keys))))
 
 
-Groups = Cells | Found
+Groups = Cells | DiscoveredCells
 
 
 def domains_of(query: Query) -> tuple[Domain, ...]:
-    """Give the domain of every key, or refuse."""
-    return tuple(Domain(key, finite(key.expr, key.name)) for key in query.keys)
+    """Return the domain of every key, or raise an error."""
+    return tuple(Domain(key, finite_values(key.expr, key.name)) for key in query.keys)
 
 
 def cells(query: Query) -> tuple[Cells, ...]:
-    """Give the cells of every grouping set, or refuse."""
+    """Return the cells of every grouping set, or raise an error."""
     domains = domains_of(query)
-    found = tuple(Cells(places, tuple(domains[place] for place in places)) for places in query.sets)
-    total = sum(each.size for each in found)
-    if not 0 < total <= MOST_CELLS:
+    sets = tuple(Cells(places, tuple(domains[place] for place in places)) for places in query.sets)
+    total = sum(each.size for each in sets)
+    if not 0 < total <= MAX_CELLS:
         raise QueryError(
             "HB550",
-            f"there are {total:,} groups, the product of all keys' values; at most {MOST_CELLS:,} can be.",
-            "Group by fewer keys, or by a coarser expression of them.",
+            f"The query has {total:,} groups, the product of the numbers of key values; the maximum is {MAX_CELLS:,}.",
+            "Group by fewer keys or by a coarser expression.",
         )
-    return found
+    return sets
 
 
-def finite(expr: Expr, name: str) -> tuple[Value, ...]:
-    """Give the finite list of an expression's values, or refuse."""
+def finite_values(expr: Expr, name: str) -> tuple[Value, ...]:
+    """Return the finite list of an expression's values, or raise an error."""
     values = facts(expr).values
     if not values:
         raise QueryError(
             "HB551",
-            f"nothing is declared about the values of {name!r}, and which groups exist can tell who is there.",
-            "Declare its values in hubbub.yaml, group by a finite expression of it, or give a δ to discover groups.",
+            f"The values of {name!r} are not declared, and the groups that exist could reveal who is in the data.",
+            "Declare its values in hubbub.yaml, group by an expression with finitely many values, or pass delta to "
+            "select groups privately.",
         )
     return values

@@ -1,7 +1,7 @@
-"""What leaves the engine: integers for each row, added up over a cell's bounded rows, and how far one unit moves them.
+"""Measures: the integers that the engine adds up over the bounded rows of each cell, and their sensitivity.
 
-A real number is put on a grid row by row: taken from a centre, divided by a step, clamped into the whole steps that its
-bounds allow, and rounded. Everything after that is exact.
+Each real number is put on a grid, row by row: subtract a center, divide by a step, clamp to the number of steps that
+the bounds allow, and round. Everything after that is exact.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from hubbub.sql.expressions import Col, Expr
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class RowCount:
     """Counts the rows where the filter is true and no argument is NULL."""
 
     present: tuple[Expr, ...] = ()
@@ -32,11 +32,11 @@ class Rows:
         return 1
 
     def raw(self, dialect: Dialect) -> str:  # noqa: ARG002
-        """Write nothing: there is no number to clamp."""
+        """Return no text: there is no number to clamp."""
         return ""
 
     def value(self, raw: str, dialect: Dialect) -> str:  # noqa: ARG002
-        """Write what a row adds, NULL where nothing."""
+        """Write what a row adds, or NULL where it adds nothing."""
         tests = _tests(self.present, self.where, dialect)
         return f"CASE WHEN {tests} THEN 1 END" if tests else "1"
 
@@ -46,8 +46,8 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
-    """Counts the units that have a row where the filter is true: each adds 1 to a cell, however many rows it has."""
+class UnitCount:
+    """Counts the units with a row where the filter is true. Each adds 1 to a cell, however many rows it has."""
 
     where: Expr | None = None
 
@@ -62,11 +62,11 @@ class Units:
         return 1
 
     def raw(self, dialect: Dialect) -> str:  # noqa: ARG002
-        """Write nothing: there is no number to clamp."""
+        """Return no text: there is no number to clamp."""
         return ""
 
     def value(self, raw: str, dialect: Dialect) -> str:  # noqa: ARG002
-        """Write whether a row counts, NULL where not."""
+        """Write 1 where a row counts, or NULL."""
         return f"CASE WHEN {render.expression(self.where, dialect)} THEN 1 END" if self.where is not None else "1"
 
     def total(self, column: str, dialect: Dialect) -> str:  # noqa: ARG002
@@ -75,35 +75,35 @@ class Units:
 
 
 @dataclass(frozen=True, slots=True)
-class Distinct:
-    """Counts the different values of an expression in a cell; each unit brings at most as many as it may bring rows."""
+class DistinctCount:
+    """Counts the distinct values of an expression in a cell. A unit brings at most as many values as rows."""
 
     expr: Expr
     where: Expr | None = None
 
     @property
     def low(self) -> int:
-        """The least that a unit's value adds."""
+        """The least that one value adds."""
         return 0
 
     @property
     def high(self) -> int:
-        """The most that a unit's value adds."""
+        """The most that one value adds."""
         return 1
 
     def raw(self, dialect: Dialect) -> str:  # noqa: ARG002
-        """Write nothing: there is no number to clamp."""
+        """Return no text: there is no number to clamp."""
         return ""
 
     def value(self, raw: str, dialect: Dialect) -> str:  # noqa: ARG002
-        """Write the value that is counted, NULL where none."""
+        """Write the value to count, or NULL."""
         x = render.key(self.expr, dialect)
         return f"CASE WHEN {_tests((self.expr,), self.where, dialect)} THEN {x} END"
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A number inside declared bounds, taken from a centre."""
+    """A number within declared bounds, minus a center."""
 
     expr: Expr
     bounds: Bounds
@@ -111,20 +111,20 @@ class Term:
 
     @property
     def reach(self) -> Fraction:
-        """How far it can be from the centre."""
+        """The largest distance from the center."""
         return max(abs(self.bounds.low - self.centre), abs(self.bounds.high - self.centre))
 
     def text(self, dialect: Dialect) -> str:
-        """Write it less its centre, as a DOUBLE."""
+        """Write the number minus its center, as a DOUBLE."""
         x = f"({render.expression(self.expr, dialect)})"
         return x if self.centre == 0 else f"({x} - {dialect.number(self.centre)})"
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
-    """Adds up a product of one or two terms, less an offset, in whole steps: round((∏ termⱼ − offset)/step).
+class BoundedSum:
+    """Adds up a product of one or two terms, minus an offset, in whole steps: round((∏ termⱼ − offset)/step).
 
-    low and high are in steps, and enclose what a row can add.
+    `low` and `high` bound what a row can add, in steps.
     """
 
     terms: tuple[Term, ...]
@@ -137,20 +137,20 @@ class Total:
 
     @property
     def _whole(self) -> bool:
-        """Say whether what a row would add is whole before it is rounded: an integer column in whole bounds."""
+        """Whether the value is an integer even before rounding: an integer column with integer bounds."""
         numbers = [self.step, self.offset, *(n for t in self.terms for n in (t.centre, t.bounds.low, t.bounds.high))]
         columns = all(isinstance(term.expr, Col) and term.expr.kind is Kind.INTEGER for term in self.terms)
         return columns and self.step == 1 and all(number.denominator == 1 for number in numbers)
 
     def raw(self, dialect: Dialect) -> str:
-        """Write what a row would add as a DOUBLE, not yet clamped."""
+        """Write what a row adds as a DOUBLE, before clamping."""
         product = dialect.product([term.text(dialect) for term in self.terms])
         if self.offset:
             product = f"({product} - {dialect.number(self.offset)})"
         return product if self.step == 1 else _scaled(product, self.step, dialect)
 
     def value(self, raw: str, dialect: Dialect) -> str:
-        """Write what a row adds as an integer, NULL where nothing, from the column that holds the raw number."""
+        """Write what a row adds as an integer, or NULL, from the column that holds the raw number."""
         kind = dialect.narrow(max(-self.low, self.high))
         whole = clamped(raw, self.low, self.high, kind, dialect, whole=self._whole)
         own = {term.expr for term in self.terms}
@@ -158,17 +158,17 @@ class Total:
         return f"CASE WHEN {others} THEN {whole} END" if others else whole
 
     def total(self, column: str, dialect: Dialect) -> str:
-        """Write the sum over rows, exact however many they are."""
+        """Write the sum over rows, exact for any number of rows."""
         return dialect.total(column, max(-self.low, self.high))
 
 
-Additive = Rows | Units | Total  #: what one statement adds up for all
-Measure = Additive | Distinct
+Additive = RowCount | UnitCount | BoundedSum  #: measures that share one statement
+Measure = Additive | DistinctCount
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """How far a unit reaches in one grouping set: `touched` of `cells` cells, `rows` rows in each."""
+class UnitContribution:
+    """The most that one unit can touch in one grouping set: `touched` of `cells` cells, `rows` rows in each."""
 
     cells: int
     touched: int
@@ -177,14 +177,14 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity:
-    """How far neighbors are apart over all cells of all grouping sets, in steps."""
+    """The largest distance between neighbors over all cells of all grouping sets, in steps."""
 
     l1: int
     l2_squared: int
 
 
-def sensitivity(measure: Measure, reaches: tuple[Reach, ...], relation: Relation) -> Sensitivity:
-    """Bound how far one unit moves the vector of a measure over all cells.
+def sensitivity(measure: Measure, contributions: tuple[UnitContribution, ...], relation: Relation) -> Sensitivity:
+    """Bound how much one unit changes the vector of a measure over all cells.
 
     Theorem (Sensitivity of bounded cells). Let a unit touch at most G of C cells and add between m ≤ 0 and M ≥ 0 to
     each, and let a = max(−m, M), d = M − m. One unit more or less moves the cells by at most G·a in L1 and G·a² in
@@ -200,15 +200,15 @@ def sensitivity(measure: Measure, reaches: tuple[Reach, ...], relation: Relation
     Tested   tests/sql/test_measures.py::test_brute_force_over_neighbors_finds_the_declared_sensitivity
     """
     l1 = squared = 0
-    for reach in reaches:
-        rows = 1 if isinstance(measure, Units) else reach.rows
+    for each in contributions:
+        rows = 1 if isinstance(measure, UnitCount) else each.rows
         least, most = min(0, rows * measure.low), max(0, rows * measure.high)
-        alone, both, touched = max(-least, most), most - least, reach.touched
+        alone, both, touched = max(-least, most), most - least, each.touched
         if relation is Relation.ADD_REMOVE:
             l1 += touched * alone
             squared += touched * alone**2
         else:
-            shared = max(0, 2 * touched - reach.cells)
+            shared = max(0, 2 * touched - each.cells)
             l1 += shared * both + 2 * (touched - shared) * alone
             squared += max(touched * both**2, shared * both**2 + 2 * (touched - shared) * alone**2)
     return Sensitivity(l1, squared)
@@ -222,14 +222,14 @@ def _tests(present: tuple[Expr, ...], where: Expr | None, dialect: Dialect) -> s
 
 
 def clamped(steps: str, low: int, high: int, kind: str, dialect: Dialect, *, whole: bool = False) -> str:
-    """Write a DOUBLE as a whole number between two others; NULL stays NULL, NaN counts as larger than any number."""
+    """Write a DOUBLE as an integer between two others. NULL stays NULL, and NaN counts as larger than any number."""
     if not max(abs(low), abs(high)) < 1 << 53:
-        raise AssertionError("a row adds fewer steps than a double can count")
+        raise AssertionError("a row adds more steps than a double can count")
     return (dialect.whole_steps if whole else dialect.steps)(steps, low, high, kind)
 
 
 def _scaled(text: str, step: Fraction, dialect: Dialect) -> str:
-    # 100 and not 0.01 where that is the exact one
+    # multiply by 100 instead of dividing by 0.01, because 100 is exact
     if step.numerator == 1 and step.denominator < 1 << 53:
         return f"({text} * {dialect.number(step.denominator)})"
     return dialect.quotient(text, step)

@@ -1,4 +1,4 @@
-"""Groups that nobody declared: a key is shown only where its noisy number of units passes a threshold."""
+"""Partition selection: an undeclared group is shown only if its noisy number of units reaches a threshold."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,37 +13,43 @@ from hubbub.core.schema import Kind
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.partition_selection import PartitionSelection
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 from hubbub.sql.expressions import facts
-from hubbub.sql.keys import Found
-from hubbub.sql.measures import Reach, Units
-from hubbub.sql.noise import Noised
+from hubbub.sql.keys import DiscoveredCells
+from hubbub.sql.measures import UnitContribution, UnitCount
+from hubbub.sql.noise import NoisyMeasure
 from hubbub.sql.query import Query
 
-#: The name of the answer that stands for the keys in the split of ε.
+#: The name under which the group keys take part in the budget allocation.
 KEYS = "$keys"
-UNITS = Units()
+UNITS = UnitCount()
 Columns = Mapping[str, NDArray[Any]]
-#: As many groups as leave the fewest candidates for a choice in each: how many will be shown is not known in advance.
+#: The number of groups for which candidates are chosen, because the real number is not known in advance.
 CELLS = 1 << 13
-#: How much the keys matter beside an answer: the less noise, the smaller the groups that are found.
+#: The weight of the keys relative to an aggregate. With less noise, smaller groups are shown.
 WEIGHT = 2
 
 
 def needed(query: Query) -> bool:
-    """Say whether a key's values are not known in advance."""
+    """Return whether the values of some key are not declared."""
     return any(not facts(key.expr).values for key in query.keys)
 
 
-def groups(query: Query) -> Found:
-    """Give the groups to be found, or refuse."""
+def groups(query: Query) -> DiscoveredCells:
+    """Return the undeclared cells of a query, or raise an error."""
     if len(query.sets) != 1:
-        raise QueryError("HB564", "several grouping sets cannot be discovered at once.", "Ask for one at a time.")
-    return Found(tuple(query.keys[place] for place in query.sets[0]))
+        raise QueryError(
+            "HB564",
+            "Groups cannot be selected privately for several grouping sets at once.",
+            "Run one query per grouping set, or declare the values of the keys.",
+        )
+    return DiscoveredCells(tuple(query.keys[place] for place in query.sets[0]))
 
 
-def threshold(noised: Noised, reach: Reach, relation: Relation, delta: Fraction) -> PartitionSelection:
-    """Take the least threshold for half of δ; the ledger's filter keeps the other half for its conversions.
+def threshold(
+    noised: NoisyMeasure, contribution: UnitContribution, relation: Relation, delta: Fraction
+) -> PartitionSelection:
+    """Return the smallest threshold for half of δ. The ledger's privacy filter needs the other half for conversions.
 
     Theorem (Discovered groups). Let each unit be counted once in at most G groups. Showing the groups whose noisy
     number of units reaches the threshold, with that number, and noisy sums and selections for the groups that are
@@ -59,7 +65,7 @@ def threshold(noised: Noised, reach: Reach, relation: Relation, delta: Fraction)
              tests/sql/test_plan.py::test_discovered_groups_move_no_further_than_stated
     """
     return PartitionSelection.least(
-        keys=reach.touched,
+        keys=contribution.touched,
         contribution=1,
         relation=relation,
         noise=noised.mechanism,
@@ -68,48 +74,50 @@ def threshold(noised: Noised, reach: Reach, relation: Relation, delta: Fraction)
 
 
 @dataclass(frozen=True)
-class Shown:
-    """The groups that passed, in the order of their keys; `positions` are their rows in the table they came from.
+class ReleasedGroups:
+    """The groups that reached the threshold, ordered by key; `positions` are their rows in the engine's table.
 
-    Numbers are doubles, as the engine compares them: whole numbers that 64 bits do not hold stay apart.
+    Numbers are doubles, as in the engine, so that integers beyond 64 bits stay distinct.
     """
 
     columns: tuple[NDArray[Any], ...]
     positions: NDArray[np.int64]
-    units: NDArray[np.int64]  #: their noisy numbers of units
+    units: NDArray[np.int64]  #: the noisy number of units in each
 
     @property
     def size(self) -> int:
-        """How many they are."""
+        """The number of groups."""
         return len(self.positions)
 
-    def places(self, found: Found, table: Columns) -> NDArray[np.int64]:
-        """Say, for each row of another table, which of the groups it belongs to; −1 where to none that is shown."""
+    def places(self, cells: DiscoveredCells, table: Columns) -> NDArray[np.int64]:
+        """Return the group of each row of another table; −1 for rows of groups that are not shown."""
         codes = np.zeros(self.size + len(table["k0"]), dtype=np.int64)
-        for j, (key, column) in enumerate(zip(found.keys, self.columns, strict=True)):
+        for j, (key, column) in enumerate(zip(cells.keys, self.columns, strict=True)):
             both = np.concatenate([column, _canonical(table[f"k{j}"], key.expr.kind)])
-            # numbered anew after each key, so that products stay small
+            # renumber after each key, so that products stay small
             codes = _ranks(codes * len(both) + _ranks(both))
-        own, others = codes[: self.size], codes[self.size :]
-        order = np.argsort(own)
+        shown, others = codes[: self.size], codes[self.size :]
+        order = np.argsort(shown)
         if not self.size:
             return np.full(len(others), -1)
-        near = order[np.minimum(np.searchsorted(own, others, sorter=order), self.size - 1)]
-        return np.where(own[near] == others, near, -1)
+        near = order[np.minimum(np.searchsorted(shown, others, sorter=order), self.size - 1)]
+        return np.where(shown[near] == others, near, -1)
 
 
-def sample(found: Found, rule: PartitionSelection, table: Columns, units: str, source: Source) -> Shown:
-    """Choose which groups are shown: by the column of their numbers of units."""
-    columns = [_canonical(table[f"k{j}"], key.expr.kind) for j, key in enumerate(found.keys)]
-    # before the noise, not after it: engines give groups in any order, and a retry must draw the same for each of them
+def sample(
+    cells: DiscoveredCells, rule: PartitionSelection, table: Columns, units: str, source: RandomSource
+) -> ReleasedGroups:
+    """Select the groups to show, by the column with the number of units."""
+    columns = [_canonical(table[f"k{j}"], key.expr.kind) for j, key in enumerate(cells.keys)]
+    # sort before adding noise: engines return groups in any order, and a retry must draw the same noise for each group
     order = np.lexsort([_ranks(column) for column in reversed(columns)])
     passed, counts = rule.sample(np.asarray(table[units], dtype=np.int64)[order], source)
     positions = order[passed]
-    return Shown(tuple(column[positions] for column in columns), positions, counts)
+    return ReleasedGroups(tuple(column[positions] for column in columns), positions, counts)
 
 
 def shown_key(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
-    """Give a key as it is shown: a whole number as such, and at the ends of 64 bits where it is beyond them."""
+    """Return a key as shown to analysts: integers as such, clamped to 64 bits."""
     if kind is not Kind.INTEGER:
         return column
     ends = np.iinfo(np.int64)
@@ -118,7 +126,7 @@ def shown_key(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
 
 
 def _canonical(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
-    """Give the keys in the form that stands for all that are equal, whatever the engine kept: −0 + 0 is 0."""
+    """Return the keys in canonical form: −0 becomes 0."""
     filled = np.ma.getdata(column)
     return filled.astype(np.float64) + 0.0 if kind.numeric else filled
 

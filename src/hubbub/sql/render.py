@@ -1,10 +1,10 @@
-"""Bound expressions and relations → the engine's SQL. Nothing that an analyst typed gets here but constants, quoted.
+"""Render bound expressions and relations as SQL. Of an analyst's text only constants get here, and they are quoted.
 
-Every text is total: whatever the rows hold, the engine does not raise. A guard is put on the argument (`sqrt` sees NULL
-in the place of a negative number), never around the call, so it holds in whatever order the engine evaluates.
+Every expression is total: the engine raises no error, whatever the rows contain. Guards are on the arguments (`sqrt`
+gets NULL instead of a negative number), never around the call, so they hold in any order of evaluation.
 
-NaN. Arithmetic on bounded operands makes none. Elsewhere it may (inf - inf), and a NaN is passed on by arithmetic as
-NULL would be, until something else uses the value: there, and at the root, it becomes NULL (`_clean`).
+NaN. Arithmetic on bounded operands never produces NaN. Other arithmetic may (inf - inf) and then passes NaN on, as it
+would NULL. Where anything else uses the value, and at the root, NaN becomes NULL (`_clean`).
 """
 
 import math
@@ -12,33 +12,33 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from hubbub.core.schema import Column, Kind
-from hubbub.sql import truncation as cut
+from hubbub.sql import truncation
 from hubbub.sql.dialects.base import Canonical, Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
-from hubbub.sql.expressions import Call, Col, Expr, Literal, facts
+from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal, facts
 from hubbub.sql.relations import (
-    LONGEST,
+    MAX_TEXT_LENGTH,
     UNIT,
-    Cut,
     Filter,
-    Inner,
     Join,
     PerUnit,
     Project,
     Rel,
     Scan,
+    Truncate,
     Union,
+    UnitAggregate,
     columns,
     owned,
     public,
 )
 
-#: A float sum depends on the order of rows, so sums inside a unit are of integers: 2⁶² steps cover the bounds.
+#: Floating-point sums depend on the order of rows, so sums inside a unit use integers: 2⁶² steps cover the bounds.
 _INNER_BITS = 62
 
 
 def expression(expr: Expr, dialect: Dialect = DUCKDB) -> str:
-    """Write an expression over the columns of the relation that it is bound to.
+    """Render an expression over the columns of the relation that it is bound to.
 
     Theorem (Total expressions). On every row that a scan can give, the text has a value or NULL: it raises no error,
     and it is not NaN. By induction over the expression: each function of the list is total on the values of its
@@ -56,13 +56,13 @@ def _raw(expr: Expr, dialect: Dialect) -> str:
         return dialect.identifier(expr.name)
     if isinstance(expr, Literal):
         return dialect.literal(expr.value, expr.kind)
-    spelled = dialect.spelling(expr.function)
+    spell = dialect.spelling(expr.function)
     write = _raw if passes_nan(expr) else _clean
-    return spelled(expr, [write(arg, dialect) for arg in expr.args])
+    return spell(expr, [write(arg, dialect) for arg in expr.args])
 
 
-def repeated(call: Call, dialect: Dialect) -> tuple[int, list[int]]:
-    """Measure the text of a call: characters of its own, and how often each argument's text stands in it."""
+def repeated(call: FunctionCall, dialect: Dialect) -> tuple[int, list[int]]:
+    """Return the length of a call's own text, and how often the text of each argument occurs in it."""
     marks = [f"\x01{place}\x01" for place in range(len(call.args))]
     shown = [
         f"CASE WHEN {dialect.is_nan(mark)} THEN NULL ELSE {mark} END"
@@ -81,27 +81,27 @@ def _clean(expr: Expr, dialect: Dialect) -> str:
 
 
 def never_nan(expr: Expr) -> bool:
-    """Say whether the raw text of an expression cannot be NaN: finite operands and a finite result make none.
+    """Return whether the raw expression cannot be NaN: its operands and its result are finite.
 
-    The bounds of the result alone do not tell: inf % 3 lies between -3 and 3, or is NaN.
+    A bounded result alone is not enough: inf % 3 is between -3 and 3, or NaN.
     """
-    return not isinstance(expr, Call) or call_never_nan(expr, map(never_nan, expr.args))
+    return not isinstance(expr, FunctionCall) or call_never_nan(expr, map(never_nan, expr.args))
 
 
-def call_never_nan(call: Call, arguments: Iterable[bool]) -> bool:
-    """Say the same of a call by what holds of its arguments, which are looked at where they matter."""
+def call_never_nan(call: FunctionCall, arguments: Iterable[bool]) -> bool:
+    """Return the same for a call, given the answers for its arguments, which are read only if they matter."""
     if call.function not in _MAKES_NAN:
         return True
     finite = call.facts.bounds is not None and all(facts(arg).bounds is not None for arg in call.args)
     return finite and all(arguments)
 
 
-def passes_nan(call: Call) -> bool:
-    """Say whether a call may be handed NaN, so that its arguments need no guard."""
+def passes_nan(call: FunctionCall) -> bool:
+    """Return whether a call accepts NaN, so that its arguments need no guard."""
     return call.function in _PASSES_NAN
 
 
-#: Functions that give NaN for a NaN, so that it may be left to whoever uses their result.
+#: Functions that return NaN for NaN, so that the user of the result can handle it.
 _PASSES_NAN = frozenset({"add", "sub", "mul", "div", "mod", "neg", "abs", "floor", "ceil", "trunc", "round"})
 _MAKES_NAN = _PASSES_NAN | {"power", "to_real", "exp", "to_float"}
 
@@ -110,7 +110,7 @@ _MAKES_NAN = _PASSES_NAN | {"power", "to_real", "exp", "to_float"}
 
 
 def relation(rel: Rel, dialect: Dialect = DUCKDB) -> str:
-    """Write a relation as a SELECT whose columns are its bound names and, where rows have an owner's column, UNIT.
+    """Render a relation as a SELECT whose columns are its bound names and, if rows have an owner, UNIT.
 
     Theorem (One owner for each row). Taking one unit out of the data takes out of the relation exactly the rows whose
     UNIT it is (where a row is its own unit: at most that one row), and leaves all others as they were, bit by bit.
@@ -132,7 +132,7 @@ def relation(rel: Rel, dialect: Dialect = DUCKDB) -> str:
         case Project():
             owner = [dialect.identifier(UNIT)] if owned(rel) else []
             outputs = [f"{expression(expr, dialect)} AS {dialect.identifier(name)}" for name, expr in rel.outputs]
-            fence = dialect.computed_once if any(isinstance(expr, Call) for _, expr in rel.outputs) else ""
+            fence = dialect.computed_once if any(isinstance(expr, FunctionCall) for _, expr in rel.outputs) else ""
             return f"SELECT {_list(dialect, *owner, *outputs)} FROM ({relation(rel.input, dialect)}) AS p{fence}"
         case Join():
             return _join(rel, dialect)
@@ -140,12 +140,12 @@ def relation(rel: Rel, dialect: Dialect = DUCKDB) -> str:
             return _union(rel, dialect)
         case PerUnit():
             return _per_unit(rel, dialect)
-        case Cut():
-            return cut.written(rel, relation(rel.input, dialect), dialect)
+        case Truncate():
+            return truncation.render_cut(rel, relation(rel.input, dialect), dialect)
 
 
 def _list(dialect: Dialect, *outputs: str) -> str:
-    """Write a list of outputs; where nothing but the number of rows matters, a column is needed all the same."""
+    """Write a list of outputs; SQL needs a column even if only the number of rows matters."""
     return ", ".join(outputs) or f"NULL AS {dialect.identifier('$none')}"
 
 
@@ -166,11 +166,11 @@ def _scan(rel: Scan, dialect: Dialect) -> str:
 
 
 def _shown(column: Column, name: str, rel: Scan, dialect: Dialect) -> str:
-    text = _made_true(column, dialect, strict=name not in rel.loose)
-    return f"left({text}, {LONGEST})" if name in rel.short else text
+    text = _enforce_values(column, dialect, strict=name not in rel.loose)
+    return f"left({text}, {MAX_TEXT_LENGTH})" if name in rel.short else text
 
 
-def _made_true(column: Column, dialect: Dialect, *, strict: bool) -> str:
+def _enforce_values(column: Column, dialect: Dialect, *, strict: bool) -> str:
     text = dialect.scanned(column)
     if column.values is None or not strict:
         return text
@@ -194,12 +194,12 @@ def _join(rel: Join, dialect: Dialect) -> str:
         tests.insert(0, f"l.{dialect.identifier(UNIT)} = r.{dialect.identifier(UNIT)}")
     right = f"SELECT *{keys_right} FROM ({right}) AS r"
     if not owned(rel.left) and not public(rel.left):
-        # each row is a unit of its own and must stay one row: a key that is there twice matches nothing
+        # each row is a unit and must stay one row, so a key that occurs twice matches nothing
         keys = ", ".join(dialect.identifier(f"$r{i}") for i in range(len(pairs)))
         right = dialect.once(right, keys)
     if rel.unit and dialect.fence:
-        # PostgreSQL does not read one side where the other is empty, so whether it reads the whole table could depend
-        # on one person; a full join reads both, and behind a fence it stays one
+        # PostgreSQL does not read one side if the other is empty, so whether it reads the whole table could depend on
+        # one person; a full join reads both, and behind a fence the planner does not simplify it
         here, there = dialect.identifier("$here"), dialect.identifier("$there")
         unit = dialect.identifier(UNIT)
         inner = (
@@ -221,15 +221,15 @@ def _union(rel: Union, dialect: Dialect) -> str:
     for source in rel.inputs:
         owner = [dialect.identifier(UNIT)] if owned(source) else []
         names = [
-            f"{dialect.identifier(mine.name)} AS {dialect.identifier(ours.name)}"
-            for mine, ours in zip(columns(source), rel.columns, strict=True)
+            f"{dialect.identifier(inner.name)} AS {dialect.identifier(outer.name)}"
+            for inner, outer in zip(columns(source), rel.columns, strict=True)
         ]
         parts.append(f"SELECT {_list(dialect, *owner, *names)} FROM ({relation(source, dialect)}) AS u")
     return " UNION ALL ".join(parts)
 
 
 def _per_unit(rel: PerUnit, dialect: Dialect) -> str:
-    keys = [f"{_carried(expr, dialect)} AS {dialect.identifier(name)}" for name, expr in rel.keys]
+    keys = [f"{_reused_key(expr, dialect)} AS {dialect.identifier(name)}" for name, expr in rel.keys]
     aggregates = [f"{_inner(inner, dialect)} AS {dialect.identifier(name)}" for name, inner in rel.aggregates]
     by = ", ".join(str(i + 1) for i in range(len(keys) + 1))
     outputs = ", ".join([dialect.identifier(UNIT), *keys, *aggregates])
@@ -237,16 +237,16 @@ def _per_unit(rel: PerUnit, dialect: Dialect) -> str:
 
 
 def key(expr: Expr, dialect: Dialect = DUCKDB) -> Canonical:
-    """Write an expression by whose equality rows are put together, in the one form of all that are equal."""
+    """Render an expression that rows are grouped by, in canonical form."""
     return dialect.canonical(expression(expr, dialect), expr.kind)
 
 
-def _carried(expr: Expr, dialect: Dialect) -> str:
-    """Write a key whose value goes on into other expressions: there a whole number has one zero, too."""
+def _reused_key(expr: Expr, dialect: Dialect) -> str:
+    """Render a key that other expressions use; there, integers need a canonical zero as well."""
     return dialect.one_zero(expression(expr, dialect)) if expr.kind is Kind.INTEGER else key(expr, dialect)
 
 
-def _inner(inner: Inner, dialect: Dialect) -> str:
+def _inner(inner: UnitAggregate, dialect: Dialect) -> str:
     where = f" FILTER (WHERE {expression(inner.where, dialect)})" if inner.where is not None else ""
     if inner.argument is None:
         return dialect.as_double(f"count(*){where}")
@@ -257,7 +257,7 @@ def _inner(inner: Inner, dialect: Dialect) -> str:
         case "count_distinct":
             return dialect.as_double(f"count(DISTINCT {value}){where}")
         case "min" | "max":
-            return dialect.extreme(inner.function, _carried(inner.argument, dialect), inner.argument.kind) + where
+            return dialect.extreme(inner.function, _reused_key(inner.argument, dialect), inner.argument.kind) + where
         case "sum" | "avg":
             step = inner_step(inner)
             low, high = (dialect.number(end) for end in _inner_bounds(inner))
@@ -265,21 +265,21 @@ def _inner(inner: Inner, dialect: Dialect) -> str:
             total = f"{dialect.as_double(f'sum({on_grid}){where}')} * {dialect.number(step)}"
             if inner.function == "sum":
                 return total
-            # the mean of values within bounds is within them, whatever the last bit of the quotient says
+            # clamp the mean to the bounds, because the quotient is rounded
             counted = f"count({value}){where}"
             mean = f"{total} / {dialect.as_divisor(counted)}"
             return f"CASE WHEN {counted} > 0 THEN greatest({low}, least({high}, {mean})) END"
 
 
-def _inner_bounds(inner: Inner) -> tuple[Fraction, Fraction]:
+def _inner_bounds(inner: UnitAggregate) -> tuple[Fraction, Fraction]:
     bounds = facts(inner.argument).bounds if inner.argument is not None else None
     if bounds is None:
-        raise TypeError("a sum inside a unit is bound only over bounded values")
+        raise TypeError("a sum inside a unit needs bounded values")
     return bounds.low, bounds.high
 
 
-def inner_step(inner: Inner) -> Fraction:
-    """Give the power of two on whose multiples a sum inside a unit is exact; at least 1 for whole numbers."""
+def inner_step(inner: UnitAggregate) -> Fraction:
+    """Return the power of two on whose multiples a sum inside a unit is exact; at least 1 for integers."""
     low, high = _inner_bounds(inner)
     size = max(abs(low), abs(high), Fraction(1))
     step = Fraction(2) ** (math.ceil(size).bit_length() - _INNER_BITS)

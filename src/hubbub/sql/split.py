@@ -1,7 +1,7 @@
-"""How a query's ε is shared by its measures, and what (ε, δ) allows as Gaussian noise.
+"""Split a budget into shares, and convert (ε, δ) into a zCDP budget for Gaussian noise.
 
-Which shares are taken does not matter for privacy as long as they add up to no more than the whole; so they are found
-in floating point and then cut down to exact decimals.
+Any shares are private as long as they add up to at most the whole. They are therefore computed in floating point and
+then rounded down to exact decimals.
 """
 
 from collections.abc import Sequence
@@ -13,39 +13,39 @@ from numpy.typing import NDArray
 from hubbub.core.loss import ORDERS
 from hubbub.core.reals import floor_to, log
 
-#: No measure gets less than this beside the one that gets most.
-LEAST = 0.02
+#: The smallest share, relative to the largest.
+_MIN_SHARE = 0.02
 
 _ROUNDS = 60
 _PLACES = 24
 
 
 def shares(errors: NDArray[np.float64], weights: Sequence[float], *, power: float) -> list[float]:
-    """Share one budget over measures so that the answers' weighted relative errors are equal, as far as can be.
+    """Split one budget over measures so that the weighted relative errors of the results are as equal as possible.
 
-    errors[j, i] is answer j's error for a unit of noise on measure i; noise on measure i has variance share⁻²^power
-    (power 1 for Laplace, ½ for Gaussian noise). An answer that matters twice as much has weight 2. For fixed stakes λⱼ
-    the sum of λⱼ·varianceⱼ is least at shareᵢ ∝ (Σⱼ λⱼ errors²ⱼᵢ)^(1/(1 + 2·power)); the stakes of answers that fare
-    badly are raised until all fare alike.
+    errors[j, i] is the error of result j for a unit of noise on measure i. The noise on measure i has variance
+    share⁻²^power (power 1 for Laplace, ½ for Gaussian noise). For fixed multipliers λⱼ the sum of λⱼ·varianceⱼ is
+    smallest at shareᵢ ∝ (Σⱼ λⱼ errors²ⱼᵢ)^(1/(1 + 2·power)); the multipliers of inaccurate results are raised until all
+    results are equally accurate.
     """
     if errors.shape[1] == 1:
         return [1.0]
     squares = (errors * np.asarray(weights, dtype=np.float64)[:, None]) ** 2
-    stakes = np.ones(len(squares))
-    found = np.full(squares.shape[1], 1.0 / squares.shape[1])
+    multipliers = np.ones(len(squares))
+    result = np.full(squares.shape[1], 1.0 / squares.shape[1])
     for _ in range(_ROUNDS):
-        found = (stakes @ squares) ** (1 / (1 + 2 * power))
-        # a measure that hardly matters still gets a sliver: its noise must stay in the samplers' range
-        found = np.maximum(found, found.max() * LEAST)
-        found /= found.sum()
-        fares = squares @ found ** (-2 * power)
-        stakes *= np.sqrt(fares / fares.mean())
-        stakes /= stakes.sum()
-    return [float(share) for share in found]
+        result = (multipliers @ squares) ** (1 / (1 + 2 * power))
+        # give every measure a minimum share: its noise must stay in the range of the samplers
+        result = np.maximum(result, result.max() * _MIN_SHARE)
+        result /= result.sum()
+        variances = squares @ result ** (-2 * power)
+        multipliers *= np.sqrt(variances / variances.mean())
+        multipliers /= multipliers.sum()
+    return [float(share) for share in result]
 
 
 def portions(whole: Fraction, parts: Sequence[float]) -> tuple[Fraction, ...]:
-    """Cut a budget into exact decimals that add up to no more than the whole.
+    """Split a budget into exact decimals that add up to at most the whole.
 
     >>> portions(Fraction(1, 10), [1.0]), sum(portions(Fraction(1, 3), [0.5, 0.5])) <= Fraction(1, 3)
     ((Fraction(1, 10),), True)
@@ -57,8 +57,8 @@ def portions(whole: Fraction, parts: Sequence[float]) -> tuple[Fraction, ...]:
     return tuple(floor_to(whole * part / total, _PLACES) for part in exact)
 
 
-def concentrated(epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Give the largest ρ, rounded down, whose zero-concentrated loss is (ε, δ)-private, as the ledger's filter sees it.
+def zcdp_budget(epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return the largest ρ, rounded down, for which ρ-zCDP implies (ε, δ)-DP in the ledger's privacy filter.
 
     Theorem (From concentration to approximate privacy). A mechanism whose Rényi divergence of order α is at most ρα is
     (ε, δ)-private if ρα + ln((α−1)/α) − ln(δα)/(α−1) ≤ ε (Canonne, Kamath and Steinke 2020, Proposition 12).
@@ -71,5 +71,5 @@ def concentrated(epsilon: Fraction, delta: Fraction) -> Fraction:
     share = delta / 4
     room = (
         (epsilon + log(order / (order - 1))[0] + log(share * order)[0] / (order - 1)) / order for order in ORDERS
-    )  # log(share·order) is negative: its lower end is the safe one
+    )  # log(share·order) is negative, so its lower bound is the safe one
     return floor_to(max(Fraction(0), *room), _PLACES)

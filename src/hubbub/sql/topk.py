@@ -1,4 +1,4 @@
-"""The keys of the k largest counts, as one selection: nobody's number of groups has to be bounded for it."""
+"""Select the keys of the k largest counts. The number of groups per unit need not be bounded."""
 
 from fractions import Fraction
 
@@ -6,21 +6,29 @@ from hubbub.core import numbers
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.mechanisms.top_k import TopK
-from hubbub.sql.bounding import Limits
+from hubbub.sql.aggregates.counts import CountAggregate
+from hubbub.sql.aggregates.table import aggregate_function
+from hubbub.sql.bounding import ContributionBounds
 from hubbub.sql.keys import Cells
-from hubbub.sql.measures import Additive, Rows, Units
+from hubbub.sql.measures import Additive, RowCount, UnitCount
 from hubbub.sql.query import Query
 
-MOST_TURNS = 1000
+MAX_K = 1000
 
 
 def measure(query: Query) -> Additive:
-    """Give the count by which the keys are ordered."""
-    (asked,) = query.aggregates
-    return Units(asked.where) if asked.function == "count_units" else Rows(asked.arguments, asked.where)
+    """Return the count by which the keys are ordered."""
+    (aggregate,) = query.aggregates
+    function = aggregate_function(aggregate.function)
+    count = function.measure(aggregate) if isinstance(function, CountAggregate) else None
+    if not isinstance(count, RowCount | UnitCount):
+        raise AssertionError("keys are ordered by a count of rows or units")
+    return count
 
 
-def selection(query: Query, cells: Cells, limits: Limits | None, relation: Relation, epsilon: Fraction) -> TopK:
+def selection(
+    query: Query, cells: Cells, limits: ContributionBounds | None, relation: Relation, epsilon: Fraction
+) -> TopK:
     """Calibrate the selection of the k best cells.
 
     Theorem (Most liked). Let each unit add between 0 and D to each of the counts, to however many of them. Then the k
@@ -32,14 +40,16 @@ def selection(query: Query, cells: Cells, limits: Limits | None, relation: Relat
     Charges  k selections of ε/k.
     Tested   tests/sql/test_plan.py::test_the_most_liked_page_is_one_selection_whatever_people_like
     """
-    turns = min(query.limit or 1, cells.size)
-    if turns > MOST_TURNS:
-        raise QueryError("HB565", f"at most the {MOST_TURNS} largest can be chosen.", "Ask for the counts themselves.")
-    most = 1 if limits is None or isinstance(measure(query), Units) else limits.rows
-    # at a larger rate nothing but the largest is ever chosen, and less is charged than is offered
-    useful = turns * most / numbers.SCALE_MIN
+    k = min(query.limit or 1, cells.size)
+    if k > MAX_K:
+        raise QueryError(
+            "HB565", f"LIMIT cannot exceed {MAX_K} here.", "Use a smaller LIMIT, or select the counts too."
+        )
+    most = 1 if limits is None or isinstance(measure(query), UnitCount) else limits.rows
+    # a larger rate would not change the selection, so charge less than offered
+    useful = k * most / numbers.SCALE_MIN
     return TopK.from_epsilon(
-        k=turns,
+        k=k,
         candidates=cells.size,
         sensitivity=most,
         monotone=True,

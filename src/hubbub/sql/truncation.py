@@ -1,12 +1,12 @@
-"""How a relation is cut to so many rows of each unit, in the engine's SQL."""
+"""SQL that truncates a relation to a maximum number of rows per privacy unit."""
 
 from hubbub.core.schema import Kind
 from hubbub.sql.dialects.base import Dialect
-from hubbub.sql.relations import UNIT, Cut, Join, Rel, Scan, Union, columns, owner_kind
+from hubbub.sql.relations import UNIT, Join, Rel, Scan, Truncate, Union, columns, owner_kind
 
 
-def written(rel: Cut, rows: str, dialect: Dialect) -> str:
-    """Write the rows that are kept: all rows of units within the bound, and the first ones, by hash, of the others.
+def render_cut(rel: Truncate, rows: str, dialect: Dialect) -> str:
+    """Write the rows that are kept: all rows of units within the bound, and the first rows by hash of the others.
 
     Theorem (A cut keeps neighbors). Taking one unit out of the data takes out of the cut relation exactly the rows
     that the unit has there, at most `rows` of them, and leaves every other unit's rows as they were.
@@ -32,7 +32,7 @@ def written(rel: Cut, rows: str, dialect: Dialect) -> str:
     owner = (dialect.one_zero(unit) if owner_kind(rel) is Kind.REAL else unit, owner_kind(rel))
     hashed = _hash(rel, dialect, owner, *zip(names, kinds, strict=True), (copy, Kind.INTEGER))
     by_value = "".join(f", {name} NULLS LAST" for name in names)
-    # a plain scan is read twice sooner than it is kept; what is joined already is computed once
+    # reading a plain scan twice is faster than materializing it; a join is computed once
     once = dialect.materialized if _joined(rel.input) else dialect.inlined
     return (
         f"WITH {whole} AS {once}(SELECT {', '.join([unit, *one_form])} FROM ({rows}) AS w), "
@@ -46,8 +46,8 @@ def written(rel: Cut, rows: str, dialect: Dialect) -> str:
     )
 
 
-def _hash(rel: Cut, dialect: Dialect, *values: tuple[str, Kind]) -> str:
-    # under a salt of its own: what is kept here says nothing about what the bounding keeps of it
+def _hash(rel: Truncate, dialect: Dialect, *values: tuple[str, Kind]) -> str:
+    # use a separate salt, so that this choice is independent of the contribution bounding
     salt = f"{rel.salt} cut"
     return dialect.own_hash(salt, values) if rel.hashing == "engine" else dialect.portable_hash(salt, values)
 
@@ -56,7 +56,7 @@ def _joined(rel: Rel) -> bool:
     match rel:
         case Scan():
             return False
-        case Join() | Cut():
+        case Join() | Truncate():
             return True
         case Union():
             return any(map(_joined, rel.inputs))

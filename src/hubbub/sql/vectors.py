@@ -1,7 +1,7 @@
-"""Mean vector and covariance matrix of a row's columns, taken together: what one row can move depends on a norm.
+"""Mean vector and covariance matrix of numeric columns, with noise calibrated to a norm of the row vectors.
 
-Dwork, McSherry, Nissim and Smith (2006): rows become vectors of norm at most γ, one row is replaced by another, and the
-number of rows n is public. Rows are clipped to the norm in the engine, put on a grid, and summed as integers.
+Dwork, McSherry, Nissim and Smith (2006): rows are vectors of norm at most γ, neighbors replace one row, and the number
+of rows n is public. Rows are clipped to the norm in the engine, put on a grid, and summed as integers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,20 +20,20 @@ from hubbub.core.unit import Relation
 from hubbub.errors import QueryError, RunError
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 from hubbub.sql import render
 from hubbub.sql.aggregates.formula import Floats
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.expressions import Col
 from hubbub.sql.relations import Scan
-from hubbub.sql.split import concentrated, portions
+from hubbub.sql.split import portions, zcdp_budget
 
 Norm = Literal["l1", "l2"]
 
 _FINEST = 1 << 17
-_SCALE = 1 << 39  # of the noise at most, which the samplers cover
-_MOST_COLUMNS = 64
+_SCALE = 1 << 39  # the largest noise scale of the samplers
+_MAX_COLUMNS = 64
 
 
 def mean_sensitivity(*, size: int, gamma: Fraction) -> Fraction:
@@ -62,7 +62,7 @@ def covariance_sensitivity(*, size: int, gamma: Fraction, dimensions: int) -> Fr
 
 @dataclass(frozen=True)
 class VectorPlan:
-    """What will be run, drawn and charged; `gamma` is in steps, and so are the integers that the engine gives."""
+    """A planned vector query; `gamma` and the integers from the engine are in steps."""
 
     columns: tuple[str, ...]
     size: int
@@ -76,7 +76,7 @@ class VectorPlan:
 
     @property
     def event(self) -> Event:
-        """The facts that are charged."""
+        """The event to charge."""
         parts: list[tuple[Event, int]] = [(self.mean.event, 1)]
         if self.covariance is not None:
             parts.append((self.covariance.event, 1))
@@ -85,7 +85,7 @@ class VectorPlan:
 
 @dataclass(frozen=True)
 class VectorAnswer:
-    """Noisy mean and covariance, with the ± (95%) of each entry."""
+    """Noisy mean and covariance, with the ± of each entry at 95% confidence."""
 
     columns: tuple[str, ...]
     mean: Floats
@@ -106,7 +106,7 @@ def plan_vectors(
     delta: Fraction,
     dialect: Dialect = DUCKDB,
 ) -> VectorPlan:
-    """Plan the mean vector and, if asked for, the covariance matrix of some columns of a table of `size` rows.
+    """Plan the mean vector and, optionally, the covariance matrix of columns of a table with `size` rows.
 
     Theorem (Noisy moments of vectors). Let rows be integer vectors of L1 norm at most Γ, n of them, one of them
     replaced. Their sum moves by at most 2Γ in L1, and ⌊n·C⌋, C their covariance, entry by entry, by at most
@@ -115,28 +115,28 @@ def plan_vectors(
              than 1 more. The triangle is part of the matrix.
     Assumes  the relation is REPLACE and the unit is the row, so n is the same for neighbors and may be public; a row's
              integers are checked against Γ in the engine, and count as 0 where rounding took them past it.
-    Charges  Together of both. With norm l2 the mean's noise is Gaussian, for a squared L2 sensitivity of 4Γ².
+    Charges  the composition of both. With norm l2 the mean's noise is Gaussian, for a squared L2 sensitivity of 4Γ².
     Tested   tests/sql/test_vectors.py::test_engine_sums_of_neighbors_are_within_the_stated_sensitivity
     """
     numbers.epsilon(epsilon)
     size = numbers.integer(size, "size", 2, 10**12)
     numbers.in_range(gamma, "gamma", Fraction(1, 10**9), Fraction(10**15))
     chosen = [_column(table, name) for name in columns]
-    if not 1 <= len(chosen) <= _MOST_COLUMNS or len(set(columns)) < len(columns):
-        raise QueryError("HB570", f"a vector has 1 to {_MOST_COLUMNS} different columns.", "Choose others.")
+    if not 1 <= len(chosen) <= _MAX_COLUMNS or len(set(columns)) < len(columns):
+        raise QueryError("HB570", f"A vector needs 1 to {_MAX_COLUMNS} distinct columns.", "Choose other columns.")
     if table.unit is None or table.unit.column is not None or table.relation is not Relation.REPLACE:
         raise QueryError(
             "HB571",
-            "vector moments need a table whose unit is the row and whose relation is replace.",
-            "Ask for AVG, COVAR_POP and CORR in SQL: they need neither.",
+            "Vector moments require a table with row-level privacy and `relation: replace`.",
+            "Use AVG, COVAR_POP and CORR in SQL instead.",
         )
     if norm == "l2" and (covariance or not delta):
-        raise QueryError("HB572", "in the L2 norm only the mean is answered, with a δ.", "Use the L1 norm.")
+        raise QueryError("HB572", "With the L2 norm only the mean is supported, with a positive δ.", "Use the L1 norm.")
     d = len(chosen)
     parts = portions(epsilon, [0.5, 0.5] if covariance else [1.0])
     steps = min(_FINEST, isqrt(int(_SCALE * parts[-1] / 6)) - d if covariance else int(_SCALE * parts[-1] / 8))
     if not steps >= 16:
-        raise QueryError("HB557", "at this ε the noise would be beyond every use.", "Raise ε.")
+        raise QueryError("HB557", "At this ε the result would be almost entirely noise.", "Increase ε.")
     second = None
     if covariance:
         moved = int(covariance_sensitivity(size=size, gamma=Fraction(steps), dimensions=d) * size) + d * d
@@ -145,7 +145,7 @@ def plan_vectors(
     if norm == "l1":
         first = Laplace(sensitivity=2 * steps, scale=2 * steps / parts[0])
     else:
-        first = Gaussian(sensitivity_squared=4 * steps**2, variance=4 * steps**2 / (2 * concentrated(epsilon, delta)))
+        first = Gaussian(sensitivity_squared=4 * steps**2, variance=4 * steps**2 / (2 * zcdp_budget(epsilon, delta)))
     lines = [
         f"scan {table.name}: {d} columns; each row is a unit; one row replaced by another; n = {size:,} is public",
         f"each row is clipped to a norm ({norm.upper()}) of {numbers.brief(gamma)}, in {steps:,} steps",
@@ -162,7 +162,7 @@ def _column(table: Table, name: str) -> Column:
     column = table.column(name)
     if column is None or not column.kind.numeric or column.bounds is None:
         raise QueryError(
-            "HB573", f"{name!r} is not a numeric column with bounds.", "Choose one, or declare its bounds."
+            "HB573", f"{name!r} is not a numeric column with bounds.", "Choose another column or declare its bounds."
         )
     return column
 
@@ -177,7 +177,7 @@ def _sql(
     *,
     covariance: bool,
 ) -> str:
-    """Write the engine's text: the number of rows, the sums of coordinates and of their products, all as integers."""
+    """Write the SQL for the number of rows, the sums of coordinates and of their products, all as integers."""
     scan = Scan(
         table,
         tuple(Col(f"x{j}", column.kind) for j, column in enumerate(columns)),
@@ -200,7 +200,7 @@ def _sql(
         else f"{' + '.join(f'k{j} * k{j}' for j in places)} <= {steps**2}"
     )
     safe = ", ".join(f"CASE WHEN {inside} THEN k{j} ELSE 0 END AS k{j}" for j in places)
-    # as text: the sums may pass 64 bits, and must arrive exact
+    # return text, because the sums may exceed 64 bits and must stay exact
     sums = [(f"s{j}", f"k{j}") for j in places]
     if covariance:
         sums += [
@@ -220,7 +220,7 @@ def _sql(
 def integers(
     plan: VectorPlan, table: Mapping[str, NDArray[Any]]
 ) -> tuple[NDArray[np.object_], NDArray[np.object_] | None]:
-    """Give the sum of all vectors and ⌊n·covariance⌋ (upper triangle), before noise, from what the engine gave."""
+    """Return the exact sum of all vectors and ⌊n·covariance⌋ (upper triangle) from the engine's result."""
     if int(table["n"][0]) != plan.size:
         raise RunError
     d = len(plan.columns)
@@ -235,7 +235,7 @@ def integers(
     return total, np.array(upper, dtype=object)
 
 
-def finish_vectors(plan: VectorPlan, table: Mapping[str, NDArray[Any]], source: Source) -> VectorAnswer:
+def finish_vectors(plan: VectorPlan, table: Mapping[str, NDArray[Any]], source: RandomSource) -> VectorAnswer:
     """Add the noise and divide by the public n."""
     total, upper = integers(plan, table)
     step = float(plan.step)

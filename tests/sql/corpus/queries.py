@@ -29,10 +29,10 @@ from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.top_k import TopK
-from hubbub.sql.aggregates.order import Extreme
+from hubbub.sql.aggregates.order_statistics import ExtremeScore
 from hubbub.sql.bind import bind
-from hubbub.sql.keys import Found
-from hubbub.sql.noise import Pick
+from hubbub.sql.keys import DiscoveredCells
+from hubbub.sql.noise import Selection
 from hubbub.sql.plan import Plan, plan
 from hubbub.sql.query import Query
 
@@ -105,7 +105,7 @@ def expected(path: Path) -> dict[str, str]:
 def shown(made: Plan) -> str:
     """Write a plan: columns, cells, noise, what is charged, what error is expected, and the derivation."""
     columns = ", ".join(f"{name} {expr.kind.value}" for name, expr in made.query.select)
-    cells = " + ".join("found" if isinstance(each, Found) else f"{each.size:,}" for each in made.groups)
+    cells = " + ".join("found" if isinstance(each, DiscoveredCells) else f"{each.size:,}" for each in made.groups)
     paid = privacy_cost(made.event)
     costs = f"ε = {brief(paid.pure)}" if paid.pure is not None else "no pure ε"
     lines = [
@@ -150,9 +150,12 @@ def quiet(made: Plan) -> Plan:
     choices = tuple(
         replace(
             each,
-            picks=tuple(
-                Pick(replace(pick.aim, depth=1) if isinstance(pick.aim, Extreme) else pick.aim, _best(pick.mechanism))
-                for pick in each.picks
+            selections=tuple(
+                Selection(
+                    replace(pick.score, depth=1) if isinstance(pick.score, ExtremeScore) else pick.score,
+                    _best(pick.mechanism),
+                )
+                for pick in each.selections
             ),
         )
         for each in made.choices

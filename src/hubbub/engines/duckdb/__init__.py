@@ -1,1 +1,1 @@
-"""DuckDB: files and embedded databases, opened once and locked."""
+"""DuckDB: files and embedded databases, opened once and locked down."""

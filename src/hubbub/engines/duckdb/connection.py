@@ -1,4 +1,4 @@
-"""DuckDB, locked: it reads the declared files and nothing else, writes nowhere, and stops at its limits."""
+"""The DuckDB engine, locked down: it reads only the declared files, writes nothing, and obeys its limits."""
 
 import logging
 import tempfile
@@ -15,23 +15,23 @@ from numpy.typing import NDArray
 
 from hubbub.core.secret import Secret
 from hubbub.engines import files
-from hubbub.engines.base import Arrays, View, identifier
-from hubbub.engines.duckdb.open import Limits, guessed, locked, schema
+from hubbub.engines.base import Arrays, EngineLimits, View, identifier
+from hubbub.engines.duckdb.database import guess_types, open_locked, schema
 from hubbub.errors import RunError
 
 _log = logging.getLogger("hubbub.engine")
 
-#: Queries that run at once; more wait in line.
-_AT_ONCE = 32
+#: Maximum number of concurrent queries; more wait in a queue.
+_MAX_CONCURRENT = 32
 
 
-class _Opened:
-    """One opening of the files: it is closed when it is retired and its last query has ended."""
+class _Database:
+    """One in-memory database over the files. It is closed when it is retired and its last query has ended."""
 
-    def __init__(self, views: tuple[View, ...], limits: Limits) -> None:
+    def __init__(self, views: tuple[View, ...], limits: EngineLimits) -> None:
         self.spill = tempfile.TemporaryDirectory(prefix="hubbub-")
         try:
-            self.root = locked(views, limits, Path(self.spill.name))
+            self.root = open_locked(views, limits, Path(self.spill.name))
         except BaseException:
             self.spill.cleanup()
             raise
@@ -39,107 +39,107 @@ class _Opened:
         self.retired = False
 
     def close_if_idle(self) -> None:
-        """Close it, unless somebody still uses it or will."""
+        """Close the database if it is retired and unused."""
         if self.retired and not self.users:
             self.root.close()
             self.spill.cleanup()
 
 
-class DuckDB:
+class DuckDBEngine:
     """An in-memory DuckDB over the declared files.
 
-    Locks, each with an attempt in tests/engines/test_locks.py: no file but the declared ones can be read, none can be
-    written (a declared path could be written by COPY, so only a single SELECT is ever run); no extension, secret, or
-    variable of this program can be reached; no setting can be changed; memory, threads and time are capped.
-    Data is opened at the first `run`, not before.
+    Only the declared files can be read, and none can be written (COPY could write to a declared path, so only a single
+    SELECT is ever run). No extension, secret, or variable of this program can be accessed, and no setting can be
+    changed. Memory, threads and time are limited. tests/engines/test_locks.py tries to break each lock.
+    The files are opened by the first `run`.
     """
 
     dialect = "duckdb"
 
-    def __init__(self, views: Sequence[View], *, limits: Limits) -> None:
+    def __init__(self, views: Sequence[View], *, limits: EngineLimits) -> None:
         self._views = {view.name: view for view in views}
         self._limits = limits
         self._mutex = threading.Lock()
-        self._opened: _Opened | None = None
+        self._database: _Database | None = None
         self._signatures: dict[str, tuple[tuple[int, ...], ...]] = {}
         self._digests: dict[str, bytes] = {}
         self._running: dict[duckdb.DuckDBPyConnection, int] = {}
-        self._workers = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="hubbub-engine")
+        self._workers = ThreadPoolExecutor(max_workers=_MAX_CONCURRENT, thread_name_prefix="hubbub-engine")
 
     def run(self, sql: str) -> Secret[Arrays]:
-        """Run one SELECT in a thread of its own, so that an interrupt of the caller stops it at once."""
-        mine: list[duckdb.DuckDBPyConnection] = []
-        running = self._workers.submit(self._run, sql, mine, threading.get_ident())
+        """Run one SELECT in a separate thread, so that an interrupt of the caller stops it immediately."""
+        cursors: list[duckdb.DuckDBPyConnection] = []
+        running = self._workers.submit(self._run, sql, cursors, threading.get_ident())
         try:
-            found = running.result()
+            result = running.result()
         except BaseException:
-            while not running.done():  # it may not have begun: then there is nothing yet to interrupt
-                for cursor in mine:
+            while not running.done():  # repeat, because the query may not have started yet
+                for cursor in cursors:
                     cursor.interrupt()
                 wait([running], timeout=0.05)
             raise
-        if isinstance(found, str):
-            _log.info("the engine failed: %s", found)
+        if isinstance(result, str):
+            _log.info("query failed: %s", result)
             raise RunError
-        return found
+        return result
 
     def fingerprint(self, name: str) -> Secret[bytes]:
-        """Hash the content of a table's file; a file that was written since it was opened is opened anew."""
-        place = self._views[name].place
-        now = files.signature(place)
+        """Hash the content of a table's file, and reopen the files if it has changed."""
+        source = self._views[name].source
+        now = files.signature(source)
         with self._mutex:
             if self._signatures.get(name) != now:
                 self._retire()
-                self._digests[name] = files.digest(place)
+                self._digests[name] = files.digest(source)
                 self._signatures[name] = now
             return Secret(self._digests[name])
 
     def interrupt(self, caller: int | None = None) -> None:
-        """Stop every query that is running now, or those that one thread asked for."""
-        for cursor, asking in tuple(self._running.items()):
-            if caller in (None, asking):
+        """Stop all running queries, or those started by one thread."""
+        for cursor, thread in tuple(self._running.items()):
+            if caller in (None, thread):
                 cursor.interrupt()
 
     def close(self) -> None:
-        """Wait for what is running, close the data and remove what was spilled."""
+        """Wait for running queries, then close the database and delete spilled data."""
         self._workers.shutdown(wait=True)
         with self._mutex:
             self._retire()
 
-    def _run(self, sql: str, mine: list[duckdb.DuckDBPyConnection], caller: int) -> Secret[Arrays] | str:
-        """Give the result, or the name of what went wrong: the text of an error may hold a cell of the data."""
+    def _run(self, sql: str, cursors: list[duckdb.DuckDBPyConnection], caller: int) -> Secret[Arrays] | str:
+        """Return the result or the class name of the error. The error message may contain data."""
         try:
             with self._mutex:
-                opened = self._opened = self._opened or _Opened(tuple(self._views.values()), self._limits)
-                cursor = opened.root.cursor()
-                opened.users += 1
+                database = self._database = self._database or _Database(tuple(self._views.values()), self._limits)
+                cursor = database.root.cursor()
+                database.users += 1
             self._running[cursor] = caller
-            mine.append(cursor)
+            cursors.append(cursor)
             try:
-                with _limited(cursor, self._limits.seconds):
+                with _time_limit(cursor, self._limits.seconds):
                     return Secret(_fetch(cursor, sql))
             finally:
                 self._running.pop(cursor, None)
                 cursor.close()
                 with self._mutex:
-                    opened.users -= 1
-                    opened.close_if_idle()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it ends here
+                    database.users -= 1
+                    database.close_if_idle()
+        except Exception as error:  # noqa: BLE001 - no error may leave the engine
             return type(error).__name__
 
     def _retire(self) -> None:
-        if self._opened is not None:
-            self._opened.retired = True
-            self._opened.close_if_idle()
-            self._opened = None
+        if self._database is not None:
+            self._database.retired = True
+            self._database.close_if_idle()
+            self._database = None
 
 
 @contextmanager
-def _limited(cursor: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
-    """Interrupt what takes longer. DuckDB does not look at its own limit while it filters; it does at interrupts.
+def _time_limit(cursor: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
+    """Interrupt a query that takes too long. DuckDB does not check its own time limit while it filters.
 
-    It looks every 2,048 rows. The interrupts go on until the query has ended, since a statement that begins takes an
-    earlier one back.
+    It checks for interrupts every 2,048 rows. Interrupts are repeated until the query has ended, because a starting
+    statement clears an earlier interrupt.
     """
     ended = threading.Event()
 
@@ -148,13 +148,13 @@ def _limited(cursor: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None
             while not ended.wait(0.05):
                 cursor.interrupt()
 
-    watching = threading.Thread(target=watch, name="hubbub-limit", daemon=True)
-    watching.start()
+    watcher = threading.Thread(target=watch, name="hubbub-limit", daemon=True)
+    watcher.start()
     try:
         yield
     finally:
         ended.set()
-        watching.join()
+        watcher.join()
 
 
 def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str) -> Arrays:
@@ -166,7 +166,7 @@ def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str) -> Arrays:
     wide = [name for name, kind, *_ in cursor.description if str(kind) == "HUGEINT"]
     if not wide:
         return cast("Arrays", cursor.fetchnumpy())
-    # numpy has no 128-bit integers and a double would round: two halves that cannot overflow
+    # numpy has no 128-bit integers and a double would round, so fetch two halves
     halves = ", ".join(
         f"({q} >> 64)::BIGINT AS {identifier(name + ' high')},"
         f" ({q} & 18446744073709551615::HUGEINT)::UBIGINT AS {identifier(name + ' low')}"
@@ -174,18 +174,19 @@ def _fetch(cursor: duckdb.DuckDBPyConnection, sql: str) -> Arrays:
         else q
         for name, q in ((name, identifier(name)) for name in names)
     )
-    found = cast("Arrays", cursor.execute(f"SELECT {halves} FROM ({sql})").fetchnumpy())  # noqa: S608
+    parts = cast("Arrays", cursor.execute(f"SELECT {halves} FROM ({sql})").fetchnumpy())  # noqa: S608
     return {
-        name: _joined(found[name + " high"], found[name + " low"]) if name in wide else found[name] for name in names
+        name: _join_halves(parts[name + " high"], parts[name + " low"]) if name in wide else parts[name]
+        for name in names
     }
 
 
-def _joined(high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:
+def _join_halves(high: NDArray[Any], low: NDArray[Any]) -> NDArray[Any]:
     narrow = low.astype(np.int64, casting="unsafe")
-    if bool(np.all(high == narrow >> 63)):  # the upper half is only the sign: it fits
+    if bool(np.all(high == narrow >> 63)):  # the upper half is only the sign, so 64 bits suffice
         return narrow
     whole: NDArray[Any] = high.astype(object) * 2**64 + low.astype(object)
     return whole
 
 
-__all__ = ["DuckDB", "Limits", "guessed", "schema"]
+__all__ = ["DuckDBEngine", "guess_types", "schema"]

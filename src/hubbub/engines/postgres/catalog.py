@@ -1,4 +1,4 @@
-"""What a PostgreSQL server says of a table: its columns and their types, what changes when it does. Never a value."""
+"""Read columns, types and change counters of PostgreSQL tables from the catalog, never a value."""
 
 import hashlib
 import re
@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hubbub.core.schema import Kind
-from hubbub.engines.base import LOOSE, Field, Place, View, identifier
-from hubbub.engines.duckdb.open import Limits
+from hubbub.engines.base import LOOSE_COLLATION, DataSource, EngineLimits, Field, UnreachableError, View, identifier
 from hubbub.errors import ConfigError
 
 try:
@@ -17,8 +16,8 @@ try:
 except ModuleNotFoundError as _missing:
     raise ConfigError(
         "HB411",
-        "a table in PostgreSQL needs the library psycopg, which is not installed here.",
-        'pip install "hubbub[postgres]"',
+        "PostgreSQL sources require the psycopg package, which is not installed.",
+        'Run pip install "hubbub[postgres]".',
     ) from _missing
 
 if TYPE_CHECKING:
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 else:
     Connection = psycopg.Connection
 
-#: The oldest version that has all that is used here.
-_OLDEST = 140_000
+#: The oldest supported version of the server.
+_MIN_VERSION = 140_000
 
 _SETTINGS = (
     "SET default_transaction_read_only = on; SET search_path = pg_catalog; SET TimeZone = 'UTC'; "
@@ -58,7 +57,7 @@ _KINDS: Mapping[str, Kind] = {
     "timestamptz": Kind.TIMESTAMP,
 }
 
-#: A table and its columns; a domain counts as what it is made from. Types and collations as they matter for equality.
+#: A table and its columns. A domain counts as its base type.
 _TABLE = """
 SELECT c.oid, c.relkind::text, row_security_active(c.oid), has_schema_privilege(n.oid, 'USAGE')
 FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
@@ -82,7 +81,7 @@ FROM pg_attribute AS a JOIN based AS b ON b.attnum = a.attnum AND b.typtype <> '
 LEFT JOIN pg_collation AS l ON l.oid = a.attcollation
 WHERE a.attrelid = %(oid)s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-#: The tables under a view, through views, and what each view calls: functions by their numbers in its stored tree.
+#: The tables that a view reads, directly or through views, and the parse tree of each view with its function OIDs.
 _UNDER = """
 WITH RECURSIVE under AS (
     SELECT %(oid)s::oid AS oid
@@ -111,18 +110,9 @@ FROM pg_class AS c WHERE c.oid IN (
 _CALLED = re.compile(r":(?:funcid|opfuncid|aggfnoid|winfnoid) (\d+)")
 
 
-class RefusedError(Exception):
-    """What is there cannot be used; the words hold nothing of the data."""
-
-    def __init__(self, why: str, remedy: str) -> None:
-        super().__init__(why)
-        self.why = why
-        self.remedy = remedy
-
-
 @dataclass(frozen=True, slots=True)
-class Described:
-    """A table as the server describes it: base types by column, and what was found about each."""
+class TableDescription:
+    """A table as the server describes it, with the base type of each column."""
 
     oid: int
     kind: str
@@ -130,8 +120,8 @@ class Described:
     fields: tuple[Field, ...]
 
 
-def connect(address: str, limits: Limits) -> Connection:
-    """Open a read-only session with its limits; every name in it is qualified, and no other name is found."""
+def connect(address: str, limits: EngineLimits) -> Connection:
+    """Open a read-only session with limits. Its search_path is pg_catalog, so tables need qualified names."""
     session: Connection = psycopg.connect(
         address,
         autocommit=True,
@@ -142,124 +132,132 @@ def connect(address: str, limits: Limits) -> Connection:
     try:
         memory = max(4, limits.memory // 4)
         session.execute(_SETTINGS.format(milliseconds=limits.seconds * 1000, memory=memory).encode())
-        # every transaction says so too: a setting of the session could be changed by a statement
+        # make every transaction read-only too, because a statement could change the session setting
         session.read_only = True
         version = session.info.server_version
         encoding = session.execute("SELECT current_setting('server_encoding')").fetchone()
-        if version < _OLDEST:
-            raise RefusedError("the server is older than PostgreSQL 14", "Take a newer one.")
+        if version < _MIN_VERSION:
+            raise UnreachableError("the server is older than PostgreSQL 14", "Use PostgreSQL 14 or newer.")
         if encoding != ("UTF8",):
-            raise RefusedError("the database is not in UTF-8", "Make one in UTF-8: createdb --encoding UTF8.")
+            raise UnreachableError(
+                "the database encoding is not UTF-8", "Create a database with createdb --encoding UTF8."
+            )
     except BaseException:
         session.close()
         raise
     return session
 
 
-def schema(place: Place) -> tuple[Field, ...]:
-    """Read the names and types of a table's columns from the catalogue."""
+def schema(source: DataSource) -> tuple[Field, ...]:
+    """Read the names and types of a table's columns from the catalog."""
     try:
-        with connect(place.address, Limits(seconds=30)) as session:
-            return described(session, place).fields
-    except RefusedError as refused:
-        raise ConfigError("HB411", f"{place.shown} cannot be used: {refused.why}.", refused.remedy) from None
+        with connect(source.address, EngineLimits(seconds=30)) as session:
+            return describe(session, source).fields
+    except UnreachableError as error:
+        raise ConfigError("HB411", f"{source.shown} cannot be used: {error.why}.", error.remedy) from None
     except psycopg.Error as error:
-        why, remedy = meaning(error)
-        raise ConfigError("HB411", f"{place.shown} cannot be read: {why}.", remedy) from None
+        why, remedy = explain_error(error)
+        raise ConfigError("HB411", f"{source.shown} cannot be read: {why}.", remedy) from None
 
 
-def described(session: Connection, place: Place) -> Described:
-    """Look a table or view up, and refuse what could not be asked about in safety."""
-    schema_name, _, table = (place.table or "").partition(".")
-    found = session.execute(_TABLE, (schema_name, table)).fetchone()
-    if found is None:
-        raise RefusedError("there is no such table", "Check the schema and the name; both are case-sensitive here.")
-    oid, kind, policies, usable = found
+def describe(session: Connection, source: DataSource) -> TableDescription:
+    """Look up a table or view, and raise an error if querying it would not be safe."""
+    schema_name, _, table = (source.table or "").partition(".")
+    row = session.execute(_TABLE, (schema_name, table)).fetchone()
+    if row is None:
+        raise UnreachableError(
+            "the table does not exist", "Check the schema and the table name; both are case-sensitive."
+        )
+    oid, kind, policies, usable = row
     if not usable:
-        raise RefusedError("this role may not use its schema", f"GRANT USAGE ON SCHEMA {identifier(schema_name)} TO …")
+        raise UnreachableError(
+            "the role has no access to the schema", f"Run GRANT USAGE ON SCHEMA {identifier(schema_name)} TO the role."
+        )
     if kind not in ("r", "p", "v", "m"):
-        raise RefusedError("it is not a table or a view of this server", "Name a table, a view or a materialized view.")
+        raise UnreachableError("it is not a local table or view", "Use a table, a view or a materialized view.")
     if policies:
-        raise RefusedError(
-            "row-level security decides which of its rows this role sees",
-            "Name a role that sees all rows (BYPASSRLS), or a view that says which rows are meant.",
+        raise UnreachableError(
+            "row-level security hides some of its rows from the role",
+            "Use a role with BYPASSRLS, or a view that selects the intended rows.",
         )
     types, fields = {}, []
     for name, base, shown, generated, allowed, deterministic in session.execute(_COLUMNS, {"oid": oid}):
         kind_of = _KINDS.get(base)
         if not allowed:
-            shown, kind_of = "hidden from this role", None
+            shown, kind_of = "not readable by this role", None
         elif generated == "v":
-            # computed when it is read, by an expression that may fail on a row
-            shown, kind_of = f"{shown}, generated when read", None
+            # computed on read, by an expression that may fail on some row
+            shown, kind_of = f"{shown}, generated on read", None
         types[name] = base
         fields.append(Field(name, shown, kind_of, _unfit(base, deterministic=deterministic)))
-    _steady(session, oid)
-    return Described(oid, kind, types, tuple(fields))
+    _check_stable(session, oid)
+    return TableDescription(oid, kind, types, tuple(fields))
 
 
 def _unfit(base: str, *, deterministic: bool) -> str:
-    """Say why a column cannot tell units apart: one person's rows must be one unit, and two persons never are."""
+    """Return why a column cannot be a privacy ID column: its values must identify units uniquely."""
     if base == "citext" or not deterministic:
-        return LOOSE
+        return LOOSE_COLLATION
     return f"a {base} is rounded when it is read" if base in ("numeric", "date", "timestamp", "timestamptz") else ""
 
 
-def _steady(session: Connection, oid: int) -> None:
-    """Refuse a view that calls a volatile function, or reads what is no table here: it would not be the same twice."""
+def _check_stable(session: Connection, oid: int) -> None:
+    """Raise an error for a view that calls a volatile function or reads a foreign table: its rows could vary."""
     called: set[int] = set()
     under = session.execute(_UNDER, {"oid": oid}).fetchall()
     parts = session.execute(_PARTS, {"oids": [row[0] for row in under]}).fetchall()
     for _, kind, _, tree, *_ in (*under, *parts):
         if kind == "f":
-            raise RefusedError("it reads a foreign table", "Copy that table here: a materialized view will do.")
+            raise UnreachableError(
+                "it reads a foreign table", "Copy the foreign table, for example into a materialized view."
+            )
         if kind == "v":
             called |= {int(number) for number in _CALLED.findall(tree or "")}
     volatile = session.execute(
         "SELECT proname FROM pg_proc WHERE oid = ANY(%s::oid[]) AND provolatile = 'v' ORDER BY 1", (sorted(called),)
     ).fetchall()
     if volatile:
-        raise RefusedError(
-            f"the view calls {volatile[0][0]}(), which may give something else each time",
-            "Leave it out of the view, or make the view MATERIALIZED.",
+        raise UnreachableError(
+            f"the view calls the volatile function {volatile[0][0]}()",
+            "Remove the call, or make the view MATERIALIZED.",
         )
 
 
-def selection(view: View, found: Described) -> str:
-    """Write a table's columns in the types of their kinds, by casts that cannot fail.
+def selection(view: View, description: TableDescription) -> str:
+    """Write a SELECT of a table's columns in the types of their kinds, with casts that cannot fail.
 
     Theorem (Total selection). Whatever the rows hold, the selection raises nothing. A cast of one of the types here to
     the type of its kind is total, but for numeric to float8 (past the largest or below the smallest double), and date
     to timestamp (past the last one): there values are tested first, in their own type.
     Tested   tests/engines/test_postgres.py::test_hostile_values_neither_raise_nor_pass_a_clamp
     """
-    schema_name, _, table = (view.place.table or "").partition(".")
-    columns = [f"{_column(name, kind, found)} AS {identifier(name)}" for name, kind in view.columns]
+    schema_name, _, table = (view.source.table or "").partition(".")
+    columns = [f"{_column(name, kind, description)} AS {identifier(name)}" for name, kind in view.columns]
     return f"SELECT {', '.join(columns) or 'NULL'} FROM {identifier(schema_name)}.{identifier(table)}"  # noqa: S608
 
 
-def _column(name: str, kind: Kind, found: Described) -> str:
-    base, quoted = found.types.get(name), identifier(name)
-    field = next((field for field in found.fields if field.name == name), None)
+def _column(name: str, kind: Kind, description: TableDescription) -> str:
+    base, quoted = description.types.get(name), identifier(name)
+    field = next((field for field in description.fields if field.name == name), None)
     if base is None or field is None:
-        raise RefusedError(f"the column {name} is not there any more", "Check hubbub.yaml with `hubbub check`.")
+        raise UnreachableError(f"the column {name} no longer exists", "Check hubbub.yaml with `hubbub check`.")
     if field.kind is None:
-        raise RefusedError(
+        raise UnreachableError(
             f"the column {name} cannot be read: {field.type}",
-            "GRANT SELECT on it, cast it in a view to a type that hubbub has, or declare it hidden.",
+            "Grant SELECT on it, cast it to a supported type in a view, or declare it hidden.",
         )
     wanted = _CASTS.get((kind, base)) or ("CAST({} AS text)" if kind is Kind.TEXT else None)
     if wanted is None:
-        raise RefusedError(
-            f"the column {name} is {field.type}, and cannot be read as {kind.value}",
-            "Leave out its `type`, or cast it in a view.",
+        raise UnreachableError(
+            f"the column {name} has type {field.type} and cannot be read as {kind.value}",
+            "Remove its `type` from hubbub.yaml, or cast it in a view.",
         )
     return wanted.replace("{}", quoted)
 
 
 _INTEGERS = ("int2", "int4", "int8")
 _LARGEST = "1.797693134862315708e308"
-#: How a type is read as a kind; a text of the others is their own text.
+#: The cast of each type to each kind; all other types can only be read as text.
 _CASTS: Mapping[tuple[Kind, str], str] = {
     (Kind.BOOLEAN, "bool"): "{}",
     **{(Kind.INTEGER, base): "{}" for base in _INTEGERS},
@@ -269,7 +267,7 @@ _CASTS: Mapping[tuple[Kind, str], str] = {
         f"WHEN {{}} <= '-{_LARGEST}' THEN '-Infinity'::float8 "
         "WHEN abs({}) < '1e-307' THEN '0'::float8 ELSE CAST({} AS float8) END"
     ),
-    # 1.0 and 1.00 are equal, and so must their texts be
+    # 1.0 and 1.00 are equal, so their texts must be equal
     (Kind.TEXT, "numeric"): "CAST(trim_scale({}) AS text)",
     **{(Kind.TEXT, base): "CAST({} + 0 AS text)" for base in ("float4", "float8")},
     (Kind.DATE, "date"): "{}",
@@ -282,56 +280,56 @@ _CASTS: Mapping[tuple[Kind, str], str] = {
 }
 
 
-def fingerprint(session: Connection, view: View, found: Described) -> bytes:
-    """Hash what changes when a table does: a declared version column's largest value, or the server's own counts.
+def fingerprint(session: Connection, view: View, description: TableDescription) -> bytes:
+    """Hash what changes with a table: the maximum of the declared version column, or the server's statistics.
 
-    The counts (rows inserted, updated and deleted in each table beneath, its file and its size) arrive a moment after
-    a change, and are lost when the server crashes. On a standby there are none: there every change counts.
+    The statistics (rows inserted, updated and deleted in each underlying table, its file and its size) lag slightly
+    behind changes and are lost in a crash. A standby has none, so there every change to the database counts.
     """
     state = hashlib.blake2b(digest_size=32)
     if view.version is not None:
-        schema_name, _, table = (view.place.table or "").partition(".")
+        schema_name, _, table = (view.source.table or "").partition(".")
         text = (
             f"SELECT CAST(max({identifier(view.version)}) AS text) FROM {identifier(schema_name)}.{identifier(table)}"  # noqa: S608
         )
-        state.update(repr((found.oid, session.execute(text.encode()).fetchone())).encode())
+        state.update(repr((description.oid, session.execute(text.encode()).fetchone())).encode())
         return state.digest()
     standby, counted = session.execute("SELECT pg_is_in_recovery(), current_setting('track_counts')").fetchone() or ()
     if standby:
         state.update(repr(session.execute("SELECT pg_last_wal_replay_lsn()::text").fetchone()).encode())
     elif counted != "on":
-        raise RefusedError(
+        raise UnreachableError(
             "the server does not count changes (track_counts is off)",
-            "Turn track_counts on, or name a column that rises with every change: `version: updated_at`.",
+            "Set track_counts = on, or declare a column that increases with every change: `version: updated_at`.",
         )
-    under = session.execute(_UNDER, {"oid": found.oid}).fetchall()
+    under = session.execute(_UNDER, {"oid": description.oid}).fetchall()
     state.update(repr(under).encode())
     state.update(repr(session.execute(_PARTS, {"oids": [row[0] for row in under]}).fetchall()).encode())
     return state.digest()
 
 
-def meaning(error: psycopg.Error) -> tuple[str, str]:
-    """Give the reason and the remedy of an error before a charge; the server's own words are left out."""
-    for kinds, why, remedy in _MEANING:
+def explain_error(error: psycopg.Error) -> tuple[str, str]:
+    """Return the reason and the remedy for an error before a charge, without the server's message."""
+    for kinds, why, remedy in _EXPLANATIONS:
         if isinstance(error, kinds):
             return why, remedy
-    return f"the server refused ({error.sqlstate or type(error).__name__})", "Look into its log."
+    return f"the server reported {error.sqlstate or type(error).__name__}", "Check the server log."
 
 
-_MEANING: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str, str], ...] = (
-    (errors.InsufficientPrivilege, "this role may not read it", "GRANT SELECT on it to the role of the source."),
+_EXPLANATIONS: tuple[tuple[type[psycopg.Error] | tuple[type[psycopg.Error], ...], str, str], ...] = (
+    (errors.InsufficientPrivilege, "the role has no SELECT privilege", "Grant SELECT on the table to the role."),
     (
         (errors.InvalidAuthorizationSpecification, errors.InvalidPassword),
-        "the server refuses this role or password",
-        "Check both, and pg_hba.conf on the server.",
+        "authentication failed",
+        "Check the role, the password, and pg_hba.conf on the server.",
     ),
-    (errors.InvalidCatalogName, "there is no such database", "Check its name in the source."),
-    (errors.QueryCanceled, "the server took too long", "Try again when it is less busy, or raise engine.seconds."),
-    (errors.LockNotAvailable, "another session keeps it locked", "Try again."),
+    (errors.InvalidCatalogName, "the database does not exist", "Check the database name in the source."),
+    (errors.QueryCanceled, "the server timed out", "Try again later, or increase engine.seconds."),
+    (errors.LockNotAvailable, "another session has locked the table", "Try again later."),
     (
         (errors.TooManyConnections, errors.CannotConnectNow),
-        "the server takes no more connections now",
-        "Try again, or raise max_connections.",
+        "the server accepts no more connections",
+        "Try again later, or increase max_connections.",
     ),
-    (psycopg.OperationalError, "the server does not answer, or not to us", "Check its address, and that it runs."),
+    (psycopg.OperationalError, "the server is unreachable", "Check its address, and that it is running."),
 )

@@ -1,7 +1,7 @@
-"""PostgreSQL: the plan runs where the data is, in a read-only session, and nothing but the grouped result travels.
+"""The PostgreSQL engine: the plan runs on the server, in a read-only session, and only the grouped result is fetched.
 
-Each table of the plan is named in a WITH before it, as a selection of the owner's table or view in the types that the
-dialect counts on, by casts that cannot fail. A public table of another place travels with the query, as arrays.
+Each table of the plan becomes a WITH clause that selects from the owner's table or view in the types that the dialect
+expects, with casts that cannot fail. Public tables of other sources are sent with the query, as arrays.
 """
 
 import logging
@@ -16,16 +16,15 @@ from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
-from hubbub.engines.base import Arrays, UnreachableError, Upload, View, identifier
-from hubbub.engines.duckdb.open import Limits
+from hubbub.engines.base import Arrays, EngineLimits, UnreachableError, Upload, View, identifier
 from hubbub.engines.postgres import catalog
-from hubbub.engines.postgres.catalog import Connection, RefusedError, schema
+from hubbub.engines.postgres.catalog import Connection, schema
 from hubbub.errors import RunError
 
 _log = logging.getLogger("hubbub.engine")
 
-#: Sessions that are kept open while nobody uses them.
-_IDLE = 8
+#: Maximum number of idle sessions to keep open.
+_MAX_IDLE = 8
 
 _NUMPY = {
     "bool": "bool",
@@ -46,62 +45,60 @@ _ARRAYS = {
 }
 
 
-class Postgres:
+class PostgresEngine:
     """The tables and views of one database, read by one role.
 
-    Every session is read-only, with a statement_timeout, a pinned search_path, the time zone UTC and row_security off
-    (a policy that would hide rows is an error instead). A session that fails is thrown away, and the next query takes
-    another, so a restarted server is found again by itself.
+    Every session is read-only, with a statement_timeout, a fixed search_path, the time zone UTC and row_security off
+    (a policy that would hide rows raises an error instead). A session that fails is closed, and the next query opens
+    another, so the engine recovers when the server is restarted.
     """
 
     dialect = "postgres"
 
-    def __init__(self, views: Sequence[View], *, limits: Limits, uploads: Sequence[Upload] = ()) -> None:
+    def __init__(self, views: Sequence[View], *, limits: EngineLimits, uploads: Sequence[Upload] = ()) -> None:
         self._views = {view.name: view for view in views}
         self._uploads = {upload.view.name: upload for upload in uploads}
         self._sent: dict[str, list[list[Any]]] = {}
         self._limits = limits
-        self._address = next(iter(self._views.values())).place.address
-        self._selections: dict[str, tuple[catalog.Described, str]] = {}
+        self._address = next(iter(self._views.values())).source.address
+        self._selections: dict[str, tuple[catalog.TableDescription, str]] = {}
         self._mutex = threading.Lock()
         self._idle: list[Connection] = []
         self._running: dict[Connection, int] = {}
         self._closed = False
 
     def run(self, sql: str) -> Secret[Arrays]:
-        """Run one SELECT on a session of its own."""
+        """Run one SELECT in a session."""
         failure = ""
         try:
             return Secret(self._run(sql))
-        except Exception as error:  # noqa: BLE001 - its text may hold a cell of the data
+        except Exception as error:  # noqa: BLE001 - the message may contain data
             failure = type(error).__name__
-        # raised out here, so that no error with data in it hangs on to this one
-        _log.info("the engine failed: %s", failure)
+        # raise outside of the handler, so that the error with data is not attached as context
+        _log.info("query failed: %s", failure)
         raise RunError
 
     def fingerprint(self, name: str) -> Secret[bytes]:
-        """Ask the server what changes, as a rule, when the table does; see that it is as it was declared."""
+        """Hash what normally changes with the table, and check that its columns are still as declared."""
         if name in self._uploads:
-            raise KeyError(name)  # its own engine knows
+            raise KeyError(name)  # only its own engine can tell
         view = self._views[name]
         try:
             with self._session() as session, session.transaction():
-                found = self._described(session, view)
-                return Secret(catalog.fingerprint(session, view, found))
-        except RefusedError as refused:
-            raise UnreachableError(refused.why, refused.remedy) from None
+                table = self._describe(session, view)
+                return Secret(catalog.fingerprint(session, view, table))
         except psycopg.Error as error:
-            raise UnreachableError(*catalog.meaning(error)) from None
+            raise UnreachableError(*catalog.explain_error(error)) from None
 
     def interrupt(self, caller: int | None = None) -> None:
-        """Cancel every query that is running now, or those that one thread asked for."""
-        for session, asking in tuple(self._running.items()):
-            if caller in (None, asking):
+        """Cancel all running queries, or those started by one thread."""
+        for session, thread in tuple(self._running.items()):
+            if caller in (None, thread):
                 with suppress(psycopg.Error):
                     session.cancel_safe(timeout=5)
 
     def close(self) -> None:
-        """Close every session that nobody uses; the others close when their query ends."""
+        """Close all idle sessions; the others are closed when their query ends."""
         with self._mutex:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -112,8 +109,8 @@ class Postgres:
 
     @contextmanager
     def _session(self) -> Iterator[Connection]:
-        """Lend a session; one on which anything failed is not used again."""
-        session = self._taken()
+        """Provide a session. A session in which anything failed is not reused."""
+        session = self._take_session()
         self._running[session] = threading.get_ident()
         good = False
         try:
@@ -122,20 +119,20 @@ class Postgres:
         finally:
             self._running.pop(session, None)
             with self._mutex:
-                keep = good and not self._closed and len(self._idle) < _IDLE and not session.closed
+                keep = good and not self._closed and len(self._idle) < _MAX_IDLE and not session.closed
                 if keep:
                     self._idle.append(session)
             if not keep:
                 session.close()
 
-    def _taken(self) -> Connection:
+    def _take_session(self) -> Connection:
         while True:
             with self._mutex:
                 session = self._idle.pop() if self._idle else None
             if session is None:
                 return catalog.connect(self._address, self._limits)
             try:
-                # a server that went away is noticed here, and not by the query
+                # detect a lost connection here rather than in the query
                 with session.transaction():
                     session.execute("SELECT 1")
             except psycopg.Error:
@@ -152,42 +149,42 @@ class Postgres:
             for name, view in self._views.items():
                 if identifier(name) in sql:
                     if name not in self._selections:
-                        self._described(session, view)
+                        self._describe(session, view)
                     ctes.append(f"{identifier(name)} AS NOT MATERIALIZED ({self._selections[name][1]})")
             for name in self._uploads:
                 if identifier(name) in sql:
                     ctes.append(f"{identifier(name)} AS MATERIALIZED ({self._uploaded(name, values)})")
-            named = f"WITH {', '.join(ctes)} " if ctes else ""
-            text = f"{named}SELECT * FROM ({sql}) AS {identifier('$result')}"  # noqa: S608
-            # with binary results the statement goes by the extended protocol, which takes one statement and no more;
-            # a % of the text is none of a parameter where parameters are numbered by libpq itself
+            prefix = f"WITH {', '.join(ctes)} " if ctes else ""
+            text = f"{prefix}SELECT * FROM ({sql}) AS {identifier('$result')}"  # noqa: S608
+            # binary results use the extended protocol, which accepts only one statement
+            # a RawCursor has $1 parameters, so that a % in the text is not a placeholder
             cursor = psycopg.RawCursor(session)
             cursor.execute(text.encode(), values or None, binary=True)
             return _arrays(cursor)
 
-    def _described(self, session: Connection, view: View) -> catalog.Described:
-        """Look a table up; what it was when it was first seen must still be true."""
-        found = catalog.described(session, view.place)
+    def _describe(self, session: Connection, view: View) -> catalog.TableDescription:
+        """Look up a table, and check that its types are those that it had at first."""
+        table = catalog.describe(session, view.source)
         known = self._selections.get(view.name)
-        if known is not None and known[0] == found:
-            return found
-        text = catalog.selection(view, found)
-        if known is not None and known[0].types != found.types:
+        if known is not None and known[0] == table:
+            return table
+        text = catalog.selection(view, table)
+        if known is not None and known[0].types != table.types:
             shown = {name for name, _ in view.columns}
-            if any(known[0].types.get(name) != found.types.get(name) for name in shown):
-                raise RefusedError(
-                    "the types of its columns are not what they were when hubbub was started",
-                    "Check hubbub.yaml with `hubbub check`, and start hubbub again.",
+            if any(known[0].types.get(name) != table.types.get(name) for name in shown):
+                raise UnreachableError(
+                    "the column types have changed since hubbub was started",
+                    "Check hubbub.yaml with `hubbub check`, then restart hubbub.",
                 )
-        self._selections[view.name] = (found, text)
-        return found
+        self._selections[view.name] = (table, text)
+        return table
 
     def _uploaded(self, name: str, values: list[Any]) -> str:
-        """Write a public table as arrays that travel with the query, behind the values that do already."""
+        """Write a public table as array parameters, after the parameters in `values`."""
         columns = self._uploads[name].view.columns
         if name not in self._sent:
-            found = self._uploads[name].read()
-            self._sent[name] = [_listed(found[column], kind) for column, kind in columns]
+            arrays = self._uploads[name].read()
+            self._sent[name] = [_listed(arrays[column], kind) for column, kind in columns]
         first = len(values) + 1
         values += self._sent[name]
         arrays = ", ".join(f"${first + i}::{_ARRAYS[kind]}[]" for i, (_, kind) in enumerate(columns))
@@ -196,7 +193,7 @@ class Postgres:
 
 
 def _listed(values: NDArray[Any], kind: Kind) -> list[Any]:
-    """Give plain values, None where there is none."""
+    """Return plain Python values, with None for NULL."""
     data = np.ma.getdata(values)
     if kind in (Kind.DATE, Kind.TIMESTAMP):
         plain = data.astype("datetime64[D]" if kind is Kind.DATE else "datetime64[us]").tolist()
@@ -211,22 +208,22 @@ def _arrays(cursor: "psycopg.RawCursor[tuple[Any, ...]]") -> Arrays:
     rows = cursor.fetchall()
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(described)
     names = {column.type_code: psycopg.adapters.types.get(column.type_code) for column in described}
-    found: Mapping[str, NDArray[Any]] = {
+    arrays: Mapping[str, NDArray[Any]] = {
         column.name: _array(values, names[column.type_code].name if names[column.type_code] else "")  # type: ignore[union-attr]
         for column, values in zip(described, columns, strict=True)
     }
-    return found
+    return arrays
 
 
 def _array(values: Sequence[Any], kind: str) -> NDArray[Any]:
     if kind in _NUMPY and None not in values:
         return np.asarray(values, dtype=_NUMPY[kind])
-    found = np.empty(len(values), dtype=object)
-    found[:] = values
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
     if None not in values:
-        return found
+        return column
     mask = np.array([value is None for value in values])
-    return np.ma.MaskedArray(found, mask)
+    return np.ma.MaskedArray(column, mask)
 
 
-__all__ = ["Postgres", "schema"]
+__all__ = ["PostgresEngine", "schema"]

@@ -1,4 +1,4 @@
-"""What a Spark server says of a table: its columns and their types, its files. Never a value. And how to talk to it."""
+"""Connect to Spark, and read columns, types and files of its tables, never a value."""
 
 import hashlib
 import threading
@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
 from hubbub.core.schema import Kind
-from hubbub.engines.base import LOOSE, Field, Place, UnreachableError, View, rounding
-from hubbub.engines.duckdb.open import Limits
-from hubbub.engines.spark import local_server as spark_local
+from hubbub.engines.base import (
+    LOOSE_COLLATION,
+    DataSource,
+    EngineLimits,
+    Field,
+    UnreachableError,
+    View,
+    rounding_reason,
+)
+from hubbub.engines.spark import local_server
 from hubbub.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
 else:
     Session = Frame = Any
 
-#: What a session must be for the dialect's texts to mean what they mean, whatever the server's own settings.
+#: Session settings that the dialect relies on, whatever the server's own settings are.
 _SETTINGS: Mapping[str, str] = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.ansi.enforceReservedKeywords": "false",
@@ -35,10 +42,10 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.parser.escapedStringLiterals": "false",
     "spark.sql.groupByOrdinal": "true",
     "spark.sql.decimalOperations.allowPrecisionLoss": "true",
-    # with the default, a date before 1900 in a file without a mark would be an error: one row could make it
+    # with the default, one row with a date before 1900 could cause an error
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
-    # rows that were gathered by their owner need not move again to meet by owner and group
+    # rows that are partitioned by owner need no further exchange to be grouped by owner and cell
     "spark.sql.requireAllClusterKeysForDistribution": "false",
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.files.ignoreCorruptFiles": "false",
@@ -65,25 +72,22 @@ _TYPES: Mapping[Kind, str] = {
     Kind.DATE: "DATE",
     Kind.TIMESTAMP: "TIMESTAMP",
 }
-#: Texts that may be read as dates: without this, `today` would be one.
+#: Texts that are read as dates. Without this, `today` would be one.
 _DATES = "^[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,6})?)?$"
-#: Where pyspark writes the messages of a server's errors, which may hold a cell.
+#: Loggers to which pyspark writes error messages of the server, which may contain data.
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 _importing = threading.Lock()
 
 
-def connect(address: str, limits: Limits) -> Session:
-    """Open a session, on a server of one's own where the address is a master such as local[*]."""
+def connect(address: str, limits: EngineLimits) -> Session:
+    """Open a session; for a master such as local[*], on a server that this process starts."""
     builder, policy = _library()
-    try:
-        where = address if address.startswith("sc://") else spark_local.address_of(address, limits)
-    except spark_local.NoServerError as missing:
-        raise UnreachableError(missing.why, missing.remedy) from None
-    with _meaning(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some settings are old, and still honoured
+    where = address if address.startswith("sc://") else local_server.address_of(address, limits)
+    with _explain_errors(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some settings are deprecated but still work
         session: Session = builder().remote(where).create()
-        # as it comes, the library would go on trying for ten minutes
+        # by default, the library retries for ten minutes
         session.client.set_retry_policies([policy(max_retries=3, initial_backoff=200, max_backoff=1000)])
         for key, value in _SETTINGS.items():
             session.conf.set(key, value)
@@ -92,7 +96,7 @@ def connect(address: str, limits: Limits) -> Session:
 
 def _library() -> tuple[Any, Any]:
     with _importing, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it warns of every newer pandas, which is not used here
+        warnings.simplefilter("ignore")  # pyspark warns about newer pandas versions, which hubbub does not use
         try:
             from pyspark.logger import PySparkLogger
             from pyspark.sql.connect.client.retries import DefaultPolicy
@@ -100,113 +104,114 @@ def _library() -> tuple[Any, Any]:
         except ImportError as missing:
             raise ConfigError(
                 "HB411",
-                "a table in Spark needs the library pyspark, which is not installed here.",
-                'pip install "hubbub[spark]"',
+                "Spark sources require the pyspark package, which is not installed.",
+                'Run pip install "hubbub[spark]".',
             ) from missing
         for name in _LOGGERS:
             PySparkLogger.getLogger(name).disabled = True
     return lambda: SparkSession.builder, DefaultPolicy
 
 
-def schema(place: Place) -> tuple[Field, ...]:
+def schema(source: DataSource) -> tuple[Field, ...]:
     """Read the names and types of a table's columns."""
     try:
-        session = connect(place.address, Limits())
+        session = connect(source.address, EngineLimits())
         try:
-            return fields(frame(session, place))
+            return fields(frame(session, source))
         finally:
             session.stop()
     except UnreachableError as error:
-        raise ConfigError("HB411", f"{place.shown}: {error.why}.", error.remedy) from None
+        raise ConfigError("HB411", f"{source.shown}: {error.why}.", error.remedy) from None
 
 
-def frame(session: Session, place: Place, *, afresh: bool = False) -> Frame:
-    """Name a table, or the files of a path; what is asked of one frame is looked up once (a table's files: afresh)."""
-    table = place.table or ""
-    with _meaning():
+def frame(session: Session, source: DataSource, *, refresh: bool = False) -> Frame:
+    """Return a lazy frame for a table or the files of a path; `refresh` updates Spark's list of a table's files."""
+    table = source.table or ""
+    with _explain_errors():
         if "/" in table:
             return session.read.parquet(table)
-        if afresh:
-            session.catalog.refreshTable(relation(place))
-        return cast("Frame", session.table(relation(place)))
+        if refresh:
+            session.catalog.refreshTable(relation(source))
+        return cast("Frame", session.table(relation(source)))
 
 
-def fields(seen: Frame) -> tuple[Field, ...]:
-    """Ask for the columns of a table."""
-    with _meaning():
-        found = seen.dtypes
+def fields(frame: Frame) -> tuple[Field, ...]:
+    """Read the columns of a table."""
+    with _explain_errors():
+        types = frame.dtypes
     return tuple(
-        Field(name, kind, _kind(kind), LOOSE if " collate " in kind else rounding(kind)) for name, kind in found
+        Field(name, kind, _kind(kind), LOOSE_COLLATION if " collate " in kind else rounding_reason(kind))
+        for name, kind in types
     )
 
 
-def relation(place: Place) -> str:
-    """Write the table, or the files of a path, so that SQL reads them as nothing else."""
-    table = place.table or ""
+def relation(source: DataSource) -> str:
+    """Write the quoted name of the table, or of the files of a path."""
+    table = source.table or ""
     if "/" in table:
         return f"parquet.{_quoted(table)}"
     return ".".join(_quoted(part) for part in table.split("."))
 
 
 def selection(view: View, types: Mapping[str, str]) -> str:
-    """Write a table in the types that the dialect counts on, by casts that cannot fail; collations end here."""
+    """Write a SELECT of a table's columns in the types that the dialect expects, with casts that cannot fail."""
     shown = ", ".join(_column(name, kind, types[name]) for name, kind in view.columns)
-    return f"SELECT {shown} FROM {relation(view.place)}"  # noqa: S608
+    return f"SELECT {shown} FROM {relation(view.source)}"  # noqa: S608
 
 
-def fingerprint(session: Session, view: View, seen: Frame) -> bytes:
-    """Hash what changes, as a rule, when a table does: a declared version, or its files with sizes and times.
+def fingerprint(session: Session, view: View, table_frame: Frame) -> bytes:
+    """Hash what normally changes with a table: the declared version column, or its files with sizes and times.
 
-    It tells when a file was added, removed or written anew. It does not tell when one was changed in place and its size
-    and time were kept.
+    This detects files that were added, removed or rewritten. It does not detect a file that was changed in place with
+    its size and time preserved.
     """
-    state = hashlib.blake2b(repr([(field.name, field.type) for field in fields(seen)]).encode(), digest_size=32)
-    with _meaning():
+    state = hashlib.blake2b(repr([(field.name, field.type) for field in fields(table_frame)]).encode(), digest_size=32)
+    with _explain_errors():
         if view.version is not None:
-            text = f"SELECT CAST(max({_quoted(view.version)}) AS STRING) AS v FROM {relation(view.place)}"  # noqa: S608
+            text = f"SELECT CAST(max({_quoted(view.version)}) AS STRING) AS v FROM {relation(view.source)}"  # noqa: S608
             state.update(repr(session.sql(text).toArrow().to_pylist()).encode())
             return state.digest()
-        files = sorted(seen.inputFiles())
+        files = sorted(table_frame.inputFiles())
         if not files:
             raise UnreachableError(
-                "Spark does not say of which files this table is, so a change would not be noticed",
-                "Name a column that rises with every change: `version: updated_at`.",
+                "Spark does not list the files of this table, so changes would go unnoticed",
+                "Declare a column that increases with every change: `version: updated_at`.",
             )
-        listed = _listed(session, files, here=not view.place.address.startswith("sc://"))
+        listed = _listed(session, files, here=not view.source.address.startswith("sc://"))
     state.update(repr(sorted(listed)).encode())
     return state.digest()
 
 
 def _listed(session: Session, files: list[str], *, here: bool) -> list[str]:
-    """Say of each file how large it is and when it was written; those of a Spark of our own are on this machine."""
+    """Return size and modification time of each file; the files of a local Spark are on this machine."""
     if here and all(urlsplit(file).scheme == "file" for file in files):
-        found = [(file, Path(unquote(urlsplit(file).path)).stat()) for file in files]
-        return [f"{file} {about.st_size} {about.st_mtime_ns}" for file, about in found]
+        stats = [(file, Path(unquote(urlsplit(file).path)).stat()) for file in files]
+        return [f"{file} {about.st_size} {about.st_mtime_ns}" for file, about in stats]
     listed = session.read.format("binaryFile").load(files).select("path", "length", "modificationTime").toArrow()
     return [str(row) for row in listed.to_pylist()]
 
 
-def _column(name: str, kind: Kind, found: str) -> str:
+def _column(name: str, kind: Kind, type_name: str) -> str:
     quoted = _quoted(name)
     if kind is Kind.TEXT:
-        # bytes that are no UTF-8 would fail on their way out; equal numbers have one text
+        # invalid UTF-8 would fail when the result is fetched; equal numbers must have the same text
         once = f"CASE WHEN {quoted} = 0 THEN abs({quoted}) ELSE {quoted} END"
-        text = f"make_valid_utf8(CAST({once if found in ('float', 'double') else quoted} AS STRING))"
-    elif kind in (Kind.DATE, Kind.TIMESTAMP) and _kind(found) is Kind.TEXT:
+        text = f"make_valid_utf8(CAST({once if type_name in ('float', 'double') else quoted} AS STRING))"
+    elif kind in (Kind.DATE, Kind.TIMESTAMP) and _kind(type_name) is Kind.TEXT:
         text = f"try_cast(CASE WHEN CAST({quoted} AS STRING) RLIKE '{_DATES}' THEN {quoted} END AS {_TYPES[kind]})"
-    elif kind in (Kind.DATE, Kind.TIMESTAMP) and _kind(found) not in (Kind.DATE, Kind.TIMESTAMP):
+    elif kind in (Kind.DATE, Kind.TIMESTAMP) and _kind(type_name) not in (Kind.DATE, Kind.TIMESTAMP):
         text = f"CAST(NULL AS {_TYPES[kind]})"
-    elif found == _TYPES[kind].lower():
+    elif type_name == _TYPES[kind].lower():
         return quoted
     else:
         text = f"try_cast({quoted} AS {_TYPES[kind]})"
     return f"{text} AS {quoted}"
 
 
-def _kind(found: str) -> Kind | None:
-    if found.startswith("decimal"):
+def _kind(type_name: str) -> Kind | None:
+    if type_name.startswith("decimal"):
         return Kind.REAL
-    return Kind.TEXT if found.startswith(("varchar", "char", "string")) else _KINDS.get(found)
+    return Kind.TEXT if type_name.startswith(("varchar", "char", "string")) else _KINDS.get(type_name)
 
 
 def _quoted(name: str) -> str:
@@ -214,28 +219,28 @@ def _quoted(name: str) -> str:
 
 
 @contextmanager
-def _meaning() -> Iterator[None]:
-    """Turn a failure before the charge into what it means, in our words: the server's own may hold anything."""
+def _explain_errors() -> Iterator[None]:
+    """Turn a failure before the charge into an `UnreachableError`, without the server's message."""
     why = remedy = ""
     try:
         yield
     except (UnreachableError, ConfigError):
         raise
     except Exception as error:  # noqa: BLE001
-        why, remedy = _meant(error)
+        why, remedy = _explanation(error)
     if why:
         raise UnreachableError(why, remedy)
 
 
-def _meant(error: Exception) -> tuple[str, str]:
+def _explanation(error: Exception) -> tuple[str, str]:
     condition = str(getattr(error, "getCondition", lambda: "")() or "")
     if condition.startswith(("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "PATH_NOT_FOUND", "CATALOG")):
-        return "Spark has no such table or path", "Check the name after the last slash of the source."
+        return "Spark has no such table or path", "Check the table name or path in the source."
     if condition.startswith(("INSUFFICIENT", "UNAUTHORIZED")) or "ermission" in condition:
-        return "Spark does not let this user read the table", "Give the right to SELECT from it."
+        return "Spark denies access to the table", "Grant SELECT on the table to this user."
     if condition.startswith(("UNABLE_TO_INFER", "FAILED_READ_FILE", "CANNOT_READ", "UNRESOLVED", "INVALID_SCHEMA")):
         return (
-            "what Spark has there is no table that it can read",
-            "Check the path (a Parquet file or a folder of them), and that the user whom Spark runs as may read it.",
+            "Spark cannot read the table",
+            "Check that the path is a Parquet file or a folder of them, and that Spark's user can read it.",
         )
-    return "Spark does not answer", "Check that the server runs, and the address and token in the source."
+    return "Spark is unreachable", "Check that the server is running, and the address and token in the source."

@@ -1,7 +1,7 @@
-"""Spark: the plan runs on the cluster, and nothing but the grouped result travels.
+"""The Spark engine: the plan runs on the cluster, and only the grouped result is fetched.
 
-Each table of the plan is named in a WITH before it, as a selection of the owner's table or files in the types that the
-dialect counts on. A public table of another place is uploaded once a session.
+Each table of the plan becomes a WITH clause that selects from the owner's table or files in the types that the dialect
+expects. Public tables of other sources are uploaded once per session.
 """
 
 import logging
@@ -18,124 +18,123 @@ from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
 from hubbub.core.secret import Secret
-from hubbub.engines.base import Arrays, UnreachableError, Upload, View
-from hubbub.engines.duckdb.open import Limits
-from hubbub.engines.spark import catalog as server
+from hubbub.engines.base import Arrays, EngineLimits, UnreachableError, Upload, View
+from hubbub.engines.spark import catalog
 from hubbub.engines.spark.catalog import schema
 from hubbub.errors import RunError
 
 _log = logging.getLogger("hubbub.engine")
 
-#: Queries that run at once; more wait in line.
-_AT_ONCE = 16
-#: Seconds that a query which was told to stop gets for it.
+#: Maximum number of concurrent queries; more wait in a queue.
+_MAX_CONCURRENT = 16
+#: Seconds that an interrupted query gets to stop.
 _GRACE = 5
-#: Rows of a public table that may be uploaded.
-MOST_UPLOADED = 100_000
+#: Maximum number of rows of an uploaded public table.
+MAX_UPLOADED_ROWS = 100_000
 
 
-class _Opened:
-    """One session, what was uploaded into it, and how its tables are read."""
+class _Session:
+    """One Spark session, its uploaded tables, and the SELECTs of its tables."""
 
-    def __init__(self, session: server.Session) -> None:
+    def __init__(self, session: catalog.Session) -> None:
         self.session = session
         self.uploaded: set[str] = set()
         self.selections: dict[str, tuple[Mapping[str, str], str]] = {}
         self.mutex = threading.Lock()
 
     def selection(self, view: View) -> str:
-        """Write how a table is read, by the types that it had when this session first saw it."""
+        """Write the SELECT of a table, for the types that it had when this session first read it."""
         with self.mutex:
             if view.name not in self.selections:
-                seen = server.frame(self.session, view.place)
-                types = {field.name: field.type for field in server.fields(seen)}
-                self.selections[view.name] = (types, server.selection(view, types))
+                frame = catalog.frame(self.session, view.source)
+                types = {field.name: field.type for field in catalog.fields(frame)}
+                self.selections[view.name] = (types, catalog.selection(view, types))
             return self.selections[view.name][1]
 
 
-class Spark:
-    """The tables of one Spark Connect server, or of a Spark that is started here (local[*]).
+class SparkEngine:
+    """The tables of one Spark Connect server, or of a local Spark that this process starts (local[*]).
 
-    A session in which anything failed is thrown away, and the next query opens another, so a restarted server is found
-    again by itself. A query that takes longer than its limit is interrupted.
+    A session in which anything failed is closed, and the next query opens another, so the engine recovers when the
+    server is restarted. A query that exceeds its time limit is interrupted.
     """
 
     dialect = "spark"
 
-    def __init__(self, views: Sequence[View], *, limits: Limits, uploads: Sequence[Upload] = ()) -> None:
+    def __init__(self, views: Sequence[View], *, limits: EngineLimits, uploads: Sequence[Upload] = ()) -> None:
         self._views = {view.name: view for view in views}
         self._uploads = {upload.view.name: upload for upload in uploads}
         self._limits = limits
-        self._address = next(iter(self._views.values())).place.address
+        self._address = next(iter(self._views.values())).source.address
         self._mutex = threading.Lock()
-        self._opened: _Opened | None = None
+        self._opened: _Session | None = None
         self._types: dict[str, Mapping[str, str]] = {}
-        self._running: dict[str, tuple[int, _Opened]] = {}
-        self._workers = ThreadPoolExecutor(max_workers=_AT_ONCE, thread_name_prefix="hubbub-spark")
+        self._running: dict[str, tuple[int, _Session]] = {}
+        self._workers = ThreadPoolExecutor(max_workers=_MAX_CONCURRENT, thread_name_prefix="hubbub-spark")
 
     def run(self, sql: str) -> Secret[Arrays]:
-        """Run one SELECT in a thread of its own, for no longer than the limit."""
+        """Run one SELECT in a separate thread, within the time limit."""
         tag = f"hubbub-{uuid4().hex}"
         running: Future[Secret[Arrays] | str] = self._workers.submit(self._run, sql, tag, threading.get_ident())
-        found: Secret[Arrays] | str
+        result: Secret[Arrays] | str
         try:
-            found = running.result(timeout=self._limits.seconds)
+            result = running.result(timeout=self._limits.seconds)
         except Late:
             self._stop(tag)
             with suppress(Late):
                 running.result(timeout=_GRACE)
-            found = "late"
+            result = "late"
         except BaseException:
             self._stop(tag)
             raise
-        if isinstance(found, str):
-            _log.info("the engine failed: %s", found)
+        if isinstance(result, str):
+            _log.info("query failed: %s", result)
             self._forget()
             raise RunError
-        return found
+        return result
 
     def fingerprint(self, name: str) -> Secret[bytes]:
-        """Ask the server for the table's files or version; see that it is as it was declared."""
+        """Hash the table's files or version, and check that its columns are still as declared."""
         opened = self._session()
         try:
-            return self._looked(opened, self._views[name])
+            return self._check_and_hash(opened, self._views[name])
         except UnreachableError:
             self._forget(opened)
-        # the server may have gone away and come back since the session was opened: once more, with a new one
+        # the server may have been restarted since the session was opened, so retry with a new session
         opened = self._session()
         try:
-            return self._looked(opened, self._views[name])
+            return self._check_and_hash(opened, self._views[name])
         except UnreachableError:
             self._forget(opened)
             raise
 
     def interrupt(self, caller: int | None = None) -> None:
-        """Stop every query that is running now, or those that one thread asked for."""
-        for tag, (asking, _) in tuple(self._running.items()):
-            if caller in (None, asking):
+        """Stop all running queries, or those started by one thread."""
+        for tag, (thread, _) in tuple(self._running.items()):
+            if caller in (None, thread):
                 self._stop(tag)
 
     def close(self) -> None:
-        """Let go of the session; a Spark that was started here stays until the process ends."""
+        """Close the session. A local Spark server stays until this process ends."""
         self._workers.shutdown(wait=True, cancel_futures=True)
         self._forget()
 
     # --- sessions ----------------------------------------------------------------------------------------------------
 
-    def _session(self) -> _Opened:
+    def _session(self) -> _Session:
         with self._mutex:
             if self._opened is None:
-                self._opened = _Opened(server.connect(self._address, self._limits))
+                self._opened = _Session(catalog.connect(self._address, self._limits))
             return self._opened
 
-    def _forget(self, opened: _Opened | None = None) -> None:
-        """Throw the session away (only this one, where one is named)."""
+    def _forget(self, opened: _Session | None = None) -> None:
+        """Close the current session, or only the given one."""
         with self._mutex:
             if self._opened is None or opened not in (None, self._opened):
                 return
-            gone, self._opened = self._opened, None
+            retired, self._opened = self._opened, None
         with suppress(Exception):
-            gone.session.stop()
+            retired.session.stop()
 
     def _stop(self, tag: str) -> None:
         known = self._running.get(tag)
@@ -143,35 +142,35 @@ class Spark:
             with suppress(Exception):
                 known[1].session.interruptTag(tag)
 
-    def _looked(self, opened: _Opened, view: View) -> Secret[bytes]:
-        seen = server.frame(opened.session, view.place, afresh=view.version is None)
-        self._unchanged(view, {field.name: field.type for field in server.fields(seen)})
-        return Secret(server.fingerprint(opened.session, view, seen))
+    def _check_and_hash(self, opened: _Session, view: View) -> Secret[bytes]:
+        frame = catalog.frame(opened.session, view.source, refresh=view.version is None)
+        self._check_types(view, {field.name: field.type for field in catalog.fields(frame)})
+        return Secret(catalog.fingerprint(opened.session, view, frame))
 
-    def _unchanged(self, view: View, types: Mapping[str, str]) -> None:
-        """Refuse a table whose columns are not what they were when it was first seen."""
+    def _check_types(self, view: View, types: Mapping[str, str]) -> None:
+        """Raise an error if the columns of a table have changed since it was first read."""
         shown = {name: types.get(name, "") for name, _ in view.columns}
         if "" in shown.values() or self._types.setdefault(view.name, shown) != shown:
             raise UnreachableError(
-                "the columns of the table are not what they were when hubbub was started",
-                "Check hubbub.yaml with `hubbub check`, and start hubbub again.",
+                "the columns of the table have changed since hubbub was started",
+                "Check hubbub.yaml with `hubbub check`, then restart hubbub.",
             )
 
     # --- queries -----------------------------------------------------------------------------------------------------
 
     def _run(self, sql: str, tag: str, caller: int) -> Secret[Arrays] | str:
-        """Give the result, or the name of what went wrong: the text of an error may hold a cell of the data."""
+        """Return the result or the class name of the error. The error message may contain data."""
         try:
             opened = self._session()
             self._running[tag] = (caller, opened)
             try:
-                return Secret(self._fetched(opened, sql, tag))
+                return Secret(self._fetch(opened, sql, tag))
             finally:
                 self._running.pop(tag, None)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it ends here
+        except Exception as error:  # noqa: BLE001 - no error may leave the engine
             return type(error).__name__
 
-    def _fetched(self, opened: _Opened, sql: str, tag: str) -> Arrays:
+    def _fetch(self, opened: _Session, sql: str, tag: str) -> Arrays:
         quoted = {name: "`" + name.replace("`", "``") + "`" for name in (*self._views, *self._uploads)}
         ctes = [
             f"{quoted[name]} AS ({opened.selection(view)})" for name, view in self._views.items() if quoted[name] in sql
@@ -181,19 +180,19 @@ class Spark:
                 self._upload(opened, name, upload)
         opened.session.addTag(tag)
         try:
-            # inside of FROM nothing but a query can stand
+            # wrap the text in FROM (…), where only a query is valid
             text = f"WITH {', '.join(ctes)} " if ctes else ""
-            found = opened.session.sql(f"{text}SELECT * FROM ({sql}) AS `$result`").toArrow()  # noqa: S608
+            result = opened.session.sql(f"{text}SELECT * FROM ({sql}) AS `$result`").toArrow()  # noqa: S608
         finally:
             opened.session.removeTag(tag)
-        return {name: _array(found.column(name)) for name in found.column_names}
+        return {name: _array(result.column(name)) for name in result.column_names}
 
-    def _upload(self, opened: _Opened, name: str, upload: Upload) -> None:
+    def _upload(self, opened: _Session, name: str, upload: Upload) -> None:
         with opened.mutex:
             if name in opened.uploaded:
                 return
             arrays = upload.read()
-            if len(next(iter(arrays.values()))) > MOST_UPLOADED:
+            if len(next(iter(arrays.values()))) > MAX_UPLOADED_ROWS:
                 raise ValueError("too many rows to upload")
             table = _table({column: (arrays[column], kind) for column, kind in upload.view.columns})
             opened.session.createDataFrame(table).createOrReplaceTempView("`" + name.replace("`", "``") + "`")
@@ -211,17 +210,17 @@ def _table(columns: Mapping[str, tuple[NDArray[Any], Kind]]) -> Any:
         Kind.DATE: pa.date32(),
         Kind.TIMESTAMP: pa.timestamp("us", tz="UTC"),
     }
-    made = {}
+    arrays = {}
     for name, (values, kind) in columns.items():
         data, mask = np.ma.getdata(values), np.ma.getmaskarray(values)
         if kind in (Kind.DATE, Kind.TIMESTAMP):
             data = data.astype("datetime64[D]" if kind is Kind.DATE else "datetime64[us]")
-        made[name] = pa.array(data, type=types[kind], mask=mask, from_pandas=False)
-    return pa.table(made)
+        arrays[name] = pa.array(data, type=types[kind], mask=mask, from_pandas=False)
+    return pa.table(arrays)
 
 
 def _array(column: Any) -> NDArray[Any]:
-    """Give a column as numpy has it: exact integers, text as objects, moments without a zone, masked where NULL."""
+    """Convert a column to numpy: exact integers, text as objects, timestamps without a zone, NULL as masked."""
     import pyarrow as pa
 
     kind = column.type
@@ -233,8 +232,8 @@ def _array(column: Any) -> NDArray[Any]:
         filled = np.array([*column.to_pylist(), None], dtype=object)[:-1]
     else:
         filled = column.fill_null(False if pa.types.is_boolean(kind) else 0).to_numpy()
-    found: NDArray[Any] = filled if column.null_count == 0 else np.ma.MaskedArray(filled, column.is_null().to_numpy())
-    return found
+    array: NDArray[Any] = filled if column.null_count == 0 else np.ma.MaskedArray(filled, column.is_null().to_numpy())
+    return array
 
 
-__all__ = ["Spark", "schema"]
+__all__ = ["SparkEngine", "schema"]

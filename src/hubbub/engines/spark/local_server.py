@@ -1,4 +1,4 @@
-"""A Spark of one's own: a Spark Connect server on this machine, reachable by whoever knows its token, until we end."""
+"""Start a local Spark Connect server, protected by a token, that ends with this process."""
 
 import atexit
 import os
@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from secrets import token_hex
 
-from hubbub.engines.duckdb.open import Limits
+from hubbub.engines.base import EngineLimits, UnreachableError
 
-#: Ends the server when the pipe that we hold open closes: by `close`, or by our death, however sudden.
-_WATCHED = (
+#: Ends the server when the pipe to this process closes: by `close`, or when this process dies.
+_WATCHDOG = (
     'exec 3<&0; "$@" </dev/null & server=$!; '
     "(cat <&3 >/dev/null; kill $server; sleep 10; kill -9 $server) >/dev/null 2>&1 & wait $server"
 )
@@ -23,31 +23,22 @@ _SECONDS = 120
 _TRIES = 3
 
 
-class NoServerError(Exception):
-    """No server could be started; says why and what to do."""
+class LocalServer:
+    """A running server. Its log is discarded because it may contain data; it spills into a private folder."""
 
-    def __init__(self, why: str, remedy: str) -> None:
-        super().__init__(why)
-        self.why = why
-        self.remedy = remedy
-
-
-class Local:
-    """A running server. Its log goes nowhere (it may hold cells), what it spills into a private folder."""
-
-    def __init__(self, master: str, limits: Limits, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, master: str, limits: EngineLimits, settings: Mapping[str, str] | None = None) -> None:
         if shutil.which("java") is None and not os.environ.get("JAVA_HOME"):
-            raise NoServerError("Spark needs Java, which is not installed here", "Install Java 17 or newer.")
+            raise UnreachableError("Spark requires Java, which is not installed", "Install Java 17 or newer.")
         self._folder = tempfile.TemporaryDirectory(prefix="hubbub-spark-", ignore_cleanup_errors=True)
         try:
             for _ in range(_TRIES):
                 self._port, self._token = _free_port(), token_hex(16)
-                self._process = self._started(master, limits, settings or {})
+                self._process = self._start(master, limits, settings or {})
                 if self._reachable():
                     return
                 self._end()
-            raise NoServerError(
-                "no Spark could be started here", "Check that Java 17 or newer is there, and engine.memory."
+            raise UnreachableError(
+                "the local Spark server did not start", "Check that Java is version 17 or newer, and engine.memory."
             )
         except BaseException:
             self.close()
@@ -55,25 +46,25 @@ class Local:
 
     @property
     def address(self) -> str:
-        """Where it is; with its token, so never to be shown."""
+        """The address with the token. It must never be shown."""
         return f"sc://localhost:{self._port}/;token={self._token}"
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs."""
+        """Whether the server is running."""
         return self._process.poll() is None
 
     @property
     def pid(self) -> int:
-        """The process that watches it, the leader of its group."""
+        """The process ID of the watchdog, which leads the process group."""
         return self._process.pid
 
     def close(self) -> None:
-        """Stop it and remove what it spilled."""
+        """Stop the server and delete spilled data."""
         self._end()
         self._folder.cleanup()
 
-    def _started(self, master: str, limits: Limits, more: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    def _start(self, master: str, limits: EngineLimits, more: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         import pyspark
 
         home, folder = Path(pyspark.__file__).parent, self._folder.name
@@ -92,7 +83,7 @@ class Local:
         command = [
             "sh",
             "-c",
-            _WATCHED,
+            _WATCHDOG,
             "sh",
             str(home / "bin" / "spark-submit"),
             "--master",
@@ -107,7 +98,7 @@ class Local:
         ]
         environment = {key: value for key, value in os.environ.items() if not key.startswith(("SPARK_", "PYSPARK_"))}
         environment |= {key: os.environ[key] for key in ("SPARK_CONF_DIR",) if key in os.environ}
-        # in the environment, which other users cannot read, and not in the command, which they can
+        # pass the token in the environment, because other users can read the command line
         environment |= {"SPARK_CONNECT_AUTHENTICATE_TOKEN": self._token, "SPARK_HOME": str(home)}
         return subprocess.Popen(  # noqa: S603
             command,
@@ -145,25 +136,25 @@ class Local:
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
         return port
 
 
 _mutex = threading.Lock()
-_running: dict[str, Local] = {}
+_running: dict[str, LocalServer] = {}
 
 
-def address_of(master: str, limits: Limits) -> str:
-    """Find the server of this process for a master such as local[*], started anew where there is none that lives."""
+def address_of(master: str, limits: EngineLimits) -> str:
+    """Return the address of this process's server for a master such as local[*], and start it if necessary."""
     with _mutex:
-        found = _running.get(master)
-        if found is None or not found.alive:
-            if found is not None:
-                found.close()
-            found = _running[master] = Local(master, limits)
-        return found.address
+        server = _running.get(master)
+        if server is None or not server.alive:
+            if server is not None:
+                server.close()
+            server = _running[master] = LocalServer(master, limits)
+        return server.address
 
 
 @atexit.register

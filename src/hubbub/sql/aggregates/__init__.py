@@ -1,4 +1,5 @@
-"""The aggregates: which measures each needs, and how it is finished from their noisy sums.
+"""Aggregate functions: the measures or candidates that each one needs, and how it is computed from noisy results.
 
-An aggregate is one function that gives a `Formula` (counts, sums, moments) or a `Choice` (quantiles, extremes, mode).
+Each aggregate is an `AggregateFunction` in `table.AGGREGATES`. A `FormulaAggregate` is computed from noisy sums; a
+`SelectionAggregate` is one of a finite list of candidates, chosen by private selection.
 """

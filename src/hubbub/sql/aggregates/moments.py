@@ -1,6 +1,6 @@
-"""VAR, STDDEV, COVAR, CORR, REGR_*: all from counts, sums and sums of products about the middles of the bounds.
+"""VAR, STDDEV, COVAR, CORR and REGR_*: computed from counts, sums, and sums of products about centers.
 
-What two aggregates of a query have in common is measured once.
+Measures that two aggregates of a query have in common are measured once.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,18 +9,28 @@ from math import sqrt
 
 import numpy as np
 
-from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Floats, Formula, Grid, Value, bounded, term, total
+from hubbub.sql.aggregates.formula import (
+    TYPICAL_ROWS,
+    Floats,
+    Formula,
+    FormulaAggregate,
+    Resolution,
+    Value,
+    bounded,
+    term,
+    total,
+)
 from hubbub.sql.expressions import Expr
-from hubbub.sql.measures import Rows, Term, Total
+from hubbub.sql.measures import BoundedSum, RowCount, Term
 from hubbub.sql.query import Aggregate
 
 
 @dataclass(frozen=True)
-class Pair:
-    """The moments of (y, x) over rows where both are there; of x alone where y is the same expression."""
+class Moments:
+    """The moments of (y, x) over the rows where both are present; those of x alone if y is the same expression."""
 
     n: Floats
-    x: Floats  #: mean of x less its centre
+    x: Floats  #: mean of x minus its center
     y: Floats
     xx: Floats  #: variance of x
     yy: Floats
@@ -30,83 +40,124 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Finish:
-    """What an aggregate is, as a function of the moments, and what `Formula` wants to know of its bends."""
+class Shape:
+    """A result as a function of the moments, with its range and the fields of `Formula` that describe its shape."""
 
-    value: Callable[[Pair], Floats]
-    sure: tuple[Callable[[Pair], Floats], ...] = ()
-    core: Callable[[Pair], Floats] | None = None
+    value: Callable[[Moments], Floats]
+    low: float | None
+    high: float | None
+    size: float
+    sure: tuple[Callable[[Moments], Floats], ...] = ()
+    core: Callable[[Moments], Floats] | None = None
     image: Callable[[Floats, Floats], tuple[Floats, Floats]] | None = None
+    squares: tuple[bool, bool] = (True, True)  #: whether the variances of x and of y are needed
 
 
-def variance(aggregate: Aggregate, grid: Grid) -> Formula:
-    """VAR_POP, VAR_SAMP, STDDEV_POP, STDDEV_SAMP."""
-    (x,) = aggregate.arguments
-    function = aggregate.function
-    sample, root = function.endswith("_samp"), function.startswith("stddev")
+@dataclass(frozen=True)
+class Variance(FormulaAggregate):
+    """VAR_POP, VAR_SAMP, STDDEV_POP and STDDEV_SAMP of x."""
 
-    def squared(pair: Pair) -> Floats:
-        return pair.xx * (_bessel(pair.n) if sample else 1.0)
+    name: str
+    sample: bool = False
+    root: bool = False
+    counts_rows: bool = True
 
-    reach = float(bounded(x, function.upper()).high - bounded(x, function.upper()).low) / 2
-    most = reach * reach * (2.0 if sample else 1.0)
-    size = reach if root else reach * reach
-    if not root:
-        return _formula(aggregate, grid, x, x, Finish(squared), 0.0, most, size)
-    finish = Finish(lambda pair: _root(squared(pair)), core=squared, image=lambda low, high: (_root(low), _root(high)))
-    return _formula(aggregate, grid, x, x, finish, 0.0, sqrt(most), size)
+    def formula(self, aggregate: Aggregate, resolution: Resolution, *, counted: bool) -> Formula:  # noqa: ARG002
+        """Compute the variance or its root from the moments."""
+        (x,) = aggregate.arguments
+        bounds = bounded(x, self.name.upper())
+        reach = float(bounds.high - bounds.low) / 2
+        most = reach * reach * (2.0 if self.sample else 1.0)
 
+        def squared(moments: Moments) -> Floats:
+            return moments.xx * (_bessel(moments.n) if self.sample else 1.0)
 
-def covariance(aggregate: Aggregate, grid: Grid) -> Formula:
-    """COVAR_POP and COVAR_SAMP."""
-    y, x = aggregate.arguments
-    sample = aggregate.function.endswith("_samp")
-
-    def value(pair: Pair) -> Floats:
-        return pair.xy * (_bessel(pair.n) if sample else 1.0)
-
-    most = _reach(x) * _reach(y)
-    return _formula(aggregate, grid, y, x, Finish(value), -most * (1 + sample), most * (1 + sample), most)
-
-
-def correlation(aggregate: Aggregate, grid: Grid) -> Formula:
-    """CORR and REGR_R2."""
-    y, x = aggregate.arguments
-
-    def r(pair: Pair) -> Floats:
-        with np.errstate(all="ignore"):
-            found: Floats = pair.xy / np.sqrt(np.maximum(pair.xx, 0.0) * np.maximum(pair.yy, 0.0))
-        return found
-
-    sure = (lambda pair: pair.xx, lambda pair: pair.yy)
-    if aggregate.function == "corr":
-        return _formula(aggregate, grid, y, x, Finish(r, sure), -1.0, 1.0, 1.0)
-    finish = Finish(lambda pair: np.square(np.clip(r(pair), -1.0, 1.0)), sure, core=r, image=_squared)
-    return _formula(aggregate, grid, y, x, finish, 0.0, 1.0, 1.0)
+        shape = Shape(squared, 0.0, most, reach * reach)
+        if self.root:
+            shape = Shape(
+                lambda moments: _root(squared(moments)),
+                0.0,
+                sqrt(most),
+                reach,
+                core=squared,
+                image=lambda low, high: (_root(low), _root(high)),
+            )
+        return _formula(aggregate, resolution, x, x, shape)
 
 
-def regression(aggregate: Aggregate, grid: Grid) -> Formula:
+@dataclass(frozen=True)
+class Covariance(FormulaAggregate):
+    """COVAR_POP and COVAR_SAMP of (y, x)."""
+
+    name: str
+    sample: bool = False
+
+    def formula(self, aggregate: Aggregate, resolution: Resolution, *, counted: bool) -> Formula:  # noqa: ARG002
+        """Compute the covariance from the moments."""
+        y, x = aggregate.arguments
+
+        def value(moments: Moments) -> Floats:
+            return moments.xy * (_bessel(moments.n) if self.sample else 1.0)
+
+        size = _reach(x) * _reach(y)
+        most = size * (1 + self.sample)
+        return _formula(aggregate, resolution, y, x, Shape(value, -most, most, size, squares=(False, False)))
+
+
+@dataclass(frozen=True)
+class Correlation(FormulaAggregate):
+    """CORR and REGR_R2 of (y, x)."""
+
+    name: str
+    squared: bool = False
+
+    def formula(self, aggregate: Aggregate, resolution: Resolution, *, counted: bool) -> Formula:  # noqa: ARG002
+        """Compute the correlation or its square from the moments."""
+        y, x = aggregate.arguments
+
+        def r(moments: Moments) -> Floats:
+            with np.errstate(all="ignore"):
+                quotient: Floats = moments.xy / np.sqrt(np.maximum(moments.xx, 0.0) * np.maximum(moments.yy, 0.0))
+            return quotient
+
+        sure = (lambda moments: moments.xx, lambda moments: moments.yy)
+        shape = Shape(r, -1.0, 1.0, 1.0, sure)
+        if self.squared:
+            shape = Shape(
+                lambda moments: np.square(np.clip(r(moments), -1.0, 1.0)), 0.0, 1.0, 1.0, sure, core=r, image=_squared
+            )
+        return _formula(aggregate, resolution, y, x, shape)
+
+
+@dataclass(frozen=True)
+class Regression(FormulaAggregate):
     """REGR_SLOPE and REGR_INTERCEPT of y on x."""
-    y, x = aggregate.arguments
-    slope_only = aggregate.function == "regr_slope"
 
-    def value(pair: Pair) -> Floats:
-        with np.errstate(all="ignore"):
-            slope = np.where(pair.xx > 0, pair.xy / np.where(pair.xx > 0, pair.xx, 1.0), np.nan)
-        if slope_only:
-            return slope
-        return pair.centre_y + pair.y - slope * (pair.centre_x + pair.x)
+    name: str
+    intercept: bool = False
 
-    size = _reach(y) / _reach(x) if slope_only else _reach(y)
-    return _formula(aggregate, grid, y, x, Finish(value, (lambda pair: pair.xx,)), None, None, size)
+    def formula(self, aggregate: Aggregate, resolution: Resolution, *, counted: bool) -> Formula:  # noqa: ARG002
+        """Compute the slope or the intercept from the moments."""
+        y, x = aggregate.arguments
+
+        def value(moments: Moments) -> Floats:
+            with np.errstate(all="ignore"):
+                slope = np.where(moments.xx > 0, moments.xy / np.where(moments.xx > 0, moments.xx, 1.0), np.nan)
+            if not self.intercept:
+                return slope
+            return moments.centre_y + moments.y - slope * (moments.centre_x + moments.x)
+
+        size = _reach(y) if self.intercept else _reach(y) / _reach(x)
+        shape = Shape(value, None, None, size, (lambda moments: moments.xx,), squares=(True, False))
+        return _formula(aggregate, resolution, y, x, shape)
 
 
-def _root(found: Floats) -> Floats:
-    return np.sqrt(np.maximum(found, 0.0))
+def _root(values: Floats) -> Floats:
+    return np.sqrt(np.maximum(values, 0.0))
 
 
 def _squared(low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Give the ends of a square from those of what is squared."""
+    """Return the ends of the squares of an interval."""
     ends = np.square(low), np.square(high)
     return np.where((low <= 0) & (high >= 0), 0.0, np.minimum(*ends)), np.maximum(*ends)
 
@@ -120,36 +171,25 @@ def _bessel(n: Floats) -> Floats:
     return np.maximum(n, 2.0) / (np.maximum(n, 2.0) - 1.0)
 
 
-def _formula(
-    aggregate: Aggregate,
-    grid: Grid,
-    y: Expr,
-    x: Expr,
-    finish: Finish,
-    low: float | None,
-    high: float | None,
-    size: float,
-) -> Formula:
+def _formula(aggregate: Aggregate, resolution: Resolution, y: Expr, x: Expr, shape: Shape) -> Formula:
     function = aggregate.function.upper()
     one = x == y
-    # one order for both of a pair, so that CORR(x, y) and REGR_SLOPE(y, x) share
+    # use one order for both arguments, so that CORR(x, y) and REGR_SLOPE(y, x) share measures
     present = (x,) if one else tuple(sorted((x, y), key=repr))
     tx, ty = term(x, function, centred=True), term(y, function, centred=True)
-    where = aggregate.where
-    count = Rows(present, where)
     first, second = (tx, ty) if present[0] == x else (ty, tx)
-    products: list[tuple[Term, ...]] = [(tx,), (tx, tx)]
+    products: list[tuple[Term, ...]] = [(tx,)]
+    if one or shape.squares[0]:
+        products.append((tx, tx))
     if not one:
         products += [(ty,), (first, second)]
-        if aggregate.function not in ("covar_pop", "covar_samp", "regr_slope", "regr_intercept"):
+        if shape.squares[1]:
             products.append((ty, ty))
-        if aggregate.function in ("covar_pop", "covar_samp"):
-            products.remove((tx, tx))
-    totals = [total(each, present, where, grid) for each in products]
+    totals = [total(terms, present, aggregate.where, resolution) for terms in products]
     cx, cy = float(tx.centre), float(ty.centre)
 
     def moment(*terms: Term) -> Callable[[Sequence[Floats], Floats], Floats]:
-        """Find a mean among the sums once, so that answers are worked out without looking for it again."""
+        """Look up a mean among the sums once, not on every evaluation."""
         if terms not in products:
             return lambda _, n: np.zeros_like(n)
         place = products.index(terms)
@@ -159,37 +199,36 @@ def _formula(
     mean_x, mean_y, square_x, square_y = moment(tx), moment(ty), moment(tx, tx), moment(ty, ty)
     product = moment(first, second)
 
-    def pair(sums: Sequence[Floats]) -> Pair:
+    def moments(sums: Sequence[Floats]) -> Moments:
         n = np.maximum(sums[0], 1.0)
         mx, my = mean_x(sums, n), mean_y(sums, n)
         xy = np.zeros_like(n) if one else product(sums, n) - mx * my
-        return Pair(n, mx, my, square_x(sums, n) - mx * mx, square_y(sums, n) - my * my, xy, cx, cy)
+        return Moments(n, mx, my, square_x(sums, n) - mx * mx, square_y(sums, n) - my * my, xy, cx, cy)
 
-    def of(function: Callable[[Pair], Floats]) -> Value:
-        return lambda sums: function(pair(sums))
+    def of(function: Callable[[Moments], Floats]) -> Value:
+        return lambda sums: function(moments(sums))
 
-    typical = [float(TYPICAL_ROWS), *(_typical(measure) for measure in totals)]
     return Formula(
-        (count, *totals),
-        of(finish.value),
-        low=low,
-        high=high,
+        (RowCount(present, aggregate.where), *totals),
+        of(shape.value),
+        low=shape.low,
+        high=shape.high,
         integer=False,
         linear=False,
-        typical=tuple(typical),
-        size=size,
+        typical=(float(TYPICAL_ROWS), *map(_typical, totals)),
+        size=shape.size,
         count=0,
-        sure=tuple(of(each) for each in finish.sure),
-        core=None if finish.core is None else of(finish.core),
-        image=finish.image,
+        sure=tuple(map(of, shape.sure)),
+        core=None if shape.core is None else of(shape.core),
+        image=shape.image,
     )
 
 
-def _typical(measure: Total) -> float:
-    """Give the sum, in steps, of rows spread evenly over a half of the bounds, with a correlation of ½."""
+def _typical(measure: BoundedSum) -> float:
+    """Return the sum, in steps, of rows that are spread evenly over half of the bounds, with a correlation of ½."""
     reach = 1.0
-    for each in measure.terms:
-        reach *= float(each.reach)
+    for factor in measure.terms:
+        reach *= float(factor.reach)
     if len(measure.terms) == 1:
         mean = reach / 4
     elif measure.terms[0] == measure.terms[1]:

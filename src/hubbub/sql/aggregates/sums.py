@@ -1,44 +1,97 @@
-"""SUM and AVG. Where a query has both, or a COUNT of the same column beside, they share their noisy sums."""
+"""SUM and AVG. They share their noisy sums with each other and with a COUNT of the same column."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from hubbub.core.schema import Kind
-from hubbub.sql.aggregates.formula import TYPICAL_ROWS, Floats, Formula, Grid, bounded, term, total
-from hubbub.sql.measures import Rows, Total
+from hubbub.sql.aggregates.formula import (
+    TYPICAL_ROWS,
+    Floats,
+    Formula,
+    FormulaAggregate,
+    Resolution,
+    bounded,
+    term,
+    total,
+)
+from hubbub.sql.measures import BoundedSum, RowCount
 from hubbub.sql.query import Aggregate
 
 
-def sum_alone(aggregate: Aggregate, grid: Grid) -> Formula:
-    """Sum from 0: one measure, where nothing else is asked about the column."""
+@dataclass(frozen=True)
+class Sum(FormulaAggregate):
+    """SUM(x)."""
+
+    name: str = "sum"
+
+    def kind(self, aggregate: Aggregate) -> Kind:
+        """Return the kind of the argument."""
+        return aggregate.arguments[0].kind
+
+    def formula(self, aggregate: Aggregate, resolution: Resolution, *, counted: bool) -> Formula:
+        """Sum about the middle of the bounds if the rows are counted anyway, which is more accurate; else about 0."""
+        return _centered_sum(aggregate, resolution) if counted else _plain_sum(aggregate, resolution)
+
+
+@dataclass(frozen=True)
+class Average(FormulaAggregate):
+    """AVG(x)."""
+
+    name: str = "avg"
+    counts_rows: bool = True
+
+    def formula(self, aggregate: Aggregate, resolution: Resolution, *, counted: bool) -> Formula:  # noqa: ARG002
+        """Divide the sum about the middle of the bounds by the count, and add the middle."""
+        count, measure = _count_and_sum(aggregate, "AVG", resolution)
+        step, centre = float(measure.step), float(measure.terms[0].centre)
+        (x,) = aggregate.arguments
+        bounds = bounded(x, "AVG")
+        low, high = float(bounds.low), float(bounds.high)
+
+        def value(sums: Sequence[Floats]) -> Floats:
+            return centre + sums[1] * step / sums[0]
+
+        return Formula(
+            (count, measure),
+            value,
+            low=low,
+            high=high,
+            integer=False,
+            linear=False,
+            typical=_typical(measure),
+            size=(high - low) / 2 or 1.0,
+            count=0,
+        )
+
+
+def _plain_sum(aggregate: Aggregate, resolution: Resolution) -> Formula:
+    """Sum about 0: one measure."""
     (x,) = aggregate.arguments
-    measure = total((term(x, "SUM", centred=False),), (x,), aggregate.where, grid)
+    measure = total((term(x, "SUM", centred=False),), (x,), aggregate.where, resolution)
     step = float(measure.step)
     most = max(abs(measure.low), abs(measure.high), 1)
     low, high = _signs(aggregate)
-    typical = (TYPICAL_ROWS * (measure.low + measure.high) / 2,)
-    whole = x.kind is Kind.INTEGER and measure.step.denominator == 1
     return Formula(
         (measure,),
         lambda sums: sums[0] * step,
         low=low,
         high=high,
-        integer=whole,
+        integer=x.kind is Kind.INTEGER and measure.step.denominator == 1,
         linear=True,
-        typical=typical,
+        typical=(TYPICAL_ROWS * (measure.low + measure.high) / 2,),
         size=TYPICAL_ROWS * most * step,
         count=None,
     )
 
 
-def sum_shared(aggregate: Aggregate, grid: Grid) -> Formula:
-    """Sum from the middle of the bounds, and add the middle for each row counted."""
-    count, measure = pair(aggregate, "SUM", grid)
+def _centered_sum(aggregate: Aggregate, resolution: Resolution) -> Formula:
+    """Sum about the middle of the bounds, and add the middle once for each row."""
+    count, measure = _count_and_sum(aggregate, "SUM", resolution)
     step, centre = float(measure.step), float(measure.terms[0].centre)
     (x,) = aggregate.arguments
     bounds = bounded(x, "SUM")
     low, high = _signs(aggregate)
-    whole = x.kind is Kind.INTEGER and measure.step.denominator == 1 and measure.terms[0].centre.denominator == 1
-    size = TYPICAL_ROWS * float(max(abs(bounds.low), abs(bounds.high))) or 1.0
+    integer = x.kind is Kind.INTEGER and measure.step.denominator == 1 and measure.terms[0].centre.denominator == 1
 
     def value(sums: Sequence[Floats]) -> Floats:
         return sums[0] * centre + sums[1] * step
@@ -48,46 +101,22 @@ def sum_shared(aggregate: Aggregate, grid: Grid) -> Formula:
         value,
         low=low,
         high=high,
-        integer=whole,
+        integer=integer,
         linear=True,
         typical=_typical(measure),
-        size=size,
+        size=TYPICAL_ROWS * float(max(abs(bounds.low), abs(bounds.high))) or 1.0,
         count=0,
     )
 
 
-def avg(aggregate: Aggregate, grid: Grid) -> Formula:
-    """Divide the sum about the middle of the bounds by the count, and add the middle."""
-    count, measure = pair(aggregate, "AVG", grid)
-    step, centre = float(measure.step), float(measure.terms[0].centre)
+def _count_and_sum(aggregate: Aggregate, function: str, resolution: Resolution) -> tuple[RowCount, BoundedSum]:
+    """Return the two measures that SUM, AVG and COUNT of one column share."""
     (x,) = aggregate.arguments
-    bounds = bounded(x, "AVG")
-    low, high = float(bounds.low), float(bounds.high)
-
-    def value(sums: Sequence[Floats]) -> Floats:
-        return centre + sums[1] * step / sums[0]
-
-    return Formula(
-        (count, measure),
-        value,
-        low=low,
-        high=high,
-        integer=False,
-        linear=False,
-        typical=_typical(measure),
-        size=(high - low) / 2 or 1.0,
-        count=0,
-    )
+    measure = total((term(x, function, centred=True),), (x,), aggregate.where, resolution)
+    return RowCount((x,), aggregate.where), measure
 
 
-def pair(aggregate: Aggregate, function: str, grid: Grid) -> tuple[Rows, Total]:
-    """Give the two measures that SUM, AVG and COUNT of one column share."""
-    (x,) = aggregate.arguments
-    measure = total((term(x, function, centred=True),), (x,), aggregate.where, grid)
-    return Rows((x,), aggregate.where), measure
-
-
-def _typical(measure: Total) -> tuple[float, ...]:
+def _typical(measure: BoundedSum) -> tuple[float, ...]:
     return float(TYPICAL_ROWS), TYPICAL_ROWS * measure.high / 2
 
 

@@ -1,60 +1,72 @@
-"""The table of aggregates, and which of a query's aggregates share."""
+"""The table of aggregate functions, and the formulas and choices of a query."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hubbub.errors import QueryError
-from hubbub.sql.aggregates import counts, moments, sums
-from hubbub.sql.aggregates.formula import Formula, Grid
-from hubbub.sql.aggregates.order import Choice, choice
+from hubbub.sql.aggregates.counts import Count, CountDistinct, CountUnits
+from hubbub.sql.aggregates.formula import AggregateFunction, Formula, FormulaAggregate, Resolution
+from hubbub.sql.aggregates.moments import Correlation, Covariance, Regression, Variance
+from hubbub.sql.aggregates.order_statistics import Choice, Extreme, Mode, Quantile, SelectionAggregate
+from hubbub.sql.aggregates.sums import Average, Sum
 from hubbub.sql.query import Aggregate
 
-_COUNTED = {"count", "avg", "var_pop", "var_samp", "stddev_pop", "stddev_samp"}
-
-_MOMENTS = {
-    "var_pop": moments.variance,
-    "var_samp": moments.variance,
-    "stddev_pop": moments.variance,
-    "stddev_samp": moments.variance,
-    "covar_pop": moments.covariance,
-    "covar_samp": moments.covariance,
-    "corr": moments.correlation,
-    "regr_r2": moments.correlation,
-    "regr_slope": moments.regression,
-    "regr_intercept": moments.regression,
+#: Every aggregate that can be used in a query, by name.
+AGGREGATES: Mapping[str, AggregateFunction] = {
+    function.name: function
+    for function in (
+        Count(),
+        CountUnits(),
+        CountDistinct(),
+        Sum(),
+        Average(),
+        Variance("var_pop"),
+        Variance("var_samp", sample=True),
+        Variance("stddev_pop", root=True),
+        Variance("stddev_samp", sample=True, root=True),
+        Covariance("covar_pop"),
+        Covariance("covar_samp", sample=True),
+        Correlation("corr"),
+        Correlation("regr_r2", squared=True),
+        Regression("regr_slope"),
+        Regression("regr_intercept", intercept=True),
+        Quantile(),
+        Extreme("min", largest=False),
+        Extreme("max", largest=True),
+        Mode(),
+    )
 }
 
 
-_CHOSEN = {"quantile", "min", "max", "mode"}
-
-
-def formulas(aggregates: Sequence[Aggregate], grid: Grid) -> dict[str, Formula]:
-    """Give the formula of each aggregate that is added up, by its name."""
-    return {a.name: _formula(a, aggregates, grid) for a in aggregates if a.function not in _CHOSEN}
+def formulas(aggregates: Sequence[Aggregate], resolution: Resolution) -> dict[str, Formula]:
+    """Return the formula of each aggregate that is computed from sums, by its name."""
+    return {
+        aggregate.name: function.formula(aggregate, resolution, counted=_counted(aggregate, aggregates))
+        for aggregate in aggregates
+        if isinstance(function := aggregate_function(aggregate.function), FormulaAggregate)
+    }
 
 
 def choices(aggregates: Sequence[Aggregate], cells: int) -> tuple[Choice, ...]:
-    """Give the choice of each aggregate that is chosen."""
-    return tuple(choice(a, cells) for a in aggregates if a.function in _CHOSEN)
+    """Return the choice of each aggregate that is selected from candidates."""
+    return tuple(
+        function.choice(aggregate, cells)
+        for aggregate in aggregates
+        if isinstance(function := aggregate_function(aggregate.function), SelectionAggregate)
+    )
 
 
-def _formula(aggregate: Aggregate, others: Sequence[Aggregate], grid: Grid) -> Formula:
-    match aggregate.function:
-        case "count":
-            return counts.count(aggregate)
-        case "count_units":
-            return counts.count_units(aggregate)
-        case "count_distinct":
-            return counts.count_distinct(aggregate)
-        case "avg":
-            return sums.avg(aggregate, grid)
-        case "sum":
-            # what counts the same rows is there anyway: then a sum about the middle of the bounds is the better one
-            counted = any(
-                other.function in _COUNTED and other.arguments == aggregate.arguments and other.where == aggregate.where
-                for other in others
-            )
-            return sums.sum_shared(aggregate, grid) if counted else sums.sum_alone(aggregate, grid)
-        case function if function in _MOMENTS:
-            return _MOMENTS[function](aggregate, grid)
-        case function:
-            raise QueryError("HB559", f"{function} is not an aggregate that can be answered here.", "")
+def aggregate_function(name: str) -> AggregateFunction:
+    """Return an aggregate function, or raise an error."""
+    if name not in AGGREGATES:
+        raise QueryError("HB559", f"{name} is not a supported aggregate.", f"Use one of: {', '.join(AGGREGATES)}.")
+    return AGGREGATES[name]
+
+
+def _counted(aggregate: Aggregate, others: Sequence[Aggregate]) -> bool:
+    """Whether the query counts the rows of an aggregate anyway."""
+    return any(
+        aggregate_function(other.function).counts_rows
+        and other.arguments == aggregate.arguments
+        and other.where == aggregate.where
+        for other in others
+    )

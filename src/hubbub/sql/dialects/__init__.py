@@ -1,1 +1,1 @@
-"""How each engine writes SQL: one file an engine, one table of functions in each. The planner never asks which."""
+"""SQL dialects: one module per engine, each with a table of functions. The planner does not depend on the engine."""

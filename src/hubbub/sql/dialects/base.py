@@ -1,8 +1,8 @@
-"""What an engine's SQL has to be able to say: `render`, `bounding` and the measures walk trees and ask a Dialect.
+"""The dialect interface: how `render`, `bounding` and the measures write SQL for an engine.
 
-A function that an engine cannot be made total for is absent from its `spellings`, or its spelling raises the refusal:
-either way before anything is charged. What stands here is common SQL; a dialect overrides what its engine says
-differently. Every text must be total: whatever the rows hold, the engine raises nothing (guards sit on arguments).
+The base class writes common SQL, and a dialect overrides what its engine writes differently. Every text must be total:
+the engine raises no error, whatever the rows contain (guards are on arguments). A function that cannot be made total on
+an engine is missing from its `spellings`, or its spelling raises an error; both happen before anything is charged.
 """
 
 from abc import ABC, abstractmethod
@@ -14,53 +14,53 @@ from typing import ClassVar, NewType
 from hubbub.core.schema import Column, Kind, Value
 from hubbub.errors import QueryError
 from hubbub.sql import dates
-from hubbub.sql.expressions import Call, Expr, Literal
+from hubbub.sql.expressions import Expr, FunctionCall, Literal
 
-#: Writes a call from its bound form and the texts of its arguments.
-Spelling = Callable[[Call, list[str]], str]
-#: The text of a value that is written in one way, however many ways the engine has to write what it calls equal.
+#: Writes a call, given its bound form and the texts of its arguments.
+Spelling = Callable[[FunctionCall, list[str]], str]
+#: The text of a value in canonical form: values that the engine considers equal have the same form.
 Canonical = NewType("Canonical", str)
 
 
 class Dialect(ABC):
-    """The words of one engine."""
+    """The SQL of one engine."""
 
     name: ClassVar[str]
-    #: The engine's type of each kind.
+    #: The engine's type for each kind.
     types: ClassVar[Mapping[Kind, str]]
-    #: The engine's integer types by their bits; one with 128 bits or more holds every sum.
+    #: The engine's integer types by number of bits; one with 128 bits or more holds every sum.
     integers: ClassVar[Mapping[int, str]]
-    #: How each function of the allow-list is written; those that are absent are refused.
+    #: The spelling of each function of the allow-list; missing functions are rejected.
     spellings: ClassVar[Mapping[str, Spelling]]
-    #: What says that a WITH is computed once, and that it is not.
+    #: Keywords for a WITH that is computed once, and for one that is inlined.
     materialized: ClassVar[str] = "MATERIALIZED "
     inlined: ClassVar[str] = "NOT MATERIALIZED "
-    #: What keeps an engine from moving conditions on the groups of a sub-query to each of its rows.
+    #: Prevents the engine from pushing conditions on the groups of a subquery down to its rows.
     fence: ClassVar[str] = ""
-    #: A name for a sub-query in FROM that needs none elsewhere.
+    #: An alias for a subquery in FROM, where the engine requires one.
     unnamed: ClassVar[str] = ""
-    #: What keeps an engine from writing out a computed column once more wherever it is mentioned.
+    #: Prevents the engine from repeating a computed column wherever it is used.
     computed_once: ClassVar[str] = ""
-    #: What a window says whose rows are numbered in any order.
+    #: The ORDER BY of a window whose rows are numbered in any order.
     unordered: ClassVar[str] = ""
-    #: What a SELECT says whose rows shall meet by their owner, u, before anything else is done with them.
+    #: A hint to partition the rows of a SELECT by their owner, u, first.
     gathered: ClassVar[str] = ""
 
-    # --- words -------------------------------------------------------------------------------------------------------
+    # --- syntax ------------------------------------------------------------------------------------------------------
 
     def spelling(self, function: str) -> Spelling:
-        """Find how a function is written, or refuse it."""
-        found = self.spellings.get(function)
-        if found is None:
-            raise self.refusal(f"{function} is not answered")
-        return found
+        """Return the spelling of a function, or raise an error."""
+        spelling = self.spellings.get(function)
+        if spelling is None:
+            raise self.refusal(f"the function {function} is not supported")
+        return spelling
 
     def refusal(self, what: str, remedy: str = "") -> QueryError:
-        """Make the refusal of what this engine cannot be made total for."""
+        """Return the error for an expression that cannot be computed safely on this engine."""
         return QueryError(
             "HB574",
-            f"{what} on {self.name}, where it could fail, or differ from other engines, on some rows.",
-            remedy or "Ask without it, or compute it in a view of the database.",
+            f"{_capitalized(what)} on {self.name}, where it could fail or differ from other engines for some rows.",
+            remedy or "Remove it, or compute it in a database view.",
         )
 
     def identifier(self, name: str) -> str:
@@ -68,7 +68,7 @@ class Dialect(ABC):
         return '"' + name.replace('"', '""') + '"'
 
     def narrow(self, most: int) -> str:
-        """Name the narrowest integer type that has every number from −most to most."""
+        """Return the narrowest integer type that holds every number from −most to most."""
         return next(name for bits, name in self.integers.items() if most < 1 << (bits - 1) or bits >= 128)
 
     def number(self, value: int | Fraction) -> str:
@@ -78,11 +78,11 @@ class Dialect(ABC):
         return f"({text})" if text.startswith("-") else text
 
     def text(self, value: str) -> str:
-        """Write a constant text."""
+        """Write a text literal."""
         return "'" + value.replace("'", "''") + "'"
 
     def literal(self, value: Value | None, kind: Kind) -> str:
-        """Write a constant of a kind."""
+        """Write a literal of a kind."""
         if value is None:
             return f"CAST(NULL AS {self.types[kind]})"
         if isinstance(value, bool):
@@ -106,11 +106,11 @@ class Dialect(ABC):
         return f"CAST({text} AS {self.types[Kind.REAL]})"
 
     def one_zero(self, text: str) -> str:
-        """Write -0 as 0: they are equal, so which an engine keeps of a group may depend on the order of rows."""
+        """Write -0 as 0. They are equal, so which one an engine keeps for a group could depend on the order of rows."""
         return f"CASE WHEN {text} = 0 THEN {self.number(0)} ELSE {text} END"
 
     def canonical(self, text: str, kind: Kind) -> Canonical:
-        """Write a value of a kind in the one form that stands for all that the engine calls equal to it.
+        """Write a value of a kind in canonical form.
 
         Theorem (One form for each value). Let two rows have values of a kind that the engine calls equal (in GROUP BY,
         DISTINCT, joins and windows). Then their canonical forms have the same bytes, so whichever of them an engine
@@ -130,14 +130,14 @@ class Dialect(ABC):
         return Canonical(self.one_zero(text) if kind is Kind.REAL else text)
 
     def clamped(self, text: str, kind: Kind, column: Column | None) -> str:
-        """Bring a value into bounds and leave NULL alone (greatest and least would not)."""
+        """Clamp a value to its bounds; NULL stays NULL (greatest and least would drop it)."""
         bounds = column.bounds if column else None
         if kind in (Kind.DATE, Kind.TIMESTAMP):
             whole = dates.all_time(kind)
             low, high = whole.low, whole.high
             if bounds:
                 low, high = max(bounds.low, low), min(bounds.high, high)
-            ends = [dates.moment(end, kind) for end in (low, high)]
+            ends = [dates.timestamp(end, kind) for end in (low, high)]
             first, last = (self.literal(end if kind is Kind.TIMESTAMP else end.date(), kind) for end in ends)
         elif bounds is None:
             return text
@@ -146,118 +146,117 @@ class Dialect(ABC):
         return self.between(text, first, last)
 
     def between(self, text: str, first: str, last: str) -> str:
-        """Bring a value between two others; NULL stays NULL, and NaN counts as larger than any number."""
+        """Clamp a value to an interval; NULL stays NULL, and NaN counts as larger than any number."""
         return f"CASE WHEN {text} < {first} THEN {first} WHEN {text} > {last} THEN {last} ELSE {text} END"
 
     @abstractmethod
     def scanned(self, column: Column) -> str:
-        """Write a table's column with what is declared of it made true: its kind, its bounds, and no NaN."""
+        """Write a table's column with its declarations enforced: kind, bounds, and no NaN."""
 
     def owner(self, column: str, kind: Kind | None) -> Canonical:
-        """Write the column that says whose a row is; texts are told apart byte by byte, and the two zeros are one."""
+        """Write the privacy ID column in canonical form; texts are compared byte by byte."""
         return self.canonical(column, kind or Kind.TEXT)
 
     def once(self, relation: str, keys: str) -> str:
-        """Write the rows of a relation whose keys no other row has."""
+        """Write the rows of a relation whose keys are unique."""
         counted = f"SELECT *, count(*) OVER (PARTITION BY {keys}) AS {self.identifier('$n')} FROM ({relation}) AS q"
         return f"SELECT * FROM ({counted}) AS q WHERE {self.identifier('$n')} = 1"
 
     def with_match(self, relation: str, other: str, columns: Sequence[str]) -> str:
-        """Write `FROM …`: the rows of a named relation that have a match in another, on columns that are never NULL."""
+        """Write a FROM item: the rows of a named relation with a match in another, on columns that are never NULL."""
         return f"{relation} SEMI JOIN {other} USING ({', '.join(columns)})"
 
     def without_match(self, relation: str, other: str, columns: Sequence[str]) -> str:
-        """Write `FROM …`: the rows of a named relation that have none."""
+        """Write a FROM item: the rows of a named relation without a match in another."""
         return f"{relation} ANTI JOIN {other} USING ({', '.join(columns)})"
 
     # --- cells -------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def position(self, values: Sequence[str], column: str) -> str:
-        """Write the number, from 0, of a column's value in a list; NULL where it is not there; of equals, the first."""
+        """Write the index of a column's value in a list, or NULL; equal values have the first index."""
 
-    def numbered(self, total: str) -> str:  # noqa: ARG002 - of use where conditions move below a grouping
-        """Write that a group's cell, g.c, has a number; `total` is one of the group's sums."""
+    def numbered(self, total: str) -> str:  # noqa: ARG002 - used where the engine pushes conditions down
+        """Write the test that a group's cell, g.c, has a number; `total` is one of the group's sums."""
         return "g.c IS NOT NULL"
 
     def cell_names(self, keys: int) -> tuple[str, ...]:
-        """Name the columns that a discovered cell with so many keys is carried in; declared cells are a number, c."""
+        """Name the columns that hold an undeclared cell with this number of keys; declared cells are a number, c."""
         return tuple(f"c{j}" for j in range(keys))
 
     def cell(self, columns: Sequence[Canonical]) -> str:
-        """Write the columns of a discovered cell, with their names, from the values of its keys."""
+        """Write the named columns of an undeclared cell from the values of its keys."""
         return ", ".join(f"{column} AS c{j}" for j, column in enumerate(columns))
 
     def cell_keys(self, prefix: str, keys: int) -> tuple[str, ...]:
-        """Write the keys of a discovered cell; `prefix` is what stands before its columns, `g.` say."""
+        """Write the keys of an undeclared cell; `prefix` is put before its columns, such as `g.`."""
         return tuple(f"{prefix}c{j}" for j in range(keys))
 
     # --- integers ----------------------------------------------------------------------------------------------------
 
-    def away(self, text: str, low: int, high: int) -> str:  # noqa: ARG002 - an engine may gain from the bounds
-        """Round a double between two whole numbers to the nearest whole one, halves away from zero."""
+    def away(self, text: str, low: int, high: int) -> str:  # noqa: ARG002 - some engines use the bounds
+        """Round a double between two integers to the nearest integer, halves away from zero."""
         return f"round({text})"
 
     def steps(self, text: str, low: int, high: int, kind: str) -> str:
-        """Write a double as a whole number between two others; NULL stays NULL, NaN counts as larger than any."""
+        """Write a double as an integer between two others; NULL stays NULL, NaN counts as larger than any number."""
         least, most = self.number(low), self.number(high)
         return f"CAST({self.away(self.between(text, least, most), low, high)} AS {kind})"
 
     def whole_steps(self, text: str, low: int, high: int, kind: str) -> str:
-        """Write the same of a double that is a whole number, where it is not NULL."""
+        """Write the same for a double that is an integer or NULL."""
         return self.steps(text, low, high, kind)
 
     def product(self, factors: Sequence[str]) -> str:
-        """Multiply doubles whose product is bounded by 2⁵⁰⁰, on its way to whole steps: what is tiny may become 0."""
+        """Multiply doubles whose product is at most 2⁵⁰⁰ and is rounded to steps later: tiny values may become 0."""
         return " * ".join(factors)
 
     def fraction(self, text: str, divisor: Fraction) -> str:
-        """Divide a bounded double by a positive number, on its way to whole steps: what is tiny may become 0."""
+        """Divide a bounded double by a positive number; it is rounded to steps later, so tiny values may become 0."""
         return f"{text} / {self.number(divisor)}"
 
     def quotient(self, text: str, divisor: Fraction) -> str:
-        """Write such a fraction for use inside of others."""
+        """Write such a fraction in parentheses."""
         return f"({self.fraction(text, divisor)})"
 
     @abstractmethod
     def on_grid(self, text: str, step: Fraction) -> str:
-        """Write a bounded double as a whole number of steps, fewer than 2⁶², in a type whose sums are exact."""
+        """Write a bounded double as a number of steps below 2⁶², in a type whose sums are exact."""
 
-    def total(self, text: str, most: int) -> str:  # noqa: ARG002 - of use where sums have 64 bits
+    def total(self, text: str, most: int) -> str:  # noqa: ARG002 - used where sums have 64 bits
         """Write the exact sum of integers between −most and most."""
         return f"sum({text})"
 
     def cut(self, text: str) -> str:
-        """Write a bounded double that is cast to an integer next, without its broken part."""
+        """Drop the fraction of a bounded double that is cast to an integer next."""
         return f"trunc({text})"
 
     def as_divisor(self, count: str) -> str:
-        """Write a count by which a double is divided."""
+        """Write a count as the divisor of a double."""
         return count
 
-    def extreme(self, function: str, text: str, kind: Kind) -> str:  # noqa: ARG002 - some engines have none for booleans
+    def extreme(self, function: str, text: str, kind: Kind) -> str:  # noqa: ARG002 - some engines need it for booleans
         """Write the aggregate min or max over values of a kind."""
         return f"{function}({text})"
 
     @abstractmethod
     def fitting(self, text: str, most: int) -> str:
-        """Write an integer as narrow as −most to most allows, NULL beyond: the engine may look at sums of more rows."""
+        """Write an integer in the narrowest type for −most to most, or NULL: the engine may evaluate larger sums."""
 
     def any_of(self, text: str) -> str:
-        """Write an aggregate that gives one of several equal values."""
+        """Write an aggregate that returns one of several equal values."""
         return f"any_value({text})"
 
     # --- hashes ------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def own_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
-        """Write the engine's own hash, under a salt, of columns whose kinds are known: an integer is an engine's."""
+        """Write the engine's own hash of columns with a salt; INTEGER columns have an integer type of the engine."""
 
     def portable_text(self, column: str, kind: Kind) -> str:
-        """Write a value as the text that every engine has for it; reals that differ little may share one.
+        """Write a value as a text that is the same on every engine; reals that are close may share a text.
 
-        A real is a double, an integer an engine's integer. No engine writes doubles as another does, so of a real the
-        whole part and the millionths are written.
+        Engines format doubles differently, so the integer part and the millionths of a real are written.
         """
         if kind is not Kind.REAL:
             return f"CAST({column} AS {self.types[Kind.TEXT]})"
@@ -270,12 +269,16 @@ class Dialect(ABC):
         return f"{whole_part} || '.' || {millionths}"
 
     def portable_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
-        """Write a hash that is the same on every engine: md5, in hexadecimal, of the salt and the columns' texts."""
+        """Write a hash that is the same on every engine: hexadecimal md5 of the salt and the columns' texts."""
         texts = ", ".join(f"coalesce({self.portable_text(*each)}, '')" for each in columns)
         return f"md5(concat_ws('|', {self.text(salt)}, {texts}))"
 
 
-# --- what spellings are made of ------------------------------------------------------------------------------------
+def _capitalized(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]
+
+
+# --- helpers for spellings -----------------------------------------------------------------------------------------
 
 
 def infix(sign: str) -> Spelling:
@@ -289,42 +292,42 @@ def function(name: str) -> Spelling:
 
 
 def guarded(name: str, test: str) -> Spelling:
-    """Write a function whose argument is NULL where a test on it fails."""
+    """Write a function whose argument is replaced by NULL where a test on it fails."""
     return lambda _, a: f"{name}(CASE WHEN {a[0]} {test} THEN {a[0]} END)"
 
 
 def nonzero(text: str) -> str:
-    """Write a number, NULL where it is 0."""
+    """Write a number, or NULL if it is 0."""
     return f"CASE WHEN {text} <> 0 THEN {text} END"
 
 
 def whole(expr: Expr) -> int:
-    """Give the constant whole number that was bound as an argument."""
+    """Return the constant integer that was bound as an argument."""
     if not (isinstance(expr, Literal) and isinstance(expr.value, int)):
-        raise TypeError("a constant whole number was bound here")
+        raise TypeError("expected a constant integer")
     return expr.value
 
 
 def word(expr: Expr) -> str:
-    """Give the constant word that was bound as an argument."""
+    """Return the constant text that was bound as an argument."""
     if not (isinstance(expr, Literal) and isinstance(expr.value, str)):
-        raise TypeError("a constant word was bound here")
+        raise TypeError("expected a constant text")
     return expr.value
 
 
 def part_of_text(name: str) -> Spelling:
-    """Write a function of a text and constant places."""
+    """Write a function of a text and constant positions."""
     return lambda call, a: f"{name}({', '.join([a[0], *(str(whole(n)) for n in call.args[1:])])})"
 
 
-def case(_: Call, a: list[str]) -> str:
+def case(_: FunctionCall, a: list[str]) -> str:
     """Write CASE."""
     whens = " ".join(f"WHEN {a[i]} THEN {a[i + 1]}" for i in range(0, len(a) - 1, 2))
     return f"CASE {whens} ELSE {a[-1]} END"
 
 
-#: What every engine writes in the same way, and is total everywhere.
-COMMON: Mapping[str, Spelling] = {
+#: Functions that all engines write in the same way, and that are total on all of them.
+COMMON_SPELLINGS: Mapping[str, Spelling] = {
     "neg": lambda _, a: f"(- {a[0]})",
     "abs": function("abs"),
     "floor": function("floor"),

@@ -1,4 +1,4 @@
-"""DuckDB's words."""
+"""The dialect of DuckDB."""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from hubbub.core.schema import Column, Kind
 from hubbub.sql.dialects.base import (
-    COMMON,
+    COMMON_SPELLINGS,
     Canonical,
     Dialect,
     Spelling,
@@ -18,11 +18,11 @@ from hubbub.sql.dialects.base import (
     whole,
     word,
 )
-from hubbub.sql.expressions import Call
+from hubbub.sql.expressions import FunctionCall
 
 
-class DuckDB(Dialect):
-    """DuckDB 1.3 and later. Casts are tried (TRY_CAST); arithmetic on doubles is IEEE's and never raises."""
+class DuckDBDialect(Dialect):
+    """DuckDB 1.3 and later. Casts use TRY_CAST; arithmetic on doubles follows IEEE 754 and raises no error."""
 
     name: ClassVar[str] = "duckdb"
     types: ClassVar[Mapping[Kind, str]] = {
@@ -36,7 +36,7 @@ class DuckDB(Dialect):
     integers: ClassVar[Mapping[int, str]] = {8: "TINYINT", 16: "SMALLINT", 32: "INTEGER", 64: "BIGINT", 128: "HUGEINT"}
 
     def scanned(self, column: Column) -> str:
-        """Try to read a column as its kind, and clamp it."""
+        """Cast a column to its kind, and clamp it."""
         name = self.identifier(column.name)
         match column.kind:
             case Kind.BOOLEAN:
@@ -53,20 +53,20 @@ class DuckDB(Dialect):
         return f"{nan} {text.removeprefix('CASE ')}" if column.bounds else f"{nan} ELSE {double} END"
 
     def owner(self, column: str, kind: Kind | None) -> Canonical:
-        """Take text of any engine type (an ENUM, a UUID) as one kind, which is compared byte by byte."""
+        """Read text of any type (such as ENUM or UUID) as VARCHAR, which is compared byte by byte."""
         text = f"(CAST({column} AS VARCHAR) COLLATE C)" if kind is Kind.TEXT else column
         return super().owner(text, kind)
 
     def once(self, relation: str, keys: str) -> str:
-        """Write the rows whose keys no other row has."""
+        """Filter with QUALIFY."""
         return f"SELECT * FROM ({relation}) AS q QUALIFY count(*) OVER (PARTITION BY {keys}) = 1"
 
     def position(self, values: Sequence[str], column: str) -> str:
-        """Look through a list; list_position gives 0 (or NULL) for a value that is not listed."""
+        """Search a list; list_position returns 0 (or NULL) for a value that is not listed."""
         return f"nullif(list_position([{', '.join(values)}], {column}), 0) - 1"
 
     def cell_names(self, keys: int) -> tuple[str, ...]:  # noqa: ARG002 - one column holds them all
-        """Carry a discovered cell as one structure."""
+        """Hold an undeclared cell in one struct."""
         return ("c",)
 
     def cell(self, columns: Sequence[Canonical]) -> str:
@@ -78,11 +78,11 @@ class DuckDB(Dialect):
         return tuple(f"{prefix}c.k{j}" for j in range(keys))
 
     def on_grid(self, text: str, step: Fraction) -> str:
-        """Count in 128 bits."""
+        """Use 128 bits."""
         return f"CAST(round({self.fraction(text, step)}) AS HUGEINT)"
 
     def fitting(self, text: str, most: int) -> str:
-        """Try the narrowest type."""
+        """Cast to the narrowest type, or NULL."""
         return f"TRY_CAST({text} AS {self.narrow(most)})"
 
     def own_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
@@ -94,18 +94,18 @@ def _double(name: str) -> Spelling:
     return lambda _, a: f"CAST({name}({', '.join(a)}) AS DOUBLE)"
 
 
-def _round(call: Call, a: list[str]) -> str:
+def _round(call: FunctionCall, a: list[str]) -> str:
     return f"round({a[0]}, {whole(call.args[1]) if len(a) > 1 else 0})"
 
 
-def _power(_: Call, a: list[str]) -> str:
+def _power(_: FunctionCall, a: list[str]) -> str:
     x, y = a
-    # elsewhere the power is infinite or NaN by IEEE, and an error under other settings of the engine
+    # elsewhere the power is infinite or NaN, or an error with other settings of the engine
     defined = f"{x} > 0 OR ({x} = 0 AND {y} >= 0) OR ({x} < 0 AND {y} = floor({y}))"
     return f"pow(CASE WHEN {defined} THEN {x} END, {y})"
 
 
-def _width_bucket(call: Call, a: list[str]) -> str:
+def _width_bucket(call: FunctionCall, a: list[str]) -> str:
     x, low, high, count = a[0], a[1], a[2], Fraction(whole(call.args[3]))
     number = DUCKDB.number
     inside = f"least({number(count)}, floor({number(count)} * (({x} - {low}) / ({high} - {low}))) + 1)"
@@ -119,26 +119,26 @@ def _part_of_date(name: str) -> Spelling:
     return lambda _, a: f"CAST(date_part('{name}', {a[0]}) AS DOUBLE)"
 
 
-def _date_trunc(call: Call, a: list[str]) -> str:
-    # the first week of the year 1 begins on a Monday, 0001-01-01, so no truncation leaves the years that exist
+def _date_trunc(call: FunctionCall, a: list[str]) -> str:
+    # 0001-01-01 is a Monday, so truncation never leaves the supported years
     return f"CAST(date_trunc('{word(call.args[0])}', {a[1]}) AS TIMESTAMP)"
 
 
-def _date_diff(call: Call, a: list[str]) -> str:
+def _date_diff(call: FunctionCall, a: list[str]) -> str:
     return f"CAST(date_diff('{word(call.args[0])}', CAST({a[1]} AS TIMESTAMP), CAST({a[2]} AS TIMESTAMP)) AS DOUBLE)"
 
 
-def _date_shift(call: Call, a: list[str]) -> str:
+def _date_shift(call: FunctionCall, a: list[str]) -> str:
     amount, unit = whole(call.args[1]), word(call.args[2])
     shifted = f"CAST({a[0]} + INTERVAL ({amount}) {unit.upper()} AS TIMESTAMP)"
     return DUCKDB.clamped(shifted, Kind.TIMESTAMP, None)
 
 
-def _to_integer(call: Call, a: list[str]) -> str:
-    return f"CAST(TRY_CAST({a[0]} AS {DuckDB.integers[whole(call.args[1])]}) AS DOUBLE)"
+def _to_integer(call: FunctionCall, a: list[str]) -> str:
+    return f"CAST(TRY_CAST({a[0]} AS {DuckDBDialect.integers[whole(call.args[1])]}) AS DOUBLE)"
 
 
-def _to_text(call: Call, a: list[str]) -> str:
+def _to_text(call: FunctionCall, a: list[str]) -> str:
     kind, source = call.args[0].kind, a[0]
     if kind is Kind.INTEGER:
         source = f"TRY_CAST({a[0]} AS HUGEINT)"
@@ -148,15 +148,15 @@ def _to_text(call: Call, a: list[str]) -> str:
 
 
 def _to_date(kind: Kind) -> Spelling:
-    return lambda _, a: DUCKDB.clamped(f"TRY_CAST({a[0]} AS {DuckDB.types[kind]})", kind, None)
+    return lambda _, a: DUCKDB.clamped(f"TRY_CAST({a[0]} AS {DuckDBDialect.types[kind]})", kind, None)
 
 
-def _to_boolean(call: Call, a: list[str]) -> str:
+def _to_boolean(call: FunctionCall, a: list[str]) -> str:
     return f"TRY_CAST({a[0]} AS BOOLEAN)" if call.args[0].kind is Kind.TEXT else f"CAST({a[0]} AS BOOLEAN)"
 
 
-DuckDB.spellings = {
-    **COMMON,
+DuckDBDialect.spellings = {
+    **COMMON_SPELLINGS,
     "add": infix("+"),
     "sub": infix("-"),
     "mul": infix("*"),
@@ -212,4 +212,4 @@ DuckDB.spellings = {
     "to_timestamp": _to_date(Kind.TIMESTAMP),
     "to_boolean": _to_boolean,
 }
-DUCKDB: DuckDB = DuckDB()
+DUCKDB: DuckDBDialect = DuckDBDialect()

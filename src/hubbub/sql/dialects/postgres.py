@@ -1,35 +1,35 @@
-"""PostgreSQL's words.
+"""The dialect of PostgreSQL.
 
-What it lacks, and what is done about it:
+Differences to DuckDB, and how they are handled:
 
-  TRY_CAST      casts are guarded by a test of the range; casts of text to other kinds are refused
-  IEEE          float8 arithmetic raises on overflow, and on underflow to zero. Operands must have known bounds, so that
-                nothing can overflow; products and quotients of small numbers are scaled, and are 0 below 2⁻¹⁰⁰⁰
-  % on doubles  whole numbers are divided as integers; of broken numbers it is refused
-  round         is half to even there: rounding half away from zero is written out
-  text          every text is compared under the collation "C", byte by byte; case is that of `dialects.case`
-  structures    a discovered cell is carried in several columns
+  TRY_CAST      casts are guarded by a range test; casts from text to other kinds are not supported
+  IEEE 754      float8 arithmetic raises errors on overflow and on underflow to zero. Operands must have known bounds,
+                so that nothing overflows; products and quotients of small numbers are scaled, and are 0 below 2⁻¹⁰⁰⁰
+  % on doubles  integers are divided as integers; the remainder of fractions is not supported
+  round         rounds half to even; rounding half away from zero is written explicitly
+  text          all texts have the collation "C" and are compared byte by byte; case follows `dialects.case`
+  structs       an undeclared cell is held in several columns
   SEMI, ANTI    EXISTS, NOT EXISTS
 """
 
 from collections.abc import Mapping
 from typing import ClassVar
 
-from hubbub.sql.dialects.base import COMMON, Spelling, infix
+from hubbub.sql.dialects.base import COMMON_SPELLINGS, Spelling, infix
 from hubbub.sql.dialects.postgres_arithmetic import ARITHMETIC
 from hubbub.sql.dialects.postgres_casts import CASTS
-from hubbub.sql.dialects.postgres_words import Words
+from hubbub.sql.dialects.postgres_syntax import PostgresSyntax
 
 
-class Postgres(Words):
+class PostgresDialect(PostgresSyntax):
     """PostgreSQL 14 and later, with a database in UTF-8."""
 
     spellings: ClassVar[Mapping[str, Spelling]] = {
-        **COMMON,
+        **COMMON_SPELLINGS,
         **ARITHMETIC,
         **CASTS,
         "is_distinct": infix("IS DISTINCT FROM"),
     }
 
 
-POSTGRES = Postgres()
+POSTGRES = PostgresDialect()

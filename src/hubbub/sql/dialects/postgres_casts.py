@@ -1,4 +1,4 @@
-"""Texts, dates and casts on PostgreSQL, which raise nothing there: what cannot be made so is refused."""
+"""Text functions, dates and casts on PostgreSQL without errors; unsafe ones are not supported."""
 
 from collections.abc import Mapping
 from fractions import Fraction
@@ -7,14 +7,14 @@ from typing import Literal
 from hubbub.core.schema import Kind
 from hubbub.sql.dialects.base import Spelling, function, part_of_text, whole, word
 from hubbub.sql.dialects.case import BLANKS, simple_case
-from hubbub.sql.dialects.postgres_arithmetic import INTEGER, as_numeric, let, reach
-from hubbub.sql.dialects.postgres_words import WORDS, ZERO, Words
-from hubbub.sql.expressions import Call
+from hubbub.sql.dialects.postgres_arithmetic import INTEGER, as_numeric, let, magnitude_bound
+from hubbub.sql.dialects.postgres_syntax import SYNTAX, ZERO, PostgresSyntax
+from hubbub.sql.expressions import FunctionCall
 
 
 def _cased(name: Literal["lower", "upper"]) -> Spelling:
-    def spelled(call: Call, a: list[str]) -> str:
-        before, after = map(WORDS.text, simple_case(name))
+    def spelled(call: FunctionCall, a: list[str]) -> str:
+        before, after = map(SYNTAX.text, simple_case(name))
         plain = "octet_length({x}) = length({x})"
         return let(call, a, f"CASE WHEN {plain} THEN {name}({{x}}) ELSE translate({{x}}, {before}, {after}) END")
 
@@ -22,28 +22,28 @@ def _cased(name: Literal["lower", "upper"]) -> Spelling:
 
 
 def _trimmed(name: str) -> Spelling:
-    return lambda _, a: f"{name}({a[0]}, {WORDS.text(BLANKS)})"
+    return lambda _, a: f"{name}({a[0]}, {SYNTAX.text(BLANKS)})"
 
 
 def _double(name: str) -> Spelling:
     return lambda _, a: f"CAST({name}({', '.join(a)}) AS float8)"
 
 
-def _ends_with(call: Call, a: list[str]) -> str:
+def _ends_with(call: FunctionCall, a: list[str]) -> str:
     last = word(call.args[1])
     return f"(right({a[0]}, {len(last)}) = {a[1]})" if last else f"starts_with({a[0]}, {a[1]})"
 
 
 def _part_of_date(name: str) -> Spelling:
-    # the second has its fraction there
+    # PostgreSQL returns seconds with a fraction
     return lambda _, a: f"floor(date_part('{name}', CAST({a[0]} AS timestamp)))"
 
 
-def _date_trunc(call: Call, a: list[str]) -> str:
+def _date_trunc(call: FunctionCall, a: list[str]) -> str:
     return f"date_trunc('{word(call.args[0])}', CAST({a[1]} AS timestamp))"
 
 
-def _date_diff(call: Call, a: list[str]) -> str:
+def _date_diff(call: FunctionCall, a: list[str]) -> str:
     unit = word(call.args[0])
     first, last = (f"CAST({text} AS timestamp)" for text in a[1:])
 
@@ -68,77 +68,77 @@ def _date_diff(call: Call, a: list[str]) -> str:
     )
 
 
-def _date_shift(call: Call, a: list[str]) -> str:
+def _date_shift(call: FunctionCall, a: list[str]) -> str:
     amount, unit = whole(call.args[1]), word(call.args[2])
     if unit == "quarter":
         amount, unit = 3 * amount, "month"
     shifted = f"(CAST({a[0]} AS timestamp) + INTERVAL '{amount} {unit}')"
-    return WORDS.clamped(shifted, Kind.TIMESTAMP, None)
+    return SYNTAX.clamped(shifted, Kind.TIMESTAMP, None)
 
 
-def _no_text(call: Call, to: str) -> None:
+def _no_text(call: FunctionCall, to: str) -> None:
     if call.args[0].kind is Kind.TEXT:
-        raise WORDS.refusal(f"a cast of text to {to} is not answered", "Cast it in a view of the database.")
+        raise SYNTAX.refusal(f"a cast from text to {to} is not supported", "Cast it in a database view.")
 
 
-def _truth(text: str) -> str:
-    return f"CASE {text} WHEN TRUE THEN {WORDS.number(1)} WHEN FALSE THEN {ZERO} END"
+def _boolean_as_number(text: str) -> str:
+    return f"CASE {text} WHEN TRUE THEN {SYNTAX.number(1)} WHEN FALSE THEN {ZERO} END"
 
 
-def _to_integer(call: Call, a: list[str]) -> str:
+def _to_integer(call: FunctionCall, a: list[str]) -> str:
     _no_text(call, "a number")
     if call.args[0].kind is Kind.BOOLEAN:
-        return _truth(a[0])
+        return _boolean_as_number(a[0])
     size = 1 << (whole(call.args[1]) - 1)
-    # round(float8) is half to even, as DuckDB's cast is
-    fits = f"round({{x}}) >= {WORDS.number(-size)} AND round({{x}}) < {WORDS.number(size)}"
+    # round(float8) rounds half to even, like DuckDB's cast
+    fits = f"round({{x}}) >= {SYNTAX.number(-size)} AND round({{x}}) < {SYNTAX.number(size)}"
     body = f"CASE WHEN {fits} THEN round({{x}}) END"
-    return let(Call("to_integer", call.args[:1], call.kind), a[:1], body)
+    return let(FunctionCall("to_integer", call.args[:1], call.kind), a[:1], body)
 
 
-def _to_real(call: Call, a: list[str]) -> str:
+def _to_real(call: FunctionCall, a: list[str]) -> str:
     _no_text(call, "a number")
-    return _truth(a[0]) if call.args[0].kind is Kind.BOOLEAN else a[0]
+    return _boolean_as_number(a[0]) if call.args[0].kind is Kind.BOOLEAN else a[0]
 
 
-def _to_float(call: Call, a: list[str]) -> str:
+def _to_float(call: FunctionCall, a: list[str]) -> str:
     _no_text(call, "a number")
     if call.args[0].kind is Kind.BOOLEAN:
-        return _truth(a[0])
-    # from here on a double is past the largest float, or nearer to 0 than to the smallest
-    most, least = WORDS.number(Fraction(2) ** 128 - Fraction(2) ** 103), WORDS.number(Fraction(2) ** -150)
+        return _boolean_as_number(a[0])
+    # limits beyond which a double rounds to an infinite float, or to 0
+    most, least = SYNTAX.number(Fraction(2) ** 128 - Fraction(2) ** 103), SYNTAX.number(Fraction(2) ** -150)
     cast = "CAST(CAST({x} AS float4) AS float8)"
     body = f"CASE WHEN abs({{x}}) = 'Infinity'::float8 THEN {{x}} WHEN abs({{x}}) >= {most} THEN NULL "
     body += f"WHEN abs({{x}}) > {least} THEN {cast} WHEN {{x}} IS NOT NULL THEN {ZERO} END"
-    return let(Call("to_float", call.args[:1], call.kind), a[:1], body)
+    return let(FunctionCall("to_float", call.args[:1], call.kind), a[:1], body)
 
 
-def _to_text(call: Call, a: list[str]) -> str:
+def _to_text(call: FunctionCall, a: list[str]) -> str:
     kind = call.args[0].kind
     if kind is Kind.REAL:
-        raise WORDS.refusal("a number with a fraction written as text is not answered")
+        raise SYNTAX.refusal("a cast from a number with a fraction to text is not supported")
     if kind is Kind.TEXT:
         return a[0]
     if kind is not Kind.INTEGER:
         return f'(CAST({a[0]} AS text) COLLATE "C")'
-    size = reach(call.args[0])
+    size = magnitude_bound(call.args[0])
     if size is None or size > INTEGER:
-        raise WORDS.refusal("a whole number that may be so large, written as text, is not answered")
+        raise SYNTAX.refusal("a cast from such a large integer to text is not supported")
     quick, exact = "CAST(CAST({x} AS bigint) AS text)", f"CAST({as_numeric('{x}')} AS text)"
     body = f"CASE WHEN abs({{x}}) < '9e18'::float8 THEN {quick} WHEN {{x}} IS NOT NULL THEN {exact} END"
     return f'({let(call, a, body)} COLLATE "C")'
 
 
 def _to_date(kind: Kind) -> Spelling:
-    def spelled(call: Call, a: list[str]) -> str:
+    def spelled(call: FunctionCall, a: list[str]) -> str:
         _no_text(call, "a date")
-        return f"CAST({a[0]} AS {Words.types[kind]})"
+        return f"CAST({a[0]} AS {PostgresSyntax.types[kind]})"
 
     return spelled
 
 
-def _to_boolean(call: Call, a: list[str]) -> str:
-    _no_text(call, "a truth value")
+def _to_boolean(call: FunctionCall, a: list[str]) -> str:
+    _no_text(call, "a boolean")
     return a[0] if call.args[0].kind is Kind.BOOLEAN else f"({a[0]} <> 0)"
 
 
@@ -171,7 +171,7 @@ CASTS: Mapping[str, Spelling] = {
     "date_trunc": _date_trunc,
     "date_diff": _date_diff,
     "date_shift": _date_shift,
-    "day_shift": lambda call, a: WORDS.clamped(f"({a[0]} + ({whole(call.args[1])}))", Kind.DATE, None),
+    "day_shift": lambda call, a: SYNTAX.clamped(f"({a[0]} + ({whole(call.args[1])}))", Kind.DATE, None),
     "days_between": lambda _, a: f"CAST({a[0]} - {a[1]} AS float8)",
     "to_integer": _to_integer,
     "to_real": _to_real,

@@ -1,8 +1,8 @@
-"""Spark's words.
+"""The dialect of Spark.
 
-The session is in ANSI mode (an overflow would raise, never wrap), in UTC, and compares texts byte by byte; guards on
-arguments see to it that nothing raises. Where Spark's own function has another idea than DuckDB (round on decimals,
-floor into 64 bits, digits of a double), it is not used.
+The session is in ANSI mode (overflow raises an error and never wraps), in UTC, and compares texts byte by byte. Guards
+on arguments prevent all errors. Spark functions that differ from DuckDB's (round on decimals, floor to 64 bits, digits
+of a double) are not used.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import ClassVar
 from hubbub.core.schema import Column, Kind
 from hubbub.sql import ranges
 from hubbub.sql.dialects.base import (
-    COMMON,
+    COMMON_SPELLINGS,
     Dialect,
     Spelling,
     function,
@@ -25,16 +25,16 @@ from hubbub.sql.dialects.base import (
     word,
 )
 from hubbub.sql.dialects.case import BLANKS, simple_case
-from hubbub.sql.expressions import Call, facts
+from hubbub.sql.expressions import FunctionCall, facts
 
 #: Sums of 2⁴⁰ rows fit into 64 bits where a row adds fewer than 2²², and in two parts where it adds fewer than 2⁴⁴.
 _PART = 22
-#: The first double that no FLOAT is nearest to.
+#: The smallest double that rounds to no finite FLOAT.
 _FLOATS = Fraction(2) ** 128 - Fraction(2) ** 103
 _DAYS = 719_162  # from 0001-01-01 to 1970-01-01
 _MICROS = {"hour": 3_600_000_000, "minute": 60_000_000, "second": 1_000_000}
-#: What DuckDB reads as a number, but for what it would make of a sign after a plus.
-#: No group is repeated: Java goes one call deeper for each time that it is, and a long text ends in an error.
+#: Texts that DuckDB reads as a number, except for a sign after a plus. No group is repeated: Java recurses for each
+#: repetition, and a long text would cause a stack overflow.
 _DIGITS = r"[0-9](?:[0-9_]*[0-9])?"
 _NUMBER = (
     rf"^(?!(?s:.*)__)[ \t\n\x0B\f\r]*[+]?-?((({_DIGITS})([.]({_DIGITS})?)?|[.]{_DIGITS})([eE][+-]?{_DIGITS})?"
@@ -42,7 +42,7 @@ _NUMBER = (
 )
 
 
-class Spark(Dialect):
+class SparkDialect(Dialect):
     """Spark SQL 4.
 
     Theorem (Exact sums on Spark). The sum of at most 2⁴⁰ integers between −m and m is exact and raises nothing: for
@@ -71,7 +71,7 @@ class Spark(Dialect):
     materialized: ClassVar[str] = ""
     inlined: ClassVar[str] = ""
     unordered: ClassVar[str] = " ORDER BY NULL"
-    #: One exchange by owner serves every grouping and ranking that follows, and whoever reads the rows once more.
+    #: One exchange by owner serves all groupings and rankings that follow.
     gathered: ClassVar[str] = "/*+ REPARTITION(u) */ "
 
     def identifier(self, name: str) -> str:
@@ -79,11 +79,11 @@ class Spark(Dialect):
         return "`" + name.replace("`", "``") + "`"
 
     def text(self, value: str) -> str:
-        """Write a constant text, in which a backslash means itself."""
+        """Write a text literal with escaped backslashes."""
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
     def scanned(self, column: Column) -> str:
-        """Read a column as its kind, which the view has given it already, and clamp it."""
+        """Clamp a column, which already has the type of its kind."""
         name = self.identifier(column.name)
         if column.kind in (Kind.BOOLEAN, Kind.TEXT):
             return name
@@ -97,28 +97,28 @@ class Spark(Dialect):
         return f"{nan} {text.removeprefix('CASE ')}" if column.bounds else f"{nan} ELSE {double} END"
 
     def position(self, values: Sequence[str], column: str) -> str:
-        """Look through an array; array_position gives 0 for a value that is not there, and NULL for NULL."""
+        """Search an array; array_position returns 0 for a missing value, and NULL for NULL."""
         return f"nullif(array_position(array({', '.join(values)}), {column}), 0) - 1"
 
     def numbered(self, total: str) -> str:
-        """Write it by two tests that say the same, as neither Spark nor anybody else can tell without the sum.
+        """Write two equivalent tests, chosen by the sum, so that Spark cannot evaluate them before grouping.
 
-        A plain test is about the keys alone, and Spark would look every row's key up instead of every group's.
+        A plain test depends only on the keys, and Spark would look up the key of every row instead of every group.
         """
         return f"CASE WHEN coalesce({total}, 0) >= 0 THEN g.c IS NOT NULL ELSE coalesce(g.c, -1) >= 0 END"
 
     def steps(self, text: str, low: int, high: int, kind: str) -> str:
-        """Round half away from zero by doubling, which is exact, and halving as an integer, after one more or less."""
+        """Round half away from zero: double, which is exact, add or subtract 1, and halve as an integer."""
         doubled = f"CAST(2e0 * {self.between(text, self.number(low), self.number(high))} AS BIGINT)"
         return f"CAST({_halved(doubled, signed=low < 0)} AS {kind})"
 
     def on_grid(self, text: str, step: Fraction) -> str:
-        """Count in 38 digits; below 2⁶², so that the double of it still fits into 64 bits."""
+        """Use 38 digits; the value is below 2⁶², so that its double fits into 64 bits."""
         doubled = f"CAST(2e0 * ({self.fraction(text, step)}) AS BIGINT)"
         return f"CAST({_halved(doubled, signed=True)} AS DECIMAL(28, 0))"
 
     def total(self, text: str, most: int) -> str:
-        """Add up in 64 bits where they suffice, in two parts where those do, else in 38 digits."""
+        """Sum in 64 bits if they suffice, else in two parts of 64 bits if they suffice, else in 38 digits."""
         if most < 1 << _PART:
             return f"sum({text})"
         if most < 1 << (2 * _PART):
@@ -128,11 +128,11 @@ class Spark(Dialect):
         return f"sum(CAST({text} AS DECIMAL(28, 0)))"
 
     def cut(self, text: str) -> str:
-        """Leave it to the cast, which drops the broken part."""
+        """Return the text unchanged: the cast drops the fraction."""
         return text
 
     def fitting(self, text: str, most: int) -> str:
-        """Try the narrowest type."""
+        """Cast to the narrowest type, or NULL."""
         return f"try_cast({text} AS {self.narrow(most)})"
 
     def own_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
@@ -140,7 +140,7 @@ class Spark(Dialect):
         return f"xxhash64({', '.join([self.text(salt), *(name for name, _ in columns)])})"
 
     def portable_text(self, column: str, kind: Kind) -> str:
-        """Write the whole part and the millionths of a real."""
+        """Write the integer part and the millionths of a real."""
         if kind is not Kind.REAL:
             return f"CAST({column} AS STRING)"
         far = self.between(column, self.number(-(1 << 62)), self.number((1 << 62) - (1 << 10)))
@@ -150,14 +150,14 @@ class Spark(Dialect):
 
 
 def _halved(doubled: str, *, signed: bool) -> str:
-    """Write an integer's half, rounded away from zero: x rounded is (⌊2x⌋ + 1)/2, rounded down, for x ≥ 0."""
+    """Write half of an integer, rounded away from zero: for x ≥ 0, round(x) = ⌊(⌊2x⌋ + 1)/2⌋."""
     if not signed:
         return f"shiftright({doubled} + 1, 1)"
     return f"(({doubled} + CASE WHEN {doubled} < 0 THEN -1 ELSE 1 END) div 2)"
 
 
 def _floor(x: str) -> str:
-    # floor() gives 64 bits; rint is exact, and at most one too large
+    # floor() returns 64 bits; rint is exact and at most 1 too large
     return f"(rint({x}) - CASE WHEN rint({x}) > {x} THEN 1e0 ELSE 0e0 END)"
 
 
@@ -170,7 +170,7 @@ def _trunc(x: str) -> str:
 
 
 def _away(x: str) -> str:
-    """Round half away from zero: rint goes to the even one, and the difference to it is exact."""
+    """Round half away from zero: rint rounds half to even, and the difference to it is exact."""
     return f"(sign({x}) * (rint(abs({x})) + CASE WHEN abs({x}) - rint(abs({x})) = 0.5e0 THEN 1e0 ELSE 0e0 END))"
 
 
@@ -178,7 +178,7 @@ def _double(name: str) -> Spelling:
     return lambda _, a: f"CAST({name}({', '.join(a)}) AS DOUBLE)"
 
 
-def _round(call: Call, a: list[str]) -> str:
+def _round(call: FunctionCall, a: list[str]) -> str:
     places = whole(call.args[1]) if len(a) > 1 else 0
     if places == 0:
         return _away(a[0])
@@ -186,7 +186,7 @@ def _round(call: Call, a: list[str]) -> str:
     there, back = ("*", "/") if places > 0 else ("/", "*")
     scaled = f"({a[0]} {there} {scale})"
     most = SPARK.number(ranges.LARGEST)
-    # beyond the largest double the number stays as it is; NaN compares as larger
+    # keep the number if scaling overflows; NaN compares as larger
     return f"CASE WHEN abs({scaled}) <= {most} THEN {_away(scaled)} {back} {scale} ELSE {a[0]} END"
 
 
@@ -194,15 +194,15 @@ def _several(name: str) -> Spelling:
     return lambda _, a: f"{name}({', '.join(a)})" if len(a) > 1 else a[0]
 
 
-def _power(_: Call, a: list[str]) -> str:
+def _power(_: FunctionCall, a: list[str]) -> str:
     x, y = a
     defined = f"{x} > 0 OR ({x} = 0 AND {y} >= 0) OR ({x} < 0 AND {y} = rint({y}))"
-    # Java has no number for ±1 to the power of infinity, C has 1
+    # ±1 to the power of infinity is NaN in Java and 1 in C
     endless = f"abs({x}) = 1 AND abs({y}) > {SPARK.number(ranges.LARGEST)}"
     return f"CASE WHEN {endless} THEN 1e0 ELSE power(CASE WHEN {defined} THEN {x} END, {y}) END"
 
 
-def _width_bucket(call: Call, a: list[str]) -> str:
+def _width_bucket(call: FunctionCall, a: list[str]) -> str:
     x, low, high, count = a[0], a[1], a[2], whole(call.args[3])
     place = f"({SPARK.number(count)} * (({x} - {low}) / ({high} - {low})))"
     return (
@@ -212,9 +212,9 @@ def _width_bucket(call: Call, a: list[str]) -> str:
 
 
 def _cased(name: str) -> Spelling:
-    def spelled(_: Call, a: list[str]) -> str:
-        found, made = simple_case(name)
-        return f"translate({a[0]}, {SPARK.text(found)}, {SPARK.text(made)})"
+    def spelled(_: FunctionCall, a: list[str]) -> str:
+        before, after = simple_case(name)
+        return f"translate({a[0]}, {SPARK.text(before)}, {SPARK.text(after)})"
 
     return spelled
 
@@ -224,10 +224,10 @@ def _trimmed(side: str) -> Spelling:
 
 
 def _pattern(pattern: str) -> str:
-    """Write a pattern with several % so that no part is tried again once it was found: time grows with the text alone.
+    """Write a LIKE pattern with several % as a regular expression without backtracking, in linear time.
 
-    Spark makes `.*` of each %, and Java tries them in every combination. The leftmost place of each part is as good as
-    any other for what follows, so a part that was found is kept (an atomic group).
+    Spark turns each % into `.*`, and Java tries all combinations. The leftmost match of each part is as good as any
+    other, so each part is an atomic group.
     """
     first, *middle, last = (
         "".join("." if sign == "_" else f"\\{sign}" if not sign.isalnum() and sign.isascii() else sign for sign in part)
@@ -236,11 +236,11 @@ def _pattern(pattern: str) -> str:
     return rf"(?s)\A{first}{''.join(f'(?>.*?{part})' for part in middle)}" + (rf".*{last}\z" if last else "")
 
 
-def _like(call: Call, a: list[str]) -> str:
+def _like(call: FunctionCall, a: list[str]) -> str:
     parts = re.split("%+", word(call.args[1]))
     if len(parts) > 3 or (len(parts) == 3 and (parts[0] or parts[2])):
         return f"({a[0]} RLIKE {SPARK.text(_pattern(word(call.args[1])))})"
-    # every character stands for itself, so the escape is one that is not there
+    # no character is special, so use an escape that does not occur
     escape = next(sign for sign in "!#~^@&;:|" if sign not in word(call.args[1]))
     return f"({a[0]} LIKE {a[1]} ESCAPE '{escape}')"
 
@@ -259,57 +259,57 @@ def _boundary(unit: str, text: str) -> str:
     return f"((unix_micros(CAST({text} AS TIMESTAMP)) + {_DAYS * 86_400_000_000}) div {_MICROS[unit]})"
 
 
-def _date_diff(call: Call, a: list[str]) -> str:
+def _date_diff(call: FunctionCall, a: list[str]) -> str:
     unit = word(call.args[0])
     if unit == "week":  # whole weeks, as in DuckDB
         return f"CAST(datediff({a[2]}, {a[1]}) div 7 AS DOUBLE)"
     return f"CAST({_boundary(unit, a[2])} - {_boundary(unit, a[1])} AS DOUBLE)"
 
 
-def _date_shift(call: Call, a: list[str]) -> str:
+def _date_shift(call: FunctionCall, a: list[str]) -> str:
     amount, unit = whole(call.args[1]), word(call.args[2])
     factor, unit = {"week": (7, "day"), "quarter": (3, "month")}.get(unit, (1, unit))
     shifted = f"(CAST({a[0]} AS TIMESTAMP) + INTERVAL '{factor * amount}' {unit.upper()})"
     return SPARK.clamped(shifted, Kind.TIMESTAMP, None)
 
 
-def _no_text(call: Call, what: str) -> None:
+def _no_text(call: FunctionCall, what: str) -> None:
     if call.args[0].kind is Kind.TEXT:
         raise SPARK.refusal(
-            f"text taken as {what} is not answered", "Declare the column's type in hubbub.yaml, or cast to DOUBLE."
+            f"a cast from text to {what} is not supported", "Declare the type in hubbub.yaml, or cast to DOUBLE."
         )
 
 
-def _to_integer(call: Call, a: list[str]) -> str:
+def _to_integer(call: FunctionCall, a: list[str]) -> str:
     _no_text(call, "an integer")
     x, size = f"rint(CAST({a[0]} AS DOUBLE))", 1 << (whole(call.args[1]) - 1)
     return f"CASE WHEN {x} >= {SPARK.number(-size)} AND {x} < {SPARK.number(size)} THEN {x} END"
 
 
-def _to_real(call: Call, a: list[str]) -> str:
+def _to_real(call: FunctionCall, a: list[str]) -> str:
     if call.args[0].kind is not Kind.TEXT:
         return f"CAST({a[0]} AS DOUBLE)"
     plain = f"regexp_replace({a[0]}, '_|[+](?=-)', '')"
     return f"try_cast(CASE WHEN {a[0]} RLIKE {SPARK.text(_NUMBER)} THEN {plain} END AS DOUBLE)"
 
 
-def _to_float(call: Call, a: list[str]) -> str:
+def _to_float(call: FunctionCall, a: list[str]) -> str:
     _no_text(call, "a FLOAT")
     x = f"CAST({a[0]} AS DOUBLE)"
     fits = f"abs({x}) < {SPARK.number(_FLOATS)} OR abs({x}) > {SPARK.number(ranges.LARGEST)}"
     return f"CAST(CAST(CASE WHEN {fits} THEN {x} END AS FLOAT) AS DOUBLE)"
 
 
-def _to_text(call: Call, a: list[str]) -> str:
+def _to_text(call: FunctionCall, a: list[str]) -> str:
     kind, x = call.args[0].kind, a[0]
     if kind is Kind.REAL:
-        raise SPARK.refusal("a real number written as text is not answered", "Cast it to an integer first.")
+        raise SPARK.refusal("a cast from a real number to text is not supported", "Cast it to an integer first.")
     if kind is not Kind.INTEGER:
         return f"CAST({x} AS STRING)"
     bounds = facts(call.args[0]).bounds
     if bounds is not None and max(-bounds.low, bounds.high) < 1 << 62:
         return f"CAST(CAST({x} AS BIGINT) AS STRING)"
-    # in two parts of 62 bits: a cast would go through Java's digits of a double
+    # use two parts of 62 bits: a cast would use Java's digits of a double
     size = SPARK.number(1 << 62)
     small = f"CASE WHEN abs({x}) < {SPARK.number(1 << 124)} THEN {x} END"
     high = f"CAST({small} / {size} AS BIGINT)"
@@ -319,14 +319,14 @@ def _to_text(call: Call, a: list[str]) -> str:
 
 
 def _to_date(kind: Kind) -> Spelling:
-    def spelled(call: Call, a: list[str]) -> str:
+    def spelled(call: FunctionCall, a: list[str]) -> str:
         _no_text(call, f"a {kind.value}")
-        return SPARK.clamped(f"CAST({a[0]} AS {Spark.types[kind]})", kind, None)
+        return SPARK.clamped(f"CAST({a[0]} AS {SparkDialect.types[kind]})", kind, None)
 
     return spelled
 
 
-def _to_boolean(call: Call, a: list[str]) -> str:
+def _to_boolean(call: FunctionCall, a: list[str]) -> str:
     if call.args[0].kind is not Kind.TEXT:
         return f"CAST({a[0]} AS BOOLEAN)"
     low = f"lower({a[0]})"
@@ -334,8 +334,8 @@ def _to_boolean(call: Call, a: list[str]) -> str:
     return f"CASE WHEN {low} IN ({truths}) THEN TRUE WHEN {low} IN ({lies}) THEN FALSE END"
 
 
-Spark.spellings = {
-    **COMMON,
+SparkDialect.spellings = {
+    **COMMON_SPELLINGS,
     "add": infix("+"),
     "sub": infix("-"),
     "mul": infix("*"),
@@ -395,4 +395,4 @@ Spark.spellings = {
     "to_timestamp": _to_date(Kind.TIMESTAMP),
     "to_boolean": _to_boolean,
 }
-SPARK: Spark = Spark()
+SPARK: SparkDialect = SparkDialect()

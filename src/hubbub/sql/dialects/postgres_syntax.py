@@ -1,4 +1,4 @@
-"""What PostgreSQL has other words for than other engines: values, rounding, relations, hashes."""
+"""PostgreSQL's syntax for values, rounding, relations and hashes."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,8 @@ from hubbub.sql.dialects.base import Canonical, Dialect
 TINY = f"'{2.0**-500!r}'::float8"
 
 
-class Words(Dialect):
-    """How values, hashes and relations are written on PostgreSQL 14 and later, with a database in UTF-8."""
+class PostgresSyntax(Dialect):
+    """Values, hashes and relations on PostgreSQL 14 and later, in a UTF-8 database."""
 
     name: ClassVar[str] = "postgres"
     types: ClassVar[Mapping[Kind, str]] = {
@@ -30,36 +30,36 @@ class Words(Dialect):
     fence: ClassVar[str] = " OFFSET 0"
 
     def number(self, value: int | Fraction) -> str:
-        """Write the digits that are read back as the nearest double."""
+        """Write the digits of the nearest double."""
         return f"'{float(value)!r}'::float8"
 
     def text(self, value: str) -> str:
-        """Write a text whose order is that of its bytes; no backslash is special (standard_conforming_strings)."""
+        """Write a text with byte order; backslashes are not special (standard_conforming_strings)."""
         if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
-            raise self.refusal("a text with a zero, or with half a character, is not answered", "Leave it out.")
+            raise self.refusal("a text with a NUL character or a lone surrogate is not supported", "Remove it.")
         return f"""('{value.replace("'", "''")}'::text COLLATE "C")"""
 
     def is_nan(self, text: str) -> str:
-        """Compare: NaN is equal to itself there."""
+        """Compare with NaN, which equals itself in PostgreSQL."""
         return f"({text}) = 'NaN'::float8"
 
     def between(self, text: str, first: str, last: str) -> str:
-        """Look at the value once: sub-queries are merged, and it is computed as often as it stands.
+        """Write the value only once: the planner merges subqueries, so it is computed as often as it occurs.
 
-        What MAX and MIN of doubles are made from is strict, unlike greatest and least, and takes NaN for the largest.
+        The functions behind MAX and MIN of doubles are strict, unlike greatest and least, and treat NaN as the largest.
         """
         return f"float8smaller(float8larger({text}, {first}), {last})"
 
     def clamped(self, text: str, kind: Kind, column: Column | None) -> str:
-        """Clamp dates by functions of their own."""
-        found = super().clamped(text, kind, column)
+        """Clamp dates and timestamps with the functions of their types."""
+        text_clamped = super().clamped(text, kind, column)
         if kind in (Kind.DATE, Kind.TIMESTAMP):
             name = "date_" if kind is Kind.DATE else "timestamp_"
-            return found.replace("float8smaller(float8larger(", f"{name}smaller({name}larger(", 1)
-        return found
+            return text_clamped.replace("float8smaller(float8larger(", f"{name}smaller({name}larger(", 1)
+        return text_clamped
 
     def scanned(self, column: Column) -> str:
-        """Clamp a column that the engine serves in the type of its kind."""
+        """Clamp a column, which already has the type of its kind."""
         name = self.identifier(column.name)
         match column.kind:
             case Kind.BOOLEAN:
@@ -75,7 +75,7 @@ class Words(Dialect):
         return self.clamped(f"nullif({name}, 'NaN'::float8)", column.kind, column)
 
     def owner(self, column: str, kind: Kind | None) -> Canonical:
-        """Tell texts apart byte by byte."""
+        """Compare texts byte by byte."""
         return super().owner(f'(CAST({column} AS text) COLLATE "C")' if kind is Kind.TEXT else column, kind)
 
     def with_match(self, relation: str, other: str, columns: Sequence[str]) -> str:
@@ -87,25 +87,25 @@ class Words(Dialect):
         return f"{relation} AS b WHERE NOT EXISTS ({_match(other, columns)})"
 
     def position(self, values: Sequence[str], column: str) -> str:
-        """Look through an array."""
+        """Search an array."""
         return f"array_position(ARRAY[{', '.join(values)}], {column}) - 1"
 
     def away(self, text: str, low: int, high: int) -> str:
-        """Add what is just below a half, away from zero, and cut: right for every double, past 2⁵² too."""
+        """Add the double just below ½, away from zero, and truncate: correct for every double, also beyond 2⁵²."""
         up, down = f"floor({text} + {_HALF})", f"ceil({text} - {_HALF})"
         return up if low >= 0 else down if high <= 0 else f"trunc({text} + sign({text}) * {_HALF})"
 
     def steps(self, text: str, low: int, high: int, kind: str) -> str:
-        """Round first and clamp then, which is the same between whole numbers and looks at the value less often."""
+        """Round before clamping, which is equivalent for integer bounds and repeats the value less often."""
         inside = self.between(self.away(text, low, high), self.number(low), self.number(high))
         return f"CAST({inside} AS {kind})"
 
     def whole_steps(self, text: str, low: int, high: int, kind: str) -> str:
-        """Leave out the rounding: a cast of a whole number is exact."""
+        """Skip rounding: the cast of an integer is exact."""
         return f"CAST({self.between(text, self.number(low), self.number(high))} AS {kind})"
 
     def product(self, factors: Sequence[str]) -> str:
-        """Leave out what would be below 2⁻⁵⁰⁰ times a bound."""
+        """Write 0 for products below 2⁻⁵⁰⁰ times a bound."""
         if len(factors) == 1:
             return factors[0]
         large = " AND ".join(f"abs({factor}) >= {TINY}" for factor in factors)
@@ -113,53 +113,53 @@ class Words(Dialect):
         return f"(CASE WHEN {large} THEN {' * '.join(factors)} WHEN {there} THEN {self.number(0)} END)"
 
     def fraction(self, text: str, divisor: Fraction) -> str:
-        """Divide; what is tiny cannot be divided by more than 1."""
+        """Divide; tiny values become 0 if the divisor exceeds 1."""
         if divisor <= 1:
             return f"({text} / {self.number(divisor)})"
         quotient = f"{text} / {self.number(divisor)}"
         return f"(CASE WHEN abs({text}) >= {TINY} THEN {quotient} WHEN {text} IS NOT NULL THEN {self.number(0)} END)"
 
     def quotient(self, text: str, divisor: Fraction) -> str:
-        """Write a fraction, which is in parentheses here already."""
+        """Write a fraction, which is already in parentheses."""
         return self.fraction(text, divisor)
 
     def on_grid(self, text: str, step: Fraction) -> str:
-        """Count in 64 bits; their sums are numeric."""
+        """Use 64 bits; sums of them are numeric."""
         return f"CAST({self.away(self.fraction(text, step), -1, 1)} AS bigint)"
 
     def as_divisor(self, count: str) -> str:
-        """Divide by a double."""
+        """Write a count as a double."""
         return self.as_double(count)
 
     def extreme(self, function: str, text: str, kind: Kind) -> str:
-        """Take AND for the least of truth values."""
+        """Use AND for the minimum of booleans."""
         if kind is Kind.BOOLEAN:
             return f"{'bool_and' if function == 'min' else 'bool_or'}({text})"
         return f"{function}({text})"
 
-    def fitting(self, text: str, most: int) -> str:  # noqa: ARG002 - nothing is gained by a narrower type
-        """Leave sums in the type that the engine gives them, which holds them all."""
+    def fitting(self, text: str, most: int) -> str:  # noqa: ARG002 - a narrower type gains nothing
+        """Keep the engine's type of sums, which holds every sum."""
         return text
 
     def any_of(self, text: str) -> str:
-        """Take the largest of equal values."""
+        """Use max on equal values."""
         return f"max({text})"
 
     def own_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
-        """Chain 64-bit hashes, each seeded with the one before; the first with the salt's.
+        """Chain 64-bit hashes, each seeded with the previous one; the first seed is the salt's hash.
 
-        A double is hashed as one, by the function that its equality goes with: the texts of the two zeros differ.
+        A double is hashed by the function that matches its equality, because the texts of the two zeros differ.
         """
         seed = int.from_bytes(hashlib.sha256(salt.encode()).digest()[:8], "big", signed=True)
-        found = f"'{seed}'::bigint"
+        chained = f"'{seed}'::bigint"
         for column, kind in columns:
             if kind is Kind.INTEGER:
-                found = f"hashint8extended(coalesce(CAST({column} AS bigint), 0), {found})"
+                chained = f"hashint8extended(coalesce(CAST({column} AS bigint), 0), {chained})"
             elif kind is Kind.REAL:
-                found = f"hashfloat8extended(coalesce(CAST({column} AS float8), {self.number(0)}), {found})"
+                chained = f"hashfloat8extended(coalesce(CAST({column} AS float8), {self.number(0)}), {chained})"
             else:
-                found = f"""hashtextextended(coalesce(CAST({column} AS text), '') COLLATE "C", {found})"""
-        return found
+                chained = f"""hashtextextended(coalesce(CAST({column} AS text), '') COLLATE "C", {chained})"""
+        return chained
 
     def portable_hash(self, salt: str, columns: Sequence[tuple[str, Kind]]) -> str:
         """Order by bytes."""
@@ -171,7 +171,7 @@ def _match(other: str, columns: Sequence[str]) -> str:
     return f"SELECT 1 FROM {other} AS m WHERE {same}"
 
 
-WORDS = Words()
-_HALF = WORDS.number(Fraction(0.49999999999999994))
+SYNTAX = PostgresSyntax()
+_HALF = SYNTAX.number(Fraction(0.49999999999999994))
 #: 0 as a double.
-ZERO = WORDS.number(0)
+ZERO = SYNTAX.number(0)

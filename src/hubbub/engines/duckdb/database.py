@@ -1,0 +1,223 @@
+"""Open DuckDB over the declared files and lock it down: queries cannot access anything that is not declared.
+
+Parquet and DuckDB files are read in place. CSV files and SQLite tables are loaded, with casts that cannot fail.
+"""
+
+from pathlib import Path
+
+import duckdb
+
+from hubbub.core.schema import Kind
+from hubbub.engines import files
+from hubbub.engines.base import (
+    LOOSE_COLLATION,
+    DataSource,
+    EngineLimits,
+    Field,
+    View,
+    collation_query,
+    identifier,
+    rounding_reason,
+)
+from hubbub.errors import ConfigError
+
+_KINDS: dict[str, Kind] = {
+    "BOOLEAN": Kind.BOOLEAN,
+    "VARCHAR": Kind.TEXT,
+    "UUID": Kind.TEXT,
+    "DATE": Kind.DATE,
+    "FLOAT": Kind.REAL,
+    "DOUBLE": Kind.REAL,
+    "HUGEINT": Kind.INTEGER,
+    "UHUGEINT": Kind.INTEGER,
+    **{f"{sign}{size}INT": Kind.INTEGER for sign in ("", "U") for size in ("TINY", "SMALL", "BIG")},
+    "INTEGER": Kind.INTEGER,
+    "UINTEGER": Kind.INTEGER,
+    **{f"TIMESTAMP{tail}": Kind.TIMESTAMP for tail in ("", "_S", "_MS", "_NS", " WITH TIME ZONE")},
+}
+_TYPES: dict[Kind, str] = {
+    Kind.BOOLEAN: "BOOLEAN",
+    Kind.INTEGER: "BIGINT",
+    Kind.REAL: "DOUBLE",
+    Kind.TEXT: "VARCHAR",
+    Kind.DATE: "DATE",
+    Kind.TIMESTAMP: "TIMESTAMP",
+}
+#: Types that are read without a cast; all others are cast with TRY_CAST.
+_WITHOUT_CAST = {Kind.INTEGER: {t for t, k in _KINDS.items() if k is Kind.INTEGER}, Kind.REAL: {"FLOAT", "DOUBLE"}}
+
+
+def schema(source: DataSource) -> tuple[Field, ...]:
+    """Read the names and types of a table's columns from a header, footer or catalog, never a value."""
+    files.check_readable(source)
+    if source.form == "csv":
+        return tuple(Field(name, "text in a CSV file", None) for name in files.csv_header(source.path)[1])
+    if source.form == "sqlite":
+        return files.sqlite_fields(source)
+    with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
+        return _described(connection, source)
+
+
+def guess_types(source: DataSource) -> tuple[Field, ...]:
+    """Guess the types of a CSV file from its first rows. This reads values, so only `hubbub init --guess` uses it."""
+    files.check_readable(source)
+    with duckdb.connect(":memory:", config={"python_enable_replacements": "false"}) as connection:
+        try:
+            rows = connection.execute(f"DESCRIBE FROM read_csv({_text(source.path)}, header = true)").fetchall()
+        except duckdb.Error:
+            rows = []
+    kinds = {name: _kind(kind) for name, kind, *_ in rows}
+    return tuple(Field(field.name, field.type, kinds.get(field.name) or Kind.TEXT) for field in schema(source))
+
+
+def _described(connection: duckdb.DuckDBPyConnection, source: DataSource) -> tuple[Field, ...]:
+    try:
+        if source.form == "duckdb":
+            connection.execute(f"ATTACH {_text(source.path)} AS {identifier('$source')} (READ_ONLY)")
+            tables = connection.execute(
+                "SELECT table_name FROM information_schema.tables WHERE table_catalog = '$source' AND"
+                " table_schema = 'main'"
+            ).fetchall()
+            if (source.table,) not in tables:
+                raise files.no_such_table(source, [name for (name,) in tables])
+        relation = _relation(source, "$source")
+        rows = connection.execute(f"DESCRIBE FROM {relation}").fetchall()
+        # of the formats that are read in place, only a database has collations
+        texts = [name for name, kind, *_ in rows if kind == "VARCHAR" and source.form == "duckdb"]
+        distinguishes = {
+            name: connection.execute(collation_query(identifier(name), relation)).fetchone() for name in texts
+        }
+    except duckdb.Error:
+        raise ConfigError(
+            "HB411",
+            f"{source.path} is not a readable {source.form} file.",
+            "Check the path. If a newer version wrote the file, write it again with an older version.",
+        ) from None
+    return tuple(
+        Field(
+            name,
+            kind,
+            _kind(kind),
+            rounding_reason(kind) if distinguishes.get(name, (True,)) == (True,) else LOOSE_COLLATION,
+        )
+        for name, kind, *_ in rows
+    )
+
+
+def open_locked(views: tuple[View, ...], limits: EngineLimits, spill: Path) -> duckdb.DuckDBPyConnection:
+    """Open the declared files in a new DuckDB database and lock it permanently."""
+    root = duckdb.connect(
+        ":memory:",
+        config={
+            "memory_limit": f"{limits.memory}MB",
+            "threads": str(limits.threads),
+            "max_execution_time": str(limits.seconds * 1000),
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+            "allow_community_extensions": "false",
+            "allow_extension_repositories": "forbidden",
+            "allow_persistent_secrets": "false",
+            "python_enable_replacements": "false",
+        },
+    )
+    try:
+        root.execute("SET TimeZone = 'UTC'")
+        root.execute(f"SET temp_directory = {_text(spill)}")
+        root.execute(f"SET max_temp_directory_size = '{limits.disk}MB'")
+        paths = sorted({str(view.source.path.resolve()) for view in views if view.source.form == "parquet"})
+        root.execute(f"SET allowed_paths = [{', '.join(map(_literal, paths))}]")
+        databases = sorted({view.source.path for view in views if view.source.form == "duckdb"})
+        for number, path in enumerate(databases):
+            root.execute(f"ATTACH {_text(path)} AS {identifier(f'$source{number}')} (READ_ONLY)")
+        if any(_is_large(view) for view in views):
+            root.execute(f"ATTACH {_text(spill / 'loaded.duckdb')} AS {identifier('$loaded')}")
+        for view in views:
+            if view.source.form in ("csv", "sqlite"):
+                _load(root, view)
+            else:
+                _show(root, view, f"$source{databases.index(view.source.path)}" if view.source.form == "duckdb" else "")
+        for file in spill.iterdir():
+            file.chmod(0o600)  # the folder is private, but the umask may have left the file readable
+        root.execute("SET enable_external_access = false")
+        root.execute("SET lock_configuration = true")
+    except BaseException:
+        root.close()
+        raise
+    return root
+
+
+def _show(root: duckdb.DuckDBPyConnection, view: View, catalog: str) -> None:
+    """Create a view on a Parquet or DuckDB file."""
+    relation = _relation(view.source, catalog)
+    types = {name: kind for name, kind, *_ in root.execute(f"DESCRIBE FROM {relation}").fetchall()}
+    shown = ", ".join(_column(name, kind, types[name]) for name, kind in view.columns)
+    root.execute(f"CREATE VIEW {identifier(view.name)} AS SELECT {shown} FROM {relation}")  # noqa: S608
+
+
+def _load(root: duckdb.DuckDBPyConnection, view: View) -> None:
+    """Copy a CSV or SQLite table into memory or, if it is large, into a file in the private temporary folder.
+
+    A CSV file is never queried in place: DuckDB 2.0 moves a TRY_CAST into its CSV reader, where it becomes a CAST that
+    fails and prints the line. The extension that reads SQLite in place is not part of DuckDB and would be downloaded.
+    """
+    target = f"{identifier('$loaded') + '.' if _is_large(view) else ''}{identifier(view.name)}"
+    declared = ", ".join(f"{identifier(name)} {_TYPES[kind]}" for name, kind in view.columns)
+    # the trim, which a cast does anyway, keeps the cast out of the CSV reader
+    shown = ", ".join(
+        identifier(name) if kind is Kind.TEXT else f"TRY_CAST(trim({identifier(name)}) AS {_TYPES[kind]})"
+        for name, kind in view.columns
+    )
+    root.execute(f"CREATE TABLE {target} ({declared})")
+    if view.source.form == "csv":
+        root.execute(f"INSERT INTO {target} SELECT {shown} FROM {_relation(view.source, '')}")  # noqa: S608
+    else:
+        for batch in files.sqlite_batches(view.source, tuple(name for name, _ in view.columns)):
+            root.register("$batch", batch)
+            root.execute(f"INSERT INTO {target} SELECT {shown} FROM {identifier('$batch')}")  # noqa: S608
+            root.unregister("$batch")
+    if _is_large(view):
+        root.execute(f"CREATE VIEW {identifier(view.name)} AS FROM {target}")
+
+
+def _is_large(view: View) -> bool:
+    return view.source.form in ("csv", "sqlite") and view.source.path.stat().st_size > files.HASHED_WHOLE
+
+
+def _column(name: str, kind: Kind, type_name: str) -> str:
+    quoted = identifier(name)
+    if type_name == _TYPES[kind] or type_name in _WITHOUT_CAST.get(kind, ()):
+        return quoted
+    # equal numbers must have the same text
+    once = kind is Kind.TEXT and _KINDS.get(type_name) is Kind.REAL
+    value = f"CASE WHEN {quoted} = 0 OR isnan({quoted}) THEN abs({quoted}) ELSE {quoted} END" if once else quoted
+    return f"TRY_CAST({value} AS {_TYPES[kind]}) AS {quoted}"
+
+
+def _relation(source: DataSource, catalog: str) -> str:
+    if source.form == "duckdb":
+        return f"{identifier(catalog)}.main.{identifier(source.table or '')}"
+    if source.form == "parquet":
+        return f"read_parquet({_text(source.path)})"
+    delimiter, header = files.csv_header(source.path)
+    columns = ", ".join(f"{_literal(name)}: 'VARCHAR'" for name in header)
+    # Every field is text and unreadable lines are skipped, so that no value can make the reader fail. Use one thread:
+    # several may start inside a quoted text and read its second line as a row (DuckDB 2.0).
+    return (
+        f"read_csv({_text(source.path)}, auto_detect = false, header = true, delim = {_literal(delimiter)},"
+        f" quote = '\"', escape = '\"', null_padding = true, ignore_errors = true, parallel = false,"
+        f" columns = {{{columns}}})"
+    )
+
+
+def _kind(type_name: str) -> Kind | None:
+    if type_name.startswith("DECIMAL"):
+        return Kind.REAL
+    return Kind.TEXT if type_name.startswith("ENUM") else _KINDS.get(type_name)
+
+
+def _text(path: Path) -> str:
+    return _literal(str(path.resolve()))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
