@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
 
-from hubbub.answers.combine import repeat_query, combine, refinable, refine
+from hubbub.answers.combine import combine, refinable, refine, repeat_query
 from hubbub.answers.release import Output, Release
 from hubbub.errors import ParameterError
 
@@ -134,13 +134,13 @@ def test_where_the_middle_cannot_be_told_the_dearer_answer_stays() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"query": "SELECT SUM(x) AS n FROM t"}, "two questions"),
-        ({"bounds": {"groups": 2, "rows": 1}}, "two questions"),
+        ({"query": "SELECT SUM(x) AS n FROM t"}, "different queries"),
+        ({"bounds": {"groups": 2, "rows": 1}}, "different queries"),
         ({"data": [{"dataset": "t", "unit": "p", "version": "2"}]}, "changed in between"),
-        ({"ledger": [{"sequence": 1}]}, "one draw"),
-        ({"draws": [{"kind": "sum"}, {"kind": "selection"}]}, "chose"),
-        ({"cells": [None]}, "chose"),
-        ({"draws": []}, "chose"),
+        ({"ledger": [{"sequence": 1}]}, "the same answer"),
+        ({"draws": [{"kind": "sum"}, {"kind": "selection"}]}, "selected its keys"),
+        ({"cells": [None]}, "selected its keys"),
+        ({"draws": []}, "selected its keys"),
     ],
 )
 def test_what_does_not_belong_together_is_refused(change: dict[str, Any], why: str) -> None:
@@ -163,7 +163,7 @@ def test_a_combined_answer_names_both_charges_and_is_not_combined_again() -> Non
     assert [each["sequence"] for each in found.receipt["ledger"]] == [1, 2]
     assert found.receipt["charge"] == {"epsilon": "1/5", "delta": "0"}
     assert not refinable(found.receipt)
-    with pytest.raises(ParameterError, match="combined before"):
+    with pytest.raises(ParameterError, match="is itself a combination"):
         combine(found, release(3, [100], 5))
 
 

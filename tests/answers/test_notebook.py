@@ -55,7 +55,7 @@ def test_a_release_is_a_table_a_drawing_and_a_price() -> None:
     assert found.count("tr") == 4
     assert found.count("svg") == 1
     assert "100 ±10" in text
-    assert "cost ε = 0.1; ε = 2 is left." in text
+    assert "Cost: ε = 0.1; ε = 2 remaining." in text
 
 
 def test_nothing_in_a_name_or_a_key_breaks_out() -> None:
@@ -112,8 +112,8 @@ def test_a_real_notebook_shows_answers_as_tables_with_drawings(tmp_path: Path) -
     )
     done: Any = client.execute()
     estimate, answer, plot, frame = (cell.outputs for cell in done.cells[1:5])
-    assert "costs ε = 0.2" in estimate[0].data["text/plain"]
-    assert "is left" in answer[0].data["text/plain"]
+    assert "Cost: ε = 0.2" in estimate[0].data["text/plain"]
+    assert "remaining" in answer[0].data["text/plain"]
     seen = [tag for tag, _ in tags(answer[0].data["text/html"]).seen]
     assert seen.count("tr") == 6
     assert seen.count("svg") == 1

@@ -65,9 +65,9 @@ def test_html_escapes_keys(release: Release) -> None:
 
 
 def test_text_says_what_it_cost_and_rounds_down_what_is_left(release: Release) -> None:
-    assert repr(release).splitlines()[-1] == "cost ε = 0.1; ε = 0.6666 is left"
+    assert repr(release).splitlines()[-1] == "Cost: ε = 0.1; ε = 0.6666 remaining"
     again = Release(release.outputs, release.ratio, release.epsilon, release.delta, {}, release.left, replayed=True)
-    assert again.price().startswith("replayed at no cost")
+    assert again.cost().startswith("free, from the ledger")
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,7 @@ def test_the_past_can_be_listed_page_by_page_and_had_again(session: Any) -> None
     assert again.left == asked[-1].left
     with pytest.raises(ParameterError) as caught:
         session.release(999_999)
-    assert caught.value.message == "there is no release with the number 999999."
+    assert caught.value.message == "There is no release number 999999."
 
 
 #: What is asked, and the code that refuses it.

@@ -15,7 +15,7 @@ from hubbub.core.reals import exp
 from hubbub.errors import ParameterError
 from hubbub.mechanisms.enumeration import delta_at, worst_ratio
 from hubbub.semantics import bounds, odds
-from hubbub.semantics.games import Game, databases, with_default, semantic_level
+from hubbub.semantics.games import Game, databases, semantic_level, with_default
 
 Response = Callable[[int, Fraction], FiniteDistribution[int]]
 Rows = tuple[int, ...]

@@ -1,4 +1,4 @@
-"""docs/meaning.md, read as code: its sentences, its snippet, its commands."""
+"""docs/meaning.md: its sentences, snippet and commands."""
 
 import re
 from fractions import Fraction
@@ -27,7 +27,7 @@ def test_the_snippet_gives_what_its_comments_say() -> None:
     game, level = names["game"], names["semantic_level"]
     assert game.posterior(1).mass[1, 0] == (Fraction(3, 8), Fraction(3, 8))
     assert game.difference(1, 0) == (Fraction(1, 4), Fraction(1, 4))
-    low, high = level(names["response"], names["worlds"], names["filled"](0), people=2)
+    low, high = level(names["response"], names["worlds"], names["with_default"](0), people=2)
     assert low <= Fraction(1, 2) <= high <= low + Fraction(1, 10**30)
 
 

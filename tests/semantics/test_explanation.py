@@ -1,4 +1,4 @@
-"""Everything that `hubbub explain` and the page say about an ε, against formulas computed in another way."""
+"""The sentences of `hubbub explain` and of the page, against formulas computed in another way."""
 
 import re
 from fractions import Fraction
@@ -26,7 +26,7 @@ def test_the_sentence_on_beliefs_is_tanh(epsilon: str) -> None:
     else:
         (shown,) = figures(said)
         assert -1e-12 <= shown - formula < 0.1
-    assert said.startswith("Whatever anybody believes, one person's data moves a belief by at most ")
+    assert said.startswith("One person's data changes any belief by at most ")
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "0.5"])
@@ -43,9 +43,9 @@ def test_the_sentence_on_beliefs_under_delta_is_its_formula(epsilon: str, delta:
 
 
 def test_beliefs_are_not_spoken_of_where_nothing_is_known() -> None:
-    assert "say how many" in explain(epsilon=1, delta="1e-9").beliefs
+    assert "specify n" in explain(epsilon=1, delta="1e-9").beliefs
     said = explain(epsilon=1, delta="0.01", people=10**6).beliefs
-    assert said == "Under this δ and n, nothing is known about how far one person's data moves a belief."
+    assert said == "At this δ and n, there is no bound on how far one person's data changes a belief."
     # 2√(nδ) is 200: the chance that is left is no chance
     assert 2 * (10**6 * 0.01) ** 0.5 > 1
 
@@ -66,7 +66,7 @@ def test_the_icons_are_a_hundred_and_as_many_as_the_sentence_says(epsilon: str) 
 @pytest.mark.parametrize("size", [1, 2, 10, 1000])
 def test_a_group_of_any_size_is_explained(size: int) -> None:
     said = explain(epsilon="0.01", size=size).sentences[5]
-    assert said.startswith(f"Of a family of {size} ")
+    assert said.startswith(f"For a group of {size:,} p")
     assert figures(said)[-1] == size / 100
     factor = mpmath.exp(mpmath.mpf(size) / 100)
     shown = figures(said)[1]

@@ -12,7 +12,7 @@ from hubbub.errors import ParameterError
 from hubbub.mechanisms.enumeration import worst_over
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.semantics.bounds import beliefs
-from hubbub.semantics.games import Game, databases, with_default, semantic_level, uniform
+from hubbub.semantics.games import Game, databases, semantic_level, uniform, with_default
 
 HALF = Fraction(1, 2)
 Response = Callable[[int, Fraction], FiniteDistribution[int]]
@@ -119,7 +119,7 @@ def test_no_belief_moves_further_than_the_worst_one() -> None:
 
 @pytest.mark.row(10)
 def test_a_private_count_moves_no_belief_beyond_its_epsilon() -> None:
-    """Irrational distributions are enclosed: the clamped Laplace count of three bits, for every belief and one in detail."""
+    """Irrational distributions are enclosed: the clamped Laplace count of three bits, for every belief and for one."""
     noise = Laplace.from_epsilon(sensitivity=1, epsilon="0.5")
 
     def distribution(rows: Rows) -> FiniteDistribution[int]:

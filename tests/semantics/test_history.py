@@ -68,16 +68,16 @@ def test_what_was_asked_is_summed_by_analyst_group_and_everybody(folder: Path) -
         Fraction(5, 4),
         Fraction(9, 4),
     ]
-    assert ana.heading == "Everything asked so far by ana on visits: 2 charges."
-    assert interns.heading == "Everything asked so far by the group interns on visits: 3 charges."
-    assert everybody.heading == "Everything asked so far by everybody on visits: 4 charges."
+    assert ana.heading == "All queries so far by ana on visits: 2 charges."
+    assert interns.heading == "All queries so far by the group interns on visits: 3 charges."
+    assert everybody.heading == "All queries so far by everybody on visits: 4 charges."
     assert [found.cap_epsilon for found in (ana, interns, everybody)] == [2, 3, 4]
 
 
 def test_every_sentence_about_what_was_asked_says_its_formula(folder: Path) -> None:
     found = read(folder, group="interns")
     _, cost, guesses, listed, cap = found.sentences
-    assert cost == "However the questions were chosen, together they cost ε = 1.25."
+    assert cost == "However the queries were chosen, their total privacy cost is ε = 1.25."
     e = mpmath.exp(1.25)
     _, right, _ = figures(guesses)
     assert 0 <= right - 100 * e / (e + 1) < 1
@@ -96,7 +96,7 @@ def test_every_sentence_about_what_was_asked_says_its_formula(folder: Path) -> N
         most, left = most + share * a, left - share * b
     assert -0.05 <= power - 100 * most < 0.2
     assert "at most about" in listed  # loss distributions are floating point
-    assert cap == "Whatever else is asked, and however it is chosen, the cap holds: ε = 3 and δ = 1e-06."
+    assert cap == "However further queries are chosen, their total stays within the cap: ε = 3 and δ = 1e-06."
 
 
 def test_without_loss_distributions_the_curves_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,9 +117,9 @@ def made(facts: Counter[str]) -> QueryHistory:
 def test_nothing_asked_is_said_so() -> None:
     found = made(Counter())
     assert found.sentences == (
-        "Everything asked so far by ana on visits: 0 charges.",
-        "Nothing was asked, so nobody can have learned anything from it.",
-        "Whatever else is asked, and however it is chosen, the cap holds: ε = 2.",
+        "All queries so far by ana on visits: 0 charges.",
+        "There were no queries, so nobody can have learned anything from them.",
+        "However further queries are chosen, their total stays within the cap: ε = 2.",
     )
     assert found.to_json()["guess"] == 0.5
 
@@ -127,7 +127,7 @@ def test_nothing_asked_is_said_so() -> None:
 def test_gaussian_noise_and_failures_are_told_as_they_are() -> None:
     noisy = made(Counter({facts_text(GaussianEvent(4, Fraction(100))): 1}))
     assert noisy.sentences[0].endswith("1 charge.")
-    assert noisy.sentences[1] == "Gaussian noise has no sum of ε; its questions are priced by curves."
+    assert noisy.sentences[1] == "Queries with Gaussian noise have no pure ε; their privacy cost is a Rényi curve."
     assert noisy.plain() is None
     assert noisy.tradeoff().certain  # a vector has no loss distribution here, so the curves stand
     keys = made(Counter({facts_text(ThresholdEvent(LaplaceEvent(1, Fraction(2)), keys=1, above=20)): 2}))
@@ -142,7 +142,7 @@ def test_a_loss_that_was_written_off_is_not_hidden() -> None:
     lost = QueryHistory(
         "everybody", "visits", Counter(), written_off=True, cap_epsilon=Fraction(1), cap_delta=Fraction(0)
     )
-    assert lost.sentences[-1].startswith("A part of the ledger was lost and written off")
+    assert lost.sentences[-1].startswith("Part of the ledger was lost and written off")
 
 
 def test_strangers_and_unknown_data_are_refused(folder: Path) -> None:

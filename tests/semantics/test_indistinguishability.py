@@ -14,13 +14,13 @@ from hubbub.mechanisms.enumeration import delta_at, total_variation
 from hubbub.semantics import bounds
 from hubbub.semantics.indistinguishability import far_apart, far_apart_given, given, joined
 
-RandomLaw = Callable[[Random, int], FiniteDistribution[int]]
+RandomDistribution = Callable[[Random, int], FiniteDistribution[int]]
 EPSILONS = (Fraction(1, 20), Fraction(1, 2), Fraction(1), Fraction(2))
 TINY = Fraction(1, 10**25)
 
 
 @pytest.mark.row(15)
-def test_point_wise_closeness_implies_closeness(random_distribution: RandomLaw) -> None:
+def test_point_wise_closeness_implies_closeness(random_distribution: RandomDistribution) -> None:
     """Part 1: the δ of the sets is at most the mass of the far outcomes; also that mass is exact, by brute force."""
     random = Random(1)
     for _ in range(200):
@@ -34,7 +34,7 @@ def test_point_wise_closeness_implies_closeness(random_distribution: RandomLaw) 
 
 
 @pytest.mark.row(16)
-def test_the_point_wise_form_holds_on_random_pairs(random_distribution: RandomLaw) -> None:
+def test_the_point_wise_form_holds_on_random_pairs(random_distribution: RandomDistribution) -> None:
     """Part 2, corrected: the mass outside e^{±2ε} is at most δ(1 + e^{−2ε})/(1 − e^{−ε})."""
     random = Random(2)
     seen = 0
@@ -81,7 +81,7 @@ def test_two_delta_over_epsilon_is_enough_up_to_its_epsilon() -> None:
 
 
 @pytest.mark.row(15)
-def test_joint_distributions_add_the_exceptions_to_delta(random_distribution: RandomLaw) -> None:
+def test_joint_distributions_add_the_exceptions_to_delta(random_distribution: RandomDistribution) -> None:
     """Parts 3 and 4: the δ of (X, A(X)) is at most the worst δ of A(a), the exceptions' probability apart."""
     random = Random(4)
     for _ in range(60):
@@ -97,7 +97,7 @@ def test_joint_distributions_add_the_exceptions_to_delta(random_distribution: Ra
 
 
 @pytest.mark.row(17)
-def test_statistical_difference_has_an_exact_bound(random_distribution: RandomLaw) -> None:
+def test_statistical_difference_has_an_exact_bound(random_distribution: RandomDistribution) -> None:
     """Part 5: (e^ε − 1 + 2δ)/(e^ε + 1) holds, is attained, and is never above the printed e^ε − 1 + δ."""
     random = Random(5)
     for _ in range(100):
@@ -116,7 +116,7 @@ def test_statistical_difference_has_an_exact_bound(random_distribution: RandomLa
 
 
 @pytest.mark.row(18)
-def test_conditional_distributions_stay_close_on_random_joints(random_distribution: RandomLaw) -> None:
+def test_conditional_distributions_stay_close_on_random_joints(random_distribution: RandomDistribution) -> None:
     """(A, B) against (A′, B′): given B, the distributions of A are (3ε, d)-close but for the chance stated."""
     random = Random(6)
     seen = 0

@@ -65,7 +65,7 @@ def test_local_semantic_privacy_of_a_median_holds_in_the_exact_game() -> None:
     prior |= dict.fromkeys(likely, (1 - slip) / len(likely))
     mechanism = noise()
     assert mechanism.exceptions(prior) == slip
-    level, chance = mechanism.promise(prior)
+    level, chance = mechanism.guarantee(prior)
     assert (level, chance) == bounds.local_beliefs(epsilon=Fraction(1, 2), delta=Fraction(0), exceptions=slip, people=5)
     game: Game[Rows, int] = Game(prior, mechanism.distribution, with_default(4), 5)
     assert game.breach(level)[1] <= chance < 1

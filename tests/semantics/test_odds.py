@@ -134,7 +134,7 @@ def test_a_family_is_protected_by_the_sum(epsilon: Fraction, delta: Fraction, si
 @given(st.fractions(Fraction(0), Fraction(1), max_denominator=10**6))
 def test_a_percentage_is_rounded_up(probability: Fraction) -> None:
     text = odds.percent(probability)
-    if text == "almost 100 %":
+    if text == "almost 100%":
         assert probability > Fraction(999, 1000)
     else:
         assert 0 <= shown(text)[0] - 100 * probability < Fraction(1, 10)
@@ -162,29 +162,30 @@ def test_every_sentence_says_its_formula(epsilon: Fraction, delta: Fraction, pri
             assert -Fraction(1, 10**25) <= above < step, text
 
     tenth = Fraction(1, 10)
-    belief = found.belief.partition(", but for")[0]
+    belief = found.belief.partition(", whatever else")[0]
     at_least(belief, 100 * p * e / (p * e + 1 - p), tenth)
-    assert ("but for a chance of 1e-07." in found.belief) is bool(delta)
-    assert found.belief.startswith("Somebody who is 50/50" if prior == Fraction(1, 2) else "Somebody who is 1 % sure")
-    at_least(found.odds.partition(", but for")[0], e, max(Fraction(1), true(e) / 100))
+    assert ("except with probability 1e-07." in found.belief) is bool(delta)
+    percent = "50%" if prior == Fraction(1, 2) else "1%"
+    assert found.belief.startswith(f"Someone who starts out {percent} sure of a fact")
+    at_least(found.odds.partition(", except with")[0], e, max(Fraction(1), true(e) / 100))
     at_least(found.guesses.partition(" are right")[0], 100 * (e + d) / (e + 1), Fraction(1))
     at_least(found.test, 100 * min(1, e / 20 + d, 1 - (mpmath.mpf(19) / 20 - d) / e), tenth)
-    assert ("but for a chance of" in found.odds) is ("but for a chance of" in found.rare) is bool(delta)
-    assert found.rare.startswith("If she thought 1 in 100, at most ")
+    assert ("except with probability" in found.odds) is ("except with probability" in found.rare) is bool(delta)
+    assert found.rare.startswith("Someone who starts out 1% sure can end up at most ")
     rare = mpmath.mpf(1) / 100
-    at_least(found.rare.partition(" in 100 afterwards")[0], 100 * rare * e / (rare * e + 1 - rare), tenth)
+    at_least(found.rare.partition(", except with")[0], 100 * rare * e / (rare * e + 1 - rare), tenth)
     together = d * (e**4 - 1) / (e - 1)
-    assert ("nothing is promised" in found.family) is (together >= 1)
+    assert ("no guarantee" in found.family) is (together >= 1)
     if together >= 1:
-        assert found.family == "To a family of 4 together nothing is promised: δ grows to 1 for them."
+        assert found.family == "A group of 4 people has no guarantee: its δ reaches 1."
         return
     if delta:
         at_least(
-            found.family.partition(", but for")[2].partition(", as if")[0],
+            found.family.partition(", except with")[2].partition(", as if")[0],
             together,
             max(Fraction(1, 10**9), true(together) / 100),
         )
-    at_least(re.split(", but for|, as if", found.family)[0], e**4, max(Fraction(1), true(e**4) / 100))
+    at_least(re.split(", except with|, as if", found.family)[0], e**4, max(Fraction(1), true(e**4) / 100))
     assert found.family.endswith(f"as if ε were {float(4 * epsilon):g}.")
     assert found.sentences == (found.belief, found.rare, found.odds, found.guesses, found.test, found.family)
     assert found.family_of(2).endswith(f"as if ε were {float(2 * epsilon):g}.")
@@ -207,7 +208,7 @@ def test_an_impossible_prior_is_refused() -> None:
 def test_huge_epsilons_are_answered_at_once() -> None:
     found = meaning(epsilon=Fraction(10**6), delta=Fraction(1, 10**9), people=100)
     assert isinstance(found, Meaning)
-    assert "gets to at most almost 100 % sure" in found.belief
+    assert "can end up at most almost 100% sure" in found.belief
     assert found.of_a_hundred == 100
     # nothing is promised there, so no prior is too small to become sure
     assert odds.posterior(Fraction(1, 10**30), epsilon=Fraction(41)) == (NONE, Fraction(1))
@@ -216,7 +217,9 @@ def test_huge_epsilons_are_answered_at_once() -> None:
 
 
 def test_one_in_a_hundred_becomes_at_most_two_point_seven() -> None:
-    assert meaning(epsilon=Fraction(1), delta=NONE).rare == "If she thought 1 in 100, at most 2.7 in 100 afterwards."
+    assert (
+        meaning(epsilon=Fraction(1), delta=NONE).rare == "Someone who starts out 1% sure can end up at most 2.7% sure."
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The ε of others: in order, with sources, and the sentence that compares."""
+"""Reference values of ε: their order, their sources, and the comparison."""
 
 from fractions import Fraction
 
@@ -9,7 +9,7 @@ from hubbub.semantics.reference_points import REFERENCE_POINTS, compare
 
 
 @pytest.mark.row(4)
-def test_the_usual_choices_are_among_the_familiar() -> None:
+def test_the_usual_values_of_papers_are_reference_points() -> None:
     """.01, .1, ln 2 and ln 3 (Dwork 2011), the last two rounded up, as odds of 1.01, 1.1, 2 and 3."""
     usual = [each.epsilon for each in REFERENCE_POINTS if "Dwork 2011" in each.source]
     assert [round(float(mpmath.exp(float(epsilon))), 2) for epsilon in usual] == [1.01, 1.11, 2.0, 3.0]
@@ -17,7 +17,7 @@ def test_the_usual_choices_are_among_the_familiar() -> None:
     assert usual[3] >= Fraction(str(mpmath.log(3)))
 
 
-def test_the_familiar_are_in_order_and_have_sources() -> None:
+def test_reference_points_are_in_order_and_have_sources() -> None:
     assert [each.epsilon for each in REFERENCE_POINTS] == sorted(each.epsilon for each in REFERENCE_POINTS)
     assert all(each.source and each.unit for each in REFERENCE_POINTS)
     for each in REFERENCE_POINTS:
@@ -47,9 +47,9 @@ def test_an_epsilon_is_placed_between_its_neighbors(epsilon: str, low: str | Non
     assert below == (None if low is None else Fraction(low))
     assert above == (None if high is None else Fraction(high))
     assert said.startswith(f"ε = {epsilon} ")
-    assert all(f" {end}, " in said for end in (low, high) if end is not None)
+    assert all(f" {end} (" in said for end in (low, high) if end is not None)
     assert ("lies between" in said) is (low is not None and high is not None)
 
 
-def test_a_familiar_epsilon_is_named() -> None:
-    assert compare(Fraction(4)) == "ε = 4 is that of emoji, on iPhones."
+def test_a_reference_point_is_named() -> None:
+    assert compare(Fraction(4)) == "ε = 4 is the value for emoji usage on iPhones."

@@ -15,7 +15,7 @@ from hubbub.semantics.games import databases
 from hubbub.semantics.simulation import best_simulation, blanked, informed, loss_between, simulation_loss
 
 Response = Callable[[int, Fraction], FiniteDistribution[int]]
-RandomLaw = Callable[[Random, int], FiniteDistribution[int]]
+RandomDistribution = Callable[[Random, int], FiniteDistribution[int]]
 Rows = tuple[int, ...]
 TINY = Fraction(1, 10**25)
 
@@ -56,7 +56,7 @@ def test_simulatable_is_private_at_twice_and_no_better() -> None:
 
 
 @pytest.mark.row(8)
-def test_no_simulator_does_better(random_distribution: RandomLaw) -> None:
+def test_no_simulator_does_better(random_distribution: RandomDistribution) -> None:
     """The formula against a search over simulators, and the distribution that its proof makes."""
     random = Random(9)
     for _ in range(20):
@@ -125,7 +125,7 @@ def test_the_ratio_tends_to_three_as_the_belief_is_extreme(response: Response) -
 
 
 @pytest.mark.row(9)
-def test_no_event_moves_by_more_than_the_loss(random_distribution: RandomLaw) -> None:
+def test_no_event_moves_by_more_than_the_loss(random_distribution: RandomDistribution) -> None:
     """All events over four worlds, random mechanisms and beliefs: within the loss, which a pair attains."""
     random = Random(12)
     worlds = databases((0, 1), people=2)

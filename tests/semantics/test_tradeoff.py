@@ -19,7 +19,7 @@ from hubbub.semantics import tradeoff
 from hubbub.semantics.tradeoff import TradeOff, best_power
 
 Response = Callable[[int, Fraction], FiniteDistribution[int]]
-RandomLaw = Callable[[Random, int], FiniteDistribution[int]]
+RandomDistribution = Callable[[Random, int], FiniteDistribution[int]]
 LEVELS = tuple(Fraction(k, 20) for k in range(21))
 TINY = Fraction(1, 10**15)
 
@@ -52,8 +52,8 @@ def test_the_trade_off_function_is_the_formula() -> None:
 
 
 @pytest.mark.row(22)
-def test_the_profile_of_a_finite_pair_gives_its_best_test(random_distribution: RandomLaw) -> None:
-    """With the pairs (ε, δ(ε)) of both distributions at all their ratios, the bound is the best test in the worse direction."""
+def test_the_profile_of_a_finite_pair_gives_its_best_test(random_distribution: RandomDistribution) -> None:
+    """With the pairs (ε, δ(ε)) at all ratios of both distributions, the bound is the worse of the two best tests."""
     random = Random(21)
     for _ in range(15):
         p, q = random_distribution(random, 4), random_distribution(random, 4)

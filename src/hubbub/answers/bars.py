@@ -1,7 +1,7 @@
-"""An answer drawn as SVG: a bar for each row with its 95% interval, the same in a page and in a notebook.
+"""SVG bar charts of a release with 95% intervals, for pages and notebooks.
 
-Places across are percentages and places down are pixels, so that a drawing fills whatever width it gets while its
-letters keep their size. Colors are attributes, which a page's style sheet may override by class.
+Horizontal positions are percentages and vertical positions are pixels, so that a chart fills the available width while
+the text keeps its size. Colors are attributes, which a style sheet can override by class.
 """
 
 import html
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from hubbub.answers.release import Output, Release, text
 
-#: More rows than these are a table's business.
+#: Maximum number of rows in a chart.
 MAX_ROWS = 60
 
 _ROW = 46
@@ -18,29 +18,29 @@ _BAR = "#2f7f79"
 
 
 def bars(release: Release, column: str | None = None) -> str:
-    """Draw one column (the first noisy one) with its intervals; nothing where no column has any."""
+    """Draw one column (by default the first noisy one) with its intervals; empty if no column has intervals."""
     noisy = [output for output in release.outputs if output.low is not None and column in (None, output.name)]
     if not noisy or not release.ratio:
         return ""
     output = noisy[0]
     rows = min(len(release.ratio), MAX_ROWS)
-    left, right = _reach(output, rows)
+    left, right = _scale(output, rows)
     labels = _labels(release)
-    parts = [_row(place, labels[place], output, left=left, right=right) for place in range(rows)]
+    parts = [_row(index, labels[index], output, left=left, right=right) for index in range(rows)]
     height = rows * _ROW + 8
     more = len(release.ratio) - rows
-    words = f"{output.name} for {rows} rows with 95% intervals" + (f"; {more} more rows are not drawn" if more else "")
+    label = f"{output.name} for {rows} rows with 95% intervals" + (f"; {more} more rows are not shown" if more else "")
     return (
-        f'<svg class="hub-bars" role="img" aria-label="{html.escape(words)}" xmlns="http://www.w3.org/2000/svg"'
+        f'<svg class="hub-bars" role="img" aria-label="{html.escape(label)}" xmlns="http://www.w3.org/2000/svg"'
         f' width="100%" height="{height}" font-family="inherit" font-size="13">{"".join(parts)}</svg>'
     )
 
 
-def _reach(output: Output, rows: int) -> tuple[float, float]:
-    """Find the two ends of the scale: zero, every value and every end of an interval are on it."""
+def _scale(output: Output, rows: int) -> tuple[float, float]:
+    """Return the ends of the scale, which covers zero, every value and every interval."""
     numbers = [0.0]
     for sequence in (output.values, output.low or (), output.high or ()):
-        numbers += [float(each) for each in sequence[:rows] if isinstance(each, int | float)]
+        numbers += [float(value) for value in sequence[:rows] if isinstance(value, int | float)]
     low, high = min(numbers), max(numbers)
     return (low, high) if high > low else (low, low + 1)
 
@@ -53,26 +53,26 @@ def _labels(release: Release) -> Sequence[str]:
 
 
 def _across(value: float, left: float, right: float) -> float:
-    """Place a value across, in percent; a little is left free on both sides for what is drawn around it."""
+    """Return the horizontal position of a value in percent, with a small margin on both sides."""
     return round(1 + 98 * (value - left) / (right - left), 3)
 
 
-def _row(place: int, label: str, output: Output, *, left: float, right: float) -> str:
-    top = place * _ROW
-    value = output.values[place]
-    low, high = (ends[place] if ends is not None else None for ends in (output.low, output.high))
-    words = (
+def _row(index: int, label: str, output: Output, *, left: float, right: float) -> str:
+    top = index * _ROW
+    value = output.values[index]
+    low, high = (ends[index] if ends is not None else None for ends in (output.low, output.high))
+    texts = (
         f'<text x="0" y="{top + 15}" fill="{_INK}">{html.escape(_short(label) or output.name)}</text>'
         f'<text x="100%" y="{top + 15}" text-anchor="end" fill="{_INK}">{html.escape(text(value, (low, high)))}</text>'
     )
     if not isinstance(value, int | float):
-        return words
+        return texts
     middle = top + 30
     zero, at = _across(0.0, left, right), _across(float(value), left, right)
     start = _across(left if low is None else low, left, right)
     end = _across(right if high is None else high, left, right)
     return (
-        f'{words}<line x1="{zero}%" x2="{zero}%" y1="{middle - 9}" y2="{middle + 9}" stroke="{_INK}"'
+        f'{texts}<line x1="{zero}%" x2="{zero}%" y1="{middle - 9}" y2="{middle + 9}" stroke="{_INK}"'
         ' stroke-opacity=".4"/>'
         f'<rect class="hub-bar" x="{min(zero, at)}%" y="{middle - 6}" width="{round(abs(at - zero), 3)}%"'
         f' height="12" rx="2" fill="{_BAR}" fill-opacity=".35"/>'

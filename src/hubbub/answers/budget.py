@@ -1,4 +1,4 @@
-"""What is spent and what is left: plain facts, for whoever asks, here or over a wire."""
+"""Budget overviews and past charges, as shown to analysts and sent to clients."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ CapScope = Literal["query", "analyst", "group", "dataset"]
 CapPeriod = Literal["day", "month"]
 CapDisplay = Literal["rounded", "exact", "hidden"]
 
-#: Beyond this, "about N more" says nothing that a person needs.
+#: Above this, the number of further queries is not shown exactly.
 MANY = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class CapState:
-    """One cap: what it allows, what is spent (None where its δ is too small to say), the largest ε still admitted.
+    """One cap: its limit, the amount spent (None if its δ is too small to tell), and the largest ε within it.
 
-    scope   for one query, one analyst, a group of them, or everybody; `name` says which
-    per     the calendar period after which it is renewed, if it is
+    scope   one query, one analyst, a group, or everybody; `name` identifies it
+    per     the calendar period after which the cap is renewed, if any
     """
 
     scope: CapScope
@@ -34,7 +34,7 @@ class CapState:
     left: Fraction
 
     def to_json(self) -> Json:
-        """Give it for JSON; numbers are exact, as text."""
+        """Return it as JSON values; numbers are exact strings."""
         return {
             "scope": self.scope,
             "name": self.name,
@@ -47,17 +47,17 @@ class CapState:
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
-        """Read what `form` gives."""
+        """Parse the output of `to_json`."""
         epsilon, delta, left = (Fraction(form[name]) for name in ("epsilon", "delta", "left"))
         return cls(form["scope"], form["name"], form["per"], epsilon, delta, optional_fraction(form, "spent"), left)
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetOverview:
-    """What one analyst has on one dataset: every cap, and how many more like the last query would pass them all.
+    """The budget of one analyst on one dataset: every cap, and how many more queries like the last one fit.
 
-    Of caps that others spend from too, `spent` is rounded up and `left` down, unless the owner shows them exactly. Caps
-    that the owner hides are not listed.
+    For shared caps, `spent` is rounded up and `left` down, unless the owner shows them exactly. Caps that the owner
+    hides are not listed.
     """
 
     analyst: str
@@ -68,31 +68,31 @@ class BudgetOverview:
     more: int | None
 
     def text(self) -> str:
-        """Say it in words."""
-        lines = [f"{self.analyst} on {self.dataset}: up to ε={round_down(self.largest)} in one more query"]
+        """Return the overview as text."""
+        lines = [f"{self.analyst} on {self.dataset}: up to ε={round_down(self.largest)} for the next query"]
         for state in self.caps:
             spent = "an unknown part" if state.spent is None else brief(state.spent)
             delta = f", δ={brief(state.delta)}" if state.delta else ""
-            where = self.describe_cap(state)
+            cap = self.describe_cap(state)
             if state.scope == "query":
-                lines.append(f"  at most ε={brief(state.epsilon)} {where}")
+                lines.append(f"  at most ε={brief(state.epsilon)} {cap}")
             else:
                 lines.append(
-                    f"  spent {spent} of ε={brief(state.epsilon)}{delta}, {round_down(state.left)} left, {where}"
+                    f"  spent {spent} of ε={brief(state.epsilon)}{delta}, {round_down(state.left)} remaining, {cap}"
                 )
         if not any(state.scope == "dataset" for state in self.caps):
-            lines.append("  what is left for everybody is not shown: a query may be refused before this is spent")
+            lines.append("  the shared cap is hidden: a query may be rejected before this budget is spent")
         if self.more is not None:
             count = f"more than {MANY}" if self.more >= MANY else f"about {self.more}"
-            lines.append(f"  {count} more queries like your last: {printable(self.last or '')}")
+            lines.append(f"  {count} more queries like your last one: {printable(self.last or '')}")
         return "\n".join(lines)
 
     def describe_cap(self, state: CapState) -> str:
-        """Name one of the caps as a person would."""
+        """Describe one of the caps in words."""
         return describe_cap(state.scope, state.name, state.per, analyst=self.analyst, dataset=self.dataset)
 
     def to_json(self) -> Json:
-        """Give it for JSON; numbers are exact, as text."""
+        """Return it as JSON values; numbers are exact strings."""
         return {
             "analyst": self.analyst,
             "dataset": self.dataset,
@@ -104,7 +104,7 @@ class BudgetOverview:
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
-        """Read what `form` gives."""
+        """Parse the output of `to_json`."""
         return cls(
             form["analyst"],
             form["dataset"],
@@ -117,10 +117,10 @@ class BudgetOverview:
 
 @dataclass(frozen=True, slots=True)
 class PastCharge:
-    """One charge of the past, by its number in the ledger.
+    """A past charge, identified by its number in the ledger.
 
-    epsilon    what was paid; None of Gaussian noise whose answer was never recorded: its loss is a curve
-    released   whether there is an answer, which can be had again at no cost
+    epsilon    its privacy cost; None for Gaussian noise whose answer was never recorded, because its loss is a curve
+    released   whether there is an answer, which can be repeated for free
     """
 
     id: int
@@ -133,7 +133,7 @@ class PastCharge:
     released: bool
 
     def to_json(self) -> Json:
-        """Give it for JSON."""
+        """Return it as JSON values."""
         return {
             "id": self.id,
             "time": self.time.isoformat(),
@@ -147,7 +147,7 @@ class PastCharge:
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
-        """Read what `form` gives."""
+        """Parse the output of `to_json`."""
         return cls(
             form["id"],
             datetime.fromisoformat(form["time"]),
@@ -161,10 +161,10 @@ class PastCharge:
 
 
 def describe_cap(scope: CapScope, name: str, per: CapPeriod | None, *, analyst: str, dataset: str) -> str:
-    """Name a cap as a person would.
+    """Describe a cap in words.
 
     >>> describe_cap("dataset", "visits", "day", analyst="ana", dataset="visits")
-    'for everybody on visits this day'
+    'for everybody on visits today'
     """
     match scope:
         case "query":
@@ -174,11 +174,11 @@ def describe_cap(scope: CapScope, name: str, per: CapPeriod | None, *, analyst: 
         case "group":
             return f"for the group {name} on {dataset}"
         case "dataset":
-            return f"for everybody on {dataset}" + (f" this {per}" if per else "")
+            return f"for everybody on {dataset}" + {"day": " today", "month": " this month", None: ""}[per]
 
 
 def printable(text: str) -> str:
-    r"""Make text safe for a terminal: analysts write queries, and a privacy officer reads them.
+    r"""Escape control characters, because others read the queries that analysts write in a terminal.
 
     >>> printable("count\x1b[2J\n")
     'count\\x1b[2J\\n'

@@ -1,13 +1,13 @@
-"""Curves with intervals as one SVG file: plain marks and words, no script, the same in a page and in a document."""
+"""SVG line charts with intervals, without scripts, for pages and documents."""
 
 import html
 import math
 from collections.abc import Mapping, Sequence
 
-#: x, y and the ends of the interval of y.
+#: x, y and the ends of the interval around y.
 Point = tuple[float, float, float, float]
 
-#: Colors that people with each kind of color blindness tell apart (Okabe and Ito), and a shape for each.
+#: Colors that are safe for color blindness (Okabe and Ito), and a dash pattern for each.
 _COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#8a6d00")
 _DASHES = ("", "7 4", "2 3", "9 3 2 3", "1 5", "12 4")
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 640, 360, 64, 40, 52
@@ -25,7 +25,7 @@ def lines(
     ceiling: Sequence[tuple[float, float]] = (),
     ceiling_name: str = "ceiling",
 ) -> str:
-    """Draw one curve a series with its intervals; `logarithmic` is about x, `ceiling` a further curve without any."""
+    """Draw one curve per series with its intervals; `logarithmic` scales x, `ceiling` is a curve without intervals."""
     xs = [x for points in series.values() for x, *_ in points] + [x for x, _ in ceiling]
     ys = [value for points in series.values() for _, *values in points for value in values] + [y for _, y in ceiling]
     finite = [y for y in ys if math.isfinite(y)]
@@ -39,11 +39,11 @@ def lines(
         path = "L".join(f"{frame.x(x)} {frame.y(y)}" for x, y in ceiling)
         parts.append(f'<path d="M{path}" fill="none" stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 4"/>')
         parts.append(_legend(len(series), ceiling_name, "currentColor", "4 4"))
-    words = html.escape(f"{title}: {up} against {across}")
+    label = html.escape(f"{title}: {up} against {across}")
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{words}" viewBox="0 0 {_WIDTH + _LEGEND}'
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" viewBox="0 0 {_WIDTH + _LEGEND}'
         f' {_HEIGHT}" width="100%" style="max-width:{_WIDTH + _LEGEND}px;background:#fff;color:#222"'
-        f' font-family="sans-serif" font-size="13"><title>{words}</title>'
+        f' font-family="sans-serif" font-size="13"><title>{label}</title>'
         f'<text x="{_LEFT}" y="22" font-size="15" font-weight="bold" fill="currentColor">{html.escape(title)}</text>'
         f"{''.join(parts)}</svg>\n"
     )
@@ -85,7 +85,7 @@ class _Frame:
         last = -math.inf
         for value in xs:
             at = self.x(value)
-            if at - last >= 34:  # labels do not touch
+            if at - last >= 34:  # labels must not overlap
                 parts.append(
                     f'<text x="{at}" y="{bottom + 18}" text-anchor="middle" fill="currentColor">{value:.4g}</text>'
                 )

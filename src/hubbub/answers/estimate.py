@@ -1,19 +1,19 @@
-"""What a query would cost and how exact it would be, told before anything is paid."""
+"""Estimates: the privacy cost and the expected accuracy of a query, before it is charged."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any, Literal, Self
 
-from hubbub.core.numbers import brief
+from hubbub.core.numbers import brief, round_down
 from hubbub.core.wire import Json
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What error to expect in one aggregate: ± at the level, for a group of `rows` rows (None: whatever the group).
+    """The expected margin of error of one aggregate, for a group of `rows` rows (None: any group).
 
-    `unit` is "value", or "rank" where a quantile or extreme is off by so many rows in their order.
+    `unit` is "value", or "rank" where the error of a quantile or extreme is a number of rows in sorted order.
     """
 
     name: str
@@ -25,10 +25,10 @@ class Expected:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A plan for people: free, and without a look at the data.
+    """An estimate, which is free and does not depend on the data.
 
-    admitted   whether the caps would admit it now; `largest` is the most that they would
-    scaling    (ε, ± of each aggregate) around the ε asked for
+    admitted   whether the query is within budget now; `largest` is the largest ε within budget
+    scaling    (ε, expected errors) at other values of ε around the requested one
     """
 
     datasets: tuple[str, ...]
@@ -44,7 +44,7 @@ class Estimate:
     sql: tuple[str, ...]
 
     def to_json(self) -> Json:
-        """Give it for JSON; exact numbers as text."""
+        """Return it as JSON values; exact numbers are strings."""
         return {
             "datasets": list(self.datasets),
             "epsilon": str(self.epsilon),
@@ -64,7 +64,7 @@ class Estimate:
 
     @classmethod
     def from_json(cls, form: Mapping[str, Any]) -> Self:
-        """Read what `form` gives."""
+        """Parse the output of `to_json`."""
         return cls(
             datasets=tuple(form["datasets"]),
             epsilon=Fraction(form["epsilon"]),
@@ -80,11 +80,11 @@ class Estimate:
         )
 
     def __repr__(self) -> str:
-        price = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
-        lines = [f"costs {price} on {', '.join(self.datasets)}; nothing was run or charged"]
-        lines += [f"  {each.name} {margin(each)}" for each in self.expected]
+        cost = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
+        lines = [f"Cost: {cost} on {', '.join(self.datasets)}; nothing was run or charged"]
+        lines += [f"  {expected.name} {margin(expected)}" for expected in self.expected]
         if not self.admitted:
-            lines.append(f"  not admitted now: up to ε = {brief(self.largest)} is left")
+            lines.append(f"  over budget: the largest query possible now costs ε = {round_down(self.largest)}")
         return "\n".join(lines)
 
 
@@ -92,17 +92,17 @@ def _expected(form: Mapping[str, Any]) -> tuple[Expected, ...]:
     return tuple(Expected(**each) for each in form["expected"])
 
 
-def margin(each: Expected) -> str:
-    """Show an expected error.
+def margin(expected: Expected) -> str:
+    """Format an expected error.
 
     >>> margin(Expected("n", 30.0, None, 0.1)), margin(Expected("a", 1.25, 1000, 0.1))
     ('±30', '±1.2 (in a group of 1,000 rows)')
     """
-    where = "" if each.rows is None else f" (in a group of {each.rows:,} rows)"
-    rank = " rows off in rank" if each.unit == "rank" else ""
-    return f"±{significant(each.plus_minus)}{rank}{where}"
+    group = "" if expected.rows is None else f" (in a group of {expected.rows:,} rows)"
+    rank = " rows off in rank" if expected.unit == "rank" else ""
+    return f"±{significant(expected.plus_minus)}{rank}{group}"
 
 
 def significant(value: float) -> str:
-    """Show two digits of an error, or all of a whole one."""
+    """Format an error with two significant digits, or as a whole number from 10 on."""
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"

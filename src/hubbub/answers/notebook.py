@@ -1,21 +1,21 @@
-"""How a release looks in a notebook: a table with intervals, the same drawing as in the pages, what it cost.
+"""HTML of a release for notebooks: a table with intervals, a bar chart and the privacy cost.
 
-Colors are those of the notebook (`currentColor`), light or dark; nothing is loaded and no script is run.
+It uses the colors of the notebook (`currentColor`), light or dark; it loads nothing and runs no script.
 """
 
 import html
 
 from hubbub.answers.bars import bars
-from hubbub.answers.release import Release
+from hubbub.answers.release import INTERVALS_NOTE, Release
 
-#: A browser should not be asked to show more.
+#: Maximum number of rows in the table.
 MAX_ROWS = 1000
 
 _NUMBERS = ("integer", "real")
 
 
 def to_html(release: Release) -> str:
-    """Give a release as HTML."""
+    """Return a release as HTML."""
     right = [output.kind in _NUMBERS for output in release.outputs]
     head = "".join(_cell("th", name, end, ' scope="col"') for name, end in zip(release.columns, right, strict=True))
     rows = [
@@ -24,12 +24,14 @@ def to_html(release: Release) -> str:
     ]
     more = len(release.ratio) - len(rows)
     noisy = any(output.low is not None for output in release.outputs)
-    notes = [release.price() + "."]
-    notes += ["± are 95% intervals of the noise; what sampling leaves open comes on top."] if noisy else []
-    notes += [f"{more:,} more rows are not shown: to_csv() has all."] if more else []
+    notes = [f"Cost: {release.cost()}."]
+    notes += [f"± values are {INTERVALS_NOTE}."] if noisy else []
+    notes += [f"{more:,} more rows are not shown; to_csv() returns all."] if more else []
     table = f"<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
-    words = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
-    return f'<div class="hubbub-release"><table style="color:inherit">{table}</table>{_drawing(release)}{words}</div>'
+    paragraphs = "".join(f"<p>{html.escape(note)}</p>" for note in notes)
+    return (
+        f'<div class="hubbub-release"><table style="color:inherit">{table}</table>{_chart(release)}{paragraphs}</div>'
+    )
 
 
 def _cell(tag: str, text: str, right: bool, more: str = "") -> str:  # noqa: FBT001 - one of a pair from zip
@@ -37,6 +39,6 @@ def _cell(tag: str, text: str, right: bool, more: str = "") -> str:  # noqa: FBT
     return f'<{tag}{more} style="text-align:{side}">{html.escape(text)}</{tag}>'
 
 
-def _drawing(release: Release) -> str:
-    drawn = bars(release)
-    return f'<div style="max-width:40em;margin:1em 0">{drawn}</div>' if drawn else ""
+def _chart(release: Release) -> str:
+    chart = bars(release)
+    return f'<div style="max-width:40em;margin:1em 0">{chart}</div>' if chart else ""

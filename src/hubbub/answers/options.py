@@ -1,4 +1,4 @@
-"""What may be said about a question beside its text, and how that travels. See `hubbub.curator.question.Question`."""
+"""Options of queries and their JSON encoding. See `hubbub.curator.question.Question`."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -26,38 +26,38 @@ class Options(TypedDict, total=False):
 
 
 def exact_parameter(given: Value | float | Decimal) -> Value:
-    """Take a parameter exactly: 0.1 is one tenth, as everywhere.
+    """Convert a parameter to an exact value: 0.1 is one tenth.
 
     >>> exact_parameter(0.1), exact_parameter("0.1")
     (Fraction(1, 10), '0.1')
     """
-    return numbers.exact(given, "a parameter") if isinstance(given, float | Decimal) else given
+    return numbers.exact(given, "parameter") if isinstance(given, float | Decimal) else given
 
 
 def to_json(options: Options) -> wire.Json:
-    """Give options for JSON; what is not a number is refused here as it would be there."""
-    found: wire.Json = dict(options)
+    """Encode options as JSON values, or raise as a server would."""
+    encoded: wire.Json = dict(options)
     for name in ("epsilon", "within", "delta"):
-        if found.get(name) is not None:
-            found[name] = _number(found[name], name)
-    if "parameters" in found:
-        found["parameters"] = [wire.value(exact_parameter(each)) for each in found["parameters"]]
-    if found.get("weights") is not None:
-        found["weights"] = {name: _number(each, f"the weight of {name}") for name, each in found["weights"].items()}
-    return found
+        if encoded.get(name) is not None:
+            encoded[name] = _number(encoded[name], name)
+    if "parameters" in encoded:
+        encoded["parameters"] = [wire.value(exact_parameter(value)) for value in encoded["parameters"]]
+    if encoded.get("weights") is not None:
+        encoded["weights"] = {name: _number(value, f"weight of {name}") for name, value in encoded["weights"].items()}
+    return encoded
 
 
 def from_json(given: Mapping[str, Any]) -> Options:
-    """Read options from JSON; what they say is checked by the question that takes them."""
+    """Decode options from JSON; the query validates their values."""
     unknown = set(given) - set(Options.__annotations__)
     if unknown:
         raise ParameterError(
-            "HB139", f"there is no option called {min(unknown)!r}.", f"There are {', '.join(Options.__annotations__)}."
+            "HB139", f"Unknown option {min(unknown)!r}.", f"Choose one of: {', '.join(Options.__annotations__)}."
         )
-    found = dict(given)
-    if "parameters" in found:
-        found["parameters"] = tuple(wire.read_value(each) for each in found["parameters"])
-    return cast("Options", found)
+    decoded = dict(given)
+    if "parameters" in decoded:
+        decoded["parameters"] = tuple(wire.read_value(value) for value in decoded["parameters"])
+    return cast("Options", decoded)
 
 
 def _number(given: Number, name: str) -> int | float | str:

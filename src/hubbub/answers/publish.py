@@ -1,4 +1,4 @@
-"""Files to publish: the numbers as CSV and Parquet, a data sheet as Markdown and as a page, and the receipt."""
+"""Files of a published release: CSV and Parquet, a data sheet as Markdown and HTML, and the receipt."""
 
 import json
 import re
@@ -31,7 +31,7 @@ _TYPES = {
 
 @dataclass(frozen=True)
 class OutputFiles:
-    """Where a release will be written: checked before anything is paid for it."""
+    """The files of a release, checked before its query is charged."""
 
     name: str
     paths: Mapping[str, Path]
@@ -40,24 +40,28 @@ class OutputFiles:
     def plan(
         cls, to: str | Path, name: str | None, what: str | Release, formats: Sequence[str], *, force: bool
     ) -> Self:
-        """Plan the files for a question or a release, or refuse."""
+        """Plan the files of a query or a release, or raise."""
         chosen = name or _default(what)
         if not _NAME.fullmatch(chosen):
-            raise ParameterError("HB172", f"{chosen!r} cannot name files.", "Use letters, digits, dots, dashes.")
-        if not formats or any(each not in FORMATS for each in formats):
-            raise ParameterError("HB172", "data files are CSV or Parquet.", f"Choose of: {', '.join(FORMATS)}.")
+            raise ParameterError(
+                "HB172", f"{chosen!r} is not a valid file name.", "Use letters, digits, dots and dashes."
+            )
+        if not formats or any(name not in FORMATS for name in formats):
+            raise ParameterError("HB172", "Unknown data format.", f"Choose one or more of: {', '.join(FORMATS)}.")
         paths = {end: Path(to) / f"{chosen}.{end}" for end in (*formats, *_BESIDE)}
-        there = [path.name for path in paths.values() if path.exists()]
-        if there and not force:
-            raise ParameterError("HB172", f"{there[0]} is there already.", "Choose another name or folder, or force.")
+        existing = [path.name for path in paths.values() if path.exists()]
+        if existing and not force:
+            raise ParameterError(
+                "HB172", f"{existing[0]} already exists.", "Choose another name or folder, or use force to replace it."
+            )
         try:
             Path(to).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise _unwritten(error) from None
+            raise _write_error(error) from None
         return cls(chosen, paths)
 
     def write(self, release: Release, *, title: str | None, notes: str | None) -> tuple[Path, ...]:
-        """Write them."""
+        """Write the files."""
         paths = self.paths
         try:
             if "csv" in paths:
@@ -68,11 +72,11 @@ class OutputFiles:
             paths["receipt.json"].write_text(document + "\n", encoding="utf-8")
             data = [path for end, path in paths.items() if end not in ("md", "html")]
             hashes = [(path.name, sha256(path.read_bytes()).hexdigest()) for path in data]
-            made = sheet(release, title=title or self.name, files=hashes, notes=notes)
-            paths["md"].write_text(made.markdown(), encoding="utf-8")
-            paths["html"].write_text(made.page(), encoding="utf-8")
+            document_sheet = sheet(release, title=title or self.name, files=hashes, notes=notes)
+            paths["md"].write_text(document_sheet.markdown(), encoding="utf-8")
+            paths["html"].write_text(document_sheet.page(), encoding="utf-8")
         except OSError as error:
-            raise _unwritten(error) from None
+            raise _write_error(error) from None
         return tuple(paths.values())
 
 
@@ -82,9 +86,9 @@ def _default(what: str | Release) -> str:
     return parse_call(what).name if is_call(what) else "release"
 
 
-def _unwritten(error: OSError) -> ParameterError:
-    why = error.strerror or "no reason is given"
-    return ParameterError("HB172", f"the files cannot be written: {why}.", "Choose a folder of your own.")
+def _write_error(error: OSError) -> ParameterError:
+    why = error.strerror or "unknown reason"
+    return ParameterError("HB172", f"Could not write the files: {why}.", "Choose a folder that you can write to.")
 
 
 def publish(
@@ -97,22 +101,23 @@ def publish(
     formats: Sequence[str] = FORMATS,
     force: bool = False,
 ) -> tuple[Path, ...]:
-    """Write a release into a folder; what is written is public, and costs nothing.
+    """Write a release into a folder. This is free: a release is public.
 
-    name     what the files are called (default: the analysis)
-    title    of the data sheet; `notes` open it: whom to ask, how to cite
+    name     name of the files without extension (default: the analysis)
+    title    title of the data sheet
+    notes    introduction of the data sheet, such as a contact or how to cite
     formats  csv, parquet or both
-    force    replace files that are there
+    force    replace existing files
     """
     return OutputFiles.plan(to, name, release, formats, force=force).write(release, title=title, notes=notes)
 
 
 class Publisher:
-    """A session that writes what it is answered into files to publish."""
+    """A session that can publish its releases as files."""
 
     @abstractmethod
     def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
-        """Ask."""
+        """Run a query."""
 
     def publish(
         self,
@@ -129,8 +134,8 @@ class Publisher:
     ) -> tuple[Path, ...]:
         """Write a release into a folder: CSV, Parquet, a data sheet (Markdown and HTML) and the receipt.
 
-        `what` is a release, or a question (SQL or a CALL), which is asked first, for the price in the options. Whether
-        the files can be written is looked at before anything is paid. See `hubbub.answers.publish.publish`.
+        `what` is a release, or a query (SQL or a CALL) to run first, with its privacy cost in the options. The output
+        files are checked before the query is charged. See `hubbub.answers.publish.publish`.
         """
         files = OutputFiles.plan(to, name, what, formats, force=force)
         release = what if isinstance(what, Release) else self.query(what, key=key, **options)
@@ -138,11 +143,11 @@ class Publisher:
 
 
 class AsyncPublisher:
-    """The same for sessions that are awaited."""
+    """An asynchronous session that can publish its releases as files."""
 
     @abstractmethod
     async def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
-        """Ask."""
+        """Run a query."""
 
     async def publish(
         self,
@@ -157,42 +162,42 @@ class AsyncPublisher:
         key: str | None = None,
         **options: Unpack[Options],
     ) -> tuple[Path, ...]:
-        """Write a release, or the answer to a question, into a folder: see `Publisher.publish`."""
+        """Write a release, or the answer to a query, into a folder: see `Publisher.publish`."""
         files = OutputFiles.plan(to, name, what, formats, force=force)
         release = what if isinstance(what, Release) else await self.query(what, key=key, **options)
         return files.write(release, title=title, notes=notes)
 
 
 def _parquet(release: Release, path: Path) -> None:
-    """Write Parquet, with the types of the columns' kinds and the receipt among the file's metadata."""
+    """Write Parquet with the types of the columns, and with the receipt in the metadata of the file."""
     try:
         import duckdb
         import numpy as np
     except ImportError:
         raise ParameterError(
-            "HB172", "Parquet is written by DuckDB, which is not installed.", "Install hubbub whole, or take CSV alone."
+            "HB172", "Writing Parquet needs DuckDB, which is not installed.", "Install hubbub, or choose CSV only."
         ) from None
     columns: dict[str, tuple[str, Sequence[Any]]] = {}
-    for each in release.outputs:
-        columns[each.name] = (_TYPES[each.kind], each.values)
-        if each.low is not None and each.high is not None:
-            columns[f"{each.name}_low"] = ("DOUBLE", each.low)
-            columns[f"{each.name}_high"] = ("DOUBLE", each.high)
-    # as text, so that NULLs and types are what is said here and not what is guessed from the first values
+    for output in release.outputs:
+        columns[output.name] = (_TYPES[output.kind], output.values)
+        if output.low is not None and output.high is not None:
+            columns[f"{output.name}_low"] = ("DOUBLE", output.low)
+            columns[f"{output.name}_high"] = ("DOUBLE", output.high)
+    # as text, so that DuckDB does not infer types and NULLs from the first values
     texts = {
         f"c{i}": np.array([_text(cell) for cell in values] or [None], dtype=object)
         for i, (_, values) in enumerate(columns.values())
     }
-    picked = ", ".join(
+    selected = ", ".join(
         f'CAST(c{i} AS {kind}) AS "{name.replace(chr(34), chr(34) * 2)}"'
         for i, (name, (kind, _)) in enumerate(columns.items())
     )
     receipt = json.dumps(dict(release.receipt), ensure_ascii=False).replace("'", "''")
-    where = str(path).replace("'", "''")
+    target = str(path).replace("'", "''")
     with duckdb.connect() as connection:
         connection.register("cells", texts)
         connection.execute(
-            f"COPY (SELECT {picked} FROM cells LIMIT {len(release.ratio)}) TO '{where}'"  # noqa: S608 - names are quoted
+            f"COPY (SELECT {selected} FROM cells LIMIT {len(release.ratio)}) TO '{target}'"  # noqa: S608 - names are quoted
             f" (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{hubbub: '{receipt}'}})"
         )
 

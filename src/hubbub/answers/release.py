@@ -1,4 +1,4 @@
-"""A release: what an analyst gets for a charge. Public from here on; it can be stored, shown and shared."""
+"""Releases: the noisy answers of a query with their intervals, privacy cost and receipt, which are public."""
 
 import csv
 import io
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 Cell = bool | int | float | str | date | datetime | None
 Ends = tuple[float | None, float | None]
-"""The ends of a 95% interval; None where it is open, both None where there is none."""
+"""The ends of a 95% interval; None where it is unbounded, both None where there is no interval."""
+
+INTERVALS_NOTE = "95% confidence intervals for the privacy noise only; they do not include sampling error"
 
 _FOUR = Context(prec=4, rounding=ROUND_FLOOR)
 _DATED = {"date": date.fromisoformat, "timestamp": datetime.fromisoformat}
-#: Types that know NULL; microseconds reach from year 1 to year 9999.
+#: Nullable types; microseconds cover the years 1 to 9999.
 _PANDAS = {
     "boolean": "boolean",
     "integer": "Int64",
@@ -35,7 +37,7 @@ _PANDAS = {
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """One column of an answer with the ends of its 95% intervals; a key is exact and has none."""
+    """One column of a release with the ends of its 95% intervals; group keys are exact and have none."""
 
     name: str
     kind: str
@@ -46,12 +48,12 @@ class Output:
 
 @dataclass(frozen=True)
 class Release:
-    """An answer, with its error, its price and its receipt.
+    """The answer to a query, with its error, its privacy cost and its receipt.
 
-    ratio     for each row, the privacy noise beside the sampling error of a count of that size (below 1: smaller)
-    left      the largest ε that the analyst could still spend in one query
-    replayed  it was paid for earlier: the same question on the same data costs nothing again
-    model     of an analysis, what is published beside the columns: plain JSON values (see `hubbub.model`)
+    ratio     for each row, the ratio of the privacy noise to the sampling error of a count of that size
+    left      the largest ε that the analyst can still spend on one query
+    replayed  whether this is a free repetition of an earlier answer to the same query on the same data
+    model     the model that an analysis publishes in addition to its columns, as JSON values (see `hubbub.model`)
     """
 
     outputs: tuple[Output, ...]
@@ -81,7 +83,7 @@ class Release:
         return list(zip(*pairs, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """Give everything for JSON; dates as ISO text, exact numbers as text."""
+        """Return everything, row by row, as JSON values; dates and exact numbers are strings."""
         return {
             "columns": list(self.columns),
             "rows": [[_plain(cell) for cell in row] for row in self.rows],
@@ -95,11 +97,11 @@ class Release:
         } | ({"model": dict(self.model)} if self.model else {})
 
     def document(self) -> dict[str, Any]:
-        """Give the answer with its receipt, as `hubbub verify` reads it: the receipt holds the answer's hash."""
+        """Return the answer and its receipt, as `hubbub verify` reads them; the receipt contains the answer's hash."""
         return {"answer": answer_json(self.outputs, self.ratio, self.model), "receipt": dict(self.receipt)}
 
-    def answer_json(self) -> Json:
-        """Give all of it for JSON: the document, and what it cost whom it was given to."""
+    def to_json(self) -> Json:
+        """Return the document, the privacy cost and the remaining budget as JSON values."""
         return self.document() | {
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
@@ -108,23 +110,23 @@ class Release:
         }
 
     @classmethod
-    def from_json(cls, answer_json: Mapping[str, Any]) -> Self:
-        """Read what `answer_json` gives."""
-        outputs, ratio, model = read_answer(answer_json["answer"])
-        epsilon, delta = Fraction(answer_json["epsilon"]), Fraction(answer_json["delta"])
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Parse the output of `to_json`."""
+        outputs, ratio, model = read_answer(data["answer"])
+        epsilon, delta = Fraction(data["epsilon"]), Fraction(data["delta"])
         return cls(
             outputs,
             ratio,
             epsilon,
             delta,
-            answer_json["receipt"],
-            optional_fraction(answer_json, "left"),
-            answer_json["replayed"],
+            data["receipt"],
+            optional_fraction(data, "left"),
+            data["replayed"],
             model,
         )
 
     def to_csv(self) -> str:
-        """Give CSV: each column, and after a noisy one its interval as name_low and name_high."""
+        """Return CSV; each noisy column is followed by its interval as name_low and name_high."""
         file = io.StringIO()
         writer = csv.writer(file, lineterminator="\n")
         names, data = [], []
@@ -135,21 +137,21 @@ class Release:
                 names += [f"{output.name}_low", f"{output.name}_high"]
                 data += [output.low, output.high]
         writer.writerow(names)
-        for row in zip(*data, strict=True):  # not in one step, during which no other thread could run
+        for row in zip(*data, strict=True):  # row by row, so that other threads can run in between
             writer.writerow(row)
         return file.getvalue()
 
     def to_pandas(self) -> Any:
-        """Give a pandas DataFrame; the receipt is in its `attrs`. Types follow from the columns' kinds alone."""
+        """Return a pandas DataFrame with the receipt in `attrs`; the types depend only on the kinds of the columns."""
         pandas = _library("pandas")
         frame = pandas.DataFrame(
-            {each.name: pandas.Series(list(each.values), dtype=_PANDAS[each.kind]) for each in self.outputs}
+            {output.name: pandas.Series(list(output.values), dtype=_PANDAS[output.kind]) for output in self.outputs}
         )
         frame.attrs["hubbub"] = dict(self.receipt)
         return frame
 
     def to_polars(self) -> Any:
-        """Give a polars DataFrame. Types follow from the columns' kinds alone."""
+        """Return a polars DataFrame; the types depend only on the kinds of the columns."""
         polars = _library("polars")
         kinds = {
             "boolean": polars.Boolean,
@@ -160,16 +162,18 @@ class Release:
             "timestamp": polars.Datetime("us"),
         }
         return polars.DataFrame(
-            {each.name: polars.Series(list(each.values), dtype=kinds[each.kind]) for each in self.outputs}
+            {output.name: polars.Series(list(output.values), dtype=kinds[output.kind]) for output in self.outputs}
         )
 
     def plot(self, column: str | None = None) -> "Axes":
-        """Draw one column (the first noisy one) with its intervals, a mark for each row."""
+        """Plot one column (by default the first noisy one) with its intervals, one marker per row."""
         noisy = [output for output in self.outputs if output.low is not None and column in (None, output.name)]
         if not noisy:
-            raise ParameterError("HB131", "there is no such column with intervals.", f"There are {self.columns}.")
+            raise ParameterError(
+                "HB131", "There is no such column with intervals.", f"Choose one of: {', '.join(self.columns)}."
+            )
         pyplot = _library("matplotlib.pyplot")
-        output, places = noisy[0], range(len(self.ratio))
+        output, positions = noisy[0], range(len(self.ratio))
         values = [float(value) if isinstance(value, int | float) else float("nan") for value in output.values]
         keys = [o.values for o in self.outputs if o.low is None]
         labels = [" · ".join(str(cell) for cell in key) for key in zip(*keys, strict=True)] or [""] * len(values)
@@ -178,44 +182,44 @@ class Release:
         _, axes = pyplot.subplots()
         axes.errorbar(
             values,
-            places,
+            positions,
             xerr=[[max(0.0, below) for below, _ in errors], [max(0.0, above) for _, above in errors]],
             fmt="o",
             capsize=3,
         )
-        axes.set_yticks(list(places), labels=labels)
+        axes.set_yticks(list(positions), labels=labels)
         axes.invert_yaxis()
         axes.set_xlabel(f"{output.name}, with 95% intervals (ε = {brief(self.epsilon)})")
         return axes  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str:
-        from hubbub.answers.notebook import to_html  # which draws releases, and so imports this
+        from hubbub.answers.notebook import to_html  # here, because it imports this module
 
         return to_html(self)
 
     def texts(self) -> list[tuple[str, ...]]:
-        """Give each cell as text, with ± where it has one."""
+        """Return each cell as text, with its ± if it has one."""
         return [
-            tuple(text(cell, ends) for cell, ends in zip(row, rows_ends, strict=True))
-            for row, rows_ends in zip(self.rows, self.intervals, strict=True)
+            tuple(text(cell, ends) for cell, ends in zip(row, intervals, strict=True))
+            for row, intervals in zip(self.rows, self.intervals, strict=True)
         ]
 
-    def price(self) -> str:
-        """Say what it cost and what is left."""
+    def cost(self) -> str:
+        """Describe the privacy cost and the remaining budget."""
         spent = f"ε = {brief(self.epsilon)}" + (f", δ = {brief(self.delta)}" if self.delta else "")
-        what = f"replayed at no cost (paid {spent} before)" if self.replayed else f"cost {spent}"
-        return what if self.left is None else f"{what}; ε = {format_remaining(self.left)} is left"
+        cost = f"free, from the ledger (originally {spent})" if self.replayed else spent
+        return cost if self.left is None else f"{cost}; ε = {format_remaining(self.left)} remaining"
 
     def __repr__(self) -> str:
         rows = [self.columns, *self.texts()[:50]]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(self.columns))]
+        widths = [max(len(row[column]) for row in rows) for column in range(len(self.columns))]
         lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         more = [f"… {len(self.ratio) - 50} more rows"] if len(self.ratio) > 50 else []
-        return "\n".join([*lines, *more, self.price()])
+        return "\n".join([*lines, *more, f"Cost: {self.cost()}"])
 
 
 def answer_json(outputs: Sequence[Output], ratio: Sequence[float | None], model: Mapping[str, Any]) -> dict[str, Any]:
-    """Give an answer column by column, and its model if it has one, in the form that is stored and hashed."""
+    """Return an answer, column by column and with its model, in the format that is stored and hashed."""
     columns = [
         {
             "name": output.name,
@@ -230,18 +234,18 @@ def answer_json(outputs: Sequence[Output], ratio: Sequence[float | None], model:
 
 
 def read_answer(stored: Mapping[str, Any]) -> tuple[tuple[Output, ...], list[float | None], dict[str, Any]]:
-    """Read what `answer_json` gives: the columns, the ratio and the model."""
+    """Parse the output of `answer_json`: the columns, the ratio and the model."""
     outputs = []
-    for each in stored["columns"]:
-        values, read = each["values"], _DATED.get(each["kind"])
-        if read is not None:
-            values = [None if value is None else read(value) for value in values]
-        outputs.append(Output(each["name"], each["kind"], values, each["low"], each["high"]))
+    for column in stored["columns"]:
+        values, parse = column["values"], _DATED.get(column["kind"])
+        if parse is not None:
+            values = [None if value is None else parse(value) for value in values]
+        outputs.append(Output(column["name"], column["kind"], values, column["low"], column["high"]))
     return tuple(outputs), stored["ratio"], stored.get("model") or {}
 
 
 def text(cell: Cell, ends: Ends = (None, None)) -> str:
-    """Show one cell: with its ± where both ends are known, or with the ends where they are not alike.
+    """Format one cell: with its ± if the interval is symmetric, else with the ends of the interval.
 
     >>> text(1234, (1228.0, 1240.0)), text(0.123456789, (0.1, 0.146)), text(3, (0.0, 33.0)), text(None)
     ('1,234 ±6', '0.123 ±0.023', '3 (0 to 33)', '–')
@@ -263,12 +267,12 @@ def text(cell: Cell, ends: Ends = (None, None)) -> str:
 
 
 def format_remaining(value: Fraction) -> str:
-    """Show what is left to four digits, rounded down: nobody shall count on more."""
+    """Format a remaining budget with four digits, rounded down."""
     return f"{_FOUR.divide(Decimal(value.numerator), Decimal(value.denominator)).normalize():f}"
 
 
 def _number(value: float, half: float, *, whole: bool = False) -> str:
-    """Show as many digits as the error leaves a meaning to: two of its own, and none of a part of a whole number."""
+    """Format a number to two significant digits of its error, and whole numbers without decimals."""
     if whole or isinstance(value, int) or half >= 10:
         return f"{value:,.0f}"
     if not half > 0:
@@ -295,4 +299,4 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         package = name.partition(".")[0]
-        raise ParameterError("HB130", f"{package} is not installed.", f"Install it: pip install {package}") from None
+        raise ParameterError("HB130", f"{package} is not installed.", f"Run pip install {package}.") from None

@@ -1,4 +1,4 @@
-"""How estimates, answers and budgets look in a terminal."""
+"""Estimates, releases and budgets, printed to a terminal."""
 
 from rich.console import Console
 from rich.markup import escape
@@ -7,96 +7,100 @@ from rich.table import Table
 from hubbub.answers import terminal
 from hubbub.answers.budget import BudgetOverview, printable
 from hubbub.answers.estimate import Estimate, Expected, margin, significant
-from hubbub.answers.release import Release
+from hubbub.answers.release import INTERVALS_NOTE, Release
 from hubbub.core.numbers import brief, round_down
 
-_SHOWN = 200
+_MAX_ROWS = 200
 
 
-def estimate(found: Estimate, console: Console, *, sureness: str, sql: bool = False) -> None:
-    """Show what a question would cost and how exact its answer would be."""
-    price = f"ε = {brief(found.epsilon)}" + (f", δ = {brief(found.delta)}" if found.delta else "")
+def estimate(estimate: Estimate, console: Console, *, sureness: str, sql: bool = False) -> None:
+    """Print the privacy cost and the expected accuracy of a query."""
+    cost = f"ε = {brief(estimate.epsilon)}" + (f", δ = {brief(estimate.delta)}" if estimate.delta else "")
     rows = [
-        ("Cost", f"[bold]{price}[/] on {escape(', '.join(found.datasets))}; nothing is charged for this plan"),
-        ("Means", f"by this answer alone, somebody 50/50 about one person gets to at most {sureness}"),
-        ("Answer", f"{_cells(found.cells)}{found.noise.capitalize()} noise"),
+        ("Cost", f"[bold]{cost}[/] on {escape(', '.join(estimate.datasets))}; this estimate is free"),
+        ("Meaning", f"someone 50% sure of a fact about one person can end up at most {sureness} sure"),
+        ("Answer", f"{_cells(estimate.cells)}{estimate.noise.capitalize()} noise"),
     ]
-    if found.admitted:
-        rows.append(("Admitted", f"yes; the most for one query now is ε = {round_down(found.largest)}"))
+    largest = f"ε = {round_down(estimate.largest)}"
+    if estimate.admitted:
+        rows.append(("Budget", f"within budget; the largest query possible now costs {largest}"))
     else:
-        rows.append(("Admitted", f"[red]no: it would be refused; up to ε = {round_down(found.largest)} would pass[/]"))
+        rows.append(("Budget", f"[red]over budget: the largest query possible now costs {largest}[/]"))
     console.print(terminal.facts(rows))
     console.print()
     console.print(
         terminal.table(
-            ("19 times in 20 within", *(f"at ε = {brief(epsilon)}" for epsilon, _ in found.scaling)),
+            ("Margin of error (95%)", *(f"at ε = {brief(epsilon)}" for epsilon, _ in estimate.scaling)),
             [
-                (_expected(each), *(f"±{significant(expected[place].plus_minus)}" for _, expected in found.scaling))
-                for place, each in enumerate(found.expected)
+                (_label(column), *(f"±{significant(errors[index].plus_minus)}" for _, errors in estimate.scaling))
+                for index, column in enumerate(estimate.expected)
             ],
-            right=range(1, 1 + len(found.scaling)),
+            right=range(1, 1 + len(estimate.scaling)),
         )
     )
     console.print()
     console.print(
-        terminal.facts([("Why" if place == 0 else "", escape(line)) for place, line in enumerate(found.derivation)])
+        terminal.facts([("" if index else "Details", escape(line)) for index, line in enumerate(estimate.derivation)])
     )
     if sql:
-        for text in found.sql:
+        for text in estimate.sql:
             console.print(f"\n[dim]{escape(text)}[/]")
 
 
-def _expected(each: Expected) -> str:
-    what = f"{each.name}, rows off in rank" if each.unit == "rank" else each.name
-    return what if each.rows is None else f"{what}, for a group of {each.rows:,} rows"
+def _label(expected: Expected) -> str:
+    label = f"{expected.name}, rows off in rank" if expected.unit == "rank" else expected.name
+    return label if expected.rows is None else f"{label}, for a group of {expected.rows:,} rows"
 
 
-def rows(found: Release) -> Table:
-    """Show the values of an answer, each with its ±."""
-    numbers = [place for place, output in enumerate(found.outputs) if output.kind in ("integer", "real")]
-    return terminal.table(found.columns, found.texts()[:_SHOWN], right=numbers)
+def rows(release: Release) -> Table:
+    """Return the values of a release as a table, each with its ±."""
+    numbers = [index for index, output in enumerate(release.outputs) if output.kind in ("integer", "real")]
+    return terminal.table(release.columns, release.texts()[:_MAX_ROWS], right=numbers)
 
 
-def release(found: Release, console: Console) -> None:
-    """Show an answer, its price and where its receipt is."""
-    console.print(rows(found))
-    if len(found.ratio) > _SHOWN:
-        console.print(f"… {len(found.ratio) - _SHOWN:,} more rows: --csv shows all")
+def release(release: Release, console: Console) -> None:
+    """Print a release, its privacy cost and the position of its charge in the ledger."""
+    console.print(rows(release))
+    if len(release.ratio) > _MAX_ROWS:
+        console.print(f"… {len(release.ratio) - _MAX_ROWS:,} more rows; use --csv to print all")
     console.print()
-    about = [("±", "95% intervals of the noise; what sampling leaves open comes on top")]
-    known = [ratio for ratio in found.ratio if ratio is not None]
-    if known:
-        about.append(("Noise", _noise(max(known))))
-    about.append(("Cost", escape(found.price())))
-    charge = found.receipt["ledger"][0]
-    about.append(("Receipt", f"charge {charge['sequence']} in the ledger, data version {_versions(found)}"))
-    console.print(terminal.facts(about))
+    facts = [("±", INTERVALS_NOTE)]
+    ratios = [ratio for ratio in release.ratio if ratio is not None]
+    if ratios:
+        facts.append(("Noise", _noise(max(ratios))))
+    facts.append(("Cost", escape(release.cost())))
+    charge = release.receipt["ledger"][0]
+    facts.append(("Receipt", f"charge {charge['sequence']} in the ledger, data version {_versions(release)}"))
+    console.print(terminal.facts(facts))
 
 
 def _noise(ratio: float) -> str:
     if ratio <= 1:
-        return f"at most {ratio:.2g} of the sampling error of a count of that size"
-    return f"up to {ratio:.2g} times the sampling error: small groups say little at this ε"
+        return f"at most {ratio:.2g} times the sampling error of a count of that size"
+    return f"up to {ratio:.2g} times the sampling error; small groups are unreliable at this ε"
 
 
-def _versions(found: Release) -> str:
-    return ", ".join(f"{each['version']} of {escape(each['dataset'])}" for each in found.receipt["data"])
+def _versions(release: Release) -> str:
+    return ", ".join(f"{data['version']} of {escape(data['dataset'])}" for data in release.receipt["data"])
 
 
-def budget(found: BudgetOverview, console: Console) -> None:
-    """Show what one analyst has on one dataset."""
+def budget(overview: BudgetOverview, console: Console) -> None:
+    """Print the budget of one analyst on one dataset."""
     console.print(
-        f"[bold]{escape(found.dataset)}[/]: {escape(found.analyst)} can spend up to"
-        f" [bold]ε = {round_down(found.largest)}[/] in one more query"
+        f"[bold]{escape(overview.dataset)}[/]: {escape(overview.analyst)} can spend up to"
+        f" [bold]ε = {round_down(overview.largest)}[/] on the next query"
     )
     rows = []
-    for state in found.caps:
+    for state in overview.caps:
         total, delta = brief(state.epsilon), state.delta
         spent = "–" if state.scope == "query" else "?" if state.spent is None else brief(state.spent)
-        rows.append((found.describe_cap(state), spent, total, round_down(state.left), brief(delta) if delta else "0"))
-    console.print(terminal.table(("cap", "spent ε", "of", "left", "δ"), rows, right=(1, 2, 3, 4)))
-    if found.more is not None:
-        console.print(f"about {found.more:,} more like your last: [dim]{escape(printable(found.last or ''))}[/]")
+        rows.append(
+            (overview.describe_cap(state), spent, total, round_down(state.left), brief(delta) if delta else "0")
+        )
+    console.print(terminal.table(("Cap", "Spent ε", "Total ε", "Remaining ε", "δ"), rows, right=(1, 2, 3, 4)))
+    if overview.more is not None:
+        last = escape(printable(overview.last or ""))
+        console.print(f"about {overview.more:,} more queries like your last one: [dim]{last}[/]")
     console.print()
 
 
@@ -104,5 +108,5 @@ __all__ = ["budget", "estimate", "margin", "release", "rows"]
 
 
 def _cells(count: int) -> str:
-    """Say how many cells are answered, where that is known before an analysis runs."""
+    """Return the number of cells, if it is known before the query runs."""
     return f"{count:,} cell{'s' if count != 1 else ''}, " if count else ""

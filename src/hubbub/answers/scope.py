@@ -1,10 +1,10 @@
-"""A budget scope: a loop that an analyst writes over queries, and that can never spend more than it was given.
+"""Budget scopes: a fixed budget for a loop of queries.
 
     with h.scope(epsilon=1) as s:
         for _ in range(10):
             r = s.query("SELECT … ", epsilon=0.1)
 
-Statistical-query learning is such a loop: each step asks for noisy sums, and chooses the next by the answers so far.
+Statistical-query learning is such a loop: each step queries noisy sums and chooses the next query adaptively.
 """
 
 import threading
@@ -23,73 +23,73 @@ from hubbub.errors import BudgetError, ParameterError, QueryError
 
 
 class Querier(Protocol):
-    """What a scope asks through: a session, of whichever kind."""
+    """A session of any kind, through which a scope runs its queries."""
 
     def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
-        """Say what a question would cost."""
+        """Estimate the privacy cost and accuracy of a query."""
         ...
 
     def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
-        """Ask."""
+        """Run a query."""
         ...
 
 
 class AsyncQuerier(Protocol):
-    """A session that is awaited."""
+    """An asynchronous session."""
 
     async def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
-        """Say what a question would cost."""
+        """Estimate the privacy cost and accuracy of a query."""
         ...
 
     async def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
-        """Ask."""
+        """Run a query."""
         ...
 
 
 class _RemainingBudget:
-    """What a scope has left, and how it is taken."""
+    """The remaining budget of a scope."""
 
     def __init__(self, epsilon: Number, delta: Number) -> None:
         self._left = numbers.epsilon(epsilon)
         self._left_delta = Fraction(0) if numbers.exact(delta, "delta") == 0 else numbers.delta(delta)
-        self._whole = (self._left, self._left_delta)
+        self._total = (self._left, self._left_delta)
         self._lock = threading.Lock()
         self._open = True
 
     @property
     def left(self) -> Fraction:
-        """The ε that is left."""
+        """The remaining ε."""
         return self._left
 
     @property
     def left_delta(self) -> Fraction:
-        """The δ that is left."""
+        """The remaining δ."""
         return self._left_delta
 
     @property
     def spent(self) -> Fraction:
-        """The ε that is spent."""
-        return self._whole[0] - self._left
+        """The spent ε."""
+        return self._total[0] - self._left
 
     def _delta(self, options: Options) -> Fraction:
         given = options.get("delta")
         return Fraction(0) if given is None or numbers.exact(given, "delta") == 0 else numbers.delta(given)
 
-    def _take(self, epsilon: Fraction, delta: Fraction) -> None:
+    def _reserve(self, epsilon: Fraction, delta: Fraction) -> None:
         with self._lock:
             if not self._open:
-                raise BudgetError("HB203", "this scope is closed. Nothing was run or charged.", "Open another.")
+                raise BudgetError("HB203", "This scope is closed. Nothing was run or charged.", "Open another scope.")
             if epsilon > self._left or delta > self._left_delta:
                 raise BudgetError(
                     "HB202",
-                    f"this asks for ε={brief(epsilon)}, δ={brief(delta)}, and ε={brief(self._left)}, "
-                    f"δ={brief(self._left_delta)} is left in this scope. Nothing was run or charged.",
-                    "Ask at a lower ε, or open a scope with more.",
+                    f"This query costs ε={brief(epsilon)}, δ={brief(delta)}, and the scope has ε={brief(self._left)}, "
+                    f"δ={brief(self._left_delta)} remaining. Nothing was run or charged.",
+                    "Use a smaller ε, or open a scope with a larger budget.",
                 )
             self._left -= epsilon
             self._left_delta -= delta
 
-    def _put_back(self, epsilon: Fraction, delta: Fraction) -> None:
+    def _refund(self, epsilon: Fraction, delta: Fraction) -> None:
         with self._lock:
             self._left += epsilon
             self._left_delta += delta
@@ -104,11 +104,11 @@ class _RemainingBudget:
             self._open = False
 
     def __repr__(self) -> str:
-        return f"<a scope with ε = {brief(self._left)} left of {brief(self._whole[0])}>"
+        return f"<scope: ε = {brief(self._left)} of {brief(self._total[0])} remaining>"
 
 
 class Scope(_RemainingBudget, Analyses[Release]):
-    """So much ε (and δ), and the methods of a session to spend it with: `query`, `estimate`, and all analyses.
+    """A budget of ε (and δ) with the methods of a session: `query`, `estimate`, and all analyses.
 
     Theorem (Budget scope). Whatever is asked in a scope, by whatever loop over the answers so far and from however many
     threads, the queries that a scope passes on cost ε₁ + ε₂ + … ≤ ε and δ₁ + δ₂ + … ≤ δ. So all their answers together
@@ -119,8 +119,8 @@ class Scope(_RemainingBudget, Analyses[Release]):
     Tested   tests/answers/test_scope.py::test_no_loop_and_no_number_of_threads_spends_more_than_the_scope
              tests/answers/test_scope.py::test_a_price_is_taken_before_the_question_is_asked
 
-    An answer that was paid for earlier costs nothing in the ledger, and counts here all the same: over a network one
-    cannot tell a question paid for long ago from one's own that was tried twice. Questions use no δ but what they name.
+    An answer replayed from the ledger is free there, but counts here: over a network, a scope cannot distinguish an old
+    query from its own query that was retried. Queries use δ = 0 unless they name a δ.
     """
 
     def __init__(self, session: Querier, *, epsilon: Number, delta: Number = 0) -> None:
@@ -129,29 +129,29 @@ class Scope(_RemainingBudget, Analyses[Release]):
         self._session = session
 
     def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
-        """Say what a question would cost and how exact its answer would be. Free."""
+        """Estimate the privacy cost and accuracy of a query. Free."""
         options["delta"] = self._delta(options)
         return self._session.estimate(sql, **options)
 
     @property
     def estimates(self) -> Estimates[Estimate]:
-        """The analyses once more, each saying what it would cost instead of asking. Free."""
+        """The analyses as methods that return estimates instead of releases. Free."""
         return Estimates(self.estimate)
 
     def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
-        """Ask as a session does, if the scope has the price left; δ is 0 unless the question names one."""
+        """Run a query if it fits into the remaining budget; δ is 0 unless the query names one."""
         delta = self._delta(options)
         options["delta"] = delta
         if options.get("epsilon") is None and options.get("within") is not None:
-            # the price of a ± is fixed first, so that what is taken here is what is charged there
+            # fix the privacy cost first, so that the scope reserves what the curator charges
             options["epsilon"], options["within"] = self._session.estimate(sql, **options).epsilon, None
         epsilon = numbers.epsilon(options.get("epsilon") or 0)
-        self._take(epsilon, delta)
+        self._reserve(epsilon, delta)
         try:
             return self._session.query(sql, key=key, **options)
         except (QueryError, ParameterError, BudgetError):
-            # refused before any charge; after any other failure the charge may stand
-            self._put_back(epsilon, delta)
+            # rejected before any charge; after any other failure the charge may stand
+            self._refund(epsilon, delta)
             raise
 
     def _called(self, text: str, key: str | None, options: Options) -> Release:
@@ -159,7 +159,7 @@ class Scope(_RemainingBudget, Analyses[Release]):
 
 
 class AsyncScope(_RemainingBudget, Analyses[Awaitable[Release]]):
-    """The same for programs that await: see `Scope`. The `with` is a plain one."""
+    """A `Scope` for asynchronous sessions, used in a plain `with` block."""
 
     def __init__(self, session: AsyncQuerier, *, epsilon: Number, delta: Number = 0) -> None:
         """Use `h.scope`."""
@@ -167,27 +167,27 @@ class AsyncScope(_RemainingBudget, Analyses[Awaitable[Release]]):
         self._session = session
 
     async def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
-        """Say what a question would cost and how exact its answer would be. Free."""
+        """Estimate the privacy cost and accuracy of a query. Free."""
         options["delta"] = self._delta(options)
         return await self._session.estimate(sql, **options)
 
     @property
     def estimates(self) -> Estimates[Awaitable[Estimate]]:
-        """The analyses once more, each saying what it would cost instead of asking. Free."""
+        """The analyses as methods that return estimates instead of releases. Free."""
         return Estimates(self.estimate)
 
     async def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
-        """Ask as a session does, if the scope has the price left; δ is 0 unless the question names one."""
+        """Run a query if it fits into the remaining budget; δ is 0 unless the query names one."""
         delta = self._delta(options)
         options["delta"] = delta
         if options.get("epsilon") is None and options.get("within") is not None:
             options["epsilon"], options["within"] = (await self._session.estimate(sql, **options)).epsilon, None
         epsilon = numbers.epsilon(options.get("epsilon") or 0)
-        self._take(epsilon, delta)
+        self._reserve(epsilon, delta)
         try:
             return await self._session.query(sql, key=key, **options)
         except (QueryError, ParameterError, BudgetError):
-            self._put_back(epsilon, delta)
+            self._refund(epsilon, delta)
             raise
 
     def _called(self, text: str, key: str | None, options: Options) -> Awaitable[Release]:

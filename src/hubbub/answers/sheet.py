@@ -1,6 +1,6 @@
-"""The data sheet of what is published: what was measured, how exact each number is, what it cost, how it was made.
+"""The data sheet of a published release: query, accuracy, privacy cost, method and verification.
 
-Everything in it comes from the release and its receipt, so it says no more about the data than the release does.
+It is computed from the release and its receipt only, so it reveals no more about the data than they do.
 """
 
 import html
@@ -15,41 +15,41 @@ from hubbub.answers.release import Output, Release
 from hubbub.core.events import Composed, Event, from_facts, stored_name
 from hubbub.core.numbers import brief
 
-#: How each analysis makes its numbers, for people; a query is "query".
+#: How each analysis computes its numbers; "query" is a SQL query.
 METHODS: Mapping[str, str] = {
     "query": "Every sum and count was computed exactly over the bounded contributions of each unit. Random noise with a"
-    " known distribution was added to each before it left the curator; averages and ratios are made of noisy sums.",
+    " known distribution was then added to each. Averages and ratios were computed from noisy sums.",
     "tabulate": "The cells were counted exactly over the bounded contributions of each unit. Random noise was added to"
-    " the table and to some of its marginals, sharing the privacy budget so that the mean variance over all published"
-    " tables is small. All published numbers were then estimated from these measurements together by least squares,"
-    " without negative cells, and rounded so that every marginal is the sum of the published cells.",
+    " the table and to some of its marginals, with a budget allocation that keeps the mean variance over all published"
+    " tables small. All published numbers were then estimated jointly from these measurements by least squares, without"
+    " negative cells, and rounded so that every marginal is the sum of the published cells.",
     "ranges": "The bins were counted exactly over the bounded contributions of each unit. Random noise was added to"
-    " weighted sums of bins that were chosen for the whole workload (the matrix mechanism, with integer weights). The"
-    " bins were then estimated by least squares without negative counts, and rounded so that every running total is"
-    " off by half a count at most.",
-    "geography": "The smallest places were counted exactly over the bounded contributions of each unit and added up"
+    " weighted sums of bins chosen for the whole workload (the matrix mechanism, with integer weights). The bins were"
+    " then estimated by least squares without negative counts, and rounded so that every running total changes by at"
+    " most half a count.",
+    "geography": "The smallest areas were counted exactly over the bounded contributions of each unit and aggregated"
     " level by level. Random noise was added at every level. The counts were then estimated by least squares over all"
-    " levels, and made whole and not negative from the total down, so that the places inside a place add up to it.",
+    " levels, and made whole and non-negative from the total down, so that the parts of an area add up to it.",
     "synthetic": "The categories of every column were counted exactly over the bounded contributions of each unit, and"
-    " random noise was added. Pairs of columns were selected by the exponential mechanism, each for how wrong a model"
-    " was about it, and counted with noise. The rows were drawn from a graphical model (Private-PGM) that was estimated"
-    " from these noisy counts alone; they are nobody's. The report on their quality was itself measured with noise.",
-    "mwem": "Tables of a few columns were selected by the exponential mechanism, each for how wrong a distribution over"
-    " all cells was about it, and counted with Laplace noise; the distribution was mended by multiplicative weights."
-    " The rows were drawn from it; they are nobody's.",
-    "small_database": "Of all databases of so many rows one was chosen by the exponential mechanism, by its largest"
-    " error over all conjunctions of values (Blum, Ligett and Roth). Its rows are nobody's.",
+    " random noise was added. The exponential mechanism selected the pairs of columns that the model fitted worst,"
+    " and these were counted with noise. The rows were sampled from a graphical model (Private-PGM) that was estimated"
+    " only from these noisy counts; they describe no real person. The quality report was itself measured with noise.",
+    "mwem": "The exponential mechanism selected tables of a few columns that a distribution over all cells fitted"
+    " worst. These were counted with Laplace noise, and the distribution was updated by multiplicative weights. The rows"
+    " were sampled from it; they describe no real person.",
+    "small_database": "The exponential mechanism chose one of all databases of a fixed size, by its largest error over"
+    " all conjunctions of values (Blum, Ligett and Roth). Its rows describe no real person.",
 }
 _OTHER = (
-    "Only sums over the bounded contributions of each unit were used, each with random noise of a known distribution; everything"
-    " after that was computed from the noisy numbers alone."
+    "Only sums over the bounded contributions of each unit were used, each with random noise of a known distribution."
+    " Everything else was computed from the noisy numbers."
 )
 _LEVEL = "95%"
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a sheet: lines of a heading, a text, a list or a code; of a table, a row each, its head first."""
+    """A block of a sheet: the lines of a heading, text, list or code, or the rows of a table, header first."""
 
     kind: Literal["heading", "text", "list", "code", "table"]
     lines: tuple[tuple[str, ...], ...]
@@ -61,32 +61,32 @@ def _block(kind: Literal["heading", "text", "list", "code"], *lines: str) -> Blo
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A data sheet, which can be written as Markdown or as a page."""
+    """A data sheet, which can be rendered as Markdown or HTML."""
 
     title: str
     blocks: tuple[Block, ...]
 
     def markdown(self) -> str:
-        """Write it as Markdown."""
-        parts = [f"# {_marked(self.title)}"]
+        """Return the sheet as Markdown."""
+        parts = [f"# {_escaped(self.title)}"]
         for block in self.blocks:
             texts = [line[0] for line in block.lines] if block.kind != "table" else []
             if block.kind == "heading":
-                parts.append(f"## {_marked(texts[0])}")
+                parts.append(f"## {_escaped(texts[0])}")
             elif block.kind == "text":
-                parts += map(_marked, texts)
+                parts += map(_escaped, texts)
             elif block.kind == "list":
-                parts.append("\n".join(f"- {_marked(text)}" for text in texts))
+                parts.append("\n".join(f"- {_escaped(text)}" for text in texts))
             elif block.kind == "code":
                 parts.append("\n".join(f"    {line}" for text in texts for line in text.splitlines()))
             else:
                 head, *rows = block.lines
-                ruled = ["| " + " | ".join(map(_marked, row)) + " |" for row in (head, *rows)]
+                ruled = ["| " + " | ".join(map(_escaped, row)) + " |" for row in (head, *rows)]
                 parts.append("\n".join([ruled[0], "|" + "---|" * len(head), *ruled[1:]]))
         return "\n\n".join(parts) + "\n"
 
     def page(self) -> str:
-        """Write it as a page of HTML that needs nothing else."""
+        """Return the sheet as a self-contained HTML page."""
         parts = [f"<h1>{html.escape(self.title)}</h1>"]
         for block in self.blocks:
             texts = [html.escape(line[0]) for line in block.lines] if block.kind != "table" else []
@@ -119,147 +119,144 @@ text-align: left; }} pre {{ white-space: pre-wrap; overflow-wrap: anywhere; back
 """
 
 
-def _marked(text: str) -> str:
-    r"""Keep Markdown from reading signs into a text.
+def _escaped(text: str) -> str:
+    r"""Escape the special characters of Markdown.
 
-    >>> print(_marked("a|b_c *d*"))
+    >>> print(_escaped("a|b_c *d*"))
     a\|b\_c \*d\*
     """
     return "".join(f"\\{sign}" if sign in "\\`*_{}[]<>|#" else sign for sign in " ".join(text.split()))
 
 
 def sheet(release: Release, *, title: str, files: Sequence[tuple[str, str]] = (), notes: str | None = None) -> Sheet:
-    """Write the data sheet of a release; `files` are names with their SHA-256."""
+    """Create the data sheet of a release; `files` are names with their SHA-256."""
     receipt = release.receipt
     blocks = [
         *([_block("text", notes)] if notes else []),
-        _block("heading", "What was asked"),
+        _block("heading", "Query"),
         _block("code", str(receipt.get("query", ""))),
-        _block("text", f"Released {_when(receipt)} from {_sources(receipt)}."),
-        _block("heading", "What is in it"),
+        _block("text", f"Released{_when(receipt)} from {_sources(receipt)}."),
+        _block("heading", "Columns"),
         _columns(release),
-        _block("heading", "How exact it is"),
+        _block("heading", "Accuracy"),
         *_errors(release),
-        _block("heading", "What it cost"),
+        _block("heading", "Privacy cost"),
         _block("list", *_cost(release)),
-        _block("heading", "Who is protected"),
-        _block("text", *_protected(receipt)),
-        _block("heading", "How it was made"),
+        _block("heading", "Privacy guarantee"),
+        _block("text", *_guarantee(receipt)),
+        _block("heading", "Method"),
         _block("text", METHODS.get(str(receipt.get("analysis", "query")), _OTHER)),
         *([_block("list", *map(str, receipt["derivation"]))] if receipt.get("derivation") else []),
-        _block("heading", "How to check it"),
+        _block("heading", "Verification"),
         _block(
             "text",
-            "The receipt holds every fact from which the privacy loss can be derived again without the data, and a hash"
-            " of the answer: hubbub verify NAME.receipt.json does both.",
+            "The receipt contains every fact that is needed to recompute the privacy loss without the data, and a hash"
+            " of the answer. Run hubbub verify NAME.receipt.json to check both.",
         ),
     ]
     if files:
-        blocks.append(Block("table", (("file", "SHA-256"), *files)))
+        blocks.append(Block("table", (("File", "SHA-256"), *files)))
     return Sheet(title, tuple(blocks))
 
 
 def _when(receipt: Mapping[str, Any]) -> str:
-    times = [each["time"] for each in receipt.get("ledger", ()) if each.get("time") is not None]
+    times = [charge["time"] for charge in receipt.get("ledger", ()) if charge.get("time") is not None]
     if not times:
-        return "once"
-    return f"on {datetime.fromtimestamp(max(times) // 1_000_000, UTC):%Y-%m-%d}"
+        return ""
+    return f" on {datetime.fromtimestamp(max(times) // 1_000_000, UTC):%Y-%m-%d}"
 
 
 def _sources(receipt: Mapping[str, Any]) -> str:
-    found = [f"{each['dataset']} (version {each['version']})" for each in receipt.get("data", ())]
-    return ", ".join(found) or "private data"
+    sources = [f"{data['dataset']} (version {data['version']})" for data in receipt.get("data", ())]
+    return ", ".join(sources) or "private data"
 
 
 def _columns(release: Release) -> Block:
     label = (
-        "a label, public before" if any(each.low is not None for each in release.outputs) else "made of noisy numbers"
+        "public label" if any(output.low is not None for output in release.outputs) else "computed from noisy numbers"
     )
     rows = [
-        (each.name, each.kind, label if each.low is None else f"noisy, with a {_LEVEL} interval")
-        for each in release.outputs
+        (output.name, output.kind, label if output.low is None else f"noisy, with a {_LEVEL} interval")
+        for output in release.outputs
     ]
-    return Block("table", (("column", "kind", f"{len(release.ratio):,} rows"), *rows))
+    return Block("table", (("Column", "Type", f"Content ({len(release.ratio):,} rows)"), *rows))
 
 
 def _errors(release: Release) -> list[Block]:
-    noisy = [each for each in release.outputs if each.low is not None]
+    noisy = [output for output in release.outputs if output.low is not None]
     if not noisy:
-        return [
-            _block("text", "No column carries an interval; what error to expect is said above, or was before asking.")
-        ]
+        return [_block("text", "No column has an interval. The estimate of the query states the expected error.")]
     parts = _parts(release)
-    rows = [(part, each.name, *_widths(each, places)) for part, places in parts for each in noisy]
-    head = ("table" if len(parts) > 1 else "", "column", "typical ±", "largest ±", "numbers")
+    rows = [(part, output.name, *_widths(output, indexes)) for part, indexes in parts for output in noisy]
+    head = ("Table" if len(parts) > 1 else "", "Column", "Typical ±", "Largest ±", "Values")
     return [
         _block(
             "text",
-            f"Each noisy number stands with the ends of its {_LEVEL} interval in the data files (name_low, name_high):"
-            " in 19 of 20 cases the number that noise was added to lies between them. They hold the error that privacy"
-            " adds, and not that of a sample.",
+            f"The data files list each noisy number with the ends of its {_LEVEL} confidence interval (name_low,"
+            f" name_high): in {_LEVEL} of cases, the number without noise lies between them. The intervals cover the"
+            " privacy noise only; they do not include sampling error.",
         ),
         Block("table", (head, *rows)),
     ]
 
 
 def _parts(release: Release) -> list[tuple[str, list[int]]]:
-    """Split the rows by what a first column of a few texts says, where there is one."""
+    """Split the rows by the first column if it is a text column with few distinct values."""
     first = release.outputs[0]
     names = list(dict.fromkeys(map(str, first.values)))
     if first.low is not None or first.kind != "text" or not 1 < len(names) <= 32 or 3 * len(names) > len(first.values):
         return [("", list(range(len(release.ratio))))]
-    found: dict[str, list[int]] = {name: [] for name in names}
-    for place, name in enumerate(first.values):
-        found[str(name)].append(place)
-    return list(found.items())
+    parts: dict[str, list[int]] = {name: [] for name in names}
+    for index, name in enumerate(first.values):
+        parts[str(name)].append(index)
+    return list(parts.items())
 
 
-def _widths(output: Output, places: Sequence[int]) -> tuple[str, str, str]:
+def _widths(output: Output, indexes: Sequence[int]) -> tuple[str, str, str]:
     low, high = output.low or (), output.high or ()
-    # an interval that is cut at zero tells its width by its upper half
+    # the upper half of an interval that is clamped at zero shows its width
     widths = [
         max(end - float(value), (end - start) / 2)
-        for value, start, end in ((output.values[i], low[i], high[i]) for i in places)
+        for value, start, end in ((output.values[i], low[i], high[i]) for i in indexes)
         if start is not None and end is not None and isinstance(value, int | float)
     ]
     if not widths:
-        return "–", "–", str(len(places))
-    return f"{median(widths):.4g}", f"{max(widths):.4g}", f"{len(places):,}"
+        return "–", "–", str(len(indexes))
+    return f"{median(widths):.4g}", f"{max(widths):.4g}", f"{len(indexes):,}"
 
 
 def _cost(release: Release) -> list[str]:
     epsilon = float(release.epsilon)
-    said = [f"ε = {brief(release.epsilon)}" + (f", δ = {brief(release.delta)}" if release.delta else ", and no δ")]
+    facts = [f"ε = {brief(release.epsilon)}, δ = {brief(release.delta)}"]
     if epsilon <= 20:
-        said.append(
-            f"whatever anybody believed about one unit, its odds change by a factor of at most {math.exp(epsilon):.3g}"
-            + (f", but for a chance of about {brief(release.delta)}" if release.delta else "")
+        facts.append(
+            f"The odds of any fact about one unit change by a factor of at most {math.exp(epsilon):.3g}"
+            + (f", except with a probability of about {brief(release.delta)}" if release.delta else "")
         )
     event = release.receipt.get("event")
-    return said + ([_drawn(from_facts(event))] if event else [])
+    return facts + ([_mechanisms(from_facts(event))] if event else [])
 
 
-def _drawn(event: Event) -> str:
+def _mechanisms(event: Event) -> str:
     parts = event.parts if isinstance(event, Composed) else ((event, 1),)
     kinds: dict[str, int] = {}
     for part, count in parts:
         name = stored_name(part)
         kinds[name] = kinds.get(name, 0) + count
-    said = ", ".join(f"{count} × {name}" for name, count in kinds.items())
-    return f"mechanisms that drew on the data: {said}"
+    counts = ", ".join(f"{count} × {name}" for name, count in kinds.items())
+    return f"Mechanisms applied to the data: {counts}"
 
 
-def _protected(receipt: Mapping[str, Any]) -> list[str]:
-    units = {each["unit"] for each in receipt.get("data", ())}
+def _guarantee(receipt: Mapping[str, Any]) -> list[str]:
+    units = {data["unit"] for data in receipt.get("data", ())}
     column = next(iter(units), "row")
-    who = "Each row by itself" if column == "row" else f"Each value of {column}, with all rows that it has,"
-    replaced = receipt.get("relation") == "replace"
-    change = "replaced by another" if replaced else "added or taken away"
-    said = [f"{who} is protected: what is published would look nearly the same if one such unit were {change}."]
+    unit = "a single row" if column == "row" else f"all rows with the same value of {column}"
+    change = "replaced by another" if receipt.get("relation") == "replace" else "added or removed"
+    facts = [f"The privacy unit is {unit}. The release would look nearly the same if one such unit were {change}."]
     bounds = receipt.get("bounds")
     if bounds:
-        said.append(
-            f"Of each unit at most {bounds['groups']} groups and {bounds['rows']} rows in each count; what is beyond is"
-            " left out, which biases counts downwards where units have more."
+        facts.append(
+            f"Each unit contributes to at most {bounds['groups']} groups, with at most {bounds['rows']} rows in each."
+            " Excess rows are truncated, which biases counts downward where units have more."
         )
-    return said
+    return facts

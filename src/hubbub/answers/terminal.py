@@ -1,4 +1,4 @@
-"""How things look in a terminal."""
+"""Tables, lists and errors for the terminal."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from hubbub.errors import HubbubError
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> Table:
-    """Show names with what is to be said about each."""
+    """Return a two-column grid of names and texts."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="cyan", min_width=9, no_wrap=True)
     grid.add_column()
@@ -20,35 +20,35 @@ def facts(rows: Iterable[tuple[str, str]]) -> Table:
 
 
 def table(headings: Iterable[str], rows: Iterable[Iterable[str]], *, right: Iterable[int] = ()) -> Table:
-    """Show a table; the columns at the places in `right` hold numbers."""
-    shown = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2))
-    numbers = set(right)
-    for place, heading in enumerate(headings):
-        shown.add_column(escape(heading), justify="right" if place in numbers else "left")
+    """Return a table; the columns with an index in `right` are right-aligned."""
+    grid = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2))
+    numeric = set(right)
+    for index, heading in enumerate(headings):
+        grid.add_column(escape(heading), justify="right" if index in numeric else "left")
     for row in rows:
-        shown.add_row(*map(escape, row))
-    return shown
+        grid.add_row(*map(escape, row))
+    return grid
 
 
 def sentences(lines: Iterable[str]) -> Table:
-    """Show sentences, each behind a dot; what does not fit on a line goes on below its beginning."""
+    """Return a bulleted list of sentences with a hanging indent."""
     grid = Table.grid(padding=(0, 1))
     for line in lines:
         grid.add_row(" ·", escape(line))
     return grid
 
 
-def problem(found: HubbubError) -> Table:
-    """Show what is wrong and what to do about it."""
+def problem(error: HubbubError) -> Table:
+    """Return a grid with the code, the message and the remedy of an error."""
     grid = Table.grid(padding=(0, 1))
     grid.add_column(style="bold red", no_wrap=True)
     grid.add_column()
-    grid.add_row(found.code, escape(found.message))
-    if found.remedy:
-        grid.add_row("", f"[dim]{escape(found.remedy)}[/]")
+    grid.add_row(error.code, escape(error.message))
+    if error.remedy:
+        grid.add_row("", f"[dim]{escape(error.remedy)}[/]")
     return grid
 
 
-def error(console: Console, found: HubbubError) -> None:
-    """Print what is wrong and what to do about it."""
-    console.print(problem(found))
+def print_error(console: Console, error: HubbubError) -> None:
+    """Print an error."""
+    console.print(problem(error))

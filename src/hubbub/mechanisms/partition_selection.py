@@ -73,7 +73,7 @@ class PartitionSelection:
 
         >>> one = {"keys": 1, "contribution": 1, "relation": Relation.ADD_REMOVE}
         >>> t = PartitionSelection.from_epsilon(**one, epsilon=1, delta="1e-6")
->>> t.threshold, float(t.delta)
+        >>> t.threshold, float(t.delta)
         (15, 6.078962034778829e-07)
         """
         needed = _sensitivity(Laplace, keys, contribution, relation)

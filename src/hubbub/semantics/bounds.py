@@ -1,8 +1,8 @@
-"""From differential privacy to beliefs and back: the theorems of Kasiviswanathan and Smith (2014) in tight forms.
+"""Conversions between differential privacy and bounds on beliefs (Kasiviswanathan and Smith 2014), in tight form.
 
-Semantic privacy bounds how far the beliefs of game 0 and game i are apart (see `games`). Where the paper's constants
-are loose they are replaced by the best ones; where they are too small to be true, by the least ones that hold.
-What the paper prints, and what of it fails, is in docs/meaning.md. Every bound is rounded up.
+Semantic privacy bounds the difference between the beliefs of game 0 and game i (see `games`). Loose constants of the
+paper are replaced by the best ones, and constants that are too small by the least ones that hold; docs/meaning.md lists
+them. Every bound is rounded up.
 """
 
 from fractions import Fraction
@@ -18,7 +18,7 @@ _ZERO, _ONE = Fraction(0), Fraction(1)
 
 
 def beliefs(*, epsilon: Fraction) -> Fraction:
-    """Bound how far beliefs move by one person's data under ε-privacy, whatever anybody believes: tanh(ε/2).
+    """Bound how far one person's data changes any belief under ε-privacy: tanh(ε/2).
 
     Theorem (Privacy bounds beliefs). ε-DP implies tanh(ε/2)-semantic privacy, and no less will do: randomized response
     on the exclusive or of two bits attains it.
@@ -34,15 +34,15 @@ def beliefs(*, epsilon: Fraction) -> Fraction:
 
 
 def privacy(*, level: Fraction, delta: Fraction = _ZERO) -> tuple[Fraction, Fraction]:
-    """Give the (ε, δ) that semantic privacy implies.
+    """Return the (ε, δ) that semantic privacy implies.
 
     Theorem (Beliefs bound privacy). s-semantic privacy implies 4·artanh(s)-DP, and no less will do: randomized response
     on one bit attains it. (s, δ)-semantic privacy implies (4·artanh(s), 2δ/(1 − s))-DP.
     Proof    Let x and y differ in person i, so that game i is the same for both; e^ε = ((1 + s)/(1 − s))² = R. Somebody
     who holds x with probability w = 1/(1 + √R) and y otherwise keeps that in game i, and in game 0 gets from w to above
     w + s exactly after the answers B that are more than R times as likely for x as for y. So without δ there are none.
-    With δ, wP(B) + (1−w)Q(B) ≤ δ for the distributions P, Q of the answer, hence P(S) − R·Q(S) ≤ P(B) ≤ δ/w for every S, and
-    1/w = 1 + (1 + s)/(1 − s) = 2/(1 − s). x and y may be exchanged.
+    With δ, wP(B) + (1−w)Q(B) ≤ δ for the distributions P, Q of the answer, hence P(S) − R·Q(S) ≤ P(B) ≤ δ/w for every
+    S, and 1/w = 1 + (1 + s)/(1 − s) = 2/(1 − s). x and y may be exchanged.
     Tested   tests/semantics/test_bounds.py::test_response_on_one_bit_attains_the_converse_and_breaks_the_printed_one
              tests/semantics/test_bounds.py::test_the_converse_with_delta_holds_on_random_mechanisms
 
@@ -50,7 +50,7 @@ def privacy(*, level: Fraction, delta: Fraction = _ZERO) -> tuple[Fraction, Frac
     0.4
     """
     if not 0 <= level < 1:
-        raise ParameterError("HB103", "the level is not between 0 and 1.", "Give a statistical difference below 1.")
+        raise ParameterError("HB103", "The level is not between 0 and 1.", "Pass a statistical difference below 1.")
     ratio = Interval.of((1 + level) / (1 - level))
     return (2 * log(ratio)).above() if level else _ZERO, min(_ONE, 2 * delta / (1 - level))
 
@@ -58,8 +58,8 @@ def privacy(*, level: Fraction, delta: Fraction = _ZERO) -> tuple[Fraction, Frac
 def difference(*, epsilon: Fraction, delta: Fraction) -> Fraction:
     """Bound the statistical difference of two distributions that are (ε, δ)-indistinguishable.
 
-    Theorem (Difference of indistinguishable distributions). It is at most (e^ε − 1 + 2δ)/(e^ε + 1), which some pair attains; the
-    paper's e^ε − 1 + δ (Lemma 3.3, part 5) is never smaller.
+    Theorem (Difference of indistinguishable distributions). It is at most (e^ε − 1 + 2δ)/(e^ε + 1), which some pair
+    attains; the paper's e^ε − 1 + δ (Lemma 3.3, part 5) is never smaller.
     Proof    `odds.guess` is ½(1 + difference).
     Tested   tests/semantics/test_indistinguishability.py::test_statistical_difference_has_an_exact_bound
     """
@@ -67,10 +67,10 @@ def difference(*, epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def pointwise(*, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
-    """Give the point-wise form of (ε, δ)-indistinguishability: (2ε, the mass of the answers that exceed it).
+    """Return the point-wise form of (ε, δ)-indistinguishability: (2ε, the mass of the answers that exceed it).
 
-    Theorem (Point-wise form). If two distributions are (ε, δ)-indistinguishable, then under either of them the answers whose
-    ratio is outside e^{±2ε} have a probability of at most δ(1 + e^{−2ε})/(1 − e^{−ε}), and no less will do.
+    Theorem (Point-wise form). If two distributions are (ε, δ)-indistinguishable, then under either of them the answers
+    whose ratio is outside e^{±2ε} have a probability of at most δ(1 + e^{−2ε})/(1 − e^{−ε}), and no less will do.
     Proof    On S, where P > e^{2ε}Q: δ ≥ P(S) − e^ε Q(S) ≥ P(S)(1 − e^{−ε}). On S′, where Q > e^{2ε}P: likewise
     Q(S′) ≤ δ/(1 − e^{−ε}), and P(S′) ≤ e^{−2ε}Q(S′). Add up. Three answers attain it: S, S′ and a rest.
     (Kasiviswanathan and Smith print 2δ/e^ε in Lemma 3.3, part 2, and 2δ/(εe^ε) in its proof; both fail. The 2δ/ε that
@@ -83,11 +83,10 @@ def pointwise(*, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction
 
 
 def conditioned(*, epsilon: Fraction, delta: Fraction, kept: Fraction) -> tuple[Fraction, Fraction]:
-    """Bound how often a conditional distribution is not (3ε, kept)-indistinguishable: (3ε, that chance).
+    """Bound the probability that conditional distributions are not (3ε, kept)-indistinguishable: (3ε, probability).
 
-    Theorem (Conditioning). If (A, B) and (A′, B′) are (ε, δ)-indistinguishable, then for every d > 0, but for a chance
-    of
-    2δ/d + δ(1 + e^{−2ε})/(1 − e^{−ε}) over t drawn from B or from B′, A given B = t and A′ given B′ = t are
+    Theorem (Conditioning). If (A, B) and (A′, B′) are (ε, δ)-indistinguishable, then for every d > 0, except with
+    probability 2δ/d + δ(1 + e^{−2ε})/(1 − e^{−ε}) over t drawn from B or from B′, A given B = t and A′ given B′ = t are
     (3ε, d)-indistinguishable.
     Proof    That of Kasiviswanathan and Smith, Lemma 3.4, with the point-wise form of `pointwise` where they use
     2δ/(εe^ε): outside the answers whose ratio exceeds e^{±2ε}, a t with a set S_t that breaks (3ε, d) adds
@@ -100,7 +99,7 @@ def conditioned(*, epsilon: Fraction, delta: Fraction, kept: Fraction) -> tuple[
 
 
 def approximate_beliefs(*, epsilon: Fraction, delta: Fraction, people: int) -> tuple[Fraction, Fraction]:
-    """Bound how far beliefs move under (ε, δ)-privacy, and the chance that they move further.
+    """Bound how far beliefs change under (ε, δ)-privacy, and the probability that they change more.
 
     Theorem (Approximate privacy bounds beliefs). (ε, δ)-DP on n people implies (s, δ′)-semantic privacy with
     s = (e^{3ε} − 1 + 2√(nδ))/(e^{3ε} + 1) and δ′ = 2√(nδ) + nδ(1 + e^{−2ε})/(1 − e^{−ε}).
@@ -110,8 +109,8 @@ def approximate_beliefs(*, epsilon: Fraction, delta: Fraction, people: int) -> t
     wherever δ′ < 1.
     Tested   tests/semantics/test_bounds.py::test_the_bound_under_delta_holds_on_random_games
 
-    >>> found = approximate_beliefs(epsilon=Fraction(1, 10), delta=Fraction(1, 10**12), people=10**6)
-    >>> [round(float(x), 4) for x in found]
+    >>> bound = approximate_beliefs(epsilon=Fraction(1, 10), delta=Fraction(1, 10**12), people=10**6)
+    >>> [round(float(x), 4) for x in bound]
     [0.1497, 0.002]
     """
     people = numbers.integer(people, "people", 1, 10**12)
@@ -125,7 +124,7 @@ def approximate_beliefs(*, epsilon: Fraction, delta: Fraction, people: int) -> t
 def local_beliefs(
     *, epsilon: Fraction, delta: Fraction, exceptions: Fraction, people: int
 ) -> tuple[Fraction, Fraction]:
-    """Bound how far one belief moves under a mechanism that is private on most of the databases which it holds likely.
+    """Bound how far a belief changes under a mechanism that is private on most databases of the prior.
 
     Theorem (Local semantic privacy). Let A(x) and A(y) be (ε, δ)-indistinguishable for every neighbor y of x, for all
     x but for a set to which the belief b gives a probability of at most δ₁. Then, for that belief, the posteriors of
@@ -133,8 +132,9 @@ def local_beliefs(
     δ₁.
     Proof    With x drawn by b, Pr[(x, A(x)) ∈ S] ≤ e^ε Pr[(x, A(x₋ᵢ)) ∈ S] + δ + δ₁: split by whether x is an exception
     (Kasiviswanathan and Smith, Lemma 3.3, part 4, and Theorem 4.2). The rest is as before.
-    Leaves out  every other belief: to somebody who holds an exception likely, nothing is promised. This is not
-    differential privacy and nothing here charges for it.
+    Leaves out  every other belief: there is no guarantee against an adversary who considers an exception likely. This
+                is
+    not differential privacy, and no budget accounts for it.
     Tested   tests/semantics/test_local_sensitivity.py::test_the_calculator_adds_the_exceptions_to_delta
              tests/semantics/test_local_sensitivity.py::test_local_semantic_privacy_of_a_median_holds_in_the_exact_game
 

@@ -1,8 +1,8 @@
-"""Worked examples that run: what a study teaches about everybody is no breach, and what one row adds is bounded.
+"""Runnable examples: learning about a population is not a privacy breach, and the effect of one row is bounded.
 
 The smoking study (Kasiviswanathan and Smith 2014, example 1), Dalenius' goal with two left feet, and the parable of
-Turing's height (Dwork 2011). In each, somebody learns something about a person; in each, just as much if that
-person's row is not used.
+Turing's height (Dwork 2011). In each, someone learns something about a person, and just as much if that person's row is
+not used.
 """
 
 import math
@@ -21,13 +21,13 @@ from hubbub.semantics.bounds import beliefs
 from hubbub.semantics.games import Game
 from hubbub.semantics.odds import in_a_hundred
 
-#: What an adversary about a study is unsure of: whether the effect is there, Alice's bit, how many others have it.
+#: What an adversary is unsure of: whether the first theory holds, Alice's bit, and how many others have the trait.
 World = tuple[bool, int, int]
 
-#: The examples by name, and what each asks.
+#: The title of each example.
 TITLES = {
     "smoking": "Does a study of smokers breach Alice's privacy?",
-    "dalenius": "Can nothing at all be learned about a respondent?",
+    "dalenius": "Can a study reveal nothing at all about a respondent?",
     "height": "Was Turing's privacy breached?",
 }
 
@@ -36,7 +36,7 @@ _REACH = 30
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A worked example in words."""
+    """A worked example as text."""
 
     title: str
     lines: tuple[str, ...]
@@ -44,10 +44,10 @@ class Story:
 
 @dataclass(frozen=True)
 class TraitStudy:
-    """A noisy count of how many of n people have a trait, about whose rate there are two theories.
+    """A noisy count of how many of n people have a trait, under two theories about its rate.
 
-    belief     how likely the first theory is held
-    rates      how likely anybody has the trait by the first and by the second
+    belief     prior probability of the first theory
+    rates      rate of the trait under the first and the second theory
     """
 
     people: int
@@ -57,7 +57,7 @@ class TraitStudy:
 
     @cached_property
     def game(self) -> Game[World, int]:
-        """The game about Alice, person 0; the people are alike and independent given the theory."""
+        """The game about Alice, person 0; people are independent and identically distributed given the theory."""
         noise = Laplace.from_epsilon(sensitivity=1, epsilon=self.epsilon)
         window = (-_REACH, self.people + _REACH)
 
@@ -66,59 +66,58 @@ class TraitStudy:
             return noise.distribution(count, window)
 
         prior: dict[World, Fraction] = {}
-        for theory, rate, held in zip((True, False), self.rates, (self.belief, 1 - self.belief), strict=True):
-            for own in (0, 1):
+        for theory, rate, weight in zip((True, False), self.rates, (self.belief, 1 - self.belief), strict=True):
+            for alice in (0, 1):
                 for others in range(self.people):
                     chance = (
                         math.comb(self.people - 1, others) * rate**others * (1 - rate) ** (self.people - 1 - others)
                     )
-                    prior[theory, own, others] = held * chance * (rate if own else 1 - rate)
+                    prior[theory, alice, others] = weight * chance * (rate if alice else 1 - rate)
         return Game(prior, lambda world: counted(world[1] + world[2]), lambda world, _: (world[0], 0, world[2]), 1)
 
     @property
     def before(self) -> Fraction:
-        """How likely Alice is held to have the trait beforehand."""
+        """The prior probability that Alice has the trait."""
         return self.belief * self.rates[0] + (1 - self.belief) * self.rates[1]
 
     def after(self, answer: int, *, used: bool) -> Enclosure:
-        """Enclose how likely after an answer about data with her row, or with a blank in its place."""
-        return self.game.belief(answer, _has_it, left_out=None if used else 0)
+        """Enclose the posterior probability after an answer that uses her row, or a blank in its place."""
+        return self.game.belief(answer, _alice_has_trait, left_out=None if used else 0)
 
 
-def _has_it(world: World) -> bool:
+def _alice_has_trait(world: World) -> bool:
     return world[1] == 1
 
 
-def shown(chance: Enclosure) -> str:
-    """Show an enclosed probability to a tenth of a percent.
+def format_percent(chance: Enclosure) -> str:
+    """Format an enclosed probability to a tenth of a percent.
 
-    >>> shown((Fraction(1, 3), Fraction(1, 3))), shown((Fraction(1, 10**9), Fraction(1, 10**9)))
-    ('33.3 %', '0.0 %')
+    >>> format_percent((Fraction(1, 3), Fraction(1, 3))), format_percent((Fraction(1, 10**9), Fraction(1, 10**9)))
+    ('33.3%', '0.0%')
     """
-    return f"{float(100 * (chance[0] + chance[1]) / 2):.1f} %"
+    return f"{float(100 * (chance[0] + chance[1]) / 2):.1f}%"
 
 
 def _bound(epsilon: Fraction) -> str:
     most = in_a_hundred(beliefs(epsilon=epsilon))
-    return f"Whatever anybody believes, one row moves no belief by more than {most} percentage points at this ε."
+    return f"At this ε, one row changes any belief by at most {most} percentage points."
 
 
 @cache
 def smoking(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
-    """Tell of a study that teaches an insurer something about Alice, whether or not she is in it."""
+    """Tell how a study teaches an insurer something about Alice, whether or not she is in it."""
     study = TraitStudy(people, epsilon, Fraction(1, 2), (Fraction(3, 10), Fraction(1, 10)))
     answer = round(people * study.rates[0])
     return Story(
         TITLES["smoking"],
         (
-            f"A study counts how many of {people} smokers fall ill, with noise for ε = {brief(epsilon)}. An "
-            "insurer does"
-            f" not know whether smoking harms: 30 % of smokers fall ill, or 10 %; so Alice, a smoker, with"
-            f" {shown((study.before, study.before))}.",
-            f"The answer is {answer}. The insurer now gives Alice {shown(study.after(answer, used=True))}.",
-            f"Had Alice's row not been used, the same answer would give "
-            f"{shown(study.after(answer, used=False))}: it is the"
-            " study that taught it, and not her row.",
+            f"A study counts how many of {people} smokers fall ill, with noise for ε = {brief(epsilon)}. An insurer"
+            " does not know whether smoking is harmful: either 30% or 10% of smokers fall ill. So the insurer's estimate for"
+            f" Alice, a smoker, is {format_percent((study.before, study.before))}.",
+            f"The answer is {answer}. The insurer's estimate for Alice is now"
+            f" {format_percent(study.after(answer, used=True))}.",
+            f"Without Alice's row, the same answer gives {format_percent(study.after(answer, used=False))}: the insurer"
+            " learned from the study, not from her row.",
             _bound(epsilon),
         ),
     )
@@ -126,20 +125,19 @@ def smoking(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
 
 @cache
 def dalenius(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
-    """Tell why nobody can promise that nothing is learned about a respondent."""
+    """Tell why no useful study can reveal nothing about a respondent."""
     study = TraitStudy(people, epsilon, Fraction(99, 100), (Fraction(1), Fraction(1, 1000)))
     return Story(
         TITLES["dalenius"],
         (
-            "Dalenius asked in 1977 that nothing be learned about a respondent that could not be learned "
-            "without the data."
-            f" Somebody is 99 % sure that everybody has two left feet, and so gives Alice"
-            f" {shown((study.before, study.before))}.",
-            f"A count of the two-left-footed among {people} people, with noise for ε = {brief(epsilon)}, is "
-            "0. Afterwards"
-            f" Alice gets {shown(study.after(0, used=True))}: a belief about her has changed altogether.",
-            f"Without her row the same answer gives {shown(study.after(0, used=False))}. Any useful answer does this;"
-            " what can be promised is that her taking part makes little difference.",
+            "In 1977, Dalenius asked that a study reveal nothing about a respondent that could not be learned without"
+            " the data. Suppose someone is 99% sure that everybody has two left feet. Their estimate for Alice is then"
+            f" {format_percent((study.before, study.before))}.",
+            f"A count of people with two left feet among {people}, with noise for ε = {brief(epsilon)}, is 0."
+            f" The estimate for Alice falls to {format_percent(study.after(0, used=True))}: the study changed a belief"
+            " about her completely.",
+            f"Without her row, the same answer gives {format_percent(study.after(0, used=False))}. Any useful answer"
+            " has this effect; what can be guaranteed is that her participation makes little difference.",
             _bound(epsilon),
         ),
     )
@@ -147,13 +145,13 @@ def dalenius(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
 
 @dataclass(frozen=True)
 class Heights:
-    """The mean height of a made-up population, in millimetres between 1200 and 2200, as a private sum over n."""
+    """The mean height of a simulated population, in millimeters between 1200 and 2200, as a private sum over n."""
 
     people: int
     epsilon: Fraction
 
     LOW, HIGH = 1200, 2200
-    #: What everybody knows: by how much Turing is taller than the average.
+    #: The auxiliary information: by how much Turing is taller than the average.
     TALLER = 50
 
     @cached_property
@@ -164,48 +162,47 @@ class Heights:
 
     @property
     def noise(self) -> Laplace:
-        """What is added to the sum; a row that is replaced moves it by at most the width of the bounds."""
+        """The noise on the sum; replacing a row changes the sum by at most the width of the bounds."""
         return Laplace.from_epsilon(sensitivity=self.HIGH - self.LOW, epsilon=self.epsilon)
 
     @property
     def half_width(self) -> Fraction:
-        """Within how much of the true mean the released one is, 95 times of 100."""
+        """The 95% margin of error of the released mean."""
         return self.noise.error(Fraction(95, 100)) / self.people
 
     def mean(self, source: RandomSource, *, left_out: int | None = None) -> Fraction:
-        """Release the mean, or that without one row, in whose place the least height stands."""
+        """Release the mean, or the mean with one row replaced by the smallest height."""
         total = sum(self.rows) - (0 if left_out is None else self.rows[left_out] - self.LOW)
         return Fraction(self.noise.sample(total, source), self.people)
 
 
 def height(source: RandomSource, *, epsilon: Fraction = Fraction(1, 2), people: int = 1000) -> Story:
-    """Tell how a mean and a little side information give away the height of somebody who is not in the data at all."""
-    found = Heights(people, epsilon)
-    half = -(-(found.half_width + Fraction(1, 2)) // 1)  # the half is for rounding to whole millimetres
+    """Tell how a mean and auxiliary information reveal the height of someone who is not in the data."""
+    heights = Heights(people, epsilon)
+    half = -(-(heights.half_width + Fraction(1, 2)) // 1)  # the half is for rounding to whole millimeters
     tallest = people - 1
-    estimates = [round(found.mean(source, left_out=row)) + found.TALLER for row in (None, tallest)]
+    estimates = [round(heights.mean(source, left_out=row)) + heights.TALLER for row in (None, tallest)]
     return Story(
         TITLES["height"],
         (
-            f"Everybody knows: Turing is {found.TALLER} mm taller than the average Lithuanian woman. Nobody knows that"
-            f" average; heights are between {found.LOW} and {found.HIGH} mm.",
-            f"A private mean of {people:,} women (made up), with noise for ε = {brief(epsilon)}, gives Turing's height"
-            f" away: {estimates[0]} mm, right to ±{half} mm in 95 of 100 such releases.",
-            f"Without the row of the tallest of the women: {estimates[1]} mm, right to the same ±{half} mm "
-            "around a mean"
-            f" that has moved by at most {-(-(found.HIGH - found.LOW) // people)} mm. Turing himself is in neither.",
-            "What was learned comes from the population and the side information. No row of the data made "
-            "it possible, so"
-            " keeping a row out would have helped nobody.",
+            f"Everybody knows that Turing is {heights.TALLER} mm taller than the average Lithuanian woman. Nobody knows"
+            f" that average; heights are between {heights.LOW} and {heights.HIGH} mm.",
+            f"A private mean of {people:,} simulated women, with noise for ε = {brief(epsilon)}, reveals Turing's"
+            f" height: {estimates[0]} mm, with a 95% margin of error of ±{half} mm.",
+            f"Without the row of the tallest woman, the estimate is {estimates[1]} mm, with the same margin of error"
+            f" around a mean that changed by at most {-(-(heights.HIGH - heights.LOW) // people)} mm. Turing himself is"
+            " in neither dataset.",
+            "The population and the auxiliary information revealed the height. No single row made it possible, so"
+            " removing a row would have protected nobody.",
         ),
     )
 
 
 def tell_story(name: str) -> Story:
-    """Tell one of the stories by its name, with noise of the system's randomness where it draws any."""
-    told: dict[str, Callable[[], Story]] = {
+    """Tell the example of this name, with system randomness where it needs noise."""
+    examples: dict[str, Callable[[], Story]] = {
         "smoking": smoking,
         "dalenius": dalenius,
         "height": partial(height, system()),
     }
-    return told[name]()
+    return examples[name]()

@@ -1,4 +1,4 @@
-"""One ε explained to people: all sentences about it in their order, icons, comparisons and warnings."""
+"""The explanation of one (ε, δ): sentences, icons, comparisons and warnings."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -6,82 +6,84 @@ from fractions import Fraction
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.semantics.bounds import approximate_beliefs, beliefs
-from hubbub.semantics.reference_points import REFERENCE_POINTS, compare
 from hubbub.semantics.odds import EVEN, Meaning, but_for, in_a_hundred, meaning
+from hubbub.semantics.reference_points import REFERENCE_POINTS, compare
 from hubbub.semantics.tradeoff import approximate
 
-#: The largest family that is asked about: beyond that, nothing but the whole dataset is meant.
+#: Maximum group size; larger groups would mean the whole dataset.
 FAMILY_MAX = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What (ε, δ) means for one person, for a family, and beside what others promise."""
+    """What (ε, δ) means for one person and for a group, compared with published values of ε."""
 
     meaning: Meaning
     size: int
 
     @property
     def heading(self) -> str:
-        """Name the promise."""
+        """The parameters that are explained."""
         delta = f", δ = {brief(self.meaning.delta)}" if self.meaning.delta else ""
         people = "" if self.meaning.people is None else f", {self.meaning.people:,} people"
         return f"ε = {brief(self.meaning.epsilon)}{delta}{people}"
 
     @property
     def beliefs(self) -> str:
-        """Say how far beliefs are apart in the worlds with and without one person's data."""
-        found, of = self.meaning, "Whatever anybody believes, one person's data moves a belief by"
-        if not found.delta:
-            most = beliefs(epsilon=found.epsilon)
-            return f"{of} at most {in_a_hundred(most)} percentage points."
-        if found.people is None:
-            return "How far a belief moves under a δ depends on the number of people: say how many (n)."
-        most, chance = approximate_beliefs(epsilon=found.epsilon, delta=found.delta, people=found.people)
+        """The largest change of a belief by one person's data."""
+        known = self.meaning
+        if not known.delta:
+            most, chance = beliefs(epsilon=known.epsilon), Fraction(0)
+        elif known.people is None:
+            return "With δ > 0, the effect of one person's data on a belief depends on the number of people; specify n."
+        else:
+            most, chance = approximate_beliefs(epsilon=known.epsilon, delta=known.delta, people=known.people)
         if chance >= 1 or most >= 1:
-            return "Under this δ and n, nothing is known about how far one person's data moves a belief."
-        return f"{of} at most {in_a_hundred(most)} percentage points{but_for(chance)}."
+            return "At this δ and n, there is no bound on how far one person's data changes a belief."
+        return (
+            f"One person's data changes any belief by at most {in_a_hundred(most)} percentage points{but_for(chance)}."
+        )
 
     @property
     def comparison(self) -> str:
-        """Say between which familiar promises it lies."""
+        """The comparison of ε with published values."""
         return compare(self.meaning.epsilon)
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Everything in words, the most important first."""
-        found = self.meaning
+        """All sentences, the most important first."""
+        known = self.meaning
         return (
-            found.belief,
-            found.rare,
-            found.odds,
-            found.guesses,
-            found.test,
-            found.family_of(self.size),
+            known.belief,
+            known.rare,
+            known.odds,
+            known.guesses,
+            known.test,
+            known.family_of(self.size),
             self.beliefs,
             self.comparison,
         )
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What somebody who leans on it should know."""
+        """The caveats of the guarantee."""
         return self.meaning.warnings
 
     def icons(self) -> tuple[str, ...]:
-        """Draw a hundred guesses in five lines: ● right by chance, ◉ right by the answers at most, ○ wrong."""
+        """Draw 100 guesses in five lines: ● right by chance, ◉ additional right guesses at most, ○ wrong."""
         right = self.meaning.of_a_hundred
         marks = "●" * 50 + "◉" * (right - 50) + "○" * (100 - right)
         return tuple(" ".join(marks[start : start + 20]) for start in range(0, 100, 20))
 
     def to_json(self) -> dict[str, object]:
-        """Give it for JSON."""
+        """Return it as JSON values."""
         curve = approximate(epsilon=self.meaning.epsilon, delta=self.meaning.delta).curve()
         return self.meaning.to_json() | {
             "sentences": list(self.sentences),
             "tradeoff": [[float(level), float(power)] for level, power in curve],
             "familiar": [
-                {"name": each.name, "epsilon": str(each.epsilon), "unit": each.unit, "source": each.source}
-                for each in REFERENCE_POINTS
+                {"name": point.name, "epsilon": str(point.epsilon), "unit": point.unit, "source": point.source}
+                for point in REFERENCE_POINTS
             ],
         }
 
@@ -94,16 +96,16 @@ def explain(
     people: int | None = None,
     size: int = 4,
 ) -> Explanation:
-    """Explain what people typed, or refuse it in words.
+    """Validate the parameters and explain them.
 
     >>> print(explain(epsilon=1).sentences[1])
-    If she thought 1 in 100, at most 2.7 in 100 afterwards.
+    Someone who starts out 1% sure can end up at most 2.7% sure.
     """
-    none = numbers.exact(delta, "delta") == 0
-    found = meaning(
+    pure = numbers.exact(delta, "delta") == 0
+    known = meaning(
         epsilon=numbers.epsilon(epsilon),
-        delta=Fraction(0) if none else numbers.delta(delta),
-        prior=numbers.in_range(prior, "the belief", Fraction(0), Fraction(1)),
+        delta=Fraction(0) if pure else numbers.delta(delta),
+        prior=numbers.in_range(prior, "belief", Fraction(0), Fraction(1)),
         people=None if people is None else numbers.integer(people, "n", 1, 10**12),
     )
-    return Explanation(found, numbers.integer(size, "the family", 1, FAMILY_MAX))
+    return Explanation(known, numbers.integer(size, "family", 1, FAMILY_MAX))

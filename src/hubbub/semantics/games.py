@@ -1,11 +1,11 @@
-"""Exact Bayesian games: what somebody believes after an answer, with one person's data used and not used.
+"""Exact Bayesian games: an adversary's beliefs after an answer, with and without one person's data.
 
 The games are those of Kasiviswanathan and Smith (2014): in game 0 the answer is about the real data x; in game i it is
-about x with person i's data replaced by a default. Somebody who holds any belief b about x updates it by Bayes' rule in
-either game; privacy asks that the two posteriors are close, in statistical difference, for every person.
+about x with person i's data replaced by a default. An adversary with any belief b about x updates it by Bayes' rule in
+either game; semantic privacy requires the two posteriors to be close, in statistical difference, for every person.
 
-A world is whatever the belief is about: a whole database, or only what the answer depends on (`without` says what is
-left of a world without a person). Everything is exact where the distributions are rational, and enclosed elsewhere.
+A world is the subject of the belief: a whole database, or only what the answer depends on (`without` maps a world to
+the world without a person). Everything is exact where the distributions are rational, and enclosed elsewhere.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -30,7 +30,7 @@ _ALL: Enclosure = (_ONE, _ONE)
 
 
 def databases(domain: Iterable[Row], *, people: int) -> tuple[tuple[Row, ...], ...]:
-    """List every database of so many rows.
+    """List every database of `people` rows.
 
     >>> databases("ab", people=2)
     (('a', 'a'), ('a', 'b'), ('b', 'a'), ('b', 'b'))
@@ -39,7 +39,7 @@ def databases(domain: Iterable[Row], *, people: int) -> tuple[tuple[Row, ...], .
 
 
 def with_default(default: Row) -> Callable[[tuple[Row, ...], int], tuple[Row, ...]]:
-    """Leave a person out of a database by putting a default in the place of the person's row.
+    """Return a function that replaces a person's row by a default.
 
     >>> with_default(0)((1, 1, 1), 1)
     (1, 0, 1)
@@ -48,18 +48,18 @@ def with_default(default: Row) -> Callable[[tuple[Row, ...], int], tuple[Row, ..
 
 
 def uniform(worlds: Iterable[World]) -> dict[World, Fraction]:
-    """Hold all of these for equally likely."""
+    """Return the uniform distribution over these worlds."""
     listed = tuple(worlds)
     return {world: Fraction(listed.count(world), len(listed)) for world in listed}
 
 
 @dataclass(frozen=True, slots=True)
 class Game(Generic[World, Outcome]):
-    """A belief about the world, and a mechanism whose answer depends on it; persons are numbered from 0.
+    """A belief about the world, and a mechanism whose answer depends on it; people are numbered from 0.
 
-    prior    what is believed beforehand, exactly
-    distribution      the mechanism: the distribution of the answer in each world, without a tail
-    without  the world that the mechanism sees where one person's data is not used
+    prior         the exact prior belief
+    distribution  the mechanism: the distribution of the answer in each world, without a tail
+    without       the world that the mechanism sees when one person's data is not used
     """
 
     prior: Mapping[World, Fraction]
@@ -69,29 +69,33 @@ class Game(Generic[World, Outcome]):
 
     def __post_init__(self) -> None:
         if sum(self.prior.values()) != 1 or any(chance < 0 for chance in self.prior.values()):
-            raise ParameterError("HB175", "this belief does not add up to 1.", "Give probabilities that do.")
+            raise ParameterError(
+                "HB175", "The prior does not add up to 1.", "Pass non-negative probabilities that add up to 1."
+            )
 
     def mass(self, world: World, transcript: Outcome, *, left_out: int | None = None) -> Enclosure:
-        """Enclose the probability of an answer in one world, where nobody or one person is left out."""
-        return _whole(self.distribution(world if left_out is None else self.without(world, left_out))).mass.get(
+        """Enclose the probability of an answer in one world, with nobody or one person left out."""
+        return _complete(self.distribution(world if left_out is None else self.without(world, left_out))).mass.get(
             transcript, _NOTHING
         )
 
     def transcripts(self) -> tuple[Outcome, ...]:
-        """List every answer that can come in game 0."""
-        found: dict[Outcome, None] = {}
+        """List every possible answer of game 0."""
+        answers: dict[Outcome, None] = {}
         for world, chance in self.prior.items():
             if chance:
-                found |= {answer: None for answer, (_, high) in _whole(self.distribution(world)).mass.items() if high}
-        return tuple(found)
+                answers |= {
+                    answer: None for answer, (_, high) in _complete(self.distribution(world)).mass.items() if high
+                }
+        return tuple(answers)
 
     def evidence(self, transcript: Outcome, *, left_out: int | None = None) -> Enclosure:
-        """Enclose how likely an answer is to somebody with this belief."""
+        """Enclose the probability of an answer under this belief."""
         masses = [(b, self.mass(world, transcript, left_out=left_out)) for world, b in self.prior.items() if b]
         return sum((b * low for b, (low, _) in masses), _ZERO), sum((b * high for b, (_, high) in masses), _ZERO)
 
     def posterior(self, transcript: Outcome, *, left_out: int | None = None) -> FiniteDistribution[World] | None:
-        """Update the belief by Bayes' rule in game 0, or in the game without one person; None: the answer cannot come.
+        """Return the posterior in game 0, or in the game without one person; None if the answer is impossible.
 
         Theorem (Bayes by enumeration). The posterior of x after the answer t is, in game 0,
         b[x]·Pr[A(x) = t] / Σ_z b[z]·Pr[A(z) = t], and the same with A(x₋ᵢ) and A(z₋ᵢ) in game i.
@@ -113,20 +117,20 @@ class Game(Generic[World, Outcome]):
         )
 
     def belief(self, transcript: Outcome, event: Callable[[World], bool], *, left_out: int | None = None) -> Enclosure:
-        """Enclose the posterior probability that something holds of the world."""
-        found = self.posterior(transcript, left_out=left_out)
-        if found is None:
-            raise ParameterError("HB176", "this answer cannot come, so nothing is believed after it.", "Give another.")
-        masses = [mass for world, mass in found.mass.items() if event(world)]
-        others = [mass for world, mass in found.mass.items() if not event(world)]
+        """Enclose the posterior probability of an event."""
+        posterior = self.posterior(transcript, left_out=left_out)
+        if posterior is None:
+            raise ParameterError("HB176", "This answer is impossible under the prior.", "Pass a possible answer.")
+        masses = [mass for world, mass in posterior.mass.items() if event(world)]
+        others = [mass for world, mass in posterior.mass.items() if not event(world)]
         low = max(sum((low for low, _ in masses), _ZERO), 1 - sum((high for _, high in others), _ZERO))
         high = min(sum((high for _, high in masses), _ZERO), 1 - sum((low for low, _ in others), _ZERO))
         return low, high
 
     def difference(self, transcript: Outcome, person: int) -> Enclosure:
-        """Enclose how far apart the beliefs are after an answer, with and without one person's data.
+        """Enclose the statistical difference of the posteriors after an answer, with and without one person's data.
 
-        Where the answer can only come with the person's data, they are as far apart as can be: 1.
+        If the answer is possible only with the person's data, it is 1.
         """
         real, hypothetical = self.posterior(transcript), self.posterior(transcript, left_out=person)
         if real is None:
@@ -134,14 +138,14 @@ class Game(Generic[World, Outcome]):
         return _ALL if hypothetical is None else total_variation(real, hypothetical)
 
     def worst(self, transcript: Outcome) -> Enclosure:
-        """Enclose the largest difference over all persons."""
-        found = [self.difference(transcript, person) for person in range(self.people)]
-        return max(low for low, _ in found), max(high for _, high in found)
+        """Enclose the largest difference over all people."""
+        differences = [self.difference(transcript, person) for person in range(self.people)]
+        return max(low for low, _ in differences), max(high for _, high in differences)
 
     def breach(self, level: Fraction) -> Enclosure:
-        """Enclose the chance that somebody's difference is above a level; the data is drawn by the belief itself.
+        """Enclose the probability that some person's difference exceeds a level, for data sampled from the prior.
 
-        (s, δ)-semantic privacy is that this is at most δ at the level s, whatever the belief.
+        (s, δ)-semantic privacy means that this is at most δ at level s, for every prior.
         """
         low, high = _ZERO, _ZERO
         for transcript in self.transcripts():
@@ -167,22 +171,23 @@ def semantic_level(
     a set S of weight w under q, the odds p(S) : p(not S) are those of w times a number of at most R = M/m, so p(S) − w
     is at most wR/(wR + 1 − w) − w; that is largest at w = 1/(1 + √R), where it is (√R − 1)/(√R + 1). A belief on a
     world of the ratio M and one of the ratio m attains it.
-    Assumes  distributions without a tail. Where an answer cannot come in game i at all, the difference is taken to be 1.
+    Assumes  distributions without a tail. Where an answer cannot come in game i at all, the difference is taken to be
+             1.
     Tested   tests/semantics/test_games.py::test_no_belief_moves_further_than_the_worst_one
              tests/semantics/test_games.py::test_response_over_an_exclusive_or_attains_the_bound
     """
-    distributions = {world: _whole(distribution(world)).mass for world in worlds}
+    distributions = {world: _complete(distribution(world)).mass for world in worlds}
     answers = {answer: None for masses in distributions.values() for answer in masses}
-    found = [_NOTHING]
+    spreads = [_NOTHING]
     for person in range(people):
-        hidden = {world: _whole(distribution(without(world, person))).mass for world in distributions}
+        hidden = {world: _complete(distribution(without(world, person))).mass for world in distributions}
         for answer in answers:
             pairs = [
                 (distributions[world].get(answer, _NOTHING), hidden[world].get(answer, _NOTHING))
                 for world in distributions
             ]
-            found.append(_spread([(real, other) for real, other in pairs if real[1] or other[1]]))
-    return max(low for low, _ in found), max(high for _, high in found)
+            spreads.append(_spread([(real, other) for real, other in pairs if real[1] or other[1]]))
+    return max(low for low, _ in spreads), max(high for _, high in spreads)
 
 
 def _spread(pairs: list[tuple[Enclosure, Enclosure]]) -> Enclosure:
@@ -195,7 +200,7 @@ def _spread(pairs: list[tuple[Enclosure, Enclosure]]) -> Enclosure:
 
 
 def _gap(most: Extended, least: Extended, unknown: Fraction) -> Enclosure:
-    """Enclose (√R − 1)/(√R + 1) of R = most/least; 1 where the answer rules out a world in one of the games only."""
+    """Enclose (√R − 1)/(√R + 1) of R = most/least; 1 if the answer rules out a world in only one of the games."""
     if isinstance(most, float) or not least:
         return _ALL if most else (unknown, unknown)
     if isinstance(least, float):
@@ -204,11 +209,11 @@ def _gap(most: Extended, least: Extended, unknown: Fraction) -> Enclosure:
     return max(_ZERO, (low - 1) / (low + 1)), (high - 1) / (high + 1)
 
 
-def _whole(distribution: FiniteDistribution[Outcome]) -> FiniteDistribution[Outcome]:
+def _complete(distribution: FiniteDistribution[Outcome]) -> FiniteDistribution[Outcome]:
     if distribution.tail:
         raise ParameterError(
             "HB177",
-            "this distribution is cut short, so not every answer is known.",
+            "The distribution is truncated, so some answers are unknown.",
             "Clamp the mechanism into a window.",
         )
     return distribution

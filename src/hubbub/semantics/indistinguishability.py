@@ -1,6 +1,6 @@
-"""Pairs of finite distributions: where their ratio is large, distributions of pairs, distributions given an answer.
+"""Pairs of finite distributions: likelihood ratios, joint distributions and conditional distributions.
 
-The working parts of Kasiviswanathan and Smith (2014), Lemma 3.3 and Lemma 3.4; the bounds themselves are in `bounds`.
+The constructions of Kasiviswanathan and Smith (2014), Lemma 3.3 and Lemma 3.4; the bounds are in `bounds`.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -27,29 +27,30 @@ def far_apart(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], ep
     Proof    Outside those outcomes p(S) ≤ e^ε q(S); they add at most δ (Lemma 3.3, part 1).
     Tested   tests/semantics/test_indistinguishability.py::test_point_wise_closeness_implies_closeness
 
-    >>> far_apart(exact_distribution({1: Fraction(1)}), exact_distribution({1: Fraction(1, 2), 0: Fraction(1, 2)}), Fraction(1))
+    >>> fair = exact_distribution({1: Fraction(1, 2), 0: Fraction(1, 2)})
+    >>> far_apart(exact_distribution({1: Fraction(1)}), fair, Fraction(1))
     (Fraction(1, 2), Fraction(1, 2))
     """
     least, most = reals.exp(epsilon)
-    found = {"p": _NOTHING, "q": _NOTHING}
+    masses = {"p": _NOTHING, "q": _NOTHING}
     for outcome in {**p.mass, **q.mass}:
         a, b = p.mass.get(outcome, (_ZERO, p.tail)), q.mass.get(outcome, (_ZERO, q.tail))
         surely = a[0] > most * b[1] or b[0] > most * a[1]
         perhaps = surely or a[1] > least * b[0] or b[1] > least * a[0]
         for name, mass in (("p", a), ("q", b)):
-            low, high = found[name]
-            found[name] = (low + mass[0] if surely else low, high + mass[1] if perhaps else high)
+            low, high = masses[name]
+            masses[name] = (low + mass[0] if surely else low, high + mass[1] if perhaps else high)
     tail = p.tail + q.tail
-    return max(found["p"][0], found["q"][0]), min(Fraction(1), max(found["p"][1], found["q"][1]) + tail)
+    return max(masses["p"][0], masses["q"][0]), min(Fraction(1), max(masses["p"][1], masses["q"][1]) + tail)
 
 
 def joined(
     first: Mapping[First, Fraction], distribution: Callable[[First], FiniteDistribution[Second]]
 ) -> FiniteDistribution[tuple[First, Second]]:
-    """Write out the distribution of (X, A(X)).
+    """List the joint distribution of (X, A(X)).
 
-    Theorem (Joint distributions). If A(a) and A′(a) are (ε, δ)-indistinguishable but for values a of X of probability δ₁, then
-    (X, A(X)) and (X, A′(X)) are (ε, δ + δ₁)-indistinguishable.
+    Theorem (Joint distributions). If A(a) and A′(a) are (ε, δ)-indistinguishable but for values a of X of probability
+    δ₁, then (X, A(X)) and (X, A′(X)) are (ε, δ + δ₁)-indistinguishable.
     Proof    Pr[(X, A(X)) ∈ S] is the mean over a of Pr[A(a) ∈ S_a] ≤ e^ε Pr[A′(a) ∈ S_a] + δ, and at most 1 at the
     exceptions (Lemma 3.3, parts 3 and 4).
     Tested   tests/semantics/test_indistinguishability.py::test_joint_distributions_add_the_exceptions_to_delta
@@ -58,15 +59,15 @@ def joined(
     return FiniteDistribution(
         {
             (a, b): (first[a] * low, first[a] * high)
-            for a, found in distributions.items()
-            for b, (low, high) in found.mass.items()
+            for a, answers in distributions.items()
+            for b, (low, high) in answers.mass.items()
         },
-        sum((first[a] * found.tail for a, found in distributions.items()), _ZERO),
+        sum((first[a] * answers.tail for a, answers in distributions.items()), _ZERO),
     )
 
 
 def given(pair: FiniteDistribution[tuple[First, Second]], second: Second) -> FiniteDistribution[First]:
-    """Write out the distribution of the first part given the second; for distributions with exact probabilities.
+    """List the conditional distribution of the first part given the second, for exact probabilities.
 
     >>> half = Fraction(1, 2)
     >>> both = joined({0: half, 1: half}, lambda a: exact_distribution({0: Fraction(1 + a, 3), 1: Fraction(2 - a, 3)}))
@@ -85,9 +86,10 @@ def far_apart_given(
     epsilon: Fraction,
     delta: Fraction,
 ) -> Fraction:
-    """Give the larger chance, under either distribution, of a second part given which the first is not (ε, δ)-indistinguishable.
+    """Return the probability of second parts given which the first parts are not (ε, δ)-indistinguishable.
 
-    For distributions with exact probabilities. A second part that only one of the two can give counts as such.
+    It is the larger one under the two distributions, whose probabilities must be exact. A second part that is possible
+    under only one of them counts.
     """
     sides = [{b: _ZERO for _, b in (*pair.mass, *other.mass)} for _ in range(2)]
     for side, distribution in zip(sides, (pair, other), strict=True):

@@ -1,7 +1,7 @@
-"""Noise by local sensitivity: what it promises to whom, and how it leaks (Kasiviswanathan and Smith 2014, section 4).
+"""Noise calibrated to local sensitivity, and how it leaks (Kasiviswanathan and Smith 2014, section 4).
 
-Noise that fits most databases protects nobody who may be in one of the others. It is shown here and can be charged to
-no budget: for a promise to everybody, see the mechanisms that bound the global sensitivity.
+Noise that fits most databases does not protect people in the others. This is for study only and cannot be charged to a
+budget; for a guarantee to everybody, use the mechanisms that bound the global sensitivity.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -20,7 +20,7 @@ Rows = tuple[Row, ...]
 
 
 def median(rows: Rows[int]) -> int:
-    """Give the lower median.
+    """Return the lower median.
 
     >>> median((5, 1, 3)), median((1, 2, 3, 4))
     (3, 2)
@@ -31,12 +31,12 @@ def median(rows: Rows[int]) -> int:
 def neighbors(rows: Rows[Row], domain: Sequence[Row]) -> tuple[Rows[Row], ...]:
     """List the databases that differ in one row."""
     return tuple(
-        (*rows[:place], other, *rows[place + 1 :]) for place, row in enumerate(rows) for other in domain if other != row
+        (*rows[:index], other, *rows[index + 1 :]) for index, row in enumerate(rows) for other in domain if other != row
     )
 
 
 def local_sensitivity(function: Callable[[Rows[Row]], int], rows: Rows[Row], domain: Sequence[Row]) -> int:
-    """Give by how much one row can move a function here.
+    """Return the local sensitivity: the largest change of a function by one row of this database.
 
     >>> local_sensitivity(median, (0, 0, 0, 9, 9), range(10)), local_sensitivity(median, (0, 0, 0, 0, 9), range(10))
     (9, 0)
@@ -46,7 +46,7 @@ def local_sensitivity(function: Callable[[Rows[Row]], int], rows: Rows[Row], dom
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalNoise:
-    """Add Laplace noise that fits a local sensitivity of at most `bound`, and clamp into a window; for study alone.
+    """Laplace noise calibrated to a local sensitivity of at most `bound`, clamped into a window; for study only.
 
     Theorem (Noise by local sensitivity). If the belief b gives probability at least 1 − δ₁ to the databases whose local
     sensitivity is at most s, f + Lap(s/ε) is as close in all games, for that belief, as (ε, δ₁)-privacy makes it.
@@ -64,29 +64,31 @@ class LocalNoise:
 
     def __post_init__(self) -> None:
         if self.bound < 1:
-            raise ParameterError("HB103", "the bound on the local sensitivity is below 1.", "Give at least 1.")
+            raise ParameterError(
+                "HB103", "The bound on the local sensitivity is below 1.", "Pass a bound of at least 1."
+            )
 
     @property
     def noise(self) -> Laplace:
-        """What is added."""
+        """The noise."""
         return Laplace(sensitivity=self.bound, scale=self.bound / self.epsilon)
 
     def distribution(self, rows: Rows[int]) -> FiniteDistribution[int]:
-        """Write out the distribution of the answer."""
+        """List the distribution of the answer."""
         return self.noise.distribution(self.function(rows), (min(self.domain), max(self.domain)))
 
     def exceptions(self, prior: Mapping[Rows[int], Fraction]) -> Fraction:
-        """Give δ₁: how likely a belief holds databases of a larger local sensitivity."""
+        """Return δ₁, the prior probability of databases with a larger local sensitivity."""
         return sum(
             (b for rows, b in prior.items() if local_sensitivity(self.function, rows, self.domain) > self.bound),
             Fraction(0),
         )
 
-    def promise(self, prior: Mapping[Rows[int], Fraction]) -> tuple[Fraction, Fraction]:
-        """Bound how far that one belief moves by a person's data, and the chance that it moves further."""
+    def guarantee(self, prior: Mapping[Rows[int], Fraction]) -> tuple[Fraction, Fraction]:
+        """Bound how far a person's data changes this belief, and the probability that it changes more."""
         (people,) = {len(rows) for rows in prior}
         return local_beliefs(epsilon=self.epsilon, delta=Fraction(0), exceptions=self.exceptions(prior), people=people)
 
     def leak(self, rows: Rows[int], other: Rows[int]) -> LossBounds:
-        """Enclose the true loss between two databases."""
+        """Enclose the true privacy loss between two databases."""
         return worst_ratio(self.distribution(rows), self.distribution(other))

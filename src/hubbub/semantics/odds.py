@@ -1,7 +1,7 @@
-"""What ε means for one person: posteriors, odds, the best guess, the best test. Every figure is rounded against us.
+"""What ε and δ mean for one person: bounds on posteriors, odds, guesses and tests, in numbers and in sentences.
 
-The reader of these figures decides whether a promise is good enough, so each is an upper bound on what somebody could
-learn, whatever else they know: probabilities that are "at most" are rounded up, on an exact enclosure of eˣ.
+People use these figures to judge a privacy guarantee, so each is an upper bound on what an adversary with any auxiliary
+information can learn, rounded up from an exact enclosure of eˣ.
 """
 
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ from hubbub.core.reals import ceil_to, exp, floor_to, sqrt
 from hubbub.errors import ParameterError
 
 EVEN = Fraction(1, 2)
-#: The usual level of a test: so many innocents are accused.
+#: The usual false-positive rate of a test.
 LEVEL = Fraction(1, 20)
-#: Beyond this ε nothing is promised any more: every bound below is the trivial one.
+#: Above this ε every bound below is trivial.
 LARGE = 40
-#: The ε that papers use (Dwork 2011): .01, .1, ln 2 and ln 3, the latter two cut to what can be added up exactly.
+#: Values of ε from papers (Dwork 2011): .01, .1, ln 2 and ln 3, the latter two truncated so that they sum exactly.
 PRESETS = tuple(map(Fraction, ("0.01", "0.1", "0.693", "1.098")))
 
-#: A belief about something rare.
+#: A prior belief in a rare fact.
 RARE = Fraction(1, 100)
-#: Where more guesses than this are right, nothing that matters is promised.
+#: A guarantee that allows more right guesses than this is vacuous.
 VACUOUS = Fraction(999, 1000)
 
 _ONE = Fraction(1)
@@ -30,24 +30,24 @@ _THREE = Context(prec=3, rounding=ROUND_CEILING)
 
 
 def factor(epsilon: Fraction) -> Fraction:
-    """Give e^ε, rounded up: by how much odds can move at most (beyond ε = 40, as if it were 40: 10¹⁷ times)."""
+    """Return e^ε rounded up, the largest factor by which odds can change (ε is capped at 40, a factor of 10¹⁷)."""
     return exp(min(epsilon, Fraction(LARGE)))[1]
 
 
 def posterior(prior: Fraction, *, epsilon: Fraction) -> tuple[Fraction, Fraction]:
-    """Bound what somebody who held something about one person for true with probability `prior` can come to hold.
+    """Bound the posterior belief in a fact about one person, given the prior belief.
 
     Theorem (Posterior odds). For every ε-private mechanism, every prior over two neighbors and every output, the
     posterior odds are within e^{±ε} of the prior odds: the posterior is in [p/(p + (1−p)e^ε), pe^ε/(pe^ε + 1 − p)].
     Proof    Bayes: posterior odds are prior odds times Pr[output | x] / Pr[output | x'], which is within e^{±ε}.
-    Assumes  the two datasets are neighbors; with a δ, it holds for a process that gives the same answer but for a
-             chance of δ.
-    Error    none: randomized response attains both ends; here both are rounded outwards.
+    Assumes  the two datasets are neighbors; with a δ, it holds for a mechanism that gives the same answer except with
+             probability δ.
+    Error    none: randomized response attains both ends; here both are rounded outward.
     Tested   tests/semantics/test_odds.py::test_posteriors_are_those_of_randomized_response
              tests/semantics/test_odds.py::test_the_shown_posterior_is_never_too_small
     """
     if not 0 <= prior <= 1:
-        raise ParameterError("HB103", "the prior is not between 0 and 1.", "Give a probability such as 0.5.")
+        raise ParameterError("HB103", "The prior is not between 0 and 1.", "Pass a probability such as 0.5.")
     if epsilon > LARGE:
         return (prior, prior) if prior in (0, 1) else (Fraction(0), _ONE)
     e = factor(epsilon)
@@ -55,7 +55,7 @@ def posterior(prior: Fraction, *, epsilon: Fraction) -> tuple[Fraction, Fraction
 
 
 def guess(*, epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Bound how often the best guess is right, where a fair coin decided whether somebody is in the data.
+    """Bound the success rate of the best guess at whether a person is in the data, when a fair coin decides that.
 
     Theorem (Best guess). For every (ε, δ)-private mechanism the chance is at most (e^ε + δ)/(e^ε + 1).
     Proof    The best guess is right with ½(1 + TV), and TV ≤ (e^ε − 1 + 2δ)/(e^ε + 1): the two errors a, b of a test
@@ -67,11 +67,11 @@ def guess(*, epsilon: Fraction, delta: Fraction) -> Fraction:
 
 
 def power(*, epsilon: Fraction, delta: Fraction, level: Fraction = LEVEL) -> Fraction:
-    """Bound the power of the best test at a level: how many of those who are in the data it finds.
+    """Bound the true-positive rate of the best membership test at a given false-positive rate.
 
-    Theorem (Best test). For every (ε, δ)-private mechanism, a test that accuses wrongly with probability α finds
-    somebody who is in the data with probability at most min(e^ε·α + δ, 1 − e^{−ε}(1 − δ − α)).
-    Proof    Both are the definition of privacy, for the set where the test accuses and for its complement
+    Theorem (Best test). For every (ε, δ)-private mechanism, a test with false-positive rate α has a true-positive rate
+    of at most min(e^ε·α + δ, 1 − e^{−ε}(1 − δ − α)).
+    Proof    Both are the definition of privacy, for the set where the test is positive and for its complement
              (Kasiviswanathan and Smith 2014, equations 4 and 5; Wasserman and Zhou 2010).
     Tested   tests/semantics/test_odds.py::test_the_best_guess_and_the_best_test_are_attained
              tests/semantics/test_odds.py::test_the_trade_off_of_type_one_and_type_two_errors
@@ -80,7 +80,7 @@ def power(*, epsilon: Fraction, delta: Fraction, level: Fraction = LEVEL) -> Fra
 
 
 def lines(*, epsilon: Fraction, delta: Fraction) -> tuple[tuple[Fraction, Fraction], ...]:
-    """Give the bounds on the power of a test as lines: how steeply each rises with the level, and where it starts."""
+    """Return the bounds on the power of a test as lines: the slope in the level, and the value at level 0."""
     certain = (Fraction(0), _ONE)
     if epsilon > LARGE:
         return (certain,)
@@ -89,7 +89,7 @@ def lines(*, epsilon: Fraction, delta: Fraction) -> tuple[tuple[Fraction, Fracti
 
 
 def group(size: int, *, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
-    """Give the (ε, δ) that protects a family of so many units together: kε and δ(e^{kε} − 1)/(e^ε − 1), rounded up."""
+    """Return the (ε, δ) of a group of `size` units (group privacy): kε and δ(e^{kε} − 1)/(e^ε − 1), rounded up."""
     if size == 1 or not delta:
         return size * epsilon, delta
     if size * epsilon > LARGE:
@@ -99,7 +99,7 @@ def group(size: int, *, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, F
 
 
 def semantic(*, epsilon: Fraction, delta: Fraction, people: int) -> tuple[Fraction, Fraction] | None:
-    """Bound how far beliefs move by one person's data, for adversaries with any prior over n people; None: no bound.
+    """Bound how far one person's data changes beliefs, for any prior over n people; None if there is no bound.
 
     Theorem (Beliefs under delta). For an (ε, δ)-private mechanism with δ < ε²/n, an output drawn from any data moves
     the belief by more than e^{3ε} − 1 + 2√(nδ) in statistical difference, between the worlds with and without one
@@ -111,83 +111,94 @@ def semantic(*, epsilon: Fraction, delta: Fraction, people: int) -> tuple[Fracti
     if not delta < epsilon * epsilon / people:
         return None
     root = sqrt(people * delta)[1]
-    # a statistical difference is at most 1 anyhow: what is far beyond that needs no digits
+    # a statistical difference is at most 1, so larger bounds need no precision
     return exp(min(3 * epsilon, Fraction(LARGE)))[1] - 1 + 2 * root, min(_ONE, 4 * root)
 
 
 def warnings(*, epsilon: Fraction, delta: Fraction, people: int | None = None) -> tuple[str, ...]:
-    """Say what somebody who leans on this promise should know."""
-    found = []
+    """List the caveats of this guarantee."""
+    caveats = []
     if guess(epsilon=epsilon, delta=delta) > VACUOUS:
-        found.append("This guarantee is vacuous: by the bound alone, more than 999 of 1,000 guesses could be right.")
+        caveats.append("This guarantee is vacuous: it allows more than 999 of 1,000 guesses to be right.")
     if people is not None and delta * people >= 1:
-        found.append(
-            f"δ = {numbers.brief(delta)} is at least 1 in {people:,}: publishing somebody's row would be allowed."
+        caveats.append(
+            f"δ = {numbers.brief(delta)} is at least 1/n for n = {people:,}: it would allow publishing a person's row."
         )
     elif people is not None and delta and delta >= epsilon * epsilon / people:
-        found.append(
-            f"δ = {numbers.brief(delta)} is not below ε²/n for n = {people:,}: what δ allows may outweigh ε's promise."
+        caveats.append(
+            f"δ = {numbers.brief(delta)} is not below ε²/n for n = {people:,}: the risk from δ may exceed that from ε."
         )
     elif people is not None and delta:
         beliefs = semantic(epsilon=epsilon, delta=delta, people=people)
         if beliefs is None or beliefs[0] >= 1:
-            found.append(
-                "The general bound on beliefs under δ is vacuous at this ε; the odds hold but for a chance of δ."
+            caveats.append(
+                "The general bound on beliefs is vacuous at this ε; the bound on odds holds except with probability δ."
             )
-    return tuple(found)
+    return tuple(caveats)
 
 
 def percent(probability: Fraction) -> str:
-    """Show a probability that must not look smaller than it is: tenths of a percent, rounded up.
+    """Format a probability in tenths of a percent, rounded up.
 
     >>> percent(Fraction(1, 2)), percent(Fraction(1, 3)), percent(Fraction(99991, 100000)), percent(Fraction(0))
-    ('50 %', '33.4 %', 'almost 100 %', '0 %')
+    ('50%', '33.4%', 'almost 100%', '0%')
     """
     tenths = -((-1000 * probability.numerator) // probability.denominator)
-    return f"{tenths / 10:g} %" if tenths < 1000 else "almost 100 %"
+    return f"{tenths / 10:g}%" if tenths < 1000 else "almost 100%"
 
 
 def in_a_hundred(probability: Fraction) -> str:
-    """Show a probability as so many in a hundred, rounded up to a tenth; below 100 unless it is 1.
+    """Format a probability as a number out of 100, rounded up to a tenth.
 
     >>> in_a_hundred(Fraction(267, 10000)), in_a_hundred(Fraction(1, 3)), in_a_hundred(Fraction(999999, 10**6))
     ('2.7', '33.4', 'almost 100')
     """
-    return percent(probability).removesuffix(" %")
+    return percent(probability).removesuffix("%")
 
 
 def but_for(delta: Fraction) -> str:
-    """Say what a δ takes back of a promise; three digits, rounded up.
+    """Return the part of a sentence that states δ, with three digits, rounded up.
 
     >>> but_for(Fraction(0)), but_for(Fraction(1, 10**7)), but_for(Fraction(1, 3))
-    ('', ', but for a chance of 1e-07', ', but for a chance of 0.334')
+    ('', ', except with probability 1e-07', ', except with probability 0.334')
     """
     if not delta:
         return ""
     shown = _THREE.divide(Decimal(delta.numerator), Decimal(delta.denominator))
-    return f", but for a chance of {float(shown):g}"
+    return f", except with probability {float(shown):g}"
 
 
 def _by(epsilon: Fraction) -> str:
     most = factor(epsilon)
-    return "by more than 1,000,000 times" if most > 10**6 else f"by a factor of at most {times(most)}"
+    return "by a factor of more than 1,000,000" if most > 10**6 else f"by a factor of at most {times(most)}"
 
 
 def times(number: Fraction) -> str:
-    """Show a factor that must not look smaller than it is: three digits, rounded up.
+    """Format a factor with three digits, rounded up.
 
     >>> times(Fraction(110517, 100000)), times(Fraction(2)), times(Fraction(40343, 100))
     ('1.11', '2', '404')
     """
     whole = len(str(int(number)))
     places = max(0, 3 - whole)
-    # beyond three digits whole numbers are shown as they are: nobody is helped by 1,000 for 1,001
+    # numbers with more than three digits are shown in full, rounded up to an integer
     return f"{float(ceil_to(number, places)):,.{places}f}".rstrip("0").rstrip(".") if places else f"{-(-number // 1):,}"
+
+
+def power_sentence(share: str) -> str:
+    """Return the sentence about a test at the usual level that has this true-positive rate.
+
+    >>> print(power_sentence("at most 13.6%"))
+    A test that wrongly flags 5% of the people who are not in the data can correctly flag at most 13.6% of those who
+    are.
+    """
+    flagged = f"A test that wrongly flags {percent(LEVEL)} of the people who are not in the data"
+    return f"{flagged} can correctly flag {share} of those who are."
 
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What (ε, δ) means for one person, in exact figures and in words. All figures are upper bounds but `low`."""
+    """What (ε, δ) means for one person, in exact figures and in sentences; all but `low` are upper bounds."""
 
     epsilon: Fraction
     delta: Fraction
@@ -202,60 +213,60 @@ class Meaning:
 
     @property
     def odds(self) -> str:
-        """By how much the odds can move."""
-        return f"The odds on anything about one person can move {_by(self.epsilon)}{but_for(self.delta)}."
+        """The largest change of odds."""
+        return f"The odds of any fact about one person can change {_by(self.epsilon)}{but_for(self.delta)}."
 
     @property
     def belief(self) -> str:
-        """What a belief can become."""
-        who = "50/50" if self.prior == EVEN else f"{percent(self.prior)} sure"
-        text = f"Somebody who is {who} about one person, whatever else they know, gets to at most"
-        return f"{text} {percent(self.high)} sure{but_for(self.delta)}."
+        """The largest posterior belief."""
+        start = f"Someone who starts out {percent(self.prior)} sure of a fact about one person"
+        return f"{start} can end up at most {percent(self.high)} sure, whatever else they know{but_for(self.delta)}."
 
     @property
     def rare(self) -> str:
-        """What a belief in something rare can become."""
+        """The largest posterior belief in a rare fact."""
         most = posterior(RARE, epsilon=self.epsilon)[1]
-        text = f"If she thought 1 in 100, at most {in_a_hundred(most)} in 100 afterwards"
-        return f"{text}{but_for(self.delta)}."
+        return (
+            f"Someone who starts out {percent(RARE)} sure can end up at most {percent(most)} sure{but_for(self.delta)}."
+        )
 
     @property
     def guesses(self) -> str:
-        """How often a guess is right."""
+        """The success rate of guesses."""
         right = self.of_a_hundred
-        return f"Of 100 guesses who is in the data, at most {right} are right on average; a coin gets 50."
+        return f"Of 100 guesses about who is in the data, at most {right} are right on average; coin flips get 50."
 
     @property
     def of_a_hundred(self) -> int:
-        """How many of a hundred guesses are right at most, rounded up."""
+        """The maximum number of right guesses out of 100, rounded up."""
         return -((-100 * self.guess.numerator) // self.guess.denominator)
 
     @property
     def test(self) -> str:
-        """What the best test finds."""
-        found = percent(self.power)
-        return f"A test that accuses 5 % of those who are not in the data finds at most {found} of those who are."
+        """The power of the best test."""
+        return power_sentence(f"at most {percent(self.power)}")
 
     @property
     def family(self) -> str:
-        """What holds for several people together."""
+        """The guarantee for the largest of `families`."""
         return self.family_of(self.families[-1][0])
 
     def family_of(self, size: int) -> str:
-        """What holds for so many people together."""
+        """The guarantee for a group of `size` people."""
         epsilon, delta = group(size, epsilon=self.epsilon, delta=self.delta)
+        people = "1 person" if size == 1 else f"{size:,} people"
         if delta >= 1:
-            return f"To a family of {size} together nothing is promised: δ grows to 1 for them."
-        moved = f"Of a family of {size} the odds can move {_by(epsilon)}{but_for(delta)}"
-        return f"{moved}, as if ε were {numbers.brief(epsilon)}."
+            return f"A group of {people} has no guarantee: its δ reaches 1."
+        change = f"For a group of {people}, the odds can change {_by(epsilon)}{but_for(delta)}"
+        return f"{change}, as if ε were {numbers.brief(epsilon)}."
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Everything in words, the most important first."""
+        """All sentences, the most important first."""
         return self.belief, self.rare, self.odds, self.guesses, self.test, self.family
 
     def to_json(self) -> dict[str, object]:
-        """Give it for JSON; probabilities as rounded-up decimals, in words beside."""
+        """Return it as JSON values; probabilities are decimals, rounded up."""
         return {
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
@@ -273,7 +284,7 @@ class Meaning:
 
 
 def meaning(*, epsilon: Fraction, delta: Fraction, prior: Fraction = EVEN, people: int | None = None) -> Meaning:
-    """Say what (ε, δ) means for one person among so many."""
+    """Compute what (ε, δ) means for one person in a dataset of `people`."""
     low, high = posterior(prior, epsilon=epsilon)
     return Meaning(
         epsilon,

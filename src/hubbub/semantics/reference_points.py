@@ -1,7 +1,7 @@
-"""The ε of others, to compare with: from papers, a coin, and promises that were published.
+"""Values of ε from papers and published deployments, for comparison.
 
-Numbers alone do not compare promises: whom they protect (a person for good, or a person for a day), against whom (a
-curator who is trusted, or none) and in all or each time differ, and are said beside each.
+Numbers alone do not compare guarantees. Each reference point also states its privacy unit (a person, or a person-day)
+and whether it uses the central or the local model.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from hubbub.semantics.odds import guess, in_a_hundred
 
 @dataclass(frozen=True, slots=True)
 class ReferencePoint:
-    """A promise that people may have heard of; ε in all, unless `unit` says otherwise."""
+    """A published value of ε; it is a total unless `unit` states otherwise."""
 
     name: str
     epsilon: Fraction
@@ -22,62 +22,65 @@ class ReferencePoint:
 
     @property
     def guesses(self) -> str:
-        """How many of a hundred guesses are right at most."""
+        """The maximum number of right guesses out of 100."""
         return in_a_hundred(guess(epsilon=self.epsilon, delta=Fraction(0)))
 
 
-#: By ε, the smallest first. ln 2 and ln 3 are rounded up in the fourth digit.
+#: In increasing order of ε. ln 2 and ln 3 are rounded up in the fourth digit.
 REFERENCE_POINTS = (
-    ReferencePoint("a careful choice in papers", Fraction("0.01"), "one person", "Dwork 2011"),
-    ReferencePoint("a usual choice in papers", Fraction("0.1"), "one person", "Dwork 2011"),
-    ReferencePoint("odds at most doubled (ln 2)", Fraction("0.6932"), "one person", "Dwork 2011"),
+    ReferencePoint("a cautious value in papers", Fraction("0.01"), "one person", "Dwork 2011"),
+    ReferencePoint("a common value in papers", Fraction("0.1"), "one person", "Dwork 2011"),
+    ReferencePoint("odds at most doubled, ln 2", Fraction("0.6932"), "one person", "Dwork 2011"),
     ReferencePoint(
-        "a survey by a coin (ln 3)",
+        "a coin-flip survey, ln 3",
         Fraction("1.0987"),
-        "one answer, ¾ of them true, no curator",
+        "one answer, true with probability ¾, local model",
         "Warner 1965; Dwork 2011",
     ),
     ReferencePoint(
-        "Google's trends of searches for symptoms, 2020",
+        "Google's COVID-19 Search Trends symptoms dataset, 2020",
         Fraction("1.68"),
-        "one person and day",
+        "one person per day",
         "Bavadekar and others 2020 (arXiv 2009.01265)",
     ),
     ReferencePoint(
-        "health types that are looked at, on iPhones",
+        "Health data types viewed on iPhones",
         Fraction(2),
-        "one person and day, no curator",
+        "one person per day, local model",
         "Apple, Differential Privacy Overview, 2017",
     ),
     ReferencePoint(
-        "emoji, on iPhones",
+        "emoji usage on iPhones",
         Fraction(4),
-        "one person and day, no curator",
+        "one person per day, local model",
         "Apple, Differential Privacy Overview, 2017",
     ),
     ReferencePoint(
-        "demonstration files for the 2020 census of the United States, April 2021",
+        "demonstration data for the 2020 US census, April 2021",
         Fraction("12.2"),
         "one person",
-        "US Census Bureau 2021, as told by the California Department of Finance",
+        "US Census Bureau 2021, as reported by the California Department of Finance",
     ),
 )
 
 
 def compare(epsilon: Fraction) -> str:
-    """Say between which familiar promises an ε lies.
+    """Return a sentence that compares ε with its neighbors among the reference points.
 
     >>> compare(Fraction(1))
-    'ε = 1 lies between 0.6932, odds at most doubled (ln 2), and 1.0987, a survey by a coin (ln 3).'
+    'ε = 1 lies between 0.6932 (odds at most doubled, ln 2) and 1.0987 (a coin-flip survey, ln 3).'
     """
-    below = [each for each in REFERENCE_POINTS if each.epsilon <= epsilon]
-    above = [each for each in REFERENCE_POINTS if each.epsilon > epsilon]
+    below = [point for point in REFERENCE_POINTS if point.epsilon <= epsilon]
+    above = [point for point in REFERENCE_POINTS if point.epsilon > epsilon]
     shown = f"ε = {brief(epsilon)}"
     if below and below[-1].epsilon == epsilon:
-        return f"{shown} is that of {below[-1].name}."
+        return f"{shown} is the value for {below[-1].name}."
     if not below:
-        return f"{shown} is below {brief(above[0].epsilon)}, {above[0].name}."
+        return f"{shown} is below {_shown(above[0])}."
     if not above:
-        return f"{shown} is above {brief(below[-1].epsilon)}, {below[-1].name}."
-    low, high = below[-1], above[0]
-    return f"{shown} lies between {brief(low.epsilon)}, {low.name}, and {brief(high.epsilon)}, {high.name}."
+        return f"{shown} is above {_shown(below[-1])}."
+    return f"{shown} lies between {_shown(below[-1])} and {_shown(above[0])}."
+
+
+def _shown(point: ReferencePoint) -> str:
+    return f"{brief(point.epsilon)} ({point.name})"

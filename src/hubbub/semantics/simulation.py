@@ -1,8 +1,7 @@
-"""Informed adversaries: somebody who knows all rows but k, and what an answer adds (Dwork and others 2006, appendix A).
+"""Informed adversaries, who know all rows except k (Dwork and others 2006, appendix A).
 
-Two readings of privacy that are equivalent to it, or nearly: the answer could have been made up without the unknown
-rows (simulatability), and it moves no probability that such an adversary has in mind by more than e^ε (semantic
-security).
+Two nearly equivalent definitions of privacy: the answer can be simulated without the unknown rows (simulatability), and
+it changes no probability that such an adversary assigns by more than e^ε (semantic security).
 """
 
 import math
@@ -27,12 +26,12 @@ _NOTHING: Enclosure = (Fraction(0), Fraction(0))
 
 
 def blanked(rows: Rows[Row], hidden: Collection[int], default: Row) -> Rows[Row]:
-    """Fill in a default for the rows that are not known: the simulator runs the mechanism on this.
+    """Replace the unknown rows by a default; the simulator runs the mechanism on the result.
 
     >>> blanked((3, 1, 4), {0, 2}, 0)
     (0, 1, 0)
     """
-    return tuple(default if place in hidden else row for place, row in enumerate(rows))
+    return tuple(default if index in hidden else row for index, row in enumerate(rows))
 
 
 def simulation_loss(
@@ -61,13 +60,13 @@ def simulation_loss(
 def best_simulation(distributions: Sequence[FiniteDistribution[Outcome]]) -> Enclosure:
     """Enclose the least ε for which one distribution is within e^{±ε} of all of these: how well any simulator could do.
 
-    Theorem (Best simulator). With u(t) the largest and l(t) the least probability of t among the distributions, it is the
-    largest of ln Σu(t), −ln Σl(t) and ½·ln(u(t)/l(t)) over t.
+    Theorem (Best simulator). With u(t) the largest and l(t) the least probability of t among the distributions, it is
+    the largest of ln Σu(t), −ln Σl(t) and ½·ln(u(t)/l(t)) over t.
     Proof    s is within e^{±ε} of all if and only if u(t)e^{−ε} ≤ s(t) ≤ l(t)e^ε for every t. Such numbers that add up
     to 1 exist if and only if the lower ends are not above the upper ones and add up to at most 1, the upper ones to at
     least 1.
-    Theorem (Simulatable means private, at twice). If one distribution is within e^{±ε} of two, those are within e^{±2ε} of each
-    other, and some pair is no closer (Dwork and others 2006, Claim 2(2)).
+    Theorem (Simulatable means private, at twice). If one distribution is within e^{±ε} of two, those are within e^{±2ε}
+    of each other, and some pair is no closer (Dwork and others 2006, Claim 2(2)).
     Proof    The log-ratios add. Let t have probability e^ε·p for one and e^{−ε}·p for the other, and the rest be one
     more outcome: with small p the simulator that gives t with p is within e^{±ε} of both.
     Tested   tests/semantics/test_simulation.py::test_no_simulator_does_better
@@ -75,10 +74,14 @@ def best_simulation(distributions: Sequence[FiniteDistribution[Outcome]]) -> Enc
     """
     answers = list({answer: None for distribution in distributions for answer in distribution.mass})
     masses = [[distribution.mass.get(answer, _NOTHING) for distribution in distributions] for answer in answers]
-    if any(min(high for _, high in each) == 0 for each in masses):
-        raise ParameterError("HB178", "an answer is possible for some of the data only.", "No simulator exists.")
-    most = [(max(low for low, _ in each), max(high for _, high in each)) for each in masses]
-    least = [(min(low for low, _ in each), min(high for _, high in each)) for each in masses]
+    if any(min(high for _, high in row) == 0 for row in masses):
+        raise ParameterError(
+            "HB178",
+            "An answer is possible for only some of the data, so no simulator exists.",
+            "Pass distributions with the same outcomes.",
+        )
+    most = [(max(low for low, _ in row), max(high for _, high in row)) for row in masses]
+    least = [(min(low for low, _ in row), min(high for _, high in row)) for row in masses]
     low = max(
         reals.log(sum(low for low, _ in most))[0],
         -reals.log(sum(high for _, high in least))[1],
@@ -97,9 +100,9 @@ def informed(
     prior: Mapping[World, Fraction],
     event: Callable[[World], bool],
 ) -> LossBounds:
-    """Enclose by how much any answer can move the probability of an event: the largest |ln(before/after)|.
+    """Enclose the largest change of the probability of an event by any answer: |ln(before/after)|.
 
-    The prior is that of an informed adversary: all its worlds agree in the rows that are known.
+    The prior is that of an informed adversary: all its worlds agree in the known rows.
 
     Theorem (Semantic security). A mechanism keeps e^{±ε} between all databases that differ in k rows if and only if for
     every belief over databases that agree in the other rows, every event and every answer, the probabilities before and
@@ -114,7 +117,11 @@ def informed(
     game: Game[World, Outcome] = Game(prior, distribution, lambda world, _: world, 0)
     before = sum((chance for world, chance in prior.items() if event(world)), Fraction(0))
     if not before:
-        raise ParameterError("HB179", "the event cannot be, so nothing moves it.", "Give one of positive probability.")
+        raise ParameterError(
+            "HB179",
+            "The event has prior probability 0, so no answer can change its odds.",
+            "Choose an event with positive probability.",
+        )
     low: Fraction | float = Fraction(0)
     high: Fraction | float = Fraction(0)
     for transcript in game.transcripts():
@@ -134,7 +141,7 @@ def loss_between(
     people: int,
     differing: int,
 ) -> LossBounds:
-    """Enclose the loss over all pairs of databases that differ in at most so many rows."""
+    """Enclose the privacy loss over all pairs of databases that differ in at most `differing` rows."""
     listed = databases(domain, people=people)
     near = [(x, y) for x, y in combinations(listed, 2) if sum(a != b for a, b in zip(x, y, strict=True)) <= differing]
     return worst_over(near, distribution, worst_ratio).bounds

@@ -1,9 +1,8 @@
-"""Hypothesis tests: how many of those who are in the data the best test finds, if it accuses so many who are not.
+"""Trade-off curves: the largest true-positive rate of a membership test at each false-positive rate.
 
-Everything here rests on a list of (ε, δ) that all hold at once, a privacy profile: each bounds the best test, and so
-does the best of them. One pair gives the bound of pure and of approximate privacy; many give that of Gaussian noise, of
-a Rényi curve and of a whole ledger. (Wasserman and Zhou 2010; Kasiviswanathan and Smith 2014, equations 4 and 5; Dong,
-Roth and Su 2022.)
+A curve follows from a privacy profile, a list of (ε, δ) pairs that all hold at once: each pair bounds the best test.
+One pair gives the bound of pure or approximate DP; many give that of Gaussian noise, of a Rényi curve or of a whole
+ledger. (Wasserman and Zhou 2010; Kasiviswanathan and Smith 2014, equations 4 and 5; Dong, Roth and Su 2022.)
 """
 
 import math
@@ -27,10 +26,10 @@ from hubbub.semantics import odds
 
 Outcome = TypeVar("Outcome", bound=Hashable)
 
-#: The ε at which a curved profile is taken, up to where nothing is promised any more.
+#: The ε at which a profile is evaluated, up to where the guarantee is vacuous.
 GRID = tuple([Fraction(k, 8) for k in range(32)] + [Fraction(k, 2) for k in range(8, 33)])
 FINE = tuple(sorted({*GRID, *[Fraction(k, 64) for k in range(64)], *[Fraction(k, 32) for k in range(128)]}))
-#: The levels at which a curve is drawn.
+#: The false-positive rates at which a curve is plotted.
 LEVELS = tuple(Fraction(k, 40) for k in range(41))
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
@@ -38,14 +37,14 @@ _ZERO, _ONE = Fraction(0), Fraction(1)
 
 @dataclass(frozen=True, slots=True)
 class TradeOff:
-    """What the best test can do against a promise.
+    """The trade-off curve of a privacy profile.
 
-    points     (ε, δ) that the promise keeps, all at once; each δ rounded up
-    certain    False where they were found in floating point (`tight`): for reports, never to decide by
+    points     (ε, δ) pairs that all hold at once; each δ is rounded up
+    certain    False if they were computed in floating point (`tight`): for reports only, never for decisions
 
-    Theorem (Trade-off of a profile). If a mechanism is (ε, δ(ε))-private for every ε of a list, a test that accuses
-    wrongly with probability α misses at least max over ε of 0, 1 − δ(ε) − e^ε α and e^{−ε}(1 − δ(ε) − α); with one
-    pair, or with all ε ≥ 0, some test is no worse.
+    Theorem (Trade-off of a profile). If a mechanism is (ε, δ(ε))-private for every ε of a list, a test with
+    false-positive rate α has a false-negative rate of at least max over ε of 0, 1 − δ(ε) − e^ε α and e^{−ε}(1 − δ(ε) −
+    α); with one pair, or with all ε ≥ 0, some test is no worse.
     Proof    Each pair bounds every test: `odds.power`. The other way: Neyman and Pearson's best tests are the sets
     where the ratio is above some e^{±ε}, and there the bound at that ε is an equality.
     Tested   tests/semantics/test_tradeoff.py::test_the_best_test_on_randomized_response_meets_the_bound
@@ -58,45 +57,45 @@ class TradeOff:
 
     def __post_init__(self) -> None:
         if not self.points:
-            raise ParameterError("HB103", "no promise was given.", "Give at least one pair of ε and δ.")
+            raise ParameterError("HB103", "No privacy parameters were given.", "Pass at least one pair of ε and δ.")
 
     def power(self, level: Fraction) -> Fraction:
-        """Bound how many of those who are in the data a test at this level finds."""
+        """Bound the true-positive rate of a test at this false-positive rate."""
         if not 0 <= level <= 1:
-            raise ParameterError("HB103", "the level is not between 0 and 1.", "Give a probability such as 0.05.")
+            raise ParameterError("HB103", "The level is not between 0 and 1.", "Pass a probability such as 0.05.")
         return min(odds.power(epsilon=epsilon, delta=delta, level=level) for epsilon, delta in self.points)
 
     def missed(self, level: Fraction) -> Fraction:
-        """Bound from below how many it misses: the trade-off function at this level."""
+        """Bound the false-negative rate from below: the trade-off function at this level."""
         return 1 - self.power(level)
 
     def guess(self) -> Fraction:
-        """Bound how often the best guess is right where a fair coin decided who is in the data."""
+        """Bound the success rate of the best guess at membership decided by a fair coin."""
         return min(odds.guess(epsilon=epsilon, delta=delta) for epsilon, delta in self.points)
 
     def curve(self) -> tuple[tuple[Fraction, Fraction], ...]:
-        """Give the bound at `LEVELS` and wherever it bends, so that straight lines between the points are the bound.
+        """Return the bound at `LEVELS` and at its kinks, so that linear interpolation equals the bound.
 
-        Without the bends they would run below it, as the bound is concave, and a picture would promise too much.
+        The bound is concave: without the kinks, a plot would run below it and overstate the protection.
         """
         least = self._least()
-        bends = [_meet(one, other) for one, other in pairwise(least)]
-        levels = sorted({*LEVELS, *(level for level in bends if level < 1)})
-        found = [(level, *least[bisect_left(bends, level)]) for level in levels]
-        return tuple((level, rise * level + start) for level, rise, start in found)
+        kinks = [_meet(one, other) for one, other in pairwise(least)]
+        levels = sorted({*LEVELS, *(level for level in kinks if level < 1)})
+        lines = [(level, *least[bisect_left(kinks, level)]) for level in levels]
+        return tuple((level, slope * level + start) for level, slope, start in lines)
 
     def _least(self) -> list[tuple[Fraction, Fraction]]:
-        """Give the lines that are the bound somewhere at or above level 0, in the order in which they are."""
-        every = {line for epsilon, delta in self.points for line in odds.lines(epsilon=epsilon, delta=delta)}
+        """Return the lines that form the bound at or above level 0, in order."""
+        candidates = {line for epsilon, delta in self.points for line in odds.lines(epsilon=epsilon, delta=delta)}
         hull: list[tuple[Fraction, Fraction]] = []
-        for rise, start in sorted(every, key=lambda line: (-line[0], line[1])):
-            if hull and hull[-1][0] == rise:
+        for slope, start in sorted(candidates, key=lambda line: (-line[0], line[1])):
+            if hull and hull[-1][0] == slope:
                 continue
             while hull and (
-                start <= hull[-1][1] or (len(hull) > 1 and _meet((rise, start), hull[-1]) <= _meet(hull[-1], hull[-2]))
+                start <= hull[-1][1] or (len(hull) > 1 and _meet((slope, start), hull[-1]) <= _meet(hull[-1], hull[-2]))
             ):
                 hull.pop()
-            hull.append((rise, start))
+            hull.append((slope, start))
         return hull
 
 
@@ -105,17 +104,17 @@ def _meet(one: tuple[Fraction, Fraction], other: tuple[Fraction, Fraction]) -> F
 
 
 def approximate(*, epsilon: Fraction, delta: Fraction) -> TradeOff:
-    """Give the trade-off of (ε, δ)-privacy; with δ = 0, of pure privacy.
+    """Return the trade-off of approximate DP or, with δ = 0, of pure DP.
 
-    >>> found = approximate(epsilon=Fraction(1), delta=Fraction(0))
-    >>> round(float(found.power(Fraction(1, 20))), 4)
+    >>> curve = approximate(epsilon=Fraction(1), delta=Fraction(0))
+    >>> round(float(curve.power(Fraction(1, 20))), 4)
     0.1359
     """
     return TradeOff(((epsilon, delta),))
 
 
 def gaussian_noise(*, sensitivity_squared: Fraction | int, variance: Fraction) -> TradeOff:
-    """Give the trade-off of continuous Gaussian noise, from its exact profile on a grid.
+    """Return the trade-off of continuous Gaussian noise, from its exact profile on a grid.
 
     In the limit of a fine grid it is Φ(Φ⁻¹(1 − α) − μ) with μ = sensitivity/σ (Dong, Roth and Su 2022).
     """
@@ -136,9 +135,9 @@ def gaussian_noise(*, sensitivity_squared: Fraction | int, variance: Fraction) -
 
 
 def composed(total: PrivacyCost) -> TradeOff:
-    """Give the trade-off of everything that a price is the sum of, taken as a list that was fixed beforehand.
+    """Return the trade-off of all charges in a total privacy cost, as a list fixed in advance.
 
-    The pure sum, if there is one, also holds where each question was chosen by the answers before it.
+    The pure sum, if there is one, also holds for adaptively chosen queries.
     """
     loss = Approximate(Renyi(tuple(value * RENYI_UNIT for value in total.renyi)), min(_ONE, total.delta))
     points = [] if total.pure is None else [(total.pure, min(_ONE, total.delta))]
@@ -146,9 +145,9 @@ def composed(total: PrivacyCost) -> TradeOff:
 
 
 def tight(events: Sequence[Event], *, one_coordinate: bool = False) -> TradeOff:
-    """Give the trade-off of a fixed list of events by their loss distributions: in floating point, for reports.
+    """Return the trade-off of a fixed list of events by privacy loss distributions: in floating point, for reports.
 
-    It needs the extra `pld`, and refuses what has no such distribution here (`accounting.pld`).
+    It needs the extra `pld`, and rejects events without such a distribution (`accounting.pld`).
     """
     deltas = tight_deltas(events, epsilons=FINE, one_coordinate=one_coordinate)
     above = [_ZERO if not delta else Fraction(math.nextafter(min(delta, 1.0), 2)) for delta in deltas]
@@ -158,16 +157,17 @@ def tight(events: Sequence[Event], *, one_coordinate: bool = False) -> TradeOff:
 
 
 def best_power(p: FiniteDistribution[Outcome], q: FiniteDistribution[Outcome], level: Fraction) -> Fraction:
-    """Give the power of the very best test of q against p at a level, by Neyman and Pearson; for exact distributions.
+    """Return the power of the Neyman–Pearson test of q against p at a level, for exact distributions.
 
     >>> from hubbub.core.finite import exact_distribution
-    >>> yes, no = exact_distribution({1: Fraction(3, 4), 0: Fraction(1, 4)}), exact_distribution({1: Fraction(1, 4), 0: Fraction(3, 4)})
+    >>> yes = exact_distribution({1: Fraction(3, 4), 0: Fraction(1, 4)})
+    >>> no = exact_distribution({1: Fraction(1, 4), 0: Fraction(3, 4)})
     >>> best_power(yes, no, Fraction(1, 4)), best_power(yes, no, Fraction(1, 20))
     (Fraction(3, 4), Fraction(3, 20))
     """
     pairs = [(p.mass.get(t, (_ZERO, _ZERO))[0], q.mass.get(t, (_ZERO, _ZERO))[0]) for t in {**p.mass, **q.mass}]
-    found, left = _ZERO, level
+    power, left = _ZERO, level
     for real, innocent in sorted(pairs, key=lambda pair: pair[0] / pair[1] if pair[1] else math.inf, reverse=True):
-        share = _ONE if innocent <= left else left / innocent  # the last outcome is decided by a coin
-        found, left = found + share * real, left - share * innocent
-    return found
+        share = _ONE if innocent <= left else left / innocent  # a coin decides the last outcome
+        power, left = power + share * real, left - share * innocent
+    return power
