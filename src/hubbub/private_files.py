@@ -1,8 +1,8 @@
-"""Files and folders that only their owner can use, whatever the umask of the process is.
+"""Create files and folders that only their owner can access, whatever the umask of the process.
 
-A mode given at creation is cut by the umask and never widened by it, but `open(path, "w")` asks for everybody's rights,
-and `mkdir(parents=True)` gives the mode to the last folder alone. So whatever hubbub keeps (ledger, anchor, versions,
-tokens, states of streams, locks, temporary copies) is made here.
+`open(path, "w")` asks for permissions for everyone, and `mkdir(parents=True)` applies its mode only to the last folder.
+hubbub therefore creates all of its files (ledger, anchor, versions, tokens, stream states, locks, temporary copies)
+here.
 """
 
 import os
@@ -15,26 +15,26 @@ from typing import IO
 from hubbub.errors import LedgerError
 
 FILE, FOLDER = 0o600, 0o700
-#: What SQLite keeps beside a database.
-_BESIDE = ("", "-wal", "-shm", "-journal")
+#: Suffixes of a database and the files that SQLite keeps next to it.
+_SUFFIXES = ("", "-wal", "-shm", "-journal")
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder and those above it that are missing, each for the owner alone; one that is there stays as it is."""
+def create_folder(path: Path) -> None:
+    """Create a folder and its missing parents, each for the owner only; existing ones are not changed."""
     missing = []
     while not path.exists():
         missing.append(path)
         path = path.parent
-    for each in reversed(missing):
+    for folder in reversed(missing):
         try:
-            each.mkdir(mode=FOLDER)
+            folder.mkdir(mode=FOLDER)
         except FileExistsError:
-            continue  # another process made it just now
-        each.chmod(FOLDER)
+            continue  # another process created it just now
+        folder.chmod(FOLDER)
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Open a file, making it where the flags say so, for the owner alone; one of ours that is wider is tightened."""
+    """Open a file for the owner only; restrict the permissions of an existing file of this user."""
     file = os.open(path, flags | os.O_CLOEXEC, FILE)
     facts = os.fstat(file)
     if stat.S_IMODE(facts.st_mode) != FILE and facts.st_uid == os.geteuid():
@@ -44,34 +44,34 @@ def open_private(path: Path, flags: int) -> int:
 
 @contextmanager
 def private_file(path: Path, mode: str) -> Iterator[IO[str]]:
-    """Open a text file for the owner alone; `mode` is w or a."""
+    """Open a text file for the owner only; `mode` is w or a."""
     flags = os.O_WRONLY | os.O_CREAT | {"w": os.O_TRUNC, "a": os.O_APPEND}[mode]
     with os.fdopen(open_private(path, flags), mode, encoding="utf-8") as file:
         yield file
 
 
-def make_database(path: Path) -> None:
-    """Make an empty file for SQLite, and tighten one that is there, without opening it.
+def create_database(path: Path) -> None:
+    """Create an empty file for SQLite, or restrict an existing one, without opening it.
 
-    Closing a handle of one's own would drop the locks that this process holds on the file through SQLite. The log and
-    the shared memory beside a database get its mode from SQLite.
+    Closing a handle here would release the locks that this process holds on the file through SQLite. SQLite gives the
+    mode of the database to its log and shared memory.
     """
     try:
         os.mknod(path, stat.S_IFREG | FILE)
     except FileExistsError:
-        tighten(path)
+        restrict_database(path)
     else:
         path.chmod(FILE)
 
 
-def tighten(path: Path) -> list[str]:
-    """Take others' rights off a database of ours and what SQLite keeps beside it; say which files had any.
+def restrict_database(path: Path) -> list[str]:
+    """Remove the permissions of other users from a database and SQLite's files next to it; return the changed files.
 
-    One that others may write, and that is not ours to tighten, is refused: whoever wrote it last is not known.
+    A file of another user that others can write is rejected: it is unknown who wrote it last.
     """
-    tightened = []
-    for ending in _BESIDE:
-        part = path.with_name(path.name + ending)
+    restricted = []
+    for suffix in _SUFFIXES:
+        part = path.with_name(path.name + suffix)
         try:
             facts = part.stat()
         except FileNotFoundError:
@@ -79,15 +79,15 @@ def tighten(path: Path) -> list[str]:
         if not stat.S_IMODE(facts.st_mode) & 0o077:
             continue
         if facts.st_uid == os.geteuid():
-            part.chmod(facts.st_mode & 0o700)  # an owner who made it read-only meant it
-            tightened.append(str(part))
+            part.chmod(facts.st_mode & 0o700)  # keep it read-only if the owner made it so
+            restricted.append(str(part))
         elif facts.st_mode & 0o022:
             raise _writable_by_others(part)
-    return tightened
+    return restricted
 
 
 def refuse_open_folder(path: Path) -> None:
-    """Refuse a folder in which everybody can replace files (one with the sticky bit, such as /tmp, is none)."""
+    """Reject a folder in which everyone can replace files (except with the sticky bit, as in /tmp)."""
     try:
         facts = path.stat()
     except FileNotFoundError:
@@ -96,8 +96,8 @@ def refuse_open_folder(path: Path) -> None:
         raise _writable_by_others(path)
 
 
-def too_wide(path: Path) -> bool:
-    """Say whether others have any right on a file or folder that is there."""
+def accessible_by_others(path: Path) -> bool:
+    """Say whether other users have any permission on an existing file or folder."""
     try:
         return bool(stat.S_IMODE(path.stat().st_mode) & 0o077)
     except OSError:
@@ -107,6 +107,6 @@ def too_wide(path: Path) -> bool:
 def _writable_by_others(path: Path) -> LedgerError:
     return LedgerError(
         "HB335",
-        f"others can write {path}, so nobody knows who wrote it last. Nothing was charged.",
-        f"Give it to the user who runs hubbub, and run: chmod {'700' if path.is_dir() else '600'} {path}",
+        f"Other users can write {path}, so its contents cannot be trusted. Nothing was charged.",
+        f"Make the user who runs hubbub its owner, and run: chmod {'700' if path.is_dir() else '600'} {path}",
     )

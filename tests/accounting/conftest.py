@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from hubbub.accounting.anchor import FileAnchor, beside
+from hubbub.accounting.anchor import FileAnchor, former_path
 from hubbub.accounting.calls import Charge, Request
 from hubbub.accounting.chain import Entry
 from hubbub.accounting.cost import PrivacyCost
@@ -52,7 +52,7 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self.database = folder / "ledger.sqlite"
-        self.anchor = beside(self.database)
+        self.anchor = former_path(self.database)
         self.policy: Policy = parse_policy(POLICY)
         self._numbers = itertools.count(1)
         self._open: list[Ledger] = []

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hubbub.accounting.anchor import FileAnchor, TwoAnchors, at_home, beside
+from hubbub.accounting.anchor import FileAnchor, TwoAnchors, default_path, former_path
 from hubbub.accounting.chain import Mark
 from hubbub.errors import LedgerError
 
@@ -247,7 +247,7 @@ def test_the_anchor_follows_every_commit(desk: "Desk") -> None:
 
 
 def test_the_default_place_is_a_folder_of_its_own() -> None:
-    assert beside(Path("/srv/ledger.sqlite")) == Path("/srv/anchor/ledger.sqlite.anchor")
+    assert former_path(Path("/srv/ledger.sqlite")) == Path("/srv/anchor/ledger.sqlite.anchor")
 
 
 # --- where it is
@@ -261,19 +261,19 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_default_place_is_outside_the_folder_of_the_ledger(tmp_path: Path, state: Path) -> None:
-    place = at_home(tmp_path / "project" / "ledger.sqlite")
+    place = default_path(tmp_path / "project" / "ledger.sqlite")
     assert place.is_relative_to(state / "hubbub" / "anchors")
     (tmp_path / "project").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "project")
-    assert at_home(tmp_path / "link" / "ledger.sqlite") == place
-    assert at_home(tmp_path / "other" / "ledger.sqlite") != place
+    assert default_path(tmp_path / "link" / "ledger.sqlite") == place
+    assert default_path(tmp_path / "other" / "ledger.sqlite") != place
 
 
 @pytest.mark.parametrize("given", ["", "relative/state"])
 def test_without_a_folder_for_state_the_home_has_one(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", given)
     monkeypatch.setenv("HOME", "/home/somebody")
-    assert at_home(Path("/srv/ledger.sqlite")).is_relative_to("/home/somebody/.local/state/hubbub/anchors")
+    assert default_path(Path("/srv/ledger.sqlite")).is_relative_to("/home/somebody/.local/state/hubbub/anchors")
 
 
 def test_the_first_of_two_anchors_is_believed_and_both_are_written(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from hubbub.core.numbers import EPSILON_MIN
 from hubbub.core.numbers import epsilon as typed_epsilon
 from hubbub.core.unit import Relation
 from hubbub.errors import MechanismError, ParameterError
-from hubbub.mechanisms.enumeration import Bounds, delta_at, worst_ratio
+from hubbub.mechanisms.enumeration import LossBounds, delta_at, worst_ratio
 from hubbub.mechanisms.laplace import Laplace as LaplaceMechanism
 
 TENTH, MILLIONTH = Fraction(1, 10), Fraction(1, 10**6)
@@ -31,13 +31,15 @@ def number(x: Fraction) -> Any:
     return mpmath.mpf(x.numerator) / x.denominator
 
 
-def is_exactly(bounds: Bounds, value: Fraction) -> bool:
+def is_exactly(bounds: LossBounds, value: Fraction) -> bool:
     """Both ends of an enclosure are at the value."""
     return all(abs(Fraction(end) - value) < GRAIN for end in bounds)
 
 
-def response_power(odds: Fraction, count: int, own: Fraction = Fraction(0)) -> tuple[FiniteDistribution[int], FiniteDistribution[int]]:
-    """So many randomized responses of rational odds, as distributions of how often the truth was told; −1 is a given-away."""
+def response_power(
+    odds: Fraction, count: int, own: Fraction = Fraction(0)
+) -> tuple[FiniteDistribution[int], FiniteDistribution[int]]:
+    """Randomized responses of rational odds, as distributions of the number of true answers; −1 reveals everything."""
     keep = (1 - own) ** count
     told = {n: math.comb(count, n) * odds**n * keep / (1 + odds) ** count for n in range(count + 1)}
     mirrored = {n: told[count - n] for n in told}
@@ -243,7 +245,9 @@ def test_an_uneven_split_equals_composition(weights: tuple[Fraction | int, ...])
         assert vector.pure == epsilon
         # all coordinates moving by one is one way to move by d in all: composition is no dearer than the vector
         assert all(single <= whole + 3 for single, whole in zip(singles.renyi, vector.renyi, strict=True))
-    distributions = [[LaplaceMechanism(sensitivity=1, scale=s).distribution(v, (-1, 2)) for s in scales] for v in (0, 1)]
+    distributions = [
+        [LaplaceMechanism(sensitivity=1, scale=s).distribution(v, (-1, 2)) for s in scales] for v in (0, 1)
+    ]
     assert is_exactly(worst_ratio(product(distributions[0]), product(distributions[1])), epsilon)
 
 

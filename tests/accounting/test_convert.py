@@ -79,7 +79,10 @@ def test_the_older_conversion_would_be_seen_as_looser_and_a_smaller_one_as_wrong
     older = 1 + mpmath.log(10**6) / 7
     assert number(convert.renyi_epsilon(order, Fraction(1), delta)) < older - mpmath.mpf("0.4")
     # the pair that attains the conversion at order 2: ratios 0 and 2e^ε, at ε = 0
-    p, q = exact_distribution({0: Fraction(0), 1: Fraction(1)}), exact_distribution({0: Fraction(1, 2), 1: Fraction(1, 2)})
+    p, q = (
+        exact_distribution({0: Fraction(0), 1: Fraction(1)}),
+        exact_distribution({0: Fraction(1, 2), 1: Fraction(1, 2)}),
+    )
     divergence = Fraction(str(mpmath.nstr(mpmath.log(2), 50))) + GRAIN
     stated = convert.renyi_delta(Fraction(2), divergence, Fraction(0))
     assert delta_at(p, q, Fraction(0))[0] == Fraction(1, 2) <= stated < Fraction(1, 2) + Fraction(1, 10**20)
@@ -202,7 +205,7 @@ def test_group_privacy_of_laplace_is_exactly_k_times(units: int) -> None:
 
 
 def step(index: int, epsilon: Fraction, delta: Fraction, length: int) -> FiniteDistribution[int]:
-    """The distribution of dataset i of a chain whose neighbors are (ε, δ)-close and whose ends are as far apart as can be.
+    """The distribution of dataset i in a chain of (ε, δ)-close neighbors whose ends are as far apart as possible.
 
     The outcomes are 0, …, length; outcome j > 0 has mass δ·e^((i−j)ε) once i ≥ j, and outcome 0 what is left.
     """
@@ -253,7 +256,10 @@ def test_leakage_is_inherent() -> None:
     assert just_above(bound, mpmath.tanh(mpmath.mpf(1000) / 10**4 / 2))
     assert round(float(bound), 5) == 0.04996
     e = Fraction(Decimal(str(mpmath.nstr(mpmath.exp(mpmath.mpf("0.1")), 40))))
-    truth, lie = exact_distribution({1: e / (1 + e), 0: 1 / (1 + e)}), exact_distribution({0: e / (1 + e), 1: 1 / (1 + e)})
+    truth, lie = (
+        exact_distribution({1: e / (1 + e), 0: 1 / (1 + e)}),
+        exact_distribution({0: e / (1 + e), 1: 1 / (1 + e)}),
+    )
     assert abs(total_variation(truth, lie)[1] - bound) < Fraction(1, 10**25)
     count = LaplaceMechanism.from_epsilon(sensitivity=1, epsilon="0.0001")
     window = (0, 1000)

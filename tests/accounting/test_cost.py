@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting import curves
-from hubbub.accounting.cost import RENYI_UNIT, ZERO, PrivacyCost, is_tame, privacy_cost
+from hubbub.accounting.cost import RENYI_UNIT, ZERO, PrivacyCost, is_summable, privacy_cost
 from hubbub.core.events import (
     Composed,
     Event,
@@ -135,7 +135,7 @@ def test_top_k_is_cheaper_by_bounded_range_than_by_its_pure_loss() -> None:
 )
 @settings(max_examples=30, deadline=None)
 def test_exponential_mechanism_has_bounded_range(scores: list[int], moves: list[int], rate: Fraction) -> None:
-    """Its exact distributions on neighboring scores: the range of the log-ratio and the divergences stay below the price."""
+    """On neighboring scores, the exact range of the log-ratio and the divergences stay below the cost."""
     moved = [score + move for score, move in zip(scores, moves, strict=False)]
     monotone = all(move >= 0 for move in moves[: len(scores)]) or all(move <= 0 for move in moves[: len(scores)])
     chooser = exponential.Exponential(candidates=len(scores), sensitivity=1, monotone=monotone, rate=rate)
@@ -159,7 +159,7 @@ def test_losses_of_wild_denominator_are_rounded_up_and_stay_short() -> None:
     cost = privacy_cost(wild).pure
     assert cost is not None
     assert 0 < cost - Fraction(3, 10**9 + 7) <= Fraction(1, 10**30)
-    assert is_tame(cost)
+    assert is_summable(cost)
     total = ZERO
     for prime in (1009, 10007, 100003, 1000003):
         total += privacy_cost(LaplaceEvent(1, Fraction(prime)))

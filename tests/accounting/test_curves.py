@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hubbub.accounting import curves
+from hubbub.accounting.events import laplace
 from hubbub.core.loss import ORDERS
 
 Number = Any  # mpmath has no types
@@ -59,8 +60,8 @@ def test_each_curve_is_the_closed_form_to_one_unit(epsilon: Fraction) -> None:
     for sensitivity in (2, 37, 10**6):
         scale = sensitivity / epsilon
         closed = [closed_laplace(sensitivity, scale, order) for order in ORDERS]
-        assert within_one_unit(curves.laplace(sensitivity, scale), closed)
-    assert curves.laplace(1, 1 / epsilon) == curves.pure(epsilon)
+        assert within_one_unit(laplace.renyi_curve(sensitivity, scale), closed)
+    assert laplace.renyi_curve(1, 1 / epsilon) == curves.pure(epsilon)
     closed = [closed_range(epsilon, order) for order in ORDERS]
     assert within_one_unit(curves.bounded_range(epsilon), closed)
     assert within_one_unit(curves.concentrated(epsilon), [number(order * epsilon) for order in ORDERS])
@@ -84,7 +85,7 @@ def test_laplace_curve_equals_brute_force(order: Fraction) -> None:
     for sensitivity, scale in ((1, Fraction(2)), (3, Fraction(5, 2)), (5, Fraction(1))):
         p, q = geometric(scale, 0, 400), geometric(scale, sensitivity, 400)
         true = divergence(p, q, order) * curves.STEPS
-        assert abs(curves.laplace(sensitivity, scale)[place] - true) < 2
+        assert abs(laplace.renyi_curve(sensitivity, scale)[place] - true) < 2
 
 
 @pytest.mark.parametrize("order", [Fraction(3, 2), Fraction(2), Fraction(8)], ids=str)
@@ -106,8 +107,8 @@ def test_response_curve_equals_brute_force(order: Fraction) -> None:
 @settings(max_examples=60, deadline=None)
 def test_the_whole_shift_in_one_coordinate_is_worst(scale: Fraction, shifts: list[int]) -> None:
     """The curve of the sum is at least the sum of the curves, at every order (up to the rounding of each)."""
-    spread = zip(*[curves.laplace(shift, scale) for shift in shifts if shift], strict=True)
-    for parts, whole in zip(spread, curves.laplace(sum(shifts), scale), strict=True):
+    spread = zip(*[laplace.renyi_curve(shift, scale) for shift in shifts if shift], strict=True)
+    for parts, whole in zip(spread, laplace.renyi_curve(sum(shifts), scale), strict=True):
         assert sum(parts) <= whole + len(shifts)
 
 
@@ -177,7 +178,7 @@ def test_no_pure_pair_exceeds_the_curve_of_randomized_response(epsilon: Fraction
 
 
 def test_curves_rise_with_the_order_and_the_loss() -> None:
-    for kind in (curves.pure, curves.bounded_range, lambda e: curves.laplace(10, 10 / e), curves.concentrated):
+    for kind in (curves.pure, curves.bounded_range, lambda e: laplace.renyi_curve(10, 10 / e), curves.concentrated):
         for smaller, larger in itertools.pairwise(HOSTILE):
             small, large = kind(smaller), kind(larger)
             assert list(small) == sorted(small)

@@ -12,12 +12,12 @@ import pytest
 
 from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.calls import Request
-from hubbub.accounting.declarations import problems, summary, weakened
+from hubbub.accounting.declarations import broken_guarantee, problems, summary
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.status import history
-from hubbub.accounting.store import Filter
+from hubbub.accounting.store import EntryFilter
 from hubbub.config.policy import parse_policy
 from hubbub.core.events import LaplaceEvent
 from hubbub.errors import ConfigError
@@ -77,7 +77,7 @@ class Books:
         store = SqliteStore(self.folder / "ledger.db", read_only=True)
         try:
             with store.snapshot() as snapshot:
-                return [entry.kind for entry in snapshot.entries(Filter())]
+                return [entry.kind for entry in snapshot.entries(EntryFilter())]
         finally:
             store.close()
 
@@ -106,7 +106,7 @@ def test_every_pair_of_declarations_is_weaker_or_has_equal_neighbors() -> None:
         for rows in (1, 5)
     ]
     for before, now in itertools.product(every, repeat=2):
-        broken = weakened(before, now) is not None
+        broken = broken_guarantee(before, now) is not None
         if before["public"]:
             assert not broken, "nothing was promised about public data"
         elif neighbors(before) != neighbors(now):
@@ -204,7 +204,7 @@ def test_a_charge_and_a_change_in_one_transaction_are_told_apart(books: Books) -
         assert problems(snapshot, policy(ROW)) == []
         books.charge(ledger)
         with ledger.snapshot() as later:
-            fresh = list(later.entries(Filter(kind="charge")))
+            fresh = list(later.entries(EntryFilter(kind="charge")))
         assert [each.code for each in problems(snapshot, policy(ROW), fresh)] == ["HB433"]
 
 
@@ -252,14 +252,14 @@ def test_every_charge_is_bound_to_its_declaration_by_hash(books: Books) -> None:
     with books.open(policy(PERSON)) as ledger:
         books.charge(ledger)
         with ledger.snapshot() as snapshot:
-            entries = list(snapshot.entries(Filter()))
+            entries = list(snapshot.entries(EntryFilter()))
     assert entries[1].config == entries[0].config == policy(PERSON).hash != policy(ROW).hash
     assert Policy.from_record(json.loads(entries[0].facts)).declarations["visits"] == PERSON
 
 
 def test_the_history_says_whom_each_policy_protects(books: Books) -> None:
     with books.open(policy(declared(entity="patient"))) as ledger, ledger.snapshot() as snapshot:
-        (line,) = history(snapshot, Filter())
+        (line,) = history(snapshot, EntryFilter())
     assert "visits (person (patient), add_remove)" in line.text()
     assert summary(policy(PUBLIC).text) == "labs (person, add_remove); visits (public)"
     assert summary(policy().text) == ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hubbub.accounting.cost import PrivacyCost, privacy_cost
-from hubbub.accounting.disclosure import left, shown
+from hubbub.accounting.disclosure import disclose, remaining
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.policy import Cap
 from hubbub.accounting.refusal import CapError
@@ -51,7 +51,7 @@ AMOUNTS = [F(n, 100) for n in (0, 1, 5, 19, 20, 21, 39, 40, 41, 77, 100)]
 def test_what_is_told_depends_on_the_tenths_that_others_reach() -> None:
     told: dict[tuple[Fraction, int], set[object]] = {}
     for own, others in product(AMOUNTS, repeat=2):
-        found = shown(CAP, pure(own + others), pure(own), "rounded")
+        found = disclose(CAP, pure(own + others), pure(own), "rounded")
         assert found is not None
         told.setdefault((own, tenths(others)), set()).add((found.spent, found.left))
     assert all(len(each) == 1 for each in told.values())
@@ -71,9 +71,9 @@ def test_nobody_is_told_of_more_than_there_is() -> None:
         if curved and not cap.budget.delta:
             continue
         total = pure(own + others) + noise.times(curved)
-        found = shown(cap, total, pure(own), "rounded")
+        found = disclose(cap, total, pure(own), "rounded")
         assert found is not None
-        exact = left(cap.budget, total)
+        exact = remaining(cap.budget, total)
         assert 0 <= found.left <= exact
         assert not found.left or admits(cap.budget, total, pure(F(int(found.left * 100), 100)))
         if found.spent is not None and not cap.budget.delta:
@@ -82,7 +82,7 @@ def test_nobody_is_told_of_more_than_there_is() -> None:
 
 def test_who_spends_alone_is_told_exactly() -> None:
     for own in AMOUNTS:
-        found = shown(CAP, pure(own), pure(own), "rounded")
+        found = disclose(CAP, pure(own), pure(own), "rounded")
         assert found is not None
         assert (found.spent, found.left, found.exact) == (own, 2 - own, True)
 
@@ -122,9 +122,9 @@ def test_the_owner_chooses_what_is_told(
 @pytest.mark.parametrize(
     ("show", "says", "remedy", "largest"),
     [
-        ("exact", "and 0.47 is left for everybody", "Up to ε=0.47", F(47, 100)),
-        ("rounded", "and at least 0.3 is left for everybody", "Up to ε=0.3 ", F(30, 100)),
-        ("hidden", "and less is left for everybody", "not shown", F(0)),
+        ("exact", "but only 0.47 is left for everybody", "at most ε=0.47", F(47, 100)),
+        ("rounded", "but possibly only 0.3 is left for everybody", "at most ε=0.3:", F(30, 100)),
+        ("hidden", "but less is left for everybody", "not shown", F(0)),
     ],
 )
 def test_a_refusal_tells_no_more_than_an_overview(

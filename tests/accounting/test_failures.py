@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from hubbub.accounting.anchor import FileAnchor
-from hubbub.accounting.calls import Remark, Remarking, Request
+from hubbub.accounting.calls import Remark, RemarkCall, Request
 from hubbub.accounting.failures import Failures, review
 from hubbub.accounting.ledger import Ledger, examine
 from hubbub.accounting.postgres import PostgresStore
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.status import history
-from hubbub.accounting.store import LAG, Filter, Store
+from hubbub.accounting.store import LAG, EntryFilter, Store
 from hubbub.config.policy import parse_policy
 from hubbub.core.events import LaplaceEvent
 from hubbub.errors import LedgerError
@@ -64,7 +64,7 @@ def test_failures_are_counted_by_analyst_and_data_set_once_a_charge(opened: Call
         failures.note(ledger, [charge(ledger, "a", "ben")])
         assert counted(ledger) == {("ana", "labs"): 1, ("ana", "visits"): 2, ("ben", "visits"): 1}
         with ledger.snapshot() as snapshot:
-            assert len(list(snapshot.entries(Filter(kind="failure")))) == 4
+            assert len(list(snapshot.entries(EntryFilter(kind="failure")))) == 4
         assert ledger.verify().sound
     with opened() as ledger:  # durable, and a start accepts it
         assert counted(ledger)["ana", "visits"] == 2
@@ -87,7 +87,7 @@ def test_a_review_starts_the_count_again(opened: Callable[[], Ledger]) -> None:
         assert len(review(ledger, "ana", "visits", by="olga")) == 2
         with ledger.snapshot() as snapshot:
             failures.take_in(snapshot)
-            (entry,) = snapshot.entries(Filter(kind="reviewed"))
+            (entry,) = snapshot.entries(EntryFilter(kind="reviewed"))
         failures.refuse("ana", "visits", 1)
         assert (entry.analyst, entry.dataset, json.loads(entry.facts)["by"]) == ("ana", "visits", "olga")
         failures.note(ledger, [charge(ledger, "c")])
@@ -126,7 +126,7 @@ def test_the_history_tells_of_both_kinds(opened: Callable[[], Ledger]) -> None:
         Failures().note(ledger, [failed])
         review(ledger, "ana", "visits", by="olga")
         with ledger.snapshot() as snapshot:
-            lines = [line.text() for line in history(snapshot, Filter())]
+            lines = [line.text() for line in history(snapshot, EntryFilter())]
     assert f"of charge {failed.charge}" in lines[2]
     assert "failure" in lines[2]
     assert "olga" in lines[3]
@@ -147,7 +147,7 @@ def test_verification_finds_what_cannot_be(tmp_path: Path, kind: str, remark: Re
     anchor = FileAnchor(tmp_path / "ledger.anchor")
     with Ledger.open(SqliteStore(tmp_path / "ledger.db"), policy=POLICY, anchor=anchor) as ledger:
         charge(ledger, "a")
-        ledger.remark(Remarking(kind, [remark], facts))  # type: ignore[arg-type]
+        ledger.remark(RemarkCall(kind, [remark], facts))  # type: ignore[arg-type]
     store = SqliteStore(tmp_path / "ledger.db", read_only=True)
     try:
         assert [wrong in problem.text for problem in examine(store, anchor).problems] == [True]

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hubbub.accounting.convert import divergence_for, renyi_delta
 from hubbub.accounting.cost import RENYI_UNIT, ZERO, PrivacyCost, privacy_cost
-from hubbub.accounting.filters import Budget, admits, headroom, limits, spent_epsilon
+from hubbub.accounting.filters import Budget, admits, filter_limits, remaining_epsilon, spent_epsilon
 from hubbub.core.events import (
     Composed,
     Event,
@@ -299,7 +299,7 @@ EVENTS: list[Event] = [
 @given(budgets)
 @settings(max_examples=60, deadline=None)
 def test_shares_of_a_cap_never_exceed_its_delta(cap: Budget) -> None:
-    split = limits(cap)
+    split = filter_limits(cap)
     assert split.delta + sum(split.shares) <= cap.delta
     for order, share, most in zip(ORDERS, split.shares, split.renyi, strict=True):
         if most >= 0:
@@ -320,7 +320,7 @@ def test_headroom_passes_and_a_little_more_does_not(cap: Budget, events: list[Ev
             spent += privacy_cost(event)
     assert admits(cap, spent, ZERO)
     assert spent_epsilon(cap, spent) <= cap.epsilon
-    left = headroom(cap, spent)
+    left = remaining_epsilon(cap, spent)
     if left:
         assert typed_epsilon(left) == left
         assert admits(cap, spent, privacy_cost(ResponseEvent(2, left)))
@@ -335,19 +335,19 @@ def test_spent_epsilon_is_within_the_cap_exactly_when_the_cap_holds(cap: Budget,
     if spent.pure is None and not cap.delta:
         with pytest.raises(ParameterError):
             spent_epsilon(cap, spent)
-    elif spent.delta <= limits(cap).delta:
+    elif spent.delta <= filter_limits(cap).delta:
         assert (spent_epsilon(cap, spent) <= cap.epsilon) == admits(cap, spent, ZERO)
 
 
 def test_pure_cap_is_exact_to_the_last_digit() -> None:
     cap, tenth = Budget(Fraction(1), Fraction(0)), privacy_cost(LaplaceEvent(1, Fraction(10)))
     assert admits(cap, tenth.times(9), tenth)
-    assert headroom(cap, tenth.times(9)) == Fraction(1, 10)
+    assert remaining_epsilon(cap, tenth.times(9)) == Fraction(1, 10)
     assert not admits(
         cap, tenth.times(9), privacy_cost(LaplaceEvent(1, 1 / Fraction("0.100000000000000000000000000001")))
     )
     assert not admits(cap, tenth.times(10), privacy_cost(LaplaceEvent(1, Fraction(10**9))))
-    assert headroom(cap, tenth.times(10)) == 0
+    assert remaining_epsilon(cap, tenth.times(10)) == 0
 
 
 def test_a_cap_with_delta_admits_more_than_the_plain_sum() -> None:
@@ -374,7 +374,7 @@ def test_hostile_caps_are_split_soon_and_hold(epsilon: Fraction, delta: Fraction
     cost = privacy_cost(ResponseEvent(2, epsilon))
     assert admits(cap, ZERO, cost)
     assert not admits(cap, cost.times(10**30), cost)
-    assert headroom(cap, ZERO) >= epsilon
+    assert remaining_epsilon(cap, ZERO) >= epsilon
     assert spent_epsilon(cap, cost) <= epsilon
 
 

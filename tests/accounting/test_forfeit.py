@@ -7,9 +7,9 @@ import pytest
 
 from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.filters import Budget
-from hubbub.accounting.forfeit import Forfeited, forfeit
+from hubbub.accounting.forfeit import ForfeitResult, forfeit
 from hubbub.accounting.ledger import Ledger
-from hubbub.accounting.store import Filter
+from hubbub.accounting.store import EntryFilter
 from hubbub.errors import LedgerError, ParameterError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def write_off(
     desk: "Desk", *, amount: Budget | None = None, reason: str = "the disk died", **more: object
-) -> Forfeited:
+) -> ForfeitResult:
     return forfeit(
         lambda: desk.store(exclusive=True),
         desk.set_aside,
@@ -71,7 +71,7 @@ def test_a_restored_ledger_goes_on_with_nothing_left(restored: "Desk") -> None:
 def test_the_forfeit_stands_in_the_chain_with_who_why_and_what_was_lost(restored: "Desk") -> None:
     write_off(restored)
     with restored.open() as ledger, ledger.snapshot() as snapshot:
-        (entry,) = snapshot.entries(Filter(kind="forfeit"))
+        (entry,) = snapshot.entries(EntryFilter(kind="forfeit"))
     facts = json.loads(entry.facts)
     assert (facts["by"], facts["reason"], facts["anchored"][1]) == ("olga", "the disk died", 4)
     assert entry.sequence == 3

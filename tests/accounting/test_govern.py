@@ -11,7 +11,7 @@ import pytest
 from tests.accounting.conftest import Desk as FileDesk
 
 from hubbub.accounting.sqlite import SqliteStore
-from hubbub.accounting.store import Filter
+from hubbub.accounting.store import EntryFilter
 from hubbub.config.policy import parse_policy
 from hubbub.errors import BudgetError, HubbubError, LedgerError, ParameterError
 
@@ -66,7 +66,7 @@ def test_the_change_stands_in_the_chain_once(desk: "Desk") -> None:
             ledger.govern(parse_policy(policy("0.5")))
         desk.spend(ledger)
         with ledger.snapshot() as snapshot:
-            entries = list(snapshot.entries(Filter()))
+            entries = list(snapshot.entries(EntryFilter()))
     assert [entry.kind for entry in entries] == ["policy", "charge", "policy", "charge"]
     assert [entry.config for entry in entries[1:]] == [parse_policy(policy(cap)).hash for cap in ("0.3", "0.5", "0.5")]
 
@@ -117,7 +117,7 @@ def test_a_charge_that_waits_while_its_analyst_is_removed_is_refused_and_the_led
         assert inside.wait(30)
         for number, thread in enumerate((change, late), 1):
             thread.start()
-            while len(ledger._turns._line) < number:
+            while len(ledger._group_commit._queue) < number:
                 thread.join(0.001)
         go_on.set()
         for thread in (slow, change, late):
@@ -155,7 +155,7 @@ def test_charges_during_changes_fall_under_the_old_or_the_new_policy(desk: "Desk
         verification = ledger.verify()
         assert verification.sound, verification.report()
         with ledger.snapshot() as snapshot:
-            charges = list(snapshot.entries(Filter(kind="charge")))
+            charges = list(snapshot.entries(EntryFilter(kind="charge")))
     assert [charge.sequence for charge in charges] == sorted(granted)
     of_ana = [charge for charge in charges if charge.analyst == "ana"]
     assert len(of_ana) == 60  # 3 / 0.05
@@ -174,5 +174,5 @@ def test_another_process_goes_on_when_it_is_governed_alike(postgres_desk: "Desk"
         postgres_desk.spend(second)
         postgres_desk.spend(first)
         with second.snapshot() as snapshot:
-            assert [e.kind for e in snapshot.entries(Filter())] == ["policy", "policy", "charge", "charge"]
+            assert [e.kind for e in snapshot.entries(EntryFilter())] == ["policy", "policy", "charge", "charge"]
         assert second.verify().sound

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from hubbub.accounting.group_commit import LARGEST, Call, GroupCommit
+from hubbub.accounting.group_commit import MAX_BATCH, GroupCommit, PendingCall
 
 
-class Work(Call):
+class Work(PendingCall):
     def __init__(self, number: int) -> None:
         super().__init__()
         self.number = number
@@ -42,7 +42,7 @@ def test_calls_that_come_during_a_turn_are_served_together_in_the_next() -> None
         thread.start()
         later.append(thread)
         deadline = time.monotonic() + 30
-        while len(turns._line) < number and time.monotonic() < deadline:
+        while len(turns._queue) < number and time.monotonic() < deadline:
             time.sleep(0.001)
     go_on.set()
     for thread in (first, *later):
@@ -55,7 +55,7 @@ def test_every_call_is_served_once_and_by_one_thread_at_a_time() -> None:
     inside = threading.Lock()
 
     def serve(calls: Sequence[Work]) -> None:
-        assert len(calls) <= LARGEST
+        assert len(calls) <= MAX_BATCH
         assert inside.acquire(blocking=False)
         served.extend(call.number for call in calls)
         inside.release()

@@ -17,7 +17,7 @@ from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.policy import DAY
 from hubbub.accounting.refusal import CapError
-from hubbub.accounting.store import STEPS, Filter
+from hubbub.accounting.store import STEPS, EntryFilter
 from hubbub.accounting.totals import total_text
 from hubbub.accounting.transaction import TOLERANCE
 from hubbub.config.policy import parse_policy
@@ -339,7 +339,7 @@ def test_a_changed_policy_is_noted_in_the_chain_and_holds(desk: "Desk") -> None:
             desk.spend(ledger, "0.3")
         desk.spend(ledger, "0.2")
         with ledger.snapshot() as snapshot:
-            kinds = [(entry.kind, entry.config) for entry in snapshot.entries(Filter())]
+            kinds = [(entry.kind, entry.config) for entry in snapshot.entries(EntryFilter())]
         assert ledger.verify().sound
     old, new = kinds[0][1], desk.policy.hash
     assert kinds == [("policy", old), ("charge", old), ("charge", old), ("policy", new), ("charge", new)]
@@ -414,7 +414,7 @@ KILLED = """
 import os, signal, sys
 from fractions import Fraction
 from pathlib import Path
-from hubbub.accounting.anchor import FileAnchor, beside
+from hubbub.accounting.anchor import FileAnchor, former_path
 from hubbub.accounting.calls import Request
 from hubbub.config.policy import parse_policy
 from hubbub.accounting.ledger import Ledger
@@ -426,7 +426,7 @@ armed = []
 def on_step(name):
     if armed and name == point:
         os.kill(os.getpid(), signal.SIGKILL)
-ledger = Ledger.open(SqliteStore(path), policy=policy, anchor=FileAnchor(beside(path)), on_step=on_step)
+ledger = Ledger.open(SqliteStore(path), policy=policy, anchor=FileAnchor(former_path(path)), on_step=on_step)
 armed.append(True)
 names = ("visits", "wards")
 asked = [Request("ana", name, "v1", LaplaceEvent(1, Fraction(10)), "count", f"killed {name}") for name in names]

@@ -179,7 +179,7 @@ def test_an_older_ledger_is_brought_forward(desk: "PostgresDesk", monkeypatch: p
         desk.spend(ledger)
     steps = (*postgres_schema.MIGRATIONS, ("CREATE TABLE hubbub.notes (text text NOT NULL)",))
     monkeypatch.setattr(postgres_schema, "MIGRATIONS", steps)
-    monkeypatch.setattr(postgres_schema, "CATALOGUE", postgres_schema.CATALOGUE | {"column notes.text text true"})
+    monkeypatch.setattr(postgres_schema, "CATALOG", postgres_schema.CATALOG | {"column notes.text text true"})
     refused(lambda: desk.store(read_only=True), "HB305")
     with desk.open() as ledger:
         assert ledger.verify().charges == 1

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.accounting.cost import ZERO, privacy_cost
-from hubbub.accounting.disclosure import cost, left
+from hubbub.accounting.disclosure import epsilon_under, remaining
 from hubbub.accounting.filters import Budget
 from hubbub.accounting.refusal import CapError
 from hubbub.core.events import GaussianEvent, LaplaceEvent, ResponseEvent, ThresholdEvent
@@ -30,8 +30,9 @@ def test_a_refusal_names_the_cap_what_is_left_and_what_would_pass(desk: "Desk") 
         desk.spend(ledger, "0.425")
     error = refused(desk, ledger, "0.5")
     assert str(error) == (
-        "HB201 budget: this query costs ε=0.5 and 0.3 is left for ana on visits. Nothing was run or charged.\n"
-        "      Up to ε=0.3 would pass: --epsilon 0.3"
+        "HB201 Not enough budget: this query costs ε=0.5, but only 0.3 is left for ana on visits. "
+        "Nothing was run or charged.\n"
+        "      Use at most ε=0.3: --epsilon 0.3"
     )
     assert error.largest == Fraction(3, 10)
     desk.spend(ledger, "0.3")
@@ -43,7 +44,7 @@ def test_the_group_and_the_data_set_are_named_too(desk: "Desk") -> None:
         desk.spend(ledger, "0.5")
         desk.spend(ledger, "0.2", analyst="ben")
     error = refused(desk, ledger, "0.3", analyst="ben")
-    assert "at least 0 is left for the group interns on visits" in error.message  # 0.2 are, in tenths of 3
+    assert "possibly only 0 is left for the group interns on visits" in error.message  # 0.2 are, in tenths of 3
     assert "Less than a tenth" in error.remedy
     assert "0.5 is allowed for one query on visits" in refused(desk, ledger, "0.6", analyst="cleo").message
 
@@ -92,9 +93,9 @@ def test_what_a_delta_is_left_is_said(desk: "Desk") -> None:
 
 def test_a_gaussian_under_a_cap_without_delta_has_no_cost_as_epsilon() -> None:
     gaussian = privacy_cost(GaussianEvent(1, Fraction(100)))
-    assert cost(Budget(Fraction(1), Fraction(0)), gaussian) is None
-    assert cost(Budget(Fraction(1), Fraction(1, 10**9)), gaussian) is not None
-    assert cost(Budget(Fraction(1), Fraction(0)), privacy_cost(LaplaceEvent(1, Fraction(2)))) == Fraction(1, 2)
+    assert epsilon_under(Budget(Fraction(1), Fraction(0)), gaussian) is None
+    assert epsilon_under(Budget(Fraction(1), Fraction(1, 10**9)), gaussian) is not None
+    assert epsilon_under(Budget(Fraction(1), Fraction(0)), privacy_cost(LaplaceEvent(1, Fraction(2)))) == Fraction(1, 2)
 
 
 @pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**9)])
@@ -107,6 +108,6 @@ def test_what_is_left_is_the_largest_that_is_admitted(delta: Fraction) -> None:
         privacy_cost(LaplaceEvent(1, Fraction(10))).times(13),
         privacy_cost(ResponseEvent(2, Fraction("1.7"))),
     ):
-        room = left(budget, spent)
+        room = remaining(budget, spent)
         assert admits(budget, spent, privacy_cost(ResponseEvent(2, room)))
         assert not admits(budget, spent, privacy_cost(ResponseEvent(2, room + Fraction(1, 10**8))))

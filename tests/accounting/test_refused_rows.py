@@ -12,7 +12,7 @@ from hubbub.accounting import ledger as ledgers
 from hubbub.accounting.calls import ChargeCall, RecordCall
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
-from hubbub.accounting.store import MOST_RELEASE
+from hubbub.accounting.store import MAX_RELEASE_BYTES
 from hubbub.accounting.transaction import Transaction
 from hubbub.errors import LedgerError
 
@@ -154,7 +154,7 @@ def test_an_error_of_a_commit_stops_the_ledger(file_desk: "Desk", number: int, m
 def test_a_release_beyond_every_bound_is_refused_before_the_transaction(
     desk: "Desk", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert MOST_RELEASE < 1_000_000_000  # what SQLite takes; PostgreSQL takes 2³⁰ − 1
+    assert MAX_RELEASE_BYTES < 1_000_000_000  # what SQLite takes; PostgreSQL takes 2³⁰ − 1
     ledger = desk.open()
     charge = desk.spend(ledger)
     monkeypatch.setattr(ledgers, "MOST_RELEASE", 999)

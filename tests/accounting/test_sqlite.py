@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hubbub.accounting import sqlite_schema
-from hubbub.accounting.anchor import FileAnchor, beside
+from hubbub.accounting.anchor import FileAnchor, former_path
 from hubbub.accounting.bloom import BloomFilter
 from hubbub.accounting.calls import Charge
 from hubbub.accounting.ledger import Ledger
@@ -271,19 +271,18 @@ WORKER = """
 import sys
 from fractions import Fraction
 from pathlib import Path
-from hubbub.accounting.anchor import FileAnchor, beside
+from hubbub.accounting.anchor import FileAnchor, former_path
 from hubbub.accounting.calls import Request
 from hubbub.config.policy import parse_policy
 from hubbub.accounting.calls import Charge
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
-from hubbub.accounting.bloom import Traces
 from hubbub.core.events import LaplaceEvent
 from hubbub.errors import BudgetError
 
 path, policy, me = Path(sys.argv[1]), parse_policy(sys.argv[2]), sys.argv[3]
 granted = 0
-with Ledger.open(SqliteStore(path), policy=policy, anchor=FileAnchor(beside(path))) as ledger:
+with Ledger.open(SqliteStore(path), policy=policy, anchor=FileAnchor(former_path(path))) as ledger:
     for number in range(60):
         try:
             ledger.charge(Request("ana", "wards", "v1", LaplaceEvent(1, Fraction(100)), "count", f"{me}-{number}"))
@@ -487,7 +486,7 @@ def test_the_commit_is_synced(desk: "Desk") -> None:
 
 def test_opening_a_second_time_in_one_process_takes_turns(desk: "Desk") -> None:
     one = desk.open()
-    other = Ledger.open(desk.store(), policy=desk.policy, anchor=FileAnchor(beside(desk.database)))
+    other = Ledger.open(desk.store(), policy=desk.policy, anchor=FileAnchor(former_path(desk.database)))
     for _ in range(5):
         desk.spend(one, "0.1", dataset="wards")
         desk.spend(other, "0.1", dataset="wards")

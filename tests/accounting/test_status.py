@@ -9,8 +9,8 @@ import pytest
 from hubbub.accounting import status as inspection
 from hubbub.accounting.chain import facts_text
 from hubbub.accounting.policy import DAY
-from hubbub.accounting.status import Line, history, overview, write_csv, write_json
-from hubbub.accounting.store import Filter
+from hubbub.accounting.status import HistoryLine, history, overview, write_csv, write_json
+from hubbub.accounting.store import EntryFilter
 from hubbub.answers.budget import MANY
 from hubbub.core.events import GaussianEvent, LaplaceEvent, ThresholdEvent
 from hubbub.errors import ParameterError
@@ -27,9 +27,9 @@ def seen(ledger: "Ledger", analyst: str = "ana", dataset: str = "visits") -> "Bu
         return overview(snapshot, ledger.policy, analyst, dataset, ledger.time())
 
 
-def lines(ledger: "Ledger", which: Filter | None = None, **options: bool | int) -> list[Line]:
+def lines(ledger: "Ledger", which: EntryFilter | None = None, **options: bool | int) -> list[HistoryLine]:
     with ledger.snapshot() as snapshot:
-        return list(history(snapshot, which or Filter(), **options))  # type: ignore[arg-type]
+        return list(history(snapshot, which or EntryFilter(), **options))  # type: ignore[arg-type]
 
 
 def test_an_overview_says_what_is_spent_and_left_of_each_cap(desk: "Desk") -> None:
@@ -128,20 +128,20 @@ def test_the_history_can_be_filtered(desk: "Desk") -> None:
         desk.spend(ledger, analyst=analyst, dataset=dataset)
         time[0] += DAY
 
-    def found(which: Filter, **options: bool | int) -> list[int]:
+    def found(which: EntryFilter, **options: bool | int) -> list[int]:
         return [line.sequence for line in lines(ledger, which, **options)]
 
-    assert found(Filter()) == [1, 2, 3, 4]
-    assert found(Filter(kind="charge")) == [2, 3, 4]
-    assert found(Filter(analyst="ana")) == [2, 4]
-    assert found(Filter(analyst="ana", dataset="wards")) == [4]
-    assert found(Filter(since=20_001 * DAY, until=20_002 * DAY)) == [3]
-    assert found(Filter(), newest_first=True, limit=2) == [4, 3]
-    assert found(Filter(analyst="nobody")) == []
+    assert found(EntryFilter()) == [1, 2, 3, 4]
+    assert found(EntryFilter(kind="charge")) == [2, 3, 4]
+    assert found(EntryFilter(analyst="ana")) == [2, 4]
+    assert found(EntryFilter(analyst="ana", dataset="wards")) == [4]
+    assert found(EntryFilter(since=20_001 * DAY, until=20_002 * DAY)) == [3]
+    assert found(EntryFilter(), newest_first=True, limit=2) == [4, 3]
+    assert found(EntryFilter(analyst="nobody")) == []
     with ledger.snapshot() as snapshot:
-        first = next(snapshot.entries(Filter(kind="charge")))
+        first = next(snapshot.entries(EntryFilter(kind="charge")))
     assert first.sequence == 2
-    assert found(Filter(), unreleased=True) == [2, 3, 4]
+    assert found(EntryFilter(), unreleased=True) == [2, 3, 4]
 
 
 def test_a_long_history_is_read_page_by_page(desk: "Desk", monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_the_loss_is_shown_in_the_form_it_has(desk: "Desk") -> None:
     ledger = desk.open()
     ledger.charge(desk.request(event=GaussianEvent(1, Fraction(900))))
     ledger.charge(desk.request(event=ThresholdEvent(LaplaceEvent(1, Fraction(10)), keys=1, above=270)))
-    prices = [line.epsilon for line in lines(ledger, Filter(kind="charge"))]
+    prices = [line.epsilon for line in lines(ledger, EntryFilter(kind="charge"))]
     assert prices == ["zero-concentrated", "ε=0.1, δ=9.86714e-13"]
 
 
@@ -186,14 +186,14 @@ def test_exports_hold_every_field_and_can_be_read_back(desk: "Desk") -> None:
 def test_a_query_cannot_steer_the_terminal_of_who_reads_it(desk: "Desk") -> None:
     ledger = desk.open()
     desk.spend(ledger, query="SELECT 1 \x1b[2J\u202e")
-    (line,) = lines(ledger, Filter(kind="charge"))
+    (line,) = lines(ledger, EntryFilter(kind="charge"))
     assert "\x1b" not in line.text()
     assert "\u202e" not in line.text()
     assert "\x1b" not in seen(ledger).text()
 
 
 def test_a_line_is_a_class_and_equal_prices_are_worked_out_once() -> None:
-    assert isinstance(inspection.Line, type)
+    assert isinstance(inspection.HistoryLine, type)
     inspection._epsilon.cache_clear()
     facts = facts_text(LaplaceEvent(sensitivity=1, scale=Fraction(2)))
     assert [inspection._epsilon(facts) for _ in range(3)] == ["ε=0.5"] * 3

@@ -9,8 +9,8 @@ from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.chain import Entry, Mark, append, genesis
 from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.ledger import examine
-from hubbub.accounting.store import Filter
-from hubbub.accounting.verify import Verification, _check_keys, _Pass, loss_of
+from hubbub.accounting.store import EntryFilter
+from hubbub.accounting.verify import Verification, _check_keys, _Pass, cost_of_budget
 from hubbub.core.events import GaussianEvent, LaplaceEvent, ResponseEvent
 from hubbub.errors import LedgerError
 
@@ -102,7 +102,7 @@ def test_a_missing_entry_is_found(kept: "Desk", sequence: int) -> None:
 def test_an_entry_rewritten_with_its_own_hash_no_longer_leads_to_the_next(kept: "Desk") -> None:
     store = kept.store()
     with store.snapshot() as snapshot:
-        (entry,) = [entry for entry in snapshot.entries(Filter()) if entry.sequence == 4]
+        (entry,) = [entry for entry in snapshot.entries(EntryFilter()) if entry.sequence == 4]
     store.close()
     rest = {name: getattr(entry, name) for name in Entry._fields[3:] if name not in ("previous", "hash")}
     forged = append(entry.previous, 4, "charge", entry.time, **rest | {"analyst": "eve"})
@@ -158,7 +158,7 @@ def rebuilt(kept: "Desk", change: Callable[[list[Entry]], list[Entry]]) -> list[
     """Let an editor who knows the format change entries and rebuild all hashes, the anchor included."""
     store = kept.store()
     with store.snapshot() as snapshot:
-        entries = change(list(snapshot.entries(Filter())))
+        entries = change(list(snapshot.entries(EntryFilter())))
     chain, last = [], genesis(store.ledger)
     for number, entry in enumerate(entries, 1):
         rest = {name: getattr(entry, name) for name in Entry._fields[3:] if name not in ("previous", "hash")}
@@ -208,7 +208,7 @@ def test_a_repeated_key_is_found_though_the_index_is_gone(kept: "Desk") -> None:
     kept.edit("UPDATE entries SET key = 'key-1', analyst = 'ana' WHERE kind = 'charge'")
 
     class Bare:
-        def entries(self, _: Filter) -> list[Entry]:
+        def entries(self, _: EntryFilter) -> list[Entry]:
             return [Entry(*row) for row in kept.ask("SELECT * FROM entries WHERE kind = 'charge' ORDER BY sequence")]
 
     result = _Pass()
@@ -227,7 +227,7 @@ def test_a_flipped_bit_in_a_page_is_found_or_changes_nothing(file_desk: "Desk") 
     honest = kept.database.read_bytes()
     store = kept.store()
     with store.snapshot() as snapshot:
-        before = (list(snapshot.entries(Filter())), list(snapshot.releases()), dict(snapshot.totals()))
+        before = (list(snapshot.entries(EntryFilter())), list(snapshot.releases()), dict(snapshot.totals()))
     store.close()
     unseen = 0
     for place in range(0, len(honest), 97):
@@ -240,7 +240,11 @@ def test_a_flipped_bit_in_a_page_is_found_or_changes_nothing(file_desk: "Desk") 
             unseen += 1
             store = kept.store(read_only=True)
             with store.snapshot() as snapshot:
-                assert before == (list(snapshot.entries(Filter())), list(snapshot.releases()), dict(snapshot.totals()))
+                assert before == (
+                    list(snapshot.entries(EntryFilter())),
+                    list(snapshot.releases()),
+                    dict(snapshot.totals()),
+                )
             store.close()
     assert unseen < len(honest) // 97  # most of a page is empty, and nobody reads it
 
@@ -266,7 +270,7 @@ def test_a_ledger_can_be_verified_while_it_is_used(desk: "Desk") -> None:
 
 def test_a_forfeit_costs_at_least_what_any_mechanism_of_its_size_does() -> None:
     epsilon = Fraction(3, 2)
-    loss = loss_of(epsilon, Fraction(1, 10**9))
+    loss = cost_of_budget(epsilon, Fraction(1, 10**9))
     assert (loss.pure, loss.delta) == (epsilon, Fraction(1, 10**9))
     for event in (LaplaceEvent(3, Fraction(2)), ResponseEvent(5, epsilon)):
         assert all(own <= most for own, most in zip(privacy_cost(event).renyi, loss.renyi, strict=True))

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from hubbub.config import Config, examine, load
-from hubbub.config.columns import resolve
+from hubbub.config.columns import read_column
 from hubbub.core.schema import Bounds, Kind, PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.engines.base import Field
@@ -66,7 +66,7 @@ def test_a_type_that_cannot_be_used_is_disabled_with_its_reason(examined: Examin
         ("unit: {column: patient, groups: 5, rows: 10}", "unit: rows", "HB403", "datasets.visits.unit"),
         ("column: patient", "column: pateint", "HB413", "pateint"),
         ("column: patient", "colum: patient", "HB401", "datasets.visits.unit.colum"),
-        ("column: patient", "column: list", "HB413", "unit"),
+        ("column: patient", "column: list", "HB413", "datasets.visits.columns.list"),
         ("groups: 5", "groups: 0", "HB413", "datasets.visits.unit.groups"),
         ("rows: 10", "rows: 1.5", "HB413", "datasets.visits.unit.rows"),
         ("rows: 10", "rows: true", "HB413", "datasets.visits.unit.rows"),
@@ -148,36 +148,36 @@ def test_a_missing_file_says_how_to_make_one(tmp_path: Path) -> None:
     ],
 )
 def test_the_type_of_a_csv_column_comes_from_its_declaration_alone(declared: dict[str, object], kind: Kind) -> None:
-    column = resolve(declared, Field("x", CSV, None), "x")
+    column = read_column(declared, Field("x", CSV, None), "x")
     assert column is not None
     assert column.kind is kind
 
 
 def test_numeric_keys_have_bounds_and_booleans_have_values() -> None:
-    keys = resolve({"values": [3, 1, 2]}, Field("x", "INTEGER", Kind.INTEGER), "x")
+    keys = read_column({"values": [3, 1, 2]}, Field("x", "INTEGER", Kind.INTEGER), "x")
     assert keys is not None
     assert keys.bounds == Bounds(Fraction(1), Fraction(3))
-    flag = resolve({}, Field("x", "BOOLEAN", Kind.BOOLEAN), "x")
+    flag = read_column({}, Field("x", "BOOLEAN", Kind.BOOLEAN), "x")
     assert flag is not None
     assert flag.values == (False, True)
 
 
 def test_bounds_of_dates_are_days_and_of_timestamps_microseconds() -> None:
     ends = [date(1970, 1, 2), date(1971, 1, 1)]
-    day = resolve({"bounds": ends}, Field("x", CSV, None), "x")
+    day = read_column({"bounds": ends}, Field("x", CSV, None), "x")
     assert day is not None
     assert day.kind is Kind.DATE
     assert day.bounds == Bounds(Fraction(1), Fraction(365))
-    moment = resolve({"bounds": ends}, Field("x", "TIMESTAMP", Kind.TIMESTAMP), "x")
+    moment = read_column({"bounds": ends}, Field("x", "TIMESTAMP", Kind.TIMESTAMP), "x")
     assert moment is not None
     assert moment.bounds == Bounds(Fraction(86_400 * 10**6), Fraction(365 * 86_400 * 10**6))
     for wrong in ([date(1971, 1, 1), date(1970, 1, 1)], [0, 1], [date(1970, 1, 1), "x"]):
         with pytest.raises(ConfigError):
-            resolve({"bounds": wrong}, Field("x", "DATE", Kind.DATE), "x")
+            read_column({"bounds": wrong}, Field("x", "DATE", Kind.DATE), "x")
 
 
 def test_real_keys_are_exact() -> None:
-    keys = resolve({"values": [0.1, 2]}, Field("x", "DOUBLE", Kind.REAL), "x")
+    keys = read_column({"values": [0.1, 2]}, Field("x", "DOUBLE", Kind.REAL), "x")
     assert keys is not None
     assert keys.values == (Fraction(1, 10), Fraction(2))
 

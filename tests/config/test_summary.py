@@ -11,10 +11,10 @@ import pytest
 
 from hubbub.accounting.declarations import summary
 from hubbub.config import load
-from hubbub.config.declaration import declaration
+from hubbub.config.declaration import declare
 from hubbub.config.document import KEYS
 from hubbub.config.json_schema import SCHEMA
-from hubbub.config.summary import caps, concerns, matched, neighbors, protected, sureness, uses
+from hubbub.config.summary import caps, certainty, column_uses, hidden_fact, joinable_tables, protected_unit, warnings
 from hubbub.core.schema import Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ConfigError
@@ -23,41 +23,41 @@ from hubbub.errors import ConfigError
 @pytest.mark.parametrize("epsilon", ["0.01", "0.1", "1", "3", "6"])
 def test_sureness_is_the_odds_of_epsilon_rounded_up(epsilon: str) -> None:
     exact = 100 * exp(float(epsilon)) / (1 + exp(float(epsilon)))
-    shown = float(sureness(Fraction(epsilon)).removesuffix(" %"))
+    shown = float(certainty(Fraction(epsilon)).removesuffix("%"))
     assert exact <= shown < exact + 0.1 + 1e-9
 
 
 def test_nobody_is_told_100_percent_or_less_than_it_is() -> None:
-    assert sureness(Fraction(20)) == "almost 100 %"
-    assert sureness(Fraction(12)) == "almost 100 %"
+    assert certainty(Fraction(20)) == "almost 100%"
+    assert certainty(Fraction(12)) == "almost 100%"
 
 
 def test_the_promise_names_the_unit_its_bounds_and_everybodys_caps(folder: Path) -> None:
     config = load(folder / "hubbub.yaml")
     visits = config.datasets["visits"]
     assert (
-        protected(visits) == "each patient, with all of its rows; at most 10 rows in each of 5 groups of a query count"
+        protected_unit(visits) == "each patient with all of its rows; a query uses at most 10 rows in each of 5 groups"
     )
-    assert neighbors(visits) == "whether any one patient is in the data at all"
+    assert hidden_fact(visits) == "whether any one patient is in the data"
     found = {who: budget.epsilon for who, budget in caps(config.policy, "visits")}
-    assert found == {"by one query": Fraction(1, 2), "everybody, ever": 6, "interns (ana, ben)": 3, "ana": 2}
-    assert protected(config.datasets["regions"]) == "nobody: this table is public"
+    assert found == {"one query": Fraction(1, 2), "all analysts, in total": 6, "interns (ana, ben)": 3, "ana": 2}
+    assert protected_unit(config.datasets["regions"]) == "nobody: this table is public"
 
 
 def test_uses_say_what_a_column_is_good_for(folder: Path) -> None:
-    columns = {c.name: uses(c) for c in load(folder / "hubbub.yaml").datasets["visits"].table.columns}
+    columns = {c.name: column_uses(c) for c in load(folder / "hubbub.yaml").datasets["visits"].table.columns}
     assert columns["region"] == ("yes", "yes", "–")
     assert columns["age"] == ("yes", "yes", "yes, 0 to 110")
-    assert columns["cost"] == ("yes", "with δ", "yes, 0 to 20000")
+    assert columns["cost"] == ("yes", "needs δ", "yes, 0 to 20000")
     assert columns["notes"] == ("no", "no", "no")
     assert columns["patient"][2] == "no: no bounds"
 
 
 def test_concerns_point_at_what_is_seldom_meant(folder: Path) -> None:
-    assert concerns(load(folder / "hubbub.yaml")) == []
+    assert warnings(load(folder / "hubbub.yaml")) == []
     text = (folder / "hubbub.yaml").read_text()
     (folder / "hubbub.yaml").write_text(text.replace("epsilon: 6, delta: 1e-9", "epsilon: 60, delta: 0.001"))
-    found = " ".join(concerns(load(folder / "hubbub.yaml")))
+    found = " ".join(warnings(load(folder / "hubbub.yaml")))
     assert "ε = 60" in found
     assert "δ = 0.001" in found
 
@@ -70,15 +70,15 @@ def test_tables_of_one_entity_are_named_and_those_that_lack_one_pointed_at(folde
     labs += "    columns: {x: {type: integer, bounds: [0, 9]}}}\n"
     path.write_text(text.replace("datasets:\n", labs, 1))
     config = load(path)
-    assert matched(config) == []
-    (concern,) = [each for each in concerns(config) if "entity" in each]
-    assert "labs and visits: all have the unit column patient" in concern
+    assert joinable_tables(config) == []
+    (concern,) = [each for each in warnings(config) if "entity" in each]
+    assert "labs and visits all use the privacy ID column patient" in concern
     path.write_text(path.read_text().replace("{column: patient", "{column: patient, entity: patient"))
     config = load(path)
-    (sentence,) = matched(config)
-    assert sentence.startswith("labs and visits protect one patient: ")
-    assert not [each for each in concerns(config) if "entity" in each]
-    assert protected(config.datasets["visits"]).startswith("each patient (one patient), with all of its rows")
+    (sentence,) = joinable_tables(config)
+    assert sentence.startswith("labs and visits protect the same patient: ")
+    assert not [each for each in warnings(config) if "entity" in each]
+    assert protected_unit(config.datasets["visits"]).startswith("each patient (one patient) with all of its rows")
 
 
 @pytest.mark.parametrize("entity", ["''", "two words", "3", "[a]", "null"])
@@ -97,7 +97,7 @@ def test_a_declaration_holds_no_value_of_the_data_and_no_address(folder: Path) -
     assert str(folder) not in text
     assert "source" not in text
     many = tuple(range(500))
-    long = declaration(Table("t", (Column("k", Kind.INTEGER, values=many),), None))
+    long = declare(Table("t", (Column("k", Kind.INTEGER, values=many),), None))
     assert long["columns"]["k"]["values"]["count"] == 500
     assert len(json.dumps(long)) < 300
 
@@ -107,19 +107,21 @@ def test_whatever_is_said_of_a_table_is_in_its_declaration() -> None:
     column = Column("k", Kind.INTEGER)
     table = Table("t", (column,), PrivacyUnit("k"), Relation.ADD_REMOVE)
     changes: dict[str, Any] = {
-        "columns": (replace(column, hidden=True),), "unit": PrivacyUnit("k", rows=2), "relation": Relation.REPLACE,
-        "unique": ("k",), "arrivals": True,
-    }  # fmt: skip
+        "columns": (replace(column, hidden=True),),
+        "unit": PrivacyUnit("k", rows=2),
+        "relation": Relation.REPLACE,
+        "unique": ("k",),
+        "arrivals": True,
+    }
     assert {each.name for each in fields(Table) if each.compare} == {"name", *changes}
     for name, value in changes.items():
-        assert declaration(replace(table, **{name: value})) != declaration(table), name
+        assert declare(replace(table, **{name: value})) != declare(table), name
 
 
 def test_the_history_says_where_arrivals_are_public() -> None:
     table = Table("t", (), PrivacyUnit("k"), Relation.ADD_REMOVE)
     said = [
-        summary(json.dumps({"declarations": {"t": declaration(each)}}))
-        for each in (table, replace(table, arrivals=True))
+        summary(json.dumps({"declarations": {"t": declare(each)}})) for each in (table, replace(table, arrivals=True))
     ]
     assert said == ["t (k, add_remove)", "t (k, add_remove, arrivals public)"]
 

@@ -7,9 +7,9 @@ import pytest
 import yaml
 
 from hubbub.config import examine
-from hubbub.config.template import BLANK, name_of, template
+from hubbub.config.template import BLANK, dataset_name, template
 from hubbub.core.schema import Kind
-from hubbub.engines.base import Field, DataSource
+from hubbub.engines.base import DataSource, Field
 from hubbub.errors import ConfigError
 
 FIELDS = (
@@ -66,7 +66,7 @@ def test_filling_in_the_blanks_is_enough(tmp_path: Path) -> None:
     ],
 )
 def test_names_are_names(place: DataSource, name: str) -> None:
-    assert name_of(place) == name
+    assert dataset_name(place) == name
 
 
 def test_two_files_of_one_name_are_refused() -> None:

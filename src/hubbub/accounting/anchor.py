@@ -1,9 +1,9 @@
-"""The anchor: the newest place of the chain, remembered outside the database.
+"""The anchor: the sequence number and hash of the newest ledger entry, kept outside the database.
 
-A hash chain shows that nothing inside it was changed; it cannot show that its end is missing. So the newest number and
-hash are also kept in a second place. A database restored from an older backup ends before that place; an edited one has
-another hash there. The anchor is written after each commit and never before it, so after a crash it may be behind the
-database (which is accepted: the anchored hash stands in the chain) but never ahead of it.
+A hash chain shows that no entry was changed, but not that the latest entries are missing. The anchor does: a database
+restored from an older backup ends before the anchored entry, and an edited one has another hash there. The anchor is
+written after each commit, never before it. After a crash it may be behind the database, which is accepted, but never
+ahead of it.
 """
 
 import os
@@ -15,61 +15,61 @@ from zlib import crc32
 
 from hubbub.accounting.chain import Mark
 from hubbub.errors import LedgerError
-from hubbub.private_files import make_folder, open_private
+from hubbub.private_files import create_folder, open_private
 
-_SLOT = 4096  # one disk block for each slot: writing one cannot tear the other
+_SLOT = 4096  # one disk block per slot: writing one cannot damage the other
 _PERIOD = 1.0  # seconds between syncs
 _MAGIC = "hubbub-anchor-1"
 
 
 class Anchor(Protocol):
-    """A second place for the newest mark; an HTTP service or another database would be one more class."""
+    """A place outside the database for the newest mark. An HTTP service or another database would be one more class."""
 
     @property
     def where(self) -> str:
-        """Say to a person where it is."""
+        """The location, for messages."""
         ...
 
     def read(self) -> Mark | None:
-        """Give the newest mark, or None where none was ever written; raise LedgerError where it cannot be read."""
+        """Give the newest mark, or None if none was ever written; raise LedgerError if it cannot be read."""
         ...
 
     def write(self, mark: Mark) -> None:
-        """Remember a mark that follows the last one. It may be lost in a power failure, the one before may not."""
+        """Store a mark that follows the last one. A power failure may lose it, but not the one before."""
         ...
 
     def reset(self, mark: Mark) -> None:
-        """Make this the newest mark, whatever stood there, and durable before this returns."""
+        """Replace the mark, whatever it was, durably."""
         ...
 
     def close(self) -> None:
-        """Make the last mark durable and let go."""
+        """Make the last mark durable and release all resources."""
         ...
 
 
-def beside(database: Path) -> Path:
-    """Give the place that was the default once: beside the database, so that a copy of the folder takes it along."""
+def former_path(database: Path) -> Path:
+    """Give the default path of earlier versions, next to the database: a copy of the folder includes it."""
     return database.parent / "anchor" / f"{database.name}.anchor"
 
 
-def at_home(database: Path) -> Path:
-    """Give the default place: in the user's folder for state, under the name and the path of the database.
+def default_path(database: Path) -> Path:
+    """Give the default path: in the user's state folder, named after the path of the database.
 
-    A restored folder of the ledger does not bring it back. It goes by the path and not by the identity in the database,
-    so that a new database in the place of an old one is noticed as well.
+    Restoring the ledger's folder does not restore the anchor. The name depends on the path rather than on the identity
+    in the database, so that a new database at the path of an old one is noticed as well.
     """
-    given = Path(os.environ.get("XDG_STATE_HOME", ""))  # by its specification, a relative one is to be ignored
-    state = given if given.is_absolute() else Path(os.path.expanduser("~")) / ".local" / "state"  # noqa: PTH111
+    state_home = Path(os.environ.get("XDG_STATE_HOME", ""))  # its specification says to ignore a relative path
+    state = state_home if state_home.is_absolute() else Path(os.path.expanduser("~")) / ".local" / "state"  # noqa: PTH111
     path = str(database.resolve())
     return state / "hubbub" / "anchors" / f"{database.name}-{sha256(path.encode()).hexdigest()[:16]}.anchor"
 
 
 class FileAnchor:
-    """A file with two slots, each a checksummed line in a block of its own.
+    """A file with two slots, each a checksummed line in its own block.
 
-    All marks of one second go to the same slot; then the file is synced and the other slot is used. So the slot that is
-    not in use is always whole and on the disk, however the power fails, and syncing costs one fdatasync a second
-    instead of one a charge. Several processes take turns by the same clock.
+    All marks of one second go to the same slot; then the file is synced and the other slot is used. The slot that is
+    not in use is therefore always complete and durable, and syncing costs one fdatasync per second rather than per
+    charge. Several processes alternate by the same clock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -83,7 +83,7 @@ class FileAnchor:
         return str(self._path)
 
     def read(self) -> Mark | None:
-        """Give the newest mark of the two slots; a torn one is ignored."""
+        """Give the newer mark of the two slots; a partially written one is ignored."""
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:
@@ -91,23 +91,22 @@ class FileAnchor:
         except OSError as error:
             raise LedgerError(
                 "HB309",
-                f"the anchor {self._path} cannot be read ({error.strerror}).",
-                "Give this user the right to read and write it, or name another place: ledger.anchor in hubbub.yaml. "
-                "Nothing was charged.",
+                f"The anchor {self._path} cannot be read ({error.strerror}). Nothing was charged.",
+                "Let this user read and write it, or set ledger.anchor in hubbub.yaml to another path.",
             ) from error
         if not content.strip(b"\0 "):
-            return None  # the file was made, and the power failed before its first mark
+            return None  # the power failed between creating the file and writing the first mark
         marks = [mark for mark in (_parse(content[:_SLOT]), _parse(content[_SLOT:])) if mark is not None]
         if not marks:
             raise LedgerError(
                 "HB310",
-                f"the anchor {self._path} is damaged: neither of its slots can be read.",
-                "Restore it from where it was last right; or accept the loss: hubbub admin forfeit.",
+                f"The anchor {self._path} is corrupt: neither of its slots can be read.",
+                "Restore the newest copy of it, or run `hubbub admin forfeit` to write off the budget.",
             )
         return max(marks, key=lambda mark: mark.sequence)
 
     def write(self, mark: Mark) -> None:
-        """Write to the slot of this second; the first write of a second syncs what the last one left."""
+        """Write to the slot of this second; the first write of a second syncs the previous slot."""
         try:
             period = int(time.monotonic() / _PERIOD)
             if self._file < 0:
@@ -120,9 +119,9 @@ class FileAnchor:
             self._unwritable(error)
 
     def reset(self, mark: Mark) -> None:
-        """Write both slots, each made durable before the other is touched."""
+        """Write both slots, each durable before the other is changed."""
         try:
-            make_folder(self._path.parent)
+            create_folder(self._path.parent)
             if self._file < 0:
                 self._file = open_private(self._path, os.O_RDWR | os.O_CREAT)
             for slot in (0, 1):
@@ -150,22 +149,22 @@ class FileAnchor:
     def _unwritable(self, error: OSError) -> NoReturn:
         raise LedgerError(
             "HB309",
-            f"the anchor {self._path} cannot be written ({error.strerror}).",
-            "Give this user the right to write there, or name another place: ledger.anchor in hubbub.yaml.",
+            f"The anchor {self._path} cannot be written ({error.strerror}).",
+            "Let this user write there, or set ledger.anchor in hubbub.yaml to another path.",
         ) from error
 
 
 class TwoAnchors:
-    """The anchor in its default place, and the one beside the database that an earlier version made.
+    """The anchor at the default path, and the one of an earlier version next to the database.
 
-    Only the first is believed once it is there: whoever restores the folder of the ledger restores the second with it.
-    The second is kept up to date all the same, for an installation whose home does not last (a container) and for a
-    return to the earlier version. Where the first cannot be made, the second serves alone, as it did before.
+    Only the first is trusted once it exists, because restoring the ledger's folder restores the second with it. The
+    second is still kept up to date, for an installation without a lasting home folder (a container) and for a return
+    to the earlier version. If the first cannot be created, the second is used alone, as before.
     """
 
     def __init__(self, first: FileAnchor, second: FileAnchor) -> None:
         self._first, self._second = first, second
-        self._made = False
+        self._exists = False
 
     @property
     def where(self) -> str:
@@ -173,44 +172,44 @@ class TwoAnchors:
         return self._first.where
 
     def read(self) -> Mark | None:
-        """Read the first, or the second where the first was never written."""
+        """Read the first, or the second if the first was never written."""
         mark = None
         try:
             mark = self._first.read()
         except LedgerError:
-            # a home that this user cannot enter holds no anchor of this user's; one that is damaged is an error
+            # a home folder that this user cannot enter has no anchor of this user; a corrupt anchor is an error
             if os.access(Path(self._first.where).parent, os.X_OK):
                 raise
-        self._made = mark is not None
+        self._exists = mark is not None
         return self._second.read() if mark is None else mark
 
     def write(self, mark: Mark) -> None:
-        """Write both; the first is made at the first write."""
-        if self._made:
+        """Write both; create the first one if it does not exist."""
+        if self._exists:
             self._first.write(mark)
         else:
-            self._make(mark)
+            self._create(mark)
         self._second.write(mark)
 
     def reset(self, mark: Mark) -> None:
-        """Make this the newest mark in both."""
-        self._make(mark)
+        """Replace the mark in both."""
+        self._create(mark)
         self._second.reset(mark)
 
     def close(self) -> None:
-        """Make both durable and let go."""
+        """Make both durable and close them."""
         try:
             self._first.close()
         finally:
             self._second.close()
 
-    def _make(self, mark: Mark) -> None:
-        """Make the first; one that is there and cannot be written is an error, one that cannot be made is not."""
+    def _create(self, mark: Mark) -> None:
+        """Create the first one, if possible; one that exists but cannot be written is an error."""
         try:
             self._first.reset(mark)
-            self._made = True
+            self._exists = True
         except LedgerError:
-            if self._made or Path(self._first.where).exists():
+            if self._exists or Path(self._first.where).exists():
                 raise
 
 
@@ -221,7 +220,7 @@ def _line(mark: Mark) -> bytes:
 
 
 def _parse(slot: bytes) -> Mark | None:
-    """Read a slot; what was torn, or left over from a longer line, is behind the first line's end."""
+    """Read a slot; anything after its first line is left over from an earlier, longer line."""
     text, _, check = slot.partition(b"\n")[0].rpartition(b" ")
     try:
         magic, ledger, sequence, digest = text.decode("ascii").split(" ")

@@ -1,4 +1,4 @@
-"""Traces of the keys that were ever charged: most new keys are known to be new without a look into the database."""
+"""One-hash Bloom filter over charged request keys, so that most new keys need no database lookup."""
 
 from collections.abc import Iterable
 
@@ -6,12 +6,12 @@ _BITS = 2**25
 
 
 class BloomFilter:
-    """A bit for each key, by its hash: a key without its bit was never added; one with it may have been.
+    """A set of keys with false positives: a key that is not in it was never added.
 
-    With a million keys, 3 of 100 new ones find their bit set and cost a look. It takes 4 MB, whatever the number.
+    With a million keys, 3% of the new ones are false positives. It takes 4 MB, whatever the number of keys.
 
-    >>> traces = Traces([("ana", "monday")])
-    >>> ("ana", "monday") in traces
+    >>> keys = BloomFilter([("ana", "monday")])
+    >>> ("ana", "monday") in keys
     True
     """
 
@@ -22,11 +22,11 @@ class BloomFilter:
         self.add(keys)
 
     def add(self, keys: Iterable[tuple[str, str]]) -> None:
-        """Leave the traces of these."""
+        """Add keys."""
         for pair in keys:
-            place = hash(pair) % _BITS
-            self._bits[place >> 3] |= 1 << (place & 7)
+            bit = hash(pair) % _BITS
+            self._bits[bit >> 3] |= 1 << (bit & 7)
 
     def __contains__(self, pair: tuple[str, str]) -> bool:
-        place = hash(pair) % _BITS
-        return bool(self._bits[place >> 3] & 1 << (place & 7))
+        bit = hash(pair) % _BITS
+        return bool(self._bits[bit >> 3] & 1 << (bit & 7))

@@ -1,4 +1,4 @@
-"""What the ledger is asked to do: charge a request, keep a release, note a policy, a forfeit, a failure or a review."""
+"""Calls to the ledger: charge requests, record a release, look up a charge, add other entries."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hubbub.accounting.chain import Entry, Kind, facts_text, request_hash
 from hubbub.accounting.cost import PrivacyCost, privacy_cost
-from hubbub.accounting.group_commit import Call
+from hubbub.accounting.group_commit import PendingCall
 from hubbub.accounting.policy import Cap, Policy
 from hubbub.accounting.refusal import Spent
 from hubbub.core.events import Event
@@ -17,9 +17,9 @@ _QUERY_LENGTH = 1_000_000
 
 
 class Request(NamedTuple):
-    """What an analyst asks to spend on: the mechanism's facts and the question in canonical text, under a key.
+    """A request to charge: the facts of the mechanism and the query in canonical form, under an idempotency key.
 
-    A key belongs to one analyst: the same key of another analyst is another key. `version` names the state of the data.
+    Keys of different analysts are independent. `version` identifies the state of the data.
     """
 
     analyst: str
@@ -31,7 +31,7 @@ class Request(NamedTuple):
 
 
 class Charge(NamedTuple):
-    """A durable charge; `release` is what it paid for, where that is already recorded."""
+    """A durable charge; `release` is the recorded result, if there is one."""
 
     entry: Entry
     release: bytes | None = None
@@ -39,12 +39,12 @@ class Charge(NamedTuple):
 
     @property
     def sequence(self) -> int:
-        """The charge's number in the ledger."""
+        """The sequence number of the charge in the ledger."""
         return self.entry.sequence
 
 
-class Asked(NamedTuple):
-    """A request with what it costs, how its facts are written, and its hash."""
+class PricedRequest(NamedTuple):
+    """A request with its privacy cost, its facts in canonical form, and its hash."""
 
     request: Request
     key: tuple[str, str]
@@ -53,8 +53,8 @@ class Asked(NamedTuple):
     digest: bytes
 
 
-class Refusal(NamedTuple):
-    """The cap that refuses, its total, the price that it does not admit, and all caps with their totals."""
+class CapRefusal(NamedTuple):
+    """The cap that would be exceeded, its total, the cost, and all caps with their totals."""
 
     cap: Cap
     spent: PrivacyCost
@@ -62,29 +62,29 @@ class Refusal(NamedTuple):
     caps: list[Spent]
 
 
-class ChargeCall(Call):
-    """Requests of one analyst on their way to a charge each, or to one refusal of all."""
+class ChargeCall(PendingCall):
+    """Charge all requests of one analyst, or none."""
 
-    __slots__ = ("asked", "keys", "outcome", "refusal")
+    __slots__ = ("keys", "outcome", "refusal", "requests")
 
     def __init__(self, requests: Sequence[Request]) -> None:
         super().__init__()
-        self.asked = [_asked(request) for request in requests]
-        self.keys = [each.key for each in self.asked]
-        if len(self.asked) != 1 and len({request.dataset for request in requests}) != len(requests):
-            # two on one dataset would have to be weighed together
-            raise ParameterError("HB123", "a joint charge names each dataset once.", "Charge them one by one.")
+        self.requests = [_price(request) for request in requests]
+        self.keys = [priced.key for priced in self.requests]
+        if len(requests) != 1 and len({request.dataset for request in requests}) != len(requests):
+            # two requests on one dataset share totals and would have to be decided together
+            raise ParameterError("HB123", "A joint charge names a dataset twice.", "Charge the requests one by one.")
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was decided."""
+        """Discard the outcome."""
         super().reset()
         self.outcome: list[Charge] | None = None
-        self.refusal: Refusal | None = None
+        self.refusal: CapRefusal | None = None
 
 
-class RecordCall(Call):
-    """A release on its way to be kept."""
+class RecordCall(PendingCall):
+    """Record the release of a charge."""
 
     __slots__ = ("body", "charge", "keys", "outcome")
 
@@ -96,13 +96,13 @@ class RecordCall(Call):
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was decided."""
+        """Discard the outcome."""
         super().reset()
         self.outcome = b""
 
 
-class LookupCall(Call):
-    """A look at the charge that a key belongs to, in the order of all other calls."""
+class LookupCall(PendingCall):
+    """Look up the charge of a key, in order with all other calls."""
 
     __slots__ = ("keys", "outcome")
 
@@ -112,15 +112,15 @@ class LookupCall(Call):
         self.reset()
 
     def reset(self) -> None:
-        """Forget what was found."""
+        """Discard the outcome."""
         super().reset()
         self.outcome: Charge | None = None
 
 
-class NoteCall(Call):
-    """A policy or a forfeit: an entry without a request, and what it adds to the totals.
+class NoteCall(PendingCall):
+    """Add an entry without a request, a policy or a forfeit, with the costs that it adds to the totals.
 
-    `policy` is one that calls are decided under from here on.
+    `policy` applies to all calls from here on.
     """
 
     __slots__ = ("facts", "keys", "kind", "losses", "policy")
@@ -137,15 +137,15 @@ class NoteCall(Call):
 
 
 class Remark(NamedTuple):
-    """Whom and what an entry is about, and which charge (0 for none)."""
+    """The analyst, dataset and charge (0 for none) that an entry is about."""
 
     analyst: str
     dataset: str
     charge: int
 
 
-class Remarking(Call):
-    """Entries about an analyst and a dataset that spend nothing: a run that failed, or the owner's look at such."""
+class RemarkCall(PendingCall):
+    """Add entries that charge nothing: failed runs, or the owner's review of them."""
 
     __slots__ = ("facts", "keys", "kind", "remarks")
 
@@ -157,27 +157,29 @@ class Remarking(Call):
         self.facts = facts
 
 
-AnyCall = ChargeCall | RecordCall | LookupCall | NoteCall | Remarking
+AnyCall = ChargeCall | RecordCall | LookupCall | NoteCall | RemarkCall
 
 
 @lru_cache(maxsize=65536)
 def _terms(event: Event) -> tuple[PrivacyCost, str]:
-    """Give what an event costs and how it is written, by one look into one table."""
+    """Give the cost and the canonical facts of an event, cached together."""
     return privacy_cost(event), facts_text(event)
 
 
-def _asked(request: Request) -> Asked:
-    """Check what the analyst wrote, and hash what was asked for."""
+def _price(request: Request) -> PricedRequest:
+    """Check a request and compute its cost and hash."""
     analyst, dataset, version, event, query, key = request
     loss, facts = _terms(event)
     if not 0 < len(key) <= _KEY_LENGTH or len(query) > _QUERY_LENGTH:
         raise ParameterError(
-            "HB123", f"a key has 1 to {_KEY_LENGTH} characters, and a query at most {_QUERY_LENGTH}.", "Shorten it."
+            "HB123",
+            f"A key must have 1 to {_KEY_LENGTH} characters, and a query at most {_QUERY_LENGTH}.",
+            "Shorten the key or the query.",
         )
     if "\0" in query or "\0" in key or "\0" in version:
-        raise ParameterError("HB123", "the request contains a NUL character.", "Leave it out.")
+        raise ParameterError("HB123", "The request contains a NUL character.", "Remove it.")
     try:
         (version + key).encode()
-        return Asked(request, (analyst, key), loss, facts, request_hash(dataset, facts, query))
+        return PricedRequest(request, (analyst, key), loss, facts, request_hash(dataset, facts, query))
     except UnicodeEncodeError as error:
-        raise ParameterError("HB123", "the request is not text that can be written down.", "Send UTF-8.") from error
+        raise ParameterError("HB123", "The request is not valid Unicode text.", "Send UTF-8.") from error

@@ -1,8 +1,8 @@
-"""The chain: what an entry of the ledger holds, its canonical bytes, and the hash that binds it to all before it.
+"""Entries of the ledger, their canonical bytes, and the hash that links each entry to all earlier ones.
 
-An entry's hash is SHA-256 over the previous hash, two more hashes of fixed length and the text fields joined by NUL,
-which no field may contain; so two different entries never have the same bytes. Numbers are written in decimal, facts as
-JSON with sorted keys and no spaces. Anyone with this paragraph and the file can check a ledger.
+The hash of an entry is SHA-256 over the previous hash, two more hashes of fixed length, and the text fields joined by
+NUL, which no field may contain; so different entries never have the same bytes. Numbers are written in decimal, facts
+as JSON with sorted keys and no spaces. This paragraph and the file are enough to check a ledger.
 """
 
 import json
@@ -13,14 +13,14 @@ from hubbub.core.events import Event, to_facts
 
 Kind = Literal["policy", "charge", "release", "forfeit", "failure", "reviewed"]
 
-#: Where an entry has no request (a policy, a forfeit).
+#: The request hash of an entry without a request (a policy, a forfeit).
 NO_HASH = bytes(32)
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 class Mark(NamedTuple):
-    """A place in the chain of one ledger: all that an anchor has to remember."""
+    """A position in the chain of one ledger, as an anchor stores it."""
 
     ledger: str
     sequence: int
@@ -28,18 +28,18 @@ class Mark(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One entry, as it is stored; entries are only ever added."""
+    """One stored entry. Entries are never changed or removed."""
 
     sequence: int
     kind: Kind
-    time: int  # microseconds since 1970, UTC, as the writer's clock had it
+    time: int  # microseconds since 1970, UTC, by the clock of the writer
     analyst: str
     dataset: str
     version: str
-    facts: str  # a charge: the mechanism; a release: its length and hash; a policy; what was forfeited
+    facts: str  # of a charge: the mechanism; of a release: its length and hash; a policy; a forfeit
     query: str
     key: str
-    charge: int  # for a release, the charge that paid for it; for a failure, the charge whose run failed; else 0
+    charge: int  # of a release or failure: the charge it belongs to; otherwise 0
     request: bytes
     config: bytes
     previous: bytes
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
 
 
 def canonical(value: object) -> str:
-    """Write JSON in the one form that is hashed.
+    """Write JSON in the canonical form that is hashed.
 
     >>> canonical({"b": 1, "a": ["ε", None]})
     '{"a":["ε",null],"b":1}'
@@ -56,20 +56,20 @@ def canonical(value: object) -> str:
 
 
 def facts_text(event: Event) -> str:
-    """Write an event's facts in canonical form."""
+    """Write the facts of an event in canonical form."""
     return canonical(to_facts(event))
 
 
 def genesis(ledger: str) -> bytes:
-    """Give the hash that stands before the first entry of a ledger."""
+    """Give the hash before the first entry of a ledger."""
     return sha256(f"hubbub ledger\0{ledger}".encode()).digest()
 
 
 def request_hash(dataset: str, facts: str, query: str) -> bytes:
-    """Hash what an analyst asked for: which dataset, which mechanism, which question.
+    """Hash a request: dataset, mechanism and query.
 
-    The version of the data is left out, since the analyst does not choose it: a retry after an update of the data is
-    still the same request, and is answered with the release that the first one paid for.
+    The version of the data is not included, because the analyst does not choose it: a retry after an update of the
+    data is the same request, and returns the release of the first one.
     """
     return sha256(f"{dataset}\0{facts}\0{query}".encode()).digest()
 
@@ -89,12 +89,12 @@ def link(
     key: str,
     charge: int,
 ) -> bytes:
-    """Hash an entry's canonical bytes.
+    """Hash the canonical bytes of an entry.
 
     Theorem (Hash chain). Two ledgers of the same identity and the same newest hash hold the same entries in the same
     order, unless a collision of SHA-256 is at hand: the bytes determine all fields, so equal hashes mean equal fields,
     equal `previous` among them, and so on down to the genesis.
-    Assumes  collision resistance of SHA-256; no field contains NUL (refused at the border).
+    Assumes  collision resistance of SHA-256; no field contains NUL (rejected on input).
     Tested   tests/accounting/test_chain.py::test_every_field_is_bound_by_the_hash
              tests/accounting/test_verify.py::test_every_single_edit_of_an_entry_is_found
     """

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import starmap
 
 from hubbub.accounting import convert
-from hubbub.accounting.cost import is_tame
+from hubbub.accounting.cost import is_summable
 from hubbub.core.interval import Interval, exp, log, sqrt
 from hubbub.core.loss import Approximate, BoundedRange, Loss, Pure, Renyi, Zcdp
 from hubbub.core.numbers import EPSILON_MIN, MAX_PLACES
@@ -229,4 +229,4 @@ def halving(epsilon: Fraction) -> Iterator[Fraction]:
 
 
 def _typed(share: Fraction) -> Fraction:
-    return share if is_tame(share) else floor_to(share, MAX_PLACES)
+    return share if is_summable(share) else floor_to(share, MAX_PLACES)

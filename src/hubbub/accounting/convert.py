@@ -1,4 +1,4 @@
-"""From one form of privacy loss to another. Every result is an upper bound, or exact; nothing is rounded down."""
+"""Convert between forms of privacy loss. Every result is exact or an upper bound."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -38,12 +38,12 @@ def renyi_epsilon(order: Fraction, divergence: Fraction, delta: Fraction) -> Fra
 
 
 def divergence_for(order: Fraction, epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Give the largest divergence (rounded down) at that order that implies (ε, δ)-DP; negative where none does."""
+    """Give the largest divergence (rounded down) at this order that implies (ε, δ)-DP; negative if none does."""
     return (epsilon - _slack(order, delta)).below()
 
 
 def renyi_delta(order: Fraction, divergence: Fraction, epsilon: Fraction) -> Fraction:
-    """Give the δ at which a divergence of one order implies (ε, δ)-DP: the theorem of `renyi_epsilon`, read for δ."""
+    """Give the δ at which a divergence of one order implies (ε, δ)-DP: `renyi_epsilon` solved for δ."""
     power = (order - 1) * Interval.of(divergence - epsilon) + order * log(Interval.of(1 - 1 / order))
     return _probability(exp(power) / (order - 1))
 
@@ -52,7 +52,7 @@ def renyi_delta(order: Fraction, divergence: Fraction, epsilon: Fraction) -> Fra
 
 
 def _least(bound: Callable[[Fraction], Fraction], guess: Fraction) -> Fraction:
-    # any order gives a valid bound; the search only makes it tight, so it need not find the very best one
+    # any order gives a valid bound; the search only tightens it, so it need not find the best one
     low, high = guess / 8, guess * 8
     best = bound(1 + guess)
     for _ in range(28):
@@ -79,7 +79,7 @@ def zcdp_epsilon(rho: Fraction, delta: Fraction) -> Fraction:
 
 
 def zcdp_delta(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """Give the δ at which ρ-zCDP implies (ε, δ)-DP: the theorem of `zcdp_epsilon`, read for δ."""
+    """Give the δ at which ρ-zCDP implies (ε, δ)-DP: `zcdp_epsilon` solved for δ."""
     guess = ceil_to(max((epsilon - rho) / (2 * rho), (1 / sqrt(Interval.of(rho))).above()), 12)
     return _least(lambda order: renyi_delta(order, rho * order, epsilon), guess)
 
@@ -89,8 +89,8 @@ def to_zcdp(loss: Pure | BoundedRange | Zcdp) -> Zcdp:
 
     Theorem (Bounded range to concentrated). A log-ratio inside an interval of length ε implies (ε²/8)-zCDP.
     Proof    K(α) = ln E_Q[e^(αZ)] is 0 at α = 0 and at α = 1, and its second derivative is the variance of Z under a
-    tilted distribution, at most ε²/4 on an interval of length ε. So K(α) ≤ α(α−1)ε²/8 for α > 1 (the error of interpolation),
-    and D_α = K(α)/(α−1). (Cesar and Rogers, 2021.)
+    tilted distribution, at most ε²/4 on an interval of length ε. So K(α) ≤ α(α−1)ε²/8 for α > 1 (the error of
+    interpolation), and D_α = K(α)/(α−1). (Cesar and Rogers, 2021.)
     Tested   tests/accounting/test_convert.py::test_concentrated_line_is_above_the_exact_curves
     Theorem (Pure to concentrated). ε-DP implies (ε²/2)-zCDP (Bun and Steinke, 2016, proposition 3.3).
     Proof    The log-ratio lies in [−ε, ε], an interval of length 2ε.
@@ -106,7 +106,7 @@ def to_zcdp(loss: Pure | BoundedRange | Zcdp) -> Zcdp:
 
 
 def to_renyi(loss: Pure | BoundedRange | Zcdp | Renyi) -> Renyi:
-    """Give the Rényi curve that the loss implies: the tight one for each form (the theorems are in `curves`)."""
+    """Give the tight Rényi curve that the loss implies (the theorems are in `curves`)."""
     match loss:
         case Pure(epsilon):
             curve = curves.pure(epsilon)
@@ -133,7 +133,7 @@ def to_pure(loss: Pure | BoundedRange) -> Pure:
 
 
 def epsilon_at(loss: Loss, *, delta: Fraction) -> Fraction:
-    """Give the least ε known such that the loss implies (ε, δ)-DP.
+    """Give the smallest known ε such that the loss implies (ε, δ)-DP.
 
     Theorem (Pure loss trades for δ). ε₀-DP implies (ε, δ)-DP for δ ≥ (e^ε₀ − e^ε)/(1 + e^ε₀), and no less will do.
     Proof    As in `curves.pure`, E_Q[(dP/dQ − e^ε)⁺] is largest for randomized response.
@@ -143,20 +143,20 @@ def epsilon_at(loss: Loss, *, delta: Fraction) -> Fraction:
     0.852...
     """
     if not 0 <= delta < 1:
-        raise ParameterError("HB103", "delta is not between 0 and 1.", "Choose a value in that range.")
+        raise ParameterError("HB103", "delta must be between 0 and 1.", "Choose a value in that range.")
     match loss:
         case Approximate(inner, own):
             if not own <= delta < 1:
                 raise ParameterError(
                     "HB110",
-                    "the events fail more often than this δ allows.",
-                    "Ask for a larger δ.",
+                    "The failure probabilities of the events exceed this δ.",
+                    "Choose a larger δ.",
                 )
             return epsilon_at(inner, delta=(delta - own) / (1 - own))
         case Pure(epsilon) | BoundedRange(epsilon) if not delta:
             return epsilon
         case Zcdp() | Renyi() if not delta:
-            raise ParameterError("HB110", "this loss promises no pure ε.", "Ask for the ε at some δ > 0.")
+            raise ParameterError("HB110", "This loss does not satisfy pure DP.", "Ask for ε at some δ > 0.")
         case Pure(epsilon):
             # e^ε = e^ε₀ − δ(1 + e^ε₀), written so that no exponential grows: ε = ε₀ + ln(1 − δ(1 + e^(−ε₀)))
             left = 1 - delta * (1 + exp(Interval.of(-epsilon)))
@@ -170,9 +170,9 @@ def epsilon_at(loss: Loss, *, delta: Fraction) -> Fraction:
 
 
 def delta_at(loss: Loss, *, epsilon: Fraction) -> Fraction:
-    """Give the least δ known such that the loss implies (ε, δ)-DP; the theorems of `epsilon_at`, read for δ."""
+    """Give the smallest known δ such that the loss implies (ε, δ)-DP: `epsilon_at` solved for δ."""
     if not epsilon >= 0:
-        raise ParameterError("HB103", "epsilon is negative.", "Choose a value of 0 or more.")
+        raise ParameterError("HB103", "epsilon must not be negative.", "Choose a value of 0 or more.")
     match loss:
         case Approximate(inner, own):
             return min(_ONE, own + (1 - own) * delta_at(inner, epsilon=epsilon))
@@ -192,7 +192,7 @@ def delta_at(loss: Loss, *, epsilon: Fraction) -> Fraction:
 
 
 def group(loss: Loss, *, units: int) -> Loss:
-    """Give the loss for datasets that differ in so many units instead of one.
+    """Give the loss for datasets that differ in `units` privacy units instead of one.
 
     Theorem (Group privacy). For datasets k steps apart: ε-DP gives kε-DP, a range of ε a range of kε, ρ-zCDP gives
     k²ρ-zCDP, and (ε, δ)-DP gives (kε, δ_k)-DP with δ_k = δ(e^(kε)−1)/(e^ε−1).
@@ -203,7 +203,7 @@ def group(loss: Loss, *, units: int) -> Loss:
     tests/accounting/test_convert.py::test_group_privacy_of_concentrated_loss_is_quadratic
     """
     if not units >= 1:
-        raise ParameterError("HB103", "a group has at least one unit.", "Give a whole number from 1.")
+        raise ParameterError("HB103", "A group must have at least one privacy unit.", "Pass an integer of 1 or more.")
     if units == 1:
         return loss
     match loss:
@@ -214,7 +214,7 @@ def group(loss: Loss, *, units: int) -> Loss:
         case Zcdp(rho):
             return Zcdp(units * units * rho)
         case Approximate(Pure(epsilon) | BoundedRange(epsilon), delta):
-            # the last term of the sum alone may pass 1, and then nothing is promised
+            # if the last term of the sum alone exceeds 1, there is no guarantee
             if not delta or (units - 1) * epsilon > -log(Interval.of(delta)).low:
                 return Approximate(Pure(units * epsilon), _ONE if delta else _ZERO)
             rise = exp(Interval.of(units * epsilon)) - 1
@@ -222,13 +222,13 @@ def group(loss: Loss, *, units: int) -> Loss:
         case _:
             raise MechanismError(
                 "HB602",
-                "group privacy of this form of loss is not known here.",
+                "Group privacy is not known for this form of loss.",
                 "Use its pure, bounded-range, zCDP or (ε, δ) form.",
             )
 
 
 def total_variation(loss: Pure | BoundedRange, *, units: int) -> Fraction:
-    """Bound how well any test tells apart two datasets that differ in so many units.
+    """Bound how well any test can distinguish two datasets that differ in `units` privacy units.
 
     Theorem (Leakage is inherent). An ε-DP answer about two datasets n units apart has total variation at most
     tanh(nε/2); so with ε far below 1/n even two datasets without a unit in common give nearly the same answer, and

@@ -1,10 +1,10 @@
-"""The Rényi curves of single mechanisms, in units of 10⁻¹⁸ at each of the fixed orders, rounded up.
+"""Rényi curves, in units of 10⁻¹⁸ at each of the fixed orders, rounded up.
 
-Each formula is written with exponentials of negative numbers only, so that no size of loss overflows; an exponential
-that is too small to matter is enclosed by zero and a bound, so that no size of loss is slow. A curve that was not
-priced before takes about half a millisecond: one exponential, its powers as integers, one logarithm an order.
+All exponents are negative, so that no loss overflows, and an exponential that is too small to matter is enclosed by
+zero and a bound, so that no loss is slow. A new curve takes about half a millisecond: one exponential, its powers as
+integers, and one logarithm per order.
 
-All curves hold in both directions: each worst pair below is its own mirror image.
+All curves hold in both directions: each worst-case pair below is symmetric.
 """
 
 from decimal import ROUND_CEILING, Context, Decimal
@@ -18,19 +18,18 @@ STEPS = 10**18
 Curve = tuple[int, ...]
 
 _BITS = 160
-_ONE = 1 << _BITS
-_FAR = 150  # e^-150 < 10^-65 is below every digit that is kept
+ONE = 1 << _BITS
+_FAR = 150  # e^-150 < 10^-65 is below all digits that are kept
 _UP = Context(prec=25, rounding=ROUND_CEILING, traps=[])
 _SMALL = Fraction(1, 10**6)
-_VAST = 10**15
 
-#: Every order is a whole or a half number, so that e^(−x·2α) is an integer power of e^(−x).
-_DOUBLED = tuple(int(2 * order) for order in ORDERS)
-_RUNGS = (2 * max(_DOUBLED)).bit_length()
+#: Twice each order is an integer, so that e^(−x·2α) is an integer power of e^(−x).
+DOUBLED_ORDERS = tuple(int(2 * order) for order in ORDERS)
+_RUNGS = (2 * max(DOUBLED_ORDERS)).bit_length()
 
 
 def units(divergence: Fraction) -> int:
-    """Round a divergence up to whole units; a divergence is never negative.
+    """Round a divergence up to a whole number of units; a divergence is never negative.
 
     >>> units(Fraction(1, 3))
     333333333333333334
@@ -42,21 +41,21 @@ def _decay(x: Fraction) -> Enclosure:
     return exp(-x) if x <= _FAR else (Fraction(0), exp(Fraction(-_FAR))[1])
 
 
-class _Powers:
+class Powers:
     """Enclosures of e^(−n·x) for integers n, as integers in units of 2⁻¹⁶⁰."""
 
     __slots__ = ("rungs",)
 
     def __init__(self, x: Fraction) -> None:
         low, high = _decay(x)
-        pair = (low.numerator * _ONE // low.denominator, -(-high.numerator * _ONE // high.denominator))
+        pair = (low.numerator * ONE // low.denominator, -(-high.numerator * ONE // high.denominator))
         self.rungs = [pair]
         for _ in range(_RUNGS):
             pair = (pair[0] * pair[0] >> _BITS, -(-pair[1] * pair[1] >> _BITS))
             self.rungs.append(pair)
 
     def __getitem__(self, n: int) -> tuple[int, int]:
-        low = high = _ONE
+        low = high = ONE
         for rung in range(n.bit_length()):
             if n >> rung & 1:
                 low = low * self.rungs[rung][0] >> _BITS
@@ -64,16 +63,18 @@ class _Powers:
         return low, high
 
 
-def _log_above(top: int, bottom: int) -> Decimal:
+def log_above(top: int, bottom: int) -> Decimal:
+    """Give ln(top/bottom), rounded up."""
     ratio = _UP.divide(Decimal(top), Decimal(bottom))
     return Decimal(0) if ratio == 1 else _UP.ln(ratio).next_plus(_UP)
 
 
 def _log_below(top: int, bottom: int) -> Decimal:
-    return _log_above(bottom, top).copy_negate()
+    return log_above(bottom, top).copy_negate()
 
 
-def _divergence(epsilon: Fraction, logarithm: Decimal, order: Fraction) -> int:
+def divergence(epsilon: Fraction, logarithm: Decimal, order: Fraction) -> int:
+    """Give ε + logarithm/(α−1) in units."""
     return units(epsilon + Fraction(logarithm) / (order - 1))
 
 
@@ -84,7 +85,8 @@ def pure(epsilon: Fraction) -> Curve:
     Theorem (Pure loss to Rényi). An ε-DP pair has D_α(P‖Q) ≤ ε + ln((1 + e^(−(2α−1)ε))/(1 + e^(−ε)))/(α−1), and
     binary randomized response attains it.
     Proof    X = dP/dQ has mean 1 under Q and lies in [e^(−ε), e^ε]. x^α is convex, so E_Q[X^α] is at most that of the
-    distribution on the two ends with mean 1, which puts 1/(1+e^ε) on e^ε: randomized response (Mironov, 2017, proposition 9).
+    distribution on the two ends with mean 1, which puts 1/(1+e^ε) on e^ε: randomized response (Mironov, 2017,
+    proposition 9).
     Tested   tests/accounting/test_curves.py::test_no_pure_pair_exceeds_the_curve_of_randomized_response,
     tests/accounting/test_curves.py::test_each_curve_is_the_closed_form_to_one_unit
     """
@@ -92,7 +94,7 @@ def pure(epsilon: Fraction) -> Curve:
 
 
 def response(answers: int, epsilon: Fraction) -> Curve:
-    """Give the Rényi curve of randomized response over so many answers.
+    """Give the Rényi curve of randomized response with this number of answers.
 
     Theorem (Rényi curve of randomized response). With k answers, odds e^ε and two inputs that differ, D_α is
     ε + ln((1 + e^(−(2α−1)ε) + (k−2)e^(−αε))/(1 + (k−1)e^(−ε)))/(α−1).
@@ -100,39 +102,12 @@ def response(answers: int, epsilon: Fraction) -> Curve:
     Tested   tests/accounting/test_curves.py::test_each_curve_is_the_closed_form_to_one_unit,
     tests/accounting/test_curves.py::test_response_curve_equals_brute_force
     """
-    halves = _Powers(epsilon / 2)
-    bottom = _ONE + (answers - 1) * halves[2][0]
+    halves = Powers(epsilon / 2)
+    bottom = ONE + (answers - 1) * halves[2][0]
     curve = []
-    for order, doubled in zip(ORDERS, _DOUBLED, strict=True):
-        top = _ONE + halves[2 * (doubled - 1)][1] + (answers - 2) * halves[doubled][1]
-        curve.append(_divergence(epsilon, _log_above(top, bottom), order))
-    return tuple(curve)
-
-
-def laplace(sensitivity: int, scale: Fraction) -> Curve:
-    """Give the Rényi curve of discrete Laplace noise on an integer vector of that L1 sensitivity.
-
-    Theorem (Rényi curve of the discrete Laplace). With q = e^(−1/s), w = q^(2α−1) and ε = D/s, the largest D_α is
-    ε + ln((1 + w^D + (1−q)(w − w^D)/(1−w))/(1+q))/(α−1), attained by the whole shift D in one coordinate.
-    Proof    For one coordinate, sum p(z)^α p(z−D)^(1−α) over z ≤ 0, 0 < z < D and z ≥ D: three geometric series. For
-    several, the coordinates are independent, so their divergences add: Σ g(D_i) with Σ|D_i| ≤ D. And
-    (α−1)g(t) = ln Σ_z exp(α ln p(z) + (α−1)|z−t|/s) + const is a log-sum-exp of convex functions of t, so g is convex;
-    g(0) = 0 and g ≥ 0, so g is superadditive and increasing: Σ g(D_i) ≤ g(D).
-    Tested   tests/accounting/test_curves.py::test_each_curve_is_the_closed_form_to_one_unit,
-    tests/accounting/test_curves.py::test_laplace_curve_equals_brute_force,
-    tests/accounting/test_curves.py::test_the_whole_shift_in_one_coordinate_is_worst
-    """
-    epsilon = sensitivity / scale
-    if sensitivity == 1 or scale > _VAST:
-        return pure(epsilon)
-    step, whole = _Powers(1 / scale), _Powers(epsilon)
-    q_low = step[1][0]
-    curve = []
-    for order, doubled in zip(ORDERS, _DOUBLED, strict=True):
-        w_high = step[doubled - 1][1]
-        shifted = whole[doubled - 1]
-        between = -(-(_ONE - q_low) * max(0, w_high - shifted[0]) // (_ONE - w_high))
-        curve.append(_divergence(epsilon, _log_above(_ONE + shifted[1] + between, _ONE + q_low), order))
+    for order, doubled in zip(ORDERS, DOUBLED_ORDERS, strict=True):
+        top = ONE + halves[2 * (doubled - 1)][1] + (answers - 2) * halves[doubled][1]
+        curve.append(divergence(epsilon, log_above(top, bottom), order))
     return tuple(curve)
 
 
@@ -150,21 +125,21 @@ def bounded_range(epsilon: Fraction) -> Curve:
     tests/accounting/test_curves.py::test_each_curve_is_the_closed_form_to_one_unit
     """
     line = concentrated(epsilon * epsilon / 8)
-    if epsilon < _SMALL:  # the two agree to one part in 10^12 there, and the difference of near ones would cost digits
+    if epsilon < _SMALL:  # they agree to one part in 10^12 there, and subtracting near values loses digits
         return line
-    halves = _Powers(epsilon / 2)
-    last = _log_below(_ONE - halves[2][1], _ONE)
+    halves = Powers(epsilon / 2)
+    last = _log_below(ONE - halves[2][1], ONE)
     curve = []
-    for order, doubled in zip(ORDERS, _DOUBLED, strict=True):
-        rise = Fraction(_log_above(2 * (_ONE - halves[doubled][0]), doubled * _ONE))
-        fall = Fraction(_log_below(2 * (_ONE - halves[doubled - 2][1]), (doubled - 2) * _ONE))
+    for order, doubled in zip(ORDERS, DOUBLED_ORDERS, strict=True):
+        rise = Fraction(log_above(2 * (ONE - halves[doubled][0]), doubled * ONE))
+        fall = Fraction(_log_below(2 * (ONE - halves[doubled - 2][1]), (doubled - 2) * ONE))
         total = order * rise - (order - 1) * fall - Fraction(last)
         curve.append(units(epsilon + total / (order - 1)))
     return tuple(map(min, curve, line))
 
 
 def concentrated(rho: Fraction) -> Curve:
-    """Give the line α·ρ of zero-concentrated privacy.
+    """Give the line α·ρ of ρ-zCDP.
 
     >>> concentrated(Fraction(1, 2))[1]
     1000000000000000000

@@ -1,8 +1,8 @@
-"""Declarations in the chain: whom each charge promised to protect, and which changes would break such a promise.
+"""Declarations of datasets in the ledger: reject changes that break the guarantee of earlier charges.
 
-A policy's entry in the ledger holds what hubbub.yaml declared about each dataset, and a charge names its policy by
-hash; so every charge is bound to the declarations it was made under. A budget adds up losses that are all about one
-kind of unit under one relation. Whoever changes that, with charges there, would add up different things under one cap.
+A policy entry holds the declaration of each dataset, and a charge names its policy by hash; so every charge is bound
+to the declarations in force. A budget adds up losses about one kind of privacy unit under one neighbor relation. If
+either changed after a charge, different things would be added up under one cap.
 """
 
 import json
@@ -10,15 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.policy import Policy, total_of
-from hubbub.accounting.store import Filter, Snapshot
+from hubbub.accounting.policy import Policy, dataset_of_total
+from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.errors import ConfigError
 
 Declaration = Mapping[str, Any]
 
 
-def weakened(before: Declaration, now: Declaration) -> str | None:
-    """Say how `now` breaks what charges under `before` promised; None where it does not.
+def broken_guarantee(before: Declaration, now: Declaration) -> str | None:
+    """Say how `now` breaks the guarantee of charges under `before`; None if it does not.
 
     Theorem (One promise per budget). Let every two declarations under which a dataset was charged, one after the
     other, pass here. Then all its charges are about the same neighbors: one unit column, read as one type, under one
@@ -27,43 +27,43 @@ def weakened(before: Declaration, now: Declaration) -> str | None:
              them must stay. Contribution bounds and columns' facts decide how much noise is bought for a loss, and not
              the loss. An entity says which units of other tables are the same person: a first one adds that statement,
              another one would withdraw it from joins that were charged.
-    Assumes  values of the unit's column keep their meaning when the data changes: the owner's word.
+    Assumes  values of the unit's column keep their meaning when the data changes: the owner ensures this.
     Charges  nothing by itself.
     Tested   tests/accounting/test_declarations.py::test_every_pair_of_declarations_is_weaker_or_has_equal_neighbors
              tests/accounting/test_declarations.py::test_a_change_after_a_charge_is_refused_and_leaves_no_entry
     """
     if before["public"] or now["public"]:
-        return "the dataset would be public" if now["public"] and not before["public"] else None
+        return "the dataset would become public" if now["public"] and not before["public"] else None
     old, new = before["unit"], now["unit"]
     if old["column"] != new["column"]:
-        return f"the unit would change from {_unit(old)} to {_unit(new)}"
+        return f"the privacy unit would change from {_unit(old)} to {_unit(new)}"
     if old["kind"] != new["kind"]:
-        return f"the unit's column would change from {old['kind']} to {new['kind']}"
+        return f"the type of the privacy ID column would change from {old['kind']} to {new['kind']}"
     if before["relation"] != now["relation"]:
-        return f"the relation would change from {before['relation']} to {now['relation']}"
+        return f"the neighbor relation would change from {before['relation']} to {now['relation']}"
     if old["entity"] and old["entity"] != new["entity"]:
         return f"the entity would change from {old['entity']} to {new['entity'] or 'none'}"
     return None
 
 
 def problems(snapshot: Snapshot, policy: Policy, fresh: Iterable[Entry] = ()) -> list[ConfigError]:
-    """Say why a ledger cannot go on under a policy; `fresh` are entries that follow the snapshot's.
+    """Say why a ledger cannot continue under a policy; `fresh` are entries after those of the snapshot.
 
-    It reads every policy of the ledger, so it is for changes of the policy and not for each charge.
+    It reads every policy of the ledger, so it is meant for changes of the policy, not for each charge.
     """
-    policies = [*_policies(snapshot.entries(Filter(kind="policy")), fresh)]
+    policies = [*_policies(snapshot.entries(EntryFilter(kind="policy")), fresh)]
     if not policies or policies[-1][0] == policy.hash:
         return []
     facts = dict(policies)
-    found = []
+    errors = []
     for name, entry in _last_charges(snapshot, fresh).items():
         before, now = facts.get(entry.config, {}).get("declarations", {}).get(name), policy.declarations.get(name)
-        why = None if before is None or now is None else weakened(before, now)
+        why = None if before is None or now is None else broken_guarantee(before, now)
         if why is not None:
-            found.append(_refusal(name, why))
-    former = {name for _, each in policies for name in each["analysts"]} - set(policies[-1][1]["analysts"])
-    back = sorted(former & set(policy.analysts) - set(policy.returning))
-    return found + [_taken(name) for name in back]
+            errors.append(_broken(name, why))
+    former = {name for _, document in policies for name in document["analysts"]} - set(policies[-1][1]["analysts"])
+    returned = sorted(former & set(policy.analysts) - set(policy.returning))
+    return errors + [_removed(name) for name in returned]
 
 
 def _policies(stored: Iterable[Entry], fresh: Iterable[Entry]) -> Iterator[tuple[bytes, dict[str, Any]]]:
@@ -74,36 +74,36 @@ def _policies(stored: Iterable[Entry], fresh: Iterable[Entry]) -> Iterator[tuple
 
 
 def _last_charges(snapshot: Snapshot, fresh: Iterable[Entry]) -> dict[str, Entry]:
-    """Find the newest charge (or forfeit) of each dataset that has one."""
+    """Give the newest charge or forfeit of each dataset that has one."""
     totals = snapshot.totals()
     newest: dict[str, Entry] = {}
     for label, total in totals.items():
-        name = total_of(label)
-        entry = None if name is None else next(snapshot.entries(Filter(), after=total.sequence - 1), None)
+        name = dataset_of_total(label)
+        entry = None if name is None else next(snapshot.entries(EntryFilter(), after=total.sequence - 1), None)
         if name is not None and entry is not None:
             newest[name] = entry
     stored = max((total.sequence for total in totals.values()), default=0)
-    for entries in (snapshot.entries(Filter(kind="charge"), after=stored), fresh):
+    for entries in (snapshot.entries(EntryFilter(kind="charge"), after=stored), fresh):
         newest |= {entry.dataset: entry for entry in entries if entry.kind == "charge"}
     return newest
 
 
-def absent(snapshot: Snapshot, analyst: str) -> int | None:
-    """Give the time of the newest policy that did not name an analyst (microseconds since 1970), if there is one."""
-    for entry in snapshot.entries(Filter(kind="policy"), newest_first=True):
+def last_absence(snapshot: Snapshot, analyst: str) -> int | None:
+    """Give the time (microseconds since 1970) of the newest policy without this analyst, if there is one."""
+    for entry in snapshot.entries(EntryFilter(kind="policy"), newest_first=True):
         if analyst not in json.loads(entry.facts)["analysts"]:
             return entry.time
     return None
 
 
 def summary(facts: str) -> str:
-    """Say in a line whom a policy protects."""
-    said = []
-    for name, each in sorted(json.loads(facts).get("declarations", {}).items()):
-        whom = "public" if each["public"] else f"{_unit(each['unit'])}, {each['relation']}"
-        told = ", arrivals public" if each.get("arrivals") else ""
-        said.append(f"{name} ({whom}{told})")
-    return "; ".join(said)
+    """Describe in one line whom a policy protects."""
+    parts = []
+    for name, declared in sorted(json.loads(facts).get("declarations", {}).items()):
+        whom = "public" if declared["public"] else f"{_unit(declared['unit'])}, {declared['relation']}"
+        arrivals = ", arrivals public" if declared.get("arrivals") else ""
+        parts.append(f"{name} ({whom}{arrivals})")
+    return "; ".join(parts)
 
 
 def _unit(unit: Mapping[str, Any]) -> str:
@@ -112,21 +112,21 @@ def _unit(unit: Mapping[str, Any]) -> str:
     return f"{unit['column']} ({unit['entity']})" if unit["entity"] else str(unit["column"])
 
 
-def _refusal(name: str, why: str) -> ConfigError:
+def _broken(name: str, why: str) -> ConfigError:
     return ConfigError(
         "HB433",
-        f"{name} was charged under another promise: {why}. The earlier charges would count under a cap that "
-        "no longer says what they cost. Nothing was changed.",
-        f"Restore the declaration of {name}, or give the dataset a new name. A new name starts a new budget, and "
-        f"people in both lose what both spend.",
+        f"{name} was charged under a different guarantee: {why}. The budget would then mix charges that cannot be "
+        "added up. Nothing was changed.",
+        f"Restore the declaration of {name}, or rename the dataset. A new name starts a new budget, and people in both "
+        "datasets lose privacy to both.",
     )
 
 
-def _taken(name: str) -> ConfigError:
+def _removed(name: str) -> ConfigError:
     return ConfigError(
         "HB434",
-        f"{name} was removed as an analyst, and a removed name is not given again: its new holder would have "
+        f"The analyst {name} was removed, and a removed name cannot be reused: its new holder would get "
         "the releases, streams and keys of the former one. Nothing was changed.",
-        f"Choose another name. If it is the same person, say so in hubbub.yaml: `returning: [{name}]`. Old tokens stay "
+        f"Choose another name. If it is the same person, add `returning: [{name}]` to hubbub.yaml. Old tokens stay "
         "revoked.",
     )

@@ -1,9 +1,9 @@
-"""What an analyst is told of budgets that others spend from too: rounded, exact, or nothing, as the owner chose.
+"""What an analyst sees of shared budgets: rounded, exact or hidden, as the owner chose.
 
-An analyst's own spending is exact. Of a dataset's budget over its lifetime, what all others spent is rounded up to
-tenths of the budget: a function of the others' spending alone, so no question of the analyst's own moves it. Of other
-shared budgets (of a group, of a day or month), and where losses are curves and cannot be told apart, the whole is
-rounded. All rounding is away from what is left: nobody is told of more than there is.
+An analyst's own charges are exact. In the lifetime budget of a dataset, the charges of all others are rounded up to
+tenths of the budget; this depends only on the others' charges, so no query of the analyst changes it. In other shared
+budgets (of a group, a day or a month), and where losses are curves that cannot be separated, the total is rounded. All
+rounding is up: no analyst sees more remaining budget than there is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,22 +13,22 @@ from functools import lru_cache
 from math import ceil
 
 from hubbub.accounting.cost import ZERO, PrivacyCost
-from hubbub.accounting.filters import Budget, headroom, limits, spent_epsilon
+from hubbub.accounting.filters import Budget, filter_limits, remaining_epsilon, spent_epsilon
 from hubbub.accounting.policy import Cap
 from hubbub.answers.budget import CapDisplay
 
-#: The largest pure ε that a cap still admits; kept, since a refused analyst tends to ask again.
-left: Callable[[Budget, PrivacyCost], Fraction] = lru_cache(maxsize=4096)(headroom)
+#: The largest pure ε that fits under a cap; cached, because a refused analyst tends to retry.
+remaining: Callable[[Budget, PrivacyCost], Fraction] = lru_cache(maxsize=4096)(remaining_epsilon)
 
-#: Parts of a budget in which what others spent is told.
+#: The others' charges are rounded up to this fraction of the budget.
 STEPS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """One cap as it is told: what is spent (None where its δ is too small to say) and what is left.
+class CapDisclosure:
+    """What an analyst sees of one cap: spent ε (None if the cap's δ is too small to compute it) and remaining ε.
 
-    `exact` says that nothing was rounded. A cap that is hidden is not told of at all.
+    `exact` means that nothing was rounded.
     """
 
     spent: Fraction | None
@@ -37,8 +37,8 @@ class Shown:
     exact: bool
 
 
-def shown(cap: Cap, total: PrivacyCost, own: PrivacyCost, show: CapDisplay) -> Shown | None:
-    """Say what an analyst who spent `own` on the dataset is told of a cap; None where that is nothing.
+def disclose(cap: Cap, total: PrivacyCost, own: PrivacyCost, show: CapDisplay) -> CapDisclosure | None:
+    """Give what an analyst who spent `own` on the dataset sees of a cap; None if the cap is hidden.
 
     Theorem (What others spent). With `rounded`, what is told of a dataset's lifetime budget with pure losses depends
     on the others' spending only through the number of tenths of the budget that it reaches, and what is told to be left
@@ -51,39 +51,40 @@ def shown(cap: Cap, total: PrivacyCost, own: PrivacyCost, show: CapDisplay) -> S
     Tested   tests/accounting/test_disclosure.py::test_what_is_told_depends_on_the_tenths_that_others_reach
              tests/accounting/test_disclosure.py::test_nobody_is_told_of_more_than_there_is
     """
-    alone = cap.scope in ("query", "analyst") or (cap.scope == "dataset" and cap.per is None and total == own)
-    if alone or show == "exact":
-        rest = max(Fraction(0), limits(cap.budget).delta - total.delta)
-        return Shown(cost(cap.budget, total), left(cap.budget, total), rest, exact=True)
+    unshared = cap.scope in ("query", "analyst") or (cap.scope == "dataset" and cap.per is None and total == own)
+    if unshared or show == "exact":
+        rest = max(Fraction(0), filter_limits(cap.budget).delta - total.delta)
+        return CapDisclosure(epsilon_under(cap.budget, total), remaining(cap.budget, total), rest, exact=True)
     if show == "hidden":
         return None
     lifetime = cap.scope == "dataset" and cap.per is None
-    epsilon, most = cap.budget.epsilon, limits(cap.budget).delta
+    epsilon, most = cap.budget.epsilon, filter_limits(cap.budget).delta
     mine = own if lifetime else ZERO
     delta = max(Fraction(0), most - min(most, mine.delta + _up(total.delta - mine.delta, most)))
     pure = total.pure is not None and own.pure is not None and not total.delta
     if lifetime and pure and total.pure is not None and own.pure is not None:
         spent = min(epsilon, own.pure + _up(total.pure - own.pure, epsilon))
-        return Shown(spent, epsilon - spent, delta, exact=False)
-    told = cost(cap.budget, total)
-    down = epsilon - _up(epsilon - left(cap.budget, total), epsilon)
-    return Shown(None if told is None else min(epsilon, _up(told, epsilon)), max(Fraction(0), down), delta, exact=False)
+        return CapDisclosure(spent, epsilon - spent, delta, exact=False)
+    spent_total = epsilon_under(cap.budget, total)
+    down = epsilon - _up(epsilon - remaining(cap.budget, total), epsilon)
+    rounded = None if spent_total is None else min(epsilon, _up(spent_total, epsilon))
+    return CapDisclosure(rounded, max(Fraction(0), down), delta, exact=False)
 
 
-def cost(budget: Budget, price: PrivacyCost) -> Fraction | None:
-    """Say what a price amounts to as ε under a cap, or None where the cap's δ is too small for it to be said."""
-    if price.pure is None and all(most < 0 for most in limits(budget).renyi):
+def epsilon_under(budget: Budget, price: PrivacyCost) -> Fraction | None:
+    """Express a cost as ε under a cap; None if the cap's δ is too small for that."""
+    if price.pure is None and all(most < 0 for most in filter_limits(budget).renyi):
         return None
     return spent_epsilon(budget, price)
 
 
 def own_totals(caps: Sequence[tuple[Cap, PrivacyCost]]) -> Mapping[str, PrivacyCost]:
-    """Find what an analyst spent on each dataset, among the caps that a charge must pass."""
+    """Give what an analyst spent on each dataset, from the caps that apply to a charge."""
     return {cap.dataset: total for cap, total in caps if cap.scope == "analyst"}
 
 
 def _up(value: Fraction, whole: Fraction) -> Fraction:
-    """Round up to tenths of the whole.
+    """Round up to tenths of a budget.
 
     >>> _up(Fraction(1, 100), Fraction(2)), _up(Fraction(0), Fraction(2))
     (Fraction(1, 5), Fraction(0, 1))

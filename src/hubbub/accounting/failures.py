@@ -1,18 +1,18 @@
-"""Failures: runs that ended in HB900 after their charge, counted for each analyst and dataset until the owner looks.
+"""Count the runs of each analyst on each dataset that failed (HB900) after they were charged.
 
-A failure after the charge has no noise: that it came can tell a bit about the data. So each is an entry of the chain,
-once a charge, and an owner's `failures` of hubbub.yaml says after how many an analyst's next query is refused. An entry
-of the kind `reviewed` starts the count again.
+A failure after the charge has no noise, so it can reveal a bit about the data. Each is recorded in the ledger, once
+per charge, and after `failures` of them (in hubbub.yaml) the analyst's next query is refused until the owner reviews
+them. An entry of the kind `reviewed` resets the count.
 """
 
 from collections.abc import Sequence
 from heapq import merge
 from threading import Lock
 
-from hubbub.accounting.calls import Remark, Remarking
+from hubbub.accounting.calls import Remark, RemarkCall
 from hubbub.accounting.chain import canonical
 from hubbub.accounting.ledger import Ledger
-from hubbub.accounting.store import Filter, Snapshot
+from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.errors import LedgerError
 
 #: An analyst and a dataset.
@@ -20,9 +20,9 @@ Pair = tuple[str, str]
 
 
 class Failures:
-    """The failed charges of each analyst on each dataset since the owner's last look. Safe to use from many threads.
+    """The failed charges of each analyst on each dataset since the owner's last review. Thread-safe.
 
-    It remembers how far it has read, so that a look reads the newest entries alone.
+    It remembers the last entry that it read, so that an update reads only the newer ones.
     """
 
     def __init__(self) -> None:
@@ -31,9 +31,9 @@ class Failures:
         self._lock = Lock()
 
     def take_in(self, snapshot: Snapshot) -> None:
-        """Read what was written since the last look."""
+        """Read the entries that were written since the last update."""
         with self._lock:
-            kinds = [snapshot.entries(Filter(kind=kind), after=self._read) for kind in ("failure", "reviewed")]
+            kinds = [snapshot.entries(EntryFilter(kind=kind), after=self._read) for kind in ("failure", "reviewed")]
             for entry in merge(*map(list, kinds), key=lambda entry: entry.sequence):
                 pair = entry.analyst, entry.dataset
                 if entry.kind == "reviewed":
@@ -43,50 +43,54 @@ class Failures:
             self._read = snapshot.head().sequence
 
     def of(self, analyst: str, dataset: str) -> tuple[int, ...]:
-        """Give the charges that failed."""
+        """Give the failed charges of an analyst on a dataset."""
         with self._lock:
             return tuple(self._failed.get((analyst, dataset), ()))
 
     def every(self) -> dict[Pair, tuple[int, ...]]:
-        """Give them all."""
+        """Give all failed charges."""
         with self._lock:
             return {pair: tuple(charges) for pair, charges in sorted(self._failed.items())}
 
     def note(self, ledger: Ledger, failed: Sequence[Remark]) -> None:
-        """Count the failure of a run's charges: here at once, and durably in the ledger; each charge once."""
+        """Count the failed charges of a run, in memory and durably in the ledger, each once."""
         with ledger.snapshot() as snapshot:
             self.take_in(snapshot)
         with self._lock:
-            new = [each for each in failed if each.charge not in self._failed.get((each.analyst, each.dataset), {})]
+            new = [remark for remark in failed if remark.charge not in self._failed.get(remark[:2], {})]
             for analyst, dataset, charge in new:
                 self._failed.setdefault((analyst, dataset), {})[charge] = None
         if new:
-            ledger.remark(Remarking("failure", new))
+            ledger.remark(RemarkCall("failure", new))
 
     def refuse(self, analyst: str, dataset: str, most: int) -> None:
-        """Refuse an analyst whose runs on a dataset failed too often."""
+        """Refuse an analyst with too many failed runs on a dataset."""
         if len(self.of(analyst, dataset)) >= most:
             raise LedgerError(
                 "HB325",
-                f"{most} of {analyst}'s queries on {dataset} failed after their charge, and each failure can "
-                "tell something about the data. Nothing was run or charged.",
-                f"Ask the owner to look: `hubbub admin failures` lists them, and `hubbub admin failures --clear "
-                f"{analyst} {dataset}` lets you go on.",
+                f"{most} queries of {analyst} on {dataset} failed after they were charged, and each failure can reveal "
+                "something about the data. Nothing was run or charged.",
+                "Ask the data owner to review them: `hubbub admin failures` lists them, and `hubbub admin failures "
+                f"--clear {analyst} {dataset}` resets the count.",
             )
 
 
 def review(ledger: Ledger, analyst: str, dataset: str, *, by: str) -> tuple[int, ...]:
-    """Write down that the owner looked at the failures of an analyst on a dataset; give the charges."""
+    """Record the owner's review of the failures of an analyst on a dataset; return the charges."""
     failures = Failures()
     with ledger.snapshot() as snapshot:
         failures.take_in(snapshot)
     charges = failures.of(analyst, dataset)
     if not charges:
         raise LedgerError(
-            "HB327", f"no failure of {analyst} on {dataset} waits for a look.", "hubbub admin failures lists them."
+            "HB327",
+            f"There are no failures of {analyst} on {dataset} to review.",
+            "List the failures with `hubbub admin failures`.",
         )
     if not by.strip() or "\0" in by:
-        raise LedgerError("HB327", "a review needs the name of who looked.", "Say it with --by: it is kept.")
+        raise LedgerError(
+            "HB327", "A review needs the name of the reviewer.", "Pass --by and your name; it is recorded."
+        )
     facts = canonical({"by": by, "charges": list(charges)})
-    ledger.remark(Remarking("reviewed", [Remark(analyst, dataset, 0)], facts))
+    ledger.remark(RemarkCall("reviewed", [Remark(analyst, dataset, 0)], facts))
     return charges

@@ -1,9 +1,9 @@
-"""Forfeit: go on after a ledger was lost, by writing off what nobody can say was not spent.
+"""Recover from a lost ledger by writing off the budget that it may have spent.
 
-An owner who restored an old backup does not know what was spent since; neither does hubbub. The caps say how much it
-can have been at most. So that much is charged to each of them, in the chain and for good, and only then is the ledger
-used again. An owner who knows better (from the analysts, or another log) may name the amount; it is charged on top of
-what the database shows, and stands in the chain under the owner's name.
+After restoring an old backup, neither the owner nor hubbub knows what was charged since. The caps bound it, so the
+whole budget of each cap is charged, permanently, before the ledger is used again. An owner who knows better (from the
+analysts, or another log) may name a smaller amount; it is charged in addition to what the database shows, and recorded
+with the owner's name.
 """
 
 from collections.abc import Callable
@@ -16,29 +16,29 @@ from hubbub.accounting.filters import Budget
 from hubbub.accounting.ledger import Ledger, no_step, now
 from hubbub.accounting.policy import Policy
 from hubbub.accounting.store import Store
-from hubbub.accounting.verify import Verification, loss_of, verify
+from hubbub.accounting.verify import Verification, cost_of_budget, verify
 from hubbub.errors import LedgerError, ParameterError
 
-#: Belongs to no ledger: while it stands in the anchor, nothing opens.
-_NOBODY = Mark("0" * 32, 1, NO_HASH)
+#: A mark of no ledger: while the anchor holds it, no ledger can be opened.
+_NO_LEDGER = Mark("0" * 32, 1, NO_HASH)
 
 
 @dataclass(frozen=True, slots=True)
-class Forfeited:
-    """What was written off, by cap, and where a database that was beyond use lies now."""
+class ForfeitResult:
+    """What was charged to each cap, and the new location of a database that could not be used."""
 
     charged: dict[str, Budget]
     set_aside: str | None
     sequence: int
 
 
-class _Later:
-    """Holds the newest mark until the forfeit is durable: an anchor that moved first would accept the old database."""
+class _PendingAnchor:
+    """Holds the newest mark until the forfeit is durable: a real anchor would accept the old database too early."""
 
     where = "memory"
 
     def __init__(self) -> None:
-        self.mark = _NOBODY
+        self.mark = _NO_LEDGER
 
     def read(self) -> Mark | None:
         return self.mark
@@ -63,34 +63,34 @@ def forfeit(
     reason: str,
     amount: Budget | None = None,
     clock: Callable[[], int] = now,
-) -> Forfeited:
-    """Charge each cap its whole budget, or `amount`, and make the database as it is the ledger from here on.
+) -> ForfeitResult:
+    """Charge each cap its whole budget, or `amount`, and continue with the database as it is.
 
-    A database that is right in itself is kept and added to. One that is not is set aside and a new one begins with the
-    forfeit; since what it showed as spent cannot be believed either, no amount below the whole caps is accepted then.
+    A consistent database is kept. An inconsistent one is set aside, and a new one begins with the forfeit; its charges
+    cannot be trusted either, so only the whole budget can be forfeited then.
     """
-    _signed(by, reason)
-    mark, readable = _anchored(anchor)
-    store, verification = _examined(open_store, mark)
-    believed = verification is not None and (mark is None or mark.ledger == verification.ledger)
-    if amount is not None and not believed:
+    _check_signature(by, reason)
+    mark, readable = _read_anchor(anchor)
+    store, verification = _open_and_verify(open_store, mark)
+    trusted = verification is not None and (mark is None or mark.ledger == verification.ledger)
+    if amount is not None and not trusted:
         if store is not None:
             store.close()
         raise LedgerError(
             "HB316",
-            "what this database shows as spent cannot be believed, so no amount can be added to it.",
-            "Forfeit the whole budget: leave out the amount.",
+            "The spending recorded in this database cannot be trusted, so a partial forfeit is not possible.",
+            "Omit --epsilon to forfeit the whole budget.",
         )
     aside = None
     if store is None or verification is None:
         if mark is None:
-            anchor.reset(_NOBODY)  # or a crash between here and the end would leave neither database nor anchor
+            anchor.reset(_NO_LEDGER)  # otherwise a crash before the end would leave neither database nor anchor
         if store is not None:
             store.close()
         aside = set_aside()
         store = open_store()
-    later = _Later()
-    ledger = Ledger(store, policy, later, clock, no_step)
+    pending = _PendingAnchor()
+    ledger = Ledger(store, policy, pending, clock, no_step)
     time = ledger.time()
     charged = {cap.at(time): cap.budget if amount is None else amount for cap in policy.every_cap()}
     facts = canonical(
@@ -105,41 +105,42 @@ def forfeit(
     )
     try:
         ledger.note(NoteCall("policy", policy.text))
-        losses = {label: loss_of(budget.epsilon, budget.delta) for label, budget in charged.items()}
+        losses = {label: cost_of_budget(budget.epsilon, budget.delta) for label, budget in charged.items()}
         ledger.note(NoteCall("forfeit", facts, losses))
-        anchor.reset(later.mark)
+        anchor.reset(pending.mark)
         anchor.close()
     finally:
         ledger.close()
-    return Forfeited(charged, aside, later.mark.sequence)
+    return ForfeitResult(charged, aside, pending.mark.sequence)
 
 
-def adopt(open_store: Callable[[], Store], *, policy: Policy, anchor: Anchor, by: str, reason: str) -> int:
-    """Give a ledger that was moved a new anchor; note in the chain who says that nothing is missing, and why.
+def reanchor(open_store: Callable[[], Store], *, policy: Policy, anchor: Anchor, by: str, reason: str) -> int:
+    """Create a new anchor for a ledger that was moved; record who asserts that no entries are missing, and why.
 
-    Only where there is no anchor at all, and the database is right in itself: one that an anchor contradicts is an
-    older copy or another ledger, and what it lacks can be written off but not talked away. Nothing is charged. Gives
-    the number of the entry.
+    This requires that there is no anchor and that the database is consistent. If an anchor contradicts the database, it
+    is an older copy or another ledger, and its missing charges can only be forfeited. Nothing is charged. Returns the
+    sequence number of the new entry.
     """
-    _signed(by, reason)
+    _check_signature(by, reason)
     if anchor.read() is not None:
         raise LedgerError(
             "HB333",
-            f"there is an anchor at {anchor.where}, so none is needed. Nothing was done.",
-            "If the ledger is refused all the same, it is an older copy or another one: put the newest back, or write "
-            "off what it may lack: hubbub admin forfeit.",
+            f"The ledger already has an anchor at {anchor.where}. Nothing was changed.",
+            "If hubbub still refuses the ledger, it is an older copy or another ledger: restore the newest one, or run "
+            "`hubbub admin forfeit` to write off the missing charges.",
         )
-    store, verification = _examined(open_store, None)
+    store, verification = _open_and_verify(open_store, None)
     if store is None or verification is None:
         if store is not None:
             store.close()
         raise LedgerError(
             "HB334",
-            "this ledger is not right in itself, anchor or none. Nothing was done.",
-            "hubbub verify ledger says more. Put back the newest one, or accept the loss: hubbub admin forfeit.",
+            "This ledger is inconsistent, with or without an anchor. Nothing was changed.",
+            "Run `hubbub verify ledger` for details. Restore the newest copy, or run `hubbub admin forfeit` to write "
+            "off the budget.",
         )
-    later = _Later()
-    ledger = Ledger(store, policy, later, now, no_step)
+    pending = _PendingAnchor()
+    ledger = Ledger(store, policy, pending, now, no_step)
     facts: dict[str, object] = {
         "by": by,
         "reason": reason,
@@ -151,21 +152,21 @@ def adopt(open_store: Callable[[], Store], *, policy: Policy, anchor: Anchor, by
     try:
         ledger.note(NoteCall("policy", policy.text))
         ledger.note(NoteCall("forfeit", canonical(facts), {}))
-        anchor.reset(later.mark)
+        anchor.reset(pending.mark)
         anchor.close()
     finally:
         ledger.close()
-    return later.mark.sequence
+    return pending.mark.sequence
 
 
-def _signed(by: str, reason: str) -> None:
+def _check_signature(by: str, reason: str) -> None:
     if not by.strip() or not reason.strip() or "\0" in by + reason:
         raise ParameterError(
-            "HB125", "a forfeit needs a name and a reason.", "Say who decides, and why: both are kept."
+            "HB125", "A forfeit needs a name and a reason.", "Pass --by and --reason; both are recorded."
         )
 
 
-def _anchored(anchor: Anchor) -> tuple[Mark | None, bool]:
+def _read_anchor(anchor: Anchor) -> tuple[Mark | None, bool]:
     try:
         return anchor.read(), True
     except LedgerError as error:
@@ -174,7 +175,7 @@ def _anchored(anchor: Anchor) -> tuple[Mark | None, bool]:
         return None, False
 
 
-def _examined(open_store: Callable[[], Store], mark: Mark | None) -> tuple[Store | None, Verification | None]:
+def _open_and_verify(open_store: Callable[[], Store], mark: Mark | None) -> tuple[Store | None, Verification | None]:
     """Open the database, and verify it; no verification where it is not right in itself."""
     store = None
     try:

@@ -1,6 +1,6 @@
-"""The exact (ε, δ) of Gaussian noise, and the noise for an (ε, δ): continuous and on the integers.
+"""The exact (ε, δ) of one release with Gaussian noise, and the noise for an (ε, δ): continuous and discrete.
 
-The ledger prices Gaussian events by their Rényi curves, because those add up; what is here answers for one event.
+The ledger charges Gaussian events by their Rényi curves, because those add up.
 """
 
 import math
@@ -16,7 +16,7 @@ _SIGNIFICANT = 10**12
 
 
 def profile(*, epsilon: Fraction, sensitivity_squared: Fraction | int, variance: Fraction) -> Interval:
-    """Enclose the least δ at which continuous Gaussian noise is (ε, δ)-DP.
+    """Enclose the smallest δ at which continuous Gaussian noise is (ε, δ)-DP.
 
     Theorem (Gaussian profile). If ‖f(x) − f(x′)‖₂ ≤ D, adding N(0, σ²) to each coordinate is (ε, δ)-DP exactly when
     δ ≥ Φ(a) − e^ε Φ(b), with a = D/(2σ) − εσ/D and b = a − D/σ (Balle and Wang, 2018).
@@ -30,16 +30,16 @@ def profile(*, epsilon: Fraction, sensitivity_squared: Fraction | int, variance:
     ratio = sqrt(Interval.of(Fraction(sensitivity_squared) / variance))
     a, minus_b = ratio / 2 - epsilon / ratio, ratio / 2 + epsilon / ratio
     if a.high <= 0:
-        found = density(a) * (mills(-a) - mills(minus_b))
+        delta = density(a) * (mills(-a) - mills(minus_b))
     elif a.low >= 0:
-        found = 1 - density(a) * (mills(a) + mills(minus_b))
+        delta = 1 - density(a) * (mills(a) + mills(minus_b))
     else:  # a is 0 within the last digit; Φ(a) lies within |a| of ½
-        found = Fraction(1, 2) + a - density(a) * mills(minus_b)
-    return found.at_least(0)
+        delta = Fraction(1, 2) + a - density(a) * mills(minus_b)
+    return delta.at_least(0)
 
 
 def variance_for(*, epsilon: Fraction, delta: Fraction, sensitivity_squared: Fraction | int) -> Fraction:
-    """Give the least variance, rounded up in the 12th digit, at which continuous Gaussian noise is (ε, δ)-DP.
+    """Give the smallest variance, rounded up in the 12th digit, at which continuous Gaussian noise is (ε, δ)-DP.
 
     >>> exact = variance_for(epsilon=Fraction(1), delta=Fraction(1, 10**5), sensitivity_squared=1)
     >>> round(float(exact) ** 0.5, 4)
@@ -55,20 +55,20 @@ def variance_for(*, epsilon: Fraction, delta: Fraction, sensitivity_squared: Fra
 
 
 def classic_variance(*, epsilon: Fraction, delta: Fraction, sensitivity_squared: Fraction | int) -> Fraction:
-    """Give the variance of the classic theorem, rounded up; kept to compare with, since `variance_for` is smaller.
+    """Give the variance of the classic theorem, rounded up; only for comparison, since `variance_for` is smaller.
 
     Theorem (Classic Gaussian mechanism). For ε ≤ 1, σ² = 2 ln(1.25/δ)·D²/ε² is enough for (ε, δ)-DP (Dwork and Roth,
     2014, theorem A.1). A scale of D·ln(1/δ)/ε, without the root, is needlessly large, and D is the L2 sensitivity.
     Tested   tests/accounting/test_gaussian.py::test_gaussian_figures
     """
     if not 0 < epsilon <= 1:
-        raise ParameterError("HB103", "the classic theorem holds for ε ≤ 1 only.", "Use the exact calibration.")
+        raise ParameterError("HB103", "The classic theorem holds only for ε ≤ 1.", "Use the exact calibration.")
     scaled = 2 * log(Interval.of(Fraction(5, 4) / _target(delta))) * sensitivity_squared / (epsilon * epsilon)
     return scaled.above()
 
 
 def discrete_profile(*, epsilon: Fraction, sensitivity: int, variance: Fraction) -> Interval:
-    """Enclose the least δ at which discrete Gaussian noise on one integer is (ε, δ)-DP.
+    """Enclose the smallest δ at which discrete Gaussian noise on one integer is (ε, δ)-DP.
 
     Theorem (Discrete Gaussian profile). If f is one integer and moves by at most D, f + Z with Pr[Z = z] ∝ e^(−z²/2σ²)
     is (ε, δ)-DP exactly when δ ≥ Pr[Z ≥ m] − e^ε Pr[Z ≥ m + D], m = ⌊εσ²/D − D/2⌋ + 1 (Canonne, Kamath and Steinke,
@@ -89,11 +89,11 @@ def discrete_profile(*, epsilon: Fraction, sensitivity: int, variance: Fraction)
 def discrete_variance_for(*, epsilon: Fraction, delta: Fraction, sensitivity: int) -> Fraction:
     """Give a variance, found by bisection to the 12th digit, at which discrete noise on one integer is (ε, δ)-DP.
 
-    It is enough, by the theorem of `discrete_profile`, evaluated there; it is not claimed to be the least, because on
-    the integers δ need not fall smoothly.
+    It suffices by the theorem of `discrete_profile`. It need not be the smallest, because on the integers δ does not
+    fall smoothly.
 
-    >>> found = discrete_variance_for(epsilon=Fraction(1), delta=Fraction(1, 10**5), sensitivity=1)
-    >>> round(float(found) ** 0.5, 3)
+    >>> variance = discrete_variance_for(epsilon=Fraction(1), delta=Fraction(1, 10**5), sensitivity=1)
+    >>> round(float(variance) ** 0.5, 3)
     3.74
     """
     _guard(epsilon, sensitivity, Fraction(1))
@@ -107,27 +107,33 @@ def discrete_variance_for(*, epsilon: Fraction, delta: Fraction, sensitivity: in
 
 def _guard(epsilon: Fraction, sensitivity_squared: Fraction | int, variance: Fraction) -> None:
     if not (epsilon >= 0 and sensitivity_squared > 0 and variance > 0):
-        raise ParameterError("HB103", "Gaussian noise needs ε ≥ 0, a sensitivity and a variance.", "Give all positive.")
+        raise ParameterError(
+            "HB103",
+            "Gaussian noise requires ε ≥ 0, and a positive sensitivity and variance.",
+            "Change the invalid value.",
+        )
 
 
 def _target(delta: Fraction) -> Fraction:
     return numbers.in_range(delta, "delta", numbers.DELTA_MIN, numbers.DELTA_MAX)
 
 
-def _calibrated(found: Callable[[Fraction], Interval], target: Fraction, low: Fraction, high: Fraction) -> Fraction:
+def _calibrated(
+    profile_at: Callable[[Fraction], Interval], target: Fraction, low: Fraction, high: Fraction
+) -> Fraction:
     def enough(variance: Fraction) -> bool:
-        return found(variance).high <= target
+        return profile_at(variance).high <= target
 
     if enough(low):
         return low
     if not enough(high):
-        raise ParameterError("HB111", "no noise of a usable size gives this ε and δ.", "Ask for a larger ε or δ.")
-    while high > 2 * low:  # on a logarithmic scale first, so that eighty powers of ten take eight steps
+        raise ParameterError("HB111", "No usable amount of noise achieves this ε and δ.", "Choose a larger ε or δ.")
+    while high > 2 * low:  # first on a logarithmic scale, so that eighty powers of ten take eight steps
         middle = Fraction(math.isqrt(math.ceil(low * high * 10**40)), 10**20)
         low, high = (low, middle) if enough(middle) else (middle, high)
     step = Fraction(10) ** (len(str(low.numerator)) - len(str(low.denominator)) - 1) / _SIGNIFICANT
     bottom, top = math.floor(low / step), math.ceil(high / step)
     while top - bottom > 1:
-        centre = (bottom + top) // 2
-        bottom, top = (bottom, centre) if enough(centre * step) else (centre, top)
+        middle_step = (bottom + top) // 2
+        bottom, top = (bottom, middle_step) if enough(middle_step * step) else (middle_step, top)
     return top * step

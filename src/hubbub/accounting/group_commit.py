@@ -1,8 +1,8 @@
-"""Group commit: calls from many threads are served together by one of them.
+"""Group commit: one thread serves the calls of many threads in one transaction.
 
-Whoever comes while nobody serves becomes the leader and serves itself; whoever comes while another serves waits in
-line, and the whole line is served together by the next leader, in the order of arrival. One commit then makes many
-calls durable, and no call returns before the commit that holds it. A single caller never waits.
+A thread that finds no leader becomes the leader and serves its own call. Threads that arrive meanwhile wait in a queue,
+and the next leader serves the whole queue in order of arrival. One commit thus makes many calls durable, and no call
+returns before its commit. A single caller never waits.
 """
 
 from collections import deque
@@ -12,12 +12,12 @@ from typing import Generic, TypeVar
 
 from hubbub.errors import HubbubError
 
-#: As many calls as one commit serves: it bounds how long the last of a long line waits for the first.
-LARGEST = 512
+#: Calls that one commit serves; this bounds how long the first call of a long queue waits for the last.
+MAX_BATCH = 512
 
 
-class Call:
-    """One call on its way; whoever serves it fills in the outcome."""
+class PendingCall:
+    """A call that waits to be served; the thread that serves it sets the outcome."""
 
     __slots__ = ("error", "gate", "served")
 
@@ -27,31 +27,31 @@ class Call:
         self.gate: Lock | None = None
 
     def reset(self) -> None:
-        """Forget what was decided: the transaction that held it was undone."""
+        """Discard the outcome, after its transaction was rolled back."""
         self.error = None
 
 
-C = TypeVar("C", bound=Call)
+C = TypeVar("C", bound=PendingCall)
 
 
 class GroupCommit(Generic[C]):
-    """Lets calls through in groups; `serve` is never run by two threads at once and must not raise."""
+    """Serve calls in batches; `serve` never runs in two threads at once and must not raise."""
 
     def __init__(self, serve: Callable[[Sequence[C]], None]) -> None:
         self._serve = serve
-        self._line: deque[C] = deque()
+        self._queue: deque[C] = deque()
         self._mutex = Lock()
         self._leading = False
 
     def take(self, call: C) -> None:
-        """Return when the call was served."""
+        """Return after the call was served."""
         with self._mutex:
             if self._leading:
                 gate = call.gate = Lock()
                 gate.acquire()
-                self._line.append(call)
+                self._queue.append(call)
             else:
-                self._leading = True  # and the line is empty, or somebody would lead
+                self._leading = True  # the queue is empty, otherwise another thread would lead
                 gate = None
         group = [call]
         if gate is not None:
@@ -59,9 +59,9 @@ class GroupCommit(Generic[C]):
             if call.served:
                 return
             with self._mutex:
-                while self._line and len(group) < LARGEST:
-                    group.append(self._line.popleft())
-        # from here this thread leads: nobody else serves until it hands over
+                while self._queue and len(group) < MAX_BATCH:
+                    group.append(self._queue.popleft())
+        # from here on this thread leads, until it hands over
         try:
             self._serve(group)
         finally:
@@ -69,12 +69,12 @@ class GroupCommit(Generic[C]):
 
     def _hand_over(self, group: Sequence[C]) -> None:
         with self._mutex:
-            heir = self._line.popleft() if self._line else None
-            self._leading = heir is not None
+            successor = self._queue.popleft() if self._queue else None
+            self._leading = successor is not None
         for call in group:
             call.served = True
             if call.gate is not None and call is not group[0]:
                 call.gate.release()
-        # the heir wakes last, so that those just served can be in line again when it gathers its group
-        if heir is not None and heir.gate is not None:
-            heir.gate.release()
+        # the next leader wakes last, so that threads just served can queue again before it collects its batch
+        if successor is not None and successor.gate is not None:
+            successor.gate.release()

@@ -1,8 +1,8 @@
-"""The ledger: the one place where privacy is spent.
+"""The ledger, in which every privacy charge is made.
 
-Everything that touches data asks `charge` first. It returns only when the charge is on the disk, under every cap at
-once, and only then may the data be touched: a crash costs budget, never privacy. `record` keeps what the charge paid
-for, and returns what may be handed out: a charge has one release, whoever retries and however often.
+All code that reads data calls `charge` first. It returns only after the charge is durable and within every cap, and
+only then may the data be read: a crash costs budget, never privacy. `record` stores the release of a charge and returns
+the release to publish: a charge has one release, however often it is retried.
 """
 
 import os
@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 from hubbub.accounting.anchor import Anchor
-from hubbub.accounting.calls import AnyCall, Charge, ChargeCall, LookupCall, NoteCall, RecordCall, Remarking, Request
+from hubbub.accounting.calls import AnyCall, Charge, ChargeCall, LookupCall, NoteCall, RecordCall, RemarkCall, Request
 from hubbub.accounting.chain import Mark
-from hubbub.accounting.group_commit import Call, GroupCommit
+from hubbub.accounting.group_commit import GroupCommit, PendingCall
 from hubbub.accounting.policy import Policy
-from hubbub.accounting.refusal import refuse
-from hubbub.accounting.store import MOST_RELEASE, REFUSED, Head, OnStep, Snapshot, Store, refused
+from hubbub.accounting.refusal import budget_error
+from hubbub.accounting.store import MAX_RELEASE_BYTES, REFUSED, Head, OnStep, Snapshot, Store, row_refused
 from hubbub.accounting.totals import Totals
 from hubbub.accounting.transaction import Transaction
 from hubbub.accounting.verify import Verification, verify
@@ -32,21 +32,21 @@ def now() -> int:
 
 
 def no_step(_: str) -> None:
-    """Do nothing: only campaigns stop at a step."""
+    """Do nothing; stress tests stop the process at a step."""
 
 
 class Ledger:
-    """A verified ledger under a policy. Safe to use from many threads; another process opens its own."""
+    """A verified ledger under a policy. Thread-safe; another process opens its own."""
 
     def __init__(self, store: Store, policy: Policy, anchor: Anchor, clock: Callable[[], int], on_step: OnStep) -> None:
-        """Use `Ledger.open`, which verifies."""
+        """Use `Ledger.open`, which verifies the ledger."""
         self._store = store
         self._anchor = anchor
         self._clock = clock
         self._on_step = on_step
-        self._head = _NOWHERE
+        self._head = _NO_HEAD
         self._totals = Totals(store, policy)
-        self._turns: GroupCommit[AnyCall] = GroupCommit(self._serve)
+        self._group_commit: GroupCommit[AnyCall] = GroupCommit(self._serve)
         self._stopped: LedgerError | None = None
         self._process = os.getpid()
 
@@ -54,19 +54,19 @@ class Ledger:
     def open(
         cls, store: Store, *, policy: Policy, anchor: Anchor, clock: Callable[[], int] = now, on_step: OnStep = no_step
     ) -> Self:
-        """Verify everything, and refuse a ledger that was edited, cut short or restored; note a new policy in it."""
+        """Verify the ledger, refuse one that was edited, truncated or restored, and record a new policy."""
         verification = examine(store, anchor)
         verification.refuse(anchor.where)
         if verification.anchor is None:
             anchor.reset(verification.head)
         else:
-            anchor.write(verification.head)  # one that cannot be written must show before anything is charged
+            anchor.write(verification.head)  # an anchor that cannot be written must be noticed before the first charge
         ledger = cls(store, policy, anchor, clock, on_step)
         ledger.note(NoteCall("policy", policy.text))
         return ledger
 
     def charge(self, request: Request) -> Charge:
-        """Spend, durably, under all caps at once; or raise, and nothing was spent.
+        """Make a durable charge within all caps, or raise an error and charge nothing.
 
         Theorem (Adaptive queries). Let an analyst choose each query by the answers so far, and let each be answered
         with noise whose loss is charged first and refused where a cap of ε would be passed. Then the whole transcript,
@@ -81,40 +81,42 @@ class Ledger:
         return self.charge_all([request])[0]
 
     def charge_all(self, requests: Sequence[Request]) -> list[Charge]:
-        """Spend on several datasets at once, durably: all caps of all of them admit it, or nothing is spent.
+        """Make durable charges on several datasets, all or none.
 
-        One commit holds all charges. Those whose key is already charged are replayed, as `charge` does, and the others
-        are charged whole or not at all. The refusal's largest ε is what would pass on all of the datasets.
+        One commit holds all charges. Requests whose key is already charged are replayed; of the others, all are charged
+        or none. The largest ε in the error fits on all of the datasets.
         """
         self._usable()
         for request in requests:
-            self.policy.caps(request.analyst, request.dataset)  # raises where the analyst or the dataset is unknown
+            self.policy.caps(request.analyst, request.dataset)  # raises if the analyst or the dataset is unknown
         call = ChargeCall(requests)
         self._take(call)
         if call.outcome is not None:
             return call.outcome
         if call.refusal is None:
-            raise LedgerError("HB301", "the ledger stopped.", "Restart hubbub: the start verifies the ledger.")
-        raise refuse(*call.refusal, requests[0].analyst, self.policy.show)
+            raise LedgerError("HB301", "The ledger stopped.", "Restart hubbub; startup verification checks the ledger.")
+        raise budget_error(*call.refusal, requests[0].analyst, self.policy.show)
 
     def record(self, charge: Charge, release: bytes) -> bytes:
-        """Keep what a charge paid for, durably, and return what may be handed out: the first release of the charge.
+        """Store the release of a charge durably, and return the one to publish: the first release of the charge.
 
-        One that is too large, or that the database refuses, fails alone: the ledger goes on, and the charge stands.
+        If the release is too large, or the database rejects it, only this call fails; the charge remains.
         """
         self._usable()
-        if len(release) > MOST_RELEASE:
+        if len(release) > MAX_RELEASE_BYTES:
             raise LedgerError(
-                "HB330", f"a release has at most {MOST_RELEASE:,} bytes.", "Ask for fewer groups, columns or rows."
+                "HB330",
+                f"The result is larger than {MAX_RELEASE_BYTES:,} bytes.",
+                "Query fewer groups, columns or rows.",
             )
         call = RecordCall(charge, bytes(release))
         self._take(call)
         return call.outcome
 
     def recall(self, analyst: str, key: str) -> Charge | None:
-        """Find the charge that a key belongs to, with its release; None where nothing was charged under it.
+        """Look up the charge of a key, with its release; None if there is no such charge.
 
-        It takes the writer's turn, so that it sees every charge that was made before it, whoever made it.
+        It takes the writer lock, so that it sees every earlier charge of any process.
         """
         self._usable()
         call = LookupCall(analyst, key)
@@ -123,21 +125,21 @@ class Ledger:
 
     @property
     def policy(self) -> Policy:
-        """The policy that a charge is decided under now."""
+        """The policy in force."""
         return self._totals.policy
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders on this machine that a charge writes to: of the database, if it is a file, and of the anchor."""
-        places = [place for place in (self._store.where, self._anchor.where) if "://" not in place]
-        return tuple({Path(place).resolve().parent for place in places})
+        """The local folders that a charge writes to: of the database, if it is a file, and of the anchor."""
+        paths = [path for path in (self._store.where, self._anchor.where) if "://" not in path]
+        return tuple({Path(path).resolve().parent for path in paths})
 
     def govern(self, policy: Policy) -> None:
-        """Go on under another policy, durably: each charge is decided under the old one or this one, never under none.
+        """Change the policy durably: each charge is decided under the old policy or the new one.
 
-        The change is a call in line like any other. The charges before it are decided under the old policy, and their
-        totals are stored with the entry that names the new one; those behind it are decided under the new one. Where
-        it cannot be written, the old one stays.
+        The change is queued like any other call. Charges before it are decided under the old policy, and their totals
+        are stored with the entry of the new one; charges after it are decided under the new policy. If the entry cannot
+        be written, the old policy stays.
 
         Theorem (Change of policy). Let the policy be changed while queries are asked, each change chosen by whatever
         was answered so far. If no policy gives a dataset more than ε, the whole transcript is ε-private for it.
@@ -153,33 +155,33 @@ class Ledger:
         self.note(NoteCall("policy", policy.text, policy=policy))
 
     def note(self, call: NoteCall) -> None:
-        """Add an entry of the curator's own: see `forfeit`."""
+        """Add a policy or a forfeit."""
         self._usable()
         self._take(call)
 
-    def remark(self, call: Remarking) -> None:
-        """Add entries about an analyst and a dataset, durably: see `hubbub.accounting.failures`."""
+    def remark(self, call: RemarkCall) -> None:
+        """Add entries about failures, durably: see `hubbub.accounting.failures`."""
         self._usable()
         self._take(call)
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Look at the whole ledger as it is now."""
+        """Open a consistent view of the whole ledger."""
         self._usable()
         return self._store.snapshot()
 
     def verify(self) -> Verification:
-        """Derive everything again, now."""
+        """Verify the ledger and its anchor now."""
         self._usable()
         return examine(self._store, self._anchor)
 
     def time(self) -> int:
-        """Give the time that a charge would have now."""
+        """Give the timestamp that a charge would get now."""
         return max(self._clock(), self._head.time)
 
     def close(self) -> None:
-        """Make the anchor durable and let go of the database."""
+        """Make the anchor durable and close the database."""
         if self._process == os.getpid():
-            self._stopped = self._stopped or LedgerError("HB314", "this ledger was closed.", "Open it again.")
+            self._stopped = self._stopped or LedgerError("HB314", "This ledger is closed.", "Open it again.")
             try:
                 self._anchor.close()
             finally:
@@ -199,27 +201,29 @@ class Ledger:
         if os.getpid() != self._process:
             raise LedgerError(
                 "HB313",
-                "this ledger was opened by another process, before a fork. Nothing was charged.",
+                "This ledger was opened by another process, before a fork. Nothing was charged.",
                 "Open the ledger in the process that uses it.",
             )
 
     def _take(self, call: AnyCall) -> None:
-        self._turns.take(call)
+        self._group_commit.take(call)
         if call.error is not None:
             _raise(call.error)
 
     def _serve(self, calls: Sequence[AnyCall]) -> None:
-        """Serve a group in one transaction; an error that leaves the disk in doubt stops the ledger for good."""
+        """Serve a batch in one transaction; stop for good after an error that leaves the disk in an unknown state."""
         try:
             if self._stopped is None:
                 self._transact(calls)
             else:
                 _fail(calls, self._stopped)
         except BaseException as error:
-            # nobody knows now what the disk has: no call is served before a start has verified the ledger
+            # the state of the disk is unknown: serve no call until a restart has verified the ledger
             self._store.rollback()
             self._stopped = LedgerError(
-                "HB301", f"the ledger stopped after an error: {error}", "Restart hubbub: the start verifies the ledger."
+                "HB301",
+                f"The ledger stopped after an error: {error}",
+                "Restart hubbub; startup verification checks the ledger.",
             )
             self._stopped.__cause__ = error
             _fail(calls, self._stopped)
@@ -227,9 +231,9 @@ class Ledger:
                 raise
 
     def _transact(self, calls: Sequence[AnyCall]) -> None:
-        """Serve a group; where the database refuses a row of it, each call by itself, so that only its own call fails.
+        """Serve a batch; if the database rejects a row, serve each call alone, so that only one fails.
 
-        After a refusal nothing was written, so what was counted for it is forgotten and read again from the database.
+        After a rejection nothing was written, so the totals are read from the database again.
         """
         policy = self.policy
         try:
@@ -238,7 +242,7 @@ class Ledger:
             if error.code != REFUSED:
                 raise
             self._store.rollback()
-            self._totals, self._head = Totals(self._store, policy), _NOWHERE
+            self._totals, self._head = Totals(self._store, policy), _NO_HEAD
             for call in calls:
                 call.reset()
                 if len(calls) == 1:
@@ -249,7 +253,7 @@ class Ledger:
     def _attempt(self, calls: Sequence[AnyCall]) -> None:
         try:
             keys = calls[0].keys if len(calls) == 1 else [key for call in calls for key in call.keys]
-            head, found, news = self._store.begin(keys, self._head.sequence)
+            head, charges, news = self._store.begin(keys, self._head.sequence)
         except LedgerError as error:
             if error.code != "HB303":
                 raise
@@ -259,48 +263,51 @@ class Ledger:
         if head != self._head:
             if head.sequence <= self._head.sequence:
                 raise LedgerError(
-                    "HB307", "the database was replaced while in use.", "Restart: that says what is wrong."
+                    "HB307",
+                    "The ledger database was replaced while in use.",
+                    "Restart hubbub; startup verification reports the details.",
                 )
             self._totals.catch_up(self._head.sequence, head.sequence, news)
             self._head = head
         clock = self._clock()
-        turn = Transaction(head, clock, self._totals)
+        transaction = Transaction(head, clock, self._totals)
         try:
             for call in calls:
-                turn.serve(call, found, clock)
+                transaction.serve(call, charges, clock)
         except (ValueError, OverflowError, MemoryError) as error:  # nothing was sent to the database yet
-            raise refused(type(error).__name__) from error
-        if not turn.entries:
+            raise row_refused(type(error).__name__) from error
+        if not transaction.entries:
             self._store.rollback()
             return
-        self._store.commit(turn.entries, self._totals.carry(head.sequence, turn.sequence), turn.releases, self._on_step)
+        totals = self._totals.carry(head.sequence, transaction.sequence)
+        self._store.commit(transaction.entries, totals, transaction.releases, self._on_step)
         self._on_step("committed")
-        self._head = Head(turn.sequence, turn.hash, turn.time, turn.config)
+        self._head = Head(transaction.sequence, transaction.hash, transaction.time, transaction.config)
         # after the commit, never before: an anchor ahead of the database would lock an honest owner out
-        self._anchor.write(Mark(self._store.ledger, turn.sequence, turn.hash))
+        self._anchor.write(Mark(self._store.ledger, transaction.sequence, transaction.hash))
         self._on_step("anchored")
 
 
-_NOWHERE = Head(-1, b"", 0, b"")
+_NO_HEAD = Head(-1, b"", 0, b"")
 
 
 def examine(store: Store, anchor: Anchor) -> Verification:
     """Verify a ledger against its anchor."""
     for last in (False, True):
-        # the anchor first: read after the database, it could be ahead by what was written in between
+        # read the anchor first: read after the database, it could be ahead by entries written in between
         mark = anchor.read()
         with store.snapshot() as snapshot:
             verification = verify(snapshot, mark)
         if last or mark is not None or verification.sound:
-            break  # else another process may have made the anchor just now
+            break  # otherwise another process may have created the anchor just now
     return verification
 
 
-def _fail(calls: Sequence[Call], error: HubbubError) -> None:
+def _fail(calls: Sequence[PendingCall], error: HubbubError) -> None:
     for call in calls:
         call.error = error
 
 
 def _raise(error: HubbubError) -> NoReturn:
-    """Raise an error that several threads may raise: each its own copy, or their tracebacks would mix."""
+    """Raise a copy of an error, so that the tracebacks of several threads do not mix."""
     raise type(error)(error.code, error.message, error.remedy) from error.__cause__

@@ -1,8 +1,8 @@
-"""The policy: which caps a charge must pass. No I/O here; `contract` reads it from hubbub.yaml.
+"""The policy: the caps that apply to a charge, and the form in which the ledger records them.
 
-A charge passes every cap at once or is refused: the cap on a single query, that of the analyst, those of the groups the
-analyst is in, that of the dataset and, where the owner renews the budget, that of the calendar day or month. Whoever
-asks about a dataset needs a cap on it, an own one or one of a group.
+A charge must fit under every cap that applies: those of a single query, of the analyst, of the analyst's groups, of the
+dataset, and of the calendar day or month if the budget renews. An analyst can query a dataset only with a cap on it,
+personal or of a group. `hubbub.config.policy` reads a policy from hubbub.yaml.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ DAY = 86_400_000_000  # in microseconds
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """One limit on what may be spent; `label` names its total in the ledger."""
+    """One limit on charges; `label` names its total in the ledger."""
 
     scope: CapScope
     name: str
@@ -39,7 +39,7 @@ class Cap:
         object.__setattr__(self, "label", "/".join(parts if self.per is None else [*parts, self.per]))
 
     def at(self, time: int) -> str:
-        """Name the total that a charge at that time goes to: a renewed cap has one for each calendar period (UTC)."""
+        """Name the total for a charge at this time: a renewed cap has one per calendar period (UTC)."""
         return self.label if self.per is None else f"{self.label}/{period(self.per, time // DAY)}"
 
 
@@ -54,11 +54,12 @@ def period(per: CapPeriod, day: int) -> str:
     return date if per == "day" else date[:7]
 
 
-def total_of(label: str) -> str | None:
-    """Give the dataset whose lifetime total goes by this label, if it is one.
+def dataset_of_total(label: str) -> str | None:
+    """Give the dataset whose lifetime total has this label, if it is one.
 
-    >>> total_of("dataset/visits"), total_of("dataset/visits/day/2026-01-31"), total_of("analyst/ana/visits")
-    ('visits', None, None)
+    >>> labels = ["dataset/visits", "dataset/visits/day/2026-01-31", "analyst/ana/visits"]
+    >>> [dataset_of_total(label) for label in labels]
+    ['visits', None, None]
     """
     scope, _, name = label.partition("/")
     return name if scope == "dataset" and "/" not in name else None
@@ -66,11 +67,11 @@ def total_of(label: str) -> str | None:
 
 @dataclass(frozen=True)
 class Policy:
-    """All caps, ready to ask which of them a charge must pass.
+    """All caps.
 
-    declarations   what hubbub.yaml says of each dataset, as JSON has it: see `declared`
-    returning      analysts who were removed once and are the same people again
-    show           how much an analyst is told of what others spent on a dataset, where that is not `rounded`
+    declarations   the declaration of each dataset in hubbub.yaml, as JSON: see `declarations`
+    returning      analysts who were removed and have returned
+    show           how analysts see shared budgets of a dataset, if not `rounded`
     """
 
     datasets: Mapping[str, tuple[Cap, ...]]
@@ -82,7 +83,7 @@ class Policy:
 
     @cached_property
     def text(self) -> str:
-        """The policy in canonical form: a document that reads back as the same policy."""
+        """The policy in canonical form, as the ledger records it."""
         datasets: dict[str, object] = {}
         for name, caps in self.datasets.items():
             budget: dict[str, object] = {}
@@ -96,7 +97,7 @@ class Policy:
             if name in self.show:
                 budget["show"] = self.show[name]
             datasets[name] = {"budget": budget}
-        # what an older hubbub did not know is left out where it says nothing: its policies keep their hashes
+        # keys that older versions did not have are omitted if empty, so that old policies keep their hashes
         more: dict[str, object] = {"declarations": self.declarations, "returning": sorted(self.returning)}
         return canonical(
             {name: value for name, value in more.items() if value}
@@ -151,9 +152,9 @@ class Policy:
         return {}
 
     def caps(self, analyst: str, dataset: str) -> tuple[Cap, ...]:
-        """Give every cap that a charge must pass at once, the narrowest first.
+        """Give every cap that applies to a charge, the narrowest first.
 
-        Whoever asks has an own cap, that of the dataset where the policy gives none: so the ledger always knows what
+        An analyst without a personal cap gets one equal to that of the dataset, so that the ledger always knows what
         each analyst spent.
         """
         known = self._caps.get((analyst, dataset))
@@ -172,7 +173,7 @@ class Policy:
             raise ParameterError(
                 "HB122",
                 f"{analyst} has no budget on {dataset}. Nothing was run or charged.",
-                f"The owner can add one to hubbub.yaml, under analysts.{analyst}.{dataset}.",
+                f"Ask the data owner to add one to hubbub.yaml, under analysts.{analyst}.{dataset}.",
             )
         of_dataset = self.datasets[dataset]
         if own is None:
@@ -186,15 +187,15 @@ class Policy:
 
     def every_cap(self) -> tuple[Cap, ...]:
         """Give each cap that has a total, once."""
-        found: dict[str, Cap] = {}
+        caps_by_label: dict[str, Cap] = {}
         for dataset in self.datasets:
             for analyst in self.analysts:
                 shared = any(analyst in members and dataset in caps for members, caps in self.groups.values())
                 if shared or dataset in self.analysts[analyst]:
-                    found |= {cap.label: cap for cap in self.caps(analyst, dataset) if cap.scope != "query"}
-            found |= {cap.label: cap for cap in self.datasets[dataset] if cap.scope != "query"}
-            found |= {caps[dataset].label: caps[dataset] for _, caps in self.groups.values() if dataset in caps}
-        return tuple(found.values())
+                    caps_by_label |= {cap.label: cap for cap in self.caps(analyst, dataset) if cap.scope != "query"}
+            caps_by_label |= {cap.label: cap for cap in self.datasets[dataset] if cap.scope != "query"}
+            caps_by_label |= {caps[dataset].label: caps[dataset] for _, caps in self.groups.values() if dataset in caps}
+        return tuple(caps_by_label.values())
 
 
 def _lifetime(caps: Sequence[Cap]) -> Cap:
@@ -217,6 +218,6 @@ def _refuse_charge(code: str, what: str, name: str, known: Mapping[str, object])
     near = get_close_matches(name, known, 1)
     raise ParameterError(
         code,
-        f"there is no {what} called {name!r}. Nothing was run or charged.",
-        f"Did you mean {near[0]!r}?" if near else "hubbub.yaml lists those that exist.",
+        f"Unknown {what} {name!r}. Nothing was run or charged.",
+        f"Did you mean {near[0]!r}?" if near else f"Use one of the {what}s in hubbub.yaml.",
     )

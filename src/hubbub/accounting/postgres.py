@@ -1,8 +1,8 @@
 """The ledger in PostgreSQL, for several server processes: every writer locks the row of the newest entry.
 
-What a charge is decided on is read from rows that are locked (`head`, `totals`), so it holds whatever isolation level
-the server or the role has by default: a second writer waits at the lock, then reads what the first one wrote. The
-tables live in a schema of their own, `hubbub`; one database holds one ledger. Needs the extra `hubbub[postgres]`.
+Charges are decided on locked rows (`head`, `totals`), whatever the default isolation level of the server or role: a
+second writer waits for the lock and then reads what the first one wrote. The tables are in the schema `hubbub`; one
+database holds one ledger. Requires the extra `hubbub[postgres]`.
 """
 
 import time
@@ -17,15 +17,24 @@ from hubbub.accounting.chain import NO_HASH, Entry, Kind, genesis
 from hubbub.accounting.postgres_session import (
     Error,
     OperationalError,
+    PostgresSession,
     Row,
-    Session,
     Value,
     address,
+    explain,
     integer,
-    meaning,
     text,
 )
-from hubbub.accounting.store import Begun, Filter, Found, Head, OnStep, Total, refused, stored_until
+from hubbub.accounting.store import (
+    ChargeRecord,
+    EntryFilter,
+    Head,
+    LockedState,
+    OnStep,
+    StoredTotal,
+    row_refused,
+    stored_until,
+)
 from hubbub.errors import LedgerError
 
 T = TypeVar("T")
@@ -47,17 +56,17 @@ _ADD_RELEASE = "INSERT INTO hubbub.releases (charge, body) VALUES ($1, $2)"
 
 _BEGIN, _COMMIT = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE", "COMMIT"
 
-_STOP = "Restart; the start verifies the ledger. Nothing that was reported as charged is lost."
+_STOP = "Restart hubbub; startup verification checks the ledger. No reported charge is lost."
 _LOOK = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _DURABLE = (b"on", b"remote_apply")
-#: Classes of SQLSTATE about one statement's values, or about memory and room for it: the server aborts the transaction.
+#: SQLSTATE classes for invalid values and for lack of memory or space: the server aborts the transaction.
 _REFUSALS = ("22", "53", "54")
 
 
 def _values(columns: int, rows: int, first: int = 1) -> str:
-    """Write the placeholders of so many rows."""
-    each = ("(" + ", ".join(f"${first + row * columns + c}" for c in range(columns)) + ")" for row in range(rows))
-    return ", ".join(each)
+    """Write the placeholders of rows."""
+    groups = ("(" + ", ".join(f"${first + row * columns + c}" for c in range(columns)) + ")" for row in range(rows))
+    return ", ".join(groups)
 
 
 @lru_cache(maxsize=128)
@@ -80,19 +89,19 @@ def _finish(totals: int) -> str:
 
 
 class PostgresStore:
-    """A ledger in a PostgreSQL database; made where there is none, migrated where it is older."""
+    """A ledger in a PostgreSQL database, created or migrated if necessary."""
 
     def __init__(self, dsn: str, *, exclusive: bool = False, read_only: bool = False, patience: float = 30.0) -> None:
         """Connect, by a connection string or postgresql:// address.
 
-        `exclusive` refuses every other process that would write, for as long as this one lives; without it, processes
-        take turns. `read_only` takes no lock and makes nothing. `patience` is how many seconds to wait for a lock, or
-        for a server that restarts. Connect to the server itself: a pooler that hands out a session for a transaction
-        cannot keep settings.
+        `exclusive` excludes every other writing process while this one lives; otherwise processes take turns.
+        `read_only` takes no lock and creates nothing. `patience` is how many seconds to wait for a lock, or for a
+        server that restarts. Connect to the server directly: a pooler that assigns a session per transaction loses
+        settings.
         """
         self._dsn = dsn
         self._patience = patience
-        self._idle: list[Session] = []
+        self._idle: list[PostgresSession] = []
         self._held: Head | None = None
         self._share = None if read_only else "" if exclusive else "_shared"
         self._where = address(dsn)
@@ -108,7 +117,7 @@ class PostgresStore:
 
     @property
     def ledger(self) -> str:
-        """The identity that was drawn when the ledger was made."""
+        """The random identity of the ledger."""
         return self._identity
 
     @property
@@ -116,11 +125,11 @@ class PostgresStore:
         """The address, without user and password."""
         return self._where
 
-    def begin(self, keys: Sequence[tuple[str, str]], after: int) -> Begun:
-        """Lock the row of the newest entry, then look for the keys; after a restart of the server, on a new connection.
+    def begin(self, keys: Sequence[tuple[str, str]], after: int) -> LockedState:
+        """Lock the row of the newest entry, then look up the keys; reconnect if the server was restarted.
 
-        Lock and looks travel together. The server runs them in order, each look on what is committed when it starts: it
-        starts when the lock is ours, so it sees all that was written before, and nobody writes after.
+        All statements are sent together. The server runs them in order, and each sees what is committed when it starts,
+        which is after the lock was acquired: all earlier writes, and no later ones.
         """
         try:
             try:
@@ -128,54 +137,58 @@ class PostgresStore:
             except OperationalError:
                 if not self._writer.broken:
                     raise
-                self._reconnect()  # nothing was under way, so nothing is in doubt
+                self._reconnect()  # no transaction was open, so its outcome is not in doubt
                 begun = self._look(keys, after)
         except Error as error:
             self.rollback()
-            if self._writer.broken:  # as after waiting in vain for a lock, the next call may try again
-                self._fail("HB303", "the server does not answer", "Start it; what comes then is served.", error)
+            if self._writer.broken:  # as after a lock timeout, the next call may try again
+                self._fail("HB303", "the server does not respond", "Start the server and try again.", error)
             self._translate(error)
         self._held = begun.head
         return begun
 
-    def _look(self, keys: Sequence[tuple[str, str]], after: int) -> Begun:
-        head, found = self._lock_head(keys)
+    def _look(self, keys: Sequence[tuple[str, str]], after: int) -> LockedState:
+        head, charges = self._lock_head(keys)
         if head.sequence == after:
-            return Begun(head, found, ())
+            return LockedState(head, charges, ())
         news = self._writer.ask(_NEWS, (max(after, stored_until(head.sequence)),))
-        return Begun(head, found, [_entry(row) for row in news])
+        return LockedState(head, charges, [_entry(row) for row in news])
 
-    def totals(self, labels: Iterable[str]) -> Mapping[str, Total]:
-        """Lock and read the totals of these caps, as far as they are stored."""
+    def totals(self, labels: Iterable[str]) -> Mapping[str, StoredTotal]:
+        """Lock and read the stored totals of these caps."""
 
-        def look() -> dict[str, Total]:
+        def look() -> dict[str, StoredTotal]:
             for label in wanted:
                 self._writer.send(_TOTALS, (label,))
             rows = self._writer.land() if wanted else []
             return {
-                label: Total(text(found[0][0]), integer(found[0][1]))
-                for label, found in zip(wanted, rows, strict=True)
-                if found
+                label: StoredTotal(text(matches[0][0]), integer(matches[0][1]))
+                for label, matches in zip(wanted, rows, strict=True)
+                if matches
             }
 
         wanted = sorted(labels)
         return self._under_lock(look)
 
     def policy(self, config: bytes) -> str:
-        """Read the policy of this hash."""
+        """Read the policy with this hash."""
         return self._under_lock(lambda: text(self._writer.ask(_POLICY, (config,))[0][0]))
 
     def commit(
-        self, entries: Sequence[Entry], totals: Mapping[str, Total], releases: Mapping[int, bytes], on_step: OnStep
+        self,
+        entries: Sequence[Entry],
+        totals: Mapping[str, StoredTotal],
+        releases: Mapping[int, bytes],
+        on_step: OnStep,
     ) -> None:
-        """Write all of it in the transaction that `begin` opened, and return when the server's disk has it."""
+        """Write everything in the transaction that `begin` opened, and return when it is durable."""
         sent: list[str] = []
 
         def write() -> None:
             writer = self._writer
             start = 0
             while start < len(entries) - 1:
-                # in groups whose sizes are powers of two, so that there are few statements to prepare
+                # in batches whose sizes are powers of two, so that few statements are prepared
                 size = min(64, 1 << (len(entries) - 1 - start).bit_length() - 1)
                 writer.send(_add_entries(size), [value for entry in entries[start : start + size] for value in entry])
                 start += size
@@ -189,10 +202,10 @@ class PostgresStore:
             for cap, total in totals.items():
                 values += (cap, *total)
             writer.send(_finish(len(totals)), values)
-            writer.flush()  # the server writes while we go on
+            writer.flush()  # the server can start writing now
             on_step("totals")
             on_step("committing")
-            # the server skips this one if any before it failed, and its answer comes when the disk has all of it
+            # the server skips it if a statement before it failed, and responds when everything is durable
             sent.append(_COMMIT)
             writer.send(_COMMIT)
             writer.land()
@@ -204,26 +217,26 @@ class PostgresStore:
                 self._under_lock(write)
 
     def _refuse(self, error: Exception, *, committing: bool) -> Error:
-        """After an error of `commit`, raise the refusal of a row if nothing was written, for certain; else give it."""
+        """After an error of `commit`, raise `row_refused` if certainly nothing was written; else return the error."""
         if not isinstance(error, Error):
             if committing:
                 raise error
-            self._writer.close()  # and with it the transaction, which was never told to commit
-            raise refused(type(error).__name__) from error
+            self._writer.close()  # this also ends the transaction, since COMMIT was never sent
+            raise row_refused(type(error).__name__) from error
         if not self._writer.broken and (error.sqlstate or "").startswith(_REFUSALS):
-            # a server that answers with an error has aborted: it skipped the COMMIT, or failed before its record
+            # a server that reports an error has aborted the transaction: it skipped COMMIT, or failed before it
             self.rollback()
-            raise refused(f"SQLSTATE {error.sqlstate}") from error
+            raise row_refused(f"SQLSTATE {error.sqlstate}") from error
         return error
 
     def rollback(self) -> None:
-        """End the transaction that `begin` opened, if it is still open."""
-        with suppress(Error):  # a broken connection has rolled back by itself
+        """Roll back the transaction that `begin` opened, if it is still open."""
+        with suppress(Error):  # a broken connection rolls back on its own
             self._writer.undo()
 
     @contextmanager
     def snapshot(self) -> Iterator["PostgresSnapshot"]:
-        """Read in one transaction of repeatable reads, on a connection of its own."""
+        """Read in one repeatable-read transaction, on a separate connection."""
         reader = None
         try:
             reader = self._reader()
@@ -247,10 +260,10 @@ class PostgresStore:
                     connection.close()
         self._idle.clear()
 
-    def _connect(self) -> Session:
-        return Session(self._dsn, patience=self._patience)
+    def _connect(self) -> PostgresSession:
+        return PostgresSession(self._dsn, patience=self._patience)
 
-    def _connect_to_write(self) -> Session:
+    def _connect_to_write(self) -> PostgresSession:
         writer = self._connect()
         try:
             if self._share is not None:
@@ -260,24 +273,26 @@ class PostgresStore:
             raise
         return writer
 
-    def _lock_head(self, keys: Sequence[tuple[str, str]] = ()) -> tuple[Head, dict[tuple[str, str], Found]]:
+    def _lock_head(self, keys: Sequence[tuple[str, str]] = ()) -> tuple[Head, dict[tuple[str, str], ChargeRecord]]:
         self._writer.send(_BEGIN)
         self._writer.send(_LOCK_HEAD)
         for analyst, key in keys:
             self._writer.send(_RECALL, (key, analyst))
-        _, heads, *looks = self._writer.land()
+        _, heads, *results = self._writer.land()
         if len(heads) != 1:
             self.rollback()
-            self._fail("HB305", "it has no newest entry", "Restore the database as it was.")
+            self._fail("HB305", "it has no newest entry", "Restore the database from a backup.")
         sequence, digest, time, config, durable = heads[0]
         if durable not in _DURABLE:
             self.rollback()
-            self._fail("HB322", "synchronous_commit was turned off under way", "Connect without a pooler.")
-        found = {pair: Found(_entry(rows[0]), rows[0][-1]) for pair, rows in zip(keys, looks, strict=True) if rows}
-        return Head(integer(sequence), digest or b"", integer(time), config or b""), found
+            self._fail("HB322", "synchronous_commit was turned off during the session", "Connect without a pooler.")
+        charges = {
+            pair: ChargeRecord(_entry(rows[0]), rows[0][-1]) for pair, rows in zip(keys, results, strict=True) if rows
+        }
+        return Head(integer(sequence), digest or b"", integer(time), config or b""), charges
 
     def _under_lock(self, work: Callable[[], T]) -> T:
-        """Read under the lock; where the server was restarted under way, again."""
+        """Read under the lock; once more if the server was restarted meanwhile."""
         try:
             return work()
         except Error as error:
@@ -288,11 +303,11 @@ class PostgresStore:
             self._translate(error)
 
     def _regain(self, error: Error, last: Entry | None = None) -> bool:
-        """After the loss of a connection, take the lock again, and say whether the commit of `last` was done.
+        """After a lost connection, take the lock again, and say whether `last` was committed.
 
-        If the old session still lives, it holds the lock on the row of the newest entry until its commit is done or
-        undone; so with that lock in hand, what we see is final: our entry (it was done), the place we started from (it
-        was not, and nobody came between), or another, after which nothing can be saved.
+        The old session, if it still lives, holds the lock on the row of the newest entry until its transaction ends.
+        With that lock, the newest entry is final: ours (committed), the one we started from (not committed, and no
+        other writer came between), or another one, in which case the commit cannot be repeated.
         """
         if not self._writer.broken:
             self._translate(error)
@@ -302,8 +317,8 @@ class PostgresStore:
             if last is not None and self._holds(last):
                 self.rollback()
                 return True
-        except Error as again:
-            self._translate(again)
+        except Error as second:
+            self._translate(second)
         if head != self._held:
             self.rollback()
             self._translate(error)
@@ -325,7 +340,7 @@ class PostgresStore:
                     raise
                 time.sleep(0.1)
         if self._writer.ask("SELECT ledger FROM hubbub.identity") != [[self._identity.encode()]]:
-            self._fail("HB307", "another ledger stands in its place", "Stop, and see what was done to the server.")
+            self._fail("HB307", "it was replaced by another ledger", "Check what was changed on the server.")
 
     def _prepare(self, *, read_only: bool) -> str:
         known = len(postgres_schema.MIGRATIONS)
@@ -338,20 +353,22 @@ class PostgresStore:
                         postgres_schema.upgrade(connection, number)
         version = postgres_schema.version(connection)
         if version > known:
-            self._fail("HB304", f"its format is {version}, and this hubbub knows {known}", "Upgrade hubbub.")
+            self._fail(
+                "HB304", f"its format is {version}, but this version of hubbub supports {known}", "Upgrade hubbub."
+            )
         wrong = postgres_schema.problems(connection)
         if version < known or wrong:
             self._fail(
                 "HB305",
-                f"it is not a whole ledger of format {known}" + (f": {wrong[0]}" if wrong else ""),
-                "Name the right database, or restore it as it was; an older one is migrated by a start that writes.",
+                f"it is not a complete ledger of format {known}" + (f": {wrong[0]}" if wrong else ""),
+                "Use the right database, or restore it from a backup. Opening an older one for writing migrates it.",
             )
         identity = self._writer.ask("SELECT ledger FROM hubbub.identity")
         if len(identity) != 1:
-            self._fail("HB305", "it has no identity", "Name the right database, or restore this one as it was.")
+            self._fail("HB305", "it has no identity", "Use the right database, or restore this one from a backup.")
         return text(identity[0][0])
 
-    def _reader(self) -> Session:
+    def _reader(self) -> PostgresSession:
         while True:
             try:
                 reader = self._idle.pop()
@@ -366,19 +383,19 @@ class PostgresStore:
 
     def _fail(self, code: str, why: str, remedy: str, cause: Exception | None = None) -> NoReturn:
         raise LedgerError(
-            code, f"the ledger {self._where} cannot be used: {why}. Nothing was charged.", remedy
+            code, f"The ledger {self._where} cannot be used: {why}. Nothing was charged.", remedy
         ) from cause
 
     def _translate(self, error: Error) -> NoReturn:
-        known = meaning(error)
-        if known is not None:
-            self._fail(*known, error)
-        # the server's own words may quote a query; its code says enough
-        raise LedgerError("HB301", f"the ledger {self._where} failed (SQLSTATE {error.sqlstate}).", _STOP) from error
+        explanation = explain(error)
+        if explanation is not None:
+            self._fail(*explanation, error)
+        # the server's message may quote a query; its code is enough
+        raise LedgerError("HB301", f"The ledger {self._where} failed (SQLSTATE {error.sqlstate}).", _STOP) from error
 
 
 def _entry(row: Row) -> Entry:
-    """Read an entry as the server sends it."""
+    """Decode an entry."""
     number, kind, stamp, analyst, dataset, version, facts, query, key, charge, request, config, previous, digest = (
         value or b"" for value in row[: len(Entry._fields)]
     )
@@ -401,9 +418,9 @@ def _entry(row: Row) -> Entry:
 
 
 def set_aside(dsn: str) -> str:
-    """Rename a ledger's schema, so that it can be looked at, and say what it is called now."""
+    """Rename the schema of a ledger to keep it for inspection, and return its new location."""
     name = f"hubbub_set_aside_{datetime.now(UTC):%Y%m%d_%H%M%S}"
-    session = Session(dsn, patience=30)
+    session = PostgresSession(dsn, patience=30)
     try:
         session.do(f"ALTER SCHEMA hubbub RENAME TO {name}".encode())
     finally:
@@ -412,26 +429,26 @@ def set_aside(dsn: str) -> str:
 
 
 class PostgresSnapshot:
-    """One read transaction; long results come through cursors on the server."""
+    """One read transaction; long results are read through server-side cursors."""
 
-    def __init__(self, reader: Session, ledger: str) -> None:
+    def __init__(self, reader: PostgresSession, ledger: str) -> None:
         self._reader = reader.connection
         self._identity = ledger
         self._cursors = 0
 
     @property
     def ledger(self) -> str:
-        """The identity that was drawn when the ledger was made."""
+        """The random identity of the ledger."""
         return self._identity
 
     def head(self) -> Head:
-        """Give the newest entry's place."""
+        """Give the newest entry's position."""
         row = self._reader.execute(b"SELECT sequence, hash, time, config FROM hubbub.head").fetchone()
         if row is None:
-            raise LedgerError("HB305", "the ledger has no newest entry.", "Restore the database as it was.")
+            raise LedgerError("HB305", "The ledger has no newest entry.", "Restore the database from a backup.")
         return Head(*row)
 
-    def entries(self, which: Filter, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
+    def entries(self, which: EntryFilter, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
         """Read entries in the order of the chain, or its reverse."""
         terms, values = which.where("%s")
         order = "DESC" if newest_first else "ASC"
@@ -444,7 +461,7 @@ class PostgresSnapshot:
         return {charge for (charge,) in rows}
 
     def body(self, charge: int) -> bytes | None:
-        """Read what one charge paid for."""
+        """Read the release of one charge."""
         row = self._reader.execute("SELECT body FROM hubbub.releases WHERE charge = %s", (charge,)).fetchone()
         return None if row is None else bytes(row[0])
 
@@ -452,23 +469,23 @@ class PostgresSnapshot:
         """Read every release, by charge."""
         return ((charge, body) for charge, body in self._stream("SELECT * FROM hubbub.releases ORDER BY charge", []))
 
-    def totals(self) -> Mapping[str, Total]:
+    def totals(self) -> Mapping[str, StoredTotal]:
         """Read every total."""
         rows = self._reader.execute(b"SELECT cap, spent, sequence FROM hubbub.totals")
-        return {cap: Total(spent, sequence) for cap, spent, sequence in rows}
+        return {cap: StoredTotal(spent, sequence) for cap, spent, sequence in rows}
 
     def problems(self) -> list[str]:
-        """Check the schema, and that the row that writers lock names the newest entry."""
-        found = postgres_schema.problems(self._reader)
-        if not found:
+        """Check the schema, and that the row that writers lock is that of the newest entry."""
+        problems = postgres_schema.problems(self._reader)
+        if not problems:
             newest = self._reader.execute(
                 b"SELECT sequence, hash, time, config FROM hubbub.entries ORDER BY sequence DESC LIMIT 1"
             ).fetchone()
             heads = self._reader.execute(b"SELECT sequence, hash, time, config FROM hubbub.head").fetchall()
             empty = (0, genesis(self._identity), 0, NO_HASH)
             if heads != [newest or empty]:
-                found.append("the row of the newest entry names another one")
-        return found
+                problems.append("the head row does not match the newest entry")
+        return problems
 
     def _stream(self, query: str, values: Sequence[object]) -> Iterator[tuple[Any, ...]]:
         self._cursors += 1

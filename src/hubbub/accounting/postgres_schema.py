@@ -1,4 +1,4 @@
-"""The schema of a ledger in PostgreSQL: how it is made, migrated and recognized."""
+"""The schema of a ledger in PostgreSQL, and its migrations."""
 
 import secrets
 from typing import TYPE_CHECKING, Any
@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-#: Advisory locks ("HUBB"): whoever migrates holds the one; whoever may write shares the other, or has it alone.
+#: Advisory locks ("HUBB"): the first is held during a migration, the second by writers, shared or exclusively.
 LOCK, USE = 0x4855424200, 0x4855424201
 
-#: Each step of the schema, forward only, each in one transaction with its number. A released step is never changed.
+#: Migrations, forward only, each in one transaction with its number. A released migration is never changed.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "CREATE SCHEMA hubbub",
         "CREATE TABLE hubbub.format (version integer PRIMARY KEY)",
         "CREATE TABLE hubbub.identity (ledger text NOT NULL)",
-        # the newest entry's place, in the one row that every writer locks
+        # the position of the newest entry, in the one row that every writer locks
         "CREATE TABLE hubbub.head (one boolean PRIMARY KEY CHECK (one), sequence bigint NOT NULL, hash bytea NOT NULL,"
         " time bigint NOT NULL, config bytea NOT NULL) WITH (fillfactor = 20)",
         "CREATE TABLE hubbub.entries (sequence bigint PRIMARY KEY, kind text NOT NULL, time bigint NOT NULL,"
@@ -28,7 +28,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         " config bytea NOT NULL, previous bytea NOT NULL, hash bytea NOT NULL)",
         "CREATE UNIQUE INDEX one_charge_a_key ON hubbub.entries (key, analyst) WHERE kind = 'charge'",
         "CREATE TABLE hubbub.releases (charge bigint PRIMARY KEY, body bytea NOT NULL)",
-        # totals are rewritten all the time: room on the page lets PostgreSQL do so in place
+        # totals change often: free space on the page lets PostgreSQL update them in place
         "CREATE TABLE hubbub.totals (cap text PRIMARY KEY, spent text NOT NULL, sequence bigint NOT NULL)"
         " WITH (fillfactor = 50)",
         "CREATE FUNCTION hubbub.refuse() RETURNS trigger LANGUAGE plpgsql AS"
@@ -41,8 +41,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
 )
 
-#: What the catalogue of a whole ledger says, line by line: columns, indexes, triggers, functions.
-CATALOGUE: frozenset[str] = frozenset(
+#: The columns, indexes, triggers and functions of a complete ledger, as `_LISTING` lists them.
+CATALOG: frozenset[str] = frozenset(
     {
         "column entries.analyst text true",
         "column entries.charge bigint true",
@@ -109,16 +109,16 @@ SELECT pg_catalog.format('rule %s.%s', relname, rulename) FROM pg_catalog.pg_rew
 
 
 def version(connection: "Connection") -> int:
-    """Read the format's number; 0 where there is no ledger."""
-    (there,) = _row(connection, "SELECT pg_catalog.to_regclass('hubbub.format') IS NOT NULL")
-    if not there:
+    """Read the format number; 0 if there is no ledger."""
+    (exists,) = _row(connection, "SELECT pg_catalog.to_regclass('hubbub.format') IS NOT NULL")
+    if not exists:
         return 0
     (number,) = _row(connection, "SELECT COALESCE(max(version), 0) FROM hubbub.format")
     return int(number)
 
 
 def upgrade(connection: "Connection", number: int) -> None:
-    """Take one step of the schema, inside a transaction that the caller opened and commits."""
+    """Apply one migration, in a transaction that the caller opens and commits."""
     for statement in MIGRATIONS[number - 1]:
         connection.execute(statement.encode())
     if number == 1:
@@ -129,11 +129,11 @@ def upgrade(connection: "Connection", number: int) -> None:
 
 
 def problems(connection: "Connection") -> list[str]:
-    """Compare the catalogue with the one that the migrations make."""
-    found = {line for (line,) in connection.execute(_LISTING.encode()).fetchall()}
+    """Compare the catalog with the one that the migrations create."""
+    lines = {line for (line,) in connection.execute(_LISTING.encode()).fetchall()}
     return [
-        *(f"the {_name(line)} is missing or was changed" for line in sorted(CATALOGUE - found)),
-        *(f"the {_name(line)} is not ours" for line in sorted(found - CATALOGUE)),
+        *(f"the {_name(line)} is missing or was changed" for line in sorted(CATALOG - lines)),
+        *(f"the {_name(line)} does not belong to the ledger" for line in sorted(lines - CATALOG)),
     ]
 
 
@@ -144,5 +144,5 @@ def _name(line: str) -> str:
 def _row(connection: "Connection", query: str) -> tuple[Any, ...]:
     row = connection.execute(query.encode()).fetchone()
     if row is None:
-        raise AssertionError("this query always gives a row")
+        raise AssertionError("this query always returns a row")
     return row

@@ -1,9 +1,9 @@
-"""One session with a PostgreSQL server: durable or not at all, and with little between Python and the wire.
+"""A durable, fast session with a PostgreSQL server.
 
-Statements are prepared once and run by libpq's own calls (`psycopg.pq`), values and results in binary form: through
-psycopg's cursors each would cost more here than on the server. Those that need not wait for each other's answers travel
-together (libpq's pipeline mode), so that a charge takes two round trips: one that locks and looks, one that writes and
-commits. The server runs them one after the other all the same, and none after one that failed.
+Statements are prepared once and run by libpq calls (`psycopg.pq`) in binary form: psycopg's cursors would cost more
+than the server itself. Statements that do not depend on each other's results are sent together (libpq's pipeline mode),
+so that a charge takes two round trips: one that locks and reads, one that writes and commits. The server still runs
+them in order, and none after one that failed.
 """
 
 from collections.abc import Sequence
@@ -20,20 +20,20 @@ try:
 except ModuleNotFoundError as _missing:
     raise LedgerError(
         "HB321",
-        "a ledger in PostgreSQL needs the library psycopg, which is not installed here.",
-        "pip install 'hubbub[postgres]'",
+        "A ledger in PostgreSQL requires the package psycopg, which is not installed.",
+        "Run: pip install 'hubbub[postgres]'",
     ) from _missing
 
 if TYPE_CHECKING:
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-__all__ = ["Error", "OperationalError", "Row", "Session", "Value", "address", "integer", "meaning", "text"]
+__all__ = ["Error", "OperationalError", "PostgresSession", "Row", "Value", "address", "explain", "integer", "text"]
 
 Value = str | int | bytes
 Row = list[bytes | None]
 
-#: Every query of a ledger finds its rows by an index, so a plan made while it was small must do so too; without the
-#: just-in-time compiler, which takes the penalty on other plans for a reason to start.
+#: Every query of a ledger can use an index, so plans made while it is small must use it too. The just-in-time compiler
+#: is off because it takes the cost penalty on other plans for a reason to start.
 _SETTINGS = (
     "SET synchronous_commit = on; SET statement_timeout = 0; SET lock_timeout = {lock_timeout}; "
     "SET default_transaction_read_only = off; SET default_transaction_isolation = 'read committed'; "
@@ -41,8 +41,8 @@ _SETTINGS = (
 )
 _DURABLE = {"fsync": "on", "synchronous_commit": "on", "server_encoding": "UTF8"}
 
-#: A server that vanished without a word is noticed in seconds: libpq and the kernel would wait for many minutes.
-_NOTICED = {
+#: Notice a server that disappeared within seconds; the defaults of libpq and the kernel wait for many minutes.
+_TIMEOUTS = {
     "connect_timeout": 5,
     "tcp_user_timeout": 10_000,
     "keepalives_idle": 5,
@@ -53,18 +53,20 @@ _NOTICED = {
 _GOOD = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
 
 
-class Session:
-    """A connection, its settings checked, with the statements that were prepared on it."""
+class PostgresSession:
+    """A connection with checked settings and its prepared statements."""
 
     def __init__(self, dsn: str, *, patience: float) -> None:
-        """Connect; locks are waited for as long as `patience` says, in seconds."""
+        """Connect; `patience` is the lock timeout in seconds."""
         known = conninfo.conninfo_to_dict(dsn)
-        noticed: dict[str, Any] = {name: value for name, value in _NOTICED.items() if name not in known}
-        self.connection: Connection = psycopg.connect(dsn, autocommit=True, application_name="hubbub ledger", **noticed)
+        timeouts: dict[str, Any] = {name: value for name, value in _TIMEOUTS.items() if name not in known}
+        self.connection: Connection = psycopg.connect(
+            dsn, autocommit=True, application_name="hubbub ledger", **timeouts
+        )
         self._server = self.connection.pgconn
         self._prepared: dict[str, bytes] = {}
         self._names = count()
-        self._flight: list[str | None] = []  # what is on its way: a statement that is being prepared, or None
+        self._flight: list[str | None] = []  # sent but not received: a statement that is being prepared, or None
         self._server.nonblocking = 1
         self._socket = poll()
         self._socket.register(self._server.socket, POLLIN)
@@ -76,33 +78,33 @@ class Session:
                 if self.ask("SELECT current_setting($1)", (name,)) != [[wanted.encode()]]:
                     raise LedgerError(
                         "HB322",
-                        f"the PostgreSQL server does not keep what it says: {name} is not {wanted}. "
+                        f"PostgreSQL is not configured for durable commits: {name} must be {wanted}. "
                         "Nothing was charged.",
-                        f"Set {name} = {wanted}, or take another server.",
+                        f"Set {name} = {wanted}, or use another server.",
                     )
         except (Error, LedgerError):
             self.close()
             raise
 
     def do(self, statements: bytes) -> None:
-        """Run statements without values."""
+        """Run statements without parameters."""
         with self._watched:
             _check(self._server.exec_(statements))
 
     def undo(self) -> None:
-        """Roll back; where we were interrupted in the middle of a flight, by hanging up, which gives the locks back."""
+        """Roll back; in the middle of a pipeline, close the connection instead, which releases the locks."""
         if self._server.pipeline_status == pq.PipelineStatus.OFF:
             self.do(b"ROLLBACK")
         else:
             self.close()
 
     def ask(self, statement: str, values: Sequence[Value] = ()) -> list[Row]:
-        """Run a statement; give the rows, each value as the server sends it in binary."""
+        """Run a statement and return its rows, in binary form."""
         self.send(statement, values)
         return self.land()[0]
 
     def send(self, statement: str, values: Sequence[Value] = ()) -> None:
-        """Put a statement on its way behind those sent before; nothing is known of any of them until `land`."""
+        """Send a statement after those sent before; the results come with `land`."""
         sent = [value if isinstance(value, bytes) else str(value).encode() for value in values]
         forms = [isinstance(value, bytes) for value in values]
         server = self._server
@@ -111,7 +113,7 @@ class Session:
                 server.enter_pipeline_mode()
             name = self._prepared.get(statement)
             if name is None:
-                # a name is never used twice: after a failed flight the server may know it or not
+                # never reuse a name: after a failed pipeline the server may or may not know it
                 name = self._prepared[statement] = b"hubbub_%d" % next(self._names)
                 self._flight.append(statement)
                 server.send_prepare(name, statement.encode())
@@ -119,14 +121,14 @@ class Session:
             server.send_query_prepared(name, sent, forms, 1)
 
     def flush(self) -> None:
-        """Let the server begin with what was sent."""
+        """Let the server start with the statements sent so far."""
         with self._watched:
             self._flush()
 
     def land(self) -> list[list[Row]]:
-        """Wait for all that was sent; give the rows of each statement, or raise the error of the first that failed."""
+        """Wait for all results; return the rows of each statement, or raise the error of the first that failed."""
         flight, self._flight = self._flight, []
-        found: list[list[Row]] = []
+        results: list[list[Row]] = []
         server = self._server
         with self._watched:
             try:
@@ -136,7 +138,7 @@ class Session:
                     result = self._arrived()
                     if preparing is None:
                         width = range(result.nfields)
-                        found.append([[result.get_value(r, c) for c in width] for r in range(result.ntuples)])
+                        results.append([[result.get_value(r, c) for c in width] for r in range(result.ntuples)])
                     while self._next() is not None:
                         pass
                 self._arrived(pq.ExecStatus.PIPELINE_SYNC)
@@ -146,16 +148,16 @@ class Session:
                 self._drain()
                 raise
             server.exit_pipeline_mode()
-        return found
+        return results
 
     def _arrived(self, *also: pq.ExecStatus) -> "pq.abc.PGresult":
         result = self._next()
         if result is None:
-            raise OperationalError("the server said nothing")
+            raise OperationalError("the server sent no result")
         return _check(result, *also)
 
     def _next(self) -> "pq.abc.PGresult | None":
-        # libpq's own waiting would keep every other thread of this process waiting too, also one that holds our lock
+        # waiting inside libpq would block all other threads of this process, even one that holds our lock
         server = self._server
         while server.is_busy():
             self._socket.poll()
@@ -163,7 +165,7 @@ class Session:
         return server.get_result()
 
     def _flush(self) -> None:
-        """Send all; read meanwhile, or a server that cannot get rid of its answers would take no more questions."""
+        """Send everything; read meanwhile, because a server with a full output buffer accepts no more input."""
         server = self._server
         while server.flush():
             self._socket.modify(server.socket, POLLIN | POLLOUT)
@@ -172,7 +174,7 @@ class Session:
             server.consume_input()
 
     def _drain(self) -> None:
-        """After an error, read on to the end of the flight, so that the session can be used again."""
+        """After an error, read to the end of the pipeline, so that the session can be used again."""
         server = self._server
         while server.status == pq.ConnStatus.OK:
             result = self._next()
@@ -181,16 +183,16 @@ class Session:
                 return
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close the connection."""
         self.connection.close()
 
 
 class _Watch:
-    """Notices when the server has gone, which libpq itself may know only at the next call."""
+    """Notice a lost server at once, which libpq may report only at the next call."""
 
     __slots__ = ("_session",)
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: PostgresSession) -> None:
         self._session = session
 
     def __enter__(self) -> None:
@@ -217,37 +219,37 @@ def _check(result: pq.abc.PGresult, *also: pq.ExecStatus) -> pq.abc.PGresult:
 
 
 def address(dsn: str) -> str:
-    """Say where a connection string leads, without user and password; raise LedgerError where it leads nowhere."""
+    """Give the address in a connection string, without user and password; raise LedgerError if it is invalid."""
     try:
         parts = conninfo.conninfo_to_dict(dsn)
-    except Error:  # its words quote the address, with the password
+    except Error:  # its message quotes the address with the password
         raise LedgerError(
             "HB302",
-            "the address of the ledger's database is not one of PostgreSQL. Nothing was charged.",
+            "The address of the ledger database is not a PostgreSQL address. Nothing was charged.",
             "Write postgresql://user@host/database, without spaces.",
         ) from None
     return f"postgresql://{parts.get('host') or 'localhost'}/{parts.get('dbname') or ''}"
 
 
 def integer(value: bytes | None) -> int:
-    """Read a bigint."""
+    """Decode a bigint."""
     return int.from_bytes(value or b"", "big", signed=True)
 
 
 def text(value: bytes | None) -> str:
-    """Read a text."""
+    """Decode a text."""
     return (value or b"").decode()
 
 
-def meaning(error: Error) -> tuple[str, str, str] | None:
-    """Give the code, the reason and the remedy of an error that has one; None where only a restart helps."""
+def explain(error: Error) -> tuple[str, str, str] | None:
+    """Give the code, reason and remedy of a known error; None if only a restart helps."""
     for kinds, code, why, remedy in _MEANING:
         if isinstance(error, kinds):
             return code, why, remedy
     if isinstance(error, OperationalError) and (error.sqlstate is None or isinstance(error, _GOING)):
-        # these words are about the connection (no such database, wrong password), and so hold nothing of a query
+        # these messages are about the connection (no such database, wrong password), so they do not quote a query
         words = str(error).strip().splitlines()[0].rpartition("failed: ")[2]
-        return "HB302", f"the server does not answer, or not to us ({words})", "Check host, database, user and server."
+        return "HB302", f"could not connect to the server ({words})", "Check host, database, user and server."
     return None
 
 
@@ -256,31 +258,31 @@ _MEANING: tuple[tuple[tuple[type[Error], ...], str, str, str], ...] = (
         (errors.LockNotAvailable, errors.DeadlockDetected, errors.QueryCanceled),
         "HB303",
         "another process kept it locked",
-        "Try again, or end it.",
+        "Try again, or stop the other process.",
     ),
     (
         (errors.ReadOnlySqlTransaction,),
         "HB302",
         "it is read-only (a standby?)",
-        "Connect to the primary server, with the right to write.",
+        "Connect to the primary server with write permission.",
     ),
     (
         (errors.InsufficientPrivilege,),
         "HB302",
-        "this user may not do that there",
+        "this user lacks the required permission",
         "Make the user the owner of the database, or of its schema hubbub.",
     ),
     (
         (errors.InvalidAuthorizationSpecification, errors.InvalidPassword),
         "HB302",
-        "the server refuses this user or password",
+        "the server rejected this user or password",
         "Check both, and pg_hba.conf on the server.",
     ),
-    ((errors.InvalidCatalogName,), "HB302", "there is no such database", "Make it: createdb."),
+    ((errors.InvalidCatalogName,), "HB302", "the database does not exist", "Create it with createdb."),
     (
         (errors.TooManyConnections, errors.CannotConnectNow),
         "HB302",
-        "the server takes no more connections now",
+        "the server accepts no more connections",
         "Try again, or raise max_connections.",
     ),
 )

@@ -1,7 +1,7 @@
 """The ledger in a SQLite file: write-ahead log, synced at every commit, one writer at a time over all processes.
 
-The database's file is never opened here but through SQLite: closing any other handle to it would silently drop the
-locks that this process holds (POSIX locks belong to a process, not to a handle).
+The file is opened only through SQLite: closing any other handle to it would silently release the locks of this process
+(POSIX locks belong to a process, not to a handle).
 """
 
 import fcntl
@@ -19,12 +19,12 @@ from hubbub.accounting import sqlite_schema
 from hubbub.accounting.bloom import BloomFilter
 from hubbub.accounting.chain import NO_HASH, Entry, genesis
 from hubbub.accounting.sqlite_snapshot import FIELDS, HEAD, SqliteSnapshot
-from hubbub.accounting.store import Begun, Found, Head, OnStep, Total, refused, stored_until
+from hubbub.accounting.store import ChargeRecord, Head, LockedState, OnStep, StoredTotal, row_refused, stored_until
 from hubbub.errors import LedgerError
-from hubbub.private_files import make_database, open_private, refuse_open_folder
+from hubbub.private_files import create_database, open_private, refuse_open_folder
 
 _CHARGE = "SELECT charge FROM keys WHERE key = ? AND analyst = ?"
-#: Both in one go: the newest entry, and the charge of a key.
+#: The newest entry and the charge of a key, in one statement.
 _HEAD_AND_CHARGE = HEAD.replace(" FROM ", f", ({_CHARGE}) FROM ", 1)
 _KEYS = "SELECT analyst, key FROM keys"
 _ENTRY = f"SELECT {FIELDS} FROM entries WHERE sequence = ?"  # noqa: S608
@@ -38,51 +38,56 @@ _ADD_RELEASE = "INSERT INTO releases (charge, body) VALUES (?, ?)"
 _SET_TOTAL = "REPLACE INTO totals (cap, spent, sequence) VALUES (?, ?, ?)"
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-#: Errors about a value that a statement was given: it has not run.
+#: Errors about a parameter: the statement did not run.
 _VALUE = {sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH}
-#: Errors of a statement before COMMIT that leave nothing behind once it is rolled back; during COMMIT they may.
+#: Errors after which a rollback leaves nothing behind, except during COMMIT.
 _ROOM = {sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_FULL}
-_STOP = "Restart; the start verifies the ledger. Nothing that was reported as charged is lost."
+_STOP = "Restart hubbub; startup verification checks the ledger. No reported charge is lost."
 
 
 class SqliteStore:
-    """A ledger's SQLite file; made where there is none, migrated where it is older."""
+    """A ledger in a SQLite file, created or migrated if necessary."""
 
     def __init__(self, path: Path, *, exclusive: bool = False, read_only: bool = False, patience: float = 30.0) -> None:
-        """Open or make the file.
+        """Open or create the file.
 
-        `exclusive` refuses every other process that would write, for as long as this one lives; without it, processes
-        take turns. `read_only` takes no lock and makes nothing. `patience` is how many seconds to wait for a turn.
+        `exclusive` excludes every other writing process while this one lives; otherwise processes take turns.
+        `read_only` takes no lock and creates nothing. `patience` is how many seconds to wait for the lock.
         """
         self._path = path
         self._alone = exclusive
         self._patience = patience
         self._read_only = read_only
         self._recent: dict[tuple[str, str], Entry] = {}  # charges whose keys may not be stored yet
-        self._seen = -1  # the newest entry that is in there
+        self._seen = -1  # the newest entry in `_recent`
         self._head: Head | None = None
-        self._used: BloomFilter | None = None  # of the keys that are stored, where nobody else can store one
+        self._used: BloomFilter | None = None  # of the stored keys, if no other process can store one
         self._idle: list[sqlite3.Connection] = []
         if not path.parent.is_dir():
-            self._fail("HB302", f"the folder {path.parent} does not exist", "Make it, or name another place.")
+            self._fail("HB302", f"the folder {path.parent} does not exist", "Create it, or use another path.")
         if read_only and not path.exists():
-            self._fail("HB302", "there is no ledger", "Name its file; it is made at the first start with a policy.")
+            self._fail(
+                "HB302", "the file does not exist", "Check the path. The first start with a policy creates the ledger."
+            )
         if not read_only:
             refuse_open_folder(path.parent)
         self._guard = -1 if read_only else self._reserve(exclusive=exclusive)
         try:
             self._writer = self._connect()
-            self._do = self._writer.cursor().execute  # a new cursor for each statement of a charge would cost more
+            self._do = self._writer.cursor().execute  # faster than a new cursor per statement
             self._identity = self._prepare()
             if exclusive:
                 self._used = BloomFilter(self._writer.execute(_KEYS))
         except sqlite3.Error as error:
             self.close()
             self._translate(error)
-        except UnicodeDecodeError as error:  # SQLite's own message quotes the damage
+        except UnicodeDecodeError as error:  # SQLite's message quotes the damaged bytes
             self.close()
             self._fail(
-                "HB306", "the file is damaged", "Restore it as it was, or accept the loss: hubbub admin forfeit.", error
+                "HB306",
+                "the file is corrupt",
+                "Restore it from a backup, or run `hubbub admin forfeit` to write off the budget.",
+                error,
             )
         except LedgerError:
             self.close()
@@ -90,7 +95,7 @@ class SqliteStore:
 
     @property
     def ledger(self) -> str:
-        """The identity that was drawn when the ledger was made."""
+        """The random identity of the ledger."""
         return self._identity
 
     @property
@@ -98,11 +103,11 @@ class SqliteStore:
         """The file's path."""
         return str(self._path)
 
-    def begin(self, keys: Sequence[tuple[str, str]], after: int) -> Begun:
-        """Take the database's write lock, by turns with other threads' and processes' stores, and look."""
-        head = self._head  # known only where nobody else writes
+    def begin(self, keys: Sequence[tuple[str, str]], after: int) -> LockedState:
+        """Take the write lock of the database, and read what is new."""
+        head = self._head  # known only if no other process writes
         if head is not None and head.sequence == after == self._seen and self._unused(keys):
-            return Begun(head, {}, [])  # one statement of its own will do, if that is all there is to write
+            return LockedState(head, {}, [])  # a single charge then needs one statement, without BEGIN
         try:
             self._patiently("BEGIN IMMEDIATE")
             fresh = False
@@ -110,23 +115,23 @@ class SqliteStore:
                 analyst, key = keys[0] if len(keys) == 1 else ("", "")
                 row = self._do(_HEAD_AND_CHARGE, (key, analyst)).fetchone()
                 head = Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row[:-1])
-                fresh = len(keys) == 1 and row is not None and row[-1] is None  # nobody stored this key
+                fresh = len(keys) == 1 and row is not None and row[-1] is None  # this key is not stored
             news = [] if head.sequence == after == self._seen else self._news(head.sequence, after)
-            return Begun(head, {} if fresh and keys[0] not in self._recent else self._recall(keys), news)
+            return LockedState(head, {} if fresh and keys[0] not in self._recent else self._recall(keys), news)
         except sqlite3.Error as error:
             self._translate(error)
 
     def _unused(self, keys: Sequence[tuple[str, str]]) -> bool:
-        """Say whether none of these keys was ever charged; no where that is not certain without a look."""
+        """Say whether certainly none of these keys was ever charged, without a database lookup."""
         if self._used is None:
             return False
-        for pair in keys:  # noqa: SIM110 — a generator costs more than the rest of this
+        for pair in keys:  # noqa: SIM110 — a generator would be slower
             if pair in self._recent or pair in self._used:
                 return False
         return True
 
     def _news(self, newest: int, after: int) -> list[Entry]:
-        """Read what others wrote; whoever passed a multiple of LAG stored the keys up to there."""
+        """Read what other processes wrote; keys are stored up to the last multiple of LAG."""
         stored = stored_until(newest)
         if self._seen < stored:
             self._recent.clear()
@@ -140,48 +145,56 @@ class SqliteStore:
             if entry.kind == "charge":
                 self._recent[entry.analyst, entry.key] = entry
 
-    def _recall(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], Found]:
-        found = {}
+    def _recall(self, keys: Sequence[tuple[str, str]]) -> dict[tuple[str, str], ChargeRecord]:
+        charges = {}
         for pair in keys:
             entry = self._recent.get(pair)
             if entry is None:
                 row = self._do(_CHARGE, (pair[1], pair[0])).fetchone()
                 if row is None:
-                    continue  # as nearly always
+                    continue  # the usual case
                 entry = Entry._make(self._writer.execute(_ENTRY, row).fetchone() or [""] * len(Entry._fields))
                 if (entry.analyst, entry.key) != pair:
-                    self._fail("HB306", "its keys are not those of its charges", "Restart: it says what is wrong.")
+                    self._fail(
+                        "HB306",
+                        "its request keys do not match its charges",
+                        "Restart hubbub; startup verification reports the details.",
+                    )
             body = self._writer.execute(_RELEASE, (entry.sequence,)).fetchone()
-            found[pair] = Found(entry, None if body is None else body[0])
-        return found
+            charges[pair] = ChargeRecord(entry, None if body is None else body[0])
+        return charges
 
-    def totals(self, labels: Iterable[str]) -> Mapping[str, Total]:
-        """Read the totals of these caps, as far as they are stored."""
-        found = {}
+    def totals(self, labels: Iterable[str]) -> Mapping[str, StoredTotal]:
+        """Read the stored totals of these caps."""
+        totals = {}
         try:
             for label in labels:
                 row = self._writer.execute(_TOTAL, (label,)).fetchone()
                 if row is not None:
-                    found[label] = Total(*row)
+                    totals[label] = StoredTotal(*row)
         except sqlite3.Error as error:
             self._translate(error)
-        return found
+        return totals
 
     def policy(self, config: bytes) -> str:
-        """Read the policy of this hash."""
+        """Read the policy with this hash."""
         try:
             return str(self._writer.execute(_POLICY, (config,)).fetchone()[0])
         except sqlite3.Error as error:
             self._translate(error)
 
     def commit(
-        self, entries: Sequence[Entry], totals: Mapping[str, Total], releases: Mapping[int, bytes], on_step: OnStep
+        self,
+        entries: Sequence[Entry],
+        totals: Mapping[str, StoredTotal],
+        releases: Mapping[int, bytes],
+        on_step: OnStep,
     ) -> None:
-        """Write all of it in the transaction that `begin` opened, and return when the disk has it."""
+        """Write everything in the transaction that `begin` opened, and return when it is durable."""
         writer = self._writer
         last = entries[-1]
         carries = bool(totals) or stored_until(last.sequence) >= entries[0].sequence
-        committing = not (carries or releases or len(entries) > 1)  # one statement that is its own transaction
+        committing = not (carries or releases or len(entries) > 1)  # a single statement is its own transaction
         try:
             if not writer.in_transaction and (carries or releases or len(entries) > 1):
                 self._patiently("BEGIN IMMEDIATE")
@@ -213,14 +226,14 @@ class SqliteStore:
             self._recent.clear()
 
     def rollback(self) -> None:
-        """End the transaction that `begin` opened, if it is still open."""
-        # after an I/O error SQLite may have rolled back by itself, and a broken connection has nothing to say
+        """Roll back the transaction that `begin` opened, if it is still open."""
+        # after an I/O error SQLite may have rolled back already, or the connection may be broken
         with suppress(sqlite3.Error):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
 
     def _undo(self, error: Exception, *, committing: bool) -> NoReturn:
-        """After an error of `commit`, say whether it is certain that nothing was written."""
+        """After an error of `commit`, raise `row_refused` if certainly nothing was written; otherwise the error."""
         certain = not isinstance(error, sqlite3.Error) and not committing
         if isinstance(error, sqlite3.Error):
             code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -229,15 +242,15 @@ class SqliteStore:
             self.rollback()
             if not self._writer.in_transaction:
                 self._recent.clear()
-                self._seen, self._head = -1, None  # read again what is there
-                raise refused(type(error).__name__) from error
+                self._seen, self._head = -1, None  # read the state again
+                raise row_refused(type(error).__name__) from error
         if isinstance(error, sqlite3.Error):
             self._translate(error)
         raise error
 
     @contextmanager
     def snapshot(self) -> Iterator[SqliteSnapshot]:
-        """Read in one transaction on a connection of its own."""
+        """Read in one transaction on a separate connection."""
         reader = None
         try:
             try:
@@ -258,7 +271,7 @@ class SqliteStore:
             raise
 
     def close(self) -> None:
-        """Close all connections; the last one to close folds the log into the file."""
+        """Close all connections; closing the last one merges the log into the file."""
         for connection in (*self._idle, getattr(self, "_writer", None)):
             if connection is not None:
                 with suppress(sqlite3.Error):
@@ -270,17 +283,15 @@ class SqliteStore:
 
     def _reserve(self, *, exclusive: bool) -> int:
         try:
-            make_database(self._path)
+            create_database(self._path)
             guard = open_private(Path(f"{self._path.resolve()}.lock"), os.O_RDWR | os.O_CREAT)
         except OSError as error:
-            self._fail("HB302", f"it cannot be written ({error.strerror})", "Give this user the right to write there.")
+            self._fail("HB302", f"it cannot be written ({error.strerror})", "Let this user write there.")
         try:
             fcntl.flock(guard, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except OSError:
             os.close(guard)
-            self._fail(
-                "HB303", "another server has it open", "Stop that one first; one server at a time serves a file."
-            )
+            self._fail("HB303", "another server has it open", "Stop that server: only one at a time can use a file.")
         return guard
 
     def _connect(self) -> sqlite3.Connection:
@@ -305,10 +316,10 @@ class SqliteStore:
         return connection
 
     def _patiently(self, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
-        """Execute what needs a lock, asking again after short random pauses.
+        """Execute a statement that needs a lock, retrying after short random pauses.
 
-        SQLite's own waiting grows to a tenth of a second between tries, which leaves the lock idle and starves some;
-        pauses of about the length of a few commits, drawn anew each time, give everybody the same chance.
+        SQLite's own waiting grows to a tenth of a second between attempts, which leaves the lock idle and starves some
+        processes; random pauses of about the length of a few commits give all the same chance.
         """
         deadline = 0.0
         while True:
@@ -327,22 +338,24 @@ class SqliteStore:
         if not self._read_only:
             (mode,) = self._patiently("PRAGMA journal_mode = WAL").fetchone()
             if mode != "wal":
-                self._fail("HB302", "its disk cannot hold a write-ahead log", "Put it on a local disk.")
+                self._fail("HB302", "its disk does not support a write-ahead log", "Move it to a local disk.")
             self._migrate()
         (version,) = self._patiently("PRAGMA user_version").fetchone()
         known = len(sqlite_schema.MIGRATIONS)
         if version > known:
-            self._fail("HB304", f"its format is {version}, and this hubbub knows {known}", "Upgrade hubbub.")
+            self._fail(
+                "HB304", f"its format is {version}, but this version of hubbub supports {known}", "Upgrade hubbub."
+            )
         wrong = sqlite_schema.problems(writer)
         if version < known or wrong:
             self._fail(
                 "HB305",
-                f"it is not a whole ledger of format {known}" + (f": {wrong[0]}" if wrong else ""),
-                "Name the right file, or restore it as it was; an older one is migrated by a start that writes.",
+                f"it is not a complete ledger of format {known}" + (f": {wrong[0]}" if wrong else ""),
+                "Use the right file, or restore it from a backup. Opening an older one for writing migrates it.",
             )
         identity = writer.execute("SELECT ledger FROM identity").fetchall()
         if len(identity) != 1:
-            self._fail("HB305", "it has no identity", "Name the right file, or restore this one as it was.")
+            self._fail("HB305", "it has no identity", "Use the right file, or restore this one from a backup.")
         return str(identity[0][0])
 
     def _migrate(self) -> None:
@@ -352,39 +365,45 @@ class SqliteStore:
             (objects,) = self._writer.execute("SELECT count(*) FROM sqlite_master").fetchone()
             if version == 0 and objects:
                 self.rollback()
-                self._fail("HB305", "it is a database of something else", "Name another file.")
+                self._fail("HB305", "it is the database of another application", "Use another file.")
             if version < number:
                 sqlite_schema.upgrade(self._writer, number)
                 self._writer.execute("COMMIT")
             else:
-                # SQLite says that a file is read-only at the first write, and then it would be too late
+                # SQLite reports a read-only file only at the first write, which would be too late
                 self._writer.execute(f"PRAGMA user_version = {version}")
                 self._writer.execute("ROLLBACK")
         folder = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            os.fsync(folder)  # the file's name must be as durable as its content
+            os.fsync(folder)  # the file name must be as durable as its content
         finally:
             os.close(folder)
 
     def _fail(self, code: str, why: str, remedy: str, cause: Exception | None = None) -> NoReturn:
         raise LedgerError(
-            code, f"the ledger {self._path} cannot be used: {why}. Nothing was charged.", remedy
+            code, f"The ledger {self._path} cannot be used: {why}. Nothing was charged.", remedy
         ) from cause
 
     def _translate(self, error: sqlite3.Error) -> NoReturn:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _BUSY:
             self._fail(
-                "HB303", f"another process kept it locked for {self._patience:g} s", "Try again, or end it.", error
+                "HB303",
+                f"another process kept it locked for {self._patience:g} s",
+                "Try again, or stop the other process.",
+                error,
             )
         if code == sqlite3.SQLITE_READONLY:
-            self._fail("HB302", "it is read-only", "Give this user the right to write the file and its folder.", error)
+            self._fail("HB302", "it is read-only", "Let this user write the file and its folder.", error)
         if code in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH):
             self._fail(
-                "HB302", "it cannot be opened", "Check the path and the rights on the file and its folder.", error
+                "HB302", "it cannot be opened", "Check the path and the permissions of the file and its folder.", error
             )
         if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
             self._fail(
-                "HB306", "the file is damaged", "Restore it as it was, or accept the loss: hubbub admin forfeit.", error
+                "HB306",
+                "the file is corrupt",
+                "Restore it from a backup, or run `hubbub admin forfeit` to write off the budget.",
+                error,
             )
-        raise LedgerError("HB301", f"the ledger {self._path} failed: {error}.", _STOP) from error
+        raise LedgerError("HB301", f"The ledger {self._path} failed: {error}.", _STOP) from error

@@ -1,13 +1,13 @@
-"""The schema of a ledger in SQLite: how it is made, migrated and recognized."""
+"""The schema of a ledger in SQLite, and its migrations."""
 
 import secrets
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
 
-APPLICATION = 0x48554242  # "HUBB": says what the file is
+APPLICATION = 0x48554242  # "HUBB": identifies the file
 
-#: Each step of the schema, forward only, each in one transaction with its number. A released step is never changed.
+#: Migrations, forward only, each in one transaction with its number. A released migration is never changed.
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         """CREATE TABLE identity (ledger TEXT NOT NULL) STRICT""",
@@ -32,7 +32,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
 
 
 def upgrade(connection: sqlite3.Connection, number: int) -> None:
-    """Take one step of the schema, inside a transaction that the caller opened and commits."""
+    """Apply one migration, in a transaction that the caller opens and commits."""
     for statement in MIGRATIONS[number - 1]:
         connection.execute(statement)
     if number == 1:
@@ -42,30 +42,30 @@ def upgrade(connection: sqlite3.Connection, number: int) -> None:
 
 
 def problems(connection: sqlite3.Connection) -> list[str]:
-    """Compare the file's schema with the one that the migrations make."""
+    """Compare the schema of the file with the one that the migrations create."""
     pristine = sqlite3.connect(":memory:")
     try:
         for statement in (statement for statements in MIGRATIONS for statement in statements):
             pristine.execute(statement)
         listing = "SELECT type, name, sql FROM sqlite_master"
-        expected, found = (
+        expected, actual = (
             {(kind, name): sql for kind, name, sql in c.execute(listing)} for c in (pristine, connection)
         )
     finally:
         pristine.close()
     return [
-        *(f"the {kind} {name} is missing" for kind, name in sorted(expected.keys() - found.keys())),
-        *(f"the {kind} {name} is not ours" for kind, name in sorted(found.keys() - expected.keys())),
+        *(f"the {kind} {name} is missing" for kind, name in sorted(expected.keys() - actual.keys())),
+        *(f"the {kind} {name} does not belong to the ledger" for kind, name in sorted(actual.keys() - expected.keys())),
         *(
             f"the {kind} {name} was changed"
             for (kind, name), sql in sorted(expected.items())
-            if (kind, name) in found and found[kind, name] != sql
+            if (kind, name) in actual and actual[kind, name] != sql
         ),
     ]
 
 
 def set_aside(path: Path) -> str:
-    """Rename a ledger's file and its log, so that they can be looked at, and say what they are called now."""
+    """Rename the file of a ledger and its log to keep them for inspection, and return the new path."""
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     aside = path.with_name(f"{path.name}.set-aside-{stamp}")
     for ending in ("-wal", "-shm", ""):

@@ -1,16 +1,16 @@
-"""One look at a ledger in SQLite, however long it takes and whatever is written meanwhile."""
+"""A consistent view of a ledger in SQLite, independent of concurrent writes."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping
 
 from hubbub.accounting import sqlite_schema
 from hubbub.accounting.chain import NO_HASH, Entry, genesis
-from hubbub.accounting.store import Filter, Head, Total, stored_until
+from hubbub.accounting.store import EntryFilter, Head, StoredTotal, stored_until
 
 FIELDS = ", ".join(Entry._fields)
 HEAD = "SELECT sequence, hash, time, config FROM entries ORDER BY sequence DESC LIMIT 1"
 
-#: Keys are stored at least up to the last multiple of LAG (`store.stored_until`), and without gaps up to the newest.
+#: Keys are stored at least up to the last multiple of LAG (`store.stored_until`), and without gaps.
 _WRONG_KEYS = (
     "WITH stored(newest) AS (SELECT max(coalesce((SELECT max(charge) FROM keys), 0), ?)) "
     "SELECT (SELECT count(*) FROM entries, stored WHERE kind = 'charge' AND sequence <= newest) "
@@ -28,15 +28,15 @@ class SqliteSnapshot:
 
     @property
     def ledger(self) -> str:
-        """The identity that was drawn when the ledger was made."""
+        """The random identity of the ledger."""
         return self._identity
 
     def head(self) -> Head:
-        """Give the newest entry's place."""
+        """Give the newest entry's position."""
         row = self._reader.execute(HEAD).fetchone()
         return Head(0, genesis(self._identity), 0, NO_HASH) if row is None else Head(*row)
 
-    def entries(self, which: Filter, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
+    def entries(self, which: EntryFilter, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
         """Read entries in the order of the chain, or its reverse."""
         terms, values = which.where("?")
         order = "DESC" if newest_first else "ASC"
@@ -49,7 +49,7 @@ class SqliteSnapshot:
         return {charge for (charge,) in rows}
 
     def body(self, charge: int) -> bytes | None:
-        """Read what one charge paid for."""
+        """Read the release of one charge."""
         row = self._reader.execute("SELECT body FROM releases WHERE charge = ?", (charge,)).fetchone()
         return None if row is None else bytes(row[0])
 
@@ -57,20 +57,20 @@ class SqliteSnapshot:
         """Read every release, by charge."""
         return iter(self._reader.execute("SELECT charge, body FROM releases ORDER BY charge"))
 
-    def totals(self) -> Mapping[str, Total]:
+    def totals(self) -> Mapping[str, StoredTotal]:
         """Read every total."""
         rows = self._reader.execute("SELECT cap, spent, sequence FROM totals")
-        return {cap: Total(spent, sequence) for cap, spent, sequence in rows}
+        return {cap: StoredTotal(spent, sequence) for cap, spent, sequence in rows}
 
     def problems(self) -> list[str]:
         """Check schema, pages and indexes."""
-        found = sqlite_schema.problems(self._reader)
+        problems = sqlite_schema.problems(self._reader)
         try:
             rows = self._reader.execute("PRAGMA integrity_check(10)").fetchall()
         except sqlite3.DatabaseError as error:
-            return [*found, f"the file is damaged: {error}"]
-        found += [f"the file is damaged: {text}" for (text,) in rows if text != "ok"]
+            return [*problems, f"the file is corrupt: {error}"]
+        problems += [f"the file is corrupt: {text}" for (text,) in rows if text != "ok"]
         least = stored_until(self.head().sequence)
-        if not found and self._reader.execute(_WRONG_KEYS, (least,)).fetchone() != (0,):
-            found.append("the keys are not those of the charges")
-        return found
+        if not problems and self._reader.execute(_WRONG_KEYS, (least,)).fetchone() != (0,):
+            problems.append("the request keys do not match the charges")
+        return problems

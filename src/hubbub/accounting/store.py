@@ -1,8 +1,8 @@
-"""What a ledger needs of a database: one class that has these methods is a store.
+"""The interface between the ledger and a database.
 
-A store keeps three tables: the entries (only ever added to), the bodies of the releases, and the running total of each
-cap. Writing is one transaction at a time: `begin` takes the writer's lock, whatever process holds it now, and gives the
-newest place of the chain as it is under that lock; nothing the ledger remembers is used before it was compared with it.
+A store has three tables: the entries (append-only), the releases, and the running total of each cap. One transaction
+writes at a time: `begin` waits for the writer lock of all processes and gives the newest entry under that lock; the
+ledger compares its cached state with it before using it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,38 +13,37 @@ from typing import NamedTuple, Protocol
 from hubbub.accounting.chain import Entry, Kind
 from hubbub.errors import LedgerError
 
-#: Called with the name of the point that the ledger has reached: see `STEPS`. Campaigns stop a process there.
+#: Called with the name of each step of a transaction: see `STEPS`. Stress tests stop the process there.
 OnStep = Callable[[str], None]
 
-#: The points of one transaction, in order. Between `committing` and `committed` the disk is made to hold the entries.
+#: The steps of one transaction, in order. Between `committing` and `committed` the entries become durable.
 STEPS: tuple[str, ...] = ("begun", "entries", "releases", "totals", "committing", "committed", "anchored")
 
 
-#: Totals, and SQLite's keys, can be derived from the entries, and storing them costs as much as all that is decided for
-#: a charge. So they are stored with the commits that reach or pass a multiple of LAG, by whichever process makes those:
-#: what stands in the tables holds at least all entries up to the last multiple; the rest is read from the entries.
+#: Totals, and SQLite's keys, can be derived from the entries, and storing them costs as much as deciding a charge. They
+#: are therefore stored only with commits that reach or pass a multiple of LAG, by any process: the tables include at
+#: least all entries up to the last multiple, and the rest is read from the entries.
 LAG = 64
 
 
-#: Bytes of a release. SQLite keeps a blob below 1e9 bytes and PostgreSQL one below 2³⁰; half of that leaves room for
-#: what travels around it.
-MOST_RELEASE = 500_000_000
+#: SQLite stores blobs below 1e9 bytes and PostgreSQL below 2³⁰; half of that leaves room for encoding.
+MAX_RELEASE_BYTES = 500_000_000
 
-#: The code of an error after which nothing of a transaction is in the database, for certain: see `Store`.
+#: The code of an error after which certainly nothing was written: see `Store`.
 REFUSED = "HB331"
 
 
-def refused(why: str) -> LedgerError:
-    """Make the error of a row that a database does not take; whoever raises it has rolled back."""
+def row_refused(why: str) -> LedgerError:
+    """Make the error of a row that the database rejected; raise it after the rollback."""
     return LedgerError(
         REFUSED,
-        f"the ledger's database does not take what was to be written ({why}). Nothing of it was written.",
-        "Ask for less at once. If it goes on, check the memory and the disk of the database.",
+        f"The ledger database rejected the entry ({why}). Nothing was written.",
+        "Request a smaller result. If this happens again, check the memory and disk space of the database.",
     )
 
 
 def stored_until(sequence: int) -> int:
-    """Give the entry up to which totals and keys are stored at least, in a ledger with so many entries.
+    """Give the entry up to which totals and keys are stored at least, in a ledger of this length.
 
     >>> stored_until(63), stored_until(64), stored_until(130)
     (0, 64, 128)
@@ -53,9 +52,9 @@ def stored_until(sequence: int) -> int:
 
 
 class Head(NamedTuple):
-    """The newest entry of a chain: its number, hash and time (0 and the genesis hash where there is none).
+    """The newest entry of a chain: its number, hash and time (0 and the genesis hash if there is none).
 
-    Every entry has the hash of the policy in force, so the head's `config` is the policy that the ledger is under.
+    `config` is the hash of the policy in force.
     """
 
     sequence: int
@@ -64,37 +63,36 @@ class Head(NamedTuple):
     config: bytes
 
 
-class Found(NamedTuple):
-    """A charge that a key belongs to, and the release that it paid for, where there is one."""
+class ChargeRecord(NamedTuple):
+    """The charge of a key, and its release, if there is one."""
 
     entry: Entry
     release: bytes | None
 
 
-class Total(NamedTuple):
-    """What was charged to one cap: a price in canonical form, and the newest entry that is in it."""
+class StoredTotal(NamedTuple):
+    """The total of one cap: a privacy cost in canonical form, and the newest entry that it includes."""
 
     spent: str
     sequence: int
 
 
-class Begun(NamedTuple):
-    """What a writer finds under the lock: the newest entry, the charges that its keys belong to, and what is new.
+class LockedState(NamedTuple):
+    """What a writer reads under the lock: the newest entry, the charges of its keys, and new entries.
 
-    `news` has the entries after the one that the ledger remembers, as far as they are not surely in the stored totals:
-    those above the last multiple of LAG.
+    `news` has the new entries above the last multiple of LAG: those that the stored totals may not include.
     """
 
     head: Head
-    found: Mapping[tuple[str, str], Found]
+    charges: Mapping[tuple[str, str], ChargeRecord]
     news: Sequence[Entry]
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
-    """Which entries to read: all, where nothing is said.
+class EntryFilter:
+    """Which entries to read; all by default.
 
-    Times are microseconds, from `since` up to before `until`; `before` asks for smaller numbers than this.
+    Times are microseconds, from `since` up to but excluding `until`; sequence numbers are below `before`.
     """
 
     kind: Kind | None = None
@@ -105,9 +103,9 @@ class Filter:
     before: int | None = None
 
     def where(self, placeholder: str) -> tuple[str, list[str | int]]:
-        """Give the conditions in SQL, each led by AND, and their parameters.
+        """Give the conditions in SQL, each preceded by AND, and their parameters.
 
-        >>> Filter(analyst="ana", since=5).where("?")
+        >>> EntryFilter(analyst="ana", since=5).where("?")
         (' AND analyst = ? AND time >= ?', ['ana', 5])
         """
         terms = {
@@ -123,19 +121,19 @@ class Filter:
 
 
 class Snapshot(Protocol):
-    """One consistent view of the whole database, whatever is written meanwhile."""
+    """A consistent view of the whole database, independent of concurrent writes."""
 
     @property
     def ledger(self) -> str:
-        """The identity that was drawn when the ledger was made."""
+        """The random identity of the ledger."""
         ...
 
     def head(self) -> Head:
-        """Give the newest entry's place."""
+        """Give the newest entry's position."""
         ...
 
-    def entries(self, which: Filter, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
-        """Read entries in the order of the chain (or its reverse), those with a number above `after`."""
+    def entries(self, which: EntryFilter, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:
+        """Read the entries after `after`, in the order of the chain or its reverse."""
         ...
 
     def released(self, low: int, high: int) -> set[int]:
@@ -143,71 +141,73 @@ class Snapshot(Protocol):
         ...
 
     def body(self, charge: int) -> bytes | None:
-        """Read what one charge paid for, where that is recorded."""
+        """Read the release of one charge, if it is recorded."""
         ...
 
     def releases(self) -> Iterator[tuple[int, bytes]]:
         """Read every release: the number of its charge, and its bytes."""
         ...
 
-    def totals(self) -> Mapping[str, Total]:
+    def totals(self) -> Mapping[str, StoredTotal]:
         """Read every total."""
         ...
 
     def problems(self) -> list[str]:
-        """Say what is wrong with the database itself: its pages, its indexes, its schema."""
+        """List the problems of the database itself: pages, indexes, schema."""
         ...
 
 
 class Store(Protocol):
-    """Where a ledger is kept. Errors come as `LedgerError`.
+    """The database of a ledger. All errors are `LedgerError`.
 
-    After an error of `begin` with the code HB303 (busy) nothing has happened, and the ledger goes on. After an error of
-    `commit` with the code HB331 nothing was written, for certain: the database refused a row, before it was told to
-    commit, and has rolled back. After any other error inside a transaction the ledger stops for good, since nobody
-    knows what the disk has.
+    After HB303 (busy) from `begin`, nothing has happened, and the ledger continues. After HB331 from `commit`,
+    certainly nothing was written: the database rejected a row before COMMIT and has rolled back. After any other error
+    inside a transaction the ledger stops for good, because the state of the disk is unknown.
     """
 
     @property
     def ledger(self) -> str:
-        """The identity that was drawn when the ledger was made."""
+        """The random identity of the ledger."""
         ...
 
     @property
     def where(self) -> str:
-        """Say to a person where it is."""
+        """The location, for messages."""
         ...
 
-    def begin(self, keys: Sequence[tuple[str, str]], after: int) -> Begun:
-        """Wait for the writer's lock and take it, or raise HB303 where another keeps it too long.
+    def begin(self, keys: Sequence[tuple[str, str]], after: int) -> LockedState:
+        """Take the writer lock, or raise HB303 if another process holds it for too long.
 
-        Under the lock, look up the newest entry, the charges that belong to these (analyst, key) pairs, and the entries
-        with a number above `after`.
+        Under the lock, read the newest entry, the charges of these (analyst, key) pairs, and the entries after `after`.
         """
         ...
 
-    def totals(self, labels: Iterable[str]) -> Mapping[str, Total]:
-        """Under the lock, read the totals of these caps, as far as they are stored."""
+    def totals(self, labels: Iterable[str]) -> Mapping[str, StoredTotal]:
+        """Under the lock, read the stored totals of these caps."""
         ...
 
     def policy(self, config: bytes) -> str:
-        """Under the lock, read the policy of this hash."""
+        """Under the lock, read the policy with this hash."""
         ...
 
     def commit(
-        self, entries: Sequence[Entry], totals: Mapping[str, Total], releases: Mapping[int, bytes], on_step: OnStep
+        self,
+        entries: Sequence[Entry],
+        totals: Mapping[str, StoredTotal],
+        releases: Mapping[int, bytes],
+        on_step: OnStep,
     ) -> None:
-        """Add entries and releases (by charge), set totals, make all of it durable, and give the lock back."""
+        """Add entries and releases (by charge), set totals, make everything durable, and release the lock."""
         ...
 
     def rollback(self) -> None:
-        """Give the lock back; nothing was written."""
+        """Release the lock without writing."""
         ...
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Look at the whole database as it is now."""
+        """Open a consistent view of the whole database."""
         ...
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         ...

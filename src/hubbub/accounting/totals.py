@@ -1,25 +1,25 @@
-"""The totals of the caps: what a charge is decided on, and when they are stored."""
+"""The running total of each cap, on which charges are decided."""
 
 import json
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 
 from hubbub.accounting.chain import Entry
-from hubbub.accounting.cost import ZERO, PrivacyCost, priced
+from hubbub.accounting.cost import ZERO, PrivacyCost, cost_of_facts
 from hubbub.accounting.filters import Budget, admits
 from hubbub.accounting.policy import DAY, Cap, Policy
 from hubbub.accounting.refusal import Spent
-from hubbub.accounting.store import Snapshot, Store, Total, stored_until
+from hubbub.accounting.store import Snapshot, Store, StoredTotal, stored_until
 
-#: How many analysts, datasets and days are remembered at once.
-_REMEMBERED = 10_000
+#: Combinations of analyst, dataset and day that are cached.
+_MAX_CACHED = 10_000
 
 
 class Balance:
-    """The total of one cap, summed up only as far as the next decision needs.
+    """The total of one cap, summed up lazily.
 
-    Equal charges in a row are counted, and added when the whole total is wanted: a price is exact, so the price of k
-    charges is k times the price of one. How many of them the cap holds is found with the first; then they are counted.
+    Equal charges in a row are counted, and added when the total is needed: costs are exact, so k charges cost k times
+    one charge. How many of them fit under the cap is computed once, for the first.
     """
 
     __slots__ = ("_budget", "_count", "_loss", "_room", "_total", "label", "sequence")
@@ -31,10 +31,10 @@ class Balance:
         self._loss = ZERO
         self._budget: Budget | None = None
         self._count = 0
-        self._room = 0  # as many more of `_loss`, after `_total`, pass `_budget` by their pure loss alone
+        self._room = 0  # how many more of `_loss`, after `_total`, fit into `_budget` by pure loss alone
 
     def admits(self, budget: Budget, loss: PrivacyCost) -> bool:
-        """Say what `filters.admits` says of the whole total."""
+        """Give the result of `filters.admits` for the total."""
         if loss is not self._loss or budget is not self._budget:
             total = self.total()
             self._loss, self._budget = loss, budget
@@ -42,7 +42,7 @@ class Balance:
         return self._count < self._room or admits(budget, self.total(), loss)
 
     def add(self, loss: PrivacyCost, sequence: int) -> None:
-        """Add what the entry of that number charged."""
+        """Add the cost of the charge with this sequence number."""
         if loss is not self._loss:
             self.total()
             self._loss, self._room = loss, 0
@@ -50,7 +50,7 @@ class Balance:
         self.sequence = sequence
 
     def total(self) -> PrivacyCost:
-        """Sum up."""
+        """Give the total."""
         if self._count:
             self._total += self._loss if self._count == 1 else self._loss.times(self._count)
             self._room -= self._count
@@ -59,14 +59,14 @@ class Balance:
 
 
 def _room(budget: Budget, spent: PrivacyCost, loss: PrivacyCost) -> int:
-    """Give the largest k, or 0 where the pure filter does not say, with spent + k·loss ≤ ε."""
+    """Give the largest k with spent + k·loss ≤ ε; 0 if the pure filter cannot tell."""
     if spent.pure is None or not loss.pure or spent.delta or loss.delta:
         return 0
     return max(0, (budget.epsilon - spent.pure) // loss.pure)
 
 
 class Caps:
-    """The caps that a charge of one analyst on one dataset must pass on one day, with their totals."""
+    """The caps that apply to a charge of one analyst on one dataset on one day, with their totals."""
 
     __slots__ = ("_alone", "_query", "lasting")
 
@@ -75,9 +75,9 @@ class Caps:
         self._alone: PrivacyCost | None = None
         self.lasting = lasting
 
-    def refusing(self, loss: PrivacyCost) -> Spent | None:
-        """Give the narrowest cap that does not admit this, with its total."""
-        # a price is immutable and kept, so the one that passed the cap on a single query last time passes again
+    def exceeded_by(self, loss: PrivacyCost) -> Spent | None:
+        """Give the narrowest cap that this cost would exceed, with its total."""
+        # costs are immutable and cached, so the same object that passed the cap on single queries passes again
         if loss is not self._alone:
             for cap in self._query:
                 if not admits(cap.budget, ZERO, loss):
@@ -89,15 +89,15 @@ class Caps:
         return None
 
     def all(self) -> list[Spent]:
-        """Give every cap with what was charged to it."""
+        """Give every cap with its total."""
         return [*((cap, ZERO) for cap in self._query), *((cap, balance.total()) for cap, balance in self.lasting)]
 
 
 class Totals:
-    """The totals of the caps, as the newest entry left them.
+    """The totals of all caps after the newest entry.
 
-    `ahead` has those that were charged since they were stored, by whichever process. After a transaction that fails the
-    ledger stops or makes these anew from the database, so what is remembered here need never be taken back.
+    `ahead` has the totals that changed since they were last stored, by any process. After a failed transaction the
+    ledger stops or reads the totals from the database again, so changes here are never undone.
     """
 
     def __init__(self, store: Store, policy: Policy) -> None:
@@ -107,26 +107,26 @@ class Totals:
         self._policies = {policy.hash: policy}
         self._balances: dict[str, Balance] = {}
         self._caps: dict[tuple[str, str, int], Caps] = {}
-        self._due = True  # with the first charge, so that there are stored totals from the first charge on
+        self._due = True  # with the first charge, so that stored totals exist from then on
 
     def caps(self, analyst: str, dataset: str, time: int) -> Caps:
-        """Give the caps that a charge at that time must pass."""
+        """Give the caps that apply to a charge at this time."""
         caps = self._caps.get((analyst, dataset, time // DAY))
         return self._find(analyst, dataset, time) if caps is None else caps
 
     def _find(self, analyst: str, dataset: str, time: int) -> Caps:
-        if len(self._caps) >= _REMEMBERED:
+        if len(self._caps) >= _MAX_CACHED:
             self._caps.clear()
             self._balances = dict(self.ahead)
         caps = self.policy.caps(analyst, dataset)
         lasting = [cap for cap in caps if cap.scope != "query"]
         balances = self.load([cap.at(time) for cap in lasting])
-        found = Caps([cap for cap in caps if cap.scope == "query"], list(zip(lasting, balances, strict=True)))
-        self._caps[analyst, dataset, time // DAY] = found
-        return found
+        query_caps = [cap for cap in caps if cap.scope == "query"]
+        entry = self._caps[analyst, dataset, time // DAY] = Caps(query_caps, list(zip(lasting, balances, strict=True)))
+        return entry
 
     def load(self, labels: Iterable[str]) -> list[Balance]:
-        """Give these totals; those not remembered are read under the lock."""
+        """Give these totals; those not cached are read under the lock."""
         wanted = list(labels)
         missing = [label for label in wanted if label not in self._balances]
         if missing:
@@ -137,27 +137,26 @@ class Totals:
                 self._balances[label] = Balance(label, total, sequence)
         return [self._balances[label] for label in wanted]
 
-    def carry(self, before: int, sequence: int) -> dict[str, Total]:
-        """Give the totals to be stored with the entries after `before` up to `sequence`: none, until it is time."""
+    def carry(self, before: int, sequence: int) -> dict[str, StoredTotal]:
+        """Give the totals to store with the entries after `before` up to `sequence`; none until they are due."""
         if not (self._due or stored_until(sequence) > before) or not self.ahead:
             return {}
         self._due = False
         due = sorted(self.ahead.items())
         self.ahead.clear()
-        return {label: Total(total_text(balance.total()), balance.sequence) for label, balance in due}
+        return {label: StoredTotal(total_text(balance.total()), balance.sequence) for label, balance in due}
 
     def catch_up(self, before: int, head: int, news: Sequence[Entry]) -> None:
-        """Take in what others wrote after entry `before`, the last that is remembered here.
+        """Apply what other processes wrote after entry `before`, the last one known here.
 
-        Others stored totals when they passed a multiple of LAG, and with each entry that is no charge and no release.
-        What is remembered from before that is read again; a stored total holds all of its charges up to the newest that
-        is in it.
+        They stored totals when they passed a multiple of LAG, and with each entry that is neither charge nor release;
+        older totals are read again. A stored total includes all charges up to its sequence number.
         """
         if before < stored_until(head):
             self._forget()
         for entry in news:
             if entry.kind == "charge":
-                loss = priced(entry.facts)
+                loss = cost_of_facts(entry.facts)
                 for balance in self.load(self._labels(entry)):
                     if entry.sequence > balance.sequence:
                         balance.add(loss, entry.sequence)
@@ -166,11 +165,11 @@ class Totals:
                 self._forget()
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
-        """Look at what is committed: all there is, but for this transaction, while the writer's lock is held."""
+        """Read the committed state: everything except this transaction, while the writer lock is held."""
         return self._store.snapshot()
 
     def govern(self, policy: Policy) -> None:
-        """Decide under another policy from here on. What was charged to a cap stays charged to it."""
+        """Apply another policy from here on. Charges stay in the totals of their caps."""
         self.policy = self._policies[policy.hash] = policy
         self._caps.clear()
 
@@ -184,7 +183,7 @@ class Totals:
         self.ahead.clear()
 
     def _labels(self, entry: Entry) -> list[str]:
-        """Name the totals that a charge was added to, under the policy that it was made under."""
+        """Give the labels of the totals that a charge was added to, under the policy in force at that time."""
         policy = self._policies.get(entry.config)
         if policy is None:
             policy = self._policies[entry.config] = Policy.from_record(json.loads(self._store.policy(entry.config)))
@@ -192,7 +191,7 @@ class Totals:
 
 
 def total_text(total: PrivacyCost) -> str:
-    """Write a total: the same text as `canonical(total.to_json())`, in less time.
+    """Write a total: the same text as `canonical(total.to_json())`, but faster.
 
     >>> json.loads(total_text(ZERO)) == ZERO.to_json()
     True

@@ -1,32 +1,32 @@
-"""Deciding: what becomes of each call of a group, in order, on the totals as they are under the writer's lock."""
+"""Decide each call of a batch, in order, using the totals read under the writer lock."""
 
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
 from hubbub.accounting.calls import (
     AnyCall,
-    Asked,
+    CapRefusal,
     Charge,
     ChargeCall,
     LookupCall,
     NoteCall,
+    PricedRequest,
     RecordCall,
-    Refusal,
-    Remarking,
+    RemarkCall,
     Request,
 )
 from hubbub.accounting.chain import Entry, append, canonical
 from hubbub.accounting.declarations import problems
-from hubbub.accounting.store import Found, Head
+from hubbub.accounting.store import ChargeRecord, Head
 from hubbub.accounting.totals import Totals
 from hubbub.errors import LedgerError, ParameterError
 
-#: Microseconds by which a clock may step back (time servers do that); further back, no charge is made.
+#: Microseconds by which the clock may step back (time servers do that). Beyond that, no charge is made.
 TOLERANCE = 300_000_000
 
 
 class Transaction:
-    """One transaction in the making."""
+    """The entries and releases of one database transaction."""
 
     __slots__ = (
         "_behind",
@@ -44,7 +44,7 @@ class Transaction:
         self.sequence = head.sequence
         self.hash = head.hash
         self.config = head.config
-        # time stands still where the clock steps back, so that an old day's or month's budget cannot come again
+        # if the clock steps back, keep the last time, so that the budget of a past day or month cannot be used again
         self.time = max(clock, head.time)
         self.entries: list[Entry] = []
         self.releases: dict[int, bytes] = {}
@@ -52,92 +52,92 @@ class Transaction:
         self._totals = totals
         self._fresh: dict[tuple[str, str], Entry] = {}
 
-    def serve(self, call: AnyCall, found: Mapping[tuple[str, str], Found], clock: int) -> None:
-        """Decide what becomes of a call; `found` has the charges that its keys belong to."""
+    def serve(self, call: AnyCall, charges: Mapping[tuple[str, str], ChargeRecord], clock: int) -> None:
+        """Decide a call; `charges` has the existing charges of its keys."""
         match call:
             case ChargeCall():
-                self.charge(call, found)
+                self.charge(call, charges)
             case RecordCall():
-                self.record(call, found.get(call.keys[0]))
+                self.record(call, charges.get(call.keys[0]))
             case LookupCall():
-                known = found.get(call.keys[0])
+                known = charges.get(call.keys[0])
                 call.outcome = None if known is None else Charge(known.entry, known.release, replayed=True)
-            case Remarking():
+            case RemarkCall():
                 self.remark(call)
             case NoteCall():
                 self.note(call, clock)
 
-    def charge(self, call: ChargeCall, found: Mapping[tuple[str, str], Found]) -> None:
-        """Replay, refuse or charge: what is not there yet is charged whole, or not at all."""
-        new: list[Asked] = []
+    def charge(self, call: ChargeCall, charges: Mapping[tuple[str, str], ChargeRecord]) -> None:
+        """Replay existing charges; charge all new requests of the call, or refuse them all."""
+        new: list[PricedRequest] = []
         known: dict[tuple[str, str], Charge] = {}
-        for asked in call.asked:
-            fresh = self._fresh.get(asked.key)
-            before = found.get(asked.key) if fresh is None else Found(fresh, None)
+        for priced in call.requests:
+            fresh = self._fresh.get(priced.key)
+            before = charges.get(priced.key) if fresh is None else ChargeRecord(fresh, None)
             if before is None:
-                new.append(asked)
-            elif before.entry.request == asked.digest:
-                known[asked.key] = Charge(before.entry, before.release, replayed=True)
+                new.append(priced)
+            elif before.entry.request == priced.digest:
+                known[priced.key] = Charge(before.entry, before.release, replayed=True)
             else:
-                call.error = _reused(asked.request)
+                call.error = _reused(priced.request)
                 return
         if new and not self._spend(call, new):
             return
-        call.outcome = [known.get(asked.key) or Charge(self._fresh[asked.key]) for asked in call.asked]
+        call.outcome = [known.get(priced.key) or Charge(self._fresh[priced.key]) for priced in call.requests]
 
-    def _spend(self, call: ChargeCall, new: Sequence[Asked]) -> bool:
-        """Charge all of these, or say why none: no total is touched before every cap of every one has admitted it.
+    def _spend(self, call: ChargeCall, new: Sequence[PricedRequest]) -> bool:
+        """Charge all requests, or set the error or refusal: totals change only after every cap has admitted every one.
 
-        They are on different datasets, so no two of them share a total.
+        The requests are on different datasets, so no two of them share a total.
         """
         call.error = self._unready()
         if call.error is not None:
             return False
         try:
-            caps = [self._totals.caps(asked.request.analyst, asked.request.dataset, self.time) for asked in new]
-        except ParameterError as error:  # the policy was changed while this call was in line, and no longer knows them
+            caps = [self._totals.caps(priced.request.analyst, priced.request.dataset, self.time) for priced in new]
+        except ParameterError as error:  # the policy was changed while this call was waiting
             call.error = error
             return False
-        for asked, each in zip(new, caps, strict=True):
-            refusing = each.refusing(asked.cost)
-            if refusing is not None:
-                call.refusal = Refusal(*refusing, asked.cost, [state for one in caps for state in one.all()])
+        for priced, request_caps in zip(new, caps, strict=True):
+            exceeded = request_caps.exceeded_by(priced.cost)
+            if exceeded is not None:
+                states = [state for other in caps for state in other.all()]
+                call.refusal = CapRefusal(*exceeded, priced.cost, states)
                 return False
-        for asked, each in zip(new, caps, strict=True):
-            request = asked.request
-            analyst, dataset, version, _, query, key = request
+        for priced, request_caps in zip(new, caps, strict=True):
+            analyst, dataset, version, _, query, key = priced.request
             entry = append(
                 self.hash,
                 self.sequence + 1,
                 "charge",
                 self.time,
                 config=self.config,
-                facts=asked.facts,
+                facts=priced.facts,
                 analyst=analyst,
                 dataset=dataset,
                 version=version,
                 query=query,
                 key=key,
-                request=asked.digest,
+                request=priced.digest,
             )
             self._add(entry)
-            self._fresh[asked.key] = entry
-            for _, balance in each.lasting:
-                balance.add(asked.cost, entry.sequence)
+            self._fresh[priced.key] = entry
+            for _, balance in request_caps.lasting:
+                balance.add(priced.cost, entry.sequence)
                 self._totals.ahead[balance.label] = balance
         return True
 
-    def record(self, call: RecordCall, found: Found | None) -> None:
-        """Keep the first release of a charge, and answer every later one with it."""
+    def record(self, call: RecordCall, known: ChargeRecord | None) -> None:
+        """Record the first release of a charge, and return it for every later one."""
         charge = call.charge.entry
-        if found is None or found.entry != charge:
+        if known is None or known.entry != charge:
             call.error = LedgerError(
-                "HB315", "this charge is not in the ledger.", "Record what a charge here paid for."
+                "HB315", "The ledger has no such charge.", "Record a release only for a charge made in this ledger."
             )
             return
-        kept = self.releases.get(charge.sequence) if found.release is None else found.release
-        if kept is not None:
-            call.outcome = kept
+        release = self.releases.get(charge.sequence) if known.release is None else known.release
+        if release is not None:
+            call.outcome = release
             return
         facts = canonical({"bytes": len(call.body), "sha256": sha256(call.body).hexdigest()})
         self._add(
@@ -159,7 +159,7 @@ class Transaction:
         self.releases[charge.sequence] = call.outcome = call.body
 
     def note(self, call: NoteCall, clock: int) -> None:
-        """Add a policy, where it is not the one in force, or a forfeit."""
+        """Add a forfeit, or a policy that is not in force yet."""
         if call.kind == "policy" and self._broken(call):
             return
         if call.policy is not None:
@@ -169,15 +169,15 @@ class Transaction:
             return
         self._totals.store_now()
         if call.kind == "forfeit":
-            self.time = clock  # the one entry that may turn the clock back: the owner has looked at it
+            self.time = clock  # only a forfeit may set the clock back: the owner has checked it
         self._add(append(self.hash, self.sequence + 1, call.kind, self.time, config=config, facts=call.facts))
         for balance in self._totals.load(call.losses):
             balance.add(call.losses[balance.label], self.sequence)
             self._totals.ahead[balance.label] = balance
 
-    def remark(self, call: Remarking) -> None:
-        """Add entries that spend nothing, under the policy in force."""
-        # a process that does not know the kind reads all totals again after it: they must be there to be read
+    def remark(self, call: RemarkCall) -> None:
+        """Add entries that charge nothing, under the policy in force."""
+        # after such an entry, other processes read all totals again, so they must be stored
         self._totals.store_now()
         for analyst, dataset, charge in call.remarks:
             self._add(
@@ -195,7 +195,7 @@ class Transaction:
             )
 
     def _broken(self, call: NoteCall) -> bool:
-        """Refuse a policy that breaks what was promised: see `declared`."""
+        """Reject a policy that breaks the guarantee of earlier charges: see `declarations`."""
         policy = self._totals.policy if call.policy is None else call.policy
         if policy.hash != self.config:
             with self._totals.snapshot() as snapshot:
@@ -207,18 +207,20 @@ class Transaction:
         self.sequence, self.hash, self.config = entry.sequence, entry.hash, entry.config
 
     def _unready(self) -> LedgerError | None:
-        """Say why no charge at all can be made now."""
+        """Give the error if no charge can be made now."""
         if self.config != self._totals.policy.hash:
             return LedgerError(
                 "HB312",
-                "another process opened this ledger with another policy. Nothing was charged.",
-                "Restart with the same hubbub.yaml.",
+                "Another process opened this ledger with a different policy. Nothing was charged.",
+                "Restart hubbub with the same hubbub.yaml.",
             )
         if self._behind > TOLERANCE:
             return LedgerError(
                 "HB311",
-                f"the clock stands {self._behind // 60_000_000} minutes before the newest entry. Nothing was charged.",
-                "Set the clock. If the entry has the wrong time: hubbub admin forfeit --epsilon … goes on from here.",
+                f"The system clock is {self._behind // 60_000_000} minutes behind the latest ledger entry. "
+                "Nothing was charged.",
+                "Correct the clock. If the entry's timestamp is wrong, run `hubbub admin forfeit --epsilon …` to "
+                "continue.",
             )
         return None
 
@@ -226,6 +228,6 @@ class Transaction:
 def _reused(request: Request) -> ParameterError:
     return ParameterError(
         "HB124",
-        f"the key {request.key!r} was used by {request.analyst} for another request. Nothing was charged.",
-        "Take a new key for a new request; keep the old one to get the old answer again.",
+        f"{request.analyst} already used the key {request.key!r} for a different request. Nothing was charged.",
+        "Use a new key for a new request. The old key returns the old result.",
     )

@@ -1,8 +1,8 @@
-"""Verification: everything that the ledger claims, derived again from its entries.
+"""Verify a ledger: derive everything it claims from its entries.
 
-The chain and the numbers of the entries; the anchor; the total of each cap, from the price of every charge under the
-policy it was made under; the hash of each request; one charge for each key; each release and the charge that paid for
-it. The entries are read once, in order; a million of them take some seconds (docs/decisions/0005-ledger.md).
+This covers the hash chain and sequence numbers; the anchor; the total of each cap, from the cost of every charge under
+the policy in force at that time; the hash of each request; one charge per key; and each release with its charge. The
+entries are read once, in order; a million of them take some seconds (docs/decisions/0005-ledger.md).
 """
 
 import json
@@ -14,31 +14,31 @@ from hashlib import sha256
 from typing import Literal
 
 from hubbub.accounting.chain import NO_HASH, Entry, Mark, canonical, genesis, link, request_hash
-from hubbub.accounting.cost import ZERO, PrivacyCost, priced, privacy_cost
-from hubbub.accounting.declarations import Declaration, weakened
+from hubbub.accounting.cost import ZERO, PrivacyCost, cost_of_facts, privacy_cost
+from hubbub.accounting.declarations import Declaration, broken_guarantee
 from hubbub.accounting.policy import DAY, Policy
-from hubbub.accounting.store import Filter, Snapshot, Total, stored_until
+from hubbub.accounting.store import EntryFilter, Snapshot, StoredTotal, stored_until
 from hubbub.core.events import ResponseEvent
 from hubbub.errors import HubbubError, LedgerError
 
 Facts = Mapping[str, object]
 Part = Literal["database", "chain", "policy", "charge", "release", "totals", "anchor"]
 
-#: What reading a record can raise that was not written by us.
+#: What reading a damaged record can raise.
 _UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError)
 
-_ENOUGH = 20  # problems: a ledger with so many is no better understood with more
+_MAX_PROBLEMS = 20  # more of them would not help to understand what happened
 
-#: What a declaration says of a charge; None where it was made under none.
+#: The neighbor relation under which a charge was made; None if none was declared.
 _RELATIONS = (None, "add_remove", "replace")
 
-#: Charges that are alike: the policy they were made under, who, on what dataset and day, with which mechanism.
-Alike = tuple[bytes, str, str, int, str]
+#: Policy, analyst, dataset, day and facts: charges that agree in these are counted together.
+ChargeKind = tuple[bytes, str, str, int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """One thing that is not as it must be."""
+class LedgerProblem:
+    """One problem of a ledger."""
 
     part: Part
     text: str
@@ -46,7 +46,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was found. `ahead` has the totals that were not yet stored with the newest charges, as they must be."""
+    """The result of a verification. `ahead` has the totals with the newest charges, which are not stored yet."""
 
     ledger: str
     head: Mark
@@ -55,42 +55,42 @@ class Verification:
     charges: int
     releases: int
     caps: int
-    problems: tuple[Problem, ...]
-    ahead: Mapping[str, Total] = field(default_factory=dict)
+    problems: tuple[LedgerProblem, ...]
+    ahead: Mapping[str, StoredTotal] = field(default_factory=dict)
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no problems."""
         return not self.problems
 
     @property
     def intact(self) -> bool:
-        """Whether what is in the database is right in itself, though its end may be missing."""
+        """Whether the database is consistent, though its latest entries may be missing."""
         return all(problem.part == "anchor" for problem in self.problems)
 
     def report(self) -> str:
-        """Say it in words.
+        """Format the result for people.
 
         >>> head = Mark("f3", 2, bytes(32))
         >>> print(Verification("f3", head, head, 2, 1, 0, 3, ()).report())
-        ledger f3: sound
+        ledger f3: verified
           2 entries, the newest with hash 000000000000…
           1 charge, 1 of them without a release
-          3 totals re-derived from the entries
+          3 totals recomputed from the entries
           anchor at entry 2
         """
         count = f"{self.charges} charge{'' if self.charges == 1 else 's'}"
         lines = [
-            f"ledger {self.ledger}: {'sound' if self.sound else 'NOT SOUND'}",
+            f"ledger {self.ledger}: {'verified' if self.sound else 'NOT VERIFIED'}",
             f"  {self.entries} entries, the newest with hash {self.head.hash.hex()[:12]}…",
             f"  {count}, {self.charges - self.releases} of them without a release",
-            f"  {self.caps} totals re-derived from the entries",
+            f"  {self.caps} totals recomputed from the entries",
             "  no anchor" if self.anchor is None else f"  anchor at entry {self.anchor.sequence}",
         ]
         return "\n".join(lines + [f"  problem ({problem.part}): {problem.text}" for problem in self.problems])
 
     def refuse(self, where: str) -> None:
-        """Raise LedgerError where something is wrong; `where` is the anchor's place."""
+        """Raise LedgerError if there is a problem; `where` is the location of the anchor."""
         if self.sound:
             return
         first = self.problems[0]
@@ -98,44 +98,43 @@ class Verification:
         if first.part == "anchor" and self.anchor is None:
             raise LedgerError(
                 "HB308",
-                f"the ledger must not be trusted: {first.text} (looked for at {where}). Nothing was charged.",
-                "Put the anchor back. If the ledger was moved on purpose (to another machine, container, user or path) "
-                "and no older copy was restored: hubbub admin anchor. Otherwise charges may be missing: hubbub admin "
-                "forfeit writes off the budget and goes on.",
+                f"The ledger failed verification: {first.text} (expected at {where}). Nothing was charged.",
+                "Restore the anchor. If the ledger was moved on purpose (to another machine, container, user or path), "
+                "and no older copy was restored, run `hubbub admin anchor`. Otherwise charges may be missing: run "
+                "`hubbub admin forfeit` to write off the budget.",
             )
         if first.part == "anchor":
             more = f"{more} (anchor: {where})"
-        code = "HB307"
         raise LedgerError(
-            code,
-            f"the ledger must not be trusted: {first.text}{more}. Nothing was charged.",
-            "Put back the newest database and anchor (hubbub verify ledger says more). If they are lost, so is what "
-            "they recorded: hubbub admin forfeit writes off the budget and goes on.",
+            "HB307",
+            f"The ledger failed verification: {first.text}{more}. Nothing was charged.",
+            "Restore the newest database and anchor (`hubbub verify ledger` shows details). If they are lost, run "
+            "`hubbub admin forfeit` to write off the budget that they may have recorded.",
         )
 
 
 @dataclass(slots=True)
-class _Sums:
-    """What a part of the entries adds to the totals."""
+class _ChargeSums:
+    """What a range of entries adds to the totals."""
 
-    charged: Counter[Alike] = field(default_factory=Counter)
+    charged: Counter[ChargeKind] = field(default_factory=Counter)
     forfeited: list[tuple[int, dict[str, PrivacyCost]]] = field(default_factory=list)
-    newest: dict[Alike, int] = field(default_factory=dict)
+    newest: dict[ChargeKind, int] = field(default_factory=dict)
 
     def totals(self, policies: Mapping[bytes, Policy]) -> dict[str, tuple[PrivacyCost, int]]:
-        """Give what was charged to each cap, and by which entry last."""
+        """Give the total of each cap, and its last entry."""
         totals: dict[str, tuple[PrivacyCost, int]] = {}
 
         def add(label: str, loss: PrivacyCost, sequence: int) -> None:
             before, last = totals.get(label, (ZERO, 0))
             totals[label] = (before + loss, max(last, sequence))
 
-        for alike, count in self.charged.items():
-            config, analyst, dataset, day, facts = alike
-            loss = priced(facts).times(count)
+        for kind, count in self.charged.items():
+            config, analyst, dataset, day, facts = kind
+            loss = cost_of_facts(facts).times(count)
             for cap in policies[config].caps(analyst, dataset):
                 if cap.scope != "query":
-                    add(cap.at(day * DAY), loss, self.newest[alike])
+                    add(cap.at(day * DAY), loss, self.newest[kind])
         for sequence, losses in self.forfeited:
             for label, loss in losses.items():
                 add(label, loss, sequence)
@@ -146,10 +145,10 @@ class _Sums:
 class _Pass:
     """What one pass over the entries collects.
 
-    `stored` is the newest entry that the stored totals hold, and `first_later` the first charge that they do not.
+    `stored` is the newest entry that the stored totals include, and `first_later` the first charge after it.
     """
 
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[LedgerProblem] = field(default_factory=list)
     last: bytes = NO_HASH
     sequence: int = 0
     anchored: bytes | None = None
@@ -157,26 +156,28 @@ class _Pass:
     policies: dict[bytes, Policy] = field(default_factory=dict)
     stored: int = 0
     first_later: int = 0
-    until: _Sums = field(default_factory=_Sums)
-    later: _Sums = field(default_factory=_Sums)
+    until: _ChargeSums = field(default_factory=_ChargeSums)
+    later: _ChargeSums = field(default_factory=_ChargeSums)
     is_charge: bytearray = field(default_factory=lambda: bytearray(1))
     keys: set[int] = field(default_factory=set)
     released: dict[int, str] = field(default_factory=dict)
-    ahead: dict[str, Total] = field(default_factory=dict)
+    ahead: dict[str, StoredTotal] = field(default_factory=dict)
     caps: int = 0
-    charged_under: dict[str, tuple[bytes, int]] = field(default_factory=dict)  # the policy, and _RELATIONS' index
-    promised: dict[str, Declaration] = field(default_factory=dict)
+    charged_under: dict[str, tuple[bytes, int]] = field(
+        default_factory=dict
+    )  # the policy, and an index into _RELATIONS
+    guarantees: dict[str, Declaration] = field(default_factory=dict)
     relation: bytearray = field(default_factory=lambda: bytearray(1))
 
     def add(self, part: Part, text: str) -> None:
-        self.problems.append(Problem(part, text))
+        self.problems.append(LedgerProblem(part, text))
 
-    def sums(self, sequence: int) -> _Sums:
+    def sums(self, sequence: int) -> _ChargeSums:
         return self.until if sequence <= self.stored else self.later
 
 
 def verify(snapshot: Snapshot, anchor: Mark | None) -> Verification:
-    """Derive everything again. The anchor must have been read before the snapshot was taken.
+    """Verify a ledger. Read the anchor before opening the snapshot.
 
     Theorem (Rollback evidence). Let the anchor hold (n, h) of a ledger. A database of the same identity passes only if
     its first n entries are those of the ledger when it wrote (n, h), unless a collision of SHA-256 is at hand: it must
@@ -195,11 +196,11 @@ def verify(snapshot: Snapshot, anchor: Mark | None) -> Verification:
             _check_releases(snapshot, found)
             _check_totals(snapshot, found)
     except (HubbubError, *_UNREADABLE) as error:
-        found.add("database", f"something in it cannot be read ({type(error).__name__})")
-    if whole:  # else one thing is said, and not what follows from it
-        found.problems += [Problem("database", text) for text in snapshot.problems()]
+        found.add("database", f"a record cannot be read ({type(error).__name__})")
+    if whole:  # otherwise report only the first problem, not its consequences
+        found.problems += [LedgerProblem("database", text) for text in snapshot.problems()]
     head = Mark(snapshot.ledger, found.sequence, found.last)
-    if whole:  # else the end was not reached, and nothing can be said of it
+    if whole:  # otherwise the end of the chain was not reached
         found.problems += _check_anchor(anchor, found.anchored, head)
     return Verification(
         snapshot.ledger,
@@ -215,27 +216,27 @@ def verify(snapshot: Snapshot, anchor: Mark | None) -> Verification:
 
 
 def _walk(snapshot: Snapshot, found: _Pass, watched: int) -> bool:
-    """Follow the chain to its end, and say whether that was reached; lean, because a start waits for it."""
+    """Follow the chain, and say whether its end was reached; fast, because startup waits for it."""
     time, last, sequence = 0, found.last, 0
     if watched == 0:
         found.anchored = last
-    for entry in snapshot.entries(Filter()):
+    for entry in snapshot.entries(EntryFilter()):
         number, kind, stamp, analyst, dataset, version, facts, query, key, charge, request, config, previous, digest = (
             entry
         )
         sequence += 1
         found.sequence, found.last = sequence - 1, last
         if number != sequence:
-            found.add("chain", f"entry {sequence} is missing, and entry {number} stands in its place")
+            found.add("chain", f"entry {sequence} is missing; entry {number} is in its place")
             return False
         if previous != last or digest != link(
             previous, config, request, number, kind, stamp, analyst, dataset, version, facts, query, key, charge
         ):
-            found.add("chain", f"entry {number} was changed, or does not follow the one before it")
+            found.add("chain", f"entry {number} was changed, or does not follow the previous one")
             return False
         last = digest
         if stamp < time and kind != "forfeit":
-            found.add("chain", f"entry {number} is older than the one before it")
+            found.add("chain", f"entry {number} is older than the previous one")
         time = stamp
         if number == watched:
             found.anchored = digest
@@ -243,7 +244,7 @@ def _walk(snapshot: Snapshot, found: _Pass, watched: int) -> bool:
             _charge(entry, found)
         else:
             _other(entry, found)
-        if len(found.problems) > _ENOUGH:
+        if len(found.problems) > _MAX_PROBLEMS:
             return False
     found.sequence, found.last = sequence, last
     if len(found.keys) != sum(found.is_charge):
@@ -252,40 +253,40 @@ def _walk(snapshot: Snapshot, found: _Pass, watched: int) -> bool:
 
 
 def _charge(entry: Entry, found: _Pass) -> None:
-    """Take in a charge."""
+    """Process a charge."""
     found.is_charge.append(1)
     sums = found.sums(entry.sequence)
     if entry.sequence > found.stored and not found.first_later:
         found.first_later = entry.sequence
-    alike = (entry.config, entry.analyst, entry.dataset, entry.time // DAY, entry.facts)
-    sums.charged[alike] += 1
-    sums.newest[alike] = entry.sequence
+    kind = (entry.config, entry.analyst, entry.dataset, entry.time // DAY, entry.facts)
+    sums.charged[kind] += 1
+    sums.newest[kind] = entry.sequence
     found.keys.add(hash((entry.analyst, entry.key)))
     if entry.config != found.config or entry.request != request_hash(entry.dataset, entry.facts, entry.query):
-        found.add("charge", f"charge {entry.sequence} has another policy or request than it says")
+        found.add("charge", f"the policy or request of charge {entry.sequence} does not match its hash")
         found.relation.append(0)
         return
     config, relation = found.charged_under.get(entry.dataset, (NO_HASH, 0))
     if config != entry.config:
-        relation = _promise(entry, found)
+        relation = _check_guarantee(entry, found)
         found.charged_under[entry.dataset] = entry.config, relation
     found.relation.append(relation)
 
 
-def _promise(entry: Entry, found: _Pass) -> int:
-    """Compare what the first charge under a policy promises with what charges on its dataset promised before."""
+def _check_guarantee(entry: Entry, found: _Pass) -> int:
+    """Compare the guarantee of the first charge under a policy with that of earlier charges on its dataset."""
     now = found.policies[entry.config].declarations.get(entry.dataset)
     if now is None:
         return 0
-    why = weakened(found.promised.get(entry.dataset, now), now)
+    why = broken_guarantee(found.guarantees.get(entry.dataset, now), now)
     if why is not None:
-        found.add("charge", f"charge {entry.sequence} breaks what earlier charges promised: {why}")
-    found.promised[entry.dataset] = now
+        found.add("charge", f"charge {entry.sequence} breaks the guarantee of earlier charges: {why}")
+    found.guarantees[entry.dataset] = now
     return _RELATIONS.index(now.get("relation"))
 
 
 def _other(entry: Entry, found: _Pass) -> None:
-    """Take in an entry that is no charge."""
+    """Process an entry that is not a charge."""
     found.is_charge.append(0)
     found.relation.append(0)
     facts = json.loads(entry.facts)
@@ -294,15 +295,15 @@ def _other(entry: Entry, found: _Pass) -> None:
     if entry.kind == "policy":
         policy = Policy.from_record(facts)
         if policy.text != entry.facts or policy.hash != entry.config:
-            found.add("policy", f"the policy of entry {entry.sequence} has another hash than it says")
+            found.add("policy", f"the policy of entry {entry.sequence} does not match its hash")
         found.config = entry.config
         found.policies[entry.config] = policy
     elif entry.config != found.config:
-        found.add("policy", f"entry {entry.sequence} names another policy than the one in force")
+        found.add("policy", f"entry {entry.sequence} names a policy that is not in force")
     elif entry.kind in _KINDS:
         _KINDS[entry.kind](entry, facts, found)
     else:
-        found.add("chain", f"entry {entry.sequence} is of no known kind")
+        found.add("chain", f"entry {entry.sequence} has an unknown kind")
 
 
 def _release(entry: Entry, facts: Facts, found: _Pass) -> None:
@@ -314,24 +315,24 @@ def _release(entry: Entry, facts: Facts, found: _Pass) -> None:
 
 
 def _forfeit(entry: Entry, facts: Facts, found: _Pass) -> None:
-    found.sums(entry.sequence).forfeited.append((entry.sequence, forfeited(facts)))
+    found.sums(entry.sequence).forfeited.append((entry.sequence, forfeited_costs(facts)))
 
 
-def _failure(entry: Entry, facts: Facts, found: _Pass) -> None:  # noqa: ARG001 - as the others have it
+def _failure(entry: Entry, facts: Facts, found: _Pass) -> None:  # noqa: ARG001 - the common signature
     if not _of_a_charge(entry, found):
         found.add("charge", f"the failure of entry {entry.sequence} belongs to no charge")
 
 
 def _reviewed(entry: Entry, facts: Facts, found: _Pass) -> None:
     if not entry.analyst or not entry.dataset or not str(facts["by"]).strip():
-        found.add("chain", f"the review of entry {entry.sequence} does not say who looked at what")
+        found.add("chain", f"the review of entry {entry.sequence} does not name reviewer, analyst and dataset")
 
 
 def _of_a_charge(entry: Entry, found: _Pass) -> bool:
     return 0 < entry.charge < entry.sequence and bool(found.is_charge[entry.charge])
 
 
-#: How each kind is taken in, but charges (there are many) and policies (they change what comes after them).
+#: How each kind of entry is processed, except charges (for speed) and policies (which apply to later entries).
 _KINDS: Mapping[str, Callable[[Entry, Facts, _Pass], None]] = {
     "release": _release,
     "forfeit": _forfeit,
@@ -340,28 +341,28 @@ _KINDS: Mapping[str, Callable[[Entry, Facts, _Pass], None]] = {
 }
 
 
-def forfeited(facts: Facts) -> dict[str, PrivacyCost]:
-    """Price what a forfeit wrote off: for each cap, anything that is (ε, δ)-private."""
+def forfeited_costs(facts: Facts) -> dict[str, PrivacyCost]:
+    """Give the cost that a forfeit charged to each cap: that of any (ε, δ)-DP mechanism."""
     charged = facts["charged"]
     if not isinstance(charged, dict):
         raise TypeError("charged")
-    return {cap: loss_of(Fraction(epsilon), Fraction(delta)) for cap, (epsilon, delta) in charged.items()}
+    return {cap: cost_of_budget(Fraction(epsilon), Fraction(delta)) for cap, (epsilon, delta) in charged.items()}
 
 
-def loss_of(epsilon: Fraction, delta: Fraction) -> PrivacyCost:
-    """Price an unknown (ε, δ)-private mechanism.
+def cost_of_budget(epsilon: Fraction, delta: Fraction) -> PrivacyCost:
+    """Give the cost of an unknown (ε, δ)-DP mechanism.
 
-    It is post-processing of randomized response that, with probability δ, shows everything instead (Kairouz, Oh and
-    Viswanath 2015), so it costs what randomized response does, and δ.
+    It is post-processing of randomized response that, with probability δ, reveals everything instead (Kairouz, Oh and
+    Viswanath 2015), so it costs as much as randomized response, plus δ.
     """
     response = privacy_cost(ResponseEvent(answers=2, epsilon=epsilon))
     return PrivacyCost(response.pure, response.renyi, delta)
 
 
 def _check_keys(snapshot: Snapshot, found: _Pass) -> None:
-    """Look exactly: the first look compared only hashes of keys."""
+    """Compare the keys themselves, after their hashes collided."""
     seen: set[tuple[str, str]] = set()
-    for entry in snapshot.entries(Filter(kind="charge")):
+    for entry in snapshot.entries(EntryFilter(kind="charge")):
         if (entry.analyst, entry.key) in seen:
             found.add("charge", f"charge {entry.sequence} repeats a key of {entry.analyst}")
         seen.add((entry.analyst, entry.key))
@@ -371,20 +372,20 @@ def _check_releases(snapshot: Snapshot, found: _Pass) -> None:
     expected = dict(found.released)
     for charge, body in snapshot.releases():
         if expected.pop(charge, None) != sha256(body).hexdigest():
-            found.add("release", f"the stored release of charge {charge} is not the one that was recorded")
-        # canonical JSON, whose texts cannot hold these bytes: a quote in a text has a backslash before it
+            found.add("release", f"the stored release of charge {charge} does not match the recorded hash")
+        # in canonical JSON, no string contains these bytes: quotes in strings are escaped
         relation = _RELATIONS[found.relation[charge]] if charge < len(found.relation) else None
         if relation is not None and b'"relation":' in body and f'"relation":"{relation}"'.encode() not in body:
-            found.add("release", f"the receipt of charge {charge} states another relation than was declared")
+            found.add("release", f"the receipt of charge {charge} states a neighbor relation that was not declared")
     for charge in expected:
         found.add("release", f"the release of charge {charge} is missing")
 
 
 def _check_totals(snapshot: Snapshot, found: _Pass) -> None:
-    """Compare the stored totals with those of the entries they hold, and derive what the later ones add.
+    """Compare the stored totals with the entries that they include, and compute what later entries add.
 
-    Totals are stored now and then (see `store.LAG`); the newest charges are in the entries alone. These are at most a
-    few, and never all: totals that hold nothing at all were removed.
+    Totals are stored at intervals (see `store.LAG`), so they lack only a few of the newest charges, and never all: if
+    no totals are stored, they were removed.
     """
     derived = found.until.totals(found.policies)
     stored = snapshot.totals()
@@ -393,26 +394,26 @@ def _check_totals(snapshot: Snapshot, found: _Pass) -> None:
             found.add("totals", f"the total of {label} is not the sum of its charges")
     for label, (loss, sequence) in found.later.totals(found.policies).items():
         before, _ = derived.get(label, (ZERO, 0))
-        found.ahead[label] = Total(_text(before + loss), sequence)
+        found.ahead[label] = StoredTotal(_text(before + loss), sequence)
     found.caps = len(derived.keys() | found.ahead.keys())
     if 0 < found.first_later <= stored_until(found.sequence) or (found.ahead and not stored):
-        found.add("totals", "the totals were removed, or are older than a server leaves them")
+        found.add("totals", "the totals were removed, or are older than hubbub leaves them")
 
 
 def _text(total: PrivacyCost) -> str:
     return canonical(total.to_json())
 
 
-def _check_anchor(anchor: Mark | None, anchored: bytes | None, head: Mark) -> list[Problem]:
+def _check_anchor(anchor: Mark | None, anchored: bytes | None, head: Mark) -> list[LedgerProblem]:
     if anchor is None:
         if head.sequence == 0:
             return []
-        return [Problem("anchor", "its anchor is missing, so nobody can say whether this is all of it")]
+        return [LedgerProblem("anchor", "its anchor is missing, so entries may be missing too")]
     if anchor.ledger != head.ledger:
-        return [Problem("anchor", "its anchor belongs to another ledger: the database was replaced")]
+        return [LedgerProblem("anchor", "its anchor belongs to another ledger, so the database was replaced")]
     if anchor.sequence > head.sequence:
-        gone = anchor.sequence - head.sequence
-        return [Problem("anchor", f"its anchor is {gone} entries ahead: the database is an older copy")]
+        missing = anchor.sequence - head.sequence
+        return [LedgerProblem("anchor", f"its anchor is {missing} entries ahead, so the database is an older copy")]
     if anchored != anchor.hash:
-        return [Problem("anchor", f"entry {anchor.sequence} is not the one that the anchor remembers")]
+        return [LedgerProblem("anchor", f"entry {anchor.sequence} does not match the anchor")]
     return []

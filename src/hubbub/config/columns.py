@@ -1,4 +1,4 @@
-"""One column of hubbub.yaml: its type, its facts, and whether analysts may name it."""
+"""Read one column of hubbub.yaml: its type, bounds, values, and whether analysts may use it."""
 
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta
@@ -10,17 +10,17 @@ from hubbub.core.schema import Bounds, Column, Kind, Value
 from hubbub.engines.base import Field
 from hubbub.errors import HubbubError
 
-MOST_VALUES = 10**6
+MAX_VALUES = 10**6
 _LARGEST = Fraction(10**15)
 _DAY = 86_400_000_000  # in microseconds
 
 _TYPES = ", ".join(kind.value for kind in Kind)
 
 
-def resolve(value: object, field: Field, path: str) -> Column | None:
-    """Read a column's declaration against what the source says of it; None where its type cannot be used.
+def read_column(value: object, field: Field, path: str) -> Column | None:
+    """Read a column's declaration for a field of the source; None if its type is not supported.
 
-    >>> resolve({"bounds": [0, 110]}, Field("age", "text in a CSV file", None), "columns.age")
+    >>> read_column({"bounds": [0, 110]}, Field("age", "text in a CSV file", None), "columns.age")
     Column(name='age', kind=<Kind.REAL: 'real'>, bounds=Bounds(low=Fraction(0, 1), high=Fraction(110, 1)),
            step=None, values=None, other=None, hidden=False)
     """
@@ -37,7 +37,7 @@ def resolve(value: object, field: Field, path: str) -> Column | None:
     values = _values(entry, kind, path)
     other = _other(entry, kind, values, path)
     if bounds is not None and values is not None:
-        reject("HB416", path, "has both bounds and values", "Keep the one that says more: values.")
+        reject("HB416", path, "has both bounds and values", "Remove `bounds`: values say more.")
     if values is not None and kind.numeric:
         ends = [Fraction(value) for value in values if isinstance(value, int | Fraction)]
         bounds = Bounds(min(ends), max(ends))
@@ -53,7 +53,7 @@ def _kind(entry: Mapping[str, object], field: Field, path: str) -> Kind | None:
             reject("HB414", f"{path}.type", f"is {named!r}", f"Write one of: {_TYPES}.")
     if field.kind is not None or not field.type.startswith("text"):
         return field.kind
-    # a CSV file does not say what its columns are, and a guess from values would depend on the data
+    # a CSV file has no types, and a guess from its values would depend on the data
     ends = entry.get("bounds")
     if isinstance(ends, list) and ends:
         return next((kind for kind in (Kind.DATE, Kind.TIMESTAMP) if type(ends[0]) in _CLASSES[kind]), Kind.REAL)
@@ -89,27 +89,27 @@ def _bounds(entry: Mapping[str, object], kind: Kind, path: str) -> Bounds | None
         return None
     dated = kind in (Kind.DATE, Kind.TIMESTAMP)
     if not kind.numeric and not dated:
-        reject("HB416", path, f"are for numbers and dates, and this column is {kind.value}", "Leave them out.")
+        reject("HB416", path, f"are for numbers and dates, but this column is {kind.value}", "Remove them.")
     if not isinstance(value, list) or len(value) != 2:
         example = "[2020-01-01, 2020-12-31]" if dated else "[0, 110]"
-        reject("HB416", path, "are not two ends", f"Write `bounds: {example}`.")
+        reject("HB416", path, "are not a list of two values", f"Write `bounds: {example}`.")
     read = _moment if dated else _number
-    low, high = (read(end, f"{path}[{place}]") for place, end in enumerate(value))
+    low, high = (read(bound, f"{path}[{index}]") for index, bound in enumerate(value))
     if not low < high:
-        reject("HB416", path, "do not rise", "Write the smaller end first.")
+        reject("HB416", path, "are not in increasing order", "Put the smaller bound first.")
     return Bounds(low * _unit(kind), high * _unit(kind))
 
 
 def _moment(value: object, path: str) -> Fraction:
-    """Read a date or a time (in UTC) as days since 1970-01-01."""
+    """Read a date or a time in UTC as days since 1970-01-01."""
     if not isinstance(value, date) or (isinstance(value, datetime) and value.tzinfo is not None):
         reject("HB416", path, "is not a date, or has a time zone", "Write 2020-01-31 or 2020-01-31 12:00:00.")
-    whole = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
-    return Fraction((whole - datetime(1970, 1, 1)) // timedelta(microseconds=1), _DAY)
+    moment = value if isinstance(value, datetime) else datetime(value.year, value.month, value.day)
+    return Fraction((moment - datetime(1970, 1, 1)) // timedelta(microseconds=1), _DAY)
 
 
 def _unit(kind: Kind) -> int:
-    """How a timestamp is counted: in microseconds, where a date is in days."""
+    """The steps per day: timestamps are counted in microseconds, dates in days."""
     return _DAY if kind is Kind.TIMESTAMP else 1
 
 
@@ -118,12 +118,17 @@ def _step(entry: Mapping[str, object], kind: Kind, bounds: Bounds | None, path: 
     if value is None:
         return None
     if bounds is None or kind is not Kind.REAL:
-        reject("HB416", f"{path}.step", "is for a real column with bounds", "Leave it out.")
+        reject("HB416", f"{path}.step", "is only for a real column with bounds", "Remove it.")
     step = _number(value, f"{path}.step")
     if not 0 < step <= bounds.high - bounds.low:
-        reject("HB416", f"{path}.step", "is not above 0 and within the bounds", "Write such as `step: 0.01`.")
+        reject(
+            "HB416",
+            f"{path}.step",
+            "must be positive and at most the width of the bounds",
+            "Use a value such as `step: 0.01`.",
+        )
     if max(abs(bounds.low), abs(bounds.high)) / step > _LARGEST:
-        reject("HB416", f"{path}.step", "is too fine for these bounds", "Take a coarser one.")
+        reject("HB416", f"{path}.step", "is too small for these bounds", "Use a larger step.")
     return step
 
 
@@ -132,11 +137,11 @@ def _values(entry: Mapping[str, object], kind: Kind, path: str) -> tuple[Value, 
     path += ".values"
     if listed is None:
         return (False, True) if kind is Kind.BOOLEAN else None
-    if not isinstance(listed, list) or not 0 < len(listed) <= MOST_VALUES:
+    if not isinstance(listed, list) or not 0 < len(listed) <= MAX_VALUES:
         reject("HB415", path, "is not a list of values", "Write `values: [North, South]`.")
-    values = tuple(_value(value, kind, f"{path}[{place}]") for place, value in enumerate(listed))
+    values = tuple(_value(value, kind, f"{path}[{index}]") for index, value in enumerate(listed))
     if len(set(values)) < len(values):
-        reject("HB415", path, "has a value twice", "Name each once.")
+        reject("HB415", path, "has a duplicate value", "List each value once.")
     return values
 
 
@@ -146,9 +151,9 @@ def _value(value: object, kind: Kind, path: str) -> Value:
     if kind is Kind.TIMESTAMP and type(value) is date:
         return datetime(value.year, value.month, value.day)
     if type(value) not in _CLASSES[kind] or (isinstance(value, str) and "\0" in value):
-        quotes = "YAML reads yes, no, on, off, 1 and 2020-01-01 as something else than text: put quotes around them."
+        quotes = "Put it in quotes: YAML does not read yes, no, on, off, 1 or 2020-01-01 as text."
         remedy = quotes if kind is Kind.TEXT else f"Write a value that is {kind.value}."
-        reject("HB415", path, f"is {value!r}, and the column is {kind.value}", remedy)
+        reject("HB415", path, f"is {value!r}, but the column is {kind.value}", remedy)
     if isinstance(value, datetime) and value.tzinfo is not None:
         reject("HB415", path, "has a time zone", "Write the time in UTC, without one.")
     return value  # type: ignore[return-value]
@@ -159,8 +164,8 @@ def _other(entry: Mapping[str, object], kind: Kind, values: tuple[Value, ...] | 
         return None
     path += ".other"
     if values is None:
-        reject("HB415", path, "stands without a list of values", "Add `values: […]`, or leave it out.")
+        reject("HB415", path, "needs a list of values", "Add `values: […]`, or remove `other`.")
     other = _value(entry["other"], kind, path)
     if other in values:
-        reject("HB415", path, "is one of the values", "Name another, for all that is not in the list.")
+        reject("HB415", path, "is one of the values", "Choose a key that is not in the list.")
     return other

@@ -144,9 +144,7 @@ def _count_nodes(node: yaml.Node, counts: dict[int, int]) -> int:
 def parse_yaml(text: str) -> object:
     """Parse YAML safely and in bounded time, and reject duplicate keys."""
     if len(text) > MAX_CHARACTERS:
-        raise ConfigError(
-            "HB400", f"The file has more than {MAX_CHARACTERS:,} characters.", "Declare fewer values."
-        )
+        raise ConfigError("HB400", f"The file has more than {MAX_CHARACTERS:,} characters.", "Declare fewer values.")
     try:
         loader = _Loader(text)
         node = loader.get_single_node()

@@ -1,10 +1,10 @@
-"""The JSON Schema of hubbub.yaml, for editors that complete and check as one types."""
+"""The JSON Schema of hubbub.yaml, for completion and checks in editors."""
 
 from hubbub.core.schema import Kind
 
 _NUMBER = {"type": ["number", "string"]}
-_EPSILON = {**_NUMBER, "description": "Privacy loss: what may be learned. Somebody 50/50 gets to e^ε/(1+e^ε) at most."}
-_DELTA = {**_NUMBER, "description": "Chance that the promise fails; far below 1 / (number of people)."}
+_EPSILON = {**_NUMBER, "description": "Privacy budget ε. Someone 50% sure can become at most e^ε/(1+e^ε) sure."}
+_DELTA = {**_NUMBER, "description": "Probability that the guarantee fails; keep it far below 1 / (number of people)."}
 _CAP = {
     "type": "object",
     "additionalProperties": False,
@@ -15,22 +15,22 @@ _COLUMN = {
     "type": ["object", "null"],
     "additionalProperties": False,
     "properties": {
-        "type": {"enum": [kind.value for kind in Kind], "description": "Needed for CSV files, which do not say."},
+        "type": {"enum": [kind.value for kind in Kind], "description": "Required for CSV files, which have no types."},
         "bounds": {
             "type": ["array", "null"],
             "items": _NUMBER,
             "minItems": 2,
             "maxItems": 2,
-            "description": "Smallest and largest number or date; others are clamped. Allows sums and averages.",
+            "description": "Smallest and largest number or date; values outside are clamped. Allows sums and averages.",
         },
-        "step": {**_NUMBER, "description": "The grid on which reals are summed."},
-        "values": {"type": ["array", "null"], "minItems": 1, "description": "All keys. Allows GROUP BY."},
-        "other": {"description": "The key for everything outside `values`; without it such rows vanish from groups."},
-        "hidden": {"type": "boolean", "description": "Cannot be named in a query."},
+        "step": {**_NUMBER, "description": "Precision of sums: values are rounded to multiples of it."},
+        "values": {"type": ["array", "null"], "minItems": 1, "description": "All group keys. Allows GROUP BY."},
+        "other": {"description": "Key for all values that are not in `values`; without it, GROUP BY omits such rows."},
+        "hidden": {"type": "boolean", "description": "Queries cannot use this column."},
     },
 }
 _UNIT = {
-    "description": "Who is protected: `row`, or everything that belongs to one value of a column.",
+    "description": "Privacy unit: `row`, or all rows that share one value of a column.",
     "oneOf": [
         {"const": "row"},
         {
@@ -44,8 +44,8 @@ _UNIT = {
                 "entity": {
                     "type": "string",
                     "pattern": r"^[\w.@+-]{1,100}$",
-                    "description": "Who the unit is, such as patient. Private tables can be joined and united only if "
-                    "they declare the same entity: equal values of their columns are then one person.",
+                    "description": "The kind of privacy unit, such as patient. Private tables can be joined only if "
+                    "they declare the same entity; equal values of their columns then mean the same person.",
                 },
             },
         },
@@ -61,18 +61,21 @@ _DATASET = {
             "description": "A .csv or .parquet file, duckdb:file#table, "
             "sqlite:file#table, postgresql://user@host/database/schema.table, spark:sc://host:port/table.",
         },
-        "version": {"type": "string", "description": "A column of a server's table that rises with every change."},
+        "version": {
+            "type": "string",
+            "description": "A column that increases with every change; only for tables on a server.",
+        },
         "failures": {
             "type": "integer",
             "minimum": 1,
             "maximum": 1000,
-            "description": "Queries of one analyst that may fail after their charge before the owner must look; 3.",
+            "description": "Failed queries after which an analyst must wait for the owner's review; default 3.",
         },
         "public": {"type": "boolean"},
         "unique": {"type": ["array", "string"], "items": {"type": "string"}},
         "unit": _UNIT,
         "relation": {"enum": ["add_remove", "replace"]},
-        "arrivals": {"enum": ["public"], "description": "Anybody may know how many arrivals its streams take."},
+        "arrivals": {"enum": ["public"], "description": "The number of arrivals in its streams is public."},
         "columns": {"type": ["object", "null"], "additionalProperties": _COLUMN},
         "budget": {
             "type": "object",
@@ -90,8 +93,8 @@ _DATASET = {
                 },
                 "show": {
                     "enum": ["rounded", "exact", "hidden"],
-                    "description": "What an analyst is told of budgets that others spend from too: in tenths of the "
-                    "budget (default), exactly, or nothing. Their own spending is always exact.",
+                    "description": "How analysts see budgets that they share with others: rounded to tenths (default), "
+                    "exact, or hidden. Their own charges are always exact.",
                 },
             },
         },
@@ -101,7 +104,10 @@ _SERVER = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "host": {"type": "string", "description": "Address to listen on; one that others reach needs TLS or a proxy."},
+        "host": {
+            "type": "string",
+            "description": "Address to listen on; an address that other machines can reach requires TLS or a proxy.",
+        },
         "port": {"type": "integer", "minimum": 0, "maximum": 65535},
         "tls": {
             "type": "object",
@@ -109,30 +115,44 @@ _SERVER = {
             "required": ["certificate", "key"],
             "properties": {"certificate": {"type": "string"}, "key": {"type": "string"}},
         },
-        "behind_proxy": {"type": "boolean", "description": "A proxy on the way does TLS."},
+        "behind_proxy": {"type": "boolean", "description": "A reverse proxy terminates TLS."},
         "proxies": {
             "type": "array",
             "items": {"type": "string"},
-            "description": "Addresses of proxies whose word about the client's address is believed.",
+            "description": "Addresses of proxies that are trusted to report the client's address.",
         },
-        "public_url": {"type": "string", "description": "Where people reach it, such as https://hubbub.example."},
-        "quantum": {**_NUMBER, "description": "Seconds; answers leave at multiples of it. 0 shows how long they took."},
-        "workers": {"type": "integer", "minimum": 1, "description": "Queries that run at once."},
-        "queue": {"type": "integer", "minimum": 0, "description": "Queries that may wait."},
-        "per_minute": {"type": "integer", "minimum": 1, "description": "Requests of one person."},
+        "public_url": {"type": "string", "description": "Public URL of the server, such as https://hubbub.example."},
+        "quantum": {
+            **_NUMBER,
+            "description": "Response-time quantum in seconds; 0 reveals how long queries take.",
+        },
+        "workers": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "Maximum number of queries that run at the same time.",
+        },
+        "queue": {"type": "integer", "minimum": 0, "description": "Maximum number of queries that wait."},
+        "per_minute": {
+            "type": "integer",
+            "minimum": 1,
+            "description": "Maximum number of requests per minute and person.",
+        },
         "free_workers": {
             "type": "integer",
             "minimum": 2,
             "maximum": 64,
-            "description": "Threads for estimates, pages and other free requests; nobody gets more than half of them.",
+            "description": "Threads for estimates, pages and other free requests; one person can use at most half.",
         },
         "free_seconds": {
             "type": "integer",
             "minimum": 1,
             "maximum": 600,
-            "description": "Seconds after which an analyst's free request is stopped.",
+            "description": "Time limit in seconds for an analyst's free request.",
         },
-        "secret_file": {"type": "string", "description": "What sessions are signed with; without it one is drawn."},
+        "secret_file": {
+            "type": "string",
+            "description": "File with the key that signs sessions; by default a random key.",
+        },
         "oidc": {
             "type": "object",
             "additionalProperties": False,
@@ -140,8 +160,8 @@ _SERVER = {
             "properties": {
                 "issuer": {"type": "string"},
                 "audience": {"type": "string"},
-                "claim": {"type": "string", "description": "The claim that holds an analyst's name; default sub."},
-                "keys": {"type": "string", "description": "Address of the issuer's keys; default: looked up."},
+                "claim": {"type": "string", "description": "Claim with the analyst's name; default sub."},
+                "keys": {"type": "string", "description": "URL of the issuer's keys; default: discovered."},
                 "owners": {"type": "array", "items": {"type": "string"}},
                 "auditors": {"type": "array", "items": {"type": "string"}},
             },
@@ -171,8 +191,8 @@ SCHEMA: dict[str, object] = {
         "returning": {
             "type": "array",
             "items": {"type": "string"},
-            "description": "Analysts who were removed once and are the same people again; otherwise such a name is "
-            "refused. Their old tokens stay revoked.",
+            "description": "Analysts who were removed and have returned. The name of a removed analyst is otherwise "
+            "rejected. Old tokens stay revoked.",
         },
         "ledger": {
             "type": "object",
@@ -182,7 +202,7 @@ SCHEMA: dict[str, object] = {
                 "anchor": {"type": "string"},
                 "seeds": {
                     "type": "string",
-                    "description": "Folder for the seeds of charges without a release; default: one in memory.",
+                    "description": "Folder for the seeds of charges without a release; default: in memory.",
                 },
             },
         },
@@ -193,10 +213,10 @@ SCHEMA: dict[str, object] = {
                 "memory": {"type": "integer", "description": "MB"},
                 "disk": {"type": "integer", "description": "MB"},
                 "threads": {"type": "integer"},
-                "seconds": {"type": "integer", "description": "for one query"},
+                "seconds": {"type": "integer", "description": "Time limit of one query"},
                 "hash": {
                     "enum": ["engine", "portable"],
-                    "description": "Chooses the rows that a unit keeps; portable: the same ones on every engine.",
+                    "description": "Selects the rows of a privacy unit; portable: the same on every engine.",
                 },
             },
         },
@@ -206,7 +226,7 @@ SCHEMA: dict[str, object] = {
             "minimum": 1,
             "maximum": 3_900_000,
             "default": 1_000_000,
-            "description": "Values (rows times columns) that one release may have; larger ones are refused.",
+            "description": "Maximum number of values (rows times columns) in one release.",
         },
     },
 }

@@ -1,65 +1,65 @@
-"""`hubbub init`: a first hubbub.yaml from names and types of columns, with blanks that only people can fill."""
+"""Write the first hubbub.yaml for `hubbub init` from column names and types, with blanks for the owner to fill in."""
 
 import json
 import re
 from collections.abc import Sequence
 
 from hubbub.core.schema import Kind
-from hubbub.engines.base import Field, DataSource
+from hubbub.engines.base import DataSource, Field
 from hubbub.errors import ConfigError
 
-#: What marks a blank, for the eye and for search.
+#: Marks each blank.
 BLANK = "# <- fill in"
 
 _HEAD = """\
-# hubbub.yaml: who is protected, what may be asked, and how much may be learned in total.
-# {made}
-# Fill in what is marked "<- fill in", then run: hubbub check
+# hubbub.yaml: who is protected, what analysts can query, and the total privacy budget.
+# {origin}
+# Fill in the blanks marked "<- fill in", then run: hubbub check
 version: 1
 
 datasets:
 """
-_UNSEEN = "Made from the names and types of columns alone; no value was read."
-_GUESSED = "Made from the names of columns; types of CSV columns were guessed from values (check them)."
+_UNSEEN = "Written from column names and types; no values were read."
+_GUESSED = "Written from column names. The types of CSV columns were guessed from values: check them."
 
 _UNIT = """\
-    # Who is protected? Left empty on purpose: only you know whose rows these are.
-    #   unit: row                        each row by itself, where nobody has more than one
+    # Who is protected? Blank on purpose: only you know which rows belong to the same person.
+    #   unit: row                        each row, if no person has more than one
     #   unit: {{column: {example}, groups: 5, rows: 10}}
-    #         everything of one {example}; it counts in at most 5 groups of a query, with at most 10 rows in each;
-    #         entity: patient, the same word in several tables, says that equal values are one person: needed for joins
+    #         all rows of one {example}; a query uses at most 10 of them in each of at most 5 groups.
+    #         To join tables, add the same entity to each, such as entity: patient. Equal values are then one patient.
     unit:                 {blank}
-    relation: add_remove  # hides whether somebody is in the data; replace hides only what their data is
+    relation: add_remove  # hides whether a person is in the data; replace hides only the person's values
     columns:
-      # What is not listed cannot be asked about. A listed column can be filtered by; moreover
-      #   bounds: [0, 110]         allows sums and averages: values outside are clamped, so choose them without a look
-      #   values: [North, South]   allows GROUP BY; add other: Elsewhere for all that is not in the list
+      # Analysts can use only the columns listed here. A listed column can be used in filters. In addition,
+      #   bounds: [0, 110]         allows sums and averages; values outside are clamped. Do not read bounds off the data
+      #   values: [North, South]   allows GROUP BY; add other: Elsewhere for all values that are not listed
       #   hidden: true             forbids every use
 """
-_TYPES = "      #   type: …                  integer, real, text, boolean, date or timestamp: a CSV file does not say\n"
+_TYPES = "      #   type: …                  integer, real, text, boolean, date or timestamp; CSV files have no types\n"
 
 _BUDGET = """\
-    # What may be learned in total, by everybody and for ever. Somebody who is 50/50 about one person can get to
-    # at most 73 % at ε = 1, 95% at ε = 3, 99.8 % at ε = 6.
+    # The total privacy budget, for all analysts and for the lifetime of the data. Someone who is 50% sure of a fact
+    # about one person can end up at most 73.2% sure at ε = 1, 95.3% at ε = 3, and 99.8% at ε = 6.
     budget:
       epsilon:            {blank}
-      # delta: 1e-9       allows Gaussian noise and undeclared keys; far below 1 / (number of people)
-      # per_query: 0.5    the most for one query
+      # delta: 1e-9       allows Gaussian noise and undeclared keys; keep it far below 1 / (number of people)
+      # per_query: 0.5    the maximum for one query
 """
 
 _FOOT = """\
 
-# Who may ask. Each has a cap of their own; a cap on a group holds for its members together.
+# Who can query, and how much. Each analyst has a cap; a cap on a group limits its members together.
 analysts:
   {analyst}:
 """
 
 
-def name_of(place: DataSource) -> str:
-    """Give a dataset the name of its file or table, as far as that is a name.
+def dataset_name(place: DataSource) -> str:
+    """Derive the name of a dataset from its file or table.
 
     >>> from pathlib import Path
-    >>> name_of(Place("csv", Path("/data/Visits 2024.csv")))
+    >>> dataset_name(Place("csv", Path("/data/Visits 2024.csv")))
     'visits_2024'
     """
     name = (place.table or "").rpartition(".")[2] or place.path.stem
@@ -68,11 +68,15 @@ def name_of(place: DataSource) -> str:
 
 
 def template(tables: Sequence[tuple[str, str, tuple[Field, ...]]], *, analyst: str, guessed: bool) -> str:
-    """Write the file for (name, source, fields) of each table."""
+    """Write a hubbub.yaml for tables, each given as (name, source, fields)."""
     names = [name for name, _, _ in tables]
     if len(set(names)) < len(names):
-        raise ConfigError("HB410", "two of these files would get the same name.", "Rename one, or init them apart.")
-    parts = [_HEAD.format(made=_GUESSED if guessed else _UNSEEN)]
+        raise ConfigError(
+            "HB410",
+            "Two of these files would get the same dataset name.",
+            "Rename one of them, or run hubbub init for each.",
+        )
+    parts = [_HEAD.format(origin=_GUESSED if guessed else _UNSEEN)]
     for name, source, fields in tables:
         parts.append(f"  {name}:\n    source: {_quoted(source)}\n")
         parts.append(_UNIT.format(example=_likely_unit(fields), blank=BLANK))
@@ -90,7 +94,7 @@ def _column(field: Field, width: int) -> str:
     label = f"      {_quoted(field.name)}:".ljust(width + 8)
     kind = field.kind
     if kind is None and not field.type.startswith("text"):
-        return f"      # {_quoted(field.name)}: {field.type} cannot be asked about\n"
+        return f"      # {_quoted(field.name)}: {field.type} is not supported\n"
     if field.type.startswith("text"):
         fact = "bounds" if kind is not None and kind.numeric else "values"
         return f"{label} {{type: {(kind or Kind.TEXT).value}, {fact}: }}\n"
@@ -100,7 +104,7 @@ def _column(field: Field, width: int) -> str:
 
 
 def _likely_unit(fields: tuple[Field, ...]) -> str:
-    """Choose the column for the example in the comment, by name alone."""
+    """Choose the column for the example in the comment by its name."""
     likely = [
         field.name for field in fields if re.search(r"(^|_)(id|person|patient|user|customer)", field.name.lower())
     ]
