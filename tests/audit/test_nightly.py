@@ -67,15 +67,15 @@ def test_noise_that_is_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_loss_that_is_stated_too_small_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     true = Laplace.loss.fget  # type: ignore[attr-defined]
     monkeypatch.setattr(Laplace, "loss", property(lambda self: type(true(self))(true(self).epsilon * 9 / 10)))
-    assert any(nightly._distributions(random.Random(seed)) for seed in range(12))
+    assert any(nightly._mechanisms(random.Random(seed)) for seed in range(12))
 
 
 def test_values_that_are_not_clamped_are_noticed(numbers: Numbers, monkeypatch: pytest.MonkeyPatch) -> None:
     config = load(numbers[0] / "hubbub.yaml")
-    look = nightly._neighbors(config, tables_of(config), [("visits", "SELECT SUM(cost) AS s FROM visits")])
-    assert not any(look(random.Random(seed)) for seed in range(3))
+    check = nightly._neighbors(config, tables_of(config), [("visits", "SELECT SUM(cost) AS s FROM visits")])
+    assert not any(check(random.Random(seed)) for seed in range(3))
     monkeypatch.setattr(Dialect, "between", lambda _, text, *__: f"CASE WHEN TRUE THEN {text} END")
-    with pytest.raises(duckdb.ConversionException):  # far beyond the bounds: it does not even fit
-        look(random.Random(1))
-    part = nightly._looked("neighbors", "", look, random.Random(1), seconds=1)
-    assert part.problems == ["breaks: ConversionException"]
+    with pytest.raises(duckdb.ConversionException):  # far beyond the bounds: the value does not fit the type
+        check(random.Random(1))
+    part = nightly._run_part("neighbors", "", check, random.Random(1), seconds=1)
+    assert part.problems == ["The check crashed: ConversionException."]

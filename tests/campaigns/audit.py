@@ -1,21 +1,20 @@
-"""The audit from outside: lower bounds on ε from samples, never above the charge, and near it where the worst is asked.
+"""Black-box audit: lower bounds on ε from samples never exceed the charge, and come close to it in the worst case.
 
-Every mechanism on its neighbors; every aggregate, kind of group and kind of noise, every program and release, asked
-through the public API of two neighboring datasets under both relations, with and without bounds on what a unit
-contributes; streams and surveys. No case may have a lower bound above what was charged. Where two neighbors lose all
-that is charged (which the exact integers before noise tell), most of it must be seen.
+It covers every mechanism; every aggregate, kind of group and kind of noise, and every analysis, through the public API
+on two neighboring datasets, under both relations, with and without contribution bounds; streams; and surveys. No lower
+bound may exceed the charge. For pairs that attain the charge (as the exact integers before noise show), the bound must
+reach most of it.
 
-A query takes a hundredth of a second, so a million of them are not asked. The public path is run once on each neighbor
-with every draw noted: the mechanism object and the exact value that it was applied to. Then `sample` of that object is
-called on that value a million times, in one array (thirty thousand times where answers are drawn one by one and the
-pair is not a worst case: a million of all of those would take eight hours). That this is the code which made the answer
-is checked for each draw of each case: called with the words of the run it gives bit by bit what the run got. What comes
-after the draws is computed from them alone, which the grey box shows; it can lose nothing more. The public path itself
-is sampled too.
+A query takes 10 ms, so a million queries are too slow. Instead, the public path runs once on each neighbor and records
+every draw: the mechanism object and its exact value. Then `sample` of that object is called on that value a million
+times, in one array (thirty thousand times for mechanisms that return one outcome per call, unless the pair is a worst
+case). For each draw the campaign checks that this is the code that computed the answer: with the same random words it
+reproduces the outcome bit by bit. Everything after the draws is post-processing, as the grey box shows, and adds no
+loss. The public path itself is sampled too.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.audit
 
-All bounds of one run hold at once but with probability 10⁻⁶.
+All bounds of one run hold together, except with probability 10⁻⁶.
 """
 
 import zlib
@@ -29,54 +28,62 @@ from typing import Any
 import numpy as np
 from tests.analyses.conftest import EXAMPLES
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.draws import differ, many, repeats, scalar
-from tests.campaigns.rig.pairs import ASKED, RELATIONS, Pair, Question, Towns, asked, towns
-from tests.campaigns.rig.sampled import SHORT, Sampled, Table, mechanisms, streams
+from tests.campaigns.rig.draws import difference, is_reproducible, is_scalar, sample_many
+from tests.campaigns.rig.neighboring_data import (
+    ASKED,
+    RELATIONS,
+    CampaignQuery,
+    NeighboringSessions,
+    Pair,
+    campaign_queries,
+    neighboring_sessions,
+)
+from tests.campaigns.rig.samplers import SHORT, SampledPair, Table, mechanisms, streams
 
-import hubbub.curator as curator_module
+import hubbub.curator.query as query_module
 from hubbub.accounting.cost import RENYI_UNIT, PrivacyCost, privacy_cost
 from hubbub.answers.release import Release
-from hubbub.audit.black_box import FEWEST, Verdict, audit
+from hubbub.audit.black_box import MIN_SAMPLES, BlackBoxResult, audit
 from hubbub.core.events import from_facts
 from hubbub.core.loss import ORDERS
-from hubbub.curator.question import Question as Asked
+from hubbub.curator.question import Question
 from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.metric import Space
 from hubbub.noise.source import system
 
 ALARM = 1e-6
-#: More bounds than a run makes: each case gets this part of the alarm.
-MOST_CASES = 2000
+#: Upper bound on the number of cases: each gets this share of the alarm.
+MAX_CASES = 2000
 SEED = 1
-#: So many coordinates may move at the small scale for a worst case to be seen.
+#: Coordinates that may change at the small scale for a worst case to be detectable.
 FEW = 2
 
 
 @dataclass
 class Size:
-    """How many samples a side."""
+    """Numbers of samples per side."""
 
-    fast: int  #: of what is drawn in arrays
-    worst: int  #: of worst cases
-    slow: int  #: of what is drawn one by one
-    choice: int  #: of worst cases that are drawn one by one
-    public: int  #: of the public path
+    fast: int  #: for mechanisms that sample arrays
+    worst: int  #: for worst cases
+    slow: int  #: for mechanisms with one outcome per call
+    choice: int  #: for worst cases with one outcome per call
+    public: int  #: for the public path
 
 
 @dataclass
 class Tally:
-    """What was found."""
+    """Counts of what was audited, and the problems."""
 
     cases: int = 0
-    million: int = 0  #: cases with a million samples a side, or more
+    million: int = 0  #: cases with at least a million samples per side
     samples: int = 0
     excess: list[str] = field(default_factory=list)
-    other: list[str] = field(default_factory=list)  #: draws that the mechanism does not repeat
-    shares: dict[str, float] = field(default_factory=dict)  #: of worst cases that must be seen
+    other: list[str] = field(default_factory=list)  #: draws that the mechanism does not reproduce
+    shares: dict[str, float] = field(default_factory=dict)  #: worst cases that must be detected
     kinds: Counter[str] = field(default_factory=Counter)
 
-    def add(self, name: str, verdict: Verdict, drawn: int) -> None:
+    def add(self, name: str, verdict: BlackBoxResult, drawn: int) -> None:
         self.cases += 1
         self.million += drawn >= 10**6
         self.samples += sum(verdict.samples)
@@ -85,21 +92,21 @@ class Tally:
         ]
 
 
-def examined(name: str, promise: PrivacyCost, draw: Callable[[int], Table]) -> Verdict:
-    """Audit one pair of tables, the columns cut to the wider where answers differ in length."""
+def examine(name: str, promise: PrivacyCost, draw: Callable[[int], Table]) -> BlackBoxResult:
+    """Audit one pair of tables, padded to equal width if answers differ in length."""
     one, other = draw(0), draw(1)
     width = max(one.shape[1], other.shape[1])
     one, other = (np.pad(each, ((0, 0), (0, width - each.shape[1])), constant_values=SHORT) for each in (one, other))
-    # what is split into looking and counting need not be secret, only independent of the samples
+    # the split into search and test must only be independent of the samples
     generator = np.random.default_rng(zlib.crc32(name.encode()))
-    return audit(one, other, promise=promise, alarm=ALARM / MOST_CASES, generator=generator)
+    return audit(one, other, promise=promise, alarm=ALARM / MAX_CASES, generator=generator)
 
 
-def of_sampled(case: Sampled, size: Size, tally: Tally) -> None:
+def of_sampled(case: SampledPair, size: Size, tally: Tally) -> None:
     """Audit a mechanism, a stream or a survey."""
     array = size.worst if case.worst else size.fast
     count = (size.choice if case.worst else size.slow) if case.slow else array
-    verdict = examined(case.name, case.promise, lambda side: case.draw(side, count, system()))
+    verdict = examine(case.name, case.promise, lambda side: case.draw(side, count, system()))
     tally.add(case.name, verdict, count)
     tally.kinds["mechanism"] += 1
     if case.worst and count >= size.worst and (case.promise.pure is not None or size.worst >= 10**6):
@@ -107,10 +114,10 @@ def of_sampled(case: Sampled, size: Size, tally: Tally) -> None:
 
 
 def visible(promise: PrivacyCost, size: Size) -> int:
-    """Say how many coordinates may move for most of a loss to be seen in so many samples.
+    """Return how many coordinates may change for most of a loss to be detectable with this many samples.
 
-    Each takes a part of ε, and all must go one way at once. A share of a small divergence (Gaussian noise) takes more
-    samples than there are.
+    Each coordinate uses a part of ε, and all must deviate in one direction at once. A share of a small divergence
+    (Gaussian noise) takes more samples than there are.
     """
     if size.worst < 10**6:
         return FEW if promise.pure is not None and promise.pure >= 1 else 0
@@ -120,17 +127,17 @@ def visible(promise: PrivacyCost, size: Size) -> int:
 
 
 def of_pair(pair: Pair, size: Size, tally: Tally) -> None:
-    """Audit a question from the draws of its two runs."""
+    """Audit a query from the draws of its two runs."""
     name = pair.question.name
-    moved = [each for each in pair.draws if differ(*each).any()]
-    one_by_one = sum(scalar(one.mechanism) for one, _ in moved)
+    moved = [each for each in pair.draws if difference(*each).any()]
+    one_by_one = sum(is_scalar(one.mechanism) for one, _ in moved)
     worst = pair.worst and not one_by_one and pair.moved <= visible(pair.promise, size)
-    # a choice in each of many groups is many draws: as many in all
-    slow = max(FEWEST, min(size.slow, 4 * size.slow // max(1, one_by_one)))
+    # a selection in each of many groups is many draws: keep their total number
+    slow = max(MIN_SAMPLES, min(size.slow, 4 * size.slow // max(1, one_by_one)))
     count = slow if one_by_one else size.worst if worst else size.fast
-    verdict = examined(name, pair.promise, lambda side: many(pair.draws, side, count, system()))
+    verdict = examine(name, pair.promise, lambda side: sample_many(pair.draws, side, count, system()))
     tally.add(name, verdict, count)
-    tally.other += [f"{name}: draw {i}" for i, (one, _) in enumerate(pair.draws) if not repeats(one, SEED)]
+    tally.other += [f"{name}: draw {i}" for i, (one, _) in enumerate(pair.draws) if not is_reproducible(one, SEED)]
     tally.kinds.update({type(one.mechanism).__name__ for one, _ in pair.draws})
     if float(pair.promise.pure or 0) > float(pair.releases[0].epsilon) + 1e-12:
         tally.excess.append(f"{name}: the draws cost more than the release says")
@@ -139,7 +146,7 @@ def of_pair(pair: Pair, size: Size, tally: Tally) -> None:
 
 
 def numbers(release: Release) -> list[float]:
-    """Give everything that a release shows as numbers; a text by its checksum."""
+    """Return everything a release shows as numbers; texts as checksums."""
 
     def number(cell: Any) -> float:
         if cell is None:
@@ -151,12 +158,12 @@ def numbers(release: Release) -> list[float]:
 
 
 def table(rows: Sequence[Sequence[float]]) -> Table:
-    """Put rows of different lengths into one table."""
+    """Put rows of different lengths into one table, padded."""
     width = max(map(len, rows))
     return np.array([[*row, *[SHORT] * (width - len(row))] for row in rows], dtype=np.float64)
 
 
-def of_public(towns_: Towns, question: Question, count: int, tally: Tally) -> None:
+def of_public(towns_: NeighboringSessions, question: CampaignQuery, count: int, tally: Tally) -> None:
     """Audit the public path itself: every sample is a charge, a run and a release."""
     sides = []
     promise = towns_.ask(question, key="promise", seed=SEED).promise
@@ -173,11 +180,11 @@ def of_public(towns_: Towns, question: Question, count: int, tally: Tally) -> No
             ]
         )
     name = f"public path: {question.name}"
-    tally.add(name, examined(name, promise, lambda side: table(sides[side])), count)
+    tally.add(name, examine(name, promise, lambda side: table(sides[side])), count)
     tally.kinds["public path"] += 1
 
 
-#: Functions that who holds the data hands in, with what is said of each: a metric and how far one row moves it.
+#: User-defined functions, each with its options: a metric and its sensitivity to one row.
 OWN: tuple[tuple[Callable[[Any], Any], dict[str, Any]], ...] = (
     (lambda rows: float(np.nansum(rows["y"])), {"sensitivity": 6, "step": 1, "total": True}),
     (
@@ -192,8 +199,8 @@ OWN: tuple[tuple[Callable[[Any], Any], dict[str, Any]], ...] = (
 )
 
 
-def of_own(towns_: Towns, relation: str, place: int, count: int, tally: Tally) -> None:
-    """Audit a function of an owner's own, through the public path."""
+def of_own(towns_: NeighboringSessions, relation: str, place: int, count: int, tally: Tally) -> None:
+    """Audit a user-defined function through the public path."""
     function, said = OWN[place]
     sides = []
     for session in towns_.sessions("pure", relation):
@@ -205,47 +212,49 @@ def of_own(towns_: Towns, relation: str, place: int, count: int, tally: Tally) -
         sides.append([numbers(each) for each in found])
     promise = privacy_cost(from_facts(dict(found[0].receipt["event"])))
     name = f"own function {place}: {relation}"
-    tally.add(name, examined(name, promise, lambda side: table(sides[side])), count)
+    tally.add(name, examine(name, promise, lambda side: table(sides[side])), count)
     tally.kinds["own function"] += 1
 
 
-def of_finish(towns_: Towns, question: Question, count: int, tally: Tally) -> None:
-    """Audit what makes an answer of the engine's integers: the curator's own finishing step, again and again."""
+def of_finish(towns_: NeighboringSessions, question: CampaignQuery, count: int, tally: Tally) -> None:
+    """Audit the step that turns exact integers into an answer, by running it many times."""
     sides, promise = [], towns_.ask(question, key="promise", seed=SEED).promise
     for session in towns_.sessions(question.town, question.relation):
         curator = session._curator
-        finish = vars(curator_module)["finish"]  # as the curator has it
-        made = curator._plan("ana", Asked(question.text, **question.options), salt=curator._salt)
-        tables = {each.name: curator.engine.run(each.sql).through(dict) for each in made.statements}  # type: ignore[union-attr]
-        answers = [finish(made, tables, system(), raw=True) for _ in range(count)]
+        finish = vars(query_module)["finish"]  # as the curator calls it
+        prepared = curator._plan("ana", Question(question.text, **question.options), salt=curator._salt)
+        plan = prepared.plan
+        assert plan is not None
+        tables = {each.name: curator.engine.run(each.sql).through(dict) for each in plan.statements}
+        answers = [finish(plan, tables, system(), raw=True) for _ in range(count)]
         sides.append(table([[*chain.from_iterable(v for v in a.values if v.dtype.kind in "if")] for a in answers]))
     name = f"finishing step: {question.name}"
-    tally.add(name, examined(name, promise, sides.__getitem__), count)
+    tally.add(name, examine(name, promise, sides.__getitem__), count)
 
 
-#: Asked again and again through the whole path.
+#: Queries that are sampled through the whole public path.
 PUBLIC = (
-    Question("pure", "add_remove", "SELECT count(*), sum(x) FROM visits", {"epsilon": 2, "raw": True}),
-    Question("pure", "replace", "SELECT b, count(*) FROM people GROUP BY b", {"epsilon": 2}),
-    Question(
+    CampaignQuery("pure", "add_remove", "SELECT count(*), sum(x) FROM visits", {"epsilon": 2, "raw": True}),
+    CampaignQuery("pure", "replace", "SELECT b, count(*) FROM people GROUP BY b", {"epsilon": 2}),
+    CampaignQuery(
         "small", "add_remove", "SELECT w, count(*) FROM people GROUP BY w", {"epsilon": 2, "delta": Fraction(1, 10**4)}
     ),
-    *(Question("pure", "replace", text.format(t="visits"), {"epsilon": 2}) for text in ASKED[21:]),
+    *(CampaignQuery("pure", "replace", text.format(t="visits"), {"epsilon": 2}) for text in ASKED[21:]),
     *(
-        Question("town", relation, EXAMPLES[name], {"epsilon": 3})
+        CampaignQuery("town", relation, EXAMPLES[name], {"epsilon": 3})
         for relation in ("add_remove", "replace")
         for name in ("moments", "tabulate", "kmeans", "decision_tree", "min_cut", "mwem")
     ),
 )
 
 
-def searched(size: Size, *, full: bool, tally: Tally, steps: Any = iter) -> None:
+def search(size: Size, *, full: bool, tally: Tally, steps: Any = iter) -> None:
     """Audit everything."""
     cases = [*mechanisms(), *streams()]
     for case in steps([each for i, each in enumerate(cases) if full or each.worst or i % 3]):
         of_sampled(case, size, tally)
-    with towns() as made:
-        for question in steps(list(asked(dear=full))):
+    with neighboring_sessions() as made:
+        for question in steps(list(campaign_queries(dear=full))):
             try:
                 pair = made.ask(question, seed=SEED)
             except QueryError:
@@ -259,8 +268,8 @@ def searched(size: Size, *, full: bool, tally: Tally, steps: Any = iter) -> None
 
 
 def planted(count: int) -> Iterator[tuple[str, bool]]:
-    """Spoil the noise as a careless author would have, and say whether that is found."""
-    question = Question("pure", "replace", "SELECT k, count(*) FROM people GROUP BY k", {"epsilon": 1})
+    """Plant errors in the noise, and yield whether each is detected."""
+    question = CampaignQuery("pure", "replace", "SELECT k, count(*) FROM people GROUP BY k", {"epsilon": 1})
     true = Laplace.sample
 
     def half(self: Laplace, value: Any, source: Any) -> Any:
@@ -274,7 +283,7 @@ def planted(count: int) -> Iterator[tuple[str, bool]]:
 
     for name, wrong in (("noise of half the scale", half), ("one noise for all cells", shared)):
         tally = Tally()
-        with towns() as made:
+        with neighboring_sessions() as made:
             try:
                 Laplace.sample = wrong  # type: ignore[method-assign]
                 of_pair(made.ask(question, seed=SEED), Size(count, count, count, count, 0), tally)
@@ -284,20 +293,20 @@ def planted(count: int) -> Iterator[tuple[str, bool]]:
 
 
 def detect() -> list[str]:
-    """Look at the product as it is now, in a few seconds; give what is wrong with it."""
+    """Audit the current code for a few seconds and return the problems."""
     size, tally = Size(fast=8_000, worst=16_000, slow=800, choice=800, public=0), Tally()
     for number, case in enumerate(mechanisms()):
         if case.worst or number % 7 == 0:
             of_sampled(case, size, tally)
     texts = [*ASKED[:2], ASKED[6], ASKED[9], ASKED[11], ASKED[26], ASKED[28]]
-    with towns() as made:
+    with neighboring_sessions() as made:
         for relation in ("add_remove", "replace"):
             for table_ in ("people", "visits"):
                 for text in texts:
-                    question = Question("pure", relation, text.format(t=table_), {"epsilon": 3})
+                    question = CampaignQuery("pure", relation, text.format(t=table_), {"epsilon": 3})
                     of_pair(made.ask(question, seed=SEED), size, tally)
             for text in (ASKED[26], ASKED[9]):
-                cheap = Question("pure", relation, text.format(t="people"), {"epsilon": 1})
+                cheap = CampaignQuery("pure", relation, text.format(t="people"), {"epsilon": 1})
                 of_finish(made, cheap, 1500, tally)
     return tally.excess + tally.other
 
@@ -311,7 +320,7 @@ def body(report: Report) -> None:
         public=report.scale(ci=64, full=2_000),
     )
     tally = Tally()
-    searched(size, full=report.full, tally=tally, steps=lambda each: report.progress(each, "audit"))
+    search(size, full=report.full, tally=tally, steps=lambda each: report.progress(each, "audit"))
     for text in [*tally.excess, *tally.other][:20]:
         report.say(text)
     least = sorted(tally.shares.items(), key=lambda each: each[1])

@@ -1,14 +1,14 @@
-"""Equal values written apart: whichever comes first, what leaves an engine is the same, byte by byte.
+"""Equal values in different representations: whichever comes first, the result of an engine has the same bytes.
 
-Tables hold every value in two forms that the engine calls equal (both zeros, NaN of either sign, scales, paddings,
-collations, time zones) or that only a person would (normal forms), in two orders. Asked are discovered
-keys, computed keys, DISTINCT, sub-queries of a unit, joins, and everything that hashes to choose a unit's rows:
+Tables contain every value in two forms that the engine considers equal (both zeros, NaN of either sign, scales,
+paddings, collations, time zones), or that only a person would (Unicode normal forms), in two orders. The queries use
+discovered keys, computed keys, DISTINCT, subqueries per unit, joins, and every hash that selects a unit's rows:
 
-  through plans     every statement gives the same rows on both orders, compared before noise by their bytes
-  through h.query   the keys that are shown are those written down by hand
-  owners            a person whose number is -0 in one row and 0 in another is one, in SQL and in the rows of analyses
+  through plans     every statement returns the same bytes before noise for both orders
+  through h.query   the released keys match a list written by hand
+  owners            a person whose number is -0 in one row and 0 in another is one unit, in SQL and in analyses
 
-Planted errors leave out one canonical form each, and must be noticed.
+Each planted error skips one canonical form and must be detected.
 
     HUBBUB_CAMPAIGN=full HUBBUB_PARTS=duckdb,postgres,spark       or some of them
 """
@@ -26,24 +26,25 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig import alike, spark
-from tests.campaigns.rig.alike import PEOPLE, Pair
+from tests.campaigns.rig import equal_values as alike
+from tests.campaigns.rig import spark
+from tests.campaigns.rig.equal_values import PEOPLE, EqualPair
 
 from hubbub.analyses import rows as reading
 from hubbub.config import Config, load
 from hubbub.core.schema import Column, Kind
-from hubbub.curator.public import public
+from hubbub.curator.public import read_public_table
 from hubbub.curator.session import open_session
 from hubbub.engines.base import Arrays, Engine, identifier
-from hubbub.engines.duckdb import open as duckdb_open
-from hubbub.engines.several import open_engine, serving
+from hubbub.engines.duckdb import database as duckdb_open
+from hubbub.engines.multi_engine import engine_for, open_engine
+from hubbub.engines.registry import engine_named
 from hubbub.sql import partition_selection as discover
 from hubbub.sql.bind import bind
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.dialects.base import Canonical, Dialect
-from hubbub.sql.dialects.duckdb import DuckDB
-from hubbub.sql.dialects.named import named
-from hubbub.sql.dialects.postgres import Postgres
+from hubbub.sql.dialects.duckdb import DuckDBDialect
+from hubbub.sql.dialects.postgres import PostgresDialect
 from hubbub.sql.plan import plan
 
 UNITS = {
@@ -51,15 +52,15 @@ UNITS = {
     "pid": "{column: pid, groups: 1, rows: 1}",
     "who": "{column: who, groups: 2, rows: 2}",
 }
-#: Both zeros are there as keys of a join.
+#: Both zeros are keys of a join.
 PUBLIC = "z,zone\n0.0,a\n-0.0,b\n1.0,c\n"
 
 
 _passes = count()
 
 
-def declared(folder: Path, pairs: Sequence[Pair], sources: dict[str, str]) -> Path:
-    """Write a hubbub.yaml in which every table stands three times, by its unit."""
+def declared(folder: Path, pairs: Sequence[EqualPair], sources: dict[str, str]) -> Path:
+    """Write a hubbub.yaml that declares every table three times, once per privacy unit."""
     columns = ", ".join(
         ["pid: {}", "who: {}", "half: {}", "flag: {}", "n: {bounds: [-999999999, 999999999]}"]
         + [f"{pair.name}: {pair.declared}" for pair in pairs]
@@ -79,8 +80,8 @@ def declared(folder: Path, pairs: Sequence[Pair], sources: dict[str, str]) -> Pa
     return folder / "hubbub.yaml"
 
 
-def questions(pairs: Sequence[Pair], unit: str) -> Iterator[str]:
-    """Write what is asked of a table t: each question for every column that it makes sense for."""
+def queries(pairs: Sequence[EqualPair], unit: str) -> Iterator[str]:
+    """Yield the queries on a table t, for every column that they apply to."""
     for pair in pairs:
         c = identifier(pair.name)
         yield f"SELECT {c}, count(*) AS m FROM t GROUP BY {c}"
@@ -88,7 +89,7 @@ def questions(pairs: Sequence[Pair], unit: str) -> Iterator[str]:
         if unit != "row":
             yield f"SELECT k, count(*) AS m FROM (SELECT {unit}, {c} AS k FROM t GROUP BY {unit}, {c}) AS s GROUP BY k"
             yield f"SELECT k, count(*) AS m FROM (SELECT {unit}, min({c}) AS k FROM t GROUP BY {unit}) AS s GROUP BY k"
-    # both forms by arithmetic; and two groups of a unit that may keep one of them, chosen by a hash
+    # both forms by arithmetic; and two groups of a unit of which a hash keeps one
     for zero in ("zero", "n"):
         signed = f"CASE WHEN flag THEN -abs({zero}) ELSE abs({zero}) END"
         yield f"SELECT {signed} AS k, count(*) AS m FROM t GROUP BY k"
@@ -96,14 +97,14 @@ def questions(pairs: Sequence[Pair], unit: str) -> Iterator[str]:
         yield f"SELECT count(DISTINCT CASE WHEN half THEN {signed} ELSE {zero} + 1 END) AS m FROM t"
         yield f"SELECT k, count(*) AS m FROM (SELECT {signed} AS k FROM t) AS s GROUP BY k"
     if unit == "row":
-        return  # a join on a key that is there twice is refused, and so is a union
+        return  # a join on a duplicate key is refused, and so is a union
     yield "SELECT zone, count(*) AS m FROM t JOIN pub ON t.zero = pub.z GROUP BY zone"
     yield "SELECT z, count(*) AS m FROM t LEFT JOIN pub ON t.zero = pub.z GROUP BY z"
     yield "SELECT k, count(*) AS m FROM (SELECT zero AS k FROM t UNION ALL SELECT free FROM t) AS s GROUP BY k"
 
 
 def shown(table: Arrays, whole: frozenset[str]) -> list[tuple[str, ...]]:
-    """Give a result as texts in which both zeros are told apart, in an order of their own; some as whole numbers."""
+    """Return a result as sorted texts that distinguish both zeros; some columns as integers."""
     columns = [
         [repr(int(value) if name in whole else value) for value in np.ma.getdata(table[name]).tolist()]
         for name in sorted(table)
@@ -112,32 +113,38 @@ def shown(table: Arrays, whole: frozenset[str]) -> list[tuple[str, ...]]:
 
 
 class Side:
-    """One engine over the tables of a hubbub.yaml."""
+    """One engine with the tables of a hubbub.yaml."""
 
-    def __init__(self, name: str, pairs: Sequence[Pair], yaml: Path) -> None:
+    def __init__(self, name: str, pairs: Sequence[EqualPair], yaml: Path) -> None:
         self.name = name
         self.pairs = pairs
         self.yaml = yaml
         self.config: Config = load(yaml)
-        self.zones = public(self.config.datasets["pub"], self.config.limits)
+        self.zones = read_public_table(self.config.datasets["pub"], self.config.limits)
 
     def integers(self, engine: Engine, world: str, unit: str, text: str) -> list[list[tuple[str, ...]]]:
-        """Plan a question about one table and give what its statements find, before noise."""
+        """Plan a query on one table and return the results of its statements before noise."""
         config, name = self.config, f"{world}_{unit}"
         tables = {name: config.datasets[name].table, "pub": self.zones}
-        own = serving(engine, [name])
+        own = engine_for(engine, [name])
         query = bind(text.replace("FROM t", f"FROM {name} AS t"), tables=tables)
-        made = plan(query, epsilon=Fraction(1000), delta=Fraction(1, 10**6), salt="salt", dialect=named(own.dialect))
-        # a whole number is a double in the engine, and has one zero when it is shown
+        made = plan(
+            query,
+            epsilon=Fraction(1000),
+            delta=Fraction(1, 10**6),
+            salt="salt",
+            dialect=engine_named(own.dialect).load_dialect(),
+        )
+        # an integer is a double in the engine, and has one zero when it is released
         whole = frozenset(f"k{j}" for j, key in enumerate(query.keys) if key.expr.kind is Kind.INTEGER)
         return [own.run(each.sql).through(lambda found: shown(found, whole)) for each in made.statements]
 
     def owners(self, engine: Engine, world: str) -> tuple[set[str], int, int]:
-        """Read the rows of an analysis: texts of owners' zeros, owners by their numbers, and by SQL."""
+        """Read the rows of an analysis: the texts of zeros, the owners by number, and by SQL."""
         table = self.config.datasets[f"{world}_who"].table
-        own = serving(engine, [table.name])
+        own = engine_for(engine, [table.name])
         columns = tuple(column for column in table.columns if column.name == "n")
-        rows = reading.Rows(table, columns, Words("salt", "engine", named(own.dialect)))
+        rows = reading.Rows(table, columns, RenderOptions("salt", "engine", engine_named(own.dialect).load_dialect()))
         taken = own.run(rows.sql)
         zeros = taken.through(lambda found: {repr(v) for v in found["$unit"].tolist() if v == 0})
         numbers = taken.through(lambda found: len(set(np.asarray(rows.take(found).owners).tolist())))
@@ -146,7 +153,7 @@ class Side:
 
 
 def by_plans(report: Report, side: Side, texts: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Compare the two orders before noise, and the owners of both."""
+    """Compare the two orders before noise, and their owners."""
     config = side.config
     views = [dataset.view for dataset in config.datasets.values()]
     engine = open_engine(views, frozenset({"pub"}), limits=config.limits)
@@ -163,21 +170,21 @@ def by_plans(report: Report, side: Side, texts: Sequence[tuple[str, str]]) -> It
 
 
 def by_asking(report: Report, side: Side, units: Sequence[str], *, alone: bool) -> Iterator[str]:
-    """Ask as an analyst does, at a price that leaves noise with probability e⁻¹⁰⁰; `alone`: each column."""
+    """Query as an analyst, at an ε where noise has probability e⁻¹⁰⁰; `alone`: one column at a time."""
     worlds = [name.removesuffix("_row") for name in side.config.datasets if name.endswith("_row")]
     with open_session(side.yaml, analyst="ana") as session:
         for world, unit in report.progress([(w, u) for w in worlds for u in units], f"{side.name}: keys"):
-            # of a form that one row has alone, nothing would be shown
+            # nothing would be released for a form that only one row has
             pairs = [pair for pair in side.pairs if pair.one or world in ("first", "second")]
-            # columns of one value each may be asked about together, and give one group
+            # columns with one value each can be queried together, and give one group
             single = [[pair] for pair in pairs if alone or len(pair.keys) != 1]
             others = [pair for pair in pairs if len(pair.keys) == 1 and not alone]
             for columns in [*single, others] if others else single:
                 names = ", ".join(identifier(pair.name) for pair in columns)
                 text = f"SELECT {names}, count(*) AS m FROM {world}_{unit} GROUP BY {names}"
-                # a key of its own: without one, the answer of an earlier pass would be given again
+                # a new key: without one, the answer of an earlier pass would be replayed
                 answer = session.query(text, epsilon=1000, delta="1e-6", key=f"pass {next(_passes)}")
-                found = [row for row in answer.rows if row[-1]]  # truth values are declared, and shown without rows
+                found = [row for row in answer.rows if row[-1]]  # Booleans are declared, and released even without rows
                 for place, pair in enumerate(columns):
                     keys = sorted(_text(row[place]) for row in found)
                     if keys != sorted(map(_text, pair.keys)):
@@ -185,7 +192,7 @@ def by_asking(report: Report, side: Side, units: Sequence[str], *, alone: bool) 
 
 
 def _text(key: object) -> str:
-    """Tell zeros and kinds apart; a moment is what its text says."""
+    """Distinguish zeros and types; a timestamp is its text."""
     return repr(key) if isinstance(key, float | bool) else str(key).replace("T", " ")
 
 
@@ -252,9 +259,9 @@ def _raw(column: NDArray[Any], kind: Kind) -> NDArray[Any]:
 
 
 def planted(engine: str) -> Iterator[tuple[str, bool, tuple[Patch, ...]]]:
-    """Leave out one canonical form each; whether the analyst's own path must notice it, or the plans."""
+    """Skip one canonical form each; yield whether the analyst's path must detect it, or the plans."""
     keys = patch.object(Dialect, "canonical", _as_it_comes)
-    words: type[Dialect] = DuckDB if engine == "duckdb" else Postgres
+    words: type[Dialect] = DuckDBDialect if engine == "duckdb" else PostgresDialect
     owners = patch.object(words, "owner", _owner_as_stored), patch.object(reading, "numbered", _by_text)
     yield "keys as they come", False, (keys,)
     yield "keys as they come, to the end", True, (keys, patch.object(discover, "_canonical", _raw))
@@ -266,9 +273,9 @@ def planted(engine: str) -> Iterator[tuple[str, bool, tuple[Patch, ...]]]:
         yield "numbers written as they come", True, (patch.object(duckdb_open, "_column", _cast),)
 
 
-def noticed(report: Report, side: Side, patches: Sequence[Patch], *, asking: bool) -> bool:
-    """Say whether anything is found; a question that fails is none, and ends the campaign."""
-    texts = [(unit, text) for unit in ("row", "pid") for text in questions((), unit)]
+def is_detected(report: Report, side: Side, patches: Sequence[Patch], *, asking: bool) -> bool:
+    """Return whether a difference is detected; a query that fails ends the campaign."""
+    texts = [(unit, text) for unit in ("row", "pid") for text in queries((), unit)]
     with ExitStack() as spoilt:
         for each in patches:
             spoilt.enter_context(each)
@@ -277,18 +284,18 @@ def noticed(report: Report, side: Side, patches: Sequence[Patch], *, asking: boo
 
 def body(report: Report) -> None:
     sides = {"duckdb": on_duckdb, "postgres": on_postgres, "spark": on_spark}
-    # at the small scale tests/engines/test_spark.py asks the Spark that all tests share
+    # at the small scale tests/engines/test_spark.py uses the Spark that all tests share
     for name in report.parts(*sides) if report.full else ("duckdb", "postgres"):
         with sides[name]() as side:
             units = UNITS if report.full else ("row", "pid")
-            texts = [(unit, text) for unit in units for text in questions(side.pairs, unit)]
+            texts = [(unit, text) for unit in units for text in queries(side.pairs, unit)]
             complaints = [*by_plans(report, side, texts), *by_asking(report, side, ("row", "who"), alone=report.full)]
             for complaint in complaints[:20]:
                 report.say(complaint)
             report.figure(f"{name}: questions in two orders", len(texts))
             report.target(f"{name}: answers that depend on the order", len(complaints), at_most=0)
             for error, asking, patches in planted(name) if name != "spark" else ():
-                found = noticed(report, side, patches, asking=asking)
+                found = is_detected(report, side, patches, asking=asking)
                 report.target(f"{name}: planted: {error}", found, at_least=1)
 
 

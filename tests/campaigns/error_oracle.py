@@ -1,12 +1,13 @@
-"""Queries that try to make the data speak through errors: on neighbors, everything but the noisy numbers is the same.
+"""Error oracles: hostile queries reveal nothing about neighbors through errors; only the noisy numbers may differ.
 
-Two clinics differ in one patient, whose rows hold every value that makes databases stumble, and canaries. Each hostile
-query is sent to both. Accepted or refused, message, columns, charge: all must be equal, nothing may fail after the
-charge, and no canary may be in a message or in the log. The same texts sent to plain DuckDB show that they bite. The
-table is there as Parquet, as CSV and in a real PostgreSQL.
+Two clinics differ in one patient, whose rows contain every value on which databases fail, and canaries. Each hostile
+query is sent to both. Acceptance, message, columns and charge must be equal, nothing may fail after the charge, and no
+message or log may contain a canary. The same queries sent to plain DuckDB show that they are effective. The table is
+stored as Parquet, as CSV and in a real PostgreSQL.
 
-Resource queries (`rig/heavy.py`) are sent to two more clinics, under a small memory and time limit: there the patient
-is far heavier than the declarations allow. Without the cuts and the weights, which is planted, she is told apart.
+Resource queries (`rig/heavy_queries.py`) are sent to two more clinics under small limits of memory and time; there the
+patient has far more rows than the declarations allow. With the planted error (no truncation, no size limits) she is
+detected.
 """
 
 import logging
@@ -22,13 +23,14 @@ from unittest.mock import patch
 import duckdb
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig import heavy, postgres
-from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS, WHOLE
+from tests.campaigns.rig import heavy_queries as heavy
+from tests.campaigns.rig import postgres
+from tests.campaigns.rig.hostile_sql import CONTEXTS, EXPRESSIONS, WHOLE
 
 from hubbub.core.secret import Secret
 from hubbub.curator.session import Session, open_session
 from hubbub.engines.base import Arrays, Engine
-from hubbub.engines.several import serving
+from hubbub.engines.multi_engine import engine_for
 from hubbub.errors import HubbubError
 from hubbub.sql import fanout
 from hubbub.sql import row_cost as work
@@ -68,7 +70,7 @@ analysts:
   eve: {t: {epsilon: 1000000}, c: {epsilon: 1000000}, p: {epsilon: 1000000}}
 """
 
-#: One patient's rows: the values that databases raise on, wrap at, or treat as special.
+#: One patient's rows: values that databases reject, wrap around, or treat as special.
 NASTY = (
     "(8123456789012345, 'nan', 'nan', 0, 0, 'CANARY7431', 'CANARY7431', NULL, NULL, NULL)",
     "(8123456789012345, 'inf', '-inf', -9223372036854775808, 9223372036854775807, '', '', '5867-04-03', NULL, true)",
@@ -81,16 +83,16 @@ NASTY = (
 
 
 @dataclass(frozen=True)
-class Heard:
-    """All that an analyst learns of a query but its noisy numbers."""
+class Response:
+    """Everything that an analyst learns from a query, except its noisy numbers."""
 
     what: str
     words: str
     facts: tuple[object, ...] = ()
 
 
-class Listener(logging.Handler):
-    """Keeps every line of every log."""
+class LogListener(logging.Handler):
+    """Collects every line of every log."""
 
     def __init__(self) -> None:
         super().__init__(logging.DEBUG)
@@ -101,14 +103,14 @@ class Listener(logging.Handler):
 
 
 def queries() -> Iterator[str]:
-    """Every expression in every context, over the table in every place, and whole statements."""
+    """Yield every expression in every context, for the table in every source, and whole statements."""
     yield from WHOLE
     for table, context, expression in product(("t", "c", "p"), CONTEXTS, EXPRESSIONS):
         yield context.format(t=table, e=expression)
 
 
 def fill(made: duckdb.DuckDBPyConnection, *, patient: bool) -> None:
-    """Make the table of one of the two neighbors."""
+    """Create the table of one of the two neighbors."""
     columns = (
         "patient BIGINT, x DOUBLE, free DOUBLE, i BIGINT, k BIGINT, word VARCHAR, key VARCHAR, day DATE,"
         " moment TIMESTAMP, flag BOOLEAN"
@@ -139,27 +141,27 @@ def clinic(folder: Path, server: Server, *, patient: bool) -> None:
     (folder / "hubbub.yaml").write_text(YAML.replace("SOURCE", postgres.address(server, database, "public.t")))
 
 
-def ask(session: Session, sql: str, key: str, delta: str | None = None) -> Heard:
-    """Send a query; whatever is raised that is not a refusal of ours is heard as a crash."""
+def ask(session: Session, sql: str, key: str, delta: str | None = None) -> Response:
+    """Send a query; any exception that is not a HubbubError counts as a crash."""
     given = {"?": ("CANARY",), "$2": ("CANARY", 0), "$1": ("CANARY",)}
     parameters = next((values for mark, values in given.items() if mark in sql), ())
     try:
         release = session.query(sql, epsilon="0.01", delta=delta, key=key, parameters=parameters)
     except HubbubError as error:
         what = "failed" if error.code.startswith("HB9") else "refused"
-        return Heard(what, str(error))
+        return Response(what, str(error))
     except Exception as error:  # noqa: BLE001 - this is what the campaign looks for
-        return Heard("crashed", f"{type(error).__name__}: {error}")
+        return Response("crashed", f"{type(error).__name__}: {error}")
     paper = release.receipt
     discovered = any(draw["kind"] == "threshold" for draw in paper["draws"])
     kinds = tuple(output.kind for output in release.outputs)
     rows = None if discovered else len(release.ratio)
     facts = (release.columns, kinds if rows else None, rows, release.epsilon, release.delta, str(paper["event"]))
-    return Heard("answered", "", facts)
+    return Response("answered", "", facts)
 
 
 def bites(folder: Path, other: Path, sql: str) -> bool:
-    """Say whether plain DuckDB tells the neighbors apart by an error, or prints a canary."""
+    """Return whether plain DuckDB distinguishes the neighbors by an error, or prints a canary."""
     heard = []
     for place in (folder, other):
         with duckdb.connect() as plain:
@@ -174,12 +176,12 @@ def bites(folder: Path, other: Path, sql: str) -> bool:
     return heard[0] != heard[1] or any(canary in words for canary in CANARIES for words in heard)
 
 
-#: What a careless author would have written: casts that can fail, and values that are not clamped.
+#: Planted errors: casts that can fail, and values that are not clamped.
 CARELESS = {"duckdb": ("TRY_CAST(", "CAST("), "postgres": ("float8larger(", "float8pl(")}
 
 
-class Careless:
-    """An engine with an error planted."""
+class CarelessEngine:
+    """An engine with a planted error."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -189,12 +191,12 @@ class Careless:
         self.close = engine.close
 
     def run(self, sql: str) -> Secret[Arrays]:
-        """Run it, but without care."""
+        """Run SQL with the planted error."""
         return self._engine.run(sql.replace(*CARELESS[self.dialect]))
 
 
 def planted(one: Session, other: Session) -> int:
-    """Count what is told apart when the careless engines run."""
+    """Count the queries that distinguish the neighbors on the careless engines."""
     found = 0
     for table, sql in (
         ("t", "SELECT COUNT(*) AS n FROM t WHERE TRY_CAST(word AS DATE) IS NOT NULL AND word LIKE '2%'"),
@@ -202,15 +204,15 @@ def planted(one: Session, other: Session) -> int:
     ):
         engines = [session._curator.engine for session in (one, other)]
         for session in (one, other):
-            session._curator.engine = Careless(serving(session._curator.engine, [table]))
+            session._curator.engine = CarelessEngine(engine_for(session._curator.engine, [table]))
         found += ask(one, sql, f"planted {table}") != ask(other, sql, f"planted {table}")
         for session, engine in zip((one, other), engines, strict=True):
             session._curator.engine = engine
     return found
 
 
-#: Told apart where nothing is cut and nothing is too much; right guesses, so that the heavy patient's rows are joined.
-UNCUT = (
+#: Queries that distinguish the clinics without truncation and limits; their guesses join the heavy patient's rows.
+UNBOUNDED = (
     "SELECT COUNT(*) AS n FROM t AS a JOIN t AS b ON a.patient = b.patient JOIN t AS c ON a.patient = c.patient"
     " WHERE a.secret = 7",
     f"SELECT COUNT(*) AS n FROM t{''.join(f' JOIN p AS p{i} ON t.y = p{i}.y' for i in range(15))} WHERE secret = 7",
@@ -218,14 +220,17 @@ UNCUT = (
 
 
 @contextmanager
-def uncut() -> Iterator[None]:
-    """Plant the error: relations stay as they are bound, and nothing is weighed."""
-    with patch.object(fanout, "bounded", lambda rel, _: fanout.Part(rel, None)), patch.object(work, "weighed"):
+def unbounded() -> Iterator[None]:
+    """Plant the error: no truncation of relations and no size limits."""
+    with (
+        patch.object(fanout, "bounded", lambda rel, _: fanout.BoundedRelation(rel, None)),
+        patch.object(work, "weighed"),
+    ):
         yield
 
 
 def resources(report: Report, folder: Path, server: Server | None) -> None:
-    """Send resource queries to two clinics, one of them with the heavy patient; `server` is where its table is."""
+    """Send resource queries to two clinics, one of them with the heavy patient, on PostgreSQL if `server` is given."""
     rows, prefix = report.scale(ci=3_000, full=30_000), "resources" if server is None else "resources_on_postgres"
     places = [("heavy", 30), ("light", 30), ("heavy_late", 2), ("light_late", 2)]
     paths = [
@@ -244,18 +249,18 @@ def resources(report: Report, folder: Path, server: Server | None) -> None:
                 report.say(f"differs: {sql[:300]}\n  {first}\n  {second}")
             elif first.what in ("failed", "crashed"):
                 report.say(f"{first.what}: {sql[:300]}\n  {first.words}")
-    with open_session(paths[2]) as one, open_session(paths[3]) as other, uncut():
-        apart = sum(ask(one, sql, f"uncut {i}") != ask(other, sql, f"uncut {i}") for i, sql in enumerate(UNCUT))
+    with open_session(paths[2]) as one, open_session(paths[3]) as other, unbounded():
+        apart = sum(ask(one, sql, f"uncut {i}") != ask(other, sql, f"uncut {i}") for i, sql in enumerate(UNBOUNDED))
     for what, count in counts.items():
         report.figure(f"{prefix}_{what}", count)
     report.target(f"{prefix}_told_apart", differ, at_most=0)
     report.target(f"{prefix}_failed_after_the_charge", failed, at_most=0)
     report.target(f"{prefix}_accepted", counts["answered"], at_least=len(texts) // 3)
-    report.target(f"{prefix}_planted_missing_cuts_told_apart", apart, at_least=len(UNCUT))
+    report.target(f"{prefix}_planted_missing_cuts_told_apart", apart, at_least=len(UNBOUNDED))
 
 
 def campaign(report: Report) -> None:
-    """Send every query to both neighbors and compare what is heard."""
+    """Send every query to both neighbors and compare the responses."""
     with TemporaryDirectory(prefix="hubbub-heavy-") as folder, Server(fsync="off") as server:
         for place in (None, server):
             home = Path(folder) / ("files" if place is None else "postgres")
@@ -265,11 +270,11 @@ def campaign(report: Report) -> None:
 
 
 def errors(report: Report) -> None:
-    """Send every query that may raise an error of the data."""
+    """Send every query that may raise an error that depends on the data."""
     texts = list(queries())
     whole = len(WHOLE)
     chosen = texts[:whole] + random.Random(1).sample(texts[whole:], report.scale(ci=220, full=1500))
-    listener = Listener()
+    listener = LogListener()
     root = logging.getLogger()
     root.addHandler(listener)
     root.setLevel(logging.DEBUG)

@@ -1,15 +1,15 @@
-"""The audit from half inside: two neighbors get the same random words, and every step after the charge is compared.
+"""Grey-box audit: run two neighbors with the same random words and compare every step after the charge.
 
-Random queries over random tables (those of the fuzzing of neighbors) go through the curator: plan, durable charge,
-run, noise, answer, record. On the second neighbor each draw is made with the same words, and gives what it gave on the
-first, as if the noise had filled the gap. From there on the two must be the same: the plan and the engine's text, the
-lines of this package that are run, which mechanisms draw, with how many words, on vectors of what shape, and every byte
-that is shown. What differs is what goes into the draws, and that by no more than each mechanism states and all of them
-together are charged for, which is worked out exactly. The programs and releases are compared in the same way.
+Random queries on random tables (those of `neighbors`) go through the curator: plan, durable charge, run, noise, answer,
+record. On the second neighbor every draw uses the same random words and returns the outcome of the first, as if the
+noise had hidden the difference. Everything else must be equal: the plan and its SQL, the executed lines of this
+package, which mechanisms draw, how many random words they use, the shapes of their values, and every byte of the
+answer. Only the exact values of the draws may differ, by at most the sensitivity of each mechanism and by at most the
+charge of all of them together, computed exactly. Analyses are compared in the same way.
 
-Not compared: time; the steps inside libraries, of exact cuts and trees, and of the walk down the tree of a choice,
-which follows what is chosen; of groups that nobody declared, how many words are drawn and what the samplers do (one key
-that occurs is one draw, no key is none).
+Not compared: time; the steps inside libraries, of exact graph cuts and trees, and of the sampler that walks down the
+tree of a selection, which follows its public outcome; for partition selection, the number of random words and the steps
+of the samplers (each existing key is one draw).
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.grey_box
 """
@@ -32,30 +32,38 @@ import numpy as np
 from tests.analyses.conftest import EXAMPLES
 from tests.campaigns import neighbors as neighbors
 from tests.campaigns.frame import Report, run
-from tests.campaigns.neighbors import PUBLIC, World, a_world, show
-from tests.campaigns.rig.asking import a_query
-from tests.campaigns.rig.pairs import RELATIONS, Towns, towns
-from tests.campaigns.rig.watching import Lent, Seen, compared, stepped, watch
-from tests.campaigns.rig.words import Seeded
+from tests.campaigns.neighbors import PUBLIC, RandomTable, define_view, random_table
+from tests.campaigns.rig.draws import difference
+from tests.campaigns.rig.neighboring_data import RELATIONS, NeighboringSessions, neighboring_sessions
+from tests.campaigns.rig.observed_run import (
+    InMemoryEngine,
+    Observation,
+    compare_observations,
+    first_divergence,
+    observe,
+)
+from tests.campaigns.rig.random_sql import random_query
+from tests.campaigns.rig.seeded_source import SeededSource
 
 import hubbub.curator as curating
+import hubbub.curator.query as querying
 from hubbub.accounting.anchor import FileAnchor
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.config import load
-from hubbub.core.schema import Unit
+from hubbub.core.schema import PrivacyUnit
 from hubbub.curator import Curator
 from hubbub.curator.draws import Draws
 from hubbub.curator.question import Question
 from hubbub.curator.seeds import Seeds
 from hubbub.curator.versions import Versions
-from hubbub.engines.several import serving
+from hubbub.engines.multi_engine import engine_for
 from hubbub.errors import QueryError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql import allocation as allot
-from hubbub.sql.finish import declared, finish
+from hubbub.sql.finish import declared_keys, finish
 from hubbub.sql.measures import Sensitivity
-from hubbub.sql.noise import mechanism
+from hubbub.sql.noise import calibrate_noise
 from hubbub.sql.plan import plan
 
 _YAML = """
@@ -73,7 +81,7 @@ analysts:
 
 @dataclass
 class Tally:
-    """What was seen."""
+    """Counts of what was compared."""
 
     queries: int = 0
     refused: int = 0
@@ -86,8 +94,8 @@ class Tally:
         return Tally(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
 
-class Ground:
-    """A curator over tables in memory that change from world to world."""
+class CuratorFactory:
+    """Curators over in-memory tables, with one ledger."""
 
     def __init__(self, folder: Path) -> None:
         (folder / "t.csv").write_text("x\n1\n")
@@ -100,15 +108,15 @@ class Ground:
         self._ledger = Ledger.open(store, policy=config.policy, anchor=FileAnchor(folder / "ledger.anchor"))
         self._parts: dict[str, Any] = {
             "ledger": self._ledger,
-            "engine": Lent(self.connection),
+            "engine": InMemoryEngine(self.connection),
             "versions": Versions(folder / "versions.json"),
             "draws": Draws(Seeds(folder / "seeds", store.ledger)),
             "salt": "salt",
         }
         self._config = config
 
-    def curator(self, world: World) -> Curator:
-        """Curate one world."""
+    def curator(self, world: RandomTable) -> Curator:
+        """Return a curator of one table."""
         return Curator(self._config, {"t": world.table, "areas": PUBLIC}, **self._parts)
 
     def close(self) -> None:
@@ -117,11 +125,11 @@ class Ground:
 
 
 @contextmanager
-def ground() -> Iterator[Ground]:
-    """Make one in a folder that goes away, in memory where there is one."""
+def curator_factory() -> Iterator[CuratorFactory]:
+    """Create one in a temporary folder, in memory if possible."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="hubbub-grey-", dir=memory if memory.is_dir() else None) as folder:
-        made = Ground(Path(folder))
+        made = CuratorFactory(Path(folder))
         try:
             yield made
         finally:
@@ -131,13 +139,15 @@ def ground() -> Iterator[Ground]:
 Side = Callable[[], Curator]
 
 
-def both(one: Side, other: Side, question: Question, tally: Tally) -> Iterator[str]:
-    """Ask both neighbors, and say what tells them apart."""
+def compare_neighbors(
+    one: Side, other: Side, question: Question, tally: Tally, *, equal: bool = False
+) -> Iterator[str]:
+    """Run a query on both neighbors and yield what distinguishes them; `equal` if they have the same rows."""
     tally.number += 1
     seed = tally.number
 
-    def seen(side: Side, turn: str, given: Any = None) -> Seen:
-        return watch(side(), question, key=f"grey {seed} {turn}", seed=seed, given=given)
+    def seen(side: Side, turn: str, given: Any = None) -> Observation:
+        return observe(side(), question, key=f"grey {seed} {turn}", seed=seed, given=given)
 
     first = seen(one, "a")
     second = seen(other, "b", first.draws)
@@ -145,26 +155,34 @@ def both(one: Side, other: Side, question: Question, tally: Tally) -> Iterator[s
     tally.draws += len(first.draws)
     tally.steps += len(first.steps)
     tally.failed += first.shown is None
-    yield from compared(first, second)
-    if stepped(first, second):
-        # whatever else a first run does first: once more
-        parted = stepped(seen(one, "c", first.draws), second)
+    yield from compare_observations(first, second)
+    if equal and len(first.draws) == len(second.draws):
+        for number, pair in enumerate(zip(first.draws, second.draws, strict=True)):
+            if difference(*pair).any():
+                yield f"The row order changes the exact value of draw {number}."
+    if first_divergence(first, second):
+        # a first run may fill caches: run it again
+        parted = first_divergence(seen(one, "c", first.draws), second)
         if parted:
             yield parted
 
 
-def fuzz(rng: random.Random, here: Ground, tally: Tally, *, queries: int = 6) -> Iterator[str]:
-    """One world and a few queries, each on two neighbors; or on the same rows in another order."""
-    world = a_world(rng, here.connection)
+def fuzz(rng: random.Random, here: CuratorFactory, tally: Tally, *, queries: int = 6) -> Iterator[str]:
+    """Run a few queries on two neighbors of a random table, or on the same rows in another order."""
+    world = random_table(rng, here.connection)
     curator = here.curator(world)
     for _ in range(queries):
-        text = a_query(rng, by_row=world.by_row)
+        text = random_query(rng, by_row=world.by_row)
         question = Question(text, epsilon=Fraction(1), delta=rng.choice((0, Fraction(1, 10**6))))
         gone = frozenset[int]() if not world.units or rng.random() < 0.15 else frozenset({rng.randrange(world.units)})
         rows = "rows0" if gone and rng.random() < 0.5 else "rows1"
         try:
-            for complaint in both(
-                _showing(here, world, curator), _showing(here, world, curator, rows, gone), question, tally
+            for complaint in compare_neighbors(
+                _showing(here, world, curator),
+                _showing(here, world, curator, rows, gone),
+                question,
+                tally,
+                equal=not gone,
             ):
                 yield f"{text}: {complaint}"
         except QueryError:
@@ -172,17 +190,17 @@ def fuzz(rng: random.Random, here: Ground, tally: Tally, *, queries: int = 6) ->
 
 
 def _showing(
-    here: Ground, world: World, curator: Curator, rows: str = "rows0", gone: frozenset[int] = frozenset()
+    here: CuratorFactory, world: RandomTable, curator: Curator, rows: str = "rows0", gone: frozenset[int] = frozenset()
 ) -> Side:
     def side() -> Curator:
-        show(here.connection, world, rows=rows, gone=gone)
+        define_view(here.connection, world, rows=rows, gone=gone)
         return curator
 
     return side
 
 
-def programs(made: Towns, tally: Tally, names: tuple[str, ...], *, every: bool) -> Iterator[str]:
-    """Compare analyses on their neighboring towns, at two prices or at one for each relation."""
+def compare_analyses(made: NeighboringSessions, tally: Tally, names: tuple[str, ...], *, every: bool) -> Iterator[str]:
+    """Compare analyses on neighboring datasets, at two privacy costs or at one per relation."""
     prices: tuple[dict[str, int], ...] = ({"epsilon": 3}, {"epsilon": 1, "delta": 0})
     for place, relation in enumerate(RELATIONS):
         one, other = (session._curator for session in made.sessions("town", relation))
@@ -190,7 +208,7 @@ def programs(made: Towns, tally: Tally, names: tuple[str, ...], *, every: bool) 
             for price in prices if every else prices[place : place + 1]:
                 try:
                     question = Question(EXAMPLES[name], **price)  # type: ignore[arg-type]
-                    for complaint in both(lambda c=one: c, lambda c=other: c, question, tally):  # type: ignore[misc]
+                    for complaint in compare_neighbors(lambda c=one: c, lambda c=other: c, question, tally):  # type: ignore[misc]
                         yield f"{relation}: {name}: {complaint}"
                 except QueryError:
                     tally.refused += 1
@@ -200,7 +218,7 @@ def programs(made: Towns, tally: Tally, names: tuple[str, ...], *, every: bool) 
 
 
 def _silent_for_nothing(self: Laplace, value: Any, source: Any) -> Any:
-    """Draw no noise where there is nothing to hide."""
+    """Add no noise to zeros."""
     if not isinstance(value, np.ndarray) or value.dtype != np.int64:
         return _LAPLACE(self, value, source)
     found = value.copy()
@@ -212,21 +230,21 @@ _LAPLACE = Laplace.sample
 
 
 def _exact_ends(made: Any, tables: Any, source: Any, *, raw: bool = False) -> Any:
-    """Centre intervals on the exact numbers."""
+    """Center intervals on the exact numbers."""
     answer = finish(made, tables, source, raw=raw)
     exact = sum(int(np.sum(np.nan_to_num(np.asarray(each["m0"], dtype=np.float64)))) for each in tables.values())
     return replace(answer, low=tuple(low + exact for low in answer.low))
 
 
 def _fails_for_some(made: Any, tables: Any, source: Any, *, raw: bool = False) -> Any:
-    """Stumble over an odd number of rows."""
+    """Fail for an odd number of rows."""
     if sum(int(np.sum(np.asarray(each["m0"], dtype=np.float64))) for each in tables.values()) % 2:
         raise ValueError("odd")
     return finish(made, tables, source, raw=raw)
 
 
 def _looks_first(made: Any, tables: Any, source: Any, *, raw: bool = False) -> Any:
-    """Go another way where there is nothing, with the same answer."""
+    """Take another code path for an empty table, with the same answer."""
     if all(not np.any(np.asarray(each["m0"])) for each in tables.values()):
         return _elsewhere(made, tables, source, raw=raw)
     return finish(made, tables, source, raw=raw)
@@ -234,17 +252,17 @@ def _looks_first(made: Any, tables: Any, source: Any, *, raw: bool = False) -> A
 
 def _elsewhere(made: Any, tables: Any, source: Any, *, raw: bool) -> Any:
     if made.cells:
-        declared(made)
+        declared_keys(made)
     return finish(made, tables, source, raw=raw)
 
 
 def _seeded(made: Any, tables: Any, _: Any, *, raw: bool = False) -> Any:
-    """Take the same words each time."""
-    return finish(made, tables, Seeded(0), raw=raw)
+    """Use the same random words every time."""
+    return finish(made, tables, SeededSource(0), raw=raw)
 
 
 class _Hinted:
-    """An engine whose text is tuned to the size of the table."""
+    """An engine whose SQL depends on the size of the table."""
 
     dialect = "duckdb"
 
@@ -257,33 +275,34 @@ class _Hinted:
 
 
 def _halved(kind: Any, moved: Sensitivity, portion: Fraction) -> Any:
-    return mechanism(kind, Sensitivity(-(-moved.l1 // 2), -(-moved.l2_squared // 4)), portion)
+    return calibrate_noise(kind, Sensitivity(-(-moved.l1 // 2), -(-moved.l2_squared // 4)), portion)
 
 
 _ALL, _COUNT = "SELECT count(*) FROM t", "SELECT k, count(*) FROM t GROUP BY k"
-_BY_ROW = Unit(None)
-#: name → (what is patched, by what, unit, question)
-LEAKS: dict[str, tuple[Any, str, Any, Unit, str]] = {
+_BY_ROW = PrivacyUnit(None)
+#: name → (patched object, attribute, replacement, unit, query)
+LEAKS: dict[str, tuple[Any, str, Any, PrivacyUnit, str]] = {
     "no noise for an empty cell": (Laplace, "sample", _silent_for_nothing, _BY_ROW, _COUNT),
-    "intervals around the exact numbers": (curating, "finish", _exact_ends, _BY_ROW, _COUNT),
-    "a failure that depends on the data": (curating, "finish", _fails_for_some, _BY_ROW, _ALL),
-    "another way for an empty table": (curating, "finish", _looks_first, _BY_ROW, f"{_ALL} WHERE y > 3"),
-    "the engine's text by the data": (curating, "serving", lambda *a: _Hinted(serving(*a)), _BY_ROW, _COUNT),
-    "noise of a seed": (curating, "finish", _seeded, _BY_ROW, _ALL),
-    "half the sensitivity": (allot, "mechanism", _halved, _BY_ROW, "SELECT sum(y) FROM t"),
+    "intervals around the exact numbers": (querying, "finish", _exact_ends, _BY_ROW, _COUNT),
+    "a failure that depends on the data": (querying, "finish", _fails_for_some, _BY_ROW, _ALL),
+    "another way for an empty table": (querying, "finish", _looks_first, _BY_ROW, f"{_ALL} WHERE y > 3"),
+    "the engine's text by the data": (curating, "engine_for", lambda *a: _Hinted(engine_for(*a)), _BY_ROW, _COUNT),
+    "noise of a seed": (querying, "finish", _seeded, _BY_ROW, _ALL),
+    "half the sensitivity": (allot, "calibrate_noise", _halved, _BY_ROW, "SELECT sum(y) FROM t"),
     **{
-        name: (curating, "plan", lambda *a, spoil=each.spoil, **k: spoil(plan(*a, **k)), each.unit, each.text)
+        name: (querying, "plan", lambda *a, spoil=each.spoil, **k: spoil(plan(*a, **k)), each.unit, each.text)
         for name, each in neighbors.PLANTED.items()
-        if name != "sensitivity of adding under replace"  # which spoils what is stated, and not what is drawn
+        if name != "sensitivity of adding under replace"  # it changes the stated sensitivity, not the draws
     },
 }
 
 
-def caught(rng: random.Random, here: Ground, leak: tuple[Any, str, Any, Unit, str]) -> bool:
-    """Say whether a planted leak shows within a few worlds."""
+def is_detected(seed: str, here: CuratorFactory, leak: tuple[Any, str, Any, PrivacyUnit, str]) -> bool:
+    """Return whether a planted leak is detected on one of 60 random datasets, which depend on the seed alone."""
     place, name, wrong, unit, text = leak
+    rng = random.Random(seed)
     for _ in range(60):
-        world = a_world(rng, here.connection, unit=unit)
+        world = random_table(rng, here.connection, unit=unit)
         if world.units < 1:
             continue
         curator = here.curator(world)
@@ -293,12 +312,15 @@ def caught(rng: random.Random, here: Ground, leak: tuple[Any, str, Any, Unit, st
             try:
                 if any(
                     True
-                    for _ in both(
-                        *sides, Question(text, epsilon=Fraction(1), delta=0), Tally(number=rng.getrandbits(40))
+                    for _ in compare_neighbors(
+                        *sides,
+                        Question(text, epsilon=Fraction(1), delta=0),
+                        Tally(number=rng.getrandbits(40)),
+                        equal=not gone,
                     )
                 ):
                     return True
-            except AssertionError:  # one group for all: nothing to plant
+            except AssertionError:  # the pattern does not occur: a single group
                 continue
     return False
 
@@ -309,28 +331,28 @@ QUICK = tuple(name for name in EXAMPLES if name not in ("stream", "synthetic"))
 
 
 def detect() -> list[str]:
-    """Look at the product as it is now, in a few seconds; give what is wrong with it."""
+    """Audit the current code for a few seconds and return the problems."""
     rng, tally = random.Random(20261116), Tally()
     found: list[str] = []
-    with ground() as here:
+    with curator_factory() as here:
         while tally.queries < 45:
             found += fuzz(rng, here, tally)
-    with towns() as made:
-        found += programs(made, tally, ("moments", "tabulate", "decision_tree"), every=False)
+    with neighboring_sessions() as made:
+        found += compare_analyses(made, tally, ("moments", "tabulate", "decision_tree"), every=False)
     return found
 
 
 def batch(goal: int, seed: int) -> tuple[list[str], Tally]:
-    """Ask so many random queries over a ledger of their own."""
+    """Run this many random queries with a separate ledger."""
     rng, tally, complaints = random.Random(seed), Tally(), list[str]()
-    with ground() as here:
+    with curator_factory() as here:
         while tally.queries < goal:
             complaints += fuzz(rng, here, tally)
     return complaints, tally
 
 
 def batches(report: Report, goal: int) -> Iterator[tuple[list[str], Tally]]:
-    """Ask them all, at full scale in as many processes as there are cores; the seeds are 20261117 and on."""
+    """Run all batches, at full scale in one process per core; the seeds start at 20261117."""
     each = min(goal, 200)
     seeds = range(20261117, 20261117 + -(-goal // each))
     if not report.full:
@@ -343,14 +365,16 @@ def batches(report: Report, goal: int) -> Iterator[tuple[list[str], Tally]]:
 
 
 def body(report: Report) -> None:
-    rng, tally, complaints = random.Random(20261116), Tally(), list[str]()
+    tally, complaints = Tally(), list[str]()
     goal = report.scale(ci=120, full=100_000)
     for heard, seen in batches(report, goal):
         complaints, tally = complaints + heard, tally + seen
     asked = tally.queries
-    with ground() as here:
-        with towns() as made:
-            complaints += programs(made, tally, (*QUICK, "synthetic") if report.full else QUICK, every=report.full)
+    with curator_factory() as here:
+        with neighboring_sessions() as made:
+            complaints += compare_analyses(
+                made, tally, (*QUICK, "synthetic") if report.full else QUICK, every=report.full
+            )
         for complaint in complaints[:20]:
             report.say(complaint)
         report.figure("refused queries", tally.refused)
@@ -361,7 +385,7 @@ def body(report: Report) -> None:
         report.target("random queries", asked, at_least=goal)
         report.target("queries that tell neighbors apart", len(complaints), at_most=0)
         for name, leak in LEAKS.items():
-            report.target(f"planted: {name}", caught(rng, here, leak), at_least=1)
+            report.target(f"planted: {name}", is_detected(f"20261116 {name}", here, leak), at_least=1)
 
 
 if __name__ == "__main__":

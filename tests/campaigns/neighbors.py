@@ -1,10 +1,10 @@
-"""Neighbor fuzzing of the SQL path: exact integers before noise are never further apart than the plan states.
+"""Fuzz the SQL path with neighbors: exact integers before noise never differ by more than the stated sensitivity.
 
-Random tables (NULL, NaN, ±inf, 2⁵³ edges, int64 limits, empty, a unit with very many rows, odd Unicode), random queries
-that binding accepts (self-joins among them), one unit removed or replaced, rows in another order, one to eight threads.
-A few units are removed (or replaced) in every combination, and all combinations that differ in one unit are compared:
-twelve pairs of neighbors from eight runs. Planted errors must be caught by the same comparison. DuckDB first, then a
-real PostgreSQL, whose plans are changed from time to time instead of its threads.
+Random tables (NULL, NaN, ±inf, 2⁵³ edges, int64 limits, empty, a unit with very many rows, unusual Unicode), random
+valid queries (including self-joins), one unit removed or replaced, another row order, one to eight threads. A few units
+are removed or replaced in every combination, and all combinations that differ in one unit are compared: twelve pairs of
+neighbors from eight runs. The same comparison must detect planted errors. It runs on DuckDB, then on a real PostgreSQL,
+whose query plans are varied instead of threads.
 """
 
 import random
@@ -20,14 +20,14 @@ import psycopg
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig import postgres
-from tests.campaigns.rig.asking import a_query
+from tests.campaigns.rig.random_sql import random_query
 
 from hubbub.audit.sensitivity import check_sensitivity
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
-from hubbub.engines.postgres.connection import Postgres
+from hubbub.engines.postgres.connection import PostgresEngine
 from hubbub.errors import QueryError, RunError
-from hubbub.sql.allocation import reach
+from hubbub.sql.allocation import unit_contribution
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
@@ -61,21 +61,21 @@ PUBLIC = Table(
 
 
 @dataclass(frozen=True)
-class World:
-    """A declared table and its rows: owner, alternative (0: as it is, 1: what replaces it), values."""
+class RandomTable:
+    """A declared table and its rows: owner, alternative (0: original, 1: replacement), values."""
 
     table: Table
     units: int
     by_row: bool
 
 
-def a_world(
-    rng: random.Random, connection: duckdb.DuckDBPyConnection, *, crowd: int = 0, unit: Unit | None = None
-) -> World:
-    """Make a schema and fill the engine; neighbors are views of the same rows."""
+def random_table(
+    rng: random.Random, connection: duckdb.DuckDBPyConnection, *, crowd: int = 0, unit: PrivacyUnit | None = None
+) -> RandomTable:
+    """Create a random schema and its rows; neighbors are views of the same rows."""
     if unit is None:
-        wide = Unit("u", groups=rng.choice((1, 2, 3, 50)), rows=rng.choice((1, 2, 5)))
-        unit = Unit(None) if rng.random() < 0.3 else wide
+        wide = PrivacyUnit("u", groups=rng.choice((1, 2, 3, 50)), rows=rng.choice((1, 2, 5)))
+        unit = PrivacyUnit(None) if rng.random() < 0.3 else wide
     by_row = unit.column is None
     low, span = rng.choice((0, -5, 2, -100)), rng.choice((1, 10, 1000))
     step = rng.choice((None, Fraction(1, 2)))
@@ -121,16 +121,16 @@ def a_world(
                 f"INSERT INTO {name} SELECT 0, 0, '0', CASE WHEN range % 3 = 0 THEN 'North' ELSE 'Ça' END, 'North', "
                 f"TRUE, range % 17, range % 5 FROM range({crowd}) ORDER BY hash(range, '{name}')"
             )
-    return World(table, units, by_row)
+    return RandomTable(table, units, by_row)
 
 
-def show(connection: duckdb.DuckDBPyConnection, world: World, *, rows: str, gone: frozenset[int]) -> None:
-    """Let the table be the world itself, without (or with others in the place of) the units that are gone."""
-    connection.execute(f"CREATE OR REPLACE VIEW t AS {shown(world, rows=rows, gone=gone)}")
+def define_view(connection: duckdb.DuckDBPyConnection, world: RandomTable, *, rows: str, gone: frozenset[int]) -> None:
+    """Define the view t without the units in `gone`, or with their replacements."""
+    connection.execute(f"CREATE OR REPLACE VIEW t AS {select_rows(world, rows=rows, gone=gone)}")
 
 
-def shown(world: World, *, rows: str, gone: frozenset[int]) -> str:
-    """Write such a selection of the rows."""
+def select_rows(world: RandomTable, *, rows: str, gone: frozenset[int]) -> str:
+    """Return the SELECT statement of that view."""
     kept = "alternative = 0"
     if gone:
         listed = ", ".join(map(str, sorted(gone)))
@@ -140,7 +140,7 @@ def shown(world: World, *, rows: str, gone: frozenset[int]) -> str:
     return f"SELECT {unit}, k, w, b, x, y FROM {rows} WHERE {kept}"
 
 
-def planned(rng: random.Random, world: World, text: str, dialect: Dialect) -> Plan:
+def random_plan(rng: random.Random, world: RandomTable, text: str, dialect: Dialect) -> Plan:
     query = bind(text, tables={"t": world.table, "areas": PUBLIC})
     delta = Fraction(1, 10**6) if rng.random() < 0.5 else Fraction(0)
     noise: Noise | None = rng.choice(("laplace", "gaussian")) if delta and not query.top else None
@@ -150,36 +150,38 @@ def planned(rng: random.Random, world: World, text: str, dialect: Dialect) -> Pl
 Tables = dict[str, dict[str, Any]]
 
 
-class Raised(Exception):  # noqa: N818 - what the engine must never do
-    """The engine raised, which neighbors could tell apart."""
+class EngineFailure(Exception):  # noqa: N818 - not an error of the campaign
+    """The engine raised an error, which may distinguish neighbors."""
 
 
-class Local:
-    """DuckDB, by one to eight threads."""
+class DuckDBTarget:
+    """DuckDB with one to eight threads."""
 
     name, dialect = "duckdb", DUCKDB
 
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self.connection = connection
 
-    def settle(self, world: World) -> None:
-        """Have the rows of a new world: they are there."""
+    def settle(self, world: RandomTable) -> None:
+        """Do nothing: DuckDB already has the rows."""
 
     def vary(self, rng: random.Random) -> None:
-        """Let rows be found in another order."""
+        """Change the number of threads, and so the row order."""
         self.connection.execute(f"SET threads = {rng.choice((1, 2, 3, 8))}")
 
-    def seen(self, world: World, made: Plan, rows: str, gone: frozenset[int]) -> Tables:
-        """Run a plan on one of the neighbors."""
-        show(self.connection, world, rows=rows, gone=gone)
+    def seen(self, world: RandomTable, made: Plan, rows: str, gone: frozenset[int]) -> Tables:
+        """Run a plan on one neighbor."""
+        define_view(self.connection, world, rows=rows, gone=gone)
         try:
             return {each.name: self.connection.execute(each.sql).fetchnumpy() for each in made.statements}
+        except (duckdb.ParserException, duckdb.BinderException):
+            raise  # invalid SQL is an error of the campaign: it fails on every table, and reveals nothing
         except duckdb.Error as error:
-            raise Raised(str(error)) from error
+            raise EngineFailure(str(error)) from error
 
 
-class Remote:
-    """A real PostgreSQL with the same rows; its planner is told to do without hashing, sorting or parallel workers."""
+class PostgresTarget:
+    """A real PostgreSQL with the same rows; planner options such as hashing and sorting are varied."""
 
     name, dialect = "postgres", POSTGRES
 
@@ -188,35 +190,37 @@ class Remote:
         self._server = server
         self._owner = psycopg.connect(server.dsn("neighbors"), autocommit=True)
         postgres.copied(connection, ["areas"], server, "neighbors")
-        self._engine: Postgres | None = None
+        self._engine: PostgresEngine | None = None
         self._tables: Mapping[str, Table] = {}
 
-    def settle(self, world: World) -> None:
-        """Copy the rows of a new world."""
+    def settle(self, world: RandomTable) -> None:
+        """Copy the rows of a new table."""
         self._owner.execute("DROP VIEW IF EXISTS t")
         postgres.copied(self.connection, ["rows0", "rows1"], self._server, "neighbors")
         self._tables = {"t": world.table, "areas": PUBLIC}
-        self._owner.execute(f"CREATE VIEW t AS {shown(world, rows='rows0', gone=frozenset())}".encode())
+        self._owner.execute(f"CREATE VIEW t AS {select_rows(world, rows='rows0', gone=frozenset())}".encode())
         self._open()
 
     def vary(self, rng: random.Random) -> None:
-        """Let the planner do it in another way."""
+        """Change the options of the planner."""
         if rng.random() < 0.3:
             for setting in ("enable_hashagg", "enable_sort", "enable_hashjoin", "enable_seqscan", "enable_mergejoin"):
                 value = rng.choice(("on", "off"))
                 self._owner.execute(f"ALTER DATABASE neighbors SET {setting} = {value}".encode())
             self._open()
 
-    def seen(self, world: World, made: Plan, rows: str, gone: frozenset[int]) -> Tables:
-        """Run a plan on one of the neighbors."""
-        self._owner.execute(f"CREATE OR REPLACE VIEW t AS {shown(world, rows=rows, gone=gone)}".encode())
+    def seen(self, world: RandomTable, made: Plan, rows: str, gone: frozenset[int]) -> Tables:
+        """Run a plan on one neighbor."""
+        self._owner.execute(f"CREATE OR REPLACE VIEW t AS {select_rows(world, rows=rows, gone=gone)}".encode())
+        for each in made.statements:  # invalid SQL is an error of the campaign, as above
+            self._owner.execute(f"EXPLAIN {each.sql}".encode())
         try:
             return {each.name: self._engine.run(each.sql).through(dict) for each in made.statements}  # type: ignore[union-attr]
         except RunError as error:
-            raise Raised("it fails there") from error
+            raise EngineFailure("The engine failed.") from error
 
     def close(self) -> None:
-        """Let go of the server."""
+        """Close the connections."""
         self._owner.close()
         if self._engine is not None:
             self._engine.close()
@@ -227,15 +231,15 @@ class Remote:
         self._engine = postgres.engine(self._tables, self._server, "neighbors")
 
 
-Ground = Local | Remote
+Target = DuckDBTarget | PostgresTarget
 
 
 @contextmanager
-def on_postgres(connection: duckdb.DuckDBPyConnection) -> Iterator[Remote]:
-    """Start a PostgreSQL server for the time of the campaign."""
+def on_postgres(connection: duckdb.DuckDBPyConnection) -> Iterator[PostgresTarget]:
+    """Start a PostgreSQL server for the duration of the campaign."""
     with Server(fsync="off", full_page_writes="off") as server:
         server.run("CREATE DATABASE neighbors")
-        ground = Remote(connection, server)
+        ground = PostgresTarget(connection, server)
         try:
             yield ground
         finally:
@@ -244,7 +248,7 @@ def on_postgres(connection: duckdb.DuckDBPyConnection) -> Iterator[Remote]:
 
 @dataclass
 class Tally:
-    """What was seen."""
+    """Counts of what was compared."""
 
     accepted: int = 0
     refused: int = 0
@@ -252,14 +256,14 @@ class Tally:
     orders: int = 0
 
 
-def fuzz(rng: random.Random, ground: Ground, tally: Tally, *, crowd: int) -> Iterator[str]:
-    """One world, a few queries, several neighbors; tell where neighbors are too far apart."""
-    world = a_world(rng, ground.connection, crowd=crowd)
+def fuzz(rng: random.Random, ground: Target, tally: Tally, *, crowd: int) -> Iterator[str]:
+    """Run a few queries on several neighbors of a random table; yield where they exceed the sensitivity."""
+    world = random_table(rng, ground.connection, crowd=crowd)
     ground.settle(world)
     for _ in range(6):
-        text = a_query(rng, by_row=world.by_row)
+        text = random_query(rng, by_row=world.by_row)
         try:
-            made = planned(rng, world, text, ground.dialect)
+            made = random_plan(rng, world, text, ground.dialect)
         except QueryError:
             tally.refused += 1
             continue
@@ -267,19 +271,19 @@ def fuzz(rng: random.Random, ground: Ground, tally: Tally, *, crowd: int) -> Ite
         try:
             for complaint in _compared(rng, ground, world, made, tally):
                 yield f"{text}: {complaint}"
-        except Raised as error:
+        except EngineFailure as error:
             yield f"{text}: {error}"
 
 
-def _compared(rng: random.Random, ground: Ground, world: World, made: Plan, tally: Tally) -> Iterator[str]:
+def _compared(rng: random.Random, ground: Target, world: RandomTable, made: Plan, tally: Tally) -> Iterator[str]:
     ground.vary(rng)
     whole = ground.seen(world, made, "rows0", frozenset())
     if rng.random() < 0.3:
         ground.vary(rng)
         tally.orders += 1
         if check_sensitivity(made, whole, ground.seen(world, made, "rows1", frozenset()), nothing=True):
-            yield "the order of rows changes the integers"
-    # unit 0 is the one with very many rows, where there is one
+            yield "The row order changes the exact integers."
+    # unit 0 is the one with very many rows, if there is one
     movable = [0, *rng.sample(range(1, world.units), min(world.units - 1, rng.choice((2, 3))))] if world.units else []
     results = {frozenset[int](): whole}
     for unit in movable:
@@ -295,18 +299,18 @@ def _compared(rng: random.Random, ground: Ground, world: World, made: Plan, tall
 
 
 def _rewrite(made: Plan, pattern: str, new: str) -> Plan:
-    """Change the engine's text as a careless author would have; a pattern that is not there plants nothing."""
+    """Replace a pattern in the SQL of a plan; fail if it does not occur."""
     texts = [re.sub(pattern, new, each.sql) for each in made.statements]
     if texts == [each.sql for each in made.statements]:
-        raise AssertionError(f"nothing to plant: {pattern}")
+        raise AssertionError(f"The pattern does not occur: {pattern}")
     return replace(
         made, statements=tuple(replace(each, sql=sql) for each, sql in zip(made.statements, texts, strict=True))
     )
 
 
 def _adding_only(made: Plan) -> Plan:
-    """State the sensitivity of adding or removing, whatever the relation is."""
-    reaches = tuple(reach(each, made.limits) for each in made.groups)
+    """State the sensitivity of add/remove, whatever the relation is."""
+    reaches = tuple(unit_contribution(each, made.limits) for each in made.groups)
     measures = tuple(
         replace(each, sensitivity=sensitivity(each.measure, reaches, Relation.ADD_REMOVE)) for each in made.measures
     )
@@ -314,7 +318,7 @@ def _adding_only(made: Plan) -> Plan:
 
 
 def _no_clamp(made: Plan) -> Plan:
-    """Leave values as they are, on the scan and in the measure."""
+    """Remove the clamping from the scan and from the measure."""
     return _rewrite(
         _rewrite(made, r" WHEN TRY_CAST\(", " WHEN FALSE AND TRY_CAST("),
         r"round\(CASE WHEN ",
@@ -323,32 +327,34 @@ def _no_clamp(made: Plan) -> Plan:
 
 
 @dataclass(frozen=True)
-class Planted:
-    """An error, and a question that it shows in."""
+class PlantedError:
+    """An error, and a query that reveals it."""
 
     spoil: Callable[[Plan], Plan]
-    unit: Unit
+    unit: PrivacyUnit
     text: str
 
 
-ONE = Unit("u", groups=1, rows=1)
+ONE = PrivacyUnit("u", groups=1, rows=1)
 TABLE = "SELECT count(*) FROM t GROUP BY k, b"
 PAIRED = "SELECT count(r.x), sum(r.y) FROM t AS l JOIN t AS r ON l.u = r.u GROUP BY r.k"
-CUT = r"rank\(\) OVER \(PARTITION BY \"\$unit\" ORDER BY .*?, \"\$copy\"\)"
+CUT = r"rank\(\) OVER \(PARTITION BY \"\$unit\" ORDER BY .*?\) AS \"\$place\""
 ORDER = r"rank\(\) OVER \(PARTITION BY u ORDER BY [^)]*\), c\)"
-#: Errors that a careless author might make; each must be caught.
+#: Planted errors; each must be detected.
 PLANTED = {
-    "missing clamp": Planted(_no_clamp, Unit(None), "SELECT sum(x), avg(y) FROM t"),
-    "rows not bounded": Planted(
+    "missing clamp": PlantedError(_no_clamp, PrivacyUnit(None), "SELECT sum(x), avg(y) FROM t"),
+    "rows not bounded": PlantedError(
         lambda made: _rewrite(made, r"WHERE n <= 1 ", "WHERE n <= 1000 "),
         ONE,
         "SELECT count(x), sum(y) FROM t GROUP BY k",
     ),
-    "groups not bounded": Planted(lambda m: _rewrite(m, r"WHERE place <= 1 ", "WHERE place <= 1000 "), ONE, TABLE),
-    "sensitivity of adding under replace": Planted(_adding_only, Unit(None), TABLE),
-    "choice by order of rows": Planted(lambda m: _rewrite(m, ORDER, "row_number() OVER (PARTITION BY u)"), ONE, TABLE),
-    "cut by order of rows": Planted(
-        lambda made: _rewrite(made, CUT, 'row_number() OVER (PARTITION BY "$unit")'), ONE, PAIRED
+    "groups not bounded": PlantedError(lambda m: _rewrite(m, r"WHERE place <= 1 ", "WHERE place <= 1000 "), ONE, TABLE),
+    "sensitivity of adding under replace": PlantedError(_adding_only, PrivacyUnit(None), TABLE),
+    "choice by order of rows": PlantedError(
+        lambda m: _rewrite(m, ORDER, "row_number() OVER (PARTITION BY u)"), ONE, TABLE
+    ),
+    "cut by order of rows": PlantedError(
+        lambda made: _rewrite(made, CUT, 'row_number() OVER (PARTITION BY "$unit") AS "$place"'), ONE, PAIRED
     ),
 }
 
@@ -357,31 +363,31 @@ def _no_clamp_there(made: Plan) -> Plan:
     return _rewrite(made, r"float8smaller\(float8larger\(", "coalesce(nullif(")
 
 
-#: The same errors, as far as they are spelled otherwise there.
+#: The same errors for PostgreSQL.
 ON_POSTGRES = {
     name: PLANTED[name] for name in ("rows not bounded", "groups not bounded", "sensitivity of adding under replace")
 } | {"missing clamp": replace(PLANTED["missing clamp"], spoil=_no_clamp_there)}
 
 
-def caught(rng: random.Random, ground: Ground, planted: Planted) -> bool:
-    """Say whether a planted error shows within a few worlds."""
+def is_detected(rng: random.Random, ground: Target, planted: PlantedError) -> bool:
+    """Return whether a planted error is detected on a few random tables."""
     for _ in range(40):
-        world = a_world(rng, ground.connection, unit=planted.unit)
+        world = random_table(rng, ground.connection, unit=planted.unit)
         ground.settle(world)
         query, salt = bind(planted.text, tables={"t": world.table}), str(rng.random())
         made = plan(query, epsilon=Fraction(1), delta=Fraction(0), salt=salt, dialect=ground.dialect)
         if len(made.groups[0].keys) and planted.unit == ONE and made.size <= 1:
-            continue  # one group for all: nothing to bound
+            continue  # a single group: there is nothing to bound
         try:
             if any(True for _ in _compared(rng, ground, world, planted.spoil(made), Tally())):
                 return True
-        except Raised:
+        except EngineFailure:
             return True
     return False
 
 
-def searched(report: Report, ground: Ground, goal: int, worlds: int) -> None:
-    """Fuzz until enough pairs were compared, and report."""
+def search(report: Report, ground: Target, goal: int, worlds: int) -> None:
+    """Fuzz until enough pairs are compared, and report."""
     rng, tally, complaints = random.Random(20240611), Tally(), list[str]()
     prefix = "" if ground.name == "duckdb" else f"{ground.name}: "
     for number in report.progress(range(worlds), f"{prefix}neighbors"):
@@ -397,16 +403,16 @@ def searched(report: Report, ground: Ground, goal: int, worlds: int) -> None:
     report.target(f"{prefix}pairs", tally.pairs, at_least=goal)
     report.target(f"{prefix}pairs too far apart", len(complaints), at_most=0)
     for name, planted in (PLANTED if ground.name == "duckdb" else ON_POSTGRES).items():
-        report.target(f"{prefix}planted: {name}", caught(rng, ground, planted), at_least=1)
+        report.target(f"{prefix}planted: {name}", is_detected(rng, ground, planted), at_least=1)
 
 
 def body(report: Report) -> None:
     connection = duckdb.connect(":memory:")
     connection.execute("CREATE TABLE areas (area VARCHAR, zone VARCHAR)")
     connection.execute("INSERT INTO areas VALUES ('North', 'a'), ('Ça', 'b'), ('🙂', 'a'), (NULL, 'b')")
-    searched(report, Local(connection), report.scale(ci=2000, full=100_000), report.scale(ci=60, full=3000))
+    search(report, DuckDBTarget(connection), report.scale(ci=2000, full=100_000), report.scale(ci=60, full=3000))
     with on_postgres(connection) as ground:
-        searched(report, ground, report.scale(ci=300, full=20_000), report.scale(ci=30, full=2000))
+        search(report, ground, report.scale(ci=300, full=20_000), report.scale(ci=30, full=2000))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""The same questions on every engine: before noise, the integers are equal, one by one.
+"""Engine parity: the same queries give the same exact integers before noise on every engine.
 
-All queries of the corpus and random queries that binding accepts, over random tables with NULL, NaN, ±inf, 2⁵³ edges,
-int64 limits and odd Unicode. Plans are made with the hash that all engines share, so each unit keeps the same rows. A
-query that an engine refuses by name is left out for it and counted. Planted errors must be caught by the comparison.
+All queries of the corpus and random valid queries on random tables with NULL, NaN, ±inf, 2⁵³ edges, int64 limits and
+unusual Unicode. Plans use the hash that all engines share, so each unit keeps the same rows. Queries that an engine
+does not support are skipped and counted. The comparison must detect planted errors.
 """
 
 import random
@@ -16,10 +16,10 @@ import duckdb
 import numpy as np
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.neighbors import PUBLIC, a_world, show
+from tests.campaigns.neighbors import PUBLIC, define_view, random_table
 from tests.campaigns.rig import postgres
-from tests.campaigns.rig.asking import a_query
-from tests.campaigns.rig.worlds import arrays
+from tests.campaigns.rig.random_sql import random_query
+from tests.campaigns.rig.visits_table import arrays
 from tests.sql.corpus.queries import entries
 from tests.sql.corpus.worlds import WORLDS
 
@@ -33,23 +33,23 @@ from hubbub.sql.plan import Plan, plan
 from hubbub.sql.query import Query
 
 Tables = Mapping[str, Table]
-#: Gives an engine over tables that are copied from DuckDB; used again and again.
+#: Returns an engine with tables copied from DuckDB; called many times.
 Filled = Callable[[duckdb.DuckDBPyConnection, Tables], AbstractContextManager[Engine]]
 
 
 @dataclass(frozen=True)
 class Side:
-    """An engine beside DuckDB: its words, and how it gets the same tables."""
+    """An engine to compare with DuckDB: its dialect, and a function that copies tables to it."""
 
     name: str
     dialect: Dialect
     filled: Filled
-    errors: Mapping[str, tuple[str, str, str]]  #: what a careless author might write: a question, what for what
+    errors: Mapping[str, tuple[str, str, str]]  #: planted errors: a query, a pattern and its replacement
 
 
 @contextmanager
 def on_postgres() -> Iterator[Side]:
-    """Start a PostgreSQL server for the time of the campaign."""
+    """Start a PostgreSQL server for the duration of the campaign."""
     with Server(fsync="off", full_page_writes="off") as server:
         server.run("CREATE DATABASE parity")
 
@@ -80,14 +80,14 @@ Planner = Callable[..., Plan]
 
 @dataclass
 class Tally:
-    """What was seen of one engine."""
+    """Counts of what was compared on one engine."""
 
     same: int = 0
     refused: int = 0
 
 
 def rows(table: Arrays) -> list[tuple[Any, ...]]:
-    """Give a result as plain rows in an order of their own: whole numbers as such, dates as moments."""
+    """Return a result as sorted plain rows: integers as such, dates as timestamps."""
     columns = []
     for name in sorted(table):
         column = np.ma.getdata(table[name])
@@ -97,8 +97,8 @@ def rows(table: Arrays) -> list[tuple[Any, ...]]:
     return sorted(zip(*columns, strict=True), key=repr)
 
 
-def differing(planner: Planner, local: duckdb.DuckDBPyConnection, engine: Engine, side: Side, tally: Tally) -> str:
-    """Say how the integers of an engine differ from DuckDB's, or nothing."""
+def differences(planner: Planner, local: duckdb.DuckDBPyConnection, engine: Engine, side: Side, tally: Tally) -> str:
+    """Yield the differences between the integers of an engine and DuckDB's."""
     try:
         theirs = planner(hashing="portable", dialect=side.dialect)
     except QueryError as refused:
@@ -121,7 +121,7 @@ def differing(planner: Planner, local: duckdb.DuckDBPyConnection, engine: Engine
 
 
 def corpus(report: Report, side: Side, tally: Tally) -> Iterator[str]:
-    """Ask every query of the corpus; at the small scale a sample of those over the larger worlds."""
+    """Run every query of the corpus; at the small scale a sample of those on large tables."""
     every = entries()
     for world in WORLDS:
         made = WORLDS[world]()
@@ -133,12 +133,12 @@ def corpus(report: Report, side: Side, tally: Tally) -> Iterator[str]:
             local.execute("DELETE FROM flights WHERE day > 3")
         with side.filled(local, made.tables) as engine:
             for entry in report.progress(asked, f"{side.name}: {world}"):
-                found = differing(entry.planned, local, engine, side, tally)
+                found = differences(entry.planned, local, engine, side, tally)
                 if found:
                     yield f"{entry.id}: {found}"
 
 
-def a_planner(rng: random.Random, query: Query) -> Planner:
+def random_planner(rng: random.Random, query: Query) -> Planner:
 
     delta = Fraction(1, 10**6) if rng.random() < 0.5 else Fraction(0)
     salt = str(rng.random())
@@ -146,7 +146,7 @@ def a_planner(rng: random.Random, query: Query) -> Planner:
 
 
 def fuzz(report: Report, side: Side, tally: Tally, goal: int) -> Iterator[str]:
-    """Ask random queries over random tables, until enough were answered alike."""
+    """Run random queries on random tables until enough results were equal."""
     rng = random.Random(20261116)
     local = duckdb.connect(":memory:", config={"threads": 1})
     local.execute("CREATE TABLE areas (area VARCHAR, zone VARCHAR)")
@@ -154,18 +154,18 @@ def fuzz(report: Report, side: Side, tally: Tally, goal: int) -> Iterator[str]:
     for _ in report.progress(range(10**6), f"{side.name}: random queries"):
         if tally.same >= goal:
             return
-        world = a_world(rng, local)
-        show(local, world, rows="rows0", gone=frozenset())
+        world = random_table(rng, local)
+        define_view(local, world, rows="rows0", gone=frozenset())
         tables = {"t": world.table, "areas": PUBLIC}
         with side.filled(local, tables) as engine:
             for _ in range(40):
-                text = a_query(rng, by_row=world.by_row)
+                text = random_query(rng, by_row=world.by_row)
                 try:
-                    planner = a_planner(rng, bind(text, tables=tables))
+                    planner = random_planner(rng, bind(text, tables=tables))
                     planner()
                 except QueryError:
                     continue
-                found = differing(planner, local, engine, side, tally)
+                found = differences(planner, local, engine, side, tally)
                 if found:
                     yield f"{text}: {found}"
                 if tally.same >= goal:
@@ -173,17 +173,17 @@ def fuzz(report: Report, side: Side, tally: Tally, goal: int) -> Iterator[str]:
 
 
 def planted(side: Side) -> Iterator[tuple[str, bool]]:
-    """Spoil the other engine's text as a careless author would have, and say whether that is noticed."""
+    """Plant errors in the SQL of the other engine, and yield whether each is detected."""
     rng = random.Random(5)
     local = duckdb.connect(":memory:", config={"threads": 1})
     for name, (text, old, new) in side.errors.items():
         noticed = False
         for _ in range(30):
-            world = a_world(rng, local)
+            world = random_table(rng, local)
             if world.units < 4 or world.by_row == (" GROUP " in text):
                 continue
-            show(local, world, rows="rows0", gone=frozenset())
-            planner = a_planner(rng, bind(text, tables={"t": world.table}))
+            define_view(local, world, rows="rows0", gone=frozenset())
+            planner = random_planner(rng, bind(text, tables={"t": world.table}))
 
             def spoilt(made: Planner = planner, **words: Any) -> Plan:
                 found = made(**words)
@@ -193,7 +193,7 @@ def planted(side: Side) -> Iterator[tuple[str, bool]]:
                 return replace(found, statements=tuple(texts))
 
             with side.filled(local, {"t": world.table}) as engine:
-                noticed = noticed or bool(differing(spoilt, local, engine, side, Tally()))
+                noticed = noticed or bool(differences(spoilt, local, engine, side, Tally()))
         yield name, noticed
 
 

@@ -1,12 +1,11 @@
-"""Plant errors, one at a time, and see who notices: every deliberate error is caught, and right code raises no alarm.
+"""Fault injection: plant errors one at a time; every error must be detected, and correct code must raise no alarm.
 
-Each error is a patch in the memory of a child process of its own; nothing on the disk is touched. At full scale
-every error is looked at by the detectors of its room, and the table of errors × detectors is written to
-docs/planted.md; at small scale ten errors are planted (those whose turn HUBBUB_TURN names, from 0), and the detector
-that is sure to see each one looks at it.
+Each error is a patch in the memory of its own child process; files are not changed. At full scale all detectors of a
+package run on each of its errors, and the table of errors × detectors is written to docs/planted.md. At small scale ten
+errors are planted (HUBBUB_TURN chooses which, from 0), and only the detector that surely detects each of them runs.
 
-Only what a detector says is a catch. One that raises, dies or takes too long has seen nothing: who reads an alarm must
-be able to tell an error of the product from one of its test.
+Only a complaint counts as a detection. A detector that raises, dies or takes too long has detected nothing: a reader
+must be able to distinguish an error of the product from an error of its test.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.planted
 """
@@ -35,15 +34,15 @@ from tests.campaigns.rig.bugs_sql import SQL
 
 TABLE = Path(__file__).parents[2] / "docs" / "planted.md"
 BUGS: tuple[Bug, ...] = (*NOISE.bugs, *SQL.bugs, *PATH.bugs, *ANALYSED.bugs)
-PATIENCE = 900.0  # seconds for one child
-AT_ONCE = 10  # errors that are planted at small scale
+PATIENCE = 900.0  # time limit in seconds for one child
+AT_ONCE = 10  # number of errors at small scale
 GOAL = 0.98
 
 Check = Callable[[], list[str]]
 
 
 def detectors() -> dict[str, Check]:
-    """Give every detector by its name; imported before any fork, and run in children alone."""
+    """Return every detector by name; they are imported before any fork and run in child processes only."""
     found: dict[str, Check] = {
         **detect_noise.CHECKS,
         **detect_plans.CHECKS,
@@ -57,20 +56,20 @@ def detectors() -> dict[str, Check]:
 
 
 @dataclass
-class Seen:
-    """What detectors complain of, and which of them broke before they could say anything."""
+class Detection:
+    """The complaints of the detectors, and the detectors that crashed."""
 
     complaints: dict[str, list[str]]
     broken: dict[str, str] = field(default_factory=dict)
 
     @property
     def caught(self) -> bool:
-        """Whether somebody complains."""
+        """Whether there is a complaint."""
         return any(self.complaints.values())
 
 
-def examine(bug: Bug | None, checks: Mapping[str, Check]) -> Seen:
-    """Plant an error (or none) in a child, and give what each detector complains of there."""
+def examine(bug: Bug | None, checks: Mapping[str, Check]) -> Detection:
+    """Plant an error (or none) in a child process and return the complaints of each detector there."""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -81,11 +80,11 @@ def examine(bug: Bug | None, checks: Mapping[str, Check]) -> Seen:
     os.close(writer)
     said = _read(reader, child)
     os.waitpid(child, 0)
-    return Seen(**json.loads(said)) if said else Seen({}, dict.fromkeys(checks, "died, or took too long"))
+    return Detection(**json.loads(said)) if said else Detection({}, dict.fromkeys(checks, "died, or took too long"))
 
 
-def _looked(bug: Bug | None, checks: Mapping[str, Check]) -> Seen:
-    seen = Seen({})
+def _looked(bug: Bug | None, checks: Mapping[str, Check]) -> Detection:
+    seen = Detection({})
     if bug is not None:
         bug.plant()
     for name, check in checks.items():
@@ -97,7 +96,7 @@ def _looked(bug: Bug | None, checks: Mapping[str, Check]) -> Seen:
 
 
 def _read(reader: int, child: int) -> str:
-    """Read what the child says, and end it where it takes too long."""
+    """Read the output of the child; kill it after the time limit."""
     said, until = b"", time.monotonic() + PATIENCE
     with os.fdopen(reader, "rb", buffering=0) as stream:
         while True:
@@ -112,15 +111,15 @@ def _read(reader: int, child: int) -> str:
 
 
 def chosen(*, full: bool, turn: int) -> list[tuple[Bug, tuple[str, ...]]]:
-    """Choose the errors, each with who looks at it; at small scale, others from one turn to the next."""
+    """Choose the errors, each with its detectors; at small scale the turn chooses them."""
     if full:
         return [(bug, bug.looks) for bug in BUGS]
     steps = -(-len(BUGS) // AT_ONCE)
     return [(bug, bug.seen_by[:1]) for bug in BUGS[turn % steps :: steps]]
 
 
-def table(rows: Iterable[tuple[Bug, Seen]], names: Iterable[str], when: str) -> str:
-    """Write the errors × detectors, for the documents."""
+def table(rows: Iterable[tuple[Bug, Detection]], names: Iterable[str], when: str) -> str:
+    """Write the table of errors × detectors for the documentation."""
     rows, names = list(rows), list(names)
     caught = sum(seen.caught for _, seen in rows)
     lines = [
@@ -145,14 +144,14 @@ def table(rows: Iterable[tuple[Bug, Seen]], names: Iterable[str], when: str) -> 
     return "\n".join(lines) + "\n"
 
 
-def _mark(seen: Seen, name: str) -> str:
+def _mark(seen: Detection, name: str) -> str:
     if name in seen.broken:
         return "×"
     return "–" if name not in seen.complaints else "●" if seen.complaints[name] else ""
 
 
 def _about(check: Check) -> str:
-    # a campaign of its own is described by its module
+    # a detector that is a campaign is described by its module
     about = sys.modules[check.__module__].__doc__ if check.__name__ == "detect" else check.__doc__
     return (about or "").strip().split("\n")[0].rstrip(".").replace("|", "/")
 

@@ -1,14 +1,14 @@
-"""Stop a charge's run at every step, try it again, and see that it never draws anew.
+"""Interrupt the run of a charge at every step and retry it: the retries never sample fresh noise.
 
-Every analysis, every kind of query and a function of the owner's own are stopped, by a kill or by an error, before and
-after each statement, at each step that shows, and before and after the release is recorded; each is tried again on its
-charge until it ends. Processes are killed by SIGKILL, with another seed for Python's hashes in each; a real server's
-jobs are cancelled by DELETE, and the server is killed. The words of all tries of a charge are the same, in the same
-order between the same statements and steps. A charge whose seed is lost, or whose data changed, draws nothing. No seed
-is in the ledger's files, be they SQLite's or those of a PostgreSQL server.
+Every analysis, every kind of query and a user-defined function are interrupted, by a kill or by an error, before and
+after each statement, at each visible step, and before and after the release is recorded; each is retried on its charge
+until it finishes. Processes are killed by SIGKILL, each with another hash seed of Python; jobs of a real server are
+canceled by DELETE, and the server is killed. The random words of all attempts of a charge are the same, in the same
+order between the same statements and steps. A charge whose seed is lost, or whose data changed, samples nothing. The
+files of the ledger contain no seed, neither in SQLite nor in PostgreSQL.
 
-What an analyst can make of it: with d different draws of the first split of a decision tree, seen for one charge, the
-likelihoods of neighbors differ by d times the loss of one selection. It must stay within the charge.
+The attack: an analyst who sees d different samples of the first split of a decision tree for one charge could increase
+the likelihood ratio of neighbors by d times the loss of one selection. It must stay within the charge.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.redraw
 """
@@ -27,28 +27,36 @@ import numpy as np
 from tests.accounting.postgres_server import Server
 from tests.analyses.conftest import EXAMPLES
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.pairs import _town
-from tests.campaigns.rig.redraw_served import served
-from tests.campaigns.rig.redrawing import QUERIES, Trace, asked, attempt, every_stop, first_selection, likelihood
-from tests.campaigns.rig.redrawing import found as groups
-from tests.campaigns.rig.town import url
+from tests.campaigns.rig.interrupted_runs import (
+    QUERIES,
+    RunTrace,
+    all_queries,
+    attempt,
+    every_stop,
+    first_selection,
+    likelihood,
+)
+from tests.campaigns.rig.interrupted_runs import discovery_query as groups
+from tests.campaigns.rig.neighboring_data import _town
+from tests.campaigns.rig.redraw_server import served
+from tests.campaigns.rig.server_config import url
 
 import hubbub
 import hubbub.curator as curating
 from hubbub.curator import Curator
-from hubbub.curator.draws import Draw, Draws, made_of
+from hubbub.curator.draws import Draw, Draws, run_hash
 from hubbub.curator.question import Question
 from hubbub.curator.seeds import Seed, Seeds
 from hubbub.sql import partition_selection as discover
 
-#: What takes seconds is stopped at these points alone, at the small scale.
+#: Slow analyses are interrupted only at these points at the small scale.
 SLOW = {"synthetic": (1, 6)}
-#: The issue's attack: many tries of one tree. Its charge, and what one selection of it may lose.
+#: The attack: many attempts of one tree; its charge, and the number of attempts.
 TREE, PRICE, TRIES = EXAMPLES["decision_tree"], "0.5", 16
 
 _VICTIM = """
 import os, signal, sys
-from tests.campaigns.rig.redrawing import Trace, asked, attempt
+from tests.campaigns.rig.interrupted_runs import Trace, asked, attempt
 import hubbub
 name, path, stop = sys.argv[1], sys.argv[2], int(sys.argv[3])
 trace = Trace(stop=stop)
@@ -70,8 +78,8 @@ die()
 
 
 @contextmanager
-def town(folder: Path, *, side: int = 0, ledger: str = "") -> Iterator[Curator]:
-    """Open a town of its own; its owner lets many runs fail."""
+def open_curator(folder: Path, *, side: int = 0, ledger: str = "") -> Iterator[Curator]:
+    """Open a curator on a new dataset that allows many failures."""
     folder.mkdir()
     _town(folder, "add_remove", side)
     path = folder / "hubbub.yaml"
@@ -81,24 +89,24 @@ def town(folder: Path, *, side: int = 0, ledger: str = "") -> Iterator[Curator]:
         yield session._curator
 
 
-def differing(name: str, tries: list[Trace]) -> Iterator[str]:
-    """Say which tries of one charge did not go as the last one did."""
+def differences(name: str, tries: list[RunTrace]) -> Iterator[str]:
+    """Yield the attempts of one charge that differ from the last one."""
     ran = [each for each in tries if each.events]
-    whole = max(ran, key=lambda each: len(each.events), default=Trace())
+    whole = max(ran, key=lambda each: len(each.events), default=RunTrace())
     yield from (f"{name}: try {n} went another way" for n, each in enumerate(ran) if not each.begins(whole))
     if not whole.drawn and not name.startswith("stream"):
         yield f"{name}: nothing was drawn"
 
 
 def embedded(report: Report, curator: Curator) -> tuple[list[str], int]:
-    """Stop everything at every point, in this process."""
+    """Interrupt everything at every point, in this process."""
     broken: list[str] = []
     stops = 0
-    for number, (name, question) in enumerate(report.progress(list(asked()), "stopped at every point")):
+    for number, (name, question) in enumerate(report.progress(list(all_queries()), "stopped at every point")):
         few = None if report.full else SLOW.get(name)
         tries, release = every_stop(curator, question, f"stopped {number}", few or range(1000))
         stops += len(tries) - 1
-        broken += differing(name, tries)
+        broken += differences(name, tries)
         if release is None:
             broken.append(f"{name}: it never ended ({tries[-1].ended})")
         if few is None and tries[-1].events:
@@ -107,12 +115,12 @@ def embedded(report: Report, curator: Curator) -> tuple[list[str], int]:
 
 
 def killed(report: Report, folder: Path, chance: random.Random) -> tuple[list[str], int]:
-    """Kill processes at points of their runs, and go on here."""
-    names = [name for name, _ in asked()]
+    """Kill processes at points of their runs, and retry here."""
+    names = [name for name, _ in all_queries()]
     chosen = names if report.full else ["decision_tree", QUERIES[2]]
     broken: list[str] = []
     kills = 0
-    with town(folder) as curator:
+    with open_curator(folder) as curator:
         path = curator.config.path
         for name in report.progress(chosen, "killed processes"):
             tries = []
@@ -128,22 +136,22 @@ def killed(report: Report, folder: Path, chance: random.Random) -> tuple[list[st
                 if not events and stop:
                     broken.append(f"{name}: a process ended before its point: {ended.stderr[-300:]}")
                     break
-                tries.append(Trace(events=events))
+                tries.append(RunTrace(events=events))
                 kills += 1
                 if events and events[-1][0] == "record":
                     break
-            last = Trace()
-            attempt(curator, dict(asked())[name], f"killed {name}", last)
-            broken += differing(name, [*tries, last])
+            last = RunTrace()
+            attempt(curator, dict(all_queries())[name], f"killed {name}", last)
+            broken += differences(name, [*tries, last])
     return broken, kills
 
 
 def lost_and_changed(curator: Curator, number: int) -> list[str]:
-    """Lose the seed of one charge, and change the data under another: neither may draw again."""
+    """Delete the seed of one charge and change the data of another: neither may sample again."""
     question = Question(TREE, epsilon=PRICE)
     broken = []
     for name, code in (("lost", "HB901"), ("changed", "HB902")):
-        first, second = Trace(stop=3), Trace()
+        first, second = RunTrace(stop=3), RunTrace()
         attempt(curator, question, f"{name} {number}", first)
         data = curator.config.path.parent / "people.csv"
         if name == "lost":
@@ -158,11 +166,11 @@ def lost_and_changed(curator: Curator, number: int) -> list[str]:
 
 
 def loss(one: Curator, other: Curator, tries: int, key: str) -> tuple[float, float, int]:
-    """Try one tree often on both neighbors: the loss of all draws that were seen, the charge, how many they were."""
+    """Retry one tree on both neighbors; return the loss of all visible draws, the charge, and their number."""
     selections, different = [], 0
     for curator in (one, other):
         with first_selection() as noted:
-            traces = [Trace(stop=3) for _ in range(tries)]
+            traces = [RunTrace(stop=3) for _ in range(tries)]
             for trace in traces:
                 attempt(curator, Question(TREE, epsilon=PRICE), key, trace)
         selections.append(noted[0])
@@ -172,7 +180,7 @@ def loss(one: Curator, other: Curator, tries: int, key: str) -> tuple[float, flo
 
 
 def draws_anew(_: Curator) -> Callable[[], None]:
-    """Plant an error: every run draws from a seed of its own."""
+    """Plant an error: every run uses a new seed."""
     real = Draws.begin
 
     def begin(self: Draws, *rest: object) -> Draw | None:
@@ -184,7 +192,7 @@ def draws_anew(_: Curator) -> Callable[[], None]:
 
 
 def seeds_anew(curator: Curator) -> Callable[[], None]:
-    """Plant an error: where a charge has no seed, another one is made."""
+    """Plant an error: a charge without a seed gets a new one."""
     real = Seeds.find
 
     def find(self: Seeds, charge: object) -> Seed | None:
@@ -201,33 +209,33 @@ def seeds_anew(curator: Curator) -> Callable[[], None]:
 
 
 def ignores_changes(_: Curator) -> Callable[[], None]:
-    """Plant an error: nobody looks whether a retry is on the same data."""
-    real = made_of
-    setattr(curating, "made_of", lambda *_: bytes(32))  # noqa: B010 - another module's own name
-    return lambda: setattr(curating, "made_of", real)
+    """Plant an error: a retry does not check whether the data changed."""
+    real = run_hash
+    setattr(curating, "run_hash", lambda *_: bytes(32))  # noqa: B010 - another module's own name
+    return lambda: setattr(curating, "run_hash", real)
 
 
 def draws_as_rows_come() -> Callable[[], None]:
-    """Plant an error: groups that are found are numbered as the engine gives them."""
+    """Plant an error: discovered groups are numbered in the order of the engine."""
     real = discover._ranks
     setattr(discover, "_ranks", lambda column: np.arange(len(column)))  # noqa: B010 - another module's own name
     return lambda: setattr(discover, "_ranks", real)
 
 
 def planted(curator: Curator, neighbor: Curator) -> dict[str, bool]:
-    """Say of each planted error whether it was found."""
+    """Return for each planted error whether it was detected."""
     found = {}
     undo = draws_as_rows_come()
     try:
         tries, _ = every_stop(curator, groups(), "planted order")
-        found[draws_as_rows_come.__name__] = bool(list(differing("groups", tries)))
+        found[draws_as_rows_come.__name__] = bool(list(differences("groups", tries)))
     finally:
         undo()
     for number, plant in enumerate((draws_anew, seeds_anew, ignores_changes), 1):
         undo = plant(curator)
         try:
             tries, _ = every_stop(curator, Question(TREE, epsilon=PRICE), f"planted {number}")
-            found[plant.__name__] = bool([*differing("tree", tries), *lost_and_changed(curator, number)])
+            found[plant.__name__] = bool([*differences("tree", tries), *lost_and_changed(curator, number)])
             if plant is draws_anew:
                 seen, charged, _ = loss(curator, neighbor, TRIES, "planted loss")
                 found["loss of draws anew"] = seen > charged
@@ -237,7 +245,7 @@ def planted(curator: Curator, neighbor: Curator) -> dict[str, bool]:
 
 
 def at_rest(report: Report, base: Path, server: Server) -> tuple[int, int]:
-    """Look for seeds in the files of both kinds of ledgers, and where they are kept; give how many were found."""
+    """Search for seeds in the files of both kinds of ledgers and in the seed folder; return the counts."""
     made: list[bytes] = []
     real = Seeds.make
 
@@ -252,12 +260,12 @@ def at_rest(report: Report, base: Path, server: Server) -> tuple[int, int]:
             dsn = stack.enter_context(server.database())
             ledger = f'ledger: {{database: "{url(dsn)}", anchor: l.anchor}}\n'
             for name, where in (("sqlite", ""), ("postgres", ledger)):
-                with town(base / name, ledger=where) as curator:
+                with open_curator(base / name, ledger=where) as curator:
                     for number in range(report.scale(ci=3, full=40)):
                         question = Question("SELECT COUNT(*) AS n FROM people", epsilon=PRICE)
-                        attempt(curator, question, f"{number}", Trace(stop=number % 3))
+                        attempt(curator, question, f"{number}", RunTrace(stop=number % 3))
                         if number % 2:
-                            attempt(curator, question, f"{number}", Trace())
+                            attempt(curator, question, f"{number}", RunTrace())
                     files = [*(base / name).rglob("*"), *(server.home / "data").rglob("*")]
                     texts = [path.read_bytes() for path in files if path.is_file()]
                     seen += sum(secret in text for secret in made for text in texts)
@@ -273,7 +281,7 @@ def body(report: Report) -> None:
     chance = random.Random(11)
     with tempfile.TemporaryDirectory(prefix="hubbub-redraw-") as name, Server() as server:
         base = Path(name)
-        with town(base / "one") as one, town(base / "other", side=1) as other:
+        with open_curator(base / "one") as one, open_curator(base / "other", side=1) as other:
             broken, stops = embedded(report, one)
             seen, charged, different = loss(one, other, TRIES, "loss")
             report.figure("different_draws_of_one_charge", different)

@@ -1,8 +1,8 @@
-"""Retry every key, within a process and across crashes: one charge, and the same bytes, each time.
+"""Retry every key, within a process and across crashes: there is one charge, and the answer has the same bytes.
 
-Several threads send the same keys at once to a process that is killed at a random time; the next process gets them
-again, answered or not, until each was answered by at least two processes. Every answer draws fresh noise where the
-ledger does not know one, so a second charge or a second answer would show.
+Several threads send the same keys at once to a process that is killed at a random time. The next process receives all
+keys again, until each was answered by at least two processes. Each answer draws fresh noise unless the ledger has one,
+so a second charge or a second answer would be visible.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.replay
 """
@@ -17,17 +17,17 @@ from pathlib import Path
 
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.service import Place, Promises, serve
-from tests.campaigns.rig.victim import Say, Victim, prepare
+from tests.campaigns.rig.killable_process import KillableProcess, Messenger, prepare
+from tests.campaigns.rig.small_ledger import Expectations, LedgerPlace, serve
 
 from hubbub.accounting.ledger import Ledger
 
-LIFE = 0.3  # seconds that a process lives at most; longer where the machine is too busy to answer anything by then
-AT_ONCE = 100  # keys that are sent to one process
+LIFE = 0.3  # maximum life of a process in seconds; longer if the machine is too busy to answer anything by then
+AT_ONCE = 100  # number of keys that one process receives
 
 
-def live(say: Say, place: Place, keys: list[str], seed: int) -> None:
-    """Serve all keys on three threads, each in its own order."""
+def live(say: Messenger, place: LedgerPlace, keys: list[str], seed: int) -> None:
+    """Serve all keys on three threads, each in another order."""
 
     def some(ledger: Ledger, own: list[str]) -> None:
         for key in own:
@@ -43,16 +43,16 @@ def live(say: Say, place: Place, keys: list[str], seed: int) -> None:
             thread.join()
 
 
-def retried(place: Place, keys: list[str], chance: random.Random) -> tuple[Promises, int, int]:
-    """Send all keys until each was answered by two processes; give what was promised, the answers and the kills."""
-    promises = Promises()
+def retried(place: LedgerPlace, keys: list[str], chance: random.Random) -> tuple[Expectations, int, int]:
+    """Send all keys until two processes answered each; return the expectations, the answers and the kills."""
+    promises = Expectations()
     answered: defaultdict[str, set[int]] = defaultdict(set)
     answers = kills = number = 0
     life = LIFE
     while left := [key for key in keys if len(answered[key]) < 2]:
         number += 1
         alone = replace(place, alone=chance.random() < 0.5)
-        victim = Victim(live, alone, chance.sample(left, min(AT_ONCE, len(left))), chance.getrandbits(32))
+        victim = KillableProcess(live, alone, chance.sample(left, min(AT_ONCE, len(left))), chance.getrandbits(32))
         victim.go()
         said = victim.finish(within=chance.uniform(life / 6, life), kill=True)
         life = max(LIFE, life / 2) if any(line.startswith("released") for line in said) else 1.5 * life
@@ -70,7 +70,7 @@ def retried(place: Place, keys: list[str], chance: random.Random) -> tuple[Promi
 
 
 def body(report: Report) -> None:
-    prepare("tests.campaigns.rig.service")
+    prepare("tests.campaigns.rig.small_ledger")
     keys, of_each = report.scale(ci=160, full=10_000), report.scale(ci=80, full=500)
     chance = random.Random(7)
     broken: list[str] = []
@@ -81,7 +81,7 @@ def body(report: Report) -> None:
                 folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hubbub-replay-")))
                 dsn = stack.enter_context(server.database()) if number % 2 else None
                 names = [f"key-{number}-{each}" for each in range(of_each)]
-                promises, some_answers, some_kills = retried(Place(folder, dsn), names, chance)
+                promises, some_answers, some_kills = retried(LedgerPlace(folder, dsn), names, chance)
             broken += promises.broken
             answers += some_answers
             kills += some_kills

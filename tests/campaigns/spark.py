@@ -1,12 +1,12 @@
-"""Spark beside DuckDB: equal integers before noise, neighbors no further apart than stated, errors that tell nothing.
+"""Spark: the same integers as DuckDB before noise, neighbors within the stated sensitivity, no error oracles.
 
-One Spark is started and serves all three. The parity is that of `parity`, the neighbors are those of `neighbors`,
-the hostile queries those of `error_oracle`. Queries with logarithms, exp or powers are left out of the parity: Java's
-library and C's differ in the last bit. At full scale the corpus is asked of a Spark as it comes, which compiles
-queries; the small tables of the other parts are asked of one that does not, since compiling takes longer than they do.
+One Spark serves all three parts: the parity of `parity`, the neighbors of `neighbors`, and the hostile queries of
+`error_oracle`. Queries with logarithms, exp or powers are excluded from the parity: the libraries of Java and C differ
+in the last bit. At full scale the corpus runs on a Spark with default settings, which compiles queries; the small
+tables of the other parts run without compilation, which would take longer than the queries.
 
-    HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.spark         all of it
-    HUBBUB_PARTS=corpus,random,neighbors,hostile                          or some of it
+    HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.spark         all parts
+    HUBBUB_PARTS=corpus,random,neighbors,hostile                          some parts
 """
 
 import random
@@ -24,24 +24,24 @@ from typing import Any
 import duckdb
 from tests.campaigns import error_oracle, parity
 from tests.campaigns.frame import Report, run
-from tests.campaigns.neighbors import PUBLIC, World, a_world, show
+from tests.campaigns.neighbors import PUBLIC, RandomTable, define_view, random_table
 from tests.campaigns.rig import spark
-from tests.campaigns.rig.asking import a_query
-from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS
+from tests.campaigns.rig.hostile_sql import CONTEXTS, EXPRESSIONS
+from tests.campaigns.rig.random_sql import random_query
 from tests.sql.corpus.queries import Entry, entries
 from tests.sql.corpus.worlds import WORLDS
 
 from hubbub.audit.sensitivity import check_sensitivity
-from hubbub.core.schema import Unit
+from hubbub.core.schema import PrivacyUnit
 from hubbub.curator.session import open_session
 from hubbub.engines.base import Engine
-from hubbub.engines.spark.local_server import Local
+from hubbub.engines.spark.local_server import LocalServer
 from hubbub.errors import QueryError, RunError
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.spark import SPARK
 from hubbub.sql.plan import Plan, plan
 
-#: What a careless author might write: a question, what for what.
+#: Planted errors: a query, a pattern and its replacement.
 PLANTED = {
     "rounding down": ("SELECT sum(x) FROM t", "2e0 * ", "1.9999e0 * "),
     "another order of a unit's groups": ("SELECT sum(y) FROM t GROUP BY k, b", "concat_ws('|'", "concat_ws('/'"),
@@ -58,7 +58,7 @@ _OTHER_BITS = re.compile(r"function='(ln|log10|log2|exp|power)'")
 
 @contextmanager
 def side(address: str, folder: Path) -> Iterator[parity.Side]:
-    """Give Spark as the campaign of parity wants an engine."""
+    """Return Spark as an engine for the parity campaign."""
 
     @contextmanager
     def filled(connection: duckdb.DuckDBPyConnection, tables: parity.Tables) -> Iterator[Engine]:
@@ -72,7 +72,7 @@ def side(address: str, folder: Path) -> Iterator[parity.Side]:
 
 
 def corpus(report: Report, there: parity.Side, tally: parity.Tally) -> Iterator[str]:
-    """Ask the queries of the corpus, a sample of each world at the small scale."""
+    """Run the queries of the corpus; a sample per table at the small scale."""
     rng = random.Random(3)
     for world, make in WORLDS.items():
         made = make()
@@ -86,47 +86,49 @@ def corpus(report: Report, there: parity.Side, tally: parity.Tally) -> Iterator[
             for entry in report.progress(asked, f"corpus: {world}"):
                 if _OTHER_BITS.search(repr(entry.planned().query)):
                     continue
-                found = parity.differing(entry.planned, local, engine, there, tally)
+                found = parity.differences(entry.planned, local, engine, there, tally)
                 if found:
                     yield f"{entry.id}: {found}"
 
 
 def fuzz(report: Report, there: parity.Side, tally: parity.Tally, goal: int) -> Iterator[str]:
-    """Ask random queries over random tables, until enough were answered alike."""
+    """Run random queries on random tables until enough results were equal."""
     rng = random.Random(20261116)
     local = _local()
     for _ in report.progress(range(goal), "random queries"):
-        world = a_world(rng, local)
-        show(local, world, rows="rows0", gone=frozenset())
+        world = random_table(rng, local)
+        define_view(local, world, rows="rows0", gone=frozenset())
         tables = {"t": world.table, "areas": PUBLIC}
         with there.filled(local, tables) as engine:
             for _ in range(40):
                 if tally.same >= goal:
                     return
-                text = a_query(rng, by_row=world.by_row)
+                text = random_query(rng, by_row=world.by_row)
                 try:
                     query = bind(text, tables=tables)
-                    planner = parity.a_planner(rng, query)
+                    planner = parity.random_planner(rng, query)
                     planner()
                 except QueryError:
                     continue
                 if _OTHER_BITS.search(repr(query)):
                     continue
-                found = parity.differing(planner, local, engine, there, tally)
+                found = parity.differences(planner, local, engine, there, tally)
                 if found:
                     yield f"{text}: {found}"
 
 
-def noticed(there: parity.Side, name: str) -> bool:
-    """Say whether a planted error shows within a few worlds."""
+def is_detected(there: parity.Side, name: str) -> bool:
+    """Return whether a planted error is detected on a few random tables."""
     text, old, new = PLANTED[name]
     rng, local = random.Random(5), _local()
     for _ in range(40):
-        world = a_world(rng, local, unit=Unit("u", groups=1, rows=1) if " GROUP " in text else Unit(None))
+        world = random_table(
+            rng, local, unit=PrivacyUnit("u", groups=1, rows=1) if " GROUP " in text else PrivacyUnit(None)
+        )
         if world.units < 4:
             continue
-        show(local, world, rows="rows0", gone=frozenset())
-        planner = parity.a_planner(rng, bind(text, tables={"t": world.table}))
+        define_view(local, world, rows="rows0", gone=frozenset())
+        planner = parity.random_planner(rng, bind(text, tables={"t": world.table}))
 
         def spoilt(made: parity.Planner = planner, **words: Any) -> Plan:
             found = made(**words)
@@ -137,7 +139,7 @@ def noticed(there: parity.Side, name: str) -> bool:
             )
 
         with there.filled(local, {"t": world.table}) as engine:
-            if parity.differing(spoilt, local, engine, there, parity.Tally()).startswith("sums"):
+            if parity.differences(spoilt, local, engine, there, parity.Tally()).startswith("sums"):
                 return True
     return False
 
@@ -150,11 +152,11 @@ def _local() -> duckdb.DuckDBPyConnection:
 
 
 def neighbors(report: Report, there: parity.Side, goal: int) -> Iterator[str]:
-    """Take units away (or replace them) in every combination, and compare what differs in one; give complaints."""
+    """Remove or replace units in every combination, compare those that differ in one, and yield complaints."""
     rng, local, pairs = random.Random(20240611), _local(), 0
     for _ in report.progress(range(goal), "neighbors"):
-        world = a_world(rng, local)
-        text = a_query(rng, by_row=world.by_row)
+        world = random_table(rng, local)
+        text = random_query(rng, by_row=world.by_row)
         if pairs >= goal or not world.units:
             continue
         tables = {"t": world.table, "areas": PUBLIC}
@@ -185,18 +187,18 @@ def neighbors(report: Report, there: parity.Side, goal: int) -> Iterator[str]:
 def _seen(
     rng: random.Random,
     local: duckdb.DuckDBPyConnection,
-    world: World,
+    world: RandomTable,
     made: Plan,
     there: parity.Side,
     gone: frozenset[int],
 ) -> dict[str, Any]:
-    show(local, world, rows=rng.choice(("rows0", "rows1")), gone=gone)
+    define_view(local, world, rows=rng.choice(("rows0", "rows1")), gone=gone)
     with there.filled(local, {"t": world.table, "areas": PUBLIC}) as engine:
         return {each.name: engine.run(each.sql).through(dict) for each in made.statements}
 
 
 def oracle(report: Report, address: str, folder: Path) -> None:
-    """Send hostile queries to two neighbors and compare all that is heard."""
+    """Send hostile queries to two neighbors and compare the responses."""
     texts = [context.format(t="t", e=expression) for context, expression in product(CONTEXTS, EXPRESSIONS)]
     chosen = random.Random(1).sample(texts, report.scale(ci=8, full=400))
     sessions = []
@@ -207,7 +209,7 @@ def oracle(report: Report, address: str, folder: Path) -> None:
             made.execute(f"COPY t TO '{folder / name}/t.parquet'")
         source = f"spark:{address}/{folder / name}/t.parquet"
         yaml = error_oracle.YAML.replace("source: t.parquet", f'source: "{source}"').partition("  c:\n")[0]
-        yaml = yaml.replace("seconds: 30", "seconds: 600")  # a busy machine is no failure
+        yaml = yaml.replace("seconds: 30", "seconds: 600")  # a timeout on a busy machine is not a failure
         (folder / name / "hubbub.yaml").write_text(f"{yaml}analysts:\n  eve: {{t: {{epsilon: 1000000}}}}\n")
         sessions.append(open_session(folder / name / "hubbub.yaml"))
     told, failed, answered = 0, 0, 0
@@ -230,7 +232,7 @@ def oracle(report: Report, address: str, folder: Path) -> None:
 def compared(
     report: Report, there: parity.Side, name: str, ask: Callable[[Report, parity.Side, parity.Tally], Iterator[str]]
 ) -> None:
-    """Report how many queries were alike, and which were not."""
+    """Report how many queries agreed, and which did not."""
     tally = parity.Tally()
     complaints = list(ask(report, there, tally))
     for complaint in complaints[:20]:
@@ -242,8 +244,8 @@ def compared(
 
 @contextmanager
 def as_it_comes() -> Iterator[str]:
-    """Start a Spark that compiles each query and moves rows between two parts, as it does by itself."""
-    started = Local("local[2]", spark.LIMITS)
+    """Start a Spark with default settings: it compiles queries and shuffles rows between two partitions."""
+    started = LocalServer("local[2]", spark.LIMITS)
     try:
         yield started.address
     finally:
@@ -263,7 +265,7 @@ def body(report: Report) -> None:
             if "random" in parts:
                 compared(report, there, "random queries", partial(fuzz, goal=report.scale(ci=12, full=5000)))
                 for planted in PLANTED:
-                    report.target(f"spark: planted: {planted}", noticed(there, planted), at_least=1)
+                    report.target(f"spark: planted: {planted}", is_detected(there, planted), at_least=1)
             if "neighbors" in parts:
                 far = list(neighbors(report, there, report.scale(ci=6, full=2000)))
                 for complaint in far[:20]:

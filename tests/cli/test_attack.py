@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hubbub.attacks.base import Study, percent
+from hubbub.attacks.base import AttackStudy, percent
 from hubbub.attacks.catalogue import ATTACKS
 from hubbub.cli import main
 from hubbub.noise.geometric import discrete_laplace
@@ -73,10 +73,10 @@ def test_the_json_is_the_study_and_the_same_seed_gives_the_same_result(run: Run)
     words = ("attack", "homogeneity", "people.csv", "--set", "sensitive=ill", "--set", "k=4", "--seed", "9", "--json")
     code, out, _ = run(*words, "-e", "1")
     assert code == 0
-    study = Study.read(json.loads(out))
+    study = AttackStudy.read(json.loads(out))
     assert study.attack == "homogeneity"
     assert study.title == "Hidden in groups of 4"
-    again = Study.read(json.loads(run(*words, "-e", "1")[1]))
+    again = AttackStudy.read(json.loads(run(*words, "-e", "1")[1]))
     assert again.findings[:-1] == study.findings[:-1]  # all but hubbub's: its noise cannot be seeded
 
 

@@ -74,7 +74,7 @@ def test_init_writes_a_file_that_check_explains(run: Run, folder: Path) -> None:
     assert "no values were read" in out
     code, out, _ = run("check", "-c", "new.yaml")
     assert code == 1
-    assert "datasets.visits.unit does not say who is protected" in " ".join(out.split())
+    assert "datasets.visits.unit is missing: it defines who is protected" in " ".join(out.split())
     assert "still blank" in out
 
 
@@ -115,8 +115,8 @@ def test_check_summarizes_the_guarantees(run: Run) -> None:
     code, out, _ = run("check")
     assert code == 0
     words = " ".join(out.split())
-    assert "each patient, with all of its rows; at most 3 rows in each of 2 groups of a query count" in words
-    assert "95.3 %, but for a chance of 1e-06" in words
+    assert "each patient with all of its rows; a query uses at most 3 rows in each of 2 groups" in words
+    assert "95.3%, except with probability 1e-06" in words
     assert "notes (hidden)" in words
     assert "extra (not listed under columns)" in words
 

@@ -11,7 +11,7 @@ import pytest
 
 from hubbub.cli import main, sanitize
 from hubbub.crowd import curves
-from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, PROMISES
+from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, SANITIZERS
 
 Run = Callable[..., tuple[int, str, str]]
 ROWS = 400
@@ -43,7 +43,7 @@ def test_every_sanitizer_writes_its_file_and_says_what_it_does_not_promise(run: 
     code, out, err = run(*ON, "--with", kind, "--t", "5", "--to", "out.csv")
     assert code == 0
     text = " ".join(err.split())
-    for warning in PROMISES[kind].warnings:  # type: ignore[index]
+    for warning in SANITIZERS[kind].warnings:  # type: ignore[index]
         assert warning in text
     assert "1 rows without a number in some column were skipped." in text
     assert NOT_PRIVATE in " ".join(out.split())

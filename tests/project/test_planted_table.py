@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.campaigns import planted
-from tests.campaigns.planted import BUGS, GOAL, Seen, chosen, detectors, table
+from tests.campaigns.planted import BUGS, GOAL, Detection, chosen, detectors, table
 from tests.campaigns.rig.bugs import Bug, mutate, replaced
 from tests.campaigns.rig.bugs_analyses import TEXTS
 
@@ -43,7 +43,7 @@ def test_small_runs_take_every_error_in_turn() -> None:
 
 def test_the_table_tells_who_complained_who_did_not_and_who_did_not_look() -> None:
     bug = Bug("an error", "somewhere", lambda: None, ("words",), ("words", "path"))
-    rows = [(bug, Seen({"words": ["wrong"], "path": []})), (bug, Seen({"words": []})), (bug, Seen({}, {"path": "oh"}))]
+    rows = [(bug, Detection({"words": ["wrong"], "path": []})), (bug, Detection({"words": []})), (bug, Detection({}, {"path": "oh"}))]
     text = table(rows, ["words", "path"], "today")
     assert "| an error | ● |  |" in text
     assert "| an error |  | – |" in text

@@ -74,7 +74,7 @@ def audit(config: Config, number: int, *, worlds: int = WORLDS, chance: random.R
     store = store_of(config, read_only=True)
     try:
         with store.snapshot() as snapshot:
-            document = json.loads(past.found(snapshot, number, None))
+            document = json.loads(past.find_release(snapshot, number, None))
             _check_charges(snapshot, document["receipt"], result)
         salt = store.ledger
     finally:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from hubbub.analyses.base import PreparedAnalysis, Setting
-from hubbub.analyses.registry import OWN, prepare
+from hubbub.analyses.registry import USER_FUNCTIONS, prepare
 from hubbub.core import call as calls
 from hubbub.core.schema import Table, Value
 from hubbub.core.unit import Hash
@@ -47,18 +47,18 @@ def question_of(paper: Mapping[str, Any]) -> Question:
 
 def plan_again(question: Question, tables: Mapping[str, Table], *, salt: str, hashing: Hash) -> PreparedAnalysis:
     """Plan a query from the declarations alone, rendered for DuckDB."""
-    rendering, delta = RenderOptions(salt, hashing, DUCKDB), question.allowed(Fraction(0))
+    rendering, delta = RenderOptions(salt, hashing, DUCKDB), question.allowed_delta(Fraction(0))
     if calls.is_call(question.sql):
         call = calls.parse_call(question.sql)
-        if call.name in OWN:
+        if call.name in USER_FUNCTIONS:
             raise AuditError(
                 "HB634",
                 "This release used a user-defined function, which the ledger does not contain.",
                 "Verify its charge from the receipt; only the owner of the code can check its sensitivity.",
             )
-        return prepare(call, Setting(tables, question.price(), delta, rendering, question.groups, question.rows))
+        return prepare(call, Setting(tables, question.requested_epsilon(), delta, rendering, question.groups, question.rows))
     query = bind(question.sql, tables=tables, parameters=question.values(), dialect=question.dialect)
-    return prepare_query(query, question, rendering, epsilon=question.price(), delta=delta)
+    return prepare_query(query, question, rendering, epsilon=question.requested_epsilon(), delta=delta)
 
 
 def _split(text: str) -> tuple[str, tuple[Value, ...], dict[str, Fraction], dict[str, Any]]:

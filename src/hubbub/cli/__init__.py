@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(import_module(f"hubbub.cli.{args.command}").run(args, Console(highlight=False)))
     except HubbubError as error:
-        terminal.error(Console(stderr=True, highlight=False), error)
+        terminal.print_error(Console(stderr=True, highlight=False), error)
         return 1
     except KeyboardInterrupt:
         Console(stderr=True).print("Stopped.")

@@ -14,7 +14,7 @@ from hubbub.cli import options
 from hubbub.config import Config, load
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
-from hubbub.curator.opening import broken
+from hubbub.curator.opening import policy_problems
 from hubbub.errors import ParameterError
 from hubbub.server.accounts import Accounts, seconds
 from hubbub.server.state import State, TokenRecord
@@ -96,7 +96,7 @@ def _add(args: argparse.Namespace, path: Path, console: Console) -> None:
 
 def _check_ledger(config: Config) -> None:
     """Reject a hubbub.yaml that contradicts the ledger."""
-    for problem in broken(config):
+    for problem in policy_problems(config):
         raise problem
 
 

@@ -10,9 +10,9 @@ from rich.console import Console
 from rich.markup import escape
 
 from hubbub.answers import terminal
-from hubbub.attacks.base import Study
-from hubbub.attacks.catalogue import ATTACKS, Attack, find
-from hubbub.attacks.report import ALARM, COLUMNS, FORMS, Made, broken, facts, row, write
+from hubbub.attacks.base import AttackStudy
+from hubbub.attacks.catalogue import ATTACKS, Attack, find_attack
+from hubbub.attacks.report import ALARM, COLUMNS, FORMS, ReportContext, exceeding_findings, facts, row, write
 from hubbub.attacks.table import read
 from hubbub.cli import options
 from hubbub.cli.progress import progress
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Run the command; the exit code is 1 if an attack beats its guarantee."""
     if args.name is None:
         return _list(args, console)
-    attack = find(args.name)
+    attack = find_attack(args.name)
     if args.about:
         return _about(attack, console)
     settings = _settings(args)
@@ -79,14 +79,14 @@ def run(args: argparse.Namespace, console: Console) -> int:
         )
     if args.report:
         terms = {"Table": args.table or "simulated for the attack", "Seed": str(seed), **settings}
-        write(study, Path(args.report), Made(terms=terms))
+        write(study, Path(args.report), ReportContext(terms=terms))
     if args.json:
         sys.stdout.write(study.json() + "\n")
     else:
         _show(study, console)
         if args.report:
             console.print(f"\nWrote the report to {escape(args.report)}.")
-    return 1 if broken(study) else 0
+    return 1 if exceeding_findings(study) else 0
 
 
 def _list(args: argparse.Namespace, console: Console) -> int:
@@ -145,7 +145,7 @@ def _check_writable(report: str | None) -> None:
         )
 
 
-def _show(study: Study, console: Console) -> None:
+def _show(study: AttackStudy, console: Console) -> None:
     console.print(f"[bold]{escape(study.title)}[/]\n")
     console.print(terminal.sentences(study.words))
     console.print()
@@ -154,5 +154,5 @@ def _show(study: Study, console: Console) -> None:
     if details:
         console.print()
         console.print(terminal.facts(details))
-    if broken(study):
+    if exceeding_findings(study):
         console.print(f"\n[bold red]![/] {escape(ALARM)}")

@@ -129,10 +129,10 @@ def _release(args: argparse.Namespace, console: Console) -> bool:
 def _self(args: argparse.Namespace, console: Console) -> bool:
     seconds = float(numbers.in_range(args.seconds, "seconds", Fraction(1), Fraction(_MAX_SECONDS)))
     config = load(Path(args.config))
-    key = report.private_key(_key(args.key, config), make=args.key is None)
+    key = report.load_private_key(_key(args.key, config), make=args.key is None)
     aside = Console(stderr=True, highlight=False)
     result = nightly.audit(config, seconds=seconds, say=lambda text: aside.print(text, markup=False))
-    text = report.signed({"hubbub": version("hubbub"), **result}, key)
+    text = report.sign_report({"hubbub": version("hubbub"), **result}, key)
     if args.out is None:
         console.print(text, markup=False, soft_wrap=True, end="")
     else:
@@ -143,15 +143,15 @@ def _self(args: argparse.Namespace, console: Console) -> bool:
 
 
 def _check_report(args: argparse.Namespace, console: Console) -> bool:
-    public = Path(args.public) if args.public else report.public_half(_key(None, load(Path(args.config))))
-    key = report.public_key(public)
+    public = Path(args.public) if args.public else report.public_key_path(_key(None, load(Path(args.config))))
+    key = report.load_public_key(public)
     try:
         text = Path(args.file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         raise AuditError(
             "HB638", f"{args.file} cannot be read.", "Pass a file written by `hubbub audit self`."
         ) from None
-    result = report.checked(text, key)
+    result = report.verify_report(text, key)
     console.print(
         f"Signed with key {result['key'][:16]}… at {escape(str(result['time']))} by hubbub {result['hubbub']}."
     )

@@ -36,11 +36,11 @@ def run(args: argparse.Namespace, console: Console) -> int:
         problems = [*problems, *settings.problems(path.read_text(encoding="utf-8", errors="replace"), path.parent)]
     if config is not None and not problems:
         try:
-            problems = [*opening.broken(config)]
+            problems = [*opening.policy_problems(config)]
         except LedgerError as error:
             console.print(f"[yellow]Not compared with the ledger[/]  {escape(error.message)}")
     for problem in problems:
-        terminal.error(console, problem)
+        terminal.print_error(console, problem)
     if config is None or problems:
         console.print(
             f"\n[bold red]{len(problems)} problem(s)[/] in {escape(args.config)}. Fix them before running queries."
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         _show_dataset(config, name, console)
     for text in joinable_tables(config):
         console.print(f"[bold]Joins[/]  {escape(text)}")
-    for text in [*warnings(config), *opening.concerns(config)]:
+    for text in [*warnings(config), *opening.storage_warnings(config)]:
         console.print(f"[yellow]Warning[/]  {escape(text)}")
     console.print(f'[bold green]{escape(args.config)} is valid.[/] Run a query: hubbub query "SELECT …" --epsilon 0.1')
     return 0

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from hubbub.config.template import BLANK, dataset_name, template
-from hubbub.engines.base import SERVERS, locate
+from hubbub.engines.base import locate
 from hubbub.engines.duckdb.connection import guess_types
 from hubbub.engines.multi_engine import read_schema
 from hubbub.errors import ConfigError
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         if place.form in ("duckdb", "sqlite") and not place.table:
             raise ConfigError("HB410", f"{source} is a database.", f"Name the table: {source}#table")
         fields = guess_types(place) if place.form == "csv" and args.guess else read_schema(place)
-        if place.form in SERVERS:
+        if place.engine.is_server:
             tables.append((dataset_name(place), source, fields))
             continue
         # a path is relative to the folder of hubbub.yaml

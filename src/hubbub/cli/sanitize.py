@@ -14,17 +14,17 @@ from rich.markup import escape
 
 from hubbub.answers import terminal
 from hubbub.attacks.base import percent
-from hubbub.attacks.isolation import MOST_COLUMNS, Beside, beside
-from hubbub.attacks.table import Table, read
+from hubbub.attacks.isolation import MAX_COLUMNS, Comparison, compare
+from hubbub.attacks.table import AttackTable, read
 from hubbub.cli import options
 from hubbub.cli.progress import progress
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.crowd import curves
-from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, PROMISES, Kind
-from hubbub.crowd.isolation import demanded
-from hubbub.crowd.points import Points, points
-from hubbub.crowd.sanitize import Columns, Sanitized, sanitize
+from hubbub.crowd.disclaimers import KINDS, NOT_PRIVATE, SANITIZERS, Kind
+from hubbub.crowd.isolation import check_parameters
+from hubbub.crowd.points import Points, make_points
+from hubbub.crowd.sanitizers import Columns, SanitizedData, sanitize
 from hubbub.errors import CrowdError
 from hubbub.noise.source import system
 
@@ -89,12 +89,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
         return _curves(args, rng, console)
     kind, epsilons = _kind(args), _epsilons(args.compare)
     files = _files(args, kind)
-    demanded(c=args.c, t=args.t)
+    check_parameters(c=args.c, t=args.t)
     aside = Console(stderr=True, highlight=False)
     _warn(kind, aside)
     data = _points(args, rng)
     _warn_about_data(data, aside)
-    if epsilons and len(data.axes) > MOST_COLUMNS:
+    if epsilons and len(data.axes) > MAX_COLUMNS:
         raise CrowdError(
             "HB626", f"At most {MOST_COLUMNS} columns can be compared.", "Pass fewer columns with --columns."
         )
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
         sanitized = sanitize(data, kind, t=args.t, rng=rng, progress=lambda share, step: report(share / 2, step))
         for name, path in files.items():
             _write(path, sanitized.tables[name])
-        compared = beside(
+        compared = compare(
             sanitized, c=args.c, epsilons=epsilons, progress=lambda share, step: report(0.5 + share / 2, step)
         )
         report(1.0, "done")
@@ -162,7 +162,7 @@ def _check_writable(paths: Sequence[Path], *, force: bool) -> None:
 def _points(args: argparse.Namespace, rng: np.random.Generator) -> Points:
     table: Table = read(args.table)
     names = [name.strip() for name in args.columns.split(",") if name.strip()]
-    return points(
+    return make_points(
         {name: table.column(name) for name in names},
         names,
         rng=rng,
@@ -195,8 +195,8 @@ def _real(text: str, name: str) -> float:
 def _warn(kind: Kind, console: Console) -> None:
     """State what the sanitizer does not guarantee, before it runs."""
     console.print(f"[bold yellow]![/] [bold]{NOT_PRIVATE}[/]")
-    console.print(f"  It {escape(PROMISES[kind].does)}.")
-    console.print(terminal.sentences(PROMISES[kind].warnings[1:]))
+    console.print(f"  It {escape(SANITIZERS[kind].does)}.")
+    console.print(terminal.sentences(SANITIZERS[kind].warnings[1:]))
 
 
 def _warn_about_data(data: Points, console: Console) -> None:
@@ -227,12 +227,12 @@ def _text(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.10g}"
 
 
-def _write_note(path: Path, sanitized: Sanitized) -> None:
+def _write_note(path: Path, sanitized: SanitizedData) -> None:
     """Write a note next to the file, because the file may be passed on."""
     lines = [
-        *(f"{number}. {text}" for number, text in enumerate(sanitized.promise.warnings, 1)),
+        *(f"{number}. {text}" for number, text in enumerate(sanitized.description.warnings, 1)),
         "",
-        f"Made by the crowd sanitizer '{sanitized.kind}' with t = {sanitized.t}, which {sanitized.promise.does}.",
+        f"Made by the crowd sanitizer '{sanitized.kind}' with t = {sanitized.t}, which {sanitized.description.does}.",
         "Columns were scaled to [-1, 1] by these bounds: "
         + "; ".join(
             f"{axis.name} {axis.low:.10g} to {axis.high:.10g}" + ("" if axis.declared else " (taken from the data)")
@@ -242,7 +242,7 @@ def _write_note(path: Path, sanitized: Sanitized) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _show(sanitized: Sanitized, compared: Sequence[Beside], c: float, console: Console) -> None:
+def _show(sanitized: SanitizedData, compared: Sequence[Comparison], c: float, console: Console) -> None:
     n = len(sanitized.points.values)
     console.print(f"[bold]{sanitized.kind}[/], {n:,} rows, {len(sanitized.points.axes)} columns, t = {sanitized.t}\n")
     tables = [(table.name, "none" if table.epsilon is None else brief(table.epsilon), table) for table in compared]
@@ -273,14 +273,14 @@ def _show(sanitized: Sanitized, compared: Sequence[Beside], c: float, console: C
     console.print()
 
 
-def _form(sanitized: Sanitized, compared: Sequence[Beside], files: dict[str, Path]) -> dict[str, object]:
+def _form(sanitized: SanitizedData, compared: Sequence[Comparison], files: dict[str, Path]) -> dict[str, object]:
     return {
         "sanitizer": sanitized.kind,
         "t": sanitized.t,
         "rows": len(sanitized.points.values),
         "left_out": sanitized.points.left_out,
         "differentially_private": False,
-        "warnings": list(sanitized.promise.warnings),
+        "warnings": list(sanitized.description.warnings),
         "files": [str(path) for path in files.values()],
         "published": [
             {

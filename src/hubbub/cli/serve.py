@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from hubbub.cli import options
 from hubbub.config import load
-from hubbub.curator.opening import concerns, exposed
+from hubbub.curator.opening import exposed_files, storage_warnings
 from hubbub.errors import ConfigError
 
 
@@ -36,12 +36,12 @@ def run(args: argparse.Namespace, console: Console) -> int:
         ) from error
     os.umask(0o077)  # for files that libraries write: copies of data, database logs
     config = load(Path(args.config))
-    closed = exposed(config)
+    closed = exposed_files(config)
     service = Service.open(Path(args.config), host=args.host, port=args.port)
     try:
         for path in closed:
             console.print(f"Other users had access to {escape(str(path))}; their permissions were removed.")
-        for text in concerns(config):
+        for text in storage_warnings(config):
             console.print(f"[yellow]Warning[/]  {escape(text)}")
         # with port 0 the system chooses a port, known only once the server listens: its log shows it
         where = service.settings.url if service.settings.port else f"a free port of {service.settings.host} (see below)"

@@ -14,11 +14,11 @@ from hubbub.answers import terminal
 from hubbub.core.numbers import brief
 from hubbub.errors import ConfigError, QueryError
 from hubbub.noise.source import system
-from hubbub.surveys import collect
-from hubbub.surveys.estimate import Estimated, deviation, joint, single
-from hubbub.surveys.page import page, promise
-from hubbub.surveys.respond import Truth, respond
-from hubbub.surveys.survey import TEMPLATE, Question, Survey
+from hubbub.surveys.collector import Collector, load_responses
+from hubbub.surveys.estimate import SurveyEstimate, deviation, estimate_joint, estimate_question
+from hubbub.surveys.page import describe_randomization, render_page
+from hubbub.surveys.response import Truth, respond
+from hubbub.surveys.survey import TEMPLATE, Survey, SurveyQuestion
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,7 +102,12 @@ def _init(args: argparse.Namespace, console: Console) -> None:
 def _check(args: argparse.Namespace, console: Console) -> None:
     survey = _read(args)
     rows = [
-        (question.name, brief(question.epsilon), promise(question), f"±{1.96 * deviation(question, args.people):.4g}")
+        (
+            question.name,
+            brief(question.epsilon),
+            describe_randomization(question),
+            f"±{1.96 * deviation(question, args.people):.4g}",
+        )
         for question in survey.questions
     ]
     console.print(f"[bold]{escape(survey.title)}[/]")
@@ -116,7 +121,7 @@ def _check(args: argparse.Namespace, console: Console) -> None:
 
 
 def _page(args: argparse.Namespace, console: Console) -> None:
-    _write(Path(args.output), page(_read(args), to=args.to), force=args.force)
+    _write(Path(args.output), render_page(_read(args), to=args.to), force=args.force)
     console.print(f"Wrote [bold]{escape(args.output)}[/], a single file that randomizes answers before sending them.")
 
 
@@ -131,12 +136,12 @@ def _answer(args: argparse.Namespace, console: Console) -> None:
     print(json.dumps(respond(survey, truth, system())))  # noqa: T201
 
 
-def _checked_boxes(question: Question, text: str) -> list[str]:
+def _checked_boxes(question: SurveyQuestion, text: str) -> list[str]:
     return [text] if text in question.answers else [box for box in text.split(",") if box]
 
 
 def _collect(args: argparse.Namespace, console: Console) -> None:
-    with collect.Collector(_read(args), Path(args.into), host=args.host, port=args.port) as server:
+    with Collector(_read(args), Path(args.into), host=args.host, port=args.port) as server:
         console.print(
             f"Collecting at http://{args.host}:{server.server_port}/ into {escape(args.into)}; press Ctrl-C to stop."
         )
@@ -145,10 +150,12 @@ def _collect(args: argparse.Namespace, console: Console) -> None:
 
 def _estimate(args: argparse.Namespace, console: Console) -> None:
     survey = _read(args)
-    responses, others = collect.load(survey, Path(args.responses))
+    responses, others = load_responses(survey, Path(args.responses))
     names = args.joint.split(",") if args.joint else []
     tables = (
-        [joint(survey, names, responses)] if names else [single(survey, q.name, responses) for q in survey.questions]
+        [estimate_joint(survey, names, responses)]
+        if names
+        else [estimate_question(survey, q.name, responses) for q in survey.questions]
     )
     if args.csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
@@ -158,12 +165,12 @@ def _estimate(args: argparse.Namespace, console: Console) -> None:
         return
     for table in tables:
         shown = [(cell, *(f"{value:.6g}" for value in values)) for _, cell, *values in _rows(table)]
-        console.print(f"[bold]{escape(' and '.join(table.questions))}[/]  ε = {brief(table.price)} per person")
+        console.print(f"[bold]{escape(' and '.join(table.questions))}[/]  ε = {brief(table.epsilon)} per person")
         console.print(terminal.table(("answer", "people", "95% from", "to"), shown, right=(1, 2, 3)))
     invalid = f"; {others} lines are not responses to this survey" if others else ""
     console.print(f"{len(responses)} people responded{invalid}.")
 
 
-def _rows(table: Estimated) -> list[tuple[str, str, float, float, float]]:
+def _rows(table: SurveyEstimate) -> list[tuple[str, str, float, float, float]]:
     cells = zip(table.cells, table.count.tolist(), table.low.tolist(), table.high.tolist(), strict=True)
     return [(" and ".join(table.questions), ", ".join(cell), *values) for cell, *values in cells]

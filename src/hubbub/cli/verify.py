@@ -12,7 +12,7 @@ from hubbub.accounting.store import Store
 from hubbub.accounting.verify import verify
 from hubbub.answers import terminal
 from hubbub.audit import receipt, receipt_format
-from hubbub.audit.ledger_check import Comparison, compare
+from hubbub.audit.ledger_check import Comparison, compare_with_ledger
 from hubbub.cli import options
 from hubbub.config import load
 from hubbub.curator.opening import anchor_of, is_postgres, store_of
@@ -52,14 +52,14 @@ def _verify_ledger(args: argparse.Namespace, console: Console) -> int:
 
 def _verify_receipt(args: argparse.Namespace, console: Console) -> int:
     try:
-        document = receipt_format.read(Path(args.subject).read_text(encoding="utf-8"))
+        document = receipt_format.parse_json(Path(args.subject).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         raise ParameterError(
             "HB134",
             f"{args.subject} is not a readable receipt.",
             "Pass a file written by `hubbub query --receipt FILE`, or the word ledger.",
         ) from None
-    verdict = receipt.check(document)
+    verdict = receipt.check_receipt(document)
     comparison = _compare(args, document) if verdict.sound else None
     lines, problems = list(verdict.lines), list(verdict.problems)
     if comparison is not None:
@@ -105,7 +105,7 @@ def _compare(args: argparse.Namespace, document: object) -> Comparison | None:
                 problems=["The ledger does not verify, so nothing can be compared. Run: hubbub verify ledger"]
             )
         with store.snapshot() as snapshot:
-            return compare(document, snapshot)
+            return compare_with_ledger(document, snapshot)
     finally:
         store.close()
 

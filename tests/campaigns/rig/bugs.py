@@ -23,7 +23,7 @@ class Bug:
 
 
 @dataclass
-class Garden:
+class BugCollection:
     """The errors of one room, in the order in which they are written down."""
 
     room: str

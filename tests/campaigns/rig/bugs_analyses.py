@@ -1,9 +1,9 @@
 """Errors in what analyses buy their noise for: sensitivities, norms, relations, scales, branches that are forgotten."""
 
-from tests.campaigns.rig.bugs import Garden, mutate
+from tests.campaigns.rig.bugs import BugCollection, mutate
 from tests.campaigns.rig.detect_contract import look_at
 
-ANALYSED = Garden("analyses", ("contract",))
+ANALYSED = BugCollection("analyses", ("contract",))
 #: The module, the text and what is written instead, by the name of the error.
 TEXTS: dict[str, tuple[str, str, str]] = {}
 

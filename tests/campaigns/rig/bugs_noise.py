@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from tests.campaigns.rig.bugs import Garden, swap, wrap, wrap_function
+from tests.campaigns.rig.bugs import BugCollection, swap, wrap, wrap_function
 
-from hubbub.core import distributions as laws
-from hubbub.core import events
+from hubbub.core import distributions, events
 from hubbub.core.unit import Relation
 from hubbub.mechanisms import additive, gaussian, laplace, metric, noisy_max, permute_and_flip, selection, top_k
 from hubbub.mechanisms import bit_flips as flips
@@ -22,7 +21,7 @@ from hubbub.mechanisms import sparse_vector as sparse
 from hubbub.noise import bernoulli, choice, geometric, source, uniform
 from hubbub.noise import gaussian as gaussian_noise
 
-NOISE = Garden("noise and mechanisms", ("sampling", "words", "randomness", "released"))
+NOISE = BugCollection("noise and mechanisms", ("sampling", "words", "randomness", "released"))
 bug = NOISE.bug
 
 
@@ -308,7 +307,7 @@ def threshold_twice() -> None:
 
 @bug("key threshold for one key of a unit that has several", "enumeration", "receipt")
 def threshold_one_key() -> None:
-    wrap_function(laws.slip, lambda slip, law, above, keys: slip(law, above, 1))
+    wrap_function(distributions.slip, lambda slip, distribution, above, keys: slip(distribution, above, 1))
 
 
 @bug("randomized response: a lie may be the truth", "sampling")
@@ -330,12 +329,12 @@ def flips_whole() -> None:
     def around(make: Any, cls: Any, *, bits: int, distance: int, epsilon: Any) -> Any:
         return replace(make(cls, bits=bits, distance=distance, epsilon=epsilon), rate=Fraction(epsilon))
 
-    wrap(flips.Flips, "from_epsilon", around)
+    wrap(flips.BitFlips, "from_epsilon", around)
 
 
 @bug("metric mechanism: the normaliser is called constant", "enumeration")
 def metric_constant() -> None:
-    metric.Space.alike = property(lambda self: True)  # type: ignore[method-assign, assignment]
+    metric.Space.uniform = property(lambda self: True)  # type: ignore[method-assign, assignment]
 
 
 @bug("L1 sensitivity stands for the squared L2 of Gaussian noise", "enumeration", "prices")

@@ -9,7 +9,7 @@ from math import log, sqrt
 from typing import Any
 from unittest.mock import patch
 
-from tests.campaigns.rig.bugs import Garden, swap, wrap, wrap_function
+from tests.campaigns.rig.bugs import BugCollection, swap, wrap, wrap_function
 
 from hubbub import curator
 from hubbub.accounting import compose, convert, curves, filters, sqlite, verify
@@ -28,7 +28,7 @@ from hubbub.curator import Curator
 from hubbub.curator.draws import Draw, Draws
 from hubbub.curator.question import Question
 
-PATH = Garden("charging and accounting", ("path", "caps", "race", "tamper"))
+PATH = BugCollection("charging and accounting", ("path", "caps", "race", "tamper"))
 bug = PATH.bug
 
 
@@ -80,7 +80,7 @@ def _recorded(of: Any, self: Any, call: Any, found: Any) -> None:
 @bug("a key answers another question on the old charge", "path")
 def key_reused() -> None:
     def around(of: Any, self: Any, call: Any, found: Any) -> Any:
-        for asked in call.asked:
+        for asked in call.requests:
             known = found.get(asked.key)
             if known is not None:
                 found = {**found, asked.key: known._replace(entry=known.entry._replace(request=asked.digest))}
@@ -125,12 +125,12 @@ def naive_ledger() -> None:
         if not admitted:
             return of(self, requests)
         time.sleep(0.01)
-        kept = Caps.refusing
-        Caps.refusing = lambda self, loss: None  # type: ignore[method-assign]
+        kept = Caps.exceeded_by
+        Caps.exceeded_by = lambda self, loss: None  # type: ignore[method-assign]
         try:
             return of(self, requests)
         finally:
-            Caps.refusing = kept  # type: ignore[method-assign]
+            Caps.exceeded_by = kept  # type: ignore[method-assign]
 
     wrap(Ledger, "charge_all", around)
 

@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from tests.campaigns.rig.bugs import Garden, swap, wrap, wrap_function
-from tests.campaigns.rig.words import Seeded
+from tests.campaigns.rig.bugs import BugCollection, swap, wrap, wrap_function
+from tests.campaigns.rig.seeded_source import SeededSource
 
 from hubbub.analyses.programs import kmeans, vectors
 from hubbub.core.events import Composed
@@ -23,12 +23,13 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.sql import bounding, finish, measures, plan, split
 from hubbub.sql import noise as noised
 from hubbub.sql import partition_selection as discover
-from hubbub.sql.aggregates import formula, order
+from hubbub.sql.aggregates import formula
+from hubbub.sql.aggregates import order_statistics as order
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.expressions import Literal, facts
 from hubbub.sql.measures import Sensitivity
 
-SQL = Garden("queries and analyses", ("replay", "receipt", "released", "oracle", "path"))
+SQL = BugCollection("queries and analyses", ("replay", "receipt", "released", "oracle", "path"))
 bug = SQL.bug
 
 
@@ -55,7 +56,7 @@ def adding_only() -> None:
 
 @bug("the declared relation is lost in the plan", "replay", "receipt")
 def relation_lost() -> None:
-    wrap_function(plan._protection, lambda of, *given: (Relation.ADD_REMOVE, of(*given)[1]))
+    wrap_function(plan._privacy_terms, lambda of, *given: (Relation.ADD_REMOVE, of(*given)[1]))
 
 
 @bug("the groups of a unit are forgotten in the sensitivity", "replay", "receipt")
@@ -71,7 +72,7 @@ def rows_forgotten() -> None:
 @bug("a sum's sensitivity is the width of its bounds", "replay", "receipt")
 def width_of_bounds() -> None:
     def change(of: Any, measure: Any, reaches: Any, relation: Any) -> Sensitivity:
-        if isinstance(measure, measures.Total):
+        if isinstance(measure, measures.BoundedSum):
             width = measure.high - measure.low
             measure = replace(measure, low=0, high=max(1, min(width, max(abs(measure.low), abs(measure.high)) // 2)))
         found: Sensitivity = of(measure, reaches, relation)
@@ -91,16 +92,16 @@ def quantile_half() -> None:
         made = of(*given, **named)
         picks = tuple(
             replace(p, mechanism=replace(p.mechanism, sensitivity=max(1, p.mechanism.sensitivity // 2)))
-            for p in made.picks
+            for p in made.selections
         )
-        return replace(made, picks=picks)
+        return replace(made, selections=picks)
 
-    wrap_function(noised.chosen, around)
+    wrap_function(noised.calibrate_selections, around)
 
 
 @bug("selections in several groups are charged as one", "receipt")
 def selections_once() -> None:
-    wrap(noised.Chosen, "events", lambda of, self: tuple((event, 1) for event, _ in of(self)))
+    wrap(noised.CellSelections, "events", lambda of, self: tuple((event, 1) for event, _ in of(self)))
 
 
 @bug("an aggregate is left out of the event", "receipt", "draws")
@@ -121,7 +122,7 @@ def classic_sigma() -> None:
         sigma = math.sqrt(2 * math.log(1.25 / float(delta))) / float(epsilon)
         return Fraction(1 / (2 * sigma * sigma)).limit_denominator(10**9) * 4
 
-    swap(split.concentrated, rho)
+    swap(split.zcdp_budget, rho)
 
 
 # --- bounding in the engine ------------------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ def bounds_kept() -> None:
     kept = formula.bounded
     swap(formula.bounded, first_column)
     swap(measures.clamped, lambda steps, low, high, kind, dialect, *, whole=False: f"CAST(round({steps}) AS BIGINT)")
-    wrap_function(bounding._most, lambda of, *given: [1 << 61 for _ in of(*given)])
+    wrap_function(bounding._largest, lambda of, *given: [1 << 61 for _ in of(*given)])
 
 
 @bug("rows of a unit are not bounded", "replay", "neighbors")
@@ -169,9 +170,9 @@ def groups_unbounded() -> None:
 
 
 def _loosened(which: str) -> Any:
-    def around(of: Any, *given: Any, limits: Any, words: Any) -> str:
+    def around(of: Any, *given: Any, limits: Any, options: Any) -> str:
         wide = None if limits is None else replace(limits, **{which: 10**6})
-        text: str = of(*given, limits=wide, words=words)
+        text: str = of(*given, limits=wide, options=options)
         return text
 
     return around
@@ -193,13 +194,13 @@ def most_liked_first() -> None:
         liked = r"AS place FROM (SELECT *, count(*) OVER (PARTITION BY c) AS liked FROM \1) AS l)"
         return re.sub(r"AS place FROM (\S+)\)", liked, text)
 
-    wrap_function(bounding._added, around)
+    wrap_function(bounding._add_up, around)
 
 
 @bug("a join multiplies a unit's rows after they were bounded", "replay", "neighbors")
 def rows_after_join() -> None:
     three = "FROM (VALUES (1), (2), (3)) AS twice(t),"
-    wrap_function(bounding._added, lambda of, *given: of(*given).replace("FROM", three, 1))
+    wrap_function(bounding._add_up, lambda of, *given: of(*given).replace("FROM", three, 1))
 
 
 # --- noise and answers -----------------------------------------------------------------------------------------------
@@ -209,7 +210,7 @@ def rows_after_join() -> None:
 def bounds_from_data() -> None:
     def around(of: Any, made: Any, tables: Any, source: Any, **named: Any) -> Any:
         if made.measures and made.threshold is None:
-            vectors, _ = finish.exact(made, tables)
+            vectors, _ = finish.exact_results(made, tables)
             scaled = []
             for each, vector in zip(made.measures, vectors, strict=True):
                 noise, most = each.mechanism, int(np.abs(vector).max(initial=1))
@@ -229,12 +230,12 @@ def candidates_from_data() -> None:
         if len(occurs) in (0, histogram.shape[1]):
             return of(each, histogram, source)
         found = []
-        for pick in each.picks:
+        for pick in each.selections:
             own = replace(pick.mechanism, candidates=len(occurs))
-            found.append(np.array([occurs[own.sample(s[occurs], source)] for s in pick.aim.scores(histogram)]))
+            found.append(np.array([occurs[own.sample(s[occurs], source)] for s in pick.score.scores(histogram)]))
         return found
 
-    wrap_function(finish._chosen, around)
+    wrap_function(finish._select, around)
 
 
 def _plain(made: Any, answer: Any) -> bool:
@@ -248,7 +249,7 @@ def empty_left_out() -> None:
         answer = of(made, tables, source, **named)
         if not _plain(made, answer):
             return answer
-        kept = finish.exact(made, tables)[0][0] != 0
+        kept = finish.exact_results(made, tables)[0][0] != 0
         return replace(
             answer,
             values=tuple(v[kept] for v in answer.values),
@@ -266,7 +267,7 @@ def order_of_answer() -> None:
         answer = of(made, tables, source, **named)
         if not _plain(made, answer):
             return answer
-        order = np.argsort(finish.exact(made, tables)[0][0], kind="stable")
+        order = np.argsort(finish.exact_results(made, tables)[0][0], kind="stable")
         return replace(
             answer,
             values=tuple(v[order] for v in answer.values),
@@ -280,7 +281,7 @@ def order_of_answer() -> None:
 
 @bug("the noise of a question follows from its text", "path", "released")
 def noise_from_text() -> None:
-    wrap_function(finish.finish, lambda of, made, tables, source, **named: of(made, tables, Seeded(1), **named))
+    wrap_function(finish.finish, lambda of, made, tables, source, **named: of(made, tables, SeededSource(1), **named))
 
 
 @bug("one noise for count and sum", "released", "audit")
@@ -313,7 +314,7 @@ def interval_tells() -> None:
     def around(of: Any, made: Any, tables: Any, source: Any, **named: Any) -> Any:
         answer = of(made, tables, source, **named)
         if _plain(made, answer):
-            truth = finish.exact(made, tables)[0][0].astype(float)
+            truth = finish.exact_results(made, tables)[0][0].astype(float)
             return replace(answer, low=tuple(truth for _ in answer.low), high=tuple(truth for _ in answer.high))
         return answer
 
@@ -325,7 +326,7 @@ def interval_tells() -> None:
 
 @bug("a cast that fails on a row", "oracle")
 def cast_fails() -> None:
-    wrap(engine.DuckDB, "run", lambda of, self, sql: of(self, sql.replace("TRY_CAST(", "CAST(")))
+    wrap(engine.DuckDBEngine, "run", lambda of, self, sql: of(self, sql.replace("TRY_CAST(", "CAST(")))
 
 
 @bug("the database's error text reaches the analyst", "oracle")
@@ -358,7 +359,7 @@ def log_tells() -> None:
         found.through(lambda table: log.info("found %s", {name: list(column) for name, column in table.items()}))
         return found
 
-    wrap(engine.DuckDB, "run", around)
+    wrap(engine.DuckDBEngine, "run", around)
 
 
 @bug("what is of no use is refused, by a look at the data, before the charge", "oracle", "path")
@@ -394,7 +395,7 @@ def vectors_halved() -> None:
 
 @bug("scores of a mode move by more than a row", "replay", "neighbors")
 def mode_scores() -> None:
-    order.Mode.scores = lambda self, counts: 3 * counts  # type: ignore[method-assign]
+    order.CountScore.scores = lambda self, counts: 3 * counts  # type: ignore[method-assign]
 
 
 @bug("an average's count and sum are each given the whole portion", "receipt")

@@ -11,9 +11,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.campaigns.rig.service import PRICE, Place, request
+from tests.campaigns.rig.small_ledger import PRICE, LedgerPlace, request
 
-from hubbub.accounting.store import Filter
+from hubbub.accounting.store import EntryFilter
 from hubbub.config import load
 from hubbub.curator.opening import store_of
 from hubbub.curator.session import Session, open_session
@@ -72,7 +72,7 @@ def _durable(place: Path) -> int:
     store = store_of(load(place / "hubbub.yaml"), read_only=True)
     try:
         with store.snapshot() as snapshot:
-            return sum(1 for _ in snapshot.entries(Filter(kind="charge")))
+            return sum(1 for _ in snapshot.entries(EntryFilter(kind="charge")))
     finally:
         store.close()
 
@@ -208,7 +208,7 @@ def race() -> list[str]:
 
 def _raced() -> Iterator[str]:
     with TemporaryDirectory(prefix="hubbub-race-") as folder:
-        place = Place(Path(folder), None, str(float(PRICE * 20 + PRICE / 2)))
+        place = LedgerPlace(Path(folder), None, str(float(PRICE * 20 + PRICE / 2)))
         with place.ledger() as ledger:
             counts = [0] * 12
 
@@ -239,7 +239,7 @@ def tamper() -> list[str]:
 def _tampered() -> Iterator[str]:
     for deed, spoil in (("an old backup", _restore), ("an edited charge", _edit), ("totals set back", _lower)):
         with TemporaryDirectory(prefix="hubbub-tamper-") as folder:
-            place = Place(Path(folder), None, "100")
+            place = LedgerPlace(Path(folder), None, "100")
             with place.ledger() as ledger:
                 ledger.charge(request("first"))
             shutil.copy(place.database, place.folder / "old")
@@ -254,20 +254,20 @@ def _tampered() -> Iterator[str]:
                 pass
 
 
-def _restore(place: Place) -> None:
+def _restore(place: LedgerPlace) -> None:
     for suffix in ("-wal", "-shm"):
         place.database.with_name(place.database.name + suffix).unlink(missing_ok=True)
     shutil.copy(place.folder / "old", place.database)
 
 
-def _edit(place: Place) -> None:
+def _edit(place: LedgerPlace) -> None:
     with closing(sqlite3.connect(place.database)) as connection:
         _unlocked(connection)
         connection.execute("UPDATE entries SET facts = replace(facts, '\"10\"', '\"1000\"') WHERE kind = 'charge'")
         connection.commit()
 
 
-def _lower(place: Place) -> None:
+def _lower(place: LedgerPlace) -> None:
     with closing(sqlite3.connect(place.database)) as connection:
         (before,) = connection.execute("SELECT count(*) FROM totals").fetchone()
         connection.execute("DELETE FROM totals")

@@ -14,27 +14,27 @@ from tests.mechanisms.test_contract import p_value
 
 from hubbub.accounting import compose, convert
 from hubbub.accounting.cost import RENYI_UNIT, ZERO, privacy_cost
-from hubbub.accounting.filters import Budget, admits, limits
-from hubbub.audit.randomness import repeats
+from hubbub.accounting.filters import Budget, admits, filter_limits
+from hubbub.audit.randomness import check_keystream
 from hubbub.core import events
 from hubbub.core.events import Composed, Event
-from hubbub.core.finite import Finite, exactly
+from hubbub.core.finite import FiniteDistribution, exact_distribution
 from hubbub.core.loss import ORDERS, Approximate, BoundedRange, Loss, Pure, Zcdp
 from hubbub.core.unit import Relation
 from hubbub.errors import HubbubError
-from hubbub.mechanisms.enumeration import SLACK, delta_at, keeps, renyi, worst_ratio
+from hubbub.mechanisms.enumeration import SLACK, delta_at, renyi, satisfies, worst_ratio
 from hubbub.mechanisms.gaussian import Gaussian
-from hubbub.mechanisms.histogram import Histogram
+from hubbub.mechanisms.histogram import NoisyHistogram
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.randomized_response import RandomizedResponse
-from hubbub.noise.source import Replay, system
+from hubbub.noise.source import ReplaySource, system
 
-#: A comparison of samples with a law alarms by mistake this often.
+#: A comparison of samples with a distribution alarms by mistake this often.
 ALARM = 1e-9
 
 
-#: Cases whose laws take long to write out, and that others stand for.
+#: Cases whose distributions take long to write out, and that others stand for.
 _LONG = {
     "mean",
     "mean, gaussian",
@@ -48,7 +48,7 @@ _LONG = {
 
 
 def enumeration() -> list[str]:
-    """Write out the laws of mechanisms for their worst neighbors: within the stated loss, which is what was asked."""
+    """Write out the distributions of mechanisms for their worst neighbors: within the stated loss, which is what was asked."""
     return _first(found for case in CASES if case.name not in _LONG for found in _enumerated(case))
 
 
@@ -58,8 +58,8 @@ def _enumerated(case: Case) -> Iterator[str]:
     if not _within(mechanism.loss, parameter):
         yield f"{case.name}: costs more than it was made for"
     for one, two in case.pairs(mechanism):
-        p, q = case.law(mechanism, one), case.law(mechanism, two)
-        if not keeps(mechanism.loss, p, q):
+        p, q = case.distribution(mechanism, one), case.distribution(mechanism, two)
+        if not satisfies(mechanism.loss, p, q):
             yield f"{case.name}: loses more than it states"
             return
 
@@ -74,7 +74,7 @@ def _within(loss: Loss, asked: Fraction) -> bool:
 
 
 def sampling() -> list[str]:
-    """Draw from every mechanism and compare with its law; values at the ends of 64 bits stay on their side."""
+    """Draw from every mechanism and compare with its distribution; values at the ends of 64 bits stay on their side."""
     again = (found for case in _reversed() for found in _sampled(case, draws=9000))
     return _first(chain(_ends(), (found for case in CASES for found in _sampled(case)), again))
 
@@ -95,12 +95,12 @@ def _sampled(case: Case, draws: int = 1500) -> Iterator[str]:
     except Exception as error:  # noqa: BLE001 - a sampler that fails is an alarm, too
         yield f"{case.name}: fails ({type(error).__name__})"
         return
-    law = {y: float(low + high) / 2 for y, (low, high) in mechanism.law(case.value).mass.items()}
-    outside = [y for y in drawn if y not in law]
+    distribution = {y: float(low + high) / 2 for y, (low, high) in mechanism.distribution(case.value).mass.items()}
+    outside = [y for y in drawn if y not in distribution]
     if outside:
-        yield f"{case.name}: gives what its law does not have"
-    elif not p_value(drawn, law) > ALARM:
-        yield f"{case.name}: draws by another law"
+        yield f"{case.name}: gives what its distribution does not have"
+    elif not p_value(drawn, distribution) > ALARM:
+        yield f"{case.name}: draws by another distribution"
 
 
 def _ends() -> Iterator[str]:
@@ -125,7 +125,7 @@ def _from_words(case: Case) -> Iterator[str]:
     for tape in tapes:
         pair = []
         for _ in range(2):
-            source = Replay(tape)
+            source = ReplaySource(tape)
             try:
                 pair.append((case.to_outcome(mechanism.sample(value, source)), source.left))
             except Exception:  # noqa: BLE001
@@ -144,7 +144,7 @@ def _from_words(case: Case) -> Iterator[str]:
 
 def randomness() -> list[str]:
     """Look at the source itself: forks, threads, fresh streams and one long one never repeat a word."""
-    wrong = repeats(length=100_000, singles=3000, streams=3000, each=2, threads=8)
+    wrong = check_keystream(length=100_000, singles=3000, streams=3000, words_each=2, threads=8)
     return [] if wrong is None else [wrong]
 
 
@@ -167,7 +167,7 @@ EVENTS: tuple[Event, ...] = (
 
 
 def prices() -> list[str]:
-    """Hold prices against enumerated losses, k events against k times one, conversions and groups against laws."""
+    """Hold prices against enumerated losses, k events against k times one, conversions and groups against distributions."""
     checks: tuple[Callable[[], Iterator[str]], ...] = (_times, _covers, _converts, _groups, _caps)
     found = []
     for check in checks:
@@ -202,7 +202,7 @@ def _covers() -> Iterator[str]:
         mechanism = case.build(case.parameters[-1])
         charged = privacy_cost(mechanism.event)
         for one, two in case.pairs(mechanism):
-            p, q = case.law(mechanism, one), case.law(mechanism, two)
+            p, q = case.distribution(mechanism, one), case.distribution(mechanism, two)
             if isinstance(mechanism, PartitionSelection):
                 if delta_at(p, q, Fraction(30))[0] > charged.delta + SLACK:
                     yield f"{case.name}: slips more often than is charged"
@@ -216,13 +216,13 @@ def _covers() -> Iterator[str]:
 
 def _converts() -> Iterator[str]:
     noise, delta = Gaussian.from_rho(sensitivity_squared=4, rho=Fraction(1, 2)), Fraction(1, 100)
-    p, q = noise.law(0, (-40, 40)), noise.law(2, (-40, 40))
+    p, q = noise.distribution(0, (-40, 40)), noise.distribution(2, (-40, 40))
     epsilon = convert.epsilon_at(Zcdp(Fraction(1, 2)), delta=delta)
     if delta_at(p, q, epsilon)[0] > delta:
         yield "concentrated loss converts to too small an ε"
     answer = (
-        exactly({True: Fraction(3, 4), False: Fraction(1, 4)}),
-        exactly({True: Fraction(1, 4), False: Fraction(3, 4)}),
+        exact_distribution({True: Fraction(3, 4), False: Fraction(1, 4)}),
+        exact_distribution({True: Fraction(1, 4), False: Fraction(3, 4)}),
     )
     three = [_product(side, 3) for side in answer]
     loss = Pure(worst_ratio(*answer)[1])  # type: ignore[arg-type]
@@ -231,14 +231,14 @@ def _converts() -> Iterator[str]:
         yield "optimal composition of three is too small"
 
 
-def _product(law: Finite[bool], count: int) -> Finite[tuple[bool, ...]]:
+def _product(distribution: FiniteDistribution[bool], count: int) -> FiniteDistribution[tuple[bool, ...]]:
     mass = {}
-    for outcome in product(law.mass, repeat=count):
+    for outcome in product(distribution.mass, repeat=count):
         chance = Fraction(1)
         for each in outcome:
-            chance *= law.mass[each][0]
+            chance *= distribution.mass[each][0]
         mass[outcome] = chance
-    return exactly(mass)
+    return exact_distribution(mass)
 
 
 def _groups() -> Iterator[str]:
@@ -246,21 +246,21 @@ def _groups() -> Iterator[str]:
     of_three = convert.group(Pure(Fraction(1, 2)), units=3)
     if (
         not isinstance(of_three, Pure)
-        or worst_ratio(noise.law(0, (-9, 9)), noise.law(3, (-9, 9)))[0] > of_three.epsilon
+        or worst_ratio(noise.distribution(0, (-9, 9)), noise.distribution(3, (-9, 9)))[0] > of_three.epsilon
     ):
         yield "a group of three is protected less than is said"
     wide = Gaussian.from_rho(sensitivity_squared=1, rho=Fraction(1, 8))
     many = convert.group(Zcdp(Fraction(1, 8)), units=3)
-    far = renyi(wide.law(0, (-40, 40)), wide.law(3, (-40, 40)), Fraction(2))[0]
+    far = renyi(wide.distribution(0, (-40, 40)), wide.distribution(3, (-40, 40)), Fraction(2))[0]
     if not isinstance(many, Zcdp) or far > 2 * many.rho:
         yield "a group of three is protected less than is said, in concentrated terms"
-    if Histogram.from_epsilon(shape=(2,), rows=1, relation=Relation.REPLACE, epsilon=1).loss.epsilon > 1:
+    if NoisyHistogram.from_epsilon(shape=(2,), rows=1, relation=Relation.REPLACE, epsilon=1).loss.epsilon > 1:
         yield "a histogram costs more than it was made for"
 
 
 def _caps() -> Iterator[str]:
     for budget in (Budget(Fraction(1), Fraction(1, 10**6)), Budget(Fraction(3), Fraction(1, 100))):
-        held = limits(budget)
+        held = filter_limits(budget)
         if held.delta + sum(held.shares) > budget.delta:
             yield "the shares of a cap are more than its δ"
         noisy = privacy_cost(events.GaussianEvent(1, Fraction(10**9)))

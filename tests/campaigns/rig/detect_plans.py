@@ -23,8 +23,8 @@ import numpy as np
 from tests.analyses.conftest import EXAMPLES, settle
 from tests.analyses.test_base import BY_CELL, parts
 from tests.campaigns import error_oracle
-from tests.campaigns.neighbors import Local, Tally, fuzz
-from tests.campaigns.rig.hostile import CONTEXTS, EXPRESSIONS, WHOLE
+from tests.campaigns.neighbors import DuckDBTarget, Tally, fuzz
+from tests.campaigns.rig.hostile_sql import CONTEXTS, EXPRESSIONS, WHOLE
 from tests.mechanisms.test_contract import p_value
 
 from hubbub.analyses.base import PreparedAnalysis
@@ -35,7 +35,7 @@ from hubbub.audit.replan import plan_again
 from hubbub.audit.replay import replay
 from hubbub.config import load
 from hubbub.core.events import Event, ThresholdEvent, from_facts
-from hubbub.core.schema import Bounds, Column, Kind, Table, PrivacyUnit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.curator.question import Question
 from hubbub.curator.session import Session, open_session
@@ -80,7 +80,7 @@ def neighbors() -> list[str]:
     with duckdb.connect(":memory:") as connection:
         connection.execute("CREATE TABLE areas (area VARCHAR, zone VARCHAR)")
         connection.execute("INSERT INTO areas VALUES ('North', 'a'), ('Ça', 'b'), ('🙂', 'a'), (NULL, 'b')")
-        ground = Local(connection)
+        ground = DuckDBTarget(connection)
         return _heard(lambda: (found for _ in range(3) for found in fuzz(rng, ground, Tally(), crowd=0)))
 
 
@@ -268,7 +268,9 @@ def _picked(known: dict[str, Table], times: int) -> Iterator[str]:
     chosen = made.choices[0]
     pick = chosen.selections[0]
     scores = pick.score.scores(exact_results(made, found)[1][0])[0]
-    distribution: Any = {y: float(low + high) / 2 for y, (low, high) in pick.mechanism.distribution(scores.tolist()).mass.items()}
+    distribution: Any = {
+        y: float(low + high) / 2 for y, (low, high) in pick.mechanism.distribution(scores.tolist()).mass.items()
+    }
     shown = {value: place for place, value in enumerate(made.histograms[0].shown().tolist())}
     seen: Any = [shown[float(finish(made, found, system(), raw=True).values[0][0])] for _ in range(times)]
     if not p_value(seen, distribution) > ALARM:
@@ -294,7 +296,7 @@ def _slipped(times: int) -> Iterator[str]:
 
 def oracle() -> list[str]:
     """Hostile queries on two clinics that differ in one patient: all but the noisy numbers is equal."""
-    listener = error_oracle.Listener()
+    listener = error_oracle.LogListener()
     root = logging.getLogger()
     level = root.level
     root.addHandler(listener)
@@ -319,7 +321,7 @@ SHARP = (
 )
 
 
-def _told_apart(listener: error_oracle.Listener) -> Iterator[str]:
+def _told_apart(listener: error_oracle.LogListener) -> Iterator[str]:
     rng = random.Random(3)
     hostile = [context.format(t=rng.choice("tc"), e=expression) for context in CONTEXTS for expression in EXPRESSIONS]
     texts = [

@@ -3,7 +3,7 @@
 A run goes through the product's own path. While it is taped, `sample` of each mechanism is the product's, with a note
 of what went in and out; on a second run what comes out can be dictated, so that two neighbors get one noisy answer.
 Then everything that is not a draw must be the same on both, and a program that chooses its next question by its last
-answer asks both the same questions. `many` calls `sample` of the noted mechanism again, on the noted value.
+answer asks both the same questions. `sample_many` calls `sample` of the noted mechanism again, on the noted value.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tests.campaigns.rig.words import Seeded
+from tests.campaigns.rig.seeded_source import SeededSource
 
 from hubbub.core.events import Composed, Event, GaussianEvent, LaplaceEvent, SelectionEvent, ThresholdEvent
 from hubbub.mechanisms.exponential import Exponential
@@ -24,7 +24,7 @@ from hubbub.mechanisms.noisy_max import NoisyMax
 from hubbub.mechanisms.partition_selection import PartitionSelection as Thresholded
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 from hubbub.mechanisms.top_k import TopK
-from hubbub.noise.source import Source
+from hubbub.noise.source import RandomSource
 from hubbub.sql import partition_selection as discover
 
 TAPED = (Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip, TopK, Thresholded)
@@ -37,7 +37,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
-class Found:
+class KeyedCounts:
     """The groups of a discovery before it: their keys, and how many units each has."""
 
     keys: tuple[tuple[Any, ...], ...]
@@ -45,7 +45,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Draw:
+class TapedDraw:
     """One draw: its mechanism, the exact value, what it gave itself and what was dictated, and which words it took."""
 
     mechanism: Any
@@ -57,9 +57,9 @@ class Draw:
 
 
 @contextmanager
-def taped(source: Seeded, given: Sequence[Draw] | None = None) -> Iterator[list[Draw]]:
+def tape_draws(source: SeededSource, given: Sequence[TapedDraw] | None = None) -> Iterator[list[TapedDraw]]:
     """Note every draw; with `given`, let each give what it gave there (its own sample is made all the same)."""
-    tape: list[Draw] = []
+    tape: list[TapedDraw] = []
     inside = False
 
     def noted(mechanism: Any, value: Any, draw: Callable[[], Any]) -> Any:
@@ -73,7 +73,7 @@ def taped(source: Seeded, given: Sequence[Draw] | None = None) -> Iterator[list[
             inside = False
         dictated = given is not None and len(tape) < len(given)
         found = _dictated(given[len(tape)], value, own) if given is not None and dictated else own
-        tape.append(Draw(mechanism, value, own, found, before, source.used - before))
+        tape.append(TapedDraw(mechanism, value, own, found, before, source.used - before))
         return found
 
     def watched(sample: Callable[..., Any]) -> Callable[..., Any]:
@@ -84,7 +84,7 @@ def taped(source: Seeded, given: Sequence[Draw] | None = None) -> Iterator[list[
 
     def discovered(found: Any, rule: Any, table: Any, units: str, source: Any) -> Any:
         columns = [discover._canonical(table[f"k{j}"], key.expr.kind).tolist() for j, key in enumerate(found.keys)]
-        value = Found(tuple(zip(*columns, strict=True)), np.asarray(table[units], dtype=np.int64))
+        value = KeyedCounts(tuple(zip(*columns, strict=True)), np.asarray(table[units], dtype=np.int64))
         return noted(rule, value, lambda: finding(found, rule, table, units, source))
 
     finding = discover.sample
@@ -92,7 +92,7 @@ def taped(source: Seeded, given: Sequence[Draw] | None = None) -> Iterator[list[
     try:
         for kind, sample in before:
             kind.sample = watched(sample)  # type: ignore[method-assign]
-        discover.sample = discovered
+        discover.sample = discovered  # type: ignore[assignment]
         yield tape
     finally:
         discover.sample = finding
@@ -100,18 +100,18 @@ def taped(source: Seeded, given: Sequence[Draw] | None = None) -> Iterator[list[
             kind.sample = sample  # type: ignore[method-assign]
 
 
-def _dictated(past: Draw, value: Any, own: Any) -> Any:
+def _dictated(past: TapedDraw, value: Any, own: Any) -> Any:
     """Give what was given before; of found groups, those of the same keys, where they are here too."""
-    if not isinstance(past.given, discover.Shown):
+    if not isinstance(past.given, discover.ReleasedGroups):
         return past.given.copy() if isinstance(past.given, np.ndarray) else past.given
-    if not isinstance(own, discover.Shown) or not isinstance(past.value, Found):
+    if not isinstance(own, discover.ReleasedGroups) or not isinstance(past.value, KeyedCounts):
         return own
     here = {key: place for place, key in enumerate(value.keys)}
     shown = [past.value.keys[place] for place in past.given.positions.tolist()]
     if not all(key in here for key in shown):
         return own
     places = np.array([here[key] for key in shown], dtype=np.int64)
-    return discover.Shown(past.given.columns, places, past.given.units)
+    return discover.ReleasedGroups(past.given.columns, places, past.given.units)
 
 
 def vector(value: Any) -> NDArray[np.int64]:
@@ -119,7 +119,7 @@ def vector(value: Any) -> NDArray[np.int64]:
     return np.asarray(value if isinstance(value, np.ndarray) else [value]).astype(np.int64).ravel()
 
 
-def aligned(one: Found, other: Found) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def aligned(one: KeyedCounts, other: KeyedCounts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Give the counts of all keys that occur on either side; 0 where one does not."""
     keys = list(dict.fromkeys((*one.keys, *other.keys)))
     sides = [dict(zip(side.keys, side.counts.tolist(), strict=True)) for side in (one, other)]
@@ -127,9 +127,9 @@ def aligned(one: Found, other: Found) -> tuple[NDArray[np.int64], NDArray[np.int
     return first, second
 
 
-def differ(one: Draw, other: Draw) -> NDArray[np.int64]:
+def difference(one: TapedDraw, other: TapedDraw) -> NDArray[np.int64]:
     """Say by how much the exact values of two draws differ, coordinate by coordinate."""
-    if isinstance(one.value, Found):
+    if isinstance(one.value, KeyedCounts):
         first, second = aligned(one.value, other.value)
         return second - first
     return vector(other.value) - vector(one.value)
@@ -139,30 +139,30 @@ def differ(one: Draw, other: Draw) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class Lost:
+class PairLoss:
     """Bounds of what two values lose: pure (None: there is none) and ρ; `within` says whether as stated."""
 
     pure: Fraction | None
     rho: Fraction
     within: bool
 
-    def __add__(self, other: "Lost") -> "Lost":
+    def __add__(self, other: "PairLoss") -> "PairLoss":
         pure = None if self.pure is None or other.pure is None else self.pure + other.pure
-        return Lost(pure, self.rho + other.rho, self.within and other.within)
+        return PairLoss(pure, self.rho + other.rho, self.within and other.within)
 
 
-NOTHING = Lost(Fraction(0), Fraction(0), within=True)
+NO_LOSS = PairLoss(Fraction(0), Fraction(0), within=True)
 
 
-def lost(one: Draw, other: Draw) -> Lost:
+def pair_loss(one: TapedDraw, other: TapedDraw) -> PairLoss:
     """Work out the loss of a draw between the values of two neighbors, and compare with what the mechanism states."""
-    mechanism, moved = one.mechanism, differ(one, other)
+    mechanism, moved = one.mechanism, difference(one, other)
     if isinstance(mechanism, Thresholded):
         # a key that one side lacks is what δ pays for: noise hides the others
         both = np.array([a > 0 and b > 0 for a, b in zip(*aligned(one.value, other.value), strict=True)], dtype=bool)
         own = np.count_nonzero(~both & (moved != 0)) <= mechanism.keys * mechanism.relation.units_changed
         inner = _noise_lost(mechanism.noise, moved[both])
-        return Lost(
+        return PairLoss(
             inner.pure, inner.rho, inner.within and bool(own) and int(np.abs(moved).max(initial=0)) <= most(mechanism)
         )
     if isinstance(mechanism, Laplace | Gaussian):
@@ -173,7 +173,7 @@ def lost(one: Draw, other: Draw) -> Lost:
     one_way = bool((moved >= 0).all() or (moved <= 0).all())
     within = int(np.abs(moved).max(initial=0)) <= rule.sensitivity and (one_way or not rule.monotone)
     each = rule.rate * spread
-    return Lost(
+    return PairLoss(
         turns * each, turns * each * each / 8 if rule.rule == "exponential" else turns * each * each / 2, within
     )
 
@@ -183,45 +183,45 @@ def most(rule: Thresholded) -> int:
     return rule.contribution * rule.relation.units_changed
 
 
-def _noise_lost(mechanism: Laplace | Gaussian, moved: NDArray[np.int64]) -> Lost:
+def _noise_lost(mechanism: Laplace | Gaussian, moved: NDArray[np.int64]) -> PairLoss:
     apart = [abs(int(each)) for each in moved[moved != 0]]
     if isinstance(mechanism, Laplace):
         pure = sum(apart) / mechanism.scale
-        return Lost(pure, pure * pure / 2, sum(apart) <= mechanism.sensitivity)
+        return PairLoss(pure, pure * pure / 2, sum(apart) <= mechanism.sensitivity)
     squared = sum(each * each for each in apart)
-    return Lost(
+    return PairLoss(
         None if squared else Fraction(0), squared / (2 * mechanism.variance), squared <= mechanism.sensitivity_squared
     )
 
 
-def charged(event: Event) -> Lost:
+def charged_loss(event: Event) -> PairLoss:
     """Give what an event costs, as pure loss and as ρ."""
     match event:
         case LaplaceEvent(sensitivity, scale):
-            return Lost(sensitivity / scale, (sensitivity / scale) ** 2 / 2, within=True)
+            return PairLoss(sensitivity / scale, (sensitivity / scale) ** 2 / 2, within=True)
         case GaussianEvent(squared, variance):
-            return Lost(None, squared / (2 * variance), within=True)
+            return PairLoss(None, squared / (2 * variance), within=True)
         case SelectionEvent(rule, sensitivity, monotone, rate):
             each = rate * sensitivity * (1 if monotone else 2)
-            return Lost(each, each * each / (8 if rule == "exponential" else 2), within=True)
+            return PairLoss(each, each * each / (8 if rule == "exponential" else 2), within=True)
         case ThresholdEvent(noise, _, _):
-            return charged(noise)
+            return charged_loss(noise)
         case Composed(parts):
-            total = NOTHING
+            total = NO_LOSS
             for part, count in parts:
-                each_part = charged(part)
+                each_part = charged_loss(part)
                 pure = None if each_part.pure is None else each_part.pure * count
-                total += Lost(pure, each_part.rho * count, within=True)
+                total += PairLoss(pure, each_part.rho * count, within=True)
             return total
         case _:
             raise TypeError(type(event).__name__)
 
 
-def repeats(draw: Draw, seed: int) -> bool:
+def is_reproducible(draw: TapedDraw, seed: int) -> bool:
     """Say whether the mechanism's `sample`, called by itself with the same words, gives what it gave in the run."""
-    words = Seeded(seed)
+    words = SeededSource(seed)
     words.words(draw.at)
-    if isinstance(draw.value, Found):
+    if isinstance(draw.value, KeyedCounts):
         # groups are drawn for in the order of their keys, whatever order the engine gave them in
         order = np.array(sorted(range(len(draw.value.keys)), key=draw.value.keys.__getitem__), dtype=np.int64)
         places, counts = draw.mechanism.sample(draw.value.counts[order], words)
@@ -235,25 +235,27 @@ def repeats(draw: Draw, seed: int) -> bool:
 # --- many draws of the same ---------------------------------------------------------------------------------------
 
 
-def scalar(mechanism: Any) -> bool:
+def is_scalar(mechanism: Any) -> bool:
     """Say whether a mechanism draws one answer at a time."""
     return isinstance(mechanism, (TopK, *SELECTIONS))
 
 
-def many(pairs: Sequence[tuple[Draw, Draw]], side: int, count: int, source: Source) -> NDArray[np.float64]:
+def sample_many(
+    pairs: Sequence[tuple[TapedDraw, TapedDraw]], side: int, count: int, source: RandomSource
+) -> NDArray[np.float64]:
     """Draw `count` times from all mechanisms at once, on the values of one side: a row each, a column a coordinate."""
-    columns = [_many(one, other, side, count, source) for one, other in pairs if differ(one, other).any()]
+    columns = [_many(one, other, side, count, source) for one, other in pairs if difference(one, other).any()]
     return np.hstack(columns) if columns else np.zeros((count, 1))
 
 
-def _many(one: Draw, other: Draw, side: int, count: int, source: Source) -> NDArray[np.float64]:
+def _many(one: TapedDraw, other: TapedDraw, side: int, count: int, source: RandomSource) -> NDArray[np.float64]:
     mechanism = one.mechanism
     if isinstance(mechanism, Thresholded):
         counts = aligned(one.value, other.value)[side]
-        keys = _chosen(differ(one, other))
+        keys = _chosen(difference(one, other))
         return _in_parts(count, len(keys), lambda n: _shown(mechanism, counts[keys], n, source))
     if isinstance(mechanism, Laplace | Gaussian):
-        value = vector((one, other)[side].value)[_chosen(differ(one, other))]
+        value = vector((one, other)[side].value)[_chosen(difference(one, other))]
         return _in_parts(count, len(value), lambda n: mechanism.sample(np.tile(value, (n, 1)), source))
     scores = (one, other)[side].value
     return np.array([np.atleast_1d(mechanism.sample(scores, source)) for _ in range(count)], dtype=np.float64)
@@ -267,7 +269,7 @@ def _in_parts(count: int, width: int, draw: Callable[[int], NDArray[Any]]) -> ND
     return found
 
 
-def _shown(rule: Thresholded, counts: NDArray[np.int64], count: int, source: Source) -> NDArray[np.float64]:
+def _shown(rule: Thresholded, counts: NDArray[np.int64], count: int, source: RandomSource) -> NDArray[np.float64]:
     found = np.full(count * len(counts), -1.0)
     positions, noisy = rule.sample(np.tile(counts, count), source)
     found[positions] = noisy

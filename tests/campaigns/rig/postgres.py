@@ -9,9 +9,8 @@ import psycopg
 from tests.accounting.postgres_server import Server
 
 from hubbub.core.schema import Table
-from hubbub.engines.base import Place, View, identifier, locate
-from hubbub.engines.duckdb.connection import Limits
-from hubbub.engines.postgres.connection import Postgres
+from hubbub.engines.base import DataSource, EngineLimits, View, identifier, locate
+from hubbub.engines.postgres.connection import PostgresEngine
 
 TYPES = {
     "BIGINT": "bigint",
@@ -32,7 +31,7 @@ def address(server: Server, database: str, table: str, role: str = "hubbub") -> 
     return f"postgresql://{role}@/{database}/{table}?host={server.home}"
 
 
-def place(server: Server, database: str, table: str) -> Place:
+def place(server: Server, database: str, table: str) -> DataSource:
     """Say where a table is."""
     return locate(address(server, database, table), "source", base=Path(), name=table)
 
@@ -72,7 +71,7 @@ def _shown(column: str, kind: str) -> str:
     return column
 
 
-def engine(tables: Mapping[str, Table], server: Server, database: str) -> Postgres:
+def engine(tables: Mapping[str, Table], server: Server, database: str) -> PostgresEngine:
     """Open the engine over tables that were copied."""
     views = []
     for name, table in tables.items():
@@ -81,4 +80,4 @@ def engine(tables: Mapping[str, Table], server: Server, database: str) -> Postgr
             (column.name, column.kind) for column in table.columns if not column.hidden or column.name == unit
         )
         views.append(View(name, place(server, database, f"public.{name}"), shown))
-    return Postgres(views, limits=Limits(seconds=120))
+    return PostgresEngine(views, limits=EngineLimits(seconds=120))

@@ -9,10 +9,9 @@ from pathlib import Path
 import duckdb
 
 from hubbub.core.schema import Table
-from hubbub.engines.base import View, identifier, locate
-from hubbub.engines.duckdb.connection import Limits
-from hubbub.engines.spark.connection import Spark
-from hubbub.engines.spark.local_server import Local
+from hubbub.engines.base import EngineLimits, View, identifier, locate
+from hubbub.engines.spark.connection import SparkEngine
+from hubbub.engines.spark.local_server import LocalServer
 
 #: For small tables: one part, and no programs compiled for each query.
 SMALL = {
@@ -26,7 +25,7 @@ SMALL = {
     "spark.sql.ui.retainedExecutions": "1",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
 }
-LIMITS = Limits(memory=1000, seconds=120)
+LIMITS = EngineLimits(memory=1000, seconds=120)
 
 _numbers = itertools.count()
 
@@ -41,7 +40,7 @@ def shared(folder: Path) -> Iterator[str]:
         fcntl.flock(turn, fcntl.LOCK_EX)
         known, mine = folder / "spark-address", None
         if not known.exists():
-            mine = Local("local[2]", LIMITS, SMALL)
+            mine = LocalServer("local[2]", LIMITS, SMALL)
             known.write_text(mine.address)
         address = known.read_text()
         fcntl.flock(used, fcntl.LOCK_SH)
@@ -67,7 +66,9 @@ def copied(source: duckdb.DuckDBPyConnection, names: Iterable[str], folder: Path
     return made
 
 
-def engine(tables: Mapping[str, Table], files: Mapping[str, Path], address: str, limits: Limits = LIMITS) -> Spark:
+def engine(
+    tables: Mapping[str, Table], files: Mapping[str, Path], address: str, limits: EngineLimits = LIMITS
+) -> SparkEngine:
     """Open the engine over files."""
     views = []
     for name, table in tables.items():
@@ -75,4 +76,4 @@ def engine(tables: Mapping[str, Table], files: Mapping[str, Path], address: str,
         shown = tuple((c.name, c.kind) for c in table.columns if not c.hidden or c.name == unit)
         place = locate(f"spark:{address}/{files[name]}", "source", base=Path(), name=name)
         views.append(View(name, place, shown))
-    return Spark(views, limits=limits)
+    return SparkEngine(views, limits=limits)

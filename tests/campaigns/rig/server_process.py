@@ -1,6 +1,6 @@
 """A real `hubbub serve` in a process of its own, on a free port of this machine, and callers who ask it things.
 
-A process is started from nothing (`Cold`), or forked from one that has everything imported (`Warm`), so that a thousand
+A process is started from nothing (`SpawnedServer`), or forked from one that has everything imported (`ForkedServer`), so that a thousand
 starts are cheap; both run the same command.
 """
 
@@ -38,7 +38,7 @@ def arguments(config: Path, port: int) -> list[str]:
     return ["serve", "--config", str(config), "--port", str(port)]
 
 
-class Cold:
+class SpawnedServer:
     """A server started as an operator starts it."""
 
     def __init__(self, config: Path, port: int, **environment: str) -> None:
@@ -75,7 +75,7 @@ def _forked(config: Path, port: int, before: Callable[[], None] | None) -> None:
     sys.exit(main(arguments(config, port)))
 
 
-class Warm:
+class ForkedServer:
     """The same, forked from a process that has the imports behind it; `before` can break something first."""
 
     def __init__(self, config: Path, port: int, before: Callable[[], None] | None = None) -> None:
@@ -96,7 +96,7 @@ class Warm:
 
 def prepare() -> None:
     """Start the process that servers are forked from, with their modules imported."""
-    _context.set_forkserver_preload(["tests.campaigns.rig.served", "hubbub.cli.service", "hubbub.server.app"])
+    _context.set_forkserver_preload(["tests.campaigns.rig.server_process", "hubbub.cli.service", "hubbub.server.app"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Caller:
         self._connection.close()
 
 
-def await_ready(port: int, server: Cold | Warm) -> float:
+def await_ready(port: int, server: SpawnedServer | ForkedServer) -> float:
     """Wait until /readyz says yes; give the seconds that took."""
     begun = time.perf_counter()
     caller = Caller(port, patience=5)

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from tests.analyses.conftest import EXAMPLES
 from tests.analyses.conftest import YAML as TOWN
-from tests.campaigns.rig.draws import NOTHING, Draw, Lost, charged, differ, lost, taped
-from tests.campaigns.rig.words import Seeded
+from tests.campaigns.rig.draws import NO_LOSS, PairLoss, TapedDraw, charged_loss, difference, pair_loss, tape_draws
+from tests.campaigns.rig.seeded_source import SeededSource
 
 import hubbub
 from hubbub.accounting.cost import PrivacyCost, privacy_cost
@@ -114,7 +114,7 @@ FOUND = (
 
 
 @dataclass(frozen=True)
-class Question:
+class CampaignQuery:
     """What is asked of a pair of neighbors."""
 
     town: str
@@ -128,64 +128,66 @@ class Question:
         return f"{self.relation}: {self.text} ({said})"
 
 
-def asked(*, dear: bool) -> Iterator[Question]:
+def campaign_queries(*, dear: bool) -> Iterator[CampaignQuery]:
     """Ask everything of everything; without `dear`, once each at a price at which a few samples tell much."""
     for relation in RELATIONS:
         yield from (each for each in _in_sql(relation) if dear or each.options.get("epsilon") != _CHEAP)
         # a stream is paid for in a call, and drawn later; synthetic rows take seconds
         calls = [call for name, call in EXAMPLES.items() if name not in ("stream", *(() if dear else ("synthetic",)))]
         for call in calls:
-            yield Question("town", relation, call, {"epsilon": 3})
+            yield CampaignQuery("town", relation, call, {"epsilon": 3})
             if dear:
-                yield Question("town", relation, call, {"epsilon": 1, "delta": 0})
+                yield CampaignQuery("town", relation, call, {"epsilon": 1, "delta": 0})
     if not dear:
-        yield Question("town", "add_remove", EXAMPLES["synthetic"], {"epsilon": 3})
+        yield CampaignQuery("town", "add_remove", EXAMPLES["synthetic"], {"epsilon": 3})
 
 
 _CHEAP = Fraction(1, 2)
 
 
-def _in_sql(relation: str) -> Iterator[Question]:
+def _in_sql(relation: str) -> Iterator[CampaignQuery]:
     for table in ("people", "visits"):
         for text in ASKED:
-            yield Question("pure", relation, text.format(t=table), {"epsilon": 3})
-            yield Question("small", relation, text.format(t=table), {"epsilon": _CHEAP, "delta": Fraction(1, 10**5)})
+            yield CampaignQuery("pure", relation, text.format(t=table), {"epsilon": 3})
+            yield CampaignQuery(
+                "small", relation, text.format(t=table), {"epsilon": _CHEAP, "delta": Fraction(1, 10**5)}
+            )
         for text in FOUND:
-            yield Question("small", relation, text.format(t=table), {"epsilon": 2, "delta": Fraction(1, 10**4)})
+            yield CampaignQuery("small", relation, text.format(t=table), {"epsilon": 2, "delta": Fraction(1, 10**4)})
     for text in UNITS:
-        yield Question("pure", relation, text, {"epsilon": 3})
-        yield Question("pure", relation, text, {"epsilon": 1, "groups": 1, "rows": 1})
+        yield CampaignQuery("pure", relation, text, {"epsilon": 3})
+        yield CampaignQuery("pure", relation, text, {"epsilon": 1, "groups": 1, "rows": 1})
     for text in WIDE:
-        yield Question("small", relation, text, {"epsilon": 3, "delta": Fraction(1, 10**5)})
-        yield Question("small", relation, text, {"epsilon": _CHEAP, "delta": Fraction(1, 10**5)})
+        yield CampaignQuery("small", relation, text, {"epsilon": 3, "delta": Fraction(1, 10**5)})
+        yield CampaignQuery("small", relation, text, {"epsilon": _CHEAP, "delta": Fraction(1, 10**5)})
 
 
 @dataclass(frozen=True)
 class Pair:
-    """What two neighbors' runs of one question were: the draws, the promise, and what is lost between these two."""
+    """The runs of one query on two neighboring datasets: the draws, the stated cost, and the loss of this pair."""
 
-    question: Question
-    draws: tuple[tuple[Draw, Draw], ...]
+    question: CampaignQuery
+    draws: tuple[tuple[TapedDraw, TapedDraw], ...]
     event: Event
     promise: PrivacyCost
-    lost: Lost
+    loss: PairLoss
     releases: tuple[Release, Release]
 
     @property
     def moved(self) -> int:
-        """How many coordinates moved."""
-        return sum(int(np.count_nonzero(differ(one, other))) for one, other in self.draws)
+        """The number of coordinates that changed."""
+        return sum(int(np.count_nonzero(difference(one, other))) for one, other in self.draws)
 
     @property
     def worst(self) -> bool:
-        """Whether these two neighbors lose all that is charged, in closed form."""
-        whole = charged(self.event)
-        if whole.pure is not None and self.lost.pure is not None:
-            return self.lost.pure >= Fraction(99, 100) * whole.pure
-        return self.lost.rho >= Fraction(99, 100) * whole.rho
+        """Whether the loss of this pair attains the charge, in closed form."""
+        charge = charged_loss(self.event)
+        if charge.pure is not None and self.loss.pure is not None:
+            return self.loss.pure >= Fraction(99, 100) * charge.pure
+        return self.loss.rho >= Fraction(99, 100) * charge.rho
 
 
-class Towns:
+class NeighboringSessions:
     """Pairs of sessions on neighboring data, opened when they are first asked."""
 
     def __init__(self, folder: Path) -> None:
@@ -210,14 +212,14 @@ class Towns:
             self._open[town, relation] = made[0], made[1]
         return self._open[town, relation]
 
-    def ask(self, question: Question, *, key: str = "audit", seed: int = 1) -> Pair:
+    def ask(self, question: CampaignQuery, *, key: str = "audit", seed: int = 1) -> Pair:
         """Ask both neighbors through the public path, with the draws of the first dictated to the second."""
-        tapes: list[list[Draw]] = []
+        tapes: list[list[TapedDraw]] = []
         releases = []
         for session in self.sessions(question.town, question.relation):
-            source = Seeded(seed)
+            source = SeededSource(seed)
             session._curator._draws.sources = lambda _, source=source: source  # type: ignore[misc]
-            with taped(source, tapes[0] if tapes else None) as tape:
+            with tape_draws(source, tapes[0] if tapes else None) as tape:
                 releases.append(
                     session.query(
                         question.text, key=f"{key} {sha256(question.name.encode()).hexdigest()}", **question.options
@@ -226,9 +228,9 @@ class Towns:
             tapes.append(tape)
         event = from_facts(dict(releases[0].receipt["event"]))
         draws = tuple(zip(*tapes, strict=True))
-        total = NOTHING
+        total = NO_LOSS
         for one, other in draws:
-            total += lost(one, other)
+            total += pair_loss(one, other)
         return Pair(question, draws, event, privacy_cost(event), total, (releases[0], releases[1]))
 
     def close(self) -> None:
@@ -237,11 +239,11 @@ class Towns:
 
 
 @contextmanager
-def towns() -> Iterator[Towns]:
+def neighboring_sessions() -> Iterator[NeighboringSessions]:
     """Make data, ledgers and sessions in a folder that goes away, in memory where there is one."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="hubbub-audit-", dir=memory if memory.is_dir() else None) as folder:
-        made = Towns(Path(folder))
+        made = NeighboringSessions(Path(folder))
         try:
             yield made
         finally:

@@ -14,13 +14,13 @@ from typing import Any
 
 from tests.analyses.conftest import EXAMPLES
 from tests.campaigns.frame import Report
-from tests.campaigns.rig.pairs import _town
-from tests.campaigns.rig.redrawing import Trace
-from tests.campaigns.rig.served import Caller, Warm, await_ready, free_port, prepare
-from tests.campaigns.rig.town import issue
+from tests.campaigns.rig.interrupted_runs import RunTrace
+from tests.campaigns.rig.neighboring_data import _town
+from tests.campaigns.rig.server_config import issue
+from tests.campaigns.rig.server_process import Caller, ForkedServer, await_ready, free_port, prepare
 
 from hubbub.errors import RunError
-from hubbub.noise.source import Source, Words
+from hubbub.noise.source import RandomSource, Words
 
 #: Seconds that a statement takes, so that a DELETE comes while it runs.
 SLOWLY = 0.05
@@ -31,7 +31,7 @@ _SERVER = "server: {quantum: 0, workers: 3, queue: 16, per_minute: 1000000}\n"
 class Noted:
     """A run's words, noted as they are given."""
 
-    def __init__(self, source: Source, note: Callable[[str, str], None]) -> None:
+    def __init__(self, source: RandomSource, note: Callable[[str, str], None]) -> None:
         self._source, self._note = source, note
 
     def words(self, count: int) -> Words:
@@ -43,12 +43,12 @@ class Noted:
 def plant(folder: Path) -> None:
     """In the server: write down what each run does, line by line, and make statements slow and easy to stop."""
     from hubbub.curator import draws
-    from hubbub.engines.duckdb.connection import DuckDB
+    from hubbub.engines.duckdb.connection import DuckDBEngine
     from hubbub.server.query_pool import Job
 
     own = threading.local()
     stopped: set[int] = set()
-    begin, ask, interrupt, advance = draws.Draws.begin, DuckDB.run, DuckDB.interrupt, Job.advance
+    begin, ask, interrupt, advance = draws.Draws.begin, DuckDBEngine.run, DuckDBEngine.interrupt, Job.advance
 
     def note(kind: str, what: str) -> None:
         os.write(own.file, f"{kind} {what}\n".encode())
@@ -79,8 +79,8 @@ def plant(folder: Path) -> None:
         advance(self, done, what)
 
     draws.Draws.begin = began  # type: ignore[method-assign, assignment]
-    DuckDB.run = slow  # type: ignore[method-assign]
-    DuckDB.interrupt = stop  # type: ignore[method-assign]
+    DuckDBEngine.run = slow  # type: ignore[method-assign]
+    DuckDBEngine.interrupt = stop  # type: ignore[method-assign]
     Job.advance = step  # type: ignore[method-assign]
 
 
@@ -98,9 +98,9 @@ class Served:
         self._tries = 0
 
     @contextmanager
-    def server(self) -> Iterator[tuple[Warm, Caller]]:
+    def server(self) -> Iterator[tuple[ForkedServer, Caller]]:
         port = free_port()
-        server = Warm(self.config, port, partial(plant, self.folder))
+        server = ForkedServer(self.config, port, partial(plant, self.folder))
         await_ready(port, server)
         caller = Caller(port, self.token)
         try:
@@ -109,12 +109,12 @@ class Served:
             caller.close()
             server.end(signal.SIGTERM)
 
-    def runs(self) -> list[Trace]:
+    def runs(self) -> list[RunTrace]:
         """Read what the runs did, the oldest first."""
         found = []
         for path in sorted(self.folder.glob("run-*")):
             lines = [tuple(line.split(" ", 1)) for line in path.read_text().splitlines()]
-            found.append(Trace(events=[(kind, what) for kind, what in lines]))
+            found.append(RunTrace(events=[(kind, what) for kind, what in lines]))
         return found
 
     def begin(self, caller: Caller, body: dict[str, str], events: int) -> str:

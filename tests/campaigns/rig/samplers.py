@@ -13,7 +13,7 @@ from tests.mechanisms.conftest import CASES
 from hubbub.accounting.cost import PrivacyCost, privacy_cost
 from hubbub.analyses.streams.terms import Terms
 from hubbub.core.unit import Relation
-from hubbub.mechanisms.bit_flips import Flips
+from hubbub.mechanisms.bit_flips import BitFlips
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
@@ -22,20 +22,20 @@ from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.permute_and_flip import PermuteAndFlip
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.mechanisms.top_k import TopK
-from hubbub.noise.source import Source
-from hubbub.surveys.respond import respond
-from hubbub.surveys.survey import Question as Asked
+from hubbub.noise.source import RandomSource
+from hubbub.surveys.response import respond
 from hubbub.surveys.survey import Survey
+from hubbub.surveys.survey import SurveyQuestion as Asked
 
 Table = NDArray[np.float64]
 #: Stands in the columns that a shorter answer does not have.
 SHORT = -7.0
 #: Give so many samples of one side (0 or 1).
-Sampler = Callable[[int, int, Source], Table]
+Sampler = Callable[[int, int, RandomSource], Table]
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampledPair:
     """Something that can be sampled on two neighboring inputs, and its promise.
 
     worst    these inputs lose all that is promised, or so nearly (in closed form) that most of it can be seen
@@ -49,7 +49,7 @@ class Sampled:
     slow: bool
 
 
-def mechanisms() -> Iterator[Sampled]:
+def mechanisms() -> Iterator[SampledPair]:
     """Every mechanism of the contract tests, at each of its parameters, on each of its pairs of neighbors."""
     for case in CASES:
         for parameter in case.parameters:
@@ -57,18 +57,20 @@ def mechanisms() -> Iterator[Sampled]:
             for place, pair in enumerate(case.pairs(made)):
                 values = tuple(case.to_sample(value) for value in pair)
                 name = f"{case.name} at {parameter}, pair {place}"
-                yield Sampled(name, privacy_cost(made.event), *_sampler(made, values), worst=False, slow=_slow(made))
+                yield SampledPair(
+                    name, privacy_cost(made.event), *_sampler(made, values), worst=False, slow=_slow(made)
+                )
     yield from _worst_pairs()
 
 
 def _slow(mechanism: Any) -> bool:
-    return not isinstance(mechanism, Laplace | Gaussian | RandomizedResponse | Flips | PartitionSelection)
+    return not isinstance(mechanism, Laplace | Gaussian | RandomizedResponse | BitFlips | PartitionSelection)
 
 
 def _sampler(mechanism: Any, values: tuple[Any, Any]) -> tuple[Sampler]:
-    def draw(side: int, count: int, source: Source) -> Table:
+    def draw(side: int, count: int, source: RandomSource) -> Table:
         value = values[side]
-        if isinstance(mechanism, Laplace | Gaussian | RandomizedResponse | Flips):
+        if isinstance(mechanism, Laplace | Gaussian | RandomizedResponse | BitFlips):
             row = np.atleast_1d(np.asarray(value))
             found: Any = mechanism.sample(np.tile(row, (count, 1)), source)
         elif isinstance(mechanism, PartitionSelection):
@@ -91,7 +93,7 @@ def _flat(outcome: Any) -> list[float]:
     return [float(each) for each in outcome] if isinstance(outcome, tuple | list) else [float(outcome)]
 
 
-def _worst_pairs() -> Iterator[Sampled]:
+def _worst_pairs() -> Iterator[SampledPair]:
     """Pairs at which each mechanism loses (nearly) all that it states, at outcomes that are not rare.
 
     Noise: values as far apart as stated. Flips, responses: the same. Of selections, one candidate of m falls while all
@@ -107,7 +109,7 @@ def _worst_pairs() -> Iterator[Sampled]:
             ("gaussian vector", Gaussian.from_rho(sensitivity_squared=16, rho=epsilon / 4), (_at(0, 0), _at(0, 4))),
             ("response", RandomizedResponse(answers=2, epsilon=epsilon), (0, 1)),
             ("response of 4", RandomizedResponse(answers=4, epsilon=epsilon), (0, 3)),
-            ("flips", Flips.from_epsilon(bits=3, distance=2, epsilon=epsilon), (_bits(0, 0, 1), _bits(1, 1, 1))),
+            ("flips", BitFlips.from_epsilon(bits=3, distance=2, epsilon=epsilon), (_bits(0, 0, 1), _bits(1, 1, 1))),
         ]
         for kind, size in ((PermuteAndFlip, 2), (Exponential, 40), (NoisyMax, 10)):
             rule = kind.from_epsilon(candidates=size, sensitivity=1, monotone=False, relation=both, epsilon=epsilon)
@@ -117,7 +119,7 @@ def _worst_pairs() -> Iterator[Sampled]:
         top = TopK.from_epsilon(k=1, candidates=40, sensitivity=1, monotone=True, relation=both, epsilon=epsilon)
         made.append(("top 1 of 40", top, (_at(*[0] * 40), _at(0, *[1] * 39))))
         for name, mechanism, pair in made:
-            yield Sampled(
+            yield SampledPair(
                 f"worst {name} at {epsilon}",
                 privacy_cost(mechanism.event),
                 *_sampler(mechanism, pair),
@@ -134,12 +136,12 @@ def _bits(*values: int) -> NDArray[np.bool_]:
     return np.array(values, dtype=np.bool_)
 
 
-def streams() -> Iterator[Sampled]:
+def streams() -> Iterator[SampledPair]:
     """Streams with one arrival more or another element, and a survey with another truth."""
     for epsilon in (Fraction(1), Fraction(3)):
         for private in (False, True):
             terms = Terms(name="n", kind="count", epsilon=epsilon, horizon=7, private_state=private)
-            yield Sampled(
+            yield SampledPair(
                 f"running count at {epsilon}, state {'private' if private else 'secret'}",
                 privacy_cost(terms.event),
                 _counted(terms.counter, seen=private),
@@ -148,7 +150,7 @@ def streams() -> Iterator[Sampled]:
             )
         for method in ("tree", "root"):
             rough = Terms(name="n", kind="count", epsilon=epsilon, delta=Fraction(1, 10**5), horizon=7, method=method)
-            yield Sampled(
+            yield SampledPair(
                 f"running count at {epsilon}, Gaussian, {method}",
                 privacy_cost(rough.event),
                 _counted(rough.counter, seen=False),
@@ -158,7 +160,7 @@ def streams() -> Iterator[Sampled]:
         for relation in Relation:
             dense = Terms(name="d", kind="density", epsilon=epsilon, universe=(0, 2), relation=relation)
             name = f"density at {epsilon}, {relation.value}"
-            yield Sampled(name, privacy_cost(dense.event), _dense(dense), worst=False, slow=True)
+            yield SampledPair(name, privacy_cost(dense.event), _dense(dense), worst=False, slow=True)
         survey = Survey(
             "habits",
             (
@@ -166,13 +168,13 @@ def streams() -> Iterator[Sampled]:
                 Asked(name="b", text="b", answers=("x", "y", "z"), epsilon=epsilon / 2, boxes=True, most=2),
             ),
         )
-        yield Sampled(f"survey at {epsilon}", privacy_cost(survey.event), _surveyed(survey), worst=False, slow=True)
+        yield SampledPair(f"survey at {epsilon}", privacy_cost(survey.event), _surveyed(survey), worst=False, slow=True)
 
 
 def _counted(counter: Any, *, seen: bool) -> Sampler:
     """Give all answers of a counter and, where it is to survive a look, its state after five arrivals."""
 
-    def draw(side: int, count: int, source: Source) -> Table:
+    def draw(side: int, count: int, source: RandomSource) -> Table:
         # each bin is a counter of its own: so many runs at once
         many = replace(counter, bins=count)
         arrived = np.array([1, 0, 1, side, 0, 1, 1], dtype=np.int64)
@@ -188,9 +190,9 @@ def _dense(terms: Terms) -> Sampler:
     made = terms.density
     other = -1 if terms.relation is Relation.ADD_REMOVE else 2
 
-    def once(side: int, source: Source) -> list[float]:
+    def once(side: int, source: RandomSource) -> list[float]:
         bits = made.take(made.start(source), np.array([0, 1 if side else other, 0], dtype=np.int64), source)
-        return [*bits.astype(np.float64).tolist(), float(made.tell(bits, source))]
+        return [*bits.astype(np.float64).tolist(), float(made.noisy_count(bits, source))]
 
     return lambda side, count, source: np.array([once(side, source) for _ in range(count)])
 
@@ -198,7 +200,7 @@ def _dense(terms: Terms) -> Sampler:
 def _surveyed(survey: Survey) -> Sampler:
     truths: tuple[Any, Any] = ({"a": "no", "b": ["x"]}, {"a": "yes", "b": ["y", "z"]})
 
-    def once(side: int, source: Source) -> list[float]:
+    def once(side: int, source: RandomSource) -> list[float]:
         answers = respond(survey, truths[side], source)["answers"]
         return [float(answers["a"]), float(sum(2**place for place in answers["b"]))]
 

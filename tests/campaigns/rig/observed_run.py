@@ -11,13 +11,13 @@ from typing import Any, Self
 
 import duckdb
 import numpy as np
-from tests.campaigns.rig.draws import NOTHING, Draw, Found, charged, lost, scalar, taped
-from tests.campaigns.rig.words import Seeded
+from tests.campaigns.rig.draws import NO_LOSS, KeyedCounts, TapedDraw, charged_loss, is_scalar, pair_loss, tape_draws
+from tests.campaigns.rig.seeded_source import SeededSource
 
 import hubbub
 from hubbub.core.events import Event
 from hubbub.core.secret import Secret
-from hubbub.curator import Curator, unheard
+from hubbub.curator import Curator, ignore_progress
 from hubbub.curator.question import Question
 from hubbub.curator.receipt import decode
 from hubbub.engines.base import Arrays, Engine
@@ -95,7 +95,7 @@ def _kept(_modules: int) -> frozenset[CodeType]:
     return frozenset(each.__wrapped__.__code__ for each in wrapped if isinstance(each.__wrapped__, FunctionType))
 
 
-class Told:
+class RecordingEngine:
     """An engine that keeps the texts it is told."""
 
     def __init__(self, engine: Engine) -> None:
@@ -120,7 +120,7 @@ class Told:
         self._engine.close()
 
 
-class Lent:
+class InMemoryEngine:
     """A DuckDB in memory that a campaign changes between questions; results are fetched as the product does."""
 
     dialect = "duckdb"
@@ -142,32 +142,34 @@ class Lent:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observation:
     """All that was seen of one run."""
 
     event: Event
     derivation: tuple[str, ...]
     texts: tuple[str, ...]
-    draws: tuple[Draw, ...]
+    draws: tuple[TapedDraw, ...]
     words: int
     steps: tuple[Step, ...]
     shown: Any  #: the answer, or None where it failed
     paper: Any
 
 
-def watch(curator: Curator, question: Question, *, key: str, seed: int, given: Sequence[Draw] | None = None) -> Seen:
+def observe(
+    curator: Curator, question: Question, *, key: str, seed: int, given: Sequence[TapedDraw] | None = None
+) -> Observation:
     """Plan, charge and answer, as `Curator.query` does, and keep what can be seen after the charge."""
-    told = curator.engine if isinstance(curator.engine, Told) else Told(curator.engine)
+    told = curator.engine if isinstance(curator.engine, RecordingEngine) else RecordingEngine(curator.engine)
     curator.engine = told
     planned, text = curator._plan("ana", question, salt=curator._salt), question.text()
     charges, versions = curator._charge("ana", planned, text, key, None)
-    source = Seeded(seed)
+    source = SeededSource(seed)
     curator._draws.sources = lambda _: source
     told.texts.clear()
     shown, paper = None, None
-    with taped(source, given) as tape, Trace() as trace:
+    with tape_draws(source, given) as tape, Trace() as trace:
         try:
-            stored = curator._answer(planned, text, charges, versions, progress=unheard)
+            stored = curator._answer(planned, text, charges, versions, progress=ignore_progress)
         except RunError:
             stored = None
     if stored is not None:
@@ -176,12 +178,12 @@ def watch(curator: Curator, question: Question, *, key: str, seed: int, given: S
         paper = {name: value for name, value in paper.items() if name != "ledger"}
         # the rest of a version's name is drawn when the state is first seen, once for each side
         paper["data"] = [{**of, "version": of["version"].partition("-")[0]} for of in paper["data"]]
-    return Seen(
+    return Observation(
         planned.event, planned.derivation, tuple(told.texts), tuple(tape), source.used, tuple(trace.steps), shown, paper
     )
 
 
-def compared(one: Seen, other: Seen) -> Iterator[str]:
+def compare_observations(one: Observation, other: Observation) -> Iterator[str]:
     """Say what differs between two neighbors of one question, whose draws gave the same; nothing should."""
     if (one.event, one.derivation) != (other.event, other.derivation):
         yield "the plan differs"
@@ -198,40 +200,40 @@ def compared(one: Seen, other: Seen) -> Iterator[str]:
         yield f"{one.words} words and {other.words} are drawn"
 
 
-def _draws(one: Seen, other: Seen) -> Iterator[str]:
+def _draws(one: Observation, other: Observation) -> Iterator[str]:
     if len(one.draws) != len(other.draws):
         yield f"{len(one.draws)} draws and {len(other.draws)}"
         return
-    total = NOTHING
+    total = NO_LOSS
     for place, (first, second) in enumerate(zip(one.draws, other.draws, strict=True)):
         if first.mechanism != second.mechanism:
             yield f"draw {place} has another mechanism"
         elif _silent(first):
             yield f"draw {place} takes no words of the source that it was handed"
-        elif not isinstance(first.value, Found) and np.shape(first.value) != np.shape(second.value):
+        elif not isinstance(first.value, KeyedCounts) and np.shape(first.value) != np.shape(second.value):
             yield f"draw {place} has another shape"
         else:
-            apart = lost(first, second)
+            apart = pair_loss(first, second)
             total += apart
             if not apart.within:
                 yield f"draw {place} is moved further than {first.mechanism} states"
-    whole = charged(one.event)
+    whole = charged_loss(one.event)
     pure = whole.pure is not None and total.pure is not None and total.pure > whole.pure
     if pure or (whole.pure is None and total.rho > whole.rho):
         yield "all draws together lose more than is charged"
 
 
-def _silent(draw: Draw) -> bool:
+def _silent(draw: TapedDraw) -> bool:
     """Say whether a draw used no randomness, though there was something to draw."""
-    values = draw.value.counts if isinstance(draw.value, Found) else np.atleast_1d(draw.value)
-    return not draw.words and len(values) > (1 if scalar(draw.mechanism) else 0)
+    values = draw.value.counts if isinstance(draw.value, KeyedCounts) else np.atleast_1d(draw.value)
+    return not draw.words and len(values) > (1 if is_scalar(draw.mechanism) else 0)
 
 
-def _finds(seen: Seen) -> bool:
-    return any(isinstance(draw.value, Found) for draw in seen.draws)
+def _finds(seen: Observation) -> bool:
+    return any(isinstance(draw.value, KeyedCounts) for draw in seen.draws)
 
 
-def stepped(one: Seen, other: Seen) -> str:
+def first_divergence(one: Observation, other: Observation) -> str:
     """Say where two runs take different steps, or nothing; where groups are found, samplers may run or not."""
     mine_all, theirs_all = one.steps, other.steps
     if _finds(one):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from tests.analyses.conftest import EXAMPLES
 
-from hubbub.analyses.functions.function import OwnFunction
+from hubbub.analyses.functions.function import FunctionRequest
 from hubbub.answers.release import Release
 from hubbub.core.secret import Secret
 from hubbub.curator import Curator
@@ -18,7 +18,7 @@ from hubbub.curator.question import Question
 from hubbub.engines.base import Arrays
 from hubbub.errors import HubbubError
 from hubbub.mechanisms.exponential import Exponential
-from hubbub.noise.source import Source, Words
+from hubbub.noise.source import RandomSource, Words
 
 #: Of each kind of query in SQL one, over tables of the analyses' town.
 QUERIES = (
@@ -42,7 +42,7 @@ class StoppedError(BaseException):
 
 
 @dataclass
-class Trace:
+class RunTrace:
     """What one run did, in order: statements, words, steps that show, and the release it would record."""
 
     stop: int | None = None  #: at which point it is stopped, counted from 0
@@ -64,19 +64,19 @@ class Trace:
     def drawn(self) -> list[str]:
         return [what for kind, what in self.events if kind == "words"]
 
-    def begins(self, whole: "Trace") -> bool:
+    def begins(self, whole: "RunTrace") -> bool:
         """Say whether another run went on exactly as this one began."""
         return self.events == whole.events[: len(self.events)]
 
 
 class _Words:
-    def __init__(self, source: Source, trace: Trace) -> None:
+    def __init__(self, source: RandomSource, trace: RunTrace) -> None:
         self._source, self._trace = source, trace
 
     def words(self, count: int) -> Words:
-        found = self._source.words(count)
-        self._trace.note("words", sha256(found.tobytes()).hexdigest())
-        return found
+        discovery_query = self._source.words(count)
+        self._trace.note("words", sha256(discovery_query.tobytes()).hexdigest())
+        return discovery_query
 
 
 def shuffled(arrays: Arrays) -> Arrays:
@@ -89,32 +89,32 @@ def shuffled(arrays: Arrays) -> Arrays:
 class _Engine:
     """The engine, with a point before and after each statement, and rows in any order."""
 
-    def __init__(self, engine: Any, trace: Trace) -> None:
+    def __init__(self, engine: Any, trace: RunTrace) -> None:
         self._engine, self._trace = engine, trace
         self.dialect = engine.dialect
 
     def run(self, sql: str) -> Secret[Arrays]:
         self._trace.point()
         self._trace.note("statement", sql)
-        found: Secret[Arrays] = self._engine.run(sql)
+        discovery_query: Secret[Arrays] = self._engine.run(sql)
         self._trace.point()
-        return Secret(found.through(shuffled))
+        return Secret(discovery_query.through(shuffled))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._engine, name)
 
 
 @contextmanager
-def watched(curator: Curator, trace: Trace) -> Iterator[None]:
+def trace_run(curator: Curator, trace: RunTrace) -> Iterator[None]:
     """Note what a run does, and stop it where the trace says."""
     engine, sources, record = curator.engine, curator._draws.sources, curator.ledger.record
 
     def recorded(charge: Any, body: bytes) -> bytes:
         trace.note("record", sha256(body).hexdigest())
         trace.point()
-        found = record(charge, body)
+        discovery_query = record(charge, body)
         trace.point()
-        return found
+        return discovery_query
 
     curator.engine = _Engine(engine, trace)
     curator._draws.sources = lambda seed: _Words(sources(seed), trace)
@@ -126,14 +126,14 @@ def watched(curator: Curator, trace: Trace) -> Iterator[None]:
         curator.ledger.record = record  # type: ignore[method-assign]
 
 
-def attempt(curator: Curator, question: Question, key: str | None, trace: Trace) -> Release | None:
+def attempt(curator: Curator, question: Question, key: str | None, trace: RunTrace) -> Release | None:
     """Run once; None where it was stopped, or ended in an error, whose code the trace has then."""
 
     def progress(done: float, what: str) -> None:
         trace.note("step", f"{done} {what}")
         trace.point()
 
-    with watched(curator, trace):
+    with trace_run(curator, trace):
         try:
             return curator.query("ana", question, key=key, progress=progress, cancelled=lambda: True)
         except StoppedError:
@@ -145,32 +145,32 @@ def attempt(curator: Curator, question: Question, key: str | None, trace: Trace)
 
 def every_stop(
     curator: Curator, question: Question, key: str, stops: Iterable[int] = range(1000)
-) -> tuple[list[Trace], Release | None]:
+) -> tuple[list[RunTrace], Release | None]:
     """Stop one charge's run at each of these points, one try a point, by kills and by errors; then let it end."""
-    tries: list[Trace] = []
+    tries: list[RunTrace] = []
     for stop in (*stops, None):
-        tries.append(Trace(stop=stop, fail=stop is not None and stop % 3 == 1))
+        tries.append(RunTrace(stop=stop, fail=stop is not None and stop % 3 == 1))
         release = attempt(curator, question, key, tries[-1])
         if release is not None:
             return tries, release
     return tries, None
 
 
-def found() -> Question:
+def discovery_query() -> Question:
     """Ask for groups that nobody declared."""
     return Question(FOUND, epsilon="20", delta="1e-6")
 
 
-def asked() -> Iterator[tuple[str, Question]]:
+def all_queries() -> Iterator[tuple[str, Question]]:
     """Give every analysis, every kind of query, and a function of the owner's own."""
     for name, call in sorted(EXAMPLES.items()):
         yield name, Question(call, epsilon="0.5")
     for sql in QUERIES:
-        yield sql, found() if sql == FOUND else Question(sql, epsilon="0.5")
-    own = OwnFunction.of(
+        yield sql, discovery_query() if sql == FOUND else Question(sql, epsilon="0.5")
+    own = FunctionRequest.of(
         lambda rows: float(np.nansum(rows["x"])), "people", ["x"], sensitivity=2, step="0.01", bounds=(-500, 500)
     )
-    yield "release", Question(own.text, epsilon="0.5", own=own.prepare)
+    yield "release", Question(own.text, epsilon="0.5", user_function=own.prepare)
 
 
 @contextmanager
@@ -179,7 +179,7 @@ def first_selection() -> Iterator[list[tuple[Exponential, list[int]]]]:
     noted: list[tuple[Exponential, list[int]]] = []
     real: Callable[..., int] = Exponential.sample
 
-    def sample(self: Exponential, value: Any, source: Source) -> int:
+    def sample(self: Exponential, value: Any, source: RandomSource) -> int:
         noted.append((self, [int(each) for each in value]))
         return real(self, value, source)
 

@@ -57,7 +57,7 @@ KEYS = (
 )
 
 
-def a_query(rng: random.Random, *, by_row: bool) -> str:
+def random_query(rng: random.Random, *, by_row: bool) -> str:
     """Write one query."""
     source = _source(rng, by_row=by_row)
     where = f" WHERE {_predicate(rng)}" if rng.random() < 0.5 else ""

@@ -6,12 +6,12 @@ from typing import Any
 
 import duckdb
 
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.sql.expressions import Col, Expr, Facts
-from hubbub.sql.finish import Tables, exact
+from hubbub.sql.finish import Tables, exact_results
 from hubbub.sql.plan import Plan
-from hubbub.sql.query import Aggregate, Key, Order, Query
+from hubbub.sql.query import Aggregate, Key, OrderTerm, Query
 from hubbub.sql.relations import Rel, Scan
 
 REGIONS = ("North", "South", "Ça\u0301 va", "")
@@ -31,7 +31,7 @@ FLAG = Col("flag", Kind.BOOLEAN, Facts(values=(False, True)))
 COLUMNS = (REGION, COST, AGE, FLAG)
 
 
-def visits(unit: Unit, relation: Relation = Relation.ADD_REMOVE) -> Table:
+def visits(unit: PrivacyUnit, relation: Relation = Relation.ADD_REMOVE) -> Table:
     """The table as its owner declares it."""
     return Table(
         "visits",
@@ -56,7 +56,7 @@ def query(
     relation: Rel | None = None,
     select: Sequence[tuple[str, Expr]] | None = None,
     having: Expr | None = None,
-    order: Sequence[Order] = (),
+    order: Sequence[OrderTerm] = (),
     limit: int | None = None,
     top: bool = False,
 ) -> Query:
@@ -105,4 +105,4 @@ def run(connection: duckdb.DuckDBPyConnection, plan: Plan) -> Tables:
 
 def integers(connection: duckdb.DuckDBPyConnection, plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The exact integers before noise: measures and histograms."""
-    return exact(plan, run(connection, plan))
+    return exact_results(plan, run(connection, plan))

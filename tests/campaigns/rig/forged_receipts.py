@@ -8,14 +8,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from tests.campaigns.rig.forging import Document, forge
+from tests.campaigns.rig.receipt_forgeries import Document, forge
 
 from hubbub.accounting.convert import renyi_epsilon
 from hubbub.accounting.cost import RENYI_UNIT, privacy_cost
 from hubbub.accounting.sqlite import SqliteStore
 from hubbub.accounting.store import Snapshot
-from hubbub.audit.ledger_check import compare
-from hubbub.audit.receipt import check
+from hubbub.audit.ledger_check import compare_with_ledger
+from hubbub.audit.receipt import check_receipt
 from hubbub.core.events import from_facts
 from hubbub.core.loss import ORDERS
 from hubbub.curator.session import open_session
@@ -82,9 +82,9 @@ def verdict(document: Document, snapshot: Snapshot) -> Verdict:
     What the checker believes by itself must at least cost no more than it says, by the accountant's own reckoning.
     """
     try:
-        if not check(document).sound:
+        if not check_receipt(document).sound:
             return "refused"
-        if not compare(document, snapshot).problems:
+        if not compare_with_ledger(document, snapshot).problems:
             return "believed"
     except Exception:  # noqa: BLE001 (the point is that there is none)
         return "untidy"

@@ -15,7 +15,7 @@ from hubbub.accounting.cost import PrivacyCost
 from hubbub.accounting.ledger import Ledger, no_step
 from hubbub.accounting.postgres import PostgresStore
 from hubbub.accounting.sqlite import SqliteStore
-from hubbub.accounting.store import Filter, OnStep, Snapshot, Store
+from hubbub.accounting.store import EntryFilter, OnStep, Snapshot, Store
 from hubbub.accounting.verify import verify
 from hubbub.config.policy import parse_policy
 from hubbub.core.events import LaplaceEvent
@@ -33,7 +33,7 @@ groups: {{interns: {{members: [ana], visits: {{epsilon: {budget}}}}}}}
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LedgerPlace:
     """Where a ledger is: a folder for its anchor, and its database there or on a server."""
 
     folder: Path
@@ -78,7 +78,7 @@ def serve(ledger: Ledger, key: str, say: Callable[[str], None]) -> None:
 
 
 @dataclass(slots=True)
-class Promises:
+class Expectations:
     """What was said to the world about one ledger, over all processes that served it."""
 
     charged: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class Promises:
 
     def check(self, snapshot: Snapshot) -> None:
         """Compare what was said with what the ledger holds."""
-        entries = list(snapshot.entries(Filter(kind="charge")))
+        entries = list(snapshot.entries(EntryFilter(kind="charge")))
         kept = {charge: sha256(body).hexdigest() for charge, body in snapshot.releases()}
         held = {entry.key: (entry.sequence, entry.hash.hex()) for entry in entries}
         counts = Counter(entry.key for entry in entries)

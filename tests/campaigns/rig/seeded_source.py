@@ -5,7 +5,7 @@ import numpy as np
 from hubbub.noise.source import Words
 
 
-class Seeded:
+class SeededSource:
     """Words of a seeded generator, counted: the same in every run, as good as any for a test, useless for privacy."""
 
     def __init__(self, seed: int) -> None:

@@ -29,7 +29,7 @@ WORLDS: Mapping[str, frozenset[int]] = {
 
 
 @dataclass(frozen=True)
-class Pair:
+class EqualPair:
     """A column of a type with two forms, how hubbub.yaml declares it, and the keys that may be shown of it."""
 
     name: str
@@ -53,50 +53,50 @@ _TIMES = ("TIMESTAMP '2020-01-01 00:00:00'", "TIMESTAMP '2020-01-01 23:59:59'")
 _MIDNIGHT = "2020-01-01 00:00:00"
 _ID = "0a0a0a0a-0000-0000-0000-00000000000a"
 
-DUCKDB: Sequence[Pair] = (
-    Pair("zero", "DOUBLE", ("-0e0", "0e0"), (0.0,), REAL),
-    Pair("free", "DOUBLE", ("-0e0", "0e0"), (0.0,)),
-    Pair("short", "FLOAT", ("-0e0", "0e0"), (0.0,), REAL),
-    Pair("nan", "DOUBLE", ("-('nan'::DOUBLE)", "'nan'::DOUBLE"), ()),
-    Pair("zero_text", "DOUBLE", ("-0e0", "0e0"), ("0.0",), TEXT),
-    Pair("short_text", "FLOAT", ("-0e0", "0e0"), ("0.0",), TEXT),
-    Pair("nan_text", "DOUBLE", ("-('nan'::DOUBLE)", "'nan'::DOUBLE"), ("nan",), TEXT),
-    Pair("scale", "DECIMAL(9, 3)", ("1.0", "1.000"), (1.0,)),
-    Pair("scale_text", "DECIMAL(9, 3)", ("1.0", "1.000"), ("1.000",), TEXT),
-    Pair("padded", "CHAR(3)", ("'a'", "'a  '"), ("a", "a  ")),
-    Pair("ended", "VARCHAR", ("'a'", "'a' || chr(0)"), ("a", "a\0")),
-    Pair("nocase", "VARCHAR COLLATE NOCASE", ("'a'", "'A'"), ("A", "a")),
-    Pair("noaccent", "VARCHAR COLLATE NOACCENT.NOCASE", ("'e'", "'\u00c9'"), ("e", "\u00c9")),
-    Pair("normal", "VARCHAR COLLATE NFC", _ACCENTS, _FORMS),
-    Pair("forms", "VARCHAR", _ACCENTS, _FORMS),
-    Pair("instant", "TIMESTAMPTZ", _INSTANTS, (_MIDNIGHT,)),
-    Pair("instant_text", "TIMESTAMPTZ", _INSTANTS, ("2020-01-01 00:00:00+00",), TEXT),
-    Pair("day", "TIMESTAMP", _TIMES, (_MIDNIGHT,), DATE),
-    Pair("moment", "DATE", ("DATE '2020-01-01'", "DATE '2020-1-1'"), (_MIDNIGHT,), "{type: timestamp}"),
-    Pair("uuid", "UUID", (f"'{_ID}'", f"'{_ID.upper()}'"), (_ID,)),
-    Pair("truth", "BOOLEAN", ("'yes'", "'t'"), (True,)),
+DUCKDB: Sequence[EqualPair] = (
+    EqualPair("zero", "DOUBLE", ("-0e0", "0e0"), (0.0,), REAL),
+    EqualPair("free", "DOUBLE", ("-0e0", "0e0"), (0.0,)),
+    EqualPair("short", "FLOAT", ("-0e0", "0e0"), (0.0,), REAL),
+    EqualPair("nan", "DOUBLE", ("-('nan'::DOUBLE)", "'nan'::DOUBLE"), ()),
+    EqualPair("zero_text", "DOUBLE", ("-0e0", "0e0"), ("0.0",), TEXT),
+    EqualPair("short_text", "FLOAT", ("-0e0", "0e0"), ("0.0",), TEXT),
+    EqualPair("nan_text", "DOUBLE", ("-('nan'::DOUBLE)", "'nan'::DOUBLE"), ("nan",), TEXT),
+    EqualPair("scale", "DECIMAL(9, 3)", ("1.0", "1.000"), (1.0,)),
+    EqualPair("scale_text", "DECIMAL(9, 3)", ("1.0", "1.000"), ("1.000",), TEXT),
+    EqualPair("padded", "CHAR(3)", ("'a'", "'a  '"), ("a", "a  ")),
+    EqualPair("ended", "VARCHAR", ("'a'", "'a' || chr(0)"), ("a", "a\0")),
+    EqualPair("nocase", "VARCHAR COLLATE NOCASE", ("'a'", "'A'"), ("A", "a")),
+    EqualPair("noaccent", "VARCHAR COLLATE NOACCENT.NOCASE", ("'e'", "'\u00c9'"), ("e", "\u00c9")),
+    EqualPair("normal", "VARCHAR COLLATE NFC", _ACCENTS, _FORMS),
+    EqualPair("forms", "VARCHAR", _ACCENTS, _FORMS),
+    EqualPair("instant", "TIMESTAMPTZ", _INSTANTS, (_MIDNIGHT,)),
+    EqualPair("instant_text", "TIMESTAMPTZ", _INSTANTS, ("2020-01-01 00:00:00+00",), TEXT),
+    EqualPair("day", "TIMESTAMP", _TIMES, (_MIDNIGHT,), DATE),
+    EqualPair("moment", "DATE", ("DATE '2020-01-01'", "DATE '2020-1-1'"), (_MIDNIGHT,), "{type: timestamp}"),
+    EqualPair("uuid", "UUID", (f"'{_ID}'", f"'{_ID.upper()}'"), (_ID,)),
+    EqualPair("truth", "BOOLEAN", ("'yes'", "'t'"), (True,)),
 )
 
-POSTGRES: Sequence[Pair] = (
-    Pair("zero", "float8", ("'-0'", "'0'"), (0.0,), REAL),
-    Pair("free", "float8", ("'-0'", "'0'"), (0.0,)),
-    Pair("short", "float4", ("'-0'", "'0'"), (0.0,), REAL),
-    Pair("nan", "float8", ("-('NaN'::float8)", "'NaN'"), ()),
-    Pair("zero_text", "float8", ("'-0'", "'0'"), ("0",), TEXT),
-    Pair("scale", "numeric", ("1.0", "1.000"), (1.0,)),
-    Pair("scale_text", "numeric", ("1.0", "1.000"), ("1",), TEXT),
-    Pair("padded", "char(4)", ("'a'", "'a   '"), ("a",)),
-    Pair("ended", "varchar", ("'a'", "'a '"), ("a", "a ")),
-    Pair("nocase", "citext", ("'a'", "'A'"), ("A", "a")),
-    Pair("noaccent", "text COLLATE loose", ("'e'", "'\u00c9'"), ("e", "\u00c9")),
-    Pair("normal", "text COLLATE forms", _ACCENTS, _FORMS),
-    Pair("domain", "word", ("'a'", "'A'"), ("A", "a")),
-    Pair("instant", "timestamptz", _INSTANTS, (_MIDNIGHT,)),
-    Pair("instant_text", "timestamptz", _INSTANTS, ("2020-01-01 00:00:00+00",), TEXT),
-    Pair("day", "timestamp", _TIMES, (_MIDNIGHT,), DATE),
-    Pair("moment", "date", ("'2020-01-01'", "'January 1, 2020'"), (_MIDNIGHT,), "{type: timestamp}"),
-    Pair("uuid", "uuid", (f"'{_ID}'", f"'{_ID.upper()}'"), (_ID,)),
-    Pair("truth", "boolean", ("'yes'", "'t'"), (True,)),
+POSTGRES: Sequence[EqualPair] = (
+    EqualPair("zero", "float8", ("'-0'", "'0'"), (0.0,), REAL),
+    EqualPair("free", "float8", ("'-0'", "'0'"), (0.0,)),
+    EqualPair("short", "float4", ("'-0'", "'0'"), (0.0,), REAL),
+    EqualPair("nan", "float8", ("-('NaN'::float8)", "'NaN'"), ()),
+    EqualPair("zero_text", "float8", ("'-0'", "'0'"), ("0",), TEXT),
+    EqualPair("scale", "numeric", ("1.0", "1.000"), (1.0,)),
+    EqualPair("scale_text", "numeric", ("1.0", "1.000"), ("1",), TEXT),
+    EqualPair("padded", "char(4)", ("'a'", "'a   '"), ("a",)),
+    EqualPair("ended", "varchar", ("'a'", "'a '"), ("a", "a ")),
+    EqualPair("nocase", "citext", ("'a'", "'A'"), ("A", "a")),
+    EqualPair("noaccent", "text COLLATE loose", ("'e'", "'\u00c9'"), ("e", "\u00c9")),
+    EqualPair("normal", "text COLLATE forms", _ACCENTS, _FORMS),
+    EqualPair("domain", "word", ("'a'", "'A'"), ("A", "a")),
+    EqualPair("instant", "timestamptz", _INSTANTS, (_MIDNIGHT,)),
+    EqualPair("instant_text", "timestamptz", _INSTANTS, ("2020-01-01 00:00:00+00",), TEXT),
+    EqualPair("day", "timestamp", _TIMES, (_MIDNIGHT,), DATE),
+    EqualPair("moment", "date", ("'2020-01-01'", "'January 1, 2020'"), (_MIDNIGHT,), "{type: timestamp}"),
+    EqualPair("uuid", "uuid", (f"'{_ID}'", f"'{_ID.upper()}'"), (_ID,)),
+    EqualPair("truth", "boolean", ("'yes'", "'t'"), (True,)),
 )
 _POSTGRES_TYPES = """
 CREATE EXTENSION IF NOT EXISTS citext;
@@ -105,29 +105,29 @@ CREATE COLLATION forms (provider = icu, locale = 'und', deterministic = false);
 CREATE DOMAIN word AS text COLLATE loose;
 """
 
-SPARK: Sequence[Pair] = (
-    Pair("zero", "DOUBLE", ("-0e0", "0e0"), (0.0,), REAL),
-    Pair("free", "DOUBLE", ("-0e0", "0e0"), (0.0,)),
-    Pair("short", "FLOAT", ("-0e0", "0e0"), (0.0,), REAL),
-    Pair("nan", "DOUBLE", ("-double('NaN')", "double('NaN')"), ()),
-    Pair("zero_text", "DOUBLE", ("-0e0", "0e0"), ("0.0",), TEXT),
-    Pair("scale", "DECIMAL(9, 3)", ("1.0", "1.000"), (1.0,)),
-    Pair("padded", "STRING", ("'a'", "'a '"), ("a", "a ")),
-    Pair("nocase", "STRING COLLATE UTF8_LCASE", ("'a'", "'A'"), ("A", "a")),
-    Pair("noaccent", "STRING COLLATE UNICODE_CI_AI", ("'e'", "'\u00c9'"), ("e", "\u00c9")),
-    Pair("trimmed", "STRING COLLATE UTF8_BINARY_RTRIM", ("'a'", "'a '"), ("a", "a ")),
-    Pair("forms", "STRING COLLATE UNICODE", _ACCENTS, _FORMS),
-    Pair("instant", "TIMESTAMP", ("'2020-01-01 00:00:00+00:00'", "'2020-01-01 05:30:00+05:30'"), (_MIDNIGHT,)),
-    Pair("day", "TIMESTAMP", ("'2020-01-01 00:00:00'", "'2020-01-01 23:59:59'"), (_MIDNIGHT,), DATE),
-    Pair("moment", "DATE", ("'2020-01-01'", "'2020-1-1'"), (_MIDNIGHT,), "{type: timestamp}"),
-    Pair("truth", "BOOLEAN", ("'yes'", "'t'"), (True,)),
+SPARK: Sequence[EqualPair] = (
+    EqualPair("zero", "DOUBLE", ("-0e0", "0e0"), (0.0,), REAL),
+    EqualPair("free", "DOUBLE", ("-0e0", "0e0"), (0.0,)),
+    EqualPair("short", "FLOAT", ("-0e0", "0e0"), (0.0,), REAL),
+    EqualPair("nan", "DOUBLE", ("-double('NaN')", "double('NaN')"), ()),
+    EqualPair("zero_text", "DOUBLE", ("-0e0", "0e0"), ("0.0",), TEXT),
+    EqualPair("scale", "DECIMAL(9, 3)", ("1.0", "1.000"), (1.0,)),
+    EqualPair("padded", "STRING", ("'a'", "'a '"), ("a", "a ")),
+    EqualPair("nocase", "STRING COLLATE UTF8_LCASE", ("'a'", "'A'"), ("A", "a")),
+    EqualPair("noaccent", "STRING COLLATE UNICODE_CI_AI", ("'e'", "'\u00c9'"), ("e", "\u00c9")),
+    EqualPair("trimmed", "STRING COLLATE UTF8_BINARY_RTRIM", ("'a'", "'a '"), ("a", "a ")),
+    EqualPair("forms", "STRING COLLATE UNICODE", _ACCENTS, _FORMS),
+    EqualPair("instant", "TIMESTAMP", ("'2020-01-01 00:00:00+00:00'", "'2020-01-01 05:30:00+05:30'"), (_MIDNIGHT,)),
+    EqualPair("day", "TIMESTAMP", ("'2020-01-01 00:00:00'", "'2020-01-01 23:59:59'"), (_MIDNIGHT,), DATE),
+    EqualPair("moment", "DATE", ("'2020-01-01'", "'2020-1-1'"), (_MIDNIGHT,), "{type: timestamp}"),
+    EqualPair("truth", "BOOLEAN", ("'yes'", "'t'"), (True,)),
 )
 
 #: Columns besides the pairs: whose a row is, twice; which half of a person's rows; which form a row has; a zero.
 _OTHERS = ("pid", "who", "half", "flag", "n")
 
 
-def rows(pairs: Sequence[Pair], world: str, real: str) -> Iterator[str]:
+def rows(pairs: Sequence[EqualPair], world: str, real: str) -> Iterator[str]:
     """Write the rows of a table in order, each as a list of SQL values."""
     for row in range(ROWS):
         form = row in WORLDS[world]
@@ -142,12 +142,12 @@ def _bare(kind: str) -> str:
     return kind if kind.startswith("STRING") else kind.partition(" COLLATE")[0]
 
 
-def _typed(pairs: Sequence[Pair], real: str) -> str:
+def _typed(pairs: Sequence[EqualPair], real: str) -> str:
     columns = [f"pid BIGINT, who {real}, half BOOLEAN, flag BOOLEAN, n INTEGER", *(f"{p.name} {p.type}" for p in pairs)]
     return ", ".join(columns)
 
 
-def in_duckdb(folder: Path, pairs: Sequence[Pair] = DUCKDB) -> dict[str, str]:
+def in_duckdb(folder: Path, pairs: Sequence[EqualPair] = DUCKDB) -> dict[str, str]:
     """Make the tables in a file and give the source of each."""
     with duckdb.connect(str(folder / "alike.duckdb")) as made:
         for world in WORLDS:
@@ -157,7 +157,7 @@ def in_duckdb(folder: Path, pairs: Sequence[Pair] = DUCKDB) -> dict[str, str]:
 
 
 @contextmanager
-def in_postgres(server: Server, pairs: Sequence[Pair] = POSTGRES) -> Iterator[dict[str, str]]:
+def in_postgres(server: Server, pairs: Sequence[EqualPair] = POSTGRES) -> Iterator[dict[str, str]]:
     """Make the tables in a database of their own."""
     with server.database() as dsn, psycopg.connect(dsn, autocommit=True) as made:
         made.execute(_POSTGRES_TYPES.encode())
@@ -169,7 +169,7 @@ def in_postgres(server: Server, pairs: Sequence[Pair] = POSTGRES) -> Iterator[di
         yield {world: f"postgresql://hubbub@/{name}/{world}?host={server.home}" for world in WORLDS}
 
 
-def in_spark(address: str, folder: Path, worlds: Sequence[str], pairs: Sequence[Pair] = SPARK) -> dict[str, str]:
+def in_spark(address: str, folder: Path, worlds: Sequence[str], pairs: Sequence[EqualPair] = SPARK) -> dict[str, str]:
     """Write the tables by Spark itself, which keeps collations in its Parquet files."""
     session = spark_session.connect(address, rig_spark.LIMITS)
     names = ", ".join([*_OTHERS, *(pair.name for pair in pairs)])

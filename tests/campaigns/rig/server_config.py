@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from psycopg.conninfo import conninfo_to_dict
-from tests.campaigns.rig.served import Reply
+from tests.campaigns.rig.server_process import Reply
 
 from hubbub.accounting.chain import canonical
 from hubbub.config import load
@@ -34,7 +34,7 @@ server: {{quantum: {quantum}, workers: {workers}, queue: 256, per_minute: 100000
 """
 
 
-class Town:
+class ServerFolder:
     """Where one campaign's server lives."""
 
     def __init__(

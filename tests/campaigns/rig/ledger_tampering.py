@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-from tests.campaigns.rig.service import Place, request
+from tests.campaigns.rig.small_ledger import LedgerPlace, request
 
 from hubbub.accounting.chain import Entry, append, canonical, genesis, request_hash
 from hubbub.accounting.cost import privacy_cost
@@ -30,7 +30,7 @@ class Rows:
     keys: list[tuple[str, str, int]]  # in SQLite alone; PostgreSQL has an index instead
 
 
-def read(place: Place) -> Rows:
+def read(place: LedgerPlace) -> Rows:
     """Read all rows, by hand."""
     if place.dsn is None:
         with closing(sqlite3.connect(place.database)) as file:
@@ -51,7 +51,7 @@ def _read(ask: Callable[[str], list[tuple[Any, ...]]], schema: str) -> Rows:
     )
 
 
-def write(place: Place, rows: Rows) -> None:
+def write(place: LedgerPlace, rows: Rows) -> None:
     """Write all rows back past the triggers, and leave the schema as it was."""
     if place.dsn is None:
         with closing(sqlite3.connect(place.database)) as file, file:

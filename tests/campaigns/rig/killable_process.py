@@ -21,7 +21,7 @@ _context = multiprocessing.get_context("forkserver")
 _FAILED = re.compile(rb"(\d+\.\d+) [^\n]*\(INJECTED\)")
 
 
-class Say:
+class Messenger:
     """The victim's way to tell the world: one line, which counts from the moment it has left the process."""
 
     def __init__(self, descriptor: int) -> None:
@@ -40,13 +40,13 @@ def prepare(*modules: str) -> None:
 
 def _live(body: Callable[..., None], gate: Connection, lines: Connection, *args: object) -> None:
     gate.recv()
-    body(Say(lines.fileno()), *args)
+    body(Messenger(lines.fileno()), *args)
 
 
-class Victim:
+class KillableProcess:
     """One process under way; it starts its work at `go()`."""
 
-    def __init__(self, body: Callable[Concatenate[Say, P], None], *args: P.args, **_: P.kwargs) -> None:
+    def __init__(self, body: Callable[Concatenate[Messenger, P], None], *args: P.args, **_: P.kwargs) -> None:
         theirs, self._gate = _context.Pipe(duplex=False)
         self._lines, lines = _context.Pipe(duplex=False)
         self._process = _context.Process(target=_live, args=(body, theirs, lines, *args), daemon=True)
