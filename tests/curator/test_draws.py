@@ -321,7 +321,7 @@ def test_of_two_servers_without_a_shared_folder_one_draws(clinic: Path, tmp_path
             assert inside.wait(30)
             with pytest.raises(SpentError, match="HB901") as raised:
                 other.query(COUNT, epsilon="0.5")
-            assert "ask again shortly" in raised.value.remedy
+            assert "retry in a minute" in raised.value.remedy
             go_on.set()
             rows = first.result().rows
         assert other.query(COUNT, epsilon="0.5").rows == rows
