@@ -23,8 +23,8 @@ MESSAGE = "HB900 The query could not be completed. Its charge is not refunded, b
 def inside(engine: DuckDBEngine, sql: str) -> None:
     """Run a statement on the engine's own connection, past the check for a single SELECT."""
     engine.run("SELECT 1")
-    assert engine._opened is not None
-    engine._opened.root.cursor().execute(sql).fetchall()
+    assert engine._database is not None
+    engine._database.root.cursor().execute(sql).fetchall()
 
 
 @pytest.mark.parametrize(
@@ -209,8 +209,8 @@ def test_what_is_spilled_is_private_and_removed(folder: Path, open_engine: Open)
     engine = open_engine([View("csv", place, (("id", Kind.INTEGER),))], EngineLimits(100, 1000, 1, 60))
     sql = "SELECT sum(n)::BIGINT AS m FROM (SELECT hash(i) AS h, count(*) AS n FROM range(9000000) t(i) GROUP BY h)"
     assert engine.run(sql).through(lambda a: int(a["m"][0])) == 9_000_000
-    assert engine._opened is not None
-    spill = Path(engine._opened.spill.name)
+    assert engine._database is not None
+    spill = Path(engine._database.spill.name)
     assert spill.stat().st_mode & 0o077 == 0
     engine.close()
     assert not spill.exists()

@@ -260,9 +260,9 @@ def test_a_large_file_is_loaded_beside_the_memory(
     engine = open_engine([View(form, places[form], (("id", Kind.INTEGER),)) for form in ("csv", "sqlite")])
     for form in ("csv", "sqlite"):
         assert engine.run(f"SELECT sum(id)::BIGINT AS s FROM {form}").through(lambda a: int(a["s"][0])) == 6
-    assert engine._opened is not None
+    assert engine._database is not None
     with pytest.raises(duckdb.Error):
-        engine._opened.root.execute("ATTACH 'elsewhere.duckdb' AS e")
+        engine._database.root.execute("ATTACH 'elsewhere.duckdb' AS e")
 
 
 def test_duckdb_still_moves_try_cast_into_its_csv_reader(folder: Path) -> None:

@@ -79,7 +79,7 @@ class DuckDBEngine:
                 wait([running], timeout=0.05)
             raise
         if isinstance(result, str):
-            _log.info("query failed: %s", result)
+            _log.info("The engine failed: %s", result)
             raise RunError
         return result
 

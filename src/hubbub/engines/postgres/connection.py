@@ -75,7 +75,7 @@ class PostgresEngine:
         except Exception as error:  # noqa: BLE001 - the message may contain data
             failure = type(error).__name__
         # raise outside of the handler, so that the error with data is not attached as context
-        _log.info("query failed: %s", failure)
+        _log.info("The engine failed: %s", failure)
         raise RunError
 
     def fingerprint(self, name: str) -> Secret[bytes]:
@@ -183,8 +183,8 @@ class PostgresEngine:
         """Write a public table as array parameters, after the parameters in `values`."""
         columns = self._uploads[name].view.columns
         if name not in self._sent:
-            arrays = self._uploads[name].read()
-            self._sent[name] = [_listed(arrays[column], kind) for column, kind in columns]
+            values_of = self._uploads[name].read()
+            self._sent[name] = [_listed(values_of[column], kind) for column, kind in columns]
         first = len(values) + 1
         values += self._sent[name]
         arrays = ", ".join(f"${first + i}::{_ARRAYS[kind]}[]" for i, (_, kind) in enumerate(columns))

@@ -67,7 +67,7 @@ class SparkEngine:
         self._limits = limits
         self._address = next(iter(self._views.values())).source.address
         self._mutex = threading.Lock()
-        self._opened: _Session | None = None
+        self._current: _Session | None = None
         self._types: dict[str, Mapping[str, str]] = {}
         self._running: dict[str, tuple[int, _Session]] = {}
         self._workers = ThreadPoolExecutor(max_workers=_MAX_CONCURRENT, thread_name_prefix="hubbub-spark")
@@ -88,7 +88,7 @@ class SparkEngine:
             self._stop(tag)
             raise
         if isinstance(result, str):
-            _log.info("query failed: %s", result)
+            _log.info("The engine failed: %s", result)
             self._forget()
             raise RunError
         return result
@@ -123,16 +123,16 @@ class SparkEngine:
 
     def _session(self) -> _Session:
         with self._mutex:
-            if self._opened is None:
-                self._opened = _Session(catalog.connect(self._address, self._limits))
-            return self._opened
+            if self._current is None:
+                self._current = _Session(catalog.connect(self._address, self._limits))
+            return self._current
 
     def _forget(self, opened: _Session | None = None) -> None:
         """Close the current session, or only the given one."""
         with self._mutex:
-            if self._opened is None or opened not in (None, self._opened):
+            if self._current is None or opened not in (None, self._current):
                 return
-            retired, self._opened = self._opened, None
+            retired, self._current = self._current, None
         with suppress(Exception):
             retired.session.stop()
 
