@@ -48,25 +48,9 @@ _OPERATORS = {
 NULL = Literal(None, Kind.BOOLEAN)
 _NUMBER = re.compile(r"(\d{1,40})(\.\d{0,40})?([eE][+-]?\d{1,3})?", re.ASCII)
 
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "is_distinct", "in", "between")
 #: Functions whose arguments share one kind; text constants next to dates are parsed as dates.
-_SAME_KIND = frozenset(
-    {
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "is_distinct",
-        "in",
-        "between",
-        "nullif",
-        "coalesce",
-        "greatest",
-        "least",
-        "case",
-    }
-)
+_SAME_KIND = frozenset({*_COMPARISONS, "nullif", "coalesce", "greatest", "least", "case"})
 
 
 def apply(ctx: Context, node: exp.Expr, name: str, args: list[Expr]) -> Expr:

@@ -16,26 +16,9 @@ MAX_SIZE = 20_000
 MAX_SCANS = 16
 
 #: How often the generated SQL repeats the argument of a function.
-_REPEATS = {
-    "div": 2,
-    "mod": 2,
-    "intdiv": 2,
-    "sqrt": 2,
-    "ln": 2,
-    "log10": 2,
-    "log2": 2,
-    "power": 5,
-    "width_bucket": 5,
-    "nullif": 2,
-    "to_text": 2,
-    "to_date": 5,
-    "to_timestamp": 5,
-    "date_shift": 5,
-    "day_shift": 5,
-    "exp": 2,
-    "to_real": 2,
-    "to_float": 2,
-}
+_REPEATS = dict.fromkeys(
+    ("div", "mod", "intdiv", "sqrt", "ln", "log10", "log2", "nullif", "to_text", "exp", "to_real", "to_float"), 2
+) | dict.fromkeys(("power", "width_bucket", "to_date", "to_timestamp", "date_shift", "day_shift"), 5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +172,7 @@ class Context:
 def fold_case(name: str) -> str:
     """Convert ASCII letters to lower case, as SQL does with unquoted names.
 
-    >>> folded("Straße"), folded("AGE")
+    >>> fold_case("Straße"), fold_case("AGE")
     ('straße', 'age')
     """
     return "".join(c.lower() if c.isascii() else c for c in name)

@@ -16,7 +16,7 @@ from sqlglot.errors import TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from hubbub.sql.text import SourceText, quote
-from hubbub.sql.tokens import COMMANDS, PLAIN_NAMES, REASONS, TOKENS, TYPE_TOKENS
+from hubbub.sql.tokens import COMMANDS, PLAIN_NAMES, REASONS, TOKENS, TYPE_TOKENS, token_set
 
 MAX_TEXT = 100_000
 MAX_TOKENS = 10_000
@@ -28,29 +28,9 @@ _OPEN, _CLOSE = set(_OPENERS), set(_CLOSERS)
 WORDS = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER}
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
 _QUERY = {TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM}
-_OPERATORS = {
-    TokenType.PLUS,
-    TokenType.DASH,
-    TokenType.STAR,
-    TokenType.SLASH,
-    TokenType.DIV,
-    TokenType.MOD,
-    TokenType.CARET,
-    TokenType.DSTAR,
-    TokenType.EQ,
-    TokenType.NEQ,
-    TokenType.LT,
-    TokenType.LTE,
-    TokenType.GT,
-    TokenType.GTE,
-    TokenType.DPIPE,
-    TokenType.BETWEEN,
-    TokenType.LIKE,
-    TokenType.ILIKE,
-    TokenType.AND,
-    TokenType.OR,
-    TokenType.NOT,
-}
+_OPERATORS = token_set(
+    "PLUS DASH STAR SLASH DIV MOD CARET DSTAR EQ NEQ LT LTE GT GTE DPIPE BETWEEN LIKE ILIKE AND OR NOT"
+)
 _VALUES = _CLOSE | {TokenType.NUMBER, TokenType.STRING, TokenType.NULL, TokenType.TRUE, TokenType.FALSE}
 _BEFORE_DISTINCT = {TokenType.SELECT, TokenType.L_PAREN, TokenType.IS, TokenType.NOT}
 _BEFORE_ALL = {TokenType.UNION, TokenType.GROUP_BY, TokenType.SELECT}
@@ -60,44 +40,12 @@ _INFIX = (_OPERATORS | {TokenType.COMMA, TokenType.ALIAS}) - {TokenType.DASH, To
 _STARTERS = (
     _OPERATORS
     | _BEFORE_ALL
-    | {
-        TokenType.L_PAREN,
-        TokenType.L_BRACKET,
-        TokenType.COMMA,
-        TokenType.DISTINCT,
-        TokenType.WHERE,
-        TokenType.ORDER_BY,
-        TokenType.HAVING,
-        TokenType.ON,
-        TokenType.FROM,
-        TokenType.WHEN,
-        TokenType.THEN,
-        TokenType.ELSE,
-        TokenType.IN,
-        TokenType.LIMIT,
-        TokenType.ALL,
-    }
+    | token_set("L_PAREN L_BRACKET COMMA DISTINCT WHERE ORDER_BY HAVING ON FROM WHEN THEN ELSE IN LIMIT ALL")
 )
 #: Tokens before which an operand must have ended.
-_ENDERS = _CLOSE | {
-    TokenType.COMMA,
-    TokenType.FROM,
-    TokenType.WHERE,
-    TokenType.GROUP_BY,
-    TokenType.HAVING,
-    TokenType.ORDER_BY,
-    TokenType.LIMIT,
-    TokenType.UNION,
-    TokenType.JOIN,
-    TokenType.ON,
-    TokenType.USING,
-    TokenType.INNER,
-    TokenType.FETCH,
-    TokenType.OFFSET,
-    TokenType.WHEN,
-    TokenType.THEN,
-    TokenType.ELSE,
-}
+_ENDERS = _CLOSE | token_set(
+    "COMMA FROM WHERE GROUP_BY HAVING ORDER_BY LIMIT UNION JOIN ON USING INNER FETCH OFFSET WHEN THEN ELSE"
+)
 #: The only invisible characters that are allowed: control characters, format characters and odd spaces can hide text.
 _LAYOUT = "\t\n\r "
 

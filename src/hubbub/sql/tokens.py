@@ -5,196 +5,53 @@ Tested in tests/sql/test_parse.py.
 
 from sqlglot.tokenizer_core import TokenType as T
 
+
+def token_set(names: str) -> frozenset[T]:
+    """Return the tokens with these names, separated by spaces."""
+    return frozenset(T[name] for name in names.split())
+
+
 #: Keywords that start a statement other than a query.
-COMMANDS = frozenset(
-    {
-        T.ALTER,
-        T.ANALYZE,
-        T.ATTACH,
-        T.BEGIN,
-        T.CACHE,
-        T.COMMAND,
-        T.COMMIT,
-        T.COPY,
-        T.CREATE,
-        T.DELETE,
-        T.DESCRIBE,
-        T.DETACH,
-        T.DROP,
-        T.EXECUTE,
-        T.EXPORT,
-        T.GRANT,
-        T.INSERT,
-        T.INSTALL,
-        T.INTO,
-        T.KILL,
-        T.LOAD,
-        T.LOCK,
-        T.MERGE,
-        T.PRAGMA,
-        T.REFRESH,
-        T.RENAME,
-        T.REVOKE,
-        T.ROLLBACK,
-        T.SET,
-        T.SHOW,
-        T.SUMMARIZE,
-        T.TRUNCATE,
-        T.UPDATE,
-        T.USE,
-    }
+COMMANDS = token_set(
+    """
+    ALTER ANALYZE ATTACH BEGIN CACHE COMMAND COMMIT COPY CREATE DELETE DESCRIBE DETACH DROP EXECUTE EXPORT GRANT
+    INSERT INSTALL INTO KILL LOAD LOCK MERGE PRAGMA REFRESH RENAME REVOKE ROLLBACK SET SHOW SUMMARIZE TRUNCATE
+    UPDATE USE
+    """
 )
 
-_SIGNS = {
-    T.L_PAREN,
-    T.R_PAREN,
-    T.L_BRACKET,
-    T.R_BRACKET,
-    T.COMMA,
-    T.DOT,
-    T.DASH,
-    T.PLUS,
-    T.STAR,
-    T.SLASH,
-    T.DIV,
-    T.MOD,
-    T.CARET,
-    T.DSTAR,
-    T.LT,
-    T.LTE,
-    T.GT,
-    T.GTE,
-    T.EQ,
-    T.NEQ,
-    T.DPIPE,
-    T.DCOLON,
-    T.SEMICOLON,
-    T.PARAMETER,
-    T.PLACEHOLDER,
-}
-_CLAUSES = {
-    T.ALIAS,
-    T.ALL,
-    T.ASC,
-    T.CUBE,
-    T.DESC,
-    T.DISTINCT,
-    T.FETCH,
-    T.FILTER,
-    T.FIRST,
-    T.FROM,
-    T.GROUP_BY,
-    T.GROUPING_SETS,
-    T.HAVING,
-    T.INNER,
-    T.JOIN,
-    T.LEFT,
-    T.LIMIT,
-    T.ON,
-    T.ONLY,
-    T.ORDER_BY,
-    T.OUTER,
-    T.RIGHT,
-    T.ROLLUP,
-    T.ROW,
-    T.ROWS,
-    T.SELECT,
-    T.UNION,
-    T.USING,
-    T.WHERE,
-    T.WITH,
-    T.FULL,
-    T.CROSS,
-    T.NATURAL,
-    T.OFFSET,
-    T.RECURSIVE,
-    T.EXISTS,
-    T.OVER,
-    T.INTERSECT,
-    T.EXCEPT,
-    T.PARTITION_BY,
-    T.LATERAL,
-    T.VALUES,
-    T.ANTI,
-    T.SEMI,
-    T.FOR,
-}
-_EXPRESSIONS = {
-    T.AND,
-    T.OR,
-    T.NOT,
-    T.BETWEEN,
-    T.CASE,
-    T.WHEN,
-    T.THEN,
-    T.ELSE,
-    T.END,
-    T.IN,
-    T.IS,
-    T.ISNULL,
-    T.NOTNULL,
-    T.LIKE,
-    T.ILIKE,
-    T.NULL,
-    T.TRUE,
-    T.FALSE,
-    T.INTERVAL,
-    T.ARRAY,
-    T.STRING,
-    T.NUMBER,
-    T.IDENTIFIER,
-    T.VAR,
-    T.YEAR,
-    T.REPLACE,
-}
+_SIGNS = token_set(
+    """
+    L_PAREN R_PAREN L_BRACKET R_BRACKET COMMA DOT DASH PLUS STAR SLASH DIV MOD CARET DSTAR LT LTE GT GTE EQ NEQ
+    DPIPE DCOLON SEMICOLON PARAMETER PLACEHOLDER
+    """
+)
+_CLAUSES = token_set(
+    """
+    ALIAS ALL ASC CUBE DESC DISTINCT FETCH FILTER FIRST FROM GROUP_BY GROUPING_SETS HAVING INNER JOIN LEFT LIMIT ON
+    ONLY ORDER_BY OUTER RIGHT ROLLUP ROW ROWS SELECT UNION USING WHERE WITH FULL CROSS NATURAL OFFSET RECURSIVE
+    EXISTS OVER INTERSECT EXCEPT PARTITION_BY LATERAL VALUES ANTI SEMI FOR
+    """
+)
+_EXPRESSIONS = token_set(
+    """
+    AND OR NOT BETWEEN CASE WHEN THEN ELSE END IN IS ISNULL NOTNULL LIKE ILIKE NULL TRUE FALSE INTERVAL ARRAY STRING
+    NUMBER IDENTIFIER VAR YEAR REPLACE
+    """
+)
 #: Names of types.
-TYPE_TOKENS = {
-    T.BOOLEAN,
-    T.TINYINT,
-    T.SMALLINT,
-    T.INT,
-    T.BIGINT,
-    T.INT128,
-    T.FLOAT,
-    T.DOUBLE,
-    T.DECIMAL,
-    T.CHAR,
-    T.VARCHAR,
-    T.TEXT,
-    T.BPCHAR,
-    T.TIMESTAMP,
-    T.TIMESTAMPNTZ,
-    T.TIMESTAMPTZ,
-    T.DATETIME,
-    T.DATE,
-    T.TIME,
-    T.UUID,
-    T.NAME,
-    T.UBIGINT,
-    T.UINT,
-    T.USMALLINT,
-    T.UTINYINT,
-}
+TYPE_TOKENS = token_set(
+    """
+    BOOLEAN TINYINT SMALLINT INT BIGINT INT128 FLOAT DOUBLE DECIMAL CHAR VARCHAR TEXT BPCHAR TIMESTAMP TIMESTAMPNTZ
+    TIMESTAMPTZ DATETIME DATE TIME UUID NAME UBIGINT UINT USMALLINT UTINYINT
+    """
+)
 
 #: All tokens that may occur. Some are listed only so that the parser can reject them with a better message.
-TOKENS = frozenset(_SIGNS | _CLAUSES | _EXPRESSIONS | TYPE_TOKENS)
+TOKENS = _SIGNS | _CLAUSES | _EXPRESSIONS | TYPE_TOKENS
 
 #: Keywords of unsupported statements and clauses; everywhere else they are ordinary names.
-PLAIN_NAMES = frozenset(
-    {
-        T.COMMENT,
-        T.FORMAT,
-        T.FUNCTION,
-        T.INDEX,
-        T.OBJECT,
-        T.PERCENT,
-        T.PROCEDURE,
-        T.SEQUENCE,
-        T.SESSION,
-        T.VECTOR,
-        T.VIEW,
-    }
-)
+PLAIN_NAMES = token_set("COMMENT FORMAT FUNCTION INDEX OBJECT PERCENT PROCEDURE SEQUENCE SESSION VECTOR VIEW")
 
 #: For some rejected tokens: why they are not supported, and what to write instead.
 REASONS: dict[T, tuple[str, str]] = {
