@@ -391,7 +391,7 @@ def test_a_folder_of_seeds_that_others_can_read_is_refused_before_anything_is_ch
     text = (clinic / "hubbub.yaml").read_text()
     (clinic / "open").mkdir(mode=0o755)
     (clinic / "hubbub.yaml").write_text(text + "ledger: {seeds: open}\n")
-    with pytest.raises(LedgerError, match=r"HB326.*open to others"):
+    with pytest.raises(LedgerError, match=r"HB326.*accessible to others"):
         open_session(clinic / "hubbub.yaml", analyst="ana")
     (clinic / "open").chmod(0o700)
     with open_session(clinic / "hubbub.yaml", analyst="ana") as session:

@@ -11,7 +11,7 @@ from hubbub.accounting.anchor import FileAnchor, default_path, former_path
 from hubbub.cli import main
 from hubbub.config import load
 from hubbub.curator import exposure as custody
-from hubbub.curator.opening import concerns, exposed
+from hubbub.curator.opening import exposed_files, storage_warnings
 from hubbub.curator.session import open_session
 from hubbub.errors import LedgerError
 
@@ -97,7 +97,7 @@ def test_a_ledger_of_an_earlier_version_goes_on_and_is_then_protected(project: P
     shutil.copytree(project, tmp_path / "backup")
     assert ask(project, "0.125") == Fraction(5, 8)
     assert default_path(database(project)).exists()
-    assert any("earlier version" in text for text in concerns(load(project / "hubbub.yaml")))
+    assert any("earlier version" in text for text in storage_warnings(load(project / "hubbub.yaml")))
     shutil.rmtree(project)
     shutil.copytree(tmp_path / "backup", project)
     assert refusal(project).code == "HB307", "the old anchor came back with the folder, the new one did not"
@@ -162,13 +162,13 @@ def test_no_word_makes_a_damaged_ledger_right(project: Path, capsys: pytest.Capt
 
 def test_an_owner_is_told_what_would_restore_both(tmp_path: Path) -> None:
     ledger = tmp_path / "project" / "hubbub-ledger"
-    inside = custody.together(ledger, ledger / "anchor" / "x.anchor")
-    near = custody.together(ledger, tmp_path / "state" / "x.anchor")
+    inside = custody.anchor_warning(ledger, ledger / "anchor" / "x.anchor")
+    near = custody.anchor_warning(ledger, tmp_path / "state" / "x.anchor")
     assert inside is not None
     assert "in the ledger's folder" in inside
     assert near is not None
     assert f"both below {tmp_path}" in near
-    same = custody.together(Path("/home"), Path("/var/lib/x.anchor"))
+    same = custody.anchor_warning(Path("/home"), Path("/var/lib/x.anchor"))
     assert same is not None
     assert "same user" in same, "both are root's"
 
@@ -182,10 +182,10 @@ def test_check_says_it_and_the_next_start_takes_wide_modes_away(
     for path in wide:
         path.chmod(0o777 if path.is_dir() else 0o666)
     folder.chmod(0o755)
-    assert set(exposed(load(project / "hubbub.yaml"))) == set(wide)
+    assert set(exposed_files(load(project / "hubbub.yaml"))) == set(wide)
     assert main(["check", "--config", str(project / "hubbub.yaml")]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "Others have rights on" in said
+    assert "Other users can access" in said
     ask(project, "0.125")
-    assert exposed(load(project / "hubbub.yaml")) == []
+    assert exposed_files(load(project / "hubbub.yaml")) == []
     assert [stat.S_IMODE(path.stat().st_mode) for path in wide] == [0o700, 0o600, 0o600, 0o600]

@@ -8,7 +8,7 @@ from hashlib import sha256
 import pytest
 
 from hubbub.core.events import LaplaceEvent
-from hubbub.core.schema import Bounds, Column, Kind, Table, PrivacyUnit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.curator import replay
 
 VISITS = Table(

@@ -63,7 +63,7 @@ def test_rows_that_nobody_counted_are_as_many_as_fit(small: Session) -> None:
 
 
 def test_a_release_that_turns_out_too_large_fails_alone(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledgers, "MOST_RELEASE", 100)
+    monkeypatch.setattr(ledgers, "MAX_RELEASE_BYTES", 100)
     with pytest.raises(RunError):
         session.query(COUNT, epsilon="0.1")
     monkeypatch.undo()

@@ -29,7 +29,7 @@ def fitted(name: str, function: Callable[..., Any], given: Mapping[str, object])
         hint = hints[argument]
         read = value if fits(value, hint) or not isinstance(value, str) else _read(value, hint)
         if not fits(read, hint):
-            raise QueryError("HB583", f"{argument} of {name} is not what it can be.", f"Write {_shown(hint)}.")
+            raise QueryError("HB583", f"Invalid value for argument {argument} of {name}.", f"Expected {_shown(hint)}.")
         found[argument] = read
     return found
 

@@ -53,7 +53,7 @@ class Setting:
             raise unknown_dataset(str(name), tuple(self.tables))
         found = self.tables[name]
         if found.unit is None:
-            raise QueryError("HB580", f"{name} is a public table.", "Read it as it is: nothing in it is protected.")
+            raise QueryError("HB580", f"{name} is a public table.", "Query it with SQL; it is not protected.")
         return found
 
     def fits(self, rows: int, widths: Sequence[int]) -> None:

@@ -52,14 +52,14 @@ ANALYSES: Mapping[str, Analysis] = {
 }
 
 #: Analyses that run user-defined functions: their text identifies the code by its hash.
-OWN = ("release", "sample_and_aggregate")
+USER_FUNCTIONS = ("release", "sample_and_aggregate")
 
 
 def prepare(
     call: AnalysisCall, setting: Setting, own: Callable[[Setting], PreparedAnalysis] | None = None
 ) -> PreparedAnalysis:
     """Check the arguments of a call and prepare its analysis, without reading data."""
-    if call.name in OWN:
+    if call.name in USER_FUNCTIONS:
         if own is None:
             raise QueryError(
                 "HB597",

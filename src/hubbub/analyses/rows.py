@@ -125,7 +125,7 @@ def column(table: Table, name: object, what: str) -> Column:
     found = table.column(name) if isinstance(name, str) else None
     if found is None:
         known = ", ".join(each.name for each in table.columns if not each.hidden)
-        raise QueryError("HB595", f"{what}: {table.name} has no column {name!r}.", f"There are: {known}.")
+        raise QueryError("HB595", f"{what}: {table.name} has no column {name!r}.", f"Available: {known}.")
     return found
 
 

@@ -1,9 +1,9 @@
-"""The curator: from a question to a release, in one straight line. The only place that holds both data and ledger.
+"""The curator: from a query to a release. The only part that has access to both data and ledger.
 
     text → bind → plan → charge (durable) → seed → run → noise → finish → record → release
 
-Everything up to the charge is computed from the text, the declarations and the ledger; its errors may be frank. After
-the charge every failure is one constant message.
+Everything before the charge is computed from the query, the declarations and the ledger, so its errors may give
+details. After the charge every failure is one constant message.
 """
 
 import logging
@@ -31,7 +31,7 @@ from hubbub.core.schema import Table
 from hubbub.curator import history as past
 from hubbub.curator import receipt as receipts
 from hubbub.curator import replay, streams
-from hubbub.curator.draws import Draw, Draws, made_of, nothing
+from hubbub.curator.draws import Draw, Draws, no_draw, run_hash
 from hubbub.curator.estimate import make_estimate
 from hubbub.curator.query import prepare_query
 from hubbub.curator.question import Question
@@ -45,26 +45,26 @@ from hubbub.sql.bind import bind
 from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.epsilon_search import solve
 
-#: Told the ledger's key of a charge before it is made; says which key to charge under.
+#: Receives the ledger's key of a charge before it is made, and returns the key to charge under.
 Claim = Callable[[str], str]
 
 _log = logging.getLogger("hubbub.curator")
 
-#: Stands for the salt in a text that is shown: who knew which rows of a unit are kept could place a row among them.
+#: Replaces the salt in SQL that is shown: knowing which rows of a unit are kept would help to add a row that is kept.
 _UNSALTED = "…"
 
 
-def unheard(_: float, __: str) -> None:
-    """Tell nobody how far it is."""
+def ignore_progress(_: float, __: str) -> None:
+    """Ignore the progress of a run."""
 
 
-def never() -> bool:
-    """Nobody cancels."""
+def never_cancelled() -> bool:
+    """Never cancel."""
     return False
 
 
 class Curator:
-    """Answers every analyst of one hubbub.yaml. Safe to use from many threads."""
+    """Answers all analysts of one hubbub.yaml. Thread-safe."""
 
     def __init__(
         self,
@@ -96,17 +96,16 @@ class Curator:
         *,
         key: str | None = None,
         claim: Claim | None = None,
-        progress: Progress = unheard,
-        cancelled: Callable[[], bool] = never,
+        progress: Progress = ignore_progress,
+        cancelled: Callable[[], bool] = never_cancelled,
         held: bool = False,
     ) -> Release:
-        """Answer a question at a price; the same question on the same data is answered from the ledger for free.
+        """Answer a query at a privacy cost; the same query on the same data is answered from the ledger for free.
 
-        A run that did not come to its release is repeated, with the same noise, by the next call that has its charge;
-        `cancelled` says whether its end was wanted, and is no failure. `claim` is told, before the charge, the ledger's
-        key of the charge that the answer will belong to, and says which to use: an earlier one, where this is another
-        try of a request that was made before. A stream begins with its purchase (`streams.buy`), which calls this once
-        more while its place is `held`.
+        A run that ended without a release is repeated, with the same noise, by the next call with the same charge.
+        `cancelled` tells whether the end was requested, which does not count as a failure. `claim` receives the
+        ledger's key before the charge and returns the key to use: an earlier one if this call retries a request. A
+        stream is bought by `streams.buy`, which calls this method again while its folder is `held`.
 
         Theorem (Charge before data). Whatever an analyst can observe of this call depends on the private data only
         through the released noisy integers of a plan whose event was durably charged before the engine ran, and
@@ -140,48 +139,50 @@ class Curator:
         return self._release(stored, analyst, replayed=charges[0].release is not None)
 
     def estimate(self, analyst: str, question: Question) -> Estimate:
-        """Say what a question would cost and how exact its answer would be; free, and without a look at the data."""
+        """Estimate the privacy cost and the errors of a query; free, and without reading data."""
         planned = self._plan(analyst, question, salt=_UNSALTED)
         self._refuse_failing(analyst, planned)
-        statuses = [self._standings(analyst, table.name) for table in planned.private]
+        statuses = [self._status(analyst, table.name) for table in planned.private]
         loss = privacy_cost(planned.event)
         admitted = all(status.admits(loss) for status in statuses)
         largest = min(status.largest(admitted=admitted) for status in statuses)
         return make_estimate(planned, admitted=admitted, largest=largest)
 
     def budget(self, analyst: str, *, exact: bool = False) -> tuple[BudgetOverview, ...]:
-        """Say what is spent and left, for each dataset that the analyst may ask about.
+        """Show the spent and the remaining budget of each dataset that the analyst can query.
 
-        What others spent is told as the owner chose; `exact` is for the owner.
+        What others spent is shown as precisely as the owner chose; `exact` is for the owner.
         """
         mine = [name for name in self.datasets(analyst) if not self.tables[name].public]
-        return tuple(self._standings(analyst, name, exact=exact).overview() for name in mine)
+        return tuple(self._status(analyst, name, exact=exact).overview() for name in mine)
 
     def releases(
         self, analyst: str | None, *, limit: int = 100, before: int | None = None, unseen: past.Unseen = frozenset()
     ) -> tuple[PastCharge, ...]:
-        """List charges, the newest first: an analyst's, or everybody's where none is named; `before` goes on.
+        """List charges of one analyst, or of all if None, newest first; `before` continues an earlier list.
 
-        The releases of those in `unseen` do not show.
+        Charges in `unseen` are listed without their releases.
         """
         limit = numbers.integer(limit, "limit", 1, 1000)
         with self.ledger.snapshot() as snapshot:
-            return past.listed(snapshot, EntryFilter(kind="charge", analyst=analyst, before=before), limit, unseen)
+            return past.list_charges(
+                snapshot, EntryFilter(kind="charge", analyst=analyst, before=before), limit, unseen
+            )
 
     def release(self, number: int, *, analyst: str | None, unseen: past.Unseen = frozenset()) -> Release:
-        """Give what a charge paid for once more, at no cost: one of the analyst's, or any where none is named."""
+        """Give the release of a charge for free: of this analyst, or of any analyst if None."""
         with self.ledger.snapshot() as snapshot:
-            stored = past.found(snapshot, number, analyst, unseen)
+            stored = past.find_release(snapshot, number, analyst, unseen)
         return self._release(stored, analyst, replayed=True)
 
     def recall(self, analyst: str, key: str) -> Release | None:
-        """Give what the charge under this key of the ledger (see `Claim`) paid for, if it did; free."""
+        """Give the release of the charge under this key of the ledger (see `Claim`) for free, if there is one."""
         charge = self.ledger.recall(analyst, key)
         stored = None if charge is None else charge.release
         return None if stored is None else self._release(stored, analyst, replayed=True)
 
     def datasets(self, analyst: str) -> tuple[str, ...]:
-        """List what an analyst may ask about: public tables, and those with a cap."""
+        """List the datasets that an analyst can query: public tables, and those with a cap for the analyst."""
         policy = self.config.policy
         if analyst not in policy.analysts:
             policy.caps(analyst, next(iter(policy.datasets), ""))  # raises, with the nearest name
@@ -190,7 +191,7 @@ class Curator:
         return tuple(name for name, table in self.tables.items() if table.public or name in mine)
 
     def under(self, config: Config, tables: Mapping[str, Table], engine: Engine) -> "Curator":
-        """Give a curator of another hubbub.yaml on the same ledger, noise and versions."""
+        """Give a curator for another hubbub.yaml with the same ledger, seeds and versions."""
         curator = Curator(
             config,
             tables,
@@ -204,7 +205,7 @@ class Curator:
         return curator
 
     def close(self) -> None:
-        """Let go of data and ledger."""
+        """Close data and ledger."""
         self.engine.close()
         self.ledger.close()
 
@@ -217,7 +218,7 @@ class Curator:
         self.close()
 
     def _plan(self, analyst: str, question: Question, *, salt: str) -> PreparedAnalysis:
-        """Bind and price a question: pure, whatever it ends in, and in bounded time."""
+        """Plan a query without reading data, in bounded time."""
         with deadline.limit_planning():
             return self._plan_in_time(analyst, question, salt=salt)
 
@@ -228,16 +229,16 @@ class Curator:
         query = bind(question.sql, tables=visible, parameters=question.values(), dialect=question.dialect)
         delta = self._delta(analyst, query.tables, question)
         if question.wants_accuracy():
-            epsilon = solve(query, within=question.within or 0, delta=delta, **question.shape(query))
+            epsilon = solve(query, within=question.within or 0, delta=delta, **question.planner_options(query))
         else:
-            epsilon = question.price()
+            epsilon = question.requested_epsilon()
         options = self._render_options(query.tables, salt)
         planned = prepare_query(query, question, options, epsilon=epsilon, delta=delta)
         size.check(planned.plan, most=self.config.max_cells)
         return planned
 
     def _render_options(self, tables: Iterable[Table], salt: str) -> RenderOptions:
-        """Choose how a plan over these tables is written: in the words of the engine that sees them all."""
+        """Give the SQL dialect of the engine that has these tables, with hash and salt."""
         engine = engine_for(self.engine, [table.name for table in tables])
         return RenderOptions(salt, self.config.hashing, engine_named(engine.dialect).load_dialect())
 
@@ -251,7 +252,9 @@ class Curator:
         def prepared(tables: Sequence[Table]) -> PreparedAnalysis:
             delta, options = self._delta(analyst, tables, question), self._render_options(tables, salt)
             limits = (question.groups, question.rows, self.config.max_cells)
-            return prepare(call, Setting(visible, question.price(), delta, options, *limits), question.own)
+            return prepare(
+                call, Setting(visible, question.requested_epsilon(), delta, options, *limits), question.user_function
+            )
 
         table = visible.get(str(call.arguments.get("table")))
         planned = prepared([] if table is None else [table])
@@ -259,16 +262,16 @@ class Curator:
         return planned if planned.tables == (table,) else prepared(planned.tables)
 
     def _delta(self, analyst: str, tables: Iterable[Table], question: Question) -> Fraction:
-        """Give the δ that a plan may use: that of the caps, unless the question says less."""
+        """Give the δ that a plan may use: that of the caps, or less if the query requests it."""
         names = [table.name for table in tables if table.unit is not None]
         caps = [cap for name in names for cap in self.config.policy.caps(analyst, name)]
-        return question.allowed(min((cap.budget.delta for cap in caps), default=Fraction(0)))
+        return question.allowed_delta(min((cap.budget.delta for cap in caps), default=Fraction(0)))
 
     def _charge(
         self, analyst: str, planned: PreparedAnalysis, text: str, key: str | None, claim: Claim | None
     ) -> tuple[list[Charge], dict[str, str]]:
-        """Charge every private dataset that the plan reads; returns only when all charges are durable."""
-        versions = self._states(planned)
+        """Charge every private dataset that the plan reads; return when all charges are durable."""
+        versions = self._data_versions(planned)
         key = self._key(analyst, planned, text, versions) if key is None else f"key {key}"
         tables = planned.private
         if claim is not None:
@@ -280,7 +283,7 @@ class Curator:
         return self.ledger.charge_all(requests), versions
 
     def _key(self, analyst: str, planned: PreparedAnalysis, text: str, versions: Mapping[str, str]) -> str:
-        """Name the charge of this question on this state of the data."""
+        """Give the ledger's key for this query on this version of the data."""
         earlier = self._first_format.key(analyst, text, event=planned.event, tables=planned.tables, versions=versions)
         return earlier or replay.key(
             text, event=planned.event, epsilon=planned.epsilon, tables=planned.tables, versions=versions
@@ -294,17 +297,17 @@ class Curator:
         versions: Mapping[str, str],
         *,
         progress: Progress,
-        cancelled: Callable[[], bool] = never,
+        cancelled: Callable[[], bool] = never_cancelled,
         silent: bool = False,
     ) -> bytes:
-        """Run, add noise, record: whatever fails in here, the analyst hears one constant. A `silent` run draws none."""
+        """Run, add noise, record; every failure becomes one constant error. A `silent` run draws no noise."""
 
         def released() -> bytes | None:
             with self.ledger.snapshot() as snapshot:
                 return snapshot.body(charges[0].sequence)
 
-        made = made_of(planned, text, versions)
-        draw = nothing() if silent else self._draws.begin(charges, made, lambda: released() is not None)
+        fingerprint = run_hash(planned, text, versions)
+        draw = no_draw() if silent else self._draws.begin(charges, fingerprint, lambda: released() is not None)
         if draw is None:
             return released() or b""
         failure = ""
@@ -312,22 +315,22 @@ class Curator:
         try:
             paper = receipts.receipt(planned, query=text, charges=[c.entry for c in charges], versions=versions)
             body = self._run(planned, draw, paper, progress)
-            # the first run is on whatever it finds; another one with its noise must have found the same
-            if not draw.retried or self._states(planned) == versions:
+            # a retry uses the noise of the first run, so it must have read the same data
+            if not draw.retried or self._data_versions(planned) == versions:
                 return self.ledger.record(charges[0], body)
             spent = self._draws.spoil(charges[0].entry)
-        except Exception as error:  # noqa: BLE001 - its text may hold a cell of the data
+        except Exception as error:  # noqa: BLE001 - its text may contain data
             failure = type(error).__name__
-        # raised out here, so that no error with data in it hangs on to this one
+        # raised outside of the handler, so that no error with data in it becomes the context of this one
         if spent is not None:
             raise spent
-        _log.info("charge %d has no release: %s", charges[0].sequence, failure)
+        _log.info("Charge %d has no release: %s", charges[0].sequence, failure)
         if not cancelled():
             self._note_failure(charges)
         raise RunError
 
     def _run(self, planned: PreparedAnalysis, draw: Draw, paper: Mapping[str, Any], progress: Progress) -> bytes:
-        """Ask the engine, draw, and write the release."""
+        """Run the analysis on the engine and encode its release."""
         engine = engine_for(self.engine, [table.name for table in planned.tables])
         published = planned.run(EngineRun(engine.run, draw.source, progress))
         ratio = published.ratio
@@ -336,7 +339,7 @@ class Curator:
         return receipts.encode(published.outputs, ratio, paper, published.model)
 
     def _refuse_failing(self, analyst: str, planned: PreparedAnalysis) -> None:
-        """Refuse an analyst whose runs failed too often on a dataset that is asked about."""
+        """Reject an analyst whose runs failed too often on a dataset that the plan reads."""
         with self.ledger.snapshot() as snapshot:
             self._failures.take_in(snapshot)
         for table in planned.private:
@@ -347,10 +350,10 @@ class Curator:
         failed = [Remark(each.entry.analyst, each.entry.dataset, each.sequence) for each in charges]
         try:
             self._failures.note(self.ledger, failed)
-        except HubbubError as error:  # it counts in this process all the same
-            _log.warning("the failure of charge %d is not written down: %s", charges[0].sequence, error.code)
+        except HubbubError as error:  # it still counts in this process
+            _log.warning("The failure of charge %d could not be recorded: %s", charges[0].sequence, error.code)
 
-    def _states(self, planned: PreparedAnalysis) -> dict[str, str]:
+    def _data_versions(self, planned: PreparedAnalysis) -> dict[str, str]:
         """Give the versions of all tables that a plan reads."""
         return {table.name: self._version(table.name) for table in planned.tables}
 
@@ -358,23 +361,23 @@ class Curator:
         try:
             fingerprint = self.engine.fingerprint(name)
         except UnreachableError as error:
-            why, remedy = f": {error.why}", f"Tell its owner. {error.remedy}"
+            why, remedy = f": {error.why}", f"Contact the data owner. {error.remedy}"
         except OSError:
-            why, remedy = "", "Tell its owner."
+            why, remedy = "", "Contact the data owner."
         else:
             return self._versions.name(name, fingerprint)
-        raise LedgerError("HB318", f"the data of {name} cannot be reached{why}. Nothing was run or charged.", remedy)
+        raise LedgerError("HB318", f"The data of {name} cannot be read{why}. Nothing was run or charged.", remedy)
 
     def _release(self, stored: bytes, analyst: str | None, *, replayed: bool) -> Release:
-        """Make a release of what the ledger keeps; for an analyst, with what is left to spend now."""
+        """Decode a stored release; for an analyst, with the remaining budget."""
         columns, ratio, model, paper = receipts.decode(stored)
         epsilon, delta = (Fraction(paper["charge"][name]) for name in ("epsilon", "delta"))
         left = None
         if analyst is not None:
             mine = [each["dataset"] for each in paper["ledger"] if each["dataset"] in self.datasets(analyst)]
-            left = min((self._standings(analyst, name).left() for name in mine), default=None)
+            left = min((self._status(analyst, name).left() for name in mine), default=None)
         return Release(columns, ratio, epsilon, delta, paper, left, replayed, model)
 
-    def _standings(self, analyst: str, dataset: str, *, exact: bool = False) -> BudgetStatus:
+    def _status(self, analyst: str, dataset: str, *, exact: bool = False) -> BudgetStatus:
         with self.ledger.snapshot() as snapshot:
             return budget_status(snapshot, self.config.policy, analyst, dataset, self.ledger.time(), exact=exact)

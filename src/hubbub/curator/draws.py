@@ -1,4 +1,4 @@
-"""A charge draws once: which run of a charge may draw, and from what words."""
+"""Randomness of runs: all runs of a charge draw the same noise."""
 
 import os
 import platform
@@ -26,26 +26,26 @@ _PAUSE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What a run draws from, and whether another run of its charge drew from it before."""
+    """The random source of a run, and whether an earlier run of the charge used it."""
 
     source: RandomSource
     retried: bool
 
 
-def nothing() -> Draw:
-    """Give the draw of a run that draws nothing, such as the purchase of a stream: it needs no seed."""
+def no_draw() -> Draw:
+    """Give the draw of a run that samples nothing, such as the purchase of a stream."""
     return Draw(ReplaySource(()), retried=False)
 
 
 class Draws:
-    """Gives the runs of a charge their words. `sources` makes a stream of a seed; tests hand in their own."""
+    """Gives each run its random source. `sources` makes a source of a seed; tests pass their own."""
 
     def __init__(self, seeds: Seeds, sources: Callable[[bytes], RandomSource] = SeededSource) -> None:
         self.seeds = seeds
         self.sources = sources
 
-    def begin(self, charges: Sequence[Charge], made_of: bytes, released: Callable[[], bool]) -> Draw | None:
-        """Give a run its source; None where a release was recorded meanwhile. Refuse a charge that is spent.
+    def begin(self, charges: Sequence[Charge], run_hash: bytes, released: Callable[[], bool]) -> Draw | None:
+        """Give a run its source; None if a release was recorded meanwhile. Reject a charge that is spent.
 
         Theorem (A charge draws once). All runs of a charge, at whatever time and in whatever process, draw the same
         words, for the same question on the same data; so whatever can be seen of all of them together (statements,
@@ -64,7 +64,7 @@ class Draws:
         """
         first = charges[0].entry
         if not any(charge.replayed for charge in charges):
-            return Draw(self.sources(self.seeds.make(first, made_of).secret), retried=False)
+            return Draw(self.sources(self.seeds.make(first, run_hash).secret), retried=False)
         deadline = time.monotonic() + PATIENCE
         while (seed := self.seeds.find(first)) is None:
             if released():
@@ -72,21 +72,21 @@ class Draws:
             if time.monotonic() > deadline:
                 raise SpentError.lost()
             time.sleep(_PAUSE)
-        if seed.made_of != made_of:
+        if seed.run_hash != run_hash:
             raise self.spoil(first)
         return Draw(self.sources(seed.secret), retried=True)
 
     def spoil(self, charge: Entry) -> SpentError:
-        """Erase the seed of a charge whose data changed under it: the same noise on other data would be a difference.
+        """Erase the seed of a charge whose data has changed, and return the error to raise.
 
-        The error to raise is given back.
+        The same noise on other data would reveal the difference.
         """
         self.seeds.erase(charge)
         return SpentError.changed()
 
 
-def made_of(planned: PreparedAnalysis, text: str, versions: Mapping[str, str]) -> bytes:
-    """Hash all that the words of a run become an answer by: question, declarations, data, program and machine."""
+def run_hash(planned: PreparedAnalysis, text: str, versions: Mapping[str, str]) -> bytes:
+    """Hash everything that turns randomness into an answer: query, declarations, data, program and machine."""
     facts = [
         text,
         canonical(to_facts(planned.event)),
@@ -104,10 +104,10 @@ def made_of(planned: PreparedAnalysis, text: str, versions: Mapping[str, str]) -
 
 @cache
 def _machine() -> list[str]:
-    """Name what arithmetic after the noise may depend on: it chooses the next question of an analysis."""
+    """Give what floating-point arithmetic after the noise may depend on; it chooses the next query of an analysis."""
     try:
-        own = metadata.version("hubbub")
+        version = metadata.version("hubbub")
     except metadata.PackageNotFoundError:
-        own = ""
+        version = ""
     threads = [os.environ.get(f"{name}_NUM_THREADS", "") for name in ("OMP", "OPENBLAS", "MKL")]
-    return [own, np.__version__, platform.python_version(), platform.machine(), str(os.cpu_count()), *threads]
+    return [version, np.__version__, platform.python_version(), platform.machine(), str(os.cpu_count()), *threads]

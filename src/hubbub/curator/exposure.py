@@ -1,4 +1,4 @@
-"""Custody: who else can read what hubbub keeps, and what would bring ledger and anchor back together."""
+"""Checks of file permissions and of where ledger and anchor are stored."""
 
 import os
 from contextlib import suppress
@@ -7,7 +7,7 @@ from pathlib import Path
 from hubbub.config import Config
 from hubbub.private_files import accessible_by_others
 
-#: What lies beside a ledger; `{}` is the name of its database. The public half of the audit's key is for everybody.
+#: The private files beside a ledger; `{}` is the name of its database. The audit's public key is not among them.
 _NAMES = (
     "{}",
     "{}-wal",
@@ -25,16 +25,16 @@ _NAMES = (
     "streams.new",
     "audit.key",
 )
-#: The folder of a ledger that hubbub made by itself.
+#: The name of the ledger folder that hubbub creates.
 _OURS = "hubbub-ledger"
-#: Folders of the system: two things below one of these are not kept together.
+#: System folders: two paths that only share one of these are not backed up together.
 _APART = frozenset(
     Path(each) for each in ("/", "/var", "/var/lib", "/srv", "/mnt", "/media", "/opt", "/home", "/Users", "/run")
 )
 
 
-def exposed(config: Config, folder: Path, anchor: Path) -> list[Path]:
-    """List what hubbub keeps and others have rights on: files beside the ledger, its own folder, the anchor."""
+def exposed_files(config: Config, folder: Path, anchor: Path) -> list[Path]:
+    """List the files and folders of hubbub that other users can access."""
     files = [folder / name.format(config.database.name) for name in _NAMES]
     own = [folder] if folder.name == _OURS else []
     if anchor.parent.name in ("anchor", "anchors"):
@@ -42,11 +42,11 @@ def exposed(config: Config, folder: Path, anchor: Path) -> list[Path]:
     return [path for path in (*own, *files, anchor) if accessible_by_others(path)]
 
 
-def close(paths: list[Path]) -> list[Path]:
-    """Take others' rights off what belongs to this user; give what was changed."""
+def restrict(paths: list[Path]) -> list[Path]:
+    """Remove other users' permissions from this user's files; return the changed paths."""
     closed = []
     for path in paths:
-        # what cannot be closed (a file system without modes, a file that another process just removed) stays a concern
+        # a file system without modes, or a file that another process has just removed, stays as it is
         with suppress(OSError):
             if path.stat().st_uid == os.geteuid():
                 path.chmod(path.stat().st_mode & 0o700)
@@ -54,22 +54,22 @@ def close(paths: list[Path]) -> list[Path]:
     return closed
 
 
-def together(folder: Path, anchor: Path) -> str | None:
-    """Say what restores or changes ledger and anchor at once, in one sentence; None where nothing obvious does."""
+def anchor_warning(folder: Path, anchor: Path) -> str | None:
+    """Give a warning if one backup or one user covers both ledger and anchor, else None."""
     ledger, place = folder.resolve(), anchor.resolve()
     common = Path(os.path.commonpath([ledger, place]))
     if place.is_relative_to(ledger):
         return (
-            f"The anchor {anchor} lies in the ledger's folder: a copy of that folder, put back later, gives spent "
-            "budget back and nobody notices. Name a place on another disk or machine: ledger.anchor."
+            f"The anchor {anchor} is in the ledger's folder: restoring an old copy of that folder restores spent "
+            "budget unnoticed. Set ledger.anchor to a path on another disk or machine."
         )
     if common not in _APART:
         return (
-            f"Ledger and anchor ({anchor}) are both below {common}: restoring all of that gives spent budget back "
-            "unnoticed. Keep the anchor out of that backup, or name a place on another disk: ledger.anchor."
+            f"Ledger and anchor ({anchor}) are both below {common}: restoring an old copy of it restores spent budget "
+            "unnoticed. Exclude the anchor from that backup, or set ledger.anchor to a path on another disk."
         )
     if _owner(ledger) == _owner(place.parent):
-        return "Ledger and anchor belong to the same user, who could change both. Another owner would be safer."
+        return "Ledger and anchor belong to the same user, who could change both. Use another owner for the anchor."
     return None
 
 

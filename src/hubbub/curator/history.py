@@ -1,4 +1,4 @@
-"""What was asked before: charges with what they paid for, read again from the ledger at no cost."""
+"""Past charges and their releases, read from the ledger for free."""
 
 import json
 from collections.abc import Set
@@ -14,37 +14,39 @@ from hubbub.core import chunked_json as pieces
 from hubbub.core.events import from_facts
 from hubbub.errors import ParameterError
 
-#: A query over several private tables makes a charge on each, one after the other; few others can come between.
+#: A query over several private tables charges each, one after the other; few other charges can come between.
 _NEAR = 1000
 
-#: Charges whose release may not show yet, by analyst and by their key without the dataset's name.
+#: Charges whose release must not be shown yet, by analyst and by key without the dataset's name.
 Unseen = Set[tuple[str, str]]
 
 
-def listed(snapshot: Snapshot, which: EntryFilter, limit: int, unseen: Unseen = frozenset()) -> tuple[PastCharge, ...]:
-    """List the newest charges that a filter lets through."""
+def list_charges(
+    snapshot: Snapshot, which: EntryFilter, limit: int, unseen: Unseen = frozenset()
+) -> tuple[PastCharge, ...]:
+    """List the newest charges that match a filter."""
     entries = list(islice(snapshot.entries(which, newest_first=True), limit))
     return tuple(_past(snapshot, entry, unseen) for entry in entries)
 
 
-def found(snapshot: Snapshot, number: int, analyst: str | None, unseen: Unseen = frozenset()) -> bytes:
-    """Find what one charge paid for; of an analyst's own, or of anybody's where none is named."""
+def find_release(snapshot: Snapshot, number: int, analyst: str | None, unseen: Unseen = frozenset()) -> bytes:
+    """Find the stored release of a charge of this analyst, or of any analyst if None."""
     which = EntryFilter(kind="charge", analyst=analyst, before=number + 1)
     entry = next(snapshot.entries(which, after=number - 1), None)
     holder = None if entry is None else _holder(snapshot, entry, unseen)
     stored = None if holder is None else snapshot.body(holder)
     if stored is None:
-        # the same words for another's charge, for one without an answer and for none
+        # the same error for another analyst's charge, for one without an answer and for none
         raise ParameterError(
             "HB146",
-            f"there is no release with the number {number}.",
-            "A release has the number of its charge: `releases`, the page of that name and `hubbub audit ledger` tell.",
+            f"There is no release number {number}.",
+            "A release has the number of its charge. List them with `releases` or `hubbub audit ledger`.",
         )
     return stored
 
 
 def _holder(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> int | None:
-    """Say which charge the release is kept with: this one, or the first one of the same query."""
+    """Find the charge that the release is stored with: this one, or the first one of the same query."""
     if (entry.analyst, entry.key.removesuffix(f" {entry.dataset}")) in unseen:
         return None
     if snapshot.released(entry.sequence, entry.sequence):
@@ -62,7 +64,7 @@ def _past(snapshot: Snapshot, entry: Entry, unseen: Unseen) -> PastCharge:
     loss, holder = privacy_cost(from_facts(json.loads(entry.facts))), _holder(snapshot, entry, unseen)
     epsilon, delta = loss.pure, loss.delta
     stored = None if holder is None or epsilon is not None else snapshot.body(holder)
-    if stored is not None:  # a loss that is a curve: as it was agreed on
+    if stored is not None:  # the loss is a curve: show the charged (ε, δ)
         paid = pieces.loads(stored)["receipt"]["charge"]
         epsilon, delta = Fraction(paid["epsilon"]), Fraction(paid["delta"])
     time = datetime.fromtimestamp(entry.time / 1_000_000, UTC)

@@ -1,4 +1,4 @@
-"""Opening: from hubbub.yaml to a curator that can answer, or a clear error."""
+"""Open a curator from hubbub.yaml."""
 
 from pathlib import Path
 
@@ -12,8 +12,8 @@ from hubbub.core.schema import Table
 from hubbub.curator import Curator
 from hubbub.curator import exposure as custody
 from hubbub.curator.draws import Draws
-from hubbub.curator.public import public
-from hubbub.curator.seeds import Seeds, place
+from hubbub.curator.public import read_public_table
+from hubbub.curator.seeds import Seeds, seed_folder
 from hubbub.curator.versions import Versions
 from hubbub.engines.base import Engine
 from hubbub.engines.multi_engine import open_engine
@@ -22,12 +22,12 @@ from hubbub.private_files import create_folder
 
 
 def is_postgres(config: Config) -> bool:
-    """Say whether the ledger is in PostgreSQL."""
+    """Return whether the ledger is in PostgreSQL."""
     return (config.places.database or "").startswith(("postgresql://", "postgres://"))
 
 
 def store_of(config: Config, *, read_only: bool = False, exclusive: bool = False) -> Store:
-    """Open the ledger's database; `exclusive` keeps other processes away where it is a file (a server shares none)."""
+    """Open the ledger's database; `exclusive` locks a database file against other processes."""
     if is_postgres(config):
         from hubbub.accounting.postgres import PostgresStore
 
@@ -38,54 +38,56 @@ def store_of(config: Config, *, read_only: bool = False, exclusive: bool = False
 
 
 def anchor_of(config: Config) -> Anchor:
-    """Find the ledger's anchor."""
+    """Give the ledger's anchor."""
     if config.places.anchor is not None:
         return FileAnchor(config.path.parent / config.places.anchor)
     if is_postgres(config):
         raise ConfigError(
             "HB402",
-            "ledger.anchor is missing, and the ledger is in PostgreSQL.",
-            "Name a file outside that server: `anchor: /var/lib/hubbub/ledger.anchor`.",
+            "ledger.anchor is required for a ledger in PostgreSQL.",
+            "Set it to a file outside that server: `anchor: /var/lib/hubbub/ledger.anchor`.",
         )
     home, earlier = FileAnchor(default_path(config.database)), former_path(config.database)
     return TwoAnchors(home, FileAnchor(earlier)) if earlier.exists() else home
 
 
-def exposed(config: Config) -> list[Path]:
-    """List what hubbub keeps for this configuration and others have rights on."""
-    return custody.exposed(config, folder_of(config), Path(anchor_of(config).where))
+def exposed_files(config: Config) -> list[Path]:
+    """List the files and folders of this configuration that other users can access."""
+    return custody.exposed_files(config, folder_of(config), Path(anchor_of(config).where))
 
 
-def concerns(config: Config) -> list[str]:
-    """Say what an owner should know about the ledger's place and its anchor's."""
+def storage_warnings(config: Config) -> list[str]:
+    """Give warnings about where ledger and anchor are stored."""
     anchor = Path(anchor_of(config).where)
-    found = [f"Others have rights on {path}; the next start takes them away." for path in exposed(config)]
+    found = [
+        f"Other users can access {path}; the next start removes their permissions." for path in exposed_files(config)
+    ]
     if not is_postgres(config):
-        found += [text for text in [custody.together(folder_of(config), anchor)] if text]
+        found += [text for text in [custody.anchor_warning(folder_of(config), anchor)] if text]
         if config.places.anchor is None and former_path(config.database).exists():
             found.append(
-                f"{former_path(config.database)} is the anchor of an earlier version. It is kept up to date beside "
-                f"{anchor}; remove it if that place lasts."
+                f"{former_path(config.database)} is the anchor of an earlier version of hubbub. It is still updated "
+                f"along with {anchor}; remove it if the new location is permanent."
             )
     return found
 
 
 def folder_of(config: Config) -> Path:
-    """Find the folder for what is kept beside the ledger."""
+    """Give the folder of the files that are stored beside the ledger."""
     return config.path.parent / "hubbub-ledger" if is_postgres(config) else config.database.parent
 
 
 def seeds_of(config: Config, ledger: str) -> Seeds:
-    """Open the folder of seeds for the ledger of this identity."""
+    """Open the seed folder for the ledger with this identity."""
     chosen = None if config.places.seeds is None else config.path.parent / config.places.seeds
-    return Seeds(place(chosen, folder_of(config)), ledger)
+    return Seeds(seed_folder(chosen, folder_of(config)), ledger)
 
 
 def open_curator(config: Config, *, exclusive: bool = False) -> Curator:
-    """Open ledger and engine. Private data is not touched: that waits for the first charge."""
+    """Open ledger and engine. Private data is not read before the first charge."""
     tables, folder = tables_of(config), folder_of(config)
     create_folder(folder)
-    custody.close(exposed(config))
+    custody.restrict(exposed_files(config))
     store = store_of(config, exclusive=exclusive)
     try:
         seeds = seeds_of(config, store.ledger)
@@ -106,15 +108,15 @@ def open_curator(config: Config, *, exclusive: bool = False) -> Curator:
     )
 
 
-def renewed(curator: Curator, config: Config) -> Curator:
-    """Go on with the same ledger under another hubbub.yaml; the old curator's engine stays open for its queries."""
+def reconfigure(curator: Curator, config: Config) -> Curator:
+    """Use another hubbub.yaml on the same ledger; the old curator's engine stays open for running queries."""
     tables = tables_of(config)
     curator.ledger.govern(config.policy)
     return curator.under(config, tables, _engine(config))
 
 
-def broken(config: Config) -> list[ConfigError]:
-    """Say which promises of earlier charges a hubbub.yaml would break; none where there is no ledger yet."""
+def policy_problems(config: Config) -> list[ConfigError]:
+    """List how a hubbub.yaml would contradict earlier charges; empty if there is no ledger yet."""
     if not is_postgres(config) and not config.database.exists():
         return []
     store = store_of(config, read_only=True)
@@ -126,9 +128,10 @@ def broken(config: Config) -> list[ConfigError]:
 
 
 def tables_of(config: Config) -> dict[str, Table]:
-    """Give every table as it is planned with: public ones with the facts of their values."""
+    """Give the schema of every table; that of a public table is completed from its values."""
     return {
-        name: public(each, config.limits) if each.table.public else each.table for name, each in config.datasets.items()
+        name: read_public_table(each, config.limits) if each.table.public else each.table
+        for name, each in config.datasets.items()
     }
 
 

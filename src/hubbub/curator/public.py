@@ -1,4 +1,4 @@
-"""Public tables: their values are public, so their facts are read from them instead of being declared."""
+"""Public tables: bounds, values and unique columns are read from the data instead of declared."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -18,9 +18,9 @@ from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.expressions import Col
 from hubbub.sql.relations import Scan
 
-#: A column with more values than this is no key.
-MOST_VALUES = 10_000
-#: Where ends are looked for: infinities and dates of other ages are no bounds.
+#: The values of a column with more distinct values than this are not listed.
+MAX_VALUES = 10_000
+#: Bounds are searched in these ranges: infinities and dates outside common calendars are ignored.
 _SENSIBLE = {
     Kind.INTEGER: ("-1.0e300", "1.0e300"),
     Kind.REAL: ("-1.0e300", "1.0e300"),
@@ -29,8 +29,8 @@ _SENSIBLE = {
 }
 
 
-def public(dataset: DatasetConfig, limits: EngineLimits) -> Table:
-    """Complete a public table: values and bounds of its columns, what no two rows share, and its sizes."""
+def read_public_table(dataset: DatasetConfig, limits: EngineLimits) -> Table:
+    """Complete the schema of a public table: values and bounds of its columns, unique columns, and sizes."""
     engine = open_engine([dataset.view], frozenset(), limits=limits)
     try:
         reader = _Reader(engine, dataset.table.name)
@@ -39,14 +39,14 @@ def public(dataset: DatasetConfig, limits: EngineLimits) -> Table:
         return replace(table, size=reader.size, repeats=reader.repeats(table), lengths=reader.lengths(table))
     except RunError:
         raise ConfigError(
-            "HB411", f"the public table {dataset.table.name} cannot be read.", "Check its source."
+            "HB411", f"The public table {dataset.table.name} cannot be read.", "Check its `source`."
         ) from None
     finally:
         engine.close()
 
 
 class _Reader:
-    """Asks in words that every engine has."""
+    """Reads facts of one table, in SQL that every engine understands."""
 
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
@@ -55,16 +55,16 @@ class _Reader:
         self.size = self._count("*")
 
     def _written(self, column: Column) -> str:
-        """Write a column; texts as queries see them, told apart byte by byte whatever collation they have."""
+        """Write a column; text as queries see it, compared byte by byte whatever its collation."""
         return self._dialect.scanned(column) if column.kind is Kind.TEXT else self._dialect.identifier(column.name)
 
     def facts(self, column: Column) -> Column:
         quoted = self._written(column)
         values, bounds = column.values, column.bounds
         if values is None:
-            order = f"WHERE {quoted} IS NOT NULL ORDER BY 1 LIMIT {MOST_VALUES + 1}"
-            found = _values(self._one(f"DISTINCT {quoted}", order), column.kind)
-            values = tuple(found) if 0 < len(found) <= MOST_VALUES else None
+            order = f"WHERE {quoted} IS NOT NULL ORDER BY 1 LIMIT {MAX_VALUES + 1}"
+            distinct = _values(self._one(f"DISTINCT {quoted}", order), column.kind)
+            values = tuple(distinct) if 0 < len(distinct) <= MAX_VALUES else None
         sensible = _SENSIBLE.get(column.kind)
         if bounds is None and sensible is not None:
             where = f"WHERE {quoted} BETWEEN {sensible[0]} AND {sensible[1]}"
@@ -74,7 +74,7 @@ class _Reader:
         return replace(column, values=values, bounds=bounds)
 
     def unique(self, table: Table) -> tuple[str, ...] | None:
-        """Find columns that no two rows share, or check those that are declared, as a query reads them."""
+        """Find a unique column, or check the declared unique columns, as a query reads them."""
         if table.unique is None:
             alone = (
                 column
@@ -87,13 +87,13 @@ class _Reader:
         if distinct != self.size:
             raise ConfigError(
                 "HB414",
-                f"datasets.{table.name}.unique is not true: {self.size - distinct} rows repeat another's.",
-                "Name columns that no two rows share, or remove the double rows.",
+                f"datasets.{table.name}.unique is not true: {self.size - distinct} rows are duplicates.",
+                "List columns whose values are unique, or remove the duplicate rows.",
             )
         return table.unique
 
     def repeats(self, table: Table) -> dict[str, int]:
-        """Count how many rows at most share one value of each column, as a query reads it: clamped and of its kind."""
+        """Count the most rows that share one value of each column, as a query reads it: clamped and converted."""
         most = {}
         for column in table.columns:
             if not column.hidden:
@@ -105,7 +105,7 @@ class _Reader:
         return most
 
     def lengths(self, table: Table) -> dict[str, int]:
-        """Find the number of characters of the longest text in each column."""
+        """Find the length of the longest text in each column."""
         texts = [column for column in table.columns if column.kind is Kind.TEXT and not column.hidden]
         return {
             column.name: int(self._one(f"coalesce(max(length({self._dialect.scanned(column)})), 0)")[0])
@@ -122,7 +122,7 @@ class _Reader:
 
 
 def _number(end: Any, kind: Kind) -> Fraction:
-    """Give a number as it is, a date in days and a timestamp in microseconds since 1970."""
+    """Give a number unchanged, a date in days and a timestamp in microseconds since 1970."""
     if kind is Kind.DATE:
         return Fraction(int(end.astype("datetime64[D]").astype(np.int64)[0]))
     if kind is Kind.TIMESTAMP:

@@ -66,7 +66,7 @@ def prepare_query(
         salt=options.salt,
         hashing=options.hashing,
         dialect=options.dialect,
-        **question.shape(query),
+        **question.planner_options(query),
     )
     return PreparedQuery(
         protection=Protection(planned.tables, planned.relation, planned.limits),

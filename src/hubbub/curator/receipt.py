@@ -1,6 +1,6 @@
-"""The receipt of a release: every fact from which its loss can be derived again, without this program.
+"""The receipt of a release: all facts that are needed to verify its privacy loss without this program.
 
-The stored form of a release is its answer and its receipt; the receipt holds the answer's hash and the place of the
+The stored form of a release is its answer and its receipt; the receipt holds the answer's hash and the position of the
 charge in the ledger's chain.
 """
 
@@ -65,18 +65,18 @@ def receipt(
 
 
 def draws(plan: Plan) -> list[dict[str, Any]]:
-    """Say of each draw what its loss follows from, in the order of the event's parts."""
-    found = []
+    """Give the facts that determine the loss of each draw, in the order of the event's parts."""
+    facts = []
     for noised in plan.measures:
         draw = _sum(noised)
         if plan.threshold is not None and noised.measure == discover.UNITS:
             rule = plan.threshold
             draw |= {"kind": "threshold", "threshold": rule.threshold, "noise": to_facts(rule.event)}
-        found.append(draw)
-    found += map(_selection, plan.choices)
+        facts.append(draw)
+    facts += map(_selection, plan.choices)
     if plan.top is not None:
-        found.append(_top(plan, plan.top))
-    return found
+        facts.append(_top(plan, plan.top))
+    return facts
 
 
 def _top(plan: Plan, top: TopK) -> dict[str, Any]:
@@ -112,39 +112,39 @@ def _selection(chosen: CellSelections) -> dict[str, Any]:
 
 
 def outputs(answer: Answer) -> tuple[list[Output], list[float | None]]:
-    """Turn arrays into plain values; NaN and open ends become None."""
-    found = []
+    """Convert arrays to plain values; NaN and infinite bounds become None."""
+    columns = []
     for name, values, low, high in zip(answer.columns, answer.values, answer.low, answer.high, strict=True):
         kind, cells = _cells(values)
         exact = bool(np.all(np.isnan(low)) and np.all(np.isnan(high)))
-        found.append(Output(name, kind, cells, None if exact else _floats(low), None if exact else _floats(high)))
-    return found, _floats(answer.ratio)
+        columns.append(Output(name, kind, cells, None if exact else _floats(low), None if exact else _floats(high)))
+    return columns, _floats(answer.ratio)
 
 
 def encode(
     columns: Sequence[Output], ratio: Sequence[float | None], paper: Mapping[str, Any], model: Mapping[str, Any]
 ) -> bytes:
-    """Write what the ledger keeps: the answer, and the receipt with the answer's hash."""
+    """Encode what the ledger stores: the answer, and the receipt with the answer's hash."""
     answer = answer_json(columns, ratio, model)
     digest = sha256(pieces.dumps(answer, sort_keys=True).encode()).hexdigest()
     return pieces.dumps({"answer": answer, "receipt": {**paper, "answer": digest}}, sort_keys=True).encode()
 
 
 def decode(stored: bytes) -> tuple[tuple[Output, ...], list[float | None], dict[str, Any], dict[str, Any]]:
-    """Read what the ledger kept: outputs, ratio, model, receipt."""
-    found = pieces.loads(stored)
-    return *read_answer(found["answer"]), found["receipt"]
+    """Decode what the ledger stores: outputs, ratio, model, receipt."""
+    document = pieces.loads(stored)
+    return *read_answer(document["answer"]), document["receipt"]
 
 
 def _floats(values: NDArray[np.float64]) -> list[float | None]:
     plain: NDArray[np.object_] = np.asarray(values).astype(object)
     plain[~np.isfinite(values)] = None
-    found: list[float | None] = plain.tolist()
-    return found
+    cells: list[float | None] = plain.tolist()
+    return cells
 
 
 def _cells(values: NDArray[Any]) -> tuple[str, list[Cell]]:
-    """Give a column's kind and its values."""
+    """Give the kind and the values of a column."""
     if isinstance(values, np.ma.MaskedArray):
         kind, cells = _cells(values.data)
         mask = np.ma.getmaskarray(values)
@@ -163,7 +163,7 @@ def _cells(values: NDArray[Any]) -> tuple[str, list[Cell]]:
             return ("date" if values.dtype == np.dtype("datetime64[D]") else "timestamp"), plain
     cells = values.tolist()
     if any(isinstance(cell, float) for cell in cells):
-        # a declared list such as 0, 0.5, 1 has whole numbers among others
+        # a declared list such as 0, 0.5, 1 mixes integers and others
         return "real", [None if cell is None else float(cell) for cell in cells]
     first = next((cell for cell in cells if cell is not None), "")
     kinds: tuple[tuple[type, str], ...] = (

@@ -1,7 +1,7 @@
-"""The key of a charge: what makes two questions the same, so that the second is answered from the ledger for free.
+"""The key of a charge: two queries with the same key are the same, so the second is answered from the ledger for free.
 
-The key is a stored format (docs/formats.md). It is made of what was asked and of what was declared, never of how this
-program writes a plan or words an explanation, so that a better sentence or a renamed class costs nobody a charge.
+The key is a stored format (docs/formats.md). It is computed from the query and the declarations, never from how this
+program writes a plan or words an explanation, so that a reworded sentence or a renamed class costs nobody a charge.
 """
 
 import re
@@ -16,14 +16,14 @@ from hubbub.core import wire
 from hubbub.core.events import Event, to_facts
 from hubbub.core.schema import Column, Table
 
-#: The format of the keys that are made now. Format 1 hashed the plan as Python writes it, and cannot be made again.
+#: The format of new keys. Format 1 hashed the plan as Python wrote it and cannot be computed any more.
 FORMAT = 2
 
 _FIRST = re.compile(r"plan [0-9a-f]{64}")
 
 
 def key(text: str, *, event: Event, epsilon: Fraction, tables: Iterable[Table], versions: Mapping[str, str]) -> str:
-    """Give the key of a question in canonical text, at a price, on declared tables in a known state."""
+    """Compute the key of a query in canonical form, at a privacy cost, on declared tables with known versions."""
     facts = {
         "format": FORMAT,
         "query": text,
@@ -36,7 +36,7 @@ def key(text: str, *, event: Event, epsilon: Fraction, tables: Iterable[Table], 
 
 
 def _declared(table: Table) -> dict[str, Any]:
-    """Write what an answer about a table depends on. A field that is added later is left out where it has no effect."""
+    """Give what an answer about a table depends on. A field that is added later is omitted where it has no effect."""
     unit = table.unit
     return {
         "name": table.name,
@@ -58,10 +58,10 @@ def _column(column: Column) -> dict[str, Any]:
 
 
 class FirstFormat:
-    """Charges under keys of format 1, by what was asked: the same request on the same state of the data is the same.
+    """Charges under keys of format 1, indexed by request: the same request on the same data version is the same charge.
 
-    Their keys cannot be made again, but their requests can: dataset, mechanism and question are hashed in each entry.
-    Public tables have no entry, so a charge that read one counts only while that table is as it was first seen.
+    Their keys cannot be computed any more, but their requests can: each entry hashes dataset, mechanism and query.
+    Public tables have no entry, so a charge that read one counts only while that table has its first version.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -74,7 +74,7 @@ class FirstFormat:
     def key(
         self, analyst: str, text: str, *, event: Event, tables: Sequence[Table], versions: Mapping[str, str]
     ) -> str | None:
-        """Give the key that a question was charged under, where it was."""
+        """Give the key under which a query was charged, if it was."""
         if not self._keys or any(table.public and versions[table.name] != "1" for table in tables):
             return None
         facts, private = facts_text(event), [table.name for table in tables if not table.public]

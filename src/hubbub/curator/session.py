@@ -1,4 +1,4 @@
-"""What an analyst holds: the same methods whether the curator is in this process or on a server."""
+"""The session of an analyst; the client of a server has the same methods."""
 
 from pathlib import Path
 from secrets import token_hex
@@ -33,39 +33,39 @@ class Session(Analyses[Release], Publisher, UserFunctions):
         self._curator = curator
 
     def datasets(self) -> tuple[str, ...]:
-        """List the datasets that may be asked about."""
+        """List the datasets that the analyst can query."""
         return self._curator.datasets(self.analyst)
 
     def describe(self, dataset: str) -> Table:
-        """Show what is declared about a dataset: who is protected, its columns with their facts."""
+        """Show the declarations of a dataset: its privacy unit, and its columns with their facts."""
         if dataset not in self.datasets():
             raise unknown_dataset(dataset, self.datasets())
         return self._curator.tables[dataset].shown()
 
     def budget(self) -> tuple[BudgetOverview, ...]:
-        """Say what is spent and what is left, for each dataset."""
+        """Show the spent and the remaining budget of each dataset."""
         return self._curator.budget(self.analyst)
 
     def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
-        """Say what a question would cost and how exact its answer would be. Free: nothing is run or charged."""
+        """Estimate the privacy cost and the errors of a query. Free: nothing is run or charged."""
         return self._curator.estimate(self.analyst, Question(sql, **options))
 
     def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
-        """Ask, for a price: `epsilon`, or `within` for the ± that is wanted. See `Question` for the other options.
+        """Run a query at a privacy cost `epsilon`, or with a margin of error `within`. `Question` lists the options.
 
-        The same question on the same data is answered from the ledger at no cost. A `key` names one answer: the same
-        key always gives the same one, a new key draws (and charges) anew. A run that was cut off is repeated with the
-        same noise by the next call of the same question, or key, while the data is unchanged.
+        The same query on the same data is answered from the ledger for free. A `key` names one answer: the same key
+        always gives the same answer, a new key samples and charges again. An interrupted run is repeated with the same
+        noise by the next call with the same query or key, while the data is unchanged.
         """
         return self._curator.query(self.analyst, Question(sql, **options), key=key)
 
     @property
     def estimates(self) -> Estimates[Estimate]:
-        """The analyses once more, each saying what it would cost instead of asking: h.estimates.kmeans(…). Free."""
+        """The analyses as estimates, such as h.estimates.kmeans(…). Free."""
         return Estimates(self.estimate)
 
     def scope(self, *, epsilon: Number, delta: Number = 0) -> Scope:
-        """Give a loop of queries and analyses so much to spend, and no way to more: `with h.scope(epsilon=1) as s:`.
+        """Limit what a loop of queries and analyses can spend: `with h.scope(epsilon=1) as s:`.
 
         See `hubbub.answers.scope.Scope`.
         """
@@ -75,32 +75,32 @@ class Session(Analyses[Release], Publisher, UserFunctions):
         return self.query(text, key=key, **options)
 
     def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:
-        """Ask the same once more with a second, independent draw at this price, and combine both: nothing paid is lost.
+        """Repeat a query with fresh noise at this cost and combine both answers, so that no budget is wasted.
 
-        For counts, sums and averages over declared groups; see `hubbub.answers.combine`. A `key` names the second draw.
+        For counts, sums and averages over declared groups; see `hubbub.answers.combine`. `key` names the second answer.
         """
         sql, options = repeat_query(first.receipt, epsilon=epsilon)
         return refine(first, self.query(sql, key=key or token_hex(16), **options))
 
     def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[PastCharge, ...]:
-        """List what was asked and paid for, newest first; `before` (a number of the list) goes on where one ended."""
+        """List past charges, newest first; `before` is a charge number and continues an earlier list."""
         return self._curator.releases(self.analyst, limit=limit, before=before)
 
     @overload
     def release(self, number: int) -> Release: ...
     @overload
-    def release(self, number: RowFunction, **said: Unpack[UserFunctionOptions]) -> Release: ...
-    def release(self, number: int | RowFunction, **said: Any) -> Release:
-        """Give an earlier answer once more, by the number of its charge, free; or release a function of your own.
+    def release(self, number: RowFunction, **options: Unpack[UserFunctionOptions]) -> Release: ...
+    def release(self, number: int | RowFunction, **options: Any) -> Release:
+        """Give an earlier release by the number of its charge, for free; or release a user-defined function.
 
-        A function is for who holds the data: see `UserFunctions.release_function` for what is said with it.
+        `UserFunctions.release_function` lists the options of a function.
         """
         if isinstance(number, int):
             return self._curator.release(number, analyst=self.analyst)
-        return self.release_function(number, **said)
+        return self.release_function(number, **options)
 
     def close(self) -> None:
-        """Let go of data and ledger."""
+        """Close data and ledger."""
         self._curator.close()
 
     def __enter__(self) -> Self:
@@ -113,12 +113,12 @@ class Session(Analyses[Release], Publisher, UserFunctions):
 
 
 def open_session(path: str | Path = "hubbub.yaml", *, analyst: str | None = None) -> Session:
-    """Open the datasets of a hubbub.yaml as one of its analysts (where it has only one, that one)."""
+    """Open the datasets of a hubbub.yaml as one of its analysts; the name is optional if there is only one."""
     config = load(Path(path))
     known = list(config.policy.analysts)
     if analyst is None and len(known) != 1:
         raise ParameterError(
-            "HB121", "it is not said who asks.", f"Give analyst=, one of: {', '.join(known) or 'none'}."
+            "HB121", "No analyst was specified.", f"Pass analyst=. hubbub.yaml defines: {', '.join(known) or 'none'}."
         )
     name = known[0] if analyst is None else analyst
     curator = open_curator(config)

@@ -1,8 +1,8 @@
-"""Buying a stream: everything that could keep it from beginning is looked at before the charge.
+"""Purchase of a stream: everything that could prevent its start is checked before the charge.
 
-    hold the analyst's folder → name, limit, disk → note the purchase → charge → begin → forget the note
+    lock the analyst's folder → name, limit, disk → note the purchase → charge → start → remove the note
 
-A crash anywhere leaves the note, and the same purchase again goes on under the same key of the ledger: one charge, and
+After a crash the note remains, and repeating the purchase continues under the same key of the ledger: one charge, and
 one stream for it.
 """
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 
 def streams_of(config: Config) -> Path:
-    """Say where the streams of a hubbub.yaml lie."""
+    """Give the folder of the streams of a hubbub.yaml."""
     return config.path.parent / "hubbub-streams"
 
 
 def buys_stream(question: Question) -> bool:
-    """Say whether a question is CALL stream(…)."""
+    """Return whether a query is CALL stream(…)."""
     return calls.is_call(question.sql) and calls.parse_call(question.sql).name == "stream"
 
 
 def buy(
     curator: "Curator", planned: PreparedAnalysis, *, analyst: str, key: str | None, charge: Callable[[str], Release]
 ) -> Release:
-    """Charge a stream and begin it, or refuse it before the charge.
+    """Charge a stream and start it, or refuse it before the charge.
 
     Theorem (A charged stream begins). A purchase that is refused was not charged. One that is charged begins, now or
     when it is made again, and is charged once.
@@ -66,8 +66,8 @@ def buy(
         if pending is not None and (pending.terms, pending.dataset) != (terms, dataset):
             raise StreamError(
                 "HB660",
-                f"another purchase of a stream called {terms.name} was interrupted.",
-                "Make that purchase again, which is charged once, or drop it: hubbub stream end NAME.",
+                f"Another purchase of a stream called {terms.name} was interrupted.",
+                "Repeat that purchase, which is charged only once, or drop it with `hubbub stream end NAME`.",
             )
         folders.check_stream_count(root, folder, analyst, terms.name)
         if pending is None:
@@ -76,7 +76,7 @@ def buy(
         try:
             release = charge(pending.key)
         except (RunError, LedgerError):
-            raise  # it may have been charged
+            raise  # the charge may have been made
         except HubbubError:
             note.unlink()
             raise

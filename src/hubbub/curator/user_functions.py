@@ -1,4 +1,4 @@
-"""Code that who holds the data hands in: for a curator in this process alone. No server takes any."""
+"""User-defined functions supplied by the data owner. Embedded curator only; the server accepts none."""
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
@@ -17,9 +17,9 @@ from hubbub.mechanisms.metric import Space
 
 
 class UserFunctionOptions(TypedDict, total=False):
-    """What is said with a function: see `hubbub.analyses.functions.function.FunctionRequest`; and what it may cost.
+    """The options of `hubbub.analyses.functions.function.FunctionRequest`, and the privacy cost.
 
-    check  a finite universe, on all of which the declared sensitivity is tried before anything is charged
+    check  a finite universe, on all of which the declared sensitivity is checked before the charge
     """
 
     table: Required[str]
@@ -38,18 +38,18 @@ class UserFunctionOptions(TypedDict, total=False):
 
 
 class UserFunctions:
-    """The part of a session that takes code."""
+    """The methods of a session that accept code."""
 
     analyst: str
     _curator: Curator
 
-    def release_function(self, function: RowFunction, **said: Unpack[UserFunctionOptions]) -> Release:
-        """Release a function of the rows by how far one unit moves it, in a metric: `h.release(f, …)` is this.
+    def release_function(self, function: RowFunction, **options: Unpack[UserFunctionOptions]) -> Release:
+        """Release a function of the rows with noise for its declared sensitivity; `h.release(f, …)` calls this.
 
-        The function runs in this process on the rows. Its sensitivity is the owner's word, and so is `total=True`: that
-        it gives a value on every dataset. Without it the noise also covers the default that stands for a failure.
+        The function runs in this process on the rows. The owner vouches for its sensitivity, and with `total=True` that
+        it returns a value on every dataset. Otherwise the noise also covers the default value of a failure.
         """
-        given: dict[str, Any] = dict(said)
+        given: dict[str, Any] = dict(options)
         check, epsilon, delta, key = (given.pop(name, None) for name in ("check", "epsilon", "delta", "key"))
         order = FunctionRequest.of(function, given.pop("table", ""), given.pop("columns", ()), **given)
 
@@ -60,7 +60,7 @@ class UserFunctions:
                 refuse_exceeded(check_sensitivity(order, made.mechanism, check, made.relation), setting.epsilon)
             return made
 
-        question = Question(order.text, epsilon=epsilon, delta=delta, own=prepare)
+        question = Question(order.text, epsilon=epsilon, delta=delta, user_function=prepare)
         return self._curator.query(self.analyst, question, key=key)
 
     def sample_and_aggregate(
@@ -72,21 +72,25 @@ class UserFunctions:
         bounds: Sequence[Any],
         epsilon: Number,
         key: str | None = None,
-        **said: Unpack[AggregateOptions],
+        **options: Unpack[AggregateOptions],
     ) -> Release:
-        """Run anybody's function on blocks of rows that share no unit, shut in, and release the median or mean.
+        """Run an untrusted function in a sandbox on disjoint blocks of units, and release the median or mean.
 
         `hubbub.analyses.functions.sample_and_aggregate.AggregateRequest` lists the options. The blocks run one after
-        the other, each for a fixed time, whatever the function does.
+        the other, each for a fixed time.
         """
-        order = AggregateRequest.of(function, table, columns, bounds=bounds, **said)
+        order = AggregateRequest.of(function, table, columns, bounds=bounds, **options)
         with order.sandbox() as sandbox:
-            question = Question(order.text, epsilon=epsilon, own=lambda setting: order.prepare(setting, sandbox))
+            question = Question(
+                order.text, epsilon=epsilon, user_function=lambda setting: order.prepare(setting, sandbox)
+            )
             return self._curator.query(self.analyst, question, key=key)
 
     def estimate_own(
         self, order: FunctionRequest | AggregateRequest, *, epsilon: Number, delta: Number | None = None
     ) -> Estimate:
-        """Say what a function would cost and what its noise would do. Free: nothing is run or charged."""
+        """Estimate the privacy cost and the error of a function. Free: nothing is run or charged."""
         own = order.prepare if isinstance(order, FunctionRequest) else partial(order.prepare, sandbox=None)
-        return self._curator.estimate(self.analyst, Question(order.text, epsilon=epsilon, delta=delta, own=own))
+        return self._curator.estimate(
+            self.analyst, Question(order.text, epsilon=epsilon, delta=delta, user_function=own)
+        )

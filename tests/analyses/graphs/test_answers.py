@@ -152,14 +152,14 @@ def test_the_same_question_is_answered_from_the_ledger(town: Opener) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"ends": ["a"]}, "two ends"),
-        ({"ends": ["a", "a"]}, "two ends"),
+        ({"ends": ["a"]}, "two columns"),
+        ({"ends": ["a", "a"]}, "two columns"),
         ({"ends": ["a", "q"]}, "no column"),
         ({"ends": ["a", "w"]}, "does not declare the nodes"),
         ({"ends": ["a", "x"]}, "do not declare the same nodes"),
         ({"ends": ["a", "z"]}, "does not declare the nodes"),
-        ({"ends": ENDS, "weight": "z"}, "does not declare a weight"),
-        ({"ends": ENDS, "weight": "w", "step": 2}, "does not fit"),
+        ({"ends": ENDS, "weight": "z"}, "needs declared bounds"),
+        ({"ends": ENDS, "weight": "w", "step": 2}, "too large"),
     ],
 )
 def test_what_makes_no_graph_is_refused_before_a_charge(town: Opener, arguments: dict[str, object], says: str) -> None:

@@ -129,7 +129,7 @@ def test_a_small_database_costs_what_it_says(unit: PrivacyUnit, total: int | Non
         ({"size": 0}, "size"),
         ({"ways": 4}, "ways"),
         ({"total": 0}, "total"),
-        ({"columns": []}, "no columns"),
+        ({"columns": []}, "columns is empty"),
     ],
 )
 def test_what_is_too_large_is_refused_with_a_remedy(how: dict[str, Any], words: str) -> None:

@@ -273,9 +273,9 @@ def test_owners_can_compare_exactly() -> None:
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({"columns": []}, "no columns"),
-        ({"columns": "kind"}, "no columns"),
-        ({"columns": ["kind", "kind"]}, "named twice"),
+        ({"columns": []}, "columns is empty"),
+        ({"columns": "kind"}, "columns is empty"),
+        ({"columns": ["kind", "kind"]}, "listed twice"),
         ({"columns": ["kind"] * 33}, "at most 32"),
         ({"columns": ["free"]}, "not declared"),
         ({"columns": ["seen"]}, "not declared"),

@@ -193,10 +193,10 @@ def test_projection_and_rounding_keep_totals_and_signs() -> None:
     ("how", "says"),
     [
         ({"marginals": []}, "lists of columns"),
-        ({"marginals": ["kind"]}, "names columns"),
-        ({"marginals": [["who"]]}, "names columns"),
+        ({"marginals": ["kind"]}, "does not have"),
+        ({"marginals": [["who"]]}, "does not have"),
         ({"whole": 1}, "TRUE or FALSE"),
-        ({"columns": ["who"]}, "says who is protected"),
+        ({"columns": ["who"]}, "privacy ID column"),
         ({"noise": "none"}, "noise must be"),
         ({"columns": [f"c{i}" for i in range(9)]}, "no column"),
     ],

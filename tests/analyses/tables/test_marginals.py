@@ -129,17 +129,17 @@ def test_a_condition_counts_fewer_rows_and_a_comment_in_it_ends_with_it(bench: A
         (["free"], "not declared"),
         (["pay"], "not declared"),
         (["nobody"], "no column"),
-        ([], "no columns"),
-        ("region", "no columns"),
-        (["own", "own"], "twice"),
-        ([{"column": "region", "bins": 2}], "no bins"),
-        ([{"column": "age", "bins": 11}], "do not rise"),
-        ([{"column": "age", "bins": 2, "edges": [0, 1]}], "an axis is"),
-        ([{"column": "age", "edges": [0, 5, 5, 9]}], "do not rise"),
+        ([], "columns is empty"),
+        ("region", "columns is empty"),
+        (["own", "own"], "listed twice"),
+        ([{"column": "region", "bins": 2}], "cannot be binned"),
+        ([{"column": "age", "bins": 11}], "increasing order"),
+        ([{"column": "age", "bins": 2, "edges": [0, 1]}], "must be given"),
+        ([{"column": "age", "edges": [0, 5, 5, 9]}], "increasing order"),
         ([{"column": "age", "edges": [0, 10]}], "outside its bounds"),
         ([{"column": "age", "edges": "09"}], "list of numbers"),
         ([{"column": "age", "missing": 1}], "TRUE or FALSE"),
-        ([{"name": "age"}], "an axis is"),
+        ([{"name": "age"}], "must be given"),
     ],
 )
 def test_axes_that_cannot_be_are_refused(wanted: object, says: str) -> None:
@@ -149,15 +149,15 @@ def test_axes_that_cannot_be_are_refused(wanted: object, says: str) -> None:
 
 
 def test_a_unit_is_no_axis() -> None:
-    with pytest.raises(QueryError, match="says who is protected"):
+    with pytest.raises(QueryError, match="privacy ID column"):
         axis(setting(unit=PrivacyUnit("who")).tables["t"], "who")
 
 
 @pytest.mark.parametrize(
     ("how", "says"),
     [
-        ({"count": "pairs"}, "rows or units"),
-        ({"where": 1}, "a condition is a text"),
+        ({"count": "pairs"}, "'rows' or 'units'"),
+        ({"where": 1}, "must be a string"),
         ({"where": "own) GROUP BY age HAVING (TRUE"}, "HB5"),
         ({"where": "TRUE) UNION ALL SELECT COUNT(*) FROM t WHERE (TRUE"}, "HB5"),
     ],

@@ -1,4 +1,4 @@
-"""Runs that are stopped at every step and tried again on their charge: what each drew, asked and showed, in order."""
+"""Interrupt a run at every step, retry it on its charge, and record what each attempt did."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from hubbub.errors import HubbubError
 from hubbub.mechanisms.exponential import Exponential
 from hubbub.noise.source import RandomSource, Words
 
-#: Of each kind of query in SQL one, over tables of the analyses' town.
+#: One query of each kind, on the tables of the analyses.
 QUERIES = (
     "SELECT COUNT(*) AS n FROM people",
     "SELECT region, SUM(z) AS z, AVG(x) AS x FROM people GROUP BY region",
@@ -33,20 +33,20 @@ QUERIES = (
 )
 
 
-#: The query whose groups are found, at a price at which several show: of one alone there is no order.
+#: A query with discovered groups, at an ε where several are released, so that their order matters.
 FOUND = QUERIES[2]
 
 
 class StoppedError(BaseException):
-    """The process is taken for killed here: no handler of the product sees it."""
+    """Simulates a kill: no handler of the product catches it."""
 
 
 @dataclass
 class RunTrace:
-    """What one run did, in order: statements, words, steps that show, and the release it would record."""
+    """The steps of one run: statements, random words, visible steps, and its release."""
 
-    stop: int | None = None  #: at which point it is stopped, counted from 0
-    fail: bool = False  #: by an error instead of a kill
+    stop: int | None = None  #: number of the point of interruption, from 0
+    fail: bool = False  #: interrupt by an error instead of a kill
     events: list[tuple[str, str]] = field(default_factory=list)
     points: int = 0
     ended: str = ""
@@ -55,7 +55,7 @@ class RunTrace:
         self.events.append((kind, sha256(what.encode()).hexdigest()[:16] if kind == "statement" else what))
 
     def point(self) -> None:
-        """Come to a point where a run may be stopped."""
+        """Reach a point where a run may be interrupted."""
         self.points += 1
         if self.stop is not None and self.points - 1 == self.stop:
             raise RuntimeError("as an engine fails") if self.fail else StoppedError
@@ -65,7 +65,7 @@ class RunTrace:
         return [what for kind, what in self.events if kind == "words"]
 
     def begins(self, whole: "RunTrace") -> bool:
-        """Say whether another run went on exactly as this one began."""
+        """Return whether another run starts with the same steps."""
         return self.events == whole.events[: len(self.events)]
 
 
@@ -80,14 +80,14 @@ class _Words:
 
 
 def shuffled(arrays: Arrays) -> Arrays:
-    """Put the rows of a result in another order, as an engine may: which row gets which draw must not depend on it."""
+    """Shuffle the rows of a result, as an engine may; the draws must not depend on the order."""
     size = len(next(iter(arrays.values()))) if arrays else 0
     order = np.random.default_rng().permutation(size)
     return {name: values[order] for name, values in arrays.items()}
 
 
 class _Engine:
-    """The engine, with a point before and after each statement, and rows in any order."""
+    """An engine with an interruption point before and after each statement, and shuffled rows."""
 
     def __init__(self, engine: Any, trace: RunTrace) -> None:
         self._engine, self._trace = engine, trace
@@ -106,7 +106,7 @@ class _Engine:
 
 @contextmanager
 def trace_run(curator: Curator, trace: RunTrace) -> Iterator[None]:
-    """Note what a run does, and stop it where the trace says."""
+    """Record a run, and interrupt it where the trace says."""
     engine, sources, record = curator.engine, curator._draws.sources, curator.ledger.record
 
     def recorded(charge: Any, body: bytes) -> bytes:
@@ -127,7 +127,7 @@ def trace_run(curator: Curator, trace: RunTrace) -> Iterator[None]:
 
 
 def attempt(curator: Curator, question: Question, key: str | None, trace: RunTrace) -> Release | None:
-    """Run once; None where it was stopped, or ended in an error, whose code the trace has then."""
+    """Run once; return None if it was interrupted or failed (the trace has the error code)."""
 
     def progress(done: float, what: str) -> None:
         trace.note("step", f"{done} {what}")
@@ -146,7 +146,7 @@ def attempt(curator: Curator, question: Question, key: str | None, trace: RunTra
 def every_stop(
     curator: Curator, question: Question, key: str, stops: Iterable[int] = range(1000)
 ) -> tuple[list[RunTrace], Release | None]:
-    """Stop one charge's run at each of these points, one try a point, by kills and by errors; then let it end."""
+    """Interrupt the run of one charge at each of these points, by kills and by errors; then let it finish."""
     tries: list[RunTrace] = []
     for stop in (*stops, None):
         tries.append(RunTrace(stop=stop, fail=stop is not None and stop % 3 == 1))
@@ -157,12 +157,12 @@ def every_stop(
 
 
 def discovery_query() -> Question:
-    """Ask for groups that nobody declared."""
+    """Return a query with discovered groups."""
     return Question(FOUND, epsilon="20", delta="1e-6")
 
 
 def all_queries() -> Iterator[tuple[str, Question]]:
-    """Give every analysis, every kind of query, and a function of the owner's own."""
+    """Yield every analysis, every kind of query, and a user-defined function."""
     for name, call in sorted(EXAMPLES.items()):
         yield name, Question(call, epsilon="0.5")
     for sql in QUERIES:
@@ -175,7 +175,7 @@ def all_queries() -> Iterator[tuple[str, Question]]:
 
 @contextmanager
 def first_selection() -> Iterator[list[tuple[Exponential, list[int]]]]:
-    """Note the mechanism and the exact scores of every selection."""
+    """Record the mechanism and the exact scores of every selection."""
     noted: list[tuple[Exponential, list[int]]] = []
     real: Callable[..., int] = Exponential.sample
 
@@ -191,7 +191,7 @@ def first_selection() -> Iterator[list[tuple[Exponential, list[int]]]]:
 
 
 def likelihood(rate: float, one: Sequence[int], other: Sequence[int]) -> float:
-    """Give the largest log-likelihood ratio of one selection, Pr ∝ exp(rate·score), between two vectors of scores."""
+    """Return the largest log-likelihood ratio of a selection, Pr ∝ exp(rate·score), for two score vectors."""
 
     def log_shares(scores: Sequence[int]) -> list[float]:
         top = max(scores)

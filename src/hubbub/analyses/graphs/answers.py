@@ -103,8 +103,8 @@ def graph_distance(setting: Setting, *, table: str, ends: list[str], property: o
     if found is None:
         raise QueryError(
             "HB595",
-            f"there is no property called {property!r}.",
-            f"There are: {', '.join(PROPERTIES)}. A checker of your own goes with DistanceFrom where the data is.",
+            f"There is no property called {property!r}.",
+            f"Available: {', '.join(PROPERTIES)}. In the data owner's process, DistanceFrom accepts any property.",
         )
     edges = edge_table(setting, table=table, ends=ends)
     return _number(
@@ -150,8 +150,8 @@ def degree_histogram(
         if not edges.by_row:
             raise QueryError(
                 "HB596",
-                "nodes are protected where each row is its own unit.",
-                "Ask with protects => 'edge': all counted edges of one unit are protected together.",
+                "Node privacy requires a table in which each row is its own privacy unit.",
+                "Use protects => 'edge', which protects all counted edges of one unit.",
             )
         moved = bound * (2 if edges.table.relation is Relation.ADD_REMOVE else 3)
         why = f"one node with all its edges; {bound} edges of each node are kept, in an order that a salt fixes"
@@ -159,7 +159,7 @@ def degree_histogram(
         def compute(graph: Graph) -> Numbers:
             return at_least(projected(graph, bound, salt), bound)
     else:
-        raise QueryError("HB595", f"{protects!r} is not what can be protected.", "Write 'edge' or 'node'.")
+        raise QueryError("HB595", f"protects cannot be {protects!r}.", "Use 'edge' or 'node'.")
 
     def shown(noisy: Numbers, half: float) -> Published:
         return _histogram(noisy, half, edges.nodes)

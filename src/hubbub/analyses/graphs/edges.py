@@ -148,14 +148,14 @@ def edge_table(setting: Setting, *, table: object, ends: Any, weight: object = N
     """Read the declarations of a table of edges, or refuse."""
     found = setting.table(table)
     if not isinstance(ends, list | tuple) or len(ends) != 2 or ends[0] == ends[1]:
-        raise QueryError("HB595", "an edge has two ends.", "Write ends => ['from', 'to'], two columns.")
+        raise QueryError("HB595", "ends must list two columns.", "Use ends => ['from', 'to'].")
     first, second = (column(found, name, "ends") for name in ends)
     nodes, start, names = _nodes(first)
     if (nodes, start, names) != _nodes(second):
         raise QueryError(
             "HB595",
             f"{first.name} and {second.name} do not declare the same nodes.",
-            "Declare the same bounds, or the same values, for both columns.",
+            "Declare the same bounds or values for both columns.",
         )
     weighed = None if weight is None else column(found, weight, "weight")
     unit, most = _steps(weighed, step)
@@ -186,10 +186,10 @@ def _nodes(end: Column) -> tuple[int, int, tuple[str, ...] | None]:
         raise QueryError(
             "HB595",
             f"{end.name} does not declare the nodes of the graph.",
-            "Declare bounds for whole numbers, or values for texts: which nodes there are is public.",
+            "Declare bounds for integers or values for text. The set of nodes is public.",
         )
     if not 2 <= size <= MOST_NODES:
-        raise QueryError("HB595", f"{end.name} declares {size} nodes.", f"Declare from 2 to {MOST_NODES}.")
+        raise QueryError("HB595", f"{end.name} declares {size} nodes.", f"Declare 2 to {MOST_NODES} nodes.")
     return size, first, names
 
 
@@ -200,13 +200,13 @@ def _steps(weight: Column | None, step: Any) -> tuple[Fraction, int]:
     if not weight.kind.numeric or bounds is None or bounds.low < 0 or not bounds.high > 0:
         raise QueryError(
             "HB595",
-            f"{weight.name} does not declare a weight from 0 to some bound.",
-            "Declare bounds, [0, 1] say: one edge moves the answer by at most the upper one.",
+            f"{weight.name} needs declared bounds that start at 0.",
+            "Declare bounds such as [0, 1]; one edge changes the answer by at most the upper bound.",
         )
     chosen = weight.step if step is None else numbers.exact(step, "step")
     unit = bounds.high / 1024 if chosen is None else chosen
     if not 0 < unit <= bounds.high or not -(-bounds.high // unit) <= _MOST_STEPS:
-        raise QueryError("HB596", "this step does not fit the weights.", "Choose a smaller one, or leave it out.")
+        raise QueryError("HB596", "The step is too large for the weights.", "Use a smaller step or omit it.")
     return unit, int(-(-bounds.high // unit))
 
 

@@ -85,8 +85,8 @@ class DistanceFrom:
         if checks > MOST_CHECKS:
             raise QueryError(
                 "HB596",
-                f"up to {checks} graphs would have to be checked.",
-                f"Choose a smaller `most`: at most {MOST_CHECKS} are tried.",
+                f"Up to {checks} graphs would have to be checked.",
+                f"Use a smaller `most`: the limit is {MOST_CHECKS} graphs.",
             )
 
     def __call__(self, edges: frozenset[Pair]) -> int:

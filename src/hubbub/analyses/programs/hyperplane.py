@@ -170,7 +170,7 @@ def hyperplane(
     grid = Grid(len(shape.names), bins, slopes)
     size = (2 * slopes + 1) ** grid.dimensions * len(grid.offsets)
     if not 1 <= bins**grid.dimensions <= MAX_CELLS or size > MAX_CANDIDATES:
-        raise QueryError("HB545", "this grid has too many hyperplanes.", "Give fewer columns, bins or slopes.")
+        raise QueryError("HB545", "The grid has too many hyperplanes.", "Use fewer columns, bins or slopes.")
     contribution = inputs.contribution_bounds(2 * bins**grid.dimensions)
     moved = contribution.touched * contribution.rows
     told = floor_to(setting.epsilon * _TOLD, 24)

@@ -76,7 +76,7 @@ def program_input(setting: Setting, table: object, columns: Sequence[object]) ->
     found = setting.table(table)
     names = tuple(_column(found, name).name for name in columns)
     if not 1 <= len(names) <= MAX_COLUMNS or len(set(names)) < len(names):
-        raise QueryError("HB540", f"a program takes 1 to {MAX_COLUMNS} different columns.", "Choose others.")
+        raise QueryError("HB540", f"columns must list 1 to {MAX_COLUMNS} different columns.", "Correct the list.")
     chosen = [_column(found, name) for name in names]
     cols = tuple(Col(f"x{j}", column.kind, column_facts(column)) for j, column in enumerate(chosen))
     there = [call("not", call("is_null", col)) for col in cols]
@@ -100,8 +100,8 @@ def _column(table: Table, name: object) -> Column:
     if found is None or found.name == unit:
         raise QueryError(
             "HB541",
-            f"{table.name} has no column {name!r} that a program may use.",
-            f"It has: {', '.join(c.name for c in table.columns if not c.hidden and c.name != unit)}.",
+            f"{table.name} has no column {name!r} that an analysis can use.",
+            f"Available: {', '.join(c.name for c in table.columns if not c.hidden and c.name != unit)}.",
         )
     return found
 
@@ -112,7 +112,7 @@ def bounded(inputs: ProgramInput, name: str) -> Bounds:
     bounds = facts(col).bounds if col.kind.numeric else None
     if bounds is None or not bounds.low < bounds.high or bounds.high - bounds.low >= 1 << 52:
         raise QueryError(
-            "HB542", f"{name!r} is not a numeric column with bounds.", "Choose one, or declare its bounds."
+            "HB542", f"{name!r} is not a numeric column with bounds.", "Declare its bounds or choose another column."
         )
     return bounds
 
@@ -122,7 +122,7 @@ def listed(inputs: ProgramInput, name: str) -> tuple[Value, ...]:
     col = inputs.column(name)
     values = (False, True) if col.kind is Kind.BOOLEAN else facts(col).values
     if not values:
-        raise QueryError("HB543", f"the values of {name!r} are not declared.", "Declare them, or choose another.")
+        raise QueryError("HB543", f"The values of {name!r} are not declared.", "Declare them or choose another column.")
     return values
 
 

@@ -153,11 +153,11 @@ def frequent_itemsets(
     candidates = numbers.integer(candidates, "candidates", 1, MAX_CANDIDATES)
     if (columns is None) == (item is None):
         raise QueryError(
-            "HB547", "baskets are rows with several columns, or units with one column.", "Give columns, or item."
+            "HB547", "Neither columns nor item was given, or both were.", "Pass exactly one of them."
         )
     inputs, items = _of_units(setting, table, item) if columns is None else _of_rows(setting, table, columns)
     if not 2 <= len(items) <= MAX_ITEMS:
-        raise QueryError("HB545", f"there are {len(items)} items, not 2 to {MAX_ITEMS}.", "Choose other columns.")
+        raise QueryError("HB545", f"There are {len(items)} items; 2 to {MAX_ITEMS} are allowed.", "Choose other columns.")
     contribution = inputs.contribution_bounds(1)
     first = len(inputs.names) + 1 if columns is not None else len(items) + 1
     # of a row's columns each has one value, so a row holds one set of k items for each k columns
@@ -209,7 +209,7 @@ def _of_units(setting: Setting, table: str, item: str | None) -> tuple[ProgramIn
     inputs = program_input(setting, table, [item])
     if inputs.limits is None:
         raise QueryError(
-            "HB548", "where each row is a unit, a basket of one column has one item.", "Name several columns."
+            "HB548", "item needs a privacy unit with several rows, but each row of this table is its own unit.", "Pass columns instead."
         )
     values = listed(inputs, inputs.names[0])[: MAX_ITEMS + 1]
     col = inputs.columns[0]

@@ -148,13 +148,13 @@ def kmeans(
     size = len(shape.names)
     k = numbers.integer(k, "k", 1, MAX_CENTRES)
     if k * size > MAX_TERMS:
-        raise QueryError("HB545", f"{k} centres of {size} columns are too many.", "Ask for fewer centres or columns.")
+        raise QueryError("HB545", f"{k} centers of {size} columns are too many.", "Use fewer centers or columns.")
     if rounds is not None:
         rounds = numbers.integer(rounds, "rounds", 1, MAX_ROUNDS)
     if method == "classic":
         return _classic(setting, inputs, shape, k, rounds)
     if method != "moments":
-        raise QueryError("HB546", f"there is no method {method!r}.", "There are 'moments' and 'classic'.")
+        raise QueryError("HB546", f"There is no method {method!r}.", "Use 'moments' or 'classic'.")
     return _with_moments(setting, inputs, shape, k, rounds or ROUNDS)
 
 

@@ -11,7 +11,7 @@ def model_of(release: Release, name: str) -> Mapping[str, Any]:
     """Give the model of a release of this analysis, or refuse."""
     if not release.model or release.receipt.get("analysis") != name:
         raise ParameterError(
-            "HB196", f"this release has no model of {name}.", f'Ask for one: h.query("CALL {name}(…)", epsilon=…).'
+            "HB196", f"This release has no {name} model.", f'Use a release of h.query("CALL {name}(…)", epsilon=…).'
         )
     return release.model
 
@@ -19,5 +19,5 @@ def model_of(release: Release, name: str) -> Mapping[str, Any]:
 def flag(value: object, name: str) -> bool:
     """Accept a truth value."""
     if not isinstance(value, bool):
-        raise ParameterError("HB101", f"{name} is not true or false.", "Give TRUE or FALSE.")
+        raise ParameterError("HB101", f"{name} must be TRUE or FALSE.", "Correct its value.")
     return value

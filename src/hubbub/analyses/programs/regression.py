@@ -118,10 +118,10 @@ def linear_regression(setting: Setting, *, table: str, columns: list[str], targe
              tests/analyses/programs/test_regression.py::test_what_is_drawn_is_what_is_charged
     """
     if target in columns:
-        raise QueryError("HB547", f"{target!r} is the target and a column.", "Leave it out of the columns.")
+        raise QueryError("HB547", f"The target {target!r} is also listed in columns.", "Remove it from columns.")
     inputs, shape, allocation, lines = planned(setting, table, [*columns, target])
     if len(shape.names) < 2:
-        raise QueryError("HB540", "a regression needs a column.", "Name at least one.")
+        raise QueryError("HB540", "columns is empty.", "List at least one column.")
     lines.append("normal equations of the noisy moments, with a ridge that lifts them above the noise; post-processing")
     return Linear(
         protection=inputs.protection,
@@ -237,7 +237,7 @@ def logistic_regression(
     positive   the value that counts as 1: the second of two declared ones unless said
     """
     if target in columns:
-        raise QueryError("HB547", f"{target!r} is the target and a column.", "Leave it out of the columns.")
+        raise QueryError("HB547", f"The target {target!r} is also listed in columns.", "Remove it from columns.")
     rounds = numbers.integer(rounds, "rounds", 1, MAX_ROUNDS)
     inputs = program_input(setting, table, [*columns, target])
     shape = box(inputs, inputs.names[:-1])
@@ -279,8 +279,8 @@ def positive_last(values: tuple[Value, ...], positive: Value | None) -> tuple[Va
     if positive not in values or positive is None:
         raise QueryError(
             "HB548",
-            "it is not said which value of the target counts as positive.",
-            f"Give positive, one of: {', '.join(map(str, values))}.",
+            "The positive value of the target was not given.",
+            f"Pass positive, one of: {', '.join(map(str, values))}.",
         )
     others = [each for each in values if each != positive]
     return (others[0] if len(others) == 1 else "other"), positive

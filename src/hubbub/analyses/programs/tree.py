@@ -280,7 +280,7 @@ def _attribute(inputs: ProgramInput, name: str, bins: int) -> Attribute:
     values = listed(inputs, name)
     if len(values) > MAX_VALUES:
         raise QueryError(
-            "HB545", f"{name!r} has {len(values)} values, more than {MAX_VALUES}.", "Leave it out, or make it coarser."
+            "HB545", f"{name!r} has {len(values)} values, more than {MAX_VALUES}.", "Remove it or use a coarser column."
         )
     every = Question(name, tuple((b,) for b in range(len(values))), values=values)
     return Attribute(name, tuple(equals(col, value) for value in values), (every,))
@@ -308,14 +308,14 @@ def decision_tree(
     score   'gini' (purity of the children) or 'max' (rows of the children's largest classes)
     """
     if target in columns:
-        raise QueryError("HB547", f"{target!r} is the target and a column.", "Leave it out of the columns.")
+        raise QueryError("HB547", f"The target {target!r} is also listed in columns.", "Remove it from columns.")
     if score not in ("gini", "max"):
-        raise QueryError("HB546", f"there is no score {score!r}.", "There are 'gini' and 'max'.")
+        raise QueryError("HB546", f"There is no score {score!r}.", "Use 'gini' or 'max'.")
     depth = numbers.integer(depth, "depth", 1, 12)
     bins = numbers.integer(bins, "bins", 2, 64)
     inputs = program_input(setting, table, [*columns, target])
     if len(inputs.names) < 2:
-        raise QueryError("HB540", "a tree needs a column.", "Name at least one.")
+        raise QueryError("HB540", "columns is empty.", "List at least one column.")
     classes = listed(inputs, inputs.names[-1])
     attributes = tuple(_attribute(inputs, name, bins) for name in inputs.names[:-1])
     contribution = inputs.contribution_bounds(1 << 30)

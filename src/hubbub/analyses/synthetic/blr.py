@@ -61,8 +61,8 @@ def small_database(
     if comb(universe + size - 1, size) > MOST_DATABASES:
         raise QueryError(
             "HB594",
-            f"there are more than {MOST_DATABASES:,} databases of {size} rows over {universe:,} cells.",
-            "Ask for fewer rows, columns or categories, or for synthetic(…), which has no such limit.",
+            f"There are more than {MOST_DATABASES:,} databases of {size} rows over {universe:,} cells.",
+            "Use fewer rows, columns or categories, or CALL synthetic(…), which has no such limit.",
         )
     cells = marginal(setting, table, on, where=where)
     parts = portions(setting.epsilon, [1.0] if total is not None else [1 - TOTAL_SHARE, TOTAL_SHARE])

@@ -114,12 +114,12 @@ class Levels:
 def asked(table: Table, wanted: object) -> tuple[Asked, ...]:
     """Read the list of columns: names, axes as in a published table, or {'column': 'pay', 'quantiles': 16}."""
     if not isinstance(wanted, Sequence) or isinstance(wanted, str) or not wanted:
-        raise QueryError("HB592", "no columns are named.", "Give a list: columns => ['region', 'age'].")
+        raise QueryError("HB592", "columns is empty or not a list.", "Use columns => ['region', 'age'].")
     if len(wanted) > MOST_COLUMNS:
-        raise QueryError("HB592", f"synthetic rows have at most {MOST_COLUMNS} columns.", "Leave some out.")
+        raise QueryError("HB592", f"Synthetic data can have at most {MOST_COLUMNS} columns.", "Use fewer columns.")
     found = tuple(_one(table, each) for each in wanted)
     if len({each.name for each in found}) < len(found):
-        raise QueryError("HB592", "a column is named twice.", "Name each column once.")
+        raise QueryError("HB592", "A column is listed twice.", "List each column once.")
     return found
 
 
@@ -132,7 +132,7 @@ def _one(table: Table, wanted: object) -> Asked:
     if "quantiles" in given or (many and "bins" not in given and "edges" not in given):
         most = numbers.integer(given.pop("quantiles", QUANTILES), f"the quantiles of {name}", 2, MOST_LEVELS)
         if column is not None and column.kind in (Kind.TEXT, Kind.BOOLEAN):
-            raise QueryError("HB592", f"{name} has no quantiles: it has no order.", "Name the column alone.")
+            raise QueryError("HB592", f"{name} has no quantiles, because its values have no order.", "Remove 'quantiles'.")
         if column is not None and column.kind.numeric and "bins" not in given and "edges" not in given:
             given["bins"] = _thin(column)
     on = axis(table, given)

@@ -265,7 +265,7 @@ def private_pgm() -> Iterator[Any]:
             import mbi
     except ImportError:
         raise ParameterError(
-            "HB173", "synthetic data of several columns needs Private-PGM.", 'pip install "hubbub[synth]"'
+            "HB173", "Synthetic data of several columns requires Private-PGM.", 'Run: pip install "hubbub[synth]"'
         ) from None
     with warnings.catch_warnings(), jax.enable_x64(True):  # noqa: FBT003 - as JAX has it
         warnings.simplefilter("ignore")

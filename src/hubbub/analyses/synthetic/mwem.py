@@ -63,8 +63,8 @@ def mwem(
     if prod(each.size for each in on) > MOST_CELLS or comb(len(on), ways) > MOST_TABLES:
         raise QueryError(
             "HB594",
-            f"multiplicative weights hold at most {MOST_CELLS:,} cells and {MOST_TABLES:,} tables.",
-            "Leave columns out or give fewer bins, or ask for synthetic(…), which has no such limit.",
+            f"mwem supports at most {MOST_CELLS:,} cells and {MOST_TABLES:,} tables.",
+            "Use fewer columns or bins, or CALL synthetic(…), which has no such limit.",
         )
     cells = marginal(setting, table, on, where=where)
     workload = tuple(combinations(range(len(on)), ways))

@@ -88,7 +88,7 @@ class Synthetic:
         try:
             from matplotlib.figure import Figure
         except ImportError:
-            raise ParameterError("HB130", "matplotlib is not installed.", "pip install matplotlib") from None
+            raise ParameterError("HB130", "matplotlib is not installed.", "Run: pip install matplotlib") from None
         columns = self.model["columns"]
         across = min(3, len(columns))
         down = -(-len(columns) // across)

@@ -8,7 +8,7 @@ between its bounds), or by a map: {'column': 'age', 'edges': [0, 18, 65, 110]}, 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -65,10 +65,10 @@ class Axis:
 def axes(table: Table, wanted: object) -> tuple[Axis, ...]:
     """Read a list of axes."""
     if not isinstance(wanted, Sequence) or isinstance(wanted, str) or not wanted:
-        raise QueryError("HB587", "no columns are named.", "Give a list: columns => ['region', 'age'].")
+        raise QueryError("HB587", "columns is empty or not a list.", "Use columns => ['region', 'age'].")
     found = tuple(axis(table, each) for each in wanted)
     if len({each.name for each in found}) < len(found):
-        raise QueryError("HB587", "a column is named twice.", "Name each column once.")
+        raise QueryError("HB587", "A column is listed twice.", "List each column once.")
     return found
 
 
@@ -78,13 +78,13 @@ def axis(table: Table, wanted: object) -> Axis:
     if not set(asked) <= _KEYS or "column" not in asked or ("edges" in asked and "bins" in asked):
         raise QueryError(
             "HB587",
-            "an axis is the name of a column, or a map of 'column' with 'edges' or 'bins', and 'missing'.",
-            "Write {'column': 'age', 'edges': [0, 18, 65, 110]}.",
+            "A column must be given by its name, or as a map of 'column' with 'edges' or 'bins', and 'missing'.",
+            "Use {'column': 'age', 'edges': [0, 18, 65, 110]}.",
         )
     column = _column(table, asked["column"])
     missing = asked.get("missing", False)
     if not isinstance(missing, bool):
-        raise QueryError("HB587", "'missing' is TRUE or FALSE.", "Write {'column': 'age', 'missing': TRUE}.")
+        raise QueryError("HB587", "'missing' must be TRUE or FALSE.", "Use {'column': 'age', 'missing': TRUE}.")
     edges = _edges(column, asked)
     return _valued(column, missing=missing) if edges is None else _binned(column, edges, missing=missing)
 
@@ -93,9 +93,9 @@ def _column(table: Table, name: object) -> Column:
     column = table.column(name) if isinstance(name, str) else None
     if column is None:
         known = ", ".join(each.name for each in table.columns if not each.hidden)
-        raise QueryError("HB588", f"{table.name} has no column {name!r}.", f"There are: {known}.")
+        raise QueryError("HB588", f"{table.name} has no column {name!r}.", f"Available: {known}.")
     if table.unit is not None and column.name == table.unit.column:
-        raise QueryError("HB588", f"{name} says who is protected.", "Choose another column.")
+        raise QueryError("HB588", f"{name} is the privacy ID column.", "Choose another column.")
     return column
 
 
@@ -105,7 +105,7 @@ def _edges(column: Column, asked: Mapping[str, Any]) -> tuple[Fraction, ...] | N
         return None
     if not column.kind.numeric or column.bounds is None:
         raise QueryError(
-            "HB588", f"{column.name} has no bins: it is not a number with bounds.", "Declare its bounds, or its values."
+            "HB588", f"{column.name} cannot be binned: it is not a numeric column with bounds.", "Declare its bounds or its values."
         )
     low, high = column.bounds.low, column.bounds.high
     if "bins" in asked:
@@ -116,14 +116,14 @@ def _edges(column: Column, asked: Mapping[str, Any]) -> tuple[Fraction, ...] | N
     else:
         given = asked["edges"]
         if not isinstance(given, Sequence) or isinstance(given, str) or not 2 <= len(given) <= MOST_CATEGORIES + 1:
-            raise QueryError("HB587", f"the edges of {column.name} are a list of numbers.", "Write [0, 18, 65, 110].")
+            raise QueryError("HB587", f"The edges of {column.name} must be a list of numbers.", "Use [0, 18, 65, 110].")
         found = [numbers.exact(edge, f"an edge of {column.name}") for edge in given]
     # the last bin is closed, so it may be a single point; every other one must hold something
     if any(not one < other for one, other in pairwise(found[:-1])) or not found[-2] <= found[-1]:
-        raise QueryError("HB587", f"the edges of {column.name} do not rise.", "Give fewer bins, or rising edges.")
+        raise QueryError("HB587", f"The edges of {column.name} are not in increasing order.", "Use fewer bins, or increasing edges.")
     if not low <= found[0] <= found[-1] <= high:
         span = f"{numbers.brief(low)} to {numbers.brief(high)}"
-        raise QueryError("HB587", f"edges of {column.name} lie outside its bounds, {span}.", "Move them inside.")
+        raise QueryError("HB587", f"The edges of {column.name} lie outside its bounds, {span}.", "Move them inside.")
     return tuple(found)
 
 
@@ -161,14 +161,14 @@ def _valued(column: Column, *, missing: bool) -> Axis:
     if values is None or not 1 <= len(values) <= MOST_CATEGORIES:
         raise QueryError(
             "HB588",
-            f"the values of {column.name} are not declared, and which occur can tell who is there.",
-            "Declare its values in hubbub.yaml, or, if it has bounds, give 'bins' or 'edges'.",
+            f"The values of {column.name} are not declared, and which values occur is not public.",
+            "Declare its values in hubbub.yaml, or use 'bins' or 'edges' if it has bounds.",
         )
     labels = tuple(float(value) if isinstance(value, Fraction) else value for value in values)
     name = DUCKDB.identifier(column.name)
     if not missing:
         return Axis(column.name, column.kind, labels, name, values)
-    tests = [f"WHEN {name} = {_literal(value)} THEN {code}" for code, value in enumerate(values)]
+    tests = [f"WHEN {name} = {DUCKDB.literal(value, column.kind)} THEN {code}" for code, value in enumerate(values)]
     key = f"CASE {' '.join(tests)} WHEN {name} IS NULL THEN {len(values)} END"
     return Axis(column.name, column.kind, (*labels, None), key, tuple(range(len(values) + 1)))
 
@@ -195,15 +195,3 @@ def _number(value: Fraction) -> str:
         return str(value.numerator)
     # as long as a double is: the engine compares doubles
     return repr(float(value))
-
-
-def _literal(value: Value) -> str:
-    if isinstance(value, bool):
-        return "TRUE" if value else "FALSE"
-    if isinstance(value, int | Fraction):
-        return _number(Fraction(value))
-    if isinstance(value, datetime):
-        return f"TIMESTAMP '{value.isoformat(sep=' ')}'"
-    if isinstance(value, date):
-        return f"DATE '{value.isoformat()}'"
-    return DUCKDB.text(value)

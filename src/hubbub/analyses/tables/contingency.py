@@ -53,10 +53,10 @@ def tabulate(
     on = axes(setting.table(table), columns)
     if len(on) > MOST_AXES:
         raise QueryError(
-            "HB587", f"a table has at most {MOST_AXES} columns.", "Leave some out, or make synthetic data."
+            "HB587", f"A table can have at most {MOST_AXES} columns.", "Use fewer columns, or CALL synthetic(…)."
         )
     if not isinstance(whole, bool):
-        raise QueryError("HB587", "'whole' is TRUE or FALSE.", "Leave it out to have whole numbers.")
+        raise QueryError("HB587", "whole must be TRUE or FALSE.", "Omit it to publish whole numbers.")
     wanted = _wanted(on, marginals)
     widths = [labels_width([_named(on, each) for each in wanted]), *(labels_width(each.labels) for each in on), NUMBER]
     setting.fits(sum(prod(on[i].size for i in each) for each in wanted), widths)
@@ -85,14 +85,14 @@ def _wanted(on: Sequence[Axis], marginals: object) -> tuple[Axes, ...]:
         return tuple(each for each in subsets(every) if len(on) <= 3 or len(each) <= 2 or each == every)
     names = [each.name for each in on]
     if not isinstance(marginals, Sequence) or isinstance(marginals, str) or not marginals:
-        raise QueryError("HB587", "marginals are lists of columns.", "Write marginals => [['region'], []].")
+        raise QueryError("HB587", "marginals must be a list of lists of columns.", "Use marginals => [['region'], []].")
     found = set()
     for each in marginals:
         if not isinstance(each, Sequence) or isinstance(each, str) or not all(name in names for name in each):
-            raise QueryError("HB587", "a marginal names columns of the table.", f"There are: {', '.join(names)}.")
+            raise QueryError("HB587", "A marginal lists a column that the table does not have.", f"Available: {', '.join(names)}.")
         found.add(tuple(sorted({names.index(name) for name in each})))
     if len(closure(found)) > MOST_MARGINALS:
-        raise QueryError("HB587", f"more than {MOST_MARGINALS} marginals hang together.", "Ask for fewer columns.")
+        raise QueryError("HB587", f"More than {MOST_MARGINALS} marginals would have to be measured.", "Use fewer columns.")
     return tuple(sorted(found, key=lambda each: (len(each), each)))
 
 
@@ -244,7 +244,7 @@ class Table:
     def marginal(self, *columns: str) -> Any:
         """Give the counts over some columns, in their order: sums of the published cells."""
         if not set(columns) <= set(self.columns):
-            raise ParameterError("HB171", "there is no such column.", f"There are: {', '.join(self.columns)}.")
+            raise ParameterError("HB171", "The table does not have this column.", f"Available: {', '.join(self.columns)}.")
         each = tuple(sorted(self.columns.index(name) for name in columns))
         order = [sorted(columns, key=self.columns.index).index(name) for name in columns]
         return np.transpose(_sums(self.cells, each), order)

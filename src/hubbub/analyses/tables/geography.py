@@ -59,7 +59,7 @@ def geography(
     on = axis(setting.table(table), column)
     others = axes(setting.table(table), columns) if columns else ()
     if any(each.name == on.name for each in others):
-        raise QueryError("HB590", f"{on.name} is crossed with itself.", "Leave it out of the columns.")
+        raise QueryError("HB590", f"{on.name} is also listed in columns.", "Remove it from columns.")
     tree = prefixed(on.labels, places) if isinstance(places, list) else nested(on.labels, places)
     asked = marginal(setting, table, [on, *others], count=count, where=where)
     names = _names(tree, on, levels)
@@ -152,7 +152,7 @@ def _names(tree: Tree, on: Axis, levels: object) -> tuple[str, ...]:
     if levels is None:
         return (TOTAL, *(f"level {place}" for place in range(1, below)), on.name)
     if not isinstance(levels, list) or len(levels) != below or len({*map(str, levels), TOTAL}) != below + 1:
-        raise QueryError("HB590", f"there are {below} levels below the total.", "Give each a name of its own.")
+        raise QueryError("HB590", f"There are {below} levels below the total.", "List one distinct name for each.")
     return (TOTAL, *map(str, levels))
 
 
@@ -160,7 +160,7 @@ def _weights(tree: Tree, weights: object) -> tuple[float, ...]:
     if weights is None:
         return (1.0,) * len(tree.levels)
     if not isinstance(weights, list) or len(weights) != len(tree.levels):
-        raise QueryError("HB590", f"there are {len(tree.levels)} levels to weigh, the total first.", "Weigh each.")
+        raise QueryError("HB590", f"weights must list {len(tree.levels)} numbers, one for each level, the total first.", "Correct the list.")
     exact = [
         numbers.in_range(each, "a weight", numbers.exact("1/1000", ""), numbers.exact(1000, "")) for each in weights
     ]
@@ -260,7 +260,7 @@ class Geography:
     def level(self, name: str) -> dict[str, Any]:
         """Give every place of a level with its count, or with its table of counts; of namesakes the last."""
         if name not in self._levels:
-            raise ParameterError("HB171", f"there is no level {name!r}.", f"There are: {', '.join(self._levels)}.")
+            raise ParameterError("HB171", f"There is no level {name!r}.", f"Available: {', '.join(self._levels)}.")
         found = self._levels[name]
         tables = np.array(found["counts"], dtype=np.int64).reshape(-1, *self._shape)
         return dict(zip(found["places"], tables if self._shape else tables.tolist(), strict=True))

@@ -58,11 +58,11 @@ def prefixed(labels: Sequence[Cell], lengths: object) -> Tree:
     texts = [str(label) for label in labels]
     good = isinstance(lengths, Sequence) and not isinstance(lengths, str) and 1 <= len(lengths) < MOST_LEVELS
     if not good or not isinstance(lengths, Sequence):
-        raise _unreadable("lengths of prefixes are a list of whole numbers")
+        raise _unreadable("prefix lengths must be a list of integers")
     whole = [length for length in lengths if isinstance(length, int) and not isinstance(length, bool)]
     shortest = min(len(text) for text in texts)
     if len(whole) < len(lengths) or any(not a < b for a, b in zip([0, *whole], [*whole, shortest + 1], strict=True)):
-        raise _unreadable(f"lengths of prefixes rise from 1 to {shortest} at most")
+        raise _unreadable(f"prefix lengths must increase and lie between 1 and {shortest}")
     return _tree([[text[:length] for length in whole] + [text] for text in texts])
 
 
@@ -71,14 +71,14 @@ def nested(labels: Sequence[Cell], tree: object) -> Tree:
     paths = dict[str, list[str]]()
     for path in _paths(tree, ()):
         if path[-1] in paths:
-            raise _unreadable(f"{path[-1]!r} is in two places")
+            raise _unreadable(f"{path[-1]!r} occurs twice")
         paths[path[-1]] = list(path)
     texts = [str(label) for label in labels]
     if set(texts) != set(paths):
         odd = min(set(texts) ^ set(paths))
-        raise _unreadable(f"its leaves are not the column's values: {odd!r} is in one of them alone")
+        raise _unreadable(f"the leaves must be the column's values, but {odd!r} is not in both")
     if len({len(path) for path in paths.values()}) > 1 or not 2 <= len(paths[texts[0]]) <= MOST_LEVELS:
-        raise _unreadable(f"all leaves are equally deep, 2 to {MOST_LEVELS} levels")
+        raise _unreadable(f"all leaves must have the same depth, 2 to {MOST_LEVELS} levels")
     return _tree([paths[text] for text in texts])
 
 
@@ -89,10 +89,10 @@ def _paths(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     elif isinstance(tree, Sequence) and not isinstance(tree, str) and tree and above:
         for leaf in tree:
             if isinstance(leaf, Mapping | list):
-                raise _unreadable("a list holds values of the column")
+                raise _unreadable("a list must contain values of the column")
             yield (*above, str(leaf))
     else:
-        raise _unreadable("it is a map of maps of lists, none of them empty")
+        raise _unreadable("expected nested maps of lists, none of them empty")
 
 
 def _tree(paths: Sequence[Sequence[str]]) -> Tree:
@@ -111,7 +111,7 @@ def _tree(paths: Sequence[Sequence[str]]) -> Tree:
 
 def _unreadable(why: str) -> QueryError:
     return QueryError(
-        "HB590", f"the tree of places cannot be: {why}.", "Write {'North': ['a', 'b'], 'South': ['c']}, or [2, 5]."
+        "HB590", f"Invalid places: {why}.", "Use {'North': ['a', 'b'], 'South': ['c']}, or [2, 5]."
     )
 
 

@@ -110,9 +110,9 @@ def marginal(
     """
     unit = setting.table(table).unit
     if count not in ("rows", "units"):
-        raise QueryError("HB587", "rows or units can be counted.", "Write count => 'units', or leave it out.")
+        raise QueryError("HB587", "count must be 'rows' or 'units'.", "Use count => 'units' or omit it.")
     if where is not None and not isinstance(where, str):
-        raise QueryError("HB587", "a condition is a text.", "Write where => 'age >= 18'.")
+        raise QueryError("HB587", "where must be a string.", "Use where => 'age >= 18'.")
     by_unit = count == "units" and unit is not None and unit.column is not None
     asked = f"COUNT(DISTINCT {DUCKDB.identifier(unit.column or '')})" if by_unit and unit is not None else "COUNT(*)"
     # a name that no column has, or a column of that name could not be grouped by
@@ -126,7 +126,7 @@ def marginal(
     values = tuple(domain.values for domain in found[0].domains)
     if len(found) != 1 or len(query.aggregates) != 1 or values != tuple(each.codes for each in axes):
         named = ", ".join(each.name for each in axes)
-        raise QueryError("HB587", f"some categories of {named} cannot occur.", "Leave them out, or widen the bins.")
+        raise QueryError("HB587", f"Some categories of {named} cannot occur.", "Remove them or widen the bins.")
     options: RenderOptions = setting.render_options
     planned = plan(
         query,

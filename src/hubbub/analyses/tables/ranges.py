@@ -48,9 +48,9 @@ def ranges(
     """
     on = axis(setting.table(table), column)
     if None in on.labels:
-        raise QueryError("HB589", "what is missing is in no range.", "Leave 'missing' out.")
+        raise QueryError("HB589", "A range cannot include missing values.", "Remove 'missing'.")
     if workload not in GRAMS:
-        raise QueryError("HB589", "the workload is 'ranges' or 'prefixes'.", "Choose one of them.")
+        raise QueryError("HB589", "workload must be 'ranges' or 'prefixes'.", "Use one of them.")
     asked = marginal(setting, table, [on], count=count, where=where)
     found = [_measured(asked, workload, strategy, each) for each in table_budgets(setting, noise)]
     chosen = min(found, key=lambda each: each.rmse)
@@ -170,7 +170,7 @@ class Ranges:
         """Count from one bin to another, both included, by their labels: the count and its 95% interval."""
         start, stop = self._place(first), self._place(last)
         if not start <= stop:
-            raise ParameterError("HB171", "the range ends before it starts.", "Swap its ends.")
+            raise ParameterError("HB171", "The range ends before it starts.", "Swap its ends.")
         return self._range(start, stop + 1)
 
     def _range(self, start: int, stop: int) -> tuple[int, float, float]:
@@ -182,7 +182,7 @@ class Ranges:
     def quantile(self, level: float) -> Any:
         """Give the bin that a quantile lies in; a number inside the bin, by a straight line, where bins have edges."""
         if not 0 <= level <= 1:
-            raise ParameterError("HB171", "a quantile's level is between 0 and 1.", "The median is 0.5.")
+            raise ParameterError("HB171", "The level of a quantile must be between 0 and 1.", "Use 0.5 for the median.")
         totals = np.cumsum(self.counts)
         wanted = level * float(totals[-1])
         place = min(bisect_left(totals.tolist(), wanted), len(totals) - 1)
@@ -194,7 +194,7 @@ class Ranges:
 
     def _place(self, label: object) -> int:
         if label not in self.labels:
-            raise ParameterError("HB171", f"there is no bin {label!r}.", f"The first is {self.labels[0]!r}.")
+            raise ParameterError("HB171", f"There is no bin {label!r}.", f"The first bin is {self.labels[0]!r}.")
         return self.labels.index(label)
 
     def __repr__(self) -> str:

@@ -178,9 +178,9 @@ _BUILDERS: Mapping[str, Callable[[int, Workload], Strategy]] = {
 def strategy(name: str, size: int, workload: Workload) -> Strategy:
     """Make a strategy by its name."""
     if name not in _BUILDERS:
-        raise QueryError("HB589", f"there is no strategy {name!r}.", f"There are: {', '.join(_BUILDERS)}.")
+        raise QueryError("HB589", f"There is no strategy {name!r}.", f"Available: {', '.join(_BUILDERS)}.")
     if not 1 <= size <= MOST_BINS:
-        raise QueryError("HB589", f"there are {size:,} bins, and at most {MOST_BINS:,} can be.", "Give fewer bins.")
+        raise QueryError("HB589", f"There are {size:,} bins; at most {MOST_BINS:,} are allowed.", "Use fewer bins.")
     return _BUILDERS[name](size, workload)
 
 
