@@ -1,4 +1,4 @@
-"""hubbub: a curator for sensitive data. Answers about the crowd, never about the person."""
+"""hubbub answers SQL queries on sensitive data with differential privacy."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,8 +27,8 @@ __version__ = "0.1.0"
 
 
 def open(path: str | Path = "hubbub.yaml", *, analyst: str | None = None) -> "Session":  # noqa: A001
-    """Open the datasets of a hubbub.yaml as one of its analysts (where it has only one, that one)."""
-    # imported here: whoever wants a mechanism or an error alone need not load engines and parsers
+    """Open the datasets of a hubbub.yaml as one of its analysts; `analyst` is optional if there is only one."""
+    # imported here, so that importing a mechanism or an error does not load engines and parsers
     try:
         from hubbub.curator.session import open_session
     except ModuleNotFoundError as missing:
@@ -47,12 +47,12 @@ def connect(
     ca: str | Path | None = None,
     insecure: bool = False,
 ) -> "RemoteSession":
-    """Open a session with a server: the same methods, answers and errors as `open` gives.
+    """Open a session with a server, with the same methods, answers and errors as `open`.
 
-    timeout    seconds for one answer of the server; a query that takes longer is waited for, until Ctrl-C cancels it
-    retries    how often a request is tried again where the network or the server fails; it is charged once
-    ca         a file of certificates to trust, instead of the system's
-    insecure   send the token where others can read it: http:// beyond this machine, or TLS that is not verified
+    timeout    seconds to wait for one HTTP response; the client polls for longer queries until Ctrl-C cancels them
+    retries    maximum number of retries after network or server failures; a retried query is charged once
+    ca         a PEM file of certificates to trust instead of the system's
+    insecure   allow http:// to other machines, and TLS without verification: others can then read the token
     """
     from hubbub.client.session import connect
 
@@ -68,9 +68,9 @@ def connect_async(
     ca: str | Path | None = None,
     insecure: bool = False,
 ) -> "AsyncSession":
-    """Open a session with a server, for programs that await: in an `async with` block, or by `await`.
+    """Open an asynchronous session with a server: use it in an `async with` block, or `await` it.
 
-    See `connect` for what the options mean.
+    See `connect` for the arguments.
     """
     from hubbub.client.async_session import connect_async
 
@@ -78,9 +78,9 @@ def connect_async(
 
 
 def model(release: Release) -> Any:
-    """Make the model that an analysis published, with predict or transform where one expects them.
+    """Return the model that an analysis published, with `predict` or `transform` methods.
 
-    It is made of published values alone: using it costs nothing.
+    It depends only on published values, so using it is free.
     """
     try:
         from hubbub.analyses.registry import model

@@ -117,7 +117,7 @@ def test_a_real_notebook_shows_answers_as_tables_with_drawings(tmp_path: Path) -
     seen = [tag for tag, _ in tags(answer[0].data["text/html"]).seen]
     assert seen.count("tr") == 6
     assert seen.count("svg") == 1
-    assert "cost ε = 0.2" in answer[0].data["text/html"]
+    assert "Cost: ε = 0.2" in answer[0].data["text/html"]
     assert any("image/png" in each.get("data", {}) for each in plot)
     assert "<table" in frame[0].data["text/html"]
     nbformat.validate(done)

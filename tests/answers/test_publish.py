@@ -150,7 +150,7 @@ def test_formats_and_folders_that_cannot_be_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="Unknown data format"):
         publish(release(), tmp_path, formats=["xlsx"])
     (tmp_path / "file").write_text("")
-    with pytest.raises(ParameterError, match="cannot be written"):
+    with pytest.raises(ParameterError, match="Could not write"):
         publish(release(), tmp_path / "file" / "folder")
 
 

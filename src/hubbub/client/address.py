@@ -1,4 +1,4 @@
-"""Where a server is and who asks: an address that keeps the token safe, and a token that nothing shows."""
+"""Server addresses and bearer tokens, handled so that tokens do not leak."""
 
 import re
 import ssl
@@ -16,19 +16,17 @@ _TOKEN = re.compile(r"[\x21-\x7e]{1,8192}", re.ASCII)
 
 
 class BearerToken(httpx.Auth):
-    """A token on its way into one header; it has no text, so that no log and no traceback can have it."""
+    """A bearer token that never appears in logs, tracebacks or pickles."""
 
     __slots__ = ("_text",)
 
     def __init__(self, text: str) -> None:
         if not _TOKEN.fullmatch(text):
-            raise ParameterError(
-                "HB182", "the token is not of the form that a token has.", "Give it as the owner gave it, in one line."
-            )
+            raise ParameterError("HB182", "The token is malformed.", "Pass the token exactly as issued, on one line.")
         self._text = text
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        """Put it into the request."""
+        """Add the token to the request."""
         request.headers["Authorization"] = f"Bearer {self._text}"
         yield request
 
@@ -36,11 +34,11 @@ class BearerToken(httpx.Auth):
         return "Token(…)"
 
     def __reduce__(self) -> str:
-        raise TypeError("a token is not to be pickled")
+        raise TypeError("a token cannot be pickled")
 
 
 def base(url: str, *, insecure: bool) -> httpx.URL:
-    """Give the address of the API; without TLS only on this machine, unless that is insisted on.
+    """Return the base address of the API; allow http:// only for this machine unless `insecure` is set.
 
     >>> base("https://data.example.org/curator", insecure=False)
     URL('https://data.example.org/curator/api/v1/')
@@ -50,22 +48,26 @@ def base(url: str, *, insecure: bool) -> httpx.URL:
     except (httpx.InvalidURL, TypeError):
         given = httpx.URL("")
     if given.scheme not in ("http", "https") or not given.host:
-        raise ParameterError("HB180", "this is not the address of a server.", "Write https://data.example.org.")
+        raise ParameterError(
+            "HB180", "This is not the address of a server.", "Use an address such as https://data.example.org."
+        )
     if given.userinfo or given.query or given.fragment:
         raise ParameterError(
-            "HB180", "the address has a name, a password or a query in it.", "Give the address alone, and token=."
+            "HB180",
+            "The address contains a user name, a password or a query.",
+            "Pass only the address, and the token as token=.",
         )
     if given.scheme == "http" and not (insecure or local(given.host)):
         raise ParameterError(
             "HB181",
-            f"http:// to {given.host} would send the token and the answers in the open.",
-            "Use https://; or, where the network is trusted, say insecure=True.",
+            f"http:// to {given.host} would send the token and the answers unencrypted.",
+            "Use https://, or pass insecure=True if the network is trusted.",
         )
     return given.copy_with(path=given.path.removesuffix("/") + PREFIX)
 
 
 def local(host: str) -> bool:
-    """Say whether a host is this machine.
+    """Return whether a host is this machine.
 
     >>> local("127.0.0.1"), local("localhost"), local("localhost.example.org"), local("10.0.0.1")
     (True, True, False, False)
@@ -77,12 +79,12 @@ def local(host: str) -> bool:
 
 
 def trust(*, ca: str | Path | None, insecure: bool) -> ssl.SSLContext:
-    """Say whose certificates are trusted: those of the system, or of one file; all of them if that is insisted on."""
+    """Return the TLS context: trust the system's certificates or those of a file, or any if `insecure` is set."""
     try:
         context = ssl.create_default_context(cafile=None if ca is None else str(ca))
     except (OSError, ssl.SSLError):
         raise ParameterError(
-            "HB183", f"there are no certificates in {str(ca)!r}.", "Give ca= a file of certificates in PEM form."
+            "HB183", f"There are no certificates in {str(ca)!r}.", "Pass ca= the path of a PEM file with certificates."
         ) from None
     if insecure:
         context.check_hostname = False

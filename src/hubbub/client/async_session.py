@@ -1,4 +1,4 @@
-"""The same session for programs that `await`."""
+"""The asynchronous session with a server."""
 
 import asyncio
 from collections.abc import Awaitable, Generator
@@ -10,7 +10,7 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx
 
 from hubbub.answers.budget import BudgetOverview, PastCharge
-from hubbub.answers.combine import repeat_query, refine
+from hubbub.answers.combine import refine, repeat_query
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.methods import Analyses, Estimates
 from hubbub.answers.options import Options
@@ -28,9 +28,9 @@ T = TypeVar("T")
 
 
 class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher):
-    """One analyst's view of a curator on a server: `async with`, or `await` it and close it in the end.
+    """An analyst's asynchronous session with a server: use `async with`, or `await` it and close it.
 
-    A task that is cancelled while it waits for an answer cancels its query; if its charge was made, it stands.
+    Canceling a task that waits for an answer cancels its query; if the charge was already made, it stands.
     """
 
     def __init__(self, client: httpx.AsyncClient, *, retries: int) -> None:
@@ -40,19 +40,19 @@ class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher):
         self.analyst = ""
 
     async def datasets(self) -> tuple[str, ...]:
-        """List the datasets that may be asked about."""
+        """List the datasets that can be queried."""
         return await self._run(self._calls.datasets())
 
     async def describe(self, dataset: str) -> Table:
-        """Show what is declared about a dataset: who is protected, its columns with their facts."""
+        """Return the declaration of a dataset: its privacy unit and its columns."""
         return await self._run(self._calls.describe(dataset))
 
     async def budget(self) -> tuple[BudgetOverview, ...]:
-        """Say what is spent and what is left, for each dataset."""
+        """Return the spent and remaining budget of each dataset."""
         return await self._run(self._calls.budget())
 
     async def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
-        """Say what a question would cost and how exact its answer would be. Free: nothing is run or charged."""
+        """Estimate the privacy cost and accuracy of a query. Free: nothing is run or charged."""
         return await self._run(self._calls.estimate(sql, options))
 
     async def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
@@ -61,31 +61,31 @@ class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher):
 
     @property
     def estimates(self) -> Estimates[Awaitable[Estimate]]:
-        """The analyses once more, each saying what it would cost instead of asking: h.estimates.kmeans(…). Free."""
+        """The analyses as methods that return estimates: h.estimates.kmeans(…). Free."""
         return Estimates(self.estimate)
 
     def scope(self, *, epsilon: Number, delta: Number = 0) -> AsyncScope:
-        """Give a loop of queries and analyses a fixed budget: see `hubbub.answers.scope.Scope`."""
+        """Open a scope with a fixed budget for a loop of queries: see `hubbub.answers.scope.Scope`."""
         return AsyncScope(self, epsilon=epsilon, delta=delta)
 
     def _called(self, text: str, key: str | None, options: Options) -> Awaitable[Release]:
         return self.query(text, key=key, **options)
 
     async def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:
-        """Ask the same once more and combine both: see `hubbub.curator.session.Session.refine`."""
+        """Repeat a query and combine both answers: see `hubbub.curator.session.Session.refine`."""
         sql, options = repeat_query(first.receipt, epsilon=epsilon)
         return refine(first, await self.query(sql, key=key or token_hex(16), **options))
 
     async def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[PastCharge, ...]:
-        """List what was asked and paid for, newest first; `before` (a number of the list) goes on where one ended."""
+        """List past charges, newest first; `before` is the id of the last charge of the previous page."""
         return await self._run(self._calls.releases(limit, before))
 
     async def release(self, number: int) -> Release:
-        """Give an earlier answer once more, by the number of its charge. Free."""
+        """Return an earlier release by the id of its charge. Free."""
         return await self._run(self._calls.release(number))
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def __aenter__(self) -> Self:
@@ -105,20 +105,20 @@ class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher):
         return self.__aenter__().__await__()
 
     def __repr__(self) -> str:
-        return f"<{self.analyst or 'somebody'} at {self._client.base_url}>"
+        return f"<{self.analyst or 'unknown analyst'} at {self._client.base_url}>"
 
     async def _run(self, steps: Steps[T]) -> T:
-        """Carry steps out, telling them what became of each."""
+        """Run the steps, passing each result or failure back to the generator."""
         try:
             step = next(steps)
             while True:
-                found, failed = None, None
+                response, failure = None, None
                 try:
-                    found = await self._do(step)
-                except BaseException as error:  # noqa: BLE001 - a wait that is broken off is theirs to handle, too
-                    failed = error
-                # out here, so that what they raise does not carry a request, with its token, as its context
-                step = steps.send(found) if failed is None else steps.throw(failed)
+                    response = await self._do(step)
+                except BaseException as error:  # noqa: BLE001 - the generator also handles an interrupted wait
+                    failure = error
+                # outside the handler, so that raised errors do not reference a request, with its token, as context
+                step = steps.send(response) if failure is None else steps.throw(failure)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
@@ -144,5 +144,5 @@ def connect_async(
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> AsyncSession:
     """Open a session with a server; see `hubbub.connect_async`."""
-    made = settings(url, token, timeout=timeout, ca=ca, insecure=insecure)
-    return AsyncSession(httpx.AsyncClient(**made, transport=transport), retries=retries)
+    options = settings(url, token, timeout=timeout, ca=ca, insecure=insecure)
+    return AsyncSession(httpx.AsyncClient(**options, transport=transport), retries=retries)

@@ -1,4 +1,4 @@
-"""From what a server answers back to the error that it raised: the same class, code, message, remedy and position."""
+"""Conversion of error responses to the exceptions that the server raised."""
 
 import re
 from collections.abc import Mapping
@@ -35,13 +35,13 @@ _CLASSES: Mapping[str, type[HubbubError]] = {
     "HB8": ServerError,
 }
 
-#: Options that are refused while a query is planned have codes among those of queries.
+#: Codes of query options that are rejected during planning; they lie in the range of query errors.
 _OPTIONS = frozenset({"HB553", "HB556", "HB558", "HB566", "HB567"})
-#: Streams had codes among those of queries before they had some of their own.
+#: Older codes of streams, which lie in the range of query errors.
 _STREAMS = frozenset({"HB531", "HB532", "HB533", "HB534"})
 
 
-#: Attacks, crowd sanitizers and audits have parts of the six hundreds, and spent charges of the nine hundreds, by tens.
+#: Classes by the first two digits: crowds, audits, attacks and streams in the 600s, spent charges in the 900s.
 _TENS: Mapping[str, type[HubbubError]] = {
     "HB62": CrowdError,
     "HB63": AuditError,
@@ -53,74 +53,74 @@ _TENS: Mapping[str, type[HubbubError]] = {
 
 
 def error_class(code: str) -> type[HubbubError]:
-    """Say which class an error of this code has."""
+    """Return the error class of a code."""
     if code in _STREAMS:
         return StreamError
     return ParameterError if code in _OPTIONS else _TENS.get(code[:4]) or _CLASSES.get(code[:3], HubbubError)
 
 
 def error(problem: Mapping[str, Any], *, wait: float = 0) -> HubbubError:
-    """Make the error that a problem tells of."""
+    """Create the error that a problem document describes."""
     code, message, remedy = (str(problem[name]) for name in ("code", "detail", "remedy"))
     if code == RunError().code:
         return RunError()
     kind = error_class(code)
-    # the message has all its words already: what a class adds to them is left out
-    found = kind.__new__(kind)
-    HubbubError.__init__(found, code, message, remedy)
-    if isinstance(found, QueryError):
-        place = problem["position"]
-        found.position = None if place is None else (int(place[0]), int(place[1]))
-    if isinstance(found, AccessError):
-        found.wait = int(wait)
-    return found
+    # the message is complete, so skip what the constructors of the classes add to it
+    created = kind.__new__(kind)
+    HubbubError.__init__(created, code, message, remedy)
+    if isinstance(created, QueryError):
+        position = problem["position"]
+        created.position = None if position is None else (int(position[0]), int(position[1]))
+    if isinstance(created, AccessError):
+        created.wait = int(wait)
+    return created
 
 
 def refusal(response: httpx.Response) -> HubbubError:
-    """Make the error of a response that is not a success."""
+    """Create the error of an unsuccessful response."""
     try:
         return error(response.json(), wait=wait(response))
     except (ValueError, KeyError, TypeError, IndexError):
         pass
     if response.status_code in (502, 503, 504):
-        return unreachable(f"a proxy before it says {response.status_code}")
-    return unreadable(f"it says {response.status_code}")
+        return unreachable(f"a proxy returned status {response.status_code}")
+    return unreadable(f"it returned status {response.status_code}")
 
 
 def wait(response: httpx.Response) -> float:
-    """Read how many seconds a server wants us to wait; 0 where it does not say."""
-    given = response.headers.get("Retry-After", "")
-    return float(given) if re.fullmatch(r"\d{1,9}", given, re.ASCII) else 0.0
+    """Return the Retry-After time in seconds, or 0."""
+    seconds = response.headers.get("Retry-After", "")
+    return float(seconds) if re.fullmatch(r"\d{1,9}", seconds, re.ASCII) else 0.0
 
 
 def unreadable(why: str) -> ServerError:
-    """Make the error of an answer that no curator gives."""
+    """Create the error of a response that is not from a compatible server."""
     return ServerError(
         "HB802",
-        f"what answers at this address is not a curator that this client knows: {why}.",
-        "Check the address, and that client and server are of one version.",
+        f"The server at this address is not a compatible hubbub server: {why}.",
+        "Check the address, and that client and server have the same version.",
     )
 
 
 def untrusted() -> ServerError:
-    """Make the error of a server whose certificate nobody vouches for."""
+    """Create the error of an untrusted certificate."""
     return ServerError(
         "HB803",
-        "the server's certificate is not one that is trusted here. Nothing was sent.",
-        "Give ca= the certificate of who signed it; ask the operator for it.",
+        "The certificate of the server is not trusted. Nothing was sent.",
+        "Ask the operator for the CA certificate and pass its path as ca=.",
     )
 
 
 def closed() -> ServerError:
-    """Make the error of a session that is over."""
-    return ServerError("HB804", "this session was closed.", "Open another one.")
+    """Create the error of a closed session."""
+    return ServerError("HB804", "The session is closed.", "Open a new session.")
 
 
 def unreachable(why: str) -> ServerError:
-    """Make the error of a server that does not answer."""
+    """Create the error of a server that cannot be reached."""
     return ServerError(
         "HB801",
-        f"the server cannot be reached: {why}.",
-        "Check the address and the network. If a question was on its way, it may have been charged; asked again "
-        "without a new key, it is answered on that charge.",
+        f"The server cannot be reached: {why}.",
+        "Check the address and the network. A query that was in progress may have been charged; retry it without a new "
+        "key to reuse that charge.",
     )

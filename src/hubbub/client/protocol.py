@@ -1,7 +1,7 @@
-"""What a client does, step by step, without doing it: one account for those who wait and for those who `await`.
+"""The client protocol as generators without I/O, shared by the synchronous and the asynchronous session.
 
-A generator yields a request to send or a time to pause, is told what came of it, and returns what was asked for. So
-retries, polling and cancelling are written once, and the two sessions only carry steps out.
+A generator yields requests and pauses, receives the responses, and returns the result. So retries, polling and
+cancellation are implemented once, and the two sessions only perform the steps.
 """
 
 import re
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request, below the API's address."""
+    """One request, relative to the base address of the API."""
 
     method: str
     path: str
@@ -33,26 +33,26 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """So many seconds of nothing."""
+    """A pause between two requests."""
 
     seconds: float
 
 
 Steps = Generator[Request | Pause, httpx.Response | None, T]
 
-#: Answers that another try may better: too many requests, a proxy without its server, a server that stops or starts.
-_PASSING = frozenset({429, 502, 503, 504})
+#: Status codes worth a retry: too many requests, a proxy without its server, a server that is stopping or starting.
+_RETRYABLE = frozenset({429, 502, 503, 504})
 
-#: Seconds before the second try, at most; each further one waits twice as long, and none longer than `_LONGEST`.
+#: Maximum seconds before the first retry; the maximum doubles for each further retry, up to `_LONGEST`.
 _FIRST, _LONGEST = 0.25, 8.0
 
-#: No server is waited for longer than this between two tries, whatever it says.
-_PATIENCE = 60.0
+#: Maximum seconds between two tries, whatever Retry-After says.
+_MAX_WAIT = 60.0
 
-#: Seconds for which the server may hold its answer about a job that has not ended.
+#: Seconds for which the server may hold its response while a job is running.
 _HOLD = 10
 
-#: What a server says of a job that it does not know: it was started anew since, or has forgotten an old one.
+#: The code for an unknown job: the server restarted, or has discarded an old job.
 _NO_SUCH_JOB = "HB164"
 
 _MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError, ZeroDivisionError)
@@ -61,79 +61,83 @@ _jitter = SystemRandom().uniform
 
 
 def send(request: Request, *, retries: int) -> Steps[Any]:
-    """Send until there is an answer that another try would not better, and read it as JSON.
+    """Send a request, with retries, and parse the response as JSON.
 
-    Every try is the same request under the same Idempotency-Key, so a server charges for it once at most.
+    Every retry has the same Idempotency-Key, so the server charges at most once.
     """
     problem: HubbubError
     for tried in range(retries + 1):
-        wait, again = 0.0, True
+        wait, retry = 0.0, True
         try:
             response = yield request
         except httpx.TimeoutException:
-            problem = problems.unreachable("it did not answer in time")
+            problem = problems.unreachable("the request timed out")
         except httpx.TransportError as error:
-            again = "CERTIFICATE_VERIFY_FAILED" not in str(error)
-            problem = problems.unreachable(type(error).__name__) if again else problems.untrusted()
+            retry = "CERTIFICATE_VERIFY_FAILED" not in str(error)
+            problem = problems.unreachable(type(error).__name__) if retry else problems.untrusted()
         else:
             if response is None or response.is_success:
                 return _json(response)
-            again, wait = response.status_code in _PASSING, problems.wait(response)
+            retry, wait = response.status_code in _RETRYABLE, problems.wait(response)
             problem = problems.refusal(response)
-        if not again or tried == retries:
+        if not retry or tried == retries:
             break
         yield Pause(delay(tried, wait))
-    raise problem  # out here, so that no request, with its token, hangs on to it
+    raise problem  # outside the handlers, so that it does not reference a request with its token
 
 
 def delay(tried: int, wait: float) -> float:
-    """Say how long to wait before another try: what the server says, or up to twice as long each time.
+    """Return the seconds before the next retry: Retry-After, or exponential backoff.
 
-    By chance, so that many clients that were turned away together do not come back together.
+    It has random jitter, so that clients rejected together do not return together.
     """
     if wait > 0:
-        return min(wait, _PATIENCE) + _jitter(0, _FIRST)
+        return min(wait, _MAX_WAIT) + _jitter(0, _FIRST)
     return _jitter(0, min(_LONGEST, _FIRST * 2.0**tried))
 
 
 def read(steps: Steps[Any], reader: Callable[[Any], T]) -> Steps[T]:
-    """Read what comes of some steps, or say that it is not what a curator answers."""
-    found = yield from steps
+    """Parse the result of some steps, or raise if it is malformed."""
+    reply = yield from steps
     try:
-        return reader(found)
+        return reader(reply)
     except _MALFORMED:
         pass
-    raise problems.unreadable("its answer has another form")
+    raise problems.unreadable("its response has another format")
 
 
 def run_query(body: Mapping[str, Any], *, retries: int) -> Steps[Any]:
-    """Put a question in line and wait for its answer.
+    """Submit a query and wait for its answer.
 
-    A server that was started anew knows nothing of its jobs; the same request finds the same charge again.
+    A restarted server does not know earlier jobs; submitting the same request again reuses the charge.
     """
     key = secrets.token_hex(16)
     post = Request("POST", "query", body, headers={"Idempotency-Key": key, "Prefer": "respond-async"})
     for _ in range(retries + 1):
         number = yield from read(send(post, retries=retries), _number)
-        found = yield from _followed(number, retries=retries)
-        if found is not None:
-            return found
-    raise problems.unreachable("it forgets what it was asked")
+        release = yield from _follow_job(number, retries=retries)
+        if release is not None:
+            return release
+    raise problems.unreachable("it lost the job repeatedly")
 
 
-def _followed(number: str, *, retries: int) -> Steps[Any]:
-    """Follow a job to its end, or cancel it where the wait is broken off; None of a job that nobody knows any more."""
-    ask = Request("GET", f"jobs/{number}", headers={"Prefer": f"wait={_HOLD}"})
+def _follow_job(number: str, *, retries: int) -> Steps[Any]:
+    """Poll a job until it ends, or cancel it if the wait is interrupted; return None for an unknown job."""
+    poll = Request("GET", f"jobs/{number}", headers={"Prefer": f"wait={_HOLD}"})
     pause = 0.01
     try:
         while True:
-            state, release, problem = yield from read(send(ask, retries=retries), _job)
+            state, release, problem = yield from read(send(poll, retries=retries), _job)
             if problem is not None:
                 raise problem
             if state == "done":
                 return release
             if state == "cancelled":
-                raise LedgerError("HB320", "the query was cancelled. If its charge was made, it stands.", "Ask again.")
+                raise LedgerError(
+                    "HB320",
+                    "The query was canceled. If the charge was already made, it stands.",
+                    "Run the query again.",
+                )
             yield Pause(pause)
             pause = min(1.0, pause * 2)
     except HubbubError as error:
@@ -142,7 +146,7 @@ def _followed(number: str, *, retries: int) -> Steps[Any]:
         raise
     except GeneratorExit:
         raise
-    except BaseException:  # Ctrl-C, or a task that was cancelled
+    except BaseException:  # Ctrl-C, or a canceled task
         with suppress(HubbubError):
             yield from send(Request("DELETE", f"jobs/{number}"), retries=0)
         raise
@@ -151,7 +155,7 @@ def _followed(number: str, *, retries: int) -> Steps[Any]:
 def _number(job: Any) -> str:
     number = job["id"]
     if not re.fullmatch(r"[\w-]{1,100}", number, re.ASCII):
-        raise ValueError("this would lead elsewhere")
+        raise ValueError("invalid job id")
     return str(number)
 
 
@@ -166,4 +170,4 @@ def _json(response: httpx.Response | None) -> Any:
         return None if response is None else response.json()
     except ValueError:
         pass
-    raise problems.unreadable("its answer is not JSON")
+    raise problems.unreadable("its response is not JSON")

@@ -1,4 +1,4 @@
-"""A session with a server: the methods of the embedded one, and the same answers and errors."""
+"""The session with a server, with the same methods, answers and errors as an embedded session."""
 
 import time
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar, Unpack
 import httpx
 
 from hubbub.answers.budget import BudgetOverview, PastCharge
-from hubbub.answers.combine import repeat_query, refine
+from hubbub.answers.combine import refine, repeat_query
 from hubbub.answers.estimate import Estimate
 from hubbub.answers.methods import Analyses, Estimates
 from hubbub.answers.options import Options
@@ -24,13 +24,13 @@ from hubbub.core.schema import Table
 
 T = TypeVar("T")
 
-#: Seconds for one answer of the server. A query that takes longer is waited for by asking again.
+#: Timeout in seconds for one HTTP response. The client polls for queries that take longer.
 TIMEOUT = 30.0
 RETRIES = 4
 
 
 class RemoteSession(Analyses[Release], Publisher):
-    """One analyst's view of a curator on a server. Close it, or use it in a `with` block."""
+    """An analyst's session with a server. Close it, or use it in a `with` block."""
 
     def __init__(self, client: httpx.Client, *, retries: int) -> None:
         """Use `hubbub.connect`."""
@@ -40,37 +40,37 @@ class RemoteSession(Analyses[Release], Publisher):
         self.analyst = self._run(self._calls.me())
 
     def datasets(self) -> tuple[str, ...]:
-        """List the datasets that may be asked about."""
+        """List the datasets that can be queried."""
         return self._run(self._calls.datasets())
 
     def describe(self, dataset: str) -> Table:
-        """Show what is declared about a dataset: who is protected, its columns with their facts."""
+        """Return the declaration of a dataset: its privacy unit and its columns."""
         return self._run(self._calls.describe(dataset))
 
     def budget(self) -> tuple[BudgetOverview, ...]:
-        """Say what is spent and what is left, for each dataset."""
+        """Return the spent and remaining budget of each dataset."""
         return self._run(self._calls.budget())
 
     def estimate(self, sql: str, **options: Unpack[Options]) -> Estimate:
-        """Say what a question would cost and how exact its answer would be. Free: nothing is run or charged."""
+        """Estimate the privacy cost and accuracy of a query. Free: nothing is run or charged."""
         return self._run(self._calls.estimate(sql, options))
 
     def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
-        """Ask, for a price: `epsilon`, or `within` for the ± that is wanted.
+        """Run a query; `epsilon` sets its privacy cost, or `within` its target margin of error.
 
-        The same question on the same data is answered from the ledger at no cost. A `key` names one answer: the same
-        key always gives the same one, a new key draws (and charges) anew. Tries that the network makes necessary are
-        one request to the server, and charged once. Ctrl-C cancels the query; if its charge was made, it stands.
+        Repeating a query on the same data returns the recorded answer for free. A `key` names one answer: the same key
+        always returns the same answer, a new key samples (and charges) again. Retries after network failures are
+        charged once. Ctrl-C cancels the query; if the charge was already made, it stands.
         """
         return self._run(self._calls.query(sql, key, options))
 
     @property
     def estimates(self) -> Estimates[Estimate]:
-        """The analyses once more, each saying what it would cost instead of asking: h.estimates.kmeans(…). Free."""
+        """The analyses as methods that return estimates: h.estimates.kmeans(…). Free."""
         return Estimates(self.estimate)
 
     def scope(self, *, epsilon: Number, delta: Number = 0) -> Scope:
-        """Give a loop of queries and analyses so much to spend, and no way to more: `with h.scope(epsilon=1) as s:`.
+        """Open a scope with a fixed budget for a loop of queries and analyses: `with h.scope(epsilon=1) as s:`.
 
         See `hubbub.answers.scope.Scope`.
         """
@@ -80,20 +80,20 @@ class RemoteSession(Analyses[Release], Publisher):
         return self.query(text, key=key, **options)
 
     def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:
-        """Ask the same once more and combine both: see `hubbub.curator.session.Session.refine`."""
+        """Repeat a query and combine both answers: see `hubbub.curator.session.Session.refine`."""
         sql, options = repeat_query(first.receipt, epsilon=epsilon)
         return refine(first, self.query(sql, key=key or token_hex(16), **options))
 
     def releases(self, *, limit: int = 100, before: int | None = None) -> tuple[PastCharge, ...]:
-        """List what was asked and paid for, newest first; `before` (a number of the list) goes on where one ended."""
+        """List past charges, newest first; `before` is the id of the last charge of the previous page."""
         return self._run(self._calls.releases(limit, before))
 
     def release(self, number: int) -> Release:
-        """Give an earlier answer once more, by the number of its charge. Free."""
+        """Return an earlier release by the id of its charge. Free."""
         return self._run(self._calls.release(number))
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._client.close()
 
     def __enter__(self) -> Self:
@@ -105,20 +105,20 @@ class RemoteSession(Analyses[Release], Publisher):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<{self.analyst or 'somebody'} at {self._client.base_url}>"
+        return f"<{self.analyst or 'unknown analyst'} at {self._client.base_url}>"
 
     def _run(self, steps: Steps[T]) -> T:
-        """Carry steps out, telling them what became of each."""
+        """Run the steps, passing each result or failure back to the generator."""
         try:
             step = next(steps)
             while True:
-                found, failed = None, None
+                response, failure = None, None
                 try:
-                    found = self._do(step)
-                except BaseException as error:  # noqa: BLE001 - a wait that is broken off is theirs to handle, too
-                    failed = error
-                # out here, so that what they raise does not carry a request, with its token, as its context
-                step = steps.send(found) if failed is None else steps.throw(failed)
+                    response = self._do(step)
+                except BaseException as error:  # noqa: BLE001 - the generator also handles an interrupted wait
+                    failure = error
+                # outside the handler, so that raised errors do not reference a request, with its token, as context
+                step = steps.send(response) if failure is None else steps.throw(failure)
         except StopIteration as end:
             return end.value  # type: ignore[no-any-return]
 
@@ -132,16 +132,16 @@ class RemoteSession(Analyses[Release], Publisher):
 
 
 def settings(url: str, token: str, *, timeout: float, ca: str | Path | None, insecure: bool) -> dict[str, Any]:
-    """Give what both kinds of httpx client are made with."""
-    where = address.base(url, insecure=insecure)
+    """Return the arguments for both kinds of httpx client."""
+    base_url = address.base(url, insecure=insecure)
     return {
-        "base_url": where,
+        "base_url": base_url,
         "auth": address.BearerToken(token),
         "timeout": timeout,
         "verify": address.trust(ca=ca, insecure=insecure),
-        # a proxy of the environment would see what is not encrypted
-        "trust_env": where.scheme == "https",
-        # a redirect would carry the token elsewhere
+        # a proxy from the environment would see unencrypted traffic
+        "trust_env": base_url.scheme == "https",
+        # a redirect could send the token elsewhere
         "follow_redirects": False,
         "headers": {"Accept": "application/json"},
     }

@@ -80,7 +80,7 @@ def test_settings_are_statements_too(connecting: Connecting) -> None:
     assert "SET hubbub.epsilon = 0.1" in caught.value.remedy
     cursor.execute("SET hubbub.epsilon = 0.1")
     assert (cursor.description, cursor.rowcount) == (None, -1)
-    with pytest.raises(dbapi.ProgrammingError, match="no answer"):
+    with pytest.raises(dbapi.ProgrammingError, match="no result"):
         cursor.fetchall()
     cursor.execute("-- tighter\nset hubbub.groups TO 1;")
     cursor.execute("SET hubbub.intervals = on")
@@ -190,12 +190,12 @@ def test_what_was_closed_is_not_used(connecting: Connecting) -> None:
     with connection.cursor() as cursor:
         cursor.setinputsizes([1])
         cursor.setoutputsize(1)
-    with pytest.raises(dbapi.InterfaceError, match="cursor was closed"):
+    with pytest.raises(dbapi.InterfaceError, match="cursor is closed"):
         cursor.execute(PLANS)
     connection.close()
     connection.close()
     for use in (connection.cursor, connection.commit, connection.rollback):
-        with pytest.raises(dbapi.InterfaceError, match="connection was closed"):
+        with pytest.raises(dbapi.InterfaceError, match="connection is closed"):
             use()
 
 

@@ -1,10 +1,9 @@
-"""DB-API 2.0 (PEP 249), so that pandas and polars read private answers: `hubbub.dbapi.connect(url, token, epsilon=…)`.
+"""DB-API 2.0 (PEP 249) for pandas, polars and other tools: `hubbub.dbapi.connect(url, token, epsilon=…)`.
 
-What a question may cost is a setting of the connection: `epsilon=0.1`, or the statement `SET hubbub.epsilon = 0.1`;
-`within`, `delta`, `groups`, `rows`, `raw`, `dialect` are others, and `intervals` adds the ends of 95% intervals as
-columns.
-The same question on the same data is answered at no further cost. `EXPLAIN SELECT …` is free, and so are
-`SELECT * FROM hubbub.budget`, `hubbub.datasets`, `hubbub.columns` and `hubbub.releases`.
+The privacy cost of queries is a setting of the connection: `epsilon=0.1`, or the statement `SET hubbub.epsilon = 0.1`.
+Other settings are `within`, `delta`, `groups`, `rows`, `raw` and `dialect`; `intervals` adds the ends of 95% intervals
+as columns. Repeating a query on the same data is free. So are `EXPLAIN SELECT …` and `SELECT * FROM hubbub.budget`,
+`hubbub.datasets`, `hubbub.columns` and `hubbub.releases`.
 """
 
 from datetime import date, datetime, time
@@ -39,22 +38,22 @@ Binary = bytes
 
 
 def DateFromTicks(ticks: float) -> date:  # noqa: N802 - the name that PEP 249 gives it
-    """Give the day of a time in seconds since 1970, here."""
+    """Return the local date of a Unix timestamp."""
     return date.fromtimestamp(ticks)
 
 
 def TimeFromTicks(ticks: float) -> time:  # noqa: N802
-    """Give the time of day of a time in seconds since 1970, here."""
+    """Return the local time of day of a Unix timestamp."""
     return datetime.fromtimestamp(ticks).time()
 
 
 def TimestampFromTicks(ticks: float) -> datetime:  # noqa: N802
-    """Give the time stamp of a time in seconds since 1970, here."""
+    """Return the local date and time of a Unix timestamp."""
     return datetime.fromtimestamp(ticks)
 
 
 class _Kind:
-    """Equal to every type that a column of this kind may have."""
+    """A type object that equals every Python type of its columns."""
 
     def __init__(self, *types: type) -> None:
         self._types = types
@@ -87,16 +86,19 @@ def connect(
 ) -> Connection:
     """Connect to a server (`url` and `token`), or open a hubbub.yaml (`path`, and `analyst` if it has several).
 
-    Settings say how questions are asked: `epsilon=0.1`, or `within=50`, and so on. See `hubbub.connect` for the rest.
+    Settings apply to all queries: `epsilon=0.1`, or `within=50`, and so on. See `hubbub.connect` for the other
+    arguments.
     """
     if (url is None) == (path is None) or (url is None) != (token is None):
         raise InterfaceError(
-            "HB180", "it is not said where to connect.", "Give url and token of a server, or path= of a hubbub.yaml."
+            "HB180",
+            "No connection target was given.",
+            "Pass url and token to use a server, or path to open a local hubbub.yaml.",
         )
     with translate_errors():
-        found: dict[str, Any] = {}
+        options: dict[str, Any] = {}
         for name, value in settings.items():
-            found = set_option(found, name, value)
+            options = set_option(options, name, value)
         session: AnySession
         if path is not None:
             try:
@@ -110,7 +112,7 @@ def connect(
             from hubbub.client.session import connect as connect_to
 
             session = connect_to(url or "", token or "", timeout=timeout, retries=retries, ca=ca, insecure=insecure)
-        return Connection(session, found)
+        return Connection(session, options)
 
 
 __all__ = [

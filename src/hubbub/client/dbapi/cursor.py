@@ -1,4 +1,4 @@
-"""Connections and cursors of DB-API 2.0 over a session."""
+"""DB-API 2.0 connections and cursors."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
@@ -7,8 +7,8 @@ from typing import Any, NoReturn, Self
 
 from hubbub.answers.options import Options
 from hubbub.answers.release import Release
-from hubbub.client.dbapi import statements
 from hubbub.client.dbapi import errors as failures
+from hubbub.client.dbapi import statements
 from hubbub.client.dbapi.errors import InterfaceError, NotSupportedError, ProgrammingError, translate_errors
 from hubbub.client.dbapi.statements import AnySession, Result
 
@@ -16,7 +16,7 @@ Description = tuple[str, type, None, None, None, None, bool]
 
 
 class Connection:
-    """A session with the settings of its questions. Every charge is final, so there are no transactions."""
+    """A session with settings for its queries. Charges are final, so there are no transactions."""
 
     Warning = failures.Warning
     Error = failures.Error
@@ -36,16 +36,16 @@ class Connection:
         self._open = True
 
     def cursor(self) -> "Cursor":
-        """Make a cursor."""
+        """Open a cursor."""
         self.check()
         return Cursor(self)
 
     def commit(self) -> None:
-        """Do nothing: every charge is durable before its answer is given."""
+        """Do nothing: every charge is durable before its answer is returned."""
         self.check()
 
     def rollback(self) -> None:
-        """Do nothing: there is never anything that could be taken back."""
+        """Do nothing: charges cannot be rolled back."""
         self.check()
 
     def close(self) -> None:
@@ -55,12 +55,12 @@ class Connection:
             self.session.close()
 
     def check(self) -> None:
-        """Refuse to work with a connection that was closed."""
+        """Raise if the connection is closed."""
         if not self._open:
-            raise InterfaceError("HB187", "this connection was closed.", "Open another one.")
+            raise InterfaceError("HB187", "The connection is closed.", "Open a new connection.")
 
     def options(self) -> Options:
-        """Give the settings that a question takes."""
+        """Return the settings that are query options."""
         return {name: value for name, value in self.settings.items() if name != "intervals"}  # type: ignore[return-value]
 
     def __enter__(self) -> Self:
@@ -73,7 +73,7 @@ class Connection:
 
 
 class Cursor:
-    """Asks, and holds the answer; `release` is the whole of it, with intervals, price and receipt."""
+    """Runs statements and holds their results; `release` has the intervals, privacy cost and receipt of a query."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -85,30 +85,30 @@ class Cursor:
 
     @property
     def description(self) -> tuple[Description, ...] | None:
-        """Name and type of each column; None where the last statement has none."""
+        """The name and type of each column; None if the last statement has no result."""
         if self._result is None:
             return None
         return tuple((name, kind, None, None, None, None, True) for name, kind in self._result.names)
 
     @property
     def rowcount(self) -> int:
-        """How many rows there are; -1 where the last statement has none."""
+        """The number of rows; -1 if the last statement has no result."""
         return -1 if self._result is None else len(self._result.rows)
 
     @property
     def rownumber(self) -> int | None:
-        """The place of the next row."""
+        """The index of the next row."""
         return None if self._result is None else self._next
 
     def execute(self, operation: str, parameters: Sequence[Any] = ()) -> Self:
-        """Ask. Also: SET hubbub.epsilon = 0.1, EXPLAIN SELECT …, SELECT * FROM hubbub.budget."""
+        """Run a query, or SET hubbub.epsilon = 0.1, EXPLAIN SELECT …, SELECT * FROM hubbub.budget."""
         self._check()
         self._result, self.release, self._next = None, None, 0
         if isinstance(parameters, str | bytes | Mapping) or not isinstance(parameters, Sequence):
             raise ProgrammingError(
                 "HB188",
-                "parameters come as a list or tuple, in the order of the ? in the text.",
-                "Write execute(sql, [7, 'North']).",
+                "The parameters are not a list or tuple.",
+                "Pass them in the order of the ? placeholders, as in execute(sql, [7, 'North']).",
             )
         with translate_errors():
             self._result = self._run(operation, tuple(map(_plain, parameters)))
@@ -122,36 +122,36 @@ class Cursor:
             connection.settings = settings
             return None
         options: Options = {**connection.options(), "parameters": parameters}
-        if (told := statements.catalog_table(sql, connection.session)) is not None:
-            return told
+        if (result := statements.catalog_table(sql, connection.session)) is not None:
+            return result
         if "epsilon" not in options and "within" not in options:
             raise ProgrammingError(
                 "HB132",
-                "it is not said how much to spend, or how exact the answer shall be.",
-                "Say so once for the connection: connect(…, epsilon=0.1), or SET hubbub.epsilon = 0.1.",
+                "Neither epsilon nor within was given.",
+                "Set one for the connection: connect(…, epsilon=0.1), or SET hubbub.epsilon = 0.1.",
             )
-        if (asked := statements.explained_query(sql)) is not None:
-            return statements.plan(connection.session.estimate(asked, **options))
+        if (query := statements.explained_query(sql)) is not None:
+            return statements.plan(connection.session.estimate(query, **options))
         release = connection.session.query(sql, **options)
         return statements.answer(release, intervals=connection.settings.get("intervals", False))
 
     def executemany(self, operation: str, seq_of_parameters: Sequence[Sequence[Any]]) -> NoReturn:  # noqa: ARG002
-        """Refuse: each question has a price of its own, and is asked by itself."""
-        raise NotSupportedError("HB189", "questions are asked one by one.", "Call execute for each.")
+        """Raise: each query has its own privacy cost and must be executed separately."""
+        raise NotSupportedError("HB189", "executemany is not supported.", "Call execute for each query.")
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """Give the next row, or None after the last."""
-        found = self.fetchmany(1)
-        return found[0] if found else None
+        """Return the next row, or None after the last."""
+        rows = self.fetchmany(1)
+        return rows[0] if rows else None
 
     def fetchmany(self, size: int | None = None) -> list[tuple[Any, ...]]:
-        """Give the next rows."""
+        """Return the next rows."""
         rows, first = self._rows(), self._next
         self._next = min(len(rows), first + (self.arraysize if size is None else max(0, size)))
         return rows[first : self._next]
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Give all rows that are left."""
+        """Return all remaining rows."""
         return self.fetchmany(len(self._rows()))
 
     def setinputsizes(self, sizes: object) -> None:
@@ -161,7 +161,7 @@ class Cursor:
         """Do nothing, as PEP 249 allows."""
 
     def close(self) -> None:
-        """Let go of the answer."""
+        """Close the cursor and discard its result."""
         self._open, self._result, self.release = False, None, None
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
@@ -184,17 +184,17 @@ class Cursor:
     def _rows(self) -> list[tuple[Any, ...]]:
         self._check()
         if self._result is None:
-            raise ProgrammingError("HB190", "there is no answer to fetch from.", "Execute a SELECT first.")
+            raise ProgrammingError("HB190", "There is no result to fetch.", "Execute a SELECT first.")
         return self._result.rows
 
     def _check(self) -> None:
         self.connection.check()
         if not self._open:
-            raise InterfaceError("HB187", "this cursor was closed.", "Make another one.")
+            raise InterfaceError("HB187", "The cursor is closed.", "Open a new cursor.")
 
 
 def _plain(value: Any) -> Any:
-    """Take numpy's and pandas' values as Python's."""
+    """Convert numpy and pandas values to Python values."""
     if isinstance(value, datetime) and hasattr(value, "to_pydatetime"):
         return value.to_pydatetime()
     return value.item() if hasattr(value, "item") and hasattr(value, "dtype") else value

@@ -1,4 +1,4 @@
-"""The errors of DB-API 2.0, each with the code, message, remedy and position of the error it stands for."""
+"""The exceptions of DB-API 2.0, with the code, message, remedy and position of the original error."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,45 +18,45 @@ from hubbub.errors import (
 
 
 class Warning(Exception):  # noqa: A001, N818 - the name that PEP 249 gives it
-    """Something of importance that is no error. hubbub has none."""
+    """A warning, as PEP 249 requires. hubbub raises none."""
 
 
 class Error(HubbubError):
-    """The root of all errors of this module."""
+    """The base class of all errors of this module."""
 
     position: tuple[int, int] | None = None
 
 
 class InterfaceError(Error):
-    """The module is used wrongly, or cannot reach what it talks to."""
+    """Wrong use of the module, or an unreachable server."""
 
 
 class DatabaseError(Error):
-    """The curator refuses, or fails."""
+    """The curator rejected a statement or failed."""
 
 
 class DataError(DatabaseError):
-    """A value that cannot be taken."""
+    """An invalid value."""
 
 
 class OperationalError(DatabaseError):
-    """Not the question's fault: a budget that is spent, a server that is gone, a run that failed."""
+    """A failure that the query did not cause: an exhausted budget, a missing server, a failed run."""
 
 
 class IntegrityError(DatabaseError):
-    """hubbub has none: nothing can be written."""
+    """An integrity violation, as PEP 249 requires. hubbub raises none, because it is read-only."""
 
 
 class InternalError(DatabaseError):
-    """The curator is not in order."""
+    """An internal error of the curator."""
 
 
 class ProgrammingError(DatabaseError):
-    """A question that cannot be answered as it is written."""
+    """An invalid query or parameter."""
 
 
 class NotSupportedError(DatabaseError):
-    """Something that a curator does not do."""
+    """An unsupported operation."""
 
 
 _KINDS: tuple[tuple[type[HubbubError], type[Error]], ...] = (
@@ -74,13 +74,13 @@ _KINDS: tuple[tuple[type[HubbubError], type[Error]], ...] = (
 
 @contextmanager
 def translate_errors() -> Iterator[None]:
-    """Turn errors of hubbub into those that DB-API 2.0 knows."""
+    """Translate hubbub errors into DB-API 2.0 errors."""
     try:
         yield
     except Error:
         raise
     except HubbubError as error:
         kind = next((kind for ours, kind in _KINDS if isinstance(error, ours)), InternalError)
-        found = kind(error.code, error.message, error.remedy)
-        found.position = getattr(error, "position", None)
-        raise found from error
+        translated = kind(error.code, error.message, error.remedy)
+        translated.position = getattr(error, "position", None)
+        raise translated from error

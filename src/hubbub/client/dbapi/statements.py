@@ -1,4 +1,4 @@
-"""The statements beside SELECT: SET and RESET of options, EXPLAIN, and tables about the curator itself."""
+"""DB-API statements other than queries: SET, RESET, EXPLAIN, and the catalog tables."""
 
 import math
 import re
@@ -22,7 +22,7 @@ Names = tuple[tuple[str, type], ...]
 
 
 class AnySession(Protocol):
-    """What `hubbub.open` and `hubbub.connect` give."""
+    """A session from `hubbub.open` or `hubbub.connect`."""
 
     def datasets(self) -> tuple[str, ...]: ...  # noqa: D102
     def describe(self, dataset: str) -> Table: ...  # noqa: D102
@@ -35,7 +35,7 @@ class AnySession(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a statement gives: names and types of columns, and rows."""
+    """The result of a statement: names and types of columns, and rows."""
 
     names: Names
     rows: Rows
@@ -54,41 +54,41 @@ _BLANK = re.compile(r"\A(?:\s+|--[^\n]*(?:\n|\Z)|/\*.*?\*/)+", re.DOTALL)
 _SET = re.compile(r"SET\s+hubbub\.(\w+)\s*(?:=|\sTO\s)\s*(.+?)\s*;?\s*", re.IGNORECASE | re.DOTALL)
 _RESET = re.compile(r"RESET\s+hubbub\.(\w+)\s*;?\s*", re.IGNORECASE)
 _EXPLAIN = re.compile(r"EXPLAIN\s+(.*)", re.IGNORECASE | re.DOTALL)
-_ABOUT = re.compile(r"SELECT\s+\*\s+FROM\s+hubbub\.(\w+)\s*;?\s*", re.IGNORECASE)
+_CATALOG = re.compile(r"SELECT\s+\*\s+FROM\s+hubbub\.(\w+)\s*;?\s*", re.IGNORECASE)
 
 
 def strip_comments(sql: str) -> str:
-    """Leave out blanks and comments before the first word."""
+    """Strip leading blanks and comments."""
     return _BLANK.sub("", sql)
 
 
 def changed_settings(sql: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Give the settings after a SET or RESET, or None for any other statement."""
-    if found := _RESET.fullmatch(strip_comments(sql)):
-        return set_option(settings, found[1].lower(), None)
-    if found := _SET.fullmatch(strip_comments(sql)):
-        return set_option(settings, found[1].lower(), _word(found[2]))
+    """Return the settings after a SET or RESET, or None for any other statement."""
+    if match := _RESET.fullmatch(strip_comments(sql)):
+        return set_option(settings, match[1].lower(), None)
+    if match := _SET.fullmatch(strip_comments(sql)):
+        return set_option(settings, match[1].lower(), _literal(match[2]))
     return None
 
 
 def explained_query(sql: str) -> str | None:
-    """Give the question of an EXPLAIN, or None."""
-    found = _EXPLAIN.fullmatch(strip_comments(sql))
-    return None if found is None else found[1]
+    """Return the query of an EXPLAIN, or None."""
+    match = _EXPLAIN.fullmatch(strip_comments(sql))
+    return None if match is None else match[1]
 
 
 def set_option(settings: Mapping[str, Any], name: str, value: object) -> dict[str, Any]:
-    """Set an option; `epsilon` and `within` exclude each other, and the later one holds."""
-    if name not in _READ:
+    """Set an option; setting `epsilon` removes `within`, and vice versa."""
+    if name not in _PARSERS:
         raise ProgrammingError(
-            "HB185", f"there is no option called hubbub.{name}.", f"There are {', '.join(sorted(_READ))}."
+            "HB185", f"There is no option hubbub.{name}.", f"Choose one of: {', '.join(sorted(_PARSERS))}."
         )
     other = {"epsilon": "within", "within": "epsilon"}.get(name)
     kept = {key: old for key, old in settings.items() if key not in (name, other)}
-    return kept if value is None else kept | {name: _READ[name](value, name)}
+    return kept if value is None else kept | {name: _PARSERS[name](value, name)}
 
 
-def _word(text: str) -> str | None:
+def _literal(text: str) -> str | None:
     if len(text) >= 2 and text[0] == text[-1] == "'":
         return text[1:-1].replace("''", "'")
     return None if text.upper() in ("DEFAULT", "NULL") else text
@@ -115,15 +115,17 @@ def _truth(value: Any, name: str) -> bool:
     if isinstance(value, bool):
         return value
     if str(value).lower() not in known:
-        raise ProgrammingError("HB185", f"hubbub.{name} is on or off.", f"Write SET hubbub.{name} = on.")
+        raise ProgrammingError(
+            "HB185", f"Invalid value for hubbub.{name}.", f"Use on or off, as in SET hubbub.{name} = on."
+        )
     return known[str(value).lower()]
 
 
-def _text(value: Any, name: str) -> str:  # noqa: ARG001 - one shape for all readers
+def _text(value: Any, name: str) -> str:  # noqa: ARG001 - one signature for all parsers
     return str(value)
 
 
-_READ: Mapping[str, Callable[[Any, str], Any]] = {
+_PARSERS: Mapping[str, Callable[[Any, str], Any]] = {
     "epsilon": _exact,
     "within": _margin,
     "delta": _exact,
@@ -136,7 +138,7 @@ _READ: Mapping[str, Callable[[Any, str], Any]] = {
 
 
 def answer(release: Release, *, intervals: bool) -> Result:
-    """Give an answer as rows; with `intervals`, each noisy column is followed by the ends of its 95% intervals."""
+    """Return a release as rows; with `intervals`, each noisy column is followed by the ends of its 95% intervals."""
     names: list[tuple[str, type]] = []
     columns: list[Iterable[object]] = []
     for output in release.outputs:
@@ -148,24 +150,25 @@ def answer(release: Release, *, intervals: bool) -> Result:
     return Result(tuple(names), list(zip(*columns, strict=True)), release)
 
 
-def plan(found: Estimate) -> Result:
-    """Give an estimate as rows of names and texts."""
-    price = f"ε = {brief(found.epsilon)}" + (f", δ = {brief(found.delta)}" if found.delta else "")
+def plan(estimate: Estimate) -> Result:
+    """Return an estimate as rows of items and values."""
+    cost = f"ε = {brief(estimate.epsilon)}" + (f", δ = {brief(estimate.delta)}" if estimate.delta else "")
+    largest = f"no: the largest query possible now costs ε = {round_down(estimate.largest)}"
     rows: Rows = [
-        ("cost", f"{price} on {', '.join(found.datasets)}"),
-        ("admitted", "yes" if found.admitted else f"no: up to ε = {round_down(found.largest)} would pass"),
-        ("noise", found.noise),
-        ("cells", str(found.cells)),
+        ("cost", f"{cost} on {', '.join(estimate.datasets)}"),
+        ("admitted", "yes" if estimate.admitted else largest),
+        ("noise", estimate.noise),
+        ("cells", str(estimate.cells)),
     ]
-    rows += [(f"error of {each.name}", margin(each)) for each in found.expected]
-    rows += [("why", line) for line in found.derivation]
+    rows += [(f"error of {expected.name}", margin(expected)) for expected in estimate.expected]
+    rows += [("why", line) for line in estimate.derivation]
     return Result((("item", str), ("value", str)), rows)
 
 
 def catalog_table(sql: str, session: AnySession) -> Result | None:
-    """Answer `SELECT * FROM hubbub.…` about the curator itself, or give None for any other statement."""
-    found = _ABOUT.fullmatch(strip_comments(sql))
-    if found is None:
+    """Return the catalog table of `SELECT * FROM hubbub.…`, or None for any other statement."""
+    match = _CATALOG.fullmatch(strip_comments(sql))
+    if match is None:
         return None
     tables: Mapping[str, Callable[[AnySession], Result]] = {
         "budget": _budget,
@@ -173,12 +176,12 @@ def catalog_table(sql: str, session: AnySession) -> Result | None:
         "columns": _columns,
         "releases": _releases,
     }
-    make = tables.get(found[1].lower())
-    if make is None:
+    create = tables.get(match[1].lower())
+    if create is None:
         raise ProgrammingError(
-            "HB186", f"there is no table called hubbub.{found[1]}.", f"There are {', '.join(sorted(tables))}."
+            "HB186", f"There is no table hubbub.{match[1]}.", f"Choose one of: {', '.join(sorted(tables))}."
         )
-    return make(session)
+    return create(session)
 
 
 def _budget(session: AnySession) -> Result:
@@ -224,8 +227,8 @@ def _protected(table: Table) -> str | None:
 def _columns(session: AnySession) -> Result:
     names = (("dataset", str), ("name", str), ("type", str), ("low", float), ("high", float), ("values", int))
     tables = [session.describe(name) for name in session.datasets()]
-    seen = [(table, column) for table in tables for column in table.columns if not column.hidden]
-    return Result(names, [(table.name, column.name, column.kind.value, *_facts(column)) for table, column in seen])
+    visible = [(table, column) for table in tables for column in table.columns if not column.hidden]
+    return Result(names, [(table.name, column.name, column.kind.value, *_facts(column)) for table, column in visible])
 
 
 def _facts(column: Column) -> tuple[float | None, float | None, int | None]:
@@ -246,24 +249,24 @@ def _releases(session: AnySession) -> Result:
     )
     rows: Rows = [
         (
-            each.id,
-            each.time.replace(tzinfo=None),
-            each.dataset,
-            each.query,
-            None if each.epsilon is None else float(each.epsilon),
-            float(each.delta),
-            each.released,
+            charge.id,
+            charge.time.replace(tzinfo=None),
+            charge.dataset,
+            charge.query,
+            None if charge.epsilon is None else float(charge.epsilon),
+            float(charge.delta),
+            charge.released,
         )
-        for each in session.releases(limit=1000)
+        for charge in session.releases(limit=1000)
     ]
     return Result(names, rows)
 
 
 def below(value: Fraction) -> float:
-    """Give the largest float that is not above: nobody shall count on more than is left.
+    """Return the largest float that does not exceed a remaining budget.
 
     >>> below(Fraction(1, 10)) <= Fraction(1, 10), below(Fraction(3))
     (True, 3.0)
     """
-    found = float(value)
-    return found if Fraction(found) <= value else math.nextafter(found, -math.inf)
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else math.nextafter(nearest, -math.inf)
