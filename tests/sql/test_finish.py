@@ -8,14 +8,14 @@ from fractions import Fraction
 import duckdb
 import numpy as np
 import pytest
-from tests.campaigns.rig.worlds import AGE, COST, FLAG, REGION, connect, fill, query, run, visits
+from tests.campaigns.rig.visits_table import AGE, COST, FLAG, REGION, connect, fill, query, run, visits
 
-from hubbub.core.schema import Kind, Unit
+from hubbub.core.schema import Kind, PrivacyUnit
 from hubbub.noise.source import system
-from hubbub.sql.expressions import Call, Col, Facts, Literal
+from hubbub.sql.expressions import Col, Facts, FunctionCall, Literal
 from hubbub.sql.finish import finish
 from hubbub.sql.plan import plan
-from hubbub.sql.query import Aggregate, Key, Order
+from hubbub.sql.query import Aggregate, Key, OrderTerm
 
 RUNS = 2000
 WORLD = Key("world", Col("age", Kind.INTEGER, Facts(values=tuple(range(RUNS)))))
@@ -37,7 +37,9 @@ def engine() -> duckdb.DuckDBPyConnection:
 def test_every_answer_compares_privacy_noise_with_sampling_error(engine: duckdb.DuckDBPyConnection) -> None:
     """A count of 1,500 has a sampling error of 1.96·√1500 ≈ 76; noise of ε=0.1 is ±30, of ε=0.01 ±300."""
     for epsilon, ratio in ((Fraction(1, 10), 0.395), (Fraction(1, 100), 3.95)):
-        made = plan(query(visits(Unit(None)), [Aggregate("n", "count")]), epsilon=epsilon, delta=Fraction(0), salt="s")
+        made = plan(
+            query(visits(PrivacyUnit(None)), [Aggregate("n", "count")]), epsilon=epsilon, delta=Fraction(0), salt="s"
+        )
         answer = finish(made, run(engine, made), system())
         n = max(1, answer.rows[0][0])
         half = float(made.measures[0].mechanism.error(Fraction(95, 100)))
@@ -48,7 +50,9 @@ def test_every_answer_compares_privacy_noise_with_sampling_error(engine: duckdb.
 def test_answers_are_consistent_and_raw_ones_are_as_they_fall() -> None:
     """An empty table 2,000 times over: about half of the raw counts are negative, none of the others is."""
     aggregates = [Aggregate("n", "count"), Aggregate("v", "var_pop", (COST,)), Aggregate("a", "avg", (COST,))]
-    made = plan(query(visits(Unit(None)), aggregates, keys=[WORLD]), epsilon=Fraction(1), delta=Fraction(0), salt="s")
+    made = plan(
+        query(visits(PrivacyUnit(None)), aggregates, keys=[WORLD]), epsilon=Fraction(1), delta=Fraction(0), salt="s"
+    )
     tables = run(connect(), made)
     raw, clean = finish(made, tables, system(), raw=True), finish(made, tables, system())
     assert 700 < (raw.values[1] < 0).sum() < 1300
@@ -62,7 +66,7 @@ def test_answers_are_consistent_and_raw_ones_are_as_they_fall() -> None:
 
 def test_every_declared_cell_appears_and_gets_its_own_noise() -> None:
     made = plan(
-        query(visits(Unit(None)), [Aggregate("n", "count")], keys=[WORLD]),
+        query(visits(PrivacyUnit(None)), [Aggregate("n", "count")], keys=[WORLD]),
         epsilon=Fraction(1, 10),
         delta=Fraction(0),
         salt="s",
@@ -72,23 +76,25 @@ def test_every_declared_cell_appears_and_gets_its_own_noise() -> None:
     assert len(set(answer.values[1].tolist())) > 50
 
 
-def ordered(aggregate: str, *, descending: bool) -> Sequence[Order]:
-    return [Order(Col(aggregate, Kind.REAL), descending, nulls_first=False)]
+def ordered(aggregate: str, *, descending: bool) -> Sequence[OrderTerm]:
+    return [OrderTerm(Col(aggregate, Kind.REAL), descending, nulls_first=False)]
 
 
 def test_having_order_and_limit_run_on_noisy_answers(engine: duckdb.DuckDBPyConnection) -> None:
     n = Col("n", Kind.INTEGER)
     asked = query(
-        visits(Unit(None)),
+        visits(PrivacyUnit(None)),
         [Aggregate("n", "count"), Aggregate("a", "avg", (COST,))],
-        keys=[Key("old", Call("gt", (AGE, Literal(50, Kind.INTEGER)), Kind.BOOLEAN, Facts(values=(False, True))))],
-        having=Call("gt", (n, Literal(10, Kind.INTEGER)), Kind.BOOLEAN),
+        keys=[
+            Key("old", FunctionCall("gt", (AGE, Literal(50, Kind.INTEGER)), Kind.BOOLEAN, Facts(values=(False, True))))
+        ],
+        having=FunctionCall("gt", (n, Literal(10, Kind.INTEGER)), Kind.BOOLEAN),
         order=ordered("a", descending=True),
         limit=1,
         select=[
             ("old", Col("old", Kind.BOOLEAN)),
-            ("double", Call("mul", (Col("a", Kind.REAL), Literal(2, Kind.INTEGER)), Kind.REAL)),
-            ("total", Call("mul", (Col("a", Kind.REAL), n), Kind.REAL)),
+            ("double", FunctionCall("mul", (Col("a", Kind.REAL), Literal(2, Kind.INTEGER)), Kind.REAL)),
+            ("total", FunctionCall("mul", (Col("a", Kind.REAL), n), Kind.REAL)),
             ("a", Col("a", Kind.REAL)),
         ],
     )
@@ -107,17 +113,17 @@ def test_having_order_and_limit_run_on_noisy_answers(engine: duckdb.DuckDBPyConn
 def test_keys_of_every_kind_can_be_used_in_expressions() -> None:
     day = Col("day", Kind.DATE, Facts(values=(date(2020, 1, 1), date(2021, 5, 6))))
     asked = query(
-        visits(Unit(None)),
+        visits(PrivacyUnit(None)),
         [Aggregate("n", "count")],
         keys=[Key("region", REGION), Key("flag", FLAG), Key("day", day)],
         sets=[(0, 1, 2), ()],
         select=[
-            ("r", Call("upper", (Col("region", Kind.TEXT),), Kind.TEXT)),
-            ("f", Call("not", (Col("flag", Kind.BOOLEAN),), Kind.BOOLEAN)),
-            ("y", Call("year", (Col("day", Kind.DATE),), Kind.INTEGER)),
+            ("r", FunctionCall("upper", (Col("region", Kind.TEXT),), Kind.TEXT)),
+            ("f", FunctionCall("not", (Col("flag", Kind.BOOLEAN),), Kind.BOOLEAN)),
+            ("y", FunctionCall("year", (Col("day", Kind.DATE),), Kind.INTEGER)),
             ("day", Col("day", Kind.DATE)),
         ],
-        order=[Order(Col("day", Kind.DATE), descending=True, nulls_first=False)],
+        order=[OrderTerm(Col("day", Kind.DATE), descending=True, nulls_first=False)],
         limit=3,
     )
     made = plan(asked, epsilon=Fraction(1), delta=Fraction(0), salt="s")
@@ -129,7 +135,7 @@ def test_keys_of_every_kind_can_be_used_in_expressions() -> None:
 
 def test_totals_of_a_rollup_have_no_key(engine: duckdb.DuckDBPyConnection) -> None:
     asked = query(
-        visits(Unit(None)),
+        visits(PrivacyUnit(None)),
         [Aggregate("n", "count")],
         keys=[Key("region", REGION), Key("flag", FLAG)],
         sets=[(0, 1), (0,), ()],

@@ -13,14 +13,14 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from tests.campaigns.rig.worlds import run
+from tests.campaigns.rig.visits_table import run
 
 from hubbub.accounting.cost import privacy_cost
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.noise.source import system
 from hubbub.sql import dates
 from hubbub.sql.bind import bind
-from hubbub.sql.finish import exact, finish
+from hubbub.sql.finish import exact_results, finish
 from hubbub.sql.plan import Plan, plan
 
 MOST_DAYS = 171
@@ -33,7 +33,7 @@ PURCHASES = Table(
         Column("day", Kind.DATE, Bounds(dates.number(SINCE), dates.number(UNTIL))),
         Column("cds", Kind.INTEGER, Bounds(Fraction(0), Fraction(99))),
     ),
-    Unit("customer", groups=MOST_DAYS, rows=1),
+    PrivacyUnit("customer", groups=MOST_DAYS, rows=1),
 )
 SELECTION = "SELECT day FROM purchases GROUP BY day ORDER BY COUNT(DISTINCT customer) DESC LIMIT 1"
 COUNTS = "SELECT day, COUNT(DISTINCT customer) AS n FROM purchases GROUP BY day"
@@ -62,14 +62,14 @@ def planned(text: str, *, epsilon: Fraction, groups: int | None = None) -> Plan:
 
 def regret_of_counts(made: Plan, shop: duckdb.DuckDBPyConnection, likes: np.ndarray) -> float:
     """Average how far below the best the day with the largest noisy count is; the noise is drawn 2,000 times."""
-    (bounded,), _ = exact(made, run(shop, made))
+    (bounded,), _ = exact_results(made, run(shop, made))
     (noised,) = made.measures
     noisy = noised.mechanism.sample(np.tile(bounded, DRAWS), system()).reshape(DRAWS, -1)
     return float((likes.max() - likes[noisy.argmax(axis=1)]).mean())
 
 
 def regret_of_selection(made: Plan, likes: np.ndarray) -> float:
-    """Give the mean regret of the selection, from its exact law."""
+    """Give the mean regret of the selection, from its exact distribution."""
     assert made.top is not None
     weights = np.exp(float(made.top.one.rate) * (likes - likes.max()))
     return float(((likes.max() - likes) * weights).sum() / weights.sum())
@@ -79,7 +79,7 @@ def regret_of_selection(made: Plan, likes: np.ndarray) -> float:
 def likes(shop: duckdb.DuckDBPyConnection) -> np.ndarray:
     """How many customers each day has, before noise and without a bound."""
     made = planned(SELECTION, epsilon=Fraction(1))
-    (found,), _ = exact(made, run(shop, made))
+    (found,), _ = exact_results(made, run(shop, made))
     return found
 
 
@@ -144,7 +144,7 @@ def test_a_bound_on_days_costs_the_counts_of_those_who_come_often(
 ) -> None:
     """With one day each, 23,570 likes are left of 67,591: a bound trades noise for a bias that no ε mends."""
     made = planned(COUNTS, epsilon=Fraction(1), groups=1)
-    (bounded,), _ = exact(made, run(shop, made))
+    (bounded,), _ = exact_results(made, run(shop, made))
     assert bounded.sum() == 23_570
     assert likes.sum() > 67_000
     assert bounded.max() < likes.max()

@@ -8,13 +8,13 @@ import duckdb
 import psycopg
 import pytest
 from tests.accounting.postgres_server import Server
-from tests.campaigns.parity import Planner, Side, Tally, differing, rows
+from tests.campaigns.parity import Planner, Side, Tally, differences, rows
 from tests.campaigns.rig import postgres
-from tests.campaigns.rig.worlds import arrays
+from tests.campaigns.rig.visits_table import arrays
 
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
-from hubbub.engines.postgres.connection import Postgres
+from hubbub.engines.postgres.connection import PostgresEngine
 from hubbub.sql.bind import bind
 from hubbub.sql.dialects.postgres import POSTGRES
 from hubbub.sql.plan import plan
@@ -27,7 +27,7 @@ COLUMNS = (
     Column("x", Kind.REAL, bounds=Bounds(Fraction(-5), Fraction(20))),
     Column("w", Kind.TEXT),
 )
-TABLE = Table("t", COLUMNS, Unit("u", groups=2, rows=3))
+TABLE = Table("t", COLUMNS, PrivacyUnit("u", groups=2, rows=3))
 QUESTIONS = (
     "SELECT k, count(*) FROM t GROUP BY k",
     "SELECT k, count(x), sum(x), avg(x * x) FROM t GROUP BY k",
@@ -58,7 +58,7 @@ def local() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.fixture(scope="module")
-def remote(local: duckdb.DuckDBPyConnection, postgres_server: Server) -> Iterator[Postgres]:
+def remote(local: duckdb.DuckDBPyConnection, postgres_server: Server) -> Iterator[PostgresEngine]:
     postgres_server.run("CREATE DATABASE bounding")
     postgres.copied(local, ["t"], postgres_server, "bounding")
     opened = postgres.engine({"t": TABLE}, postgres_server, "bounding")
@@ -74,15 +74,15 @@ def planner(text: str, seed: int) -> Planner:
 
 @pytest.mark.parametrize("text", QUESTIONS)
 def test_the_shared_hash_keeps_the_same_rows_on_every_engine(
-    local: duckdb.DuckDBPyConnection, remote: Postgres, text: str
+    local: duckdb.DuckDBPyConnection, remote: PostgresEngine, text: str
 ) -> None:
     side, tally = Side("postgres", POSTGRES, lambda *_: None, {}), Tally()  # type: ignore[arg-type]
     for seed in range(6):
-        assert differing(planner(text, seed), local, remote, side, tally) == ""
+        assert differences(planner(text, seed), local, remote, side, tally) == ""
     assert tally.same > 0
 
 
-def test_each_engines_own_hash_may_keep_others(local: duckdb.DuckDBPyConnection, remote: Postgres) -> None:
+def test_each_engines_own_hash_may_keep_others(local: duckdb.DuckDBPyConnection, remote: PostgresEngine) -> None:
     """Which the comparison above would notice: so it is not true by itself."""
     made = planner(QUESTIONS[1], 1)
     mine, theirs = made(), made(dialect=POSTGRES)
@@ -99,7 +99,7 @@ def test_sums_of_vectors_are_the_same_on_postgres(
         Column("y", Kind.REAL, bounds=Bounds(Fraction(-(10**6)), Fraction(10**6))),
         Column("z", Kind.INTEGER, bounds=Bounds(Fraction(0), Fraction(9))),
     )
-    table = Table("rowed", columns, Unit(None), Relation.REPLACE)
+    table = Table("rowed", columns, PrivacyUnit(None), Relation.REPLACE)
     y = "CASE WHEN x > 3 THEN 5e-324 WHEN x > 1 THEN 'nan'::DOUBLE ELSE x * 1e5 END"
     local.execute(f"CREATE OR REPLACE TABLE rowed AS SELECT x, {y} AS y, CAST(x AS BIGINT) AS z FROM t")
     with postgres_server.database() as dsn:

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from tests.accounting.postgres_server import Server
 from tests.campaigns.rig import postgres
-from tests.campaigns.rig.worlds import arrays
-from tests.sql.nasty import COLS, TABLE, applied, fill, grown, literal
+from tests.campaigns.rig.visits_table import arrays
+from tests.sql.nasty import COLS, TABLE, applications, fill, literal, random_expression
 
 from hubbub.core.schema import Column, Kind
 from hubbub.engines.base import Arrays
-from hubbub.engines.postgres.connection import Postgres
+from hubbub.engines.postgres.connection import PostgresEngine
 from hubbub.errors import QueryError, RunError
 from hubbub.sql import render
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES
-from hubbub.sql.expressions import Call, Col, Expr
+from hubbub.sql.expressions import Col, Expr, FunctionCall
 from hubbub.sql.functions import FUNCTIONS, build
 from hubbub.sql.relations import Scan
 
@@ -62,7 +62,7 @@ def local() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @pytest.fixture(scope="module")
-def remote(local: duckdb.DuckDBPyConnection, postgres_server: Server) -> Iterator[Postgres]:
+def remote(local: duckdb.DuckDBPyConnection, postgres_server: Server) -> Iterator[PostgresEngine]:
     postgres_server.run("CREATE DATABASE nasty")
     postgres.copied(local, ["nasty"], postgres_server, "nasty")
     opened = postgres.engine({"nasty": NUMBERED}, postgres_server, "nasty")
@@ -114,7 +114,7 @@ def same(mine: object, theirs: object) -> bool:
     return mine == theirs and type(mine) is type(theirs)
 
 
-def differences(local: duckdb.DuckDBPyConnection, remote: Postgres, exprs: list[Expr]) -> list[str]:
+def differences(local: duckdb.DuckDBPyConnection, remote: PostgresEngine, exprs: list[Expr]) -> list[str]:
     """Say where an expression raises on PostgreSQL, or gives something else than on DuckDB."""
     found = []
     for start in range(0, len(exprs), 40):
@@ -137,15 +137,17 @@ def differences(local: duckdb.DuckDBPyConnection, remote: Postgres, exprs: list[
 
 
 def columns(expr: Expr) -> set[str]:
-    if isinstance(expr, Call):
+    if isinstance(expr, FunctionCall):
         return {name for arg in expr.args for name in columns(arg)}
     return {expr.name} if isinstance(expr, Col) else set()
 
 
 @pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"log2", "power"}))
-def test_every_function_is_total_on_postgres(local: duckdb.DuckDBPyConnection, remote: Postgres, name: str) -> None:
+def test_every_function_is_total_on_postgres(
+    local: duckdb.DuckDBPyConnection, remote: PostgresEngine, name: str
+) -> None:
     """And bit by bit what it is on DuckDB, but for results below 2⁻¹⁰⁰⁰, which are 0."""
-    exprs = applied(name)
+    exprs = applications(name)
     kept = accepted(exprs)
     assert kept, "no way is left to apply it"
     assert len(kept) == len(exprs) or name in REFUSED
@@ -153,23 +155,23 @@ def test_every_function_is_total_on_postgres(local: duckdb.DuckDBPyConnection, r
 
 
 def test_a_power_with_a_constant_exponent_is_total_on_postgres(
-    local: duckdb.DuckDBPyConnection, remote: Postgres
+    local: duckdb.DuckDBPyConnection, remote: PostgresEngine
 ) -> None:
     exponents = (0, 1, 2, 3, 5, 64, Fraction(1, 2), Fraction(7, 3))
     numbers = [col for col in COLS.values() if col.kind.numeric]
     made = [build("power", (col, literal(n))) for col in numbers for n in exponents]
     exprs: list[Expr] = [found for found in made if found is not None]
     kept = accepted(exprs)
-    assert {expr.args[0] for expr in kept if isinstance(expr, Call)} >= {COLS["integer_in"], COLS["real_in"]}
+    assert {expr.args[0] for expr in kept if isinstance(expr, FunctionCall)} >= {COLS["integer_in"], COLS["real_in"]}
     assert differences(local, remote, kept) == []
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_random_expressions_are_total_on_postgres(
-    local: duckdb.DuckDBPyConnection, remote: Postgres, seed: int
+    local: duckdb.DuckDBPyConnection, remote: PostgresEngine, seed: int
 ) -> None:
     chance = random.Random(seed)
-    kept = accepted([grown(chance, depth) for depth in (1, 2, 3) for _ in range(40)])
+    kept = accepted([random_expression(chance, depth) for depth in (1, 2, 3) for _ in range(40)])
     assert len(kept) > 30
     assert differences(local, remote, kept) == []
 
@@ -214,10 +216,10 @@ def test_what_postgres_refuses_is_refused_by_name_and_with_a_remedy() -> None:
     ],
 )
 def test_a_planted_spelling_that_raises_or_differs_is_caught(
-    local: duckdb.DuckDBPyConnection, remote: Postgres, monkeypatch: pytest.MonkeyPatch, name: str, planted: str
+    local: duckdb.DuckDBPyConnection, remote: PostgresEngine, monkeypatch: pytest.MonkeyPatch, name: str, planted: str
 ) -> None:
-    kept = accepted(applied(name))
+    kept = accepted(applications(name))
     if name == "lt":
-        kept = [expr for expr in kept if isinstance(expr, Call) and expr.args[0].kind is Kind.TEXT]
+        kept = [expr for expr in kept if isinstance(expr, FunctionCall) and expr.args[0].kind is Kind.TEXT]
     monkeypatch.setitem(POSTGRES.spellings, name, lambda _, args: planted.format(*args))
     assert differences(local, remote, kept)

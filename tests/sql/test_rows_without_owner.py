@@ -4,13 +4,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.campaigns.rig.worlds import arrays, connect, fill, run, visits
+from tests.campaigns.rig.visits_table import arrays, connect, fill, run, visits
 
 from hubbub.analyses.rows import Rows
-from hubbub.core.schema import Unit
+from hubbub.core.schema import PrivacyUnit
 from hubbub.sql.bind import bind
-from hubbub.sql.bounding import Words
-from hubbub.sql.finish import exact
+from hubbub.sql.bounding import RenderOptions
+from hubbub.sql.finish import exact_results
 from hubbub.sql.plan import plan
 
 #: Two patients with one visit each, and three visits of nobody.
@@ -35,18 +35,18 @@ ROWS = [
     ],
 )
 def test_rows_without_an_owner_are_not_counted(text: str, expected: list[int]) -> None:
-    table = visits(Unit("patient", groups=4, rows=3))
+    table = visits(PrivacyUnit("patient", groups=4, rows=3))
     made = plan(bind(text, tables={"visits": table}), epsilon=Fraction(1), delta=Fraction(0), salt="s")
     with connect() as connection:
         fill(connection, ROWS)
-        measures, _ = exact(made, run(connection, made))
+        measures, _ = exact_results(made, run(connection, made))
     assert np.asarray(measures[0]).tolist() == expected
 
 
 def test_rows_without_an_owner_are_not_read_for_graphs_and_own_functions() -> None:
     """There the scan alone keeps them out: all of nobody's rows together would be one more unit."""
-    table = visits(Unit("patient", groups=4, rows=3))
-    rows = Rows(table, tuple(each for each in table.columns if each.name in ("age", "cost")), Words("s"))
+    table = visits(PrivacyUnit("patient", groups=4, rows=3))
+    rows = Rows(table, tuple(each for each in table.columns if each.name in ("age", "cost")), RenderOptions("s"))
     with connect() as connection:
         fill(connection, ROWS)
         taken = rows.take(arrays(connection, rows.sql))

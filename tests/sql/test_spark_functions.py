@@ -10,18 +10,18 @@ import duckdb
 import numpy as np
 import pytest
 from tests.campaigns.rig import spark
-from tests.campaigns.rig.worlds import arrays
-from tests.sql.nasty import COLS, TABLE, applied, fill, grown
+from tests.campaigns.rig.visits_table import arrays
+from tests.sql.nasty import COLS, TABLE, applications, fill, random_expression
 
 from hubbub.core.schema import Column, Kind
 from hubbub.engines.base import Arrays
-from hubbub.engines.spark.connection import Spark
+from hubbub.engines.spark.connection import SparkEngine
 from hubbub.errors import QueryError, RunError
 from hubbub.sql import render
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.spark import SPARK
-from hubbub.sql.expressions import Call, Col, Expr, Literal
+from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
 from hubbub.sql.functions import FUNCTIONS
 from hubbub.sql.relations import Scan
 
@@ -45,7 +45,7 @@ def local() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture(scope="module")
 def remote(
     local: duckdb.DuckDBPyConnection, spark_address: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Spark]:
+) -> Iterator[SparkEngine]:
     files = spark.copied(local, ["nasty"], tmp_path_factory.mktemp("nasty"))
     opened = spark.engine({"nasty": NUMBERED}, files, spark_address)
     yield opened
@@ -88,7 +88,9 @@ def same(mine: object, theirs: object, *, exact: bool) -> bool:
     return mine == theirs and type(mine) is type(theirs)
 
 
-def differences(local: duckdb.DuckDBPyConnection, remote: Spark, exprs: list[Expr], *, exact: bool = True) -> list[str]:
+def differences(
+    local: duckdb.DuckDBPyConnection, remote: SparkEngine, exprs: list[Expr], *, exact: bool = True
+) -> list[str]:
     """Say where an expression raises on Spark, or gives something else than on DuckDB."""
     here = listed(arrays(local, text(exprs, DUCKDB)), exprs)
     try:
@@ -108,17 +110,17 @@ def differences(local: duckdb.DuckDBPyConnection, remote: Spark, exprs: list[Exp
 
 
 def functions(expr: Expr) -> set[str]:
-    if not isinstance(expr, Call):
+    if not isinstance(expr, FunctionCall):
         return set()
     return {expr.function}.union(*(functions(arg) for arg in expr.args))
 
 
 @pytest.mark.parametrize("start", range(0, len(FUNCTIONS), 12))
 def test_functions_raise_nothing_on_spark_and_give_what_duckdb_gives(
-    local: duckdb.DuckDBPyConnection, remote: Spark, start: int
+    local: duckdb.DuckDBPyConnection, remote: SparkEngine, start: int
 ) -> None:
     for name in sorted(FUNCTIONS)[start : start + 12]:
-        every = applied(name)
+        every = applications(name)
         kept = accepted(every)
         assert name in REFUSED or len(kept) == len(every), f"{name} is refused"
         assert kept
@@ -126,21 +128,21 @@ def test_functions_raise_nothing_on_spark_and_give_what_duckdb_gives(
         assert differences(local, remote, some, exact=name not in OTHER_BITS) == []
 
 
-def test_random_expressions_raise_nothing_on_spark(local: duckdb.DuckDBPyConnection, remote: Spark) -> None:
+def test_random_expressions_raise_nothing_on_spark(local: duckdb.DuckDBPyConnection, remote: SparkEngine) -> None:
     chance = random.Random(7)
-    made = [expr for expr in (grown(chance, 2) for _ in range(60)) if not functions(expr) & OTHER_BITS]
+    made = [expr for expr in (random_expression(chance, 2) for _ in range(60)) if not functions(expr) & OTHER_BITS]
     assert differences(local, remote, accepted(made)) == []
 
 
 def test_a_difference_is_noticed(
-    local: duckdb.DuckDBPyConnection, remote: Spark, monkeypatch: pytest.MonkeyPatch
+    local: duckdb.DuckDBPyConnection, remote: SparkEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: rounding half to even, as Spark's rint does."""
     monkeypatch.setitem(SPARK.spellings, "round", lambda _, a: f"rint({a[0]})")
-    assert differences(local, remote, accepted(applied("round"))[:12]) != []
+    assert differences(local, remote, accepted(applications("round"))[:12]) != []
 
 
-def test_sums_are_exact_at_the_edges_of_their_parts(remote: Spark) -> None:
+def test_sums_are_exact_at_the_edges_of_their_parts(remote: SparkEngine) -> None:
     """Sums of the largest and smallest numbers of each way to add up, many of them, as Python adds them."""
     for most in (2**22 - 1, 2**22, 2**44 - 1, 2**44, 2**62, 2**85):
         values = [most, -most, most, most - 1, -most + 1, -most, -most, 0, 1, -1, 4_194_303, -4_194_304]
@@ -152,7 +154,7 @@ def test_sums_are_exact_at_the_edges_of_their_parts(remote: Spark) -> None:
         assert remote.run(sql).through(lambda found: found["total"].tolist()) == [str(1000 * sum(values))]
 
 
-def test_steps_round_half_away_from_zero_for_every_double(remote: Spark) -> None:
+def test_steps_round_half_away_from_zero_for_every_double(remote: SparkEngine) -> None:
     edges = [0.5, 1.5, 2.5, 0.49999999999999994, 0.5000000000000001, 4503599627370495.5, 4503599627370497.0, 1e300, 0.0]
     both = [*edges, *(-edge for edge in edges)]
     rows = ", ".join(f"({SPARK.number(Fraction(value))})" for value in both)
@@ -167,19 +169,19 @@ def test_steps_round_half_away_from_zero_for_every_double(remote: Spark) -> None
 
 
 @pytest.mark.parametrize("value", ["a\\", "\\'", "it's", "%_\\n", "\u2028", "`", '"', "é\x00b"])
-def test_a_constant_text_means_itself(remote: Spark, value: str) -> None:
+def test_a_constant_text_means_itself(remote: SparkEngine, value: str) -> None:
     sql = f"SELECT {SPARK.text(value)} AS v"
     assert remote.run(sql).through(lambda found: found["v"].tolist()) == [value]
 
 
-def test_dates_are_in_utc_whatever_the_server_says(remote: Spark) -> None:
+def test_dates_are_in_utc_whatever_the_server_says(remote: SparkEngine) -> None:
     sql = f"SELECT CAST({SPARK.literal(datetime(1, 1, 1), Kind.TIMESTAMP)} AS STRING) AS v"
     assert remote.run(sql).through(lambda found: found["v"].tolist()) == ["0001-01-01 00:00:00"]
 
 
 def test_what_is_refused_is_refused_with_a_remedy() -> None:
     for name in REFUSED:
-        refused = [expr for expr in applied(name) if expr not in accepted([expr])]
+        refused = [expr for expr in applications(name) if expr not in accepted([expr])]
         assert refused, name
 
 
@@ -196,10 +198,10 @@ def matched(pattern: str, subject: str) -> bool:
     return bool(subject) and pattern[0] in ("_", subject[0]) and matched(pattern[1:], subject[1:])
 
 
-def test_patterns_match_what_they_should_and_in_a_time_by_the_length_of_the_text(remote: Spark) -> None:
+def test_patterns_match_what_they_should_and_in_a_time_by_the_length_of_the_text(remote: SparkEngine) -> None:
     """Several % are tried in every combination by Java: with seven and 4,096 letters nobody would see the end of it."""
     column = Col("x", Kind.TEXT)
-    calls = [Call("like", (column, Literal(pattern, Kind.TEXT)), Kind.BOOLEAN) for pattern in PATTERNS]
+    calls = [FunctionCall("like", (column, Literal(pattern, Kind.TEXT)), Kind.BOOLEAN) for pattern in PATTERNS]
     shown = ", ".join(f"{render.expression(call, SPARK)} AS p{i}" for i, call in enumerate(calls))
     values = ", ".join(f"({SPARK.text(each)})" for each in (*SUBJECTS, "a" * 4096))
     found = remote.run(f"SELECT x, {shown} FROM (VALUES {values}) AS v(x)").through(dict)
@@ -211,8 +213,8 @@ def test_patterns_match_what_they_should_and_in_a_time_by_the_length_of_the_text
                 assert bool(found[f"p{i}"][place]) is (set(pattern) <= set("a_%")), pattern
 
 
-def test_a_number_that_is_a_long_text_breaks_nothing(remote: Spark) -> None:
-    number = render.expression(Call("to_real", (Col("x", Kind.TEXT),), Kind.REAL), SPARK)
+def test_a_number_that_is_a_long_text_breaks_nothing(remote: SparkEngine) -> None:
+    number = render.expression(FunctionCall("to_real", (Col("x", Kind.TEXT),), Kind.REAL), SPARK)
     text = "SELECT {} AS v FROM (VALUES ('1' || repeat('_1', 2047)), (repeat('1', 4096)), (' 1_0 ')) AS v(x)"
     found = remote.run(text.format(number)).through(dict)["v"]
     assert found[2] == 10

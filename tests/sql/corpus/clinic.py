@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import duckdb
 
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.sql import dates
 
 F = Fraction
@@ -31,7 +31,7 @@ def tables() -> Mapping[str, Table]:
             Column("seen", Kind.TIMESTAMP),
             Column("notes", Kind.TEXT, hidden=True),
         ),
-        Unit("person", 5, 10, "person"),
+        PrivacyUnit("person", 5, 10, "person"),
     )
     visits = Table(
         "visits",
@@ -40,9 +40,9 @@ def tables() -> Mapping[str, Table]:
             Column("year", Kind.INTEGER),
             Column("cost", Kind.REAL, Bounds(F(0), F(1000))),
         ),
-        Unit("person", 5, 10, "person"),
+        PrivacyUnit("person", 5, 10, "person"),
     )
-    doctors = Table("doctors", (Column("doctor", Kind.TEXT), Column("site", Kind.INTEGER)), Unit("doctor"))
+    doctors = Table("doctors", (Column("doctor", Kind.TEXT), Column("site", Kind.INTEGER)), PrivacyUnit("doctor"))
     logs = Table(
         "logs",
         (
@@ -50,7 +50,7 @@ def tables() -> Mapping[str, Table]:
             Column("page", Kind.TEXT),
             Column("x", Kind.REAL, Bounds(F(0), F(1))),
         ),
-        Unit(None),
+        PrivacyUnit(None),
     )
     sites = Table(
         "sites",

@@ -19,7 +19,7 @@ from tests.sql.corpus import clinic
 
 import hubbub.demo
 from hubbub.config import load
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.sql import dates
 
 F = Fraction
@@ -64,7 +64,7 @@ def _health() -> World:
             number("admissions", 0, 10),
             number("bill", 0, 5000, Kind.REAL, F(1, 100)),
         ),
-        Unit("person", 5, 5, "person"),
+        PrivacyUnit("person", 5, 5, "person"),
     )
     plans = Table(
         "plans",
@@ -76,7 +76,7 @@ def _health() -> World:
         None,
         unique=("coinsurance",),
     )
-    by_year = replace(health, name="years", unit=Unit(None))
+    by_year = replace(health, name="years", unit=PrivacyUnit(None))
 
     def fill(connection: duckdb.DuckDBPyConnection) -> None:
         connection.execute(f"CREATE TABLE health AS FROM read_csv('{folder}/health.csv')")
@@ -125,8 +125,8 @@ def _flights() -> World:
         number("hour", 0, 23),
         Column("time_hour", Kind.TIMESTAMP, Bounds(*hours)),
     )
-    flights = Table("flights", columns, Unit("tailnum", groups=120, rows=600))
-    departures = Table("departures", columns[1:], Unit(None))
+    flights = Table("flights", columns, PrivacyUnit("tailnum", groups=120, rows=600))
+    departures = Table("departures", columns[1:], PrivacyUnit(None))
     airlines = Table(
         "airlines",
         (listed("carrier", Kind.TEXT, *_CARRIERS), Column("name", Kind.TEXT)),
