@@ -9,7 +9,7 @@ SHELL := /bin/bash
 # as root nothing is needed; elsewhere sudo is
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: demo test quick setup checklist rooms theorems screenshots lint types tests bench peers lock clean wheels release-check
+.PHONY: demo test quick setup checklist rooms errors theorems screenshots lint types tests bench peers lock clean wheels release-check
 
 demo: setup ## a first private answer over the bundled data, then a server until Ctrl-C (ARGS=--once: no waiting)
 	@echo "demo: private answers over the bundled health data"
@@ -66,6 +66,9 @@ checklist: $(VENV)/.dev ## the constructs of the founding papers, one line each:
 
 rooms: $(VENV)/.dev ## write the tables of packages in README.md and docs/decisions/0001-rooms.md
 	@$(BIN)/python -m tests.project.rooms
+
+errors: $(VENV)/.dev ## write docs/errors.md from the source
+	@$(BIN)/python -m tests.project.errors
 
 theorems: $(VENV)/.dev ## write docs/theorems.md from the docstrings
 	@$(BIN)/python -m tests.project.theorems
