@@ -245,7 +245,7 @@ def test_verification_compares_a_receipts_relation_with_the_declared_one(books: 
             charge = ledger.charge(Request("ana", "visits", "1", event, "q", key))
             ledger.record(charge, json.dumps({"receipt": {"relation": relation}}, separators=(",", ":")).encode())
         (problem,) = ledger.verify().problems
-        assert "charge 4 states another relation" in problem.text
+        assert "charge 4 states a neighbor relation that was not declared" in problem.text
 
 
 def test_every_charge_is_bound_to_its_declaration_by_hash(books: Books) -> None:

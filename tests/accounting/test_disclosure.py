@@ -115,7 +115,7 @@ def test_the_owner_chooses_what_is_told(
     assert {each.spent: each.left for each in view.caps if each.scope == "dataset"} == shared
     assert [(each.spent, each.left) for each in view.caps if each.scope == "analyst"] == [(F(1, 10), F(9, 10))]
     assert (view.largest, view.more) == (largest, more)
-    assert ("not shown" in view.text()) == (show == "hidden")
+    assert ("the shared cap is hidden" in view.text()) == (show == "hidden")
     assert {each.left for each in seen(ledger, exact=True).caps} == {F(9, 10), F(47, 100)}
 
 

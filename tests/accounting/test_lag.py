@@ -232,7 +232,7 @@ def test_totals_of_earlier_that_are_right_in_themselves_are_refused(server: Serv
         for _ in range(64):
             server.spend(ledger, "0.005", dataset="wards")
     server.edit("DELETE FROM totals", *(server._insert("totals", row) for row in earlier))
-    with pytest.raises(LedgerError, match="older than a server leaves them"):
+    with pytest.raises(LedgerError, match="older than hubbub leaves them"):
         server.open()
 
 

@@ -157,7 +157,7 @@ def test_a_release_beyond_every_bound_is_refused_before_the_transaction(
     assert MAX_RELEASE_BYTES < 1_000_000_000  # what SQLite takes; PostgreSQL takes 2³⁰ − 1
     ledger = desk.open()
     charge = desk.spend(ledger)
-    monkeypatch.setattr(ledgers, "MOST_RELEASE", 999)
+    monkeypatch.setattr(ledgers, "MAX_RELEASE_BYTES", 999)
     steps: list[str] = []
     ledger._on_step = steps.append
     assert code(lambda: ledger.record(charge, SMALL)) == "HB330"

@@ -193,7 +193,7 @@ def test_keys_that_are_not_those_of_the_charges_are_found(desk: "Desk", edit: st
             desk.spend(ledger)  # the first charge of each start stores keys
     desk.edit("DELETE FROM keys WHERE charge = 3", edit)
     error = refused(desk.open, "HB307")
-    assert "keys are not those of the charges" in error.message
+    assert "the request keys do not match the charges" in error.message
 
 
 def test_a_key_that_leads_to_another_charge_stops_the_ledger(desk: "Desk") -> None:

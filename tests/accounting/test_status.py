@@ -37,12 +37,12 @@ def test_an_overview_says_what_is_spent_and_left_of_each_cap(desk: "Desk") -> No
     desk.spend(ledger, "0.5", query="SELECT count(*) FROM visits")
     desk.spend(ledger, "0.25", analyst="ben")
     assert seen(ledger).text() == (
-        "ana on visits: up to ε=0.5 in one more query\n"
+        "ana on visits: up to ε=0.5 for the next query\n"
         "  at most ε=0.5 for one query on visits\n"
-        "  spent 0.5 of ε=2, δ=1e-09, 1.5 left, for ana on visits\n"
-        "  spent 0.9 of ε=3, δ=1e-09, 2.1 left, for the group interns on visits\n"
-        "  spent 1.1 of ε=6, δ=1e-09, 4.9 left, for everybody on visits\n"
-        "  about 3 more queries like your last: SELECT count(*) FROM visits"
+        "  spent 0.5 of ε=2, δ=1e-09, 1.5 remaining, for ana on visits\n"
+        "  spent 0.9 of ε=3, δ=1e-09, 2.1 remaining, for the group interns on visits\n"
+        "  spent 1.1 of ε=6, δ=1e-09, 4.9 remaining, for everybody on visits\n"
+        "  about 3 more queries like your last one: SELECT count(*) FROM visits"
     )
 
 
@@ -101,9 +101,9 @@ analysts: {ana: {visits: {epsilon: 3}}}
     time = [20_000 * DAY]
     ledger = desk.open(policy=policy, clock=lambda: time[0])
     desk.spend(ledger, "0.6")
-    assert "spent 0.6 of ε=1, 0.4 left, for everybody on visits this day" in seen(ledger).text()
+    assert "spent 0.6 of ε=1, 0.4 remaining, for everybody on visits today" in seen(ledger).text()
     time[0] += DAY
-    assert "spent 0 of ε=1, 1 left, for everybody on visits this day" in seen(ledger).text()
+    assert "spent 0 of ε=1, 1 remaining, for everybody on visits today" in seen(ledger).text()
 
 
 # --- history

@@ -108,7 +108,7 @@ def test_an_entry_rewritten_with_its_own_hash_no_longer_leads_to_the_next(kept: 
     forged = append(entry.previous, 4, "charge", entry.time, **rest | {"analyst": "eve"})
     kept.edit(f"UPDATE entries SET analyst = 'eve', hash = {kept.literal(forged.hash)} WHERE sequence = 4")
     assert [problem.text for problem in verification(kept).problems] == [
-        "entry 5 was changed, or does not follow the one before it"
+        "entry 5 was changed, or does not follow the previous one"
     ]
 
 
@@ -141,10 +141,10 @@ def test_a_total_that_is_not_the_sum_of_its_charges_is_found(kept: "Desk", edit:
 @pytest.mark.parametrize(
     ("edit", "said"),
     [
-        ("UPDATE releases SET body = {} WHERE charge = 2", "not the one that was recorded"),
+        ("UPDATE releases SET body = {} WHERE charge = 2", "does not match the recorded hash"),
         ("DELETE FROM releases WHERE charge = 5", "is missing"),
-        ("INSERT INTO releases VALUES (4, {})", "not the one that was recorded"),
-        ("UPDATE releases SET charge = 4 WHERE charge = 2", "not the one that was recorded"),
+        ("INSERT INTO releases VALUES (4, {})", "does not match the recorded hash"),
+        ("UPDATE releases SET charge = 4 WHERE charge = 2", "does not match the recorded hash"),
     ],
 )
 def test_a_release_that_was_touched_is_found(kept: "Desk", edit: str, said: str) -> None:
@@ -182,18 +182,18 @@ def test_even_with_a_rebuilt_chain_entries_must_make_sense(kept: "Desk") -> None
     facts = '{"mechanism":"laplace","scale":"2","sensitivity":1}'
     assert rebuilt(kept, lambda entries: entries) == []
     cases: list[tuple[Callable[[list[Entry]], list[Entry]], str]] = [
-        (lambda e: swap(e, 4, facts=facts), "has another policy or request"),
-        (lambda e: swap(e, 4, query="sum"), "has another policy or request"),
-        (lambda e: swap(e, 4, config=b"c" * 32), "has another policy or request"),
+        (lambda e: swap(e, 4, facts=facts), "the policy or request of charge 4 does not match its hash"),
+        (lambda e: swap(e, 4, query="sum"), "the policy or request of charge 4 does not match its hash"),
+        (lambda e: swap(e, 4, config=b"c" * 32), "the policy or request of charge 4 does not match its hash"),
         (lambda e: swap(e, 3, charge=1), "belongs to no charge"),
-        (lambda e: swap(e, 3, charge=4), "not the one that was recorded"),
+        (lambda e: swap(e, 3, charge=4), "does not match the recorded hash"),
         (lambda e: swap(e, 6, charge=2), "charge 2 has two releases"),
-        (lambda e: swap(e, 1, facts=e[0].facts.replace('"6"', '"7"')), "has another hash than it says"),
-        (lambda e: swap(e, 4, time=1), "older than the one before it"),
-        (lambda e: swap(e, 3, kind="gift"), "of no known kind"),
+        (lambda e: swap(e, 1, facts=e[0].facts.replace('"6"', '"7"')), "the policy of entry 1 does not match its hash"),
+        (lambda e: swap(e, 4, time=1), "older than the previous one"),
+        (lambda e: swap(e, 3, kind="gift"), "has an unknown kind"),
         (lambda e: swap(e, 3, facts="[1, 2]"), "cannot be read"),
         (lambda e: swap(e, 3, facts="{"), "cannot be read"),
-        (lambda e: e[:5], "not the one that was recorded"),
+        (lambda e: e[:5], "does not match the recorded hash"),
         (lambda e: [*e[:3], *e[4:]], "total of"),
     ]
     honest = kept.backup()

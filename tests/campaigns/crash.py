@@ -1,11 +1,11 @@
-"""Kill a serving process, thousands of times, and see that the ledger kept every promise.
+"""Kill a process that uses the ledger, thousands of times, and check that the ledger stays correct.
 
-A process serves charges and releases. It is killed by SIGKILL at random times, at every step that the ledger names,
-and just before each kind of system call on its files; the next one goes on where it stopped, trying again what had not
-been acknowledged. On PostgreSQL the server is crashed as well. And calls are made to fail, as on a disk that is full or
-broken: from then on the process must serve nothing. After each of these: no acknowledged charge or release is
-lost, no key is charged twice or answered in two ways, nothing is released without a charge, totals are exact, the
-ledger verifies and is ready again in under 5 seconds.
+A process makes charges and releases. It is killed by SIGKILL at random times, at every step that the ledger names, and
+just before each kind of system call on its files; the next process continues and retries what was not acknowledged. On
+PostgreSQL the server is crashed as well. System calls are also made to fail, as on a full or broken disk: from then on
+the process must serve nothing. After each event: no acknowledged charge or release is lost, no key is charged twice or
+answered in two ways, nothing is released without a charge, totals are exact, and the ledger verifies and is ready in
+under 5 seconds.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.crash
 """
@@ -25,8 +25,8 @@ from pathlib import Path
 
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.service import Place, Promises, serve
-from tests.campaigns.rig.victim import Say, Victim, prepare
+from tests.campaigns.rig.killable_process import KillableProcess, Messenger, prepare
+from tests.campaigns.rig.small_ledger import Expectations, LedgerPlace, serve
 
 from hubbub.accounting.store import STEPS
 from hubbub.errors import LedgerError
@@ -67,8 +67,8 @@ FAULTS: tuple[tuple[str, str, str, int], ...] = (
 MESSAGES = (("sendto", 40), ("recvfrom", 30))
 
 
-def live(say: Say, place: Place, keys: list[str], threads: int, step: str, count: int) -> None:
-    """Serve these keys, on one thread or several; die at the n-th time that the ledger reaches a step."""
+def live(say: Messenger, place: LedgerPlace, keys: list[str], threads: int, step: str, count: int) -> None:
+    """Serve these keys on one or several threads; die when the ledger reaches a step for the n-th time."""
     reached: Counter[str] = Counter()
 
     def on_step(name: str) -> None:
@@ -98,11 +98,11 @@ def live(say: Say, place: Place, keys: list[str], threads: int, step: str, count
 
 @dataclass(slots=True)
 class Episode:
-    """One ledger through many deaths."""
+    """One ledger through many crashes."""
 
-    place: Place
+    place: LedgerPlace
     chance: random.Random
-    promises: Promises = field(default_factory=Promises)
+    promises: Expectations = field(default_factory=Expectations)
     slowest: float = 0.0
     deaths: int = 0
     serving: int = 0
@@ -111,17 +111,17 @@ class Episode:
     stopped: bool = False  # whether the last victim said so
     closed_at: float = math.inf  # when it had served all, and began to close
 
-    def victim(self, keys: int, *, step: str = "", count: int = 0) -> Victim:
-        """Start one that serves so many keys: first all that have no answer yet, then new ones."""
+    def victim(self, keys: int, *, step: str = "", count: int = 0) -> KillableProcess:
+        """Start a process that serves `count` keys: first all without an answer, then new ones."""
         unanswered = sorted(self.promises.tried - self.promises.released.keys())
         new = [f"k{number}" for number in range(self.next_key, self.next_key + max(0, keys - len(unanswered)))]
         self.next_key += len(new)
         threads = self.chance.choice((1, 1, 1, 6))
         place = replace(self.place, alone=self.chance.random() < 0.5)
-        return Victim(live, place, (unanswered + new)[:keys], threads, step, count)
+        return KillableProcess(live, place, (unanswered + new)[:keys], threads, step, count)
 
-    def bury(self, victim: Victim, *, within: float, kill: bool, may_stop: bool = False) -> bool:
-        """See it end. Mostly look at the ledger at once; at times the next victim meets it as it was left."""
+    def bury(self, victim: KillableProcess, *, within: float, kill: bool, may_stop: bool = False) -> bool:
+        """Wait for its end. Usually check the ledger at once; sometimes let the next process open it first."""
         said = victim.finish(within=within, kill=kill)
         self.promises.hear(said)
         self.stopped = any(line.startswith("stopped") for line in said)
@@ -137,7 +137,7 @@ class Episode:
         return victim.killed
 
     def look(self) -> None:
-        """Start again, as an owner would, and compare with what was promised."""
+        """Open the ledger as an owner would, and compare it with what was acknowledged."""
         begun = time.perf_counter()
         try:
             with self.place.ledger() as ledger:
@@ -149,7 +149,7 @@ class Episode:
 
 
 class Campaign:
-    """Opens ledgers, one after the other, and adds up what became of them."""
+    """Open ledgers one after another, and add up the results."""
 
     def __init__(self, base: Path, server: Server) -> None:
         self._base = base
@@ -163,15 +163,15 @@ class Campaign:
         self.ledgers = 0
 
     def episode(self, *, postgres: bool) -> Episode:
-        """Begin with an empty ledger."""
+        """Start with an empty ledger."""
         self.ledgers += 1
         folder = self._base / str(self.ledgers)
         folder.mkdir()
         dsn = self._databases.enter_context(self._server.database()) if postgres else None
-        return Episode(Place(folder, dsn), random.Random(self._chance.getrandbits(64)))
+        return Episode(LedgerPlace(folder, dsn), random.Random(self._chance.getrandbits(64)))
 
     def end(self, episode: Episode) -> None:
-        """Look a last time and let go of the ledger."""
+        """Check the ledger one last time and close it."""
         episode.look()
         self.broken += episode.promises.broken
         self.slowest = max(self.slowest, episode.slowest)
@@ -195,7 +195,7 @@ class Campaign:
         self.end(episode)
 
     def points(self, report: Report, wanted: int, *, postgres: bool) -> dict[str, int]:
-        """Kill at each named point, so many times each; give how often each was reached."""
+        """Kill at each named step, several times each; return how often each was reached."""
         steps = [(f"step {step}", step, "", 2 * KEYS if step != "releases" else KEYS) for step in STEPS]
         if postgres:
             calls = [(f"before {call}", call, "", most) for call, most in MESSAGES]
@@ -226,7 +226,7 @@ class Campaign:
         return episode.bury(victim, within=60, kill=False)
 
     def faults(self, report: Report, wanted: int) -> dict[str, int]:
-        """Make calls fail, so many times each; give how often it came to that."""
+        """Make system calls fail, several times each; return how often each failed."""
         reached: dict[str, int] = {}
         for call, ending, error, most in report.progress(FAULTS, "failing calls"):
             name = f"{error} of {call} of {ending}"
@@ -250,7 +250,7 @@ class Campaign:
         return reached
 
     def server_crashes(self, report: Report, wanted: int) -> None:
-        """Crash the server instead of the process: that one waits for the restart and goes on, or stops for good."""
+        """Crash the server instead of the process, which then waits for the restart, or stops for good."""
         episode = self.episode(postgres=True)
         for _ in report.progress(range(wanted), "crashes of the server"):
             victim = episode.victim(300)
@@ -265,8 +265,8 @@ class Campaign:
 def body(report: Report) -> None:
     # whatever this module imports: a victim runs it first
     prepare(
-        "tests.campaigns.rig.service",
-        "tests.campaigns.rig.victim",
+        "tests.campaigns.rig.small_ledger",
+        "tests.campaigns.rig.killable_process",
         "tests.campaigns.frame",
         "tests.accounting.postgres_server",
     )

@@ -1,9 +1,9 @@
-"""Charge a million random rational prices through the ledger: the totals are exact, to the last digit.
+"""Charge a million random rational costs to the ledger, and check that the totals are exact.
 
-Prices have up to 30 decimal places or denominators up to 1000. The sum to expect is kept apart, as one integer over the
-common denominator of all of them; the ledger's totals are running sums of fractions, written and read as text. The
-Rényi totals, integers at sixteen orders, are summed apart as well. On the way the ledger is opened anew, which derives
-the totals a third time from the entries.
+Costs have up to 30 decimal places or denominators up to 1000. The expected sum is computed separately, as one integer
+over the common denominator; the ledger's totals are running sums of fractions, written and read as text. The Rényi
+totals, integers at sixteen orders, are also summed separately. The ledger is reopened on the way, which computes the
+totals a third time from the entries.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.drift
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.service import Place, request, totals
+from tests.campaigns.rig.small_ledger import LedgerPlace, request, totals
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.ledger import Ledger
@@ -33,7 +33,7 @@ PARTS = 20
 
 
 def prices(chance: random.Random, count: int) -> list[Fraction]:
-    """Draw prices between 0 and 1: decimals of any length, and fractions."""
+    """Draw costs between 0 and 1: decimals of any length, and fractions."""
     found = []
     for _ in range(count):
         if chance.random() < 0.5:
@@ -46,7 +46,7 @@ def prices(chance: random.Random, count: int) -> list[Fraction]:
 
 
 def spend(ledger: Ledger, pool: list[Fraction], count: int, seed: int) -> Counter[Fraction]:
-    """Charge so many, drawn from the pool, on many threads; give how often each price was charged."""
+    """Make `count` charges from the pool on many threads; return how often each cost was charged."""
     counts = [Counter[Fraction]() for _ in range(THREADS)]
 
     def some(number: int) -> None:
@@ -89,7 +89,7 @@ def body(report: Report) -> None:
             dsn = None
             if store == "postgres":
                 dsn = stack.enter_context(stack.enter_context(Server()).database())
-            place = Place(folder, dsn, "1000000", alone=True)
+            place = LedgerPlace(folder, dsn, "1000000", alone=True)
             counts = Counter[Fraction]()
             for part in report.progress(range(PARTS), f"charges on {store}"):
                 if part % 5 == 0:  # a start derives the totals from the entries, and compares

@@ -1,10 +1,10 @@
-"""Cut the power of a recorded run at random moments, and see that what was acknowledged is there.
+"""Simulate power failures at random moments of a recorded run, and check that acknowledged writes survive.
 
-The writes of real runs are recorded (strace). For many random moments the files are rebuilt as a power cut could have
-left them: what was synced is there; of the rest, sectors, sizes and names are lost, torn and re-ordered at random (see
-`rig/disk.py`). Then the ledger is opened as an owner would: it must verify, not be locked out by its anchor, hold every
-acknowledged charge and release, and accept the next charge. The same with `PRAGMA synchronous = OFF` must fail, or this
-campaign would show nothing.
+The writes of real runs are recorded with strace. For many random moments the files are rebuilt as a power failure could
+leave them: synced writes are there; of the rest, sectors, sizes and names are lost, torn and reordered at random (see
+`rig/disk.py`). Then the ledger is opened as an owner would: it must verify, agree with its anchor, contain every
+acknowledged charge and release, and accept the next charge. The same with `PRAGMA synchronous = OFF` must fail;
+otherwise this campaign would prove nothing.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.lost_writes
 """
@@ -21,14 +21,14 @@ from typing import Any
 
 from tests.campaigns.frame import Report, run
 from tests.campaigns.rig.disk import Recording
-from tests.campaigns.rig.service import Place, Promises, request, serve
-from tests.campaigns.rig.trace import record
+from tests.campaigns.rig.small_ledger import Expectations, LedgerPlace, request, serve
+from tests.campaigns.rig.strace import record
 
 from hubbub.accounting.ledger import Ledger
 from hubbub.errors import LedgerError
 
-#: What is recorded: sessions of a ledger, one after the other, each with so many threads and keys a thread. The second
-#: is long enough that SQLite folds its log into the file and begins it anew, in the middle of a session.
+#: The recorded runs: sessions of a ledger, each with a number of threads and of keys per thread. The second run is long
+#: enough that SQLite merges its log into the file and restarts it in the middle of a session.
 RUNS: tuple[tuple[tuple[int, int], ...], ...] = (
     ((1, 60), (8, 20), (1, 15), (3, 30)),
     ((1, 10), (1, 900), (1, 300), (2, 5)),
@@ -36,15 +36,15 @@ RUNS: tuple[tuple[tuple[int, int], ...], ...] = (
 
 
 class Careless(sqlite3.Connection):
-    """A connection that lets no one turn on the sync: what a hurried owner might do to be faster."""
+    """A connection that never syncs, as a hurried owner might configure it."""
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        """Execute, but for one pragma."""
+        """Execute a statement, with one pragma replaced."""
         return super().execute("PRAGMA synchronous = OFF" if "synchronous" in sql else sql, parameters)
 
 
 def child(folder: Path, acks: Path, sessions: tuple[tuple[int, int], ...], *, careless: bool) -> None:
-    """Serve in some sessions, acknowledging to a file; runs under strace."""
+    """Serve sessions and write acknowledgments to a file; runs under strace."""
     if careless:
         connect = sqlite3.connect
         sqlite3.connect = lambda *args, **options: connect(*args, **options, factory=Careless)  # type: ignore[assignment]
@@ -59,7 +59,7 @@ def child(folder: Path, acks: Path, sessions: tuple[tuple[int, int], ...], *, ca
             serve(ledger, key, say)
 
     for session, (threads, keys) in enumerate(sessions):
-        with Place(folder, alone=bool(session % 2)).ledger() as ledger:
+        with LedgerPlace(folder, alone=bool(session % 2)).ledger() as ledger:
             team = [
                 threading.Thread(target=some, args=(ledger, [f"k{session}.{thread}.{key}" for key in range(keys)]))
                 for thread in range(threads)
@@ -71,7 +71,7 @@ def child(folder: Path, acks: Path, sessions: tuple[tuple[int, int], ...], *, ca
 
 
 def recorded(base: Path, which: int, *, careless: bool) -> Recording:
-    """Record one run from an empty folder on."""
+    """Record one run, starting with an empty folder."""
     base.mkdir()
     folder, acks = base / "folder", base / "acks"
     folder.mkdir()
@@ -84,21 +84,21 @@ def recorded(base: Path, which: int, *, careless: bool) -> Recording:
 
 
 def moment(recording: Recording, chance: random.Random) -> int:
-    """Choose when the power fails: any time, or, where most is at stake, just after something was acknowledged."""
+    """Choose when the power fails: at any time or, most critically, just after an acknowledgment."""
     if chance.random() < 0.5:
         return chance.randrange(recording.moments + 1)
     return chance.choice(recording.acks)[0] + chance.randrange(3)
 
 
 def broken(recording: Recording, chance: random.Random, folder: Path) -> list[str]:
-    """Cut the power once, start again, and say which promises were broken."""
+    """Simulate one power failure, open the ledger again, and list what was lost."""
     cut = moment(recording, chance)
     folder.mkdir()
     recording.rebuild(cut, chance, folder)
-    promises = Promises()
+    promises = Expectations()
     promises.hear(recording.acknowledged(cut))
     try:
-        with Place(folder).ledger() as ledger:
+        with LedgerPlace(folder).ledger() as ledger:
             with ledger.snapshot() as snapshot:
                 promises.check(snapshot)
             ledger.charge(request("after"))

@@ -1,8 +1,8 @@
-"""Let many processes and threads run for the same last bit of budget: what is granted is exactly what it holds.
+"""Let many processes and threads compete for the same budget, and check that exactly the budget is granted.
 
-The load: 64 processes of 4 threads each, and one process of 256 threads, all asking for one and the same small price
-until each has asked its share. The grants must be ⌊B/ε⌋ to the last one, on SQLite and on PostgreSQL. A naive ledger,
-which looks first and then writes, gets the same load and must overspend, or the load would show nothing.
+64 processes of 4 threads each, and one process of 256 threads, request the same small cost. Exactly ⌊B/ε⌋ requests must
+be granted, on SQLite and on PostgreSQL. A naive ledger, which reads first and then writes, gets the same load and must
+overspend; otherwise the load would prove nothing.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.race
 """
@@ -17,11 +17,11 @@ from pathlib import Path
 
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.naive import NaivePostgres, NaiveSqlite
-from tests.campaigns.rig.service import PRICE, Place, request, totals
-from tests.campaigns.rig.victim import Say, Victim, prepare
+from tests.campaigns.rig.killable_process import KillableProcess, Messenger, prepare
+from tests.campaigns.rig.naive_ledger import NaivePostgres, NaiveSqlite
+from tests.campaigns.rig.small_ledger import PRICE, LedgerPlace, request, totals
 
-from hubbub.accounting.store import Filter
+from hubbub.accounting.store import EntryFilter
 from hubbub.errors import BudgetError
 
 PATIENCE = 1800.0  # seconds for a whole run
@@ -29,8 +29,8 @@ PATIENCE = 1800.0  # seconds for a whole run
 Attempt = Callable[[str], bool]
 
 
-def contend(say: Say, place: Place, name: str, threads: int, attempts: int) -> None:
-    """Ask so many times on each thread, each time under a new key, and say how many were granted."""
+def contend(say: Messenger, place: LedgerPlace, name: str, threads: int, attempts: int) -> None:
+    """Make charges on each thread, each under a new key, and return how many were granted."""
     with place.ledger() as ledger:
 
         def attempt(key: str) -> bool:
@@ -43,8 +43,8 @@ def contend(say: Say, place: Place, name: str, threads: int, attempts: int) -> N
         say(str(_granted(lambda _: attempt, name, threads, attempts)))
 
 
-def contend_naively(say: Say, place: Place, units: int, name: str, threads: int, attempts: int) -> None:
-    """Do the same on a ledger that looks first and then writes."""
+def contend_naively(say: Messenger, place: LedgerPlace, units: int, name: str, threads: int, attempts: int) -> None:
+    """Do the same on a ledger that reads first and then writes."""
 
     def naive(_: int) -> Attempt:
         ledger = NaiveSqlite(place.database, units) if place.dsn is None else NaivePostgres(place.dsn, units)
@@ -68,27 +68,27 @@ def _granted(make: Callable[[int], Attempt], name: str, threads: int, attempts: 
     return sum(counts)
 
 
-def spent(place: Place) -> tuple[int, Fraction]:
-    """Open the ledger, which verifies it, and give how many charges it holds and what its largest total is."""
+def spent(place: LedgerPlace) -> tuple[int, Fraction]:
+    """Open the ledger, which verifies it; return its number of charges and its largest total."""
     with place.ledger() as ledger, ledger.snapshot() as snapshot:
-        charges = sum(1 for _ in snapshot.entries(Filter(kind="charge")))
+        charges = sum(1 for _ in snapshot.entries(EntryFilter(kind="charge")))
         spends = [total.pure for total in totals(snapshot).values()]
     return charges, max(each for each in spends if each is not None)
 
 
 @contextmanager
-def places(server: Server | None, budget: str) -> Iterator[Place]:
+def places(server: Server | None, budget: str) -> Iterator[LedgerPlace]:
     """An empty ledger on SQLite or on the server."""
     with tempfile.TemporaryDirectory(prefix="hubbub-race-") as folder:
         if server is None:
-            yield Place(Path(folder), None, budget)
+            yield LedgerPlace(Path(folder), None, budget)
         else:
             with server.database() as dsn:
-                yield Place(Path(folder), dsn, budget)
+                yield LedgerPlace(Path(folder), dsn, budget)
 
 
 def body(report: Report) -> None:
-    prepare("tests.campaigns.rig.service", "tests.campaigns.rig.naive")
+    prepare("tests.campaigns.rig.small_ledger", "tests.campaigns.rig.naive_ledger")
     processes, threads = report.scale(ci=8, full=64), 4
     crowd = report.scale(ci=32, full=256)
     attempts, units = report.scale(ci=1_600, full=100_000), report.scale(ci=400, full=5_000)
@@ -101,14 +101,16 @@ def body(report: Report) -> None:
                 report.say(f"{store}: {members} processes of {each} threads, {share} attempts each")
                 where = server if store == "postgres" else None
                 with places(where, str(float(budget))) as place:
-                    team = [Victim(contend, place, f"p{n}", each, share) for n in range(members)]
+                    team = [KillableProcess(contend, place, f"p{n}", each, share) for n in range(members)]
                     granted = _run(team)
                     charges, total = spent(place)
                 exact = granted == charges == units and total == PRICE * units
                 over += abs(granted - units) + abs(charges - units) + (not exact)
                 report.figure(f"{store}_{members}x{each}_granted", granted)
                 with places(where, str(float(budget))) as place:
-                    fools = [Victim(contend_naively, place, units, f"p{n}", each, share) for n in range(members)]
+                    fools = [
+                        KillableProcess(contend_naively, place, units, f"p{n}", each, share) for n in range(members)
+                    ]
                     naive += _run(fools) - units
             report.target(f"{store}_grants_above_or_below_the_budget", over, at_most=0)
             report.target(f"{store}_naive_ledger_overspends_by", naive, at_least=1)
@@ -116,7 +118,7 @@ def body(report: Report) -> None:
     report.figure("grants_expected", units)
 
 
-def _run(team: list[Victim]) -> int:
+def _run(team: list[KillableProcess]) -> int:
     for victim in team:
         victim.go()
     return sum(int(line) for victim in team for line in victim.finish(within=PATIENCE, kill=False))

@@ -1,14 +1,14 @@
-"""Edit a ledger in a thousand ways and its receipts in a hundred thousand, and see that each one is refused.
+"""Edit a ledger in a thousand ways and its receipts in a hundred thousand, and check that each edit is detected.
 
-Rows are changed, deleted, swapped, cut off and re-hashed past the triggers, on SQLite and PostgreSQL; files have bits
-flipped, pages swapped, blanked and cut off; older copies of the database, of its log, and of both are put back beside
-the newer anchor. Every edit must be refused at the next start, with an error of ours. An edit of bytes that leaves
-every value of the ledger as it was (a flip in an unused part of a page, say) may pass: it is counted apart, and shown
-harmless by reading the whole ledger and comparing it with the original.
+Rows are changed, deleted, swapped, truncated and rehashed behind the triggers, on SQLite and PostgreSQL; files have
+bits flipped, and pages swapped, blanked and truncated; older copies of the database, its log, or both are restored next
+to the newer anchor. The next start must reject every edit with a hubbub error. An edit of bytes that changes no value
+of the ledger (such as a flip in an unused part of a page) may pass: it is counted separately, and shown to be harmless
+by comparing the whole ledger with the original.
 
-Receipts have every number, word and part changed, and the hash of the answer made right again. Beside the ledger none
-may be believed; by itself, the checker of receipts may believe only what costs no more than is stated.
-HUBBUB_PARTS=receipts does this part alone.
+In receipts every number, word and part is changed, and the hash of the answer corrected. Compared with the ledger, all
+must be rejected; alone, the receipt checker may accept only receipts that cost no more than stated.
+HUBBUB_PARTS=receipts runs only this part.
 
     HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.tamper
 """
@@ -25,12 +25,12 @@ from typing import Literal
 import psycopg
 from tests.accounting.postgres_server import Server
 from tests.campaigns.frame import Report, run
-from tests.campaigns.rig.receipts import Receipts, judge
-from tests.campaigns.rig.service import Place, request, totals
-from tests.campaigns.rig.tampering import BYTE_EDITS, ROW_EDITS, Rows, cut_short, flip_bits, read, write
+from tests.campaigns.rig.forged_receipts import Receipts, judge
+from tests.campaigns.rig.ledger_tampering import BYTE_EDITS, ROW_EDITS, Rows, cut_short, flip_bits, read, write
+from tests.campaigns.rig.small_ledger import LedgerPlace, request, totals
 
 from hubbub.accounting.cost import privacy_cost
-from hubbub.accounting.store import Filter, Snapshot
+from hubbub.accounting.store import EntryFilter, Snapshot
 from hubbub.errors import LedgerError
 
 CHARGES = 60
@@ -42,13 +42,13 @@ Outcome = Literal["refused", "harmless", "missed", "untidy"]
 
 
 def everything(snapshot: Snapshot) -> tuple[object, ...]:
-    """All that a ledger says, apart from the totals, which a server may store later, and the policies it noted."""
-    entries = [entry for entry in snapshot.entries(Filter()) if entry.kind != "policy"]
+    """The contents of a ledger, except totals, which a server may store later, and policies."""
+    entries = [entry for entry in snapshot.entries(EntryFilter()) if entry.kind != "policy"]
     return (snapshot.ledger, entries, list(snapshot.releases()))
 
 
-def build(place: Place, copy: Callable[[], None]) -> tuple[object, ...]:
-    """Make a ledger in two sessions, with copies on the way and one at the end, still open; give all that it says."""
+def build(place: LedgerPlace, copy: Callable[[], None]) -> tuple[object, ...]:
+    """Create a ledger in two sessions, with copies on the way and one at the end; return its contents."""
     for half in (0, CHARGES // 2):
         with place.ledger() as ledger:
             for number in range(half, half + CHARGES // 2):
@@ -62,8 +62,8 @@ def build(place: Place, copy: Callable[[], None]) -> tuple[object, ...]:
     return all_of_it
 
 
-def outcome(place: Place, original: tuple[object, ...], report: Report, what: str) -> Outcome:
-    """Start on what was edited."""
+def outcome(place: LedgerPlace, original: tuple[object, ...], report: Report, what: str) -> Outcome:
+    """Open the edited ledger."""
     try:
         with place.ledger() as ledger:
             with ledger.snapshot() as snapshot:
@@ -80,26 +80,26 @@ def outcome(place: Place, original: tuple[object, ...], report: Report, what: st
 
 
 class Files:
-    """Edits of a ledger in SQLite; `open` is its files with the log not yet folded in, `closed` after a good end."""
+    """Edits of a ledger in SQLite; `open` has its files before the log is merged, `closed` after."""
 
     def __init__(self, base: Path) -> None:
         self._base = base
-        first = Place(base / "first", alone=True)
+        first = LedgerPlace(base / "first", alone=True)
         first.folder.mkdir()
         numbers = count()
         self.original = build(first, lambda: self._copy(first, base / f"copy{next(numbers)}"))
         self._copy(first, base / "closed")
 
-    def _copy(self, place: Place, to: Path) -> None:
+    def _copy(self, place: LedgerPlace, to: Path) -> None:
         shutil.copytree(place.folder, to, ignore=shutil.ignore_patterns("*-shm", "*.lock"))
 
-    def edit(self, chance: random.Random) -> tuple[Place, str]:
-        """Take a fresh copy and edit it in one random way; say how."""
+    def edit(self, chance: random.Random) -> tuple[LedgerPlace, str]:
+        """Edit a fresh copy in one random way; return a description."""
         folder = self._base / "edited"
         shutil.rmtree(folder, ignore_errors=True)
         state = chance.choice(("closed", f"copy{COPIES}"))
         shutil.copytree(self._base / state, folder)
-        place = Place(folder)
+        place = LedgerPlace(folder)
         kind = chance.choice(("rows", "rows", "bytes", "bytes", "old", "anchor"))
         if kind == "rows":
             change = chance.choice(ROW_EDITS)
@@ -118,8 +118,8 @@ class Files:
         alter(place.anchor, chance)
         return place, f"{alter.__name__} of the anchor ({state})"
 
-    def _old(self, folder: Path, place: Place, chance: random.Random) -> str:
-        """Put back an older database, or its log, or both; the anchor stays the newest."""
+    def _old(self, folder: Path, place: LedgerPlace, chance: random.Random) -> str:
+        """Restore an older database, log, or both; the anchor stays the newest."""
         number = chance.randrange(COPIES)
         older = self._base / f"copy{number}"
         parts = chance.choice((("", "-wal"), ("",), ("-wal",)))
@@ -140,16 +140,16 @@ class Databases:
         self._folder = base / "postgres"
         self._folder.mkdir()
         server.run("CREATE DATABASE original")
-        place = Place(self._folder, server.dsn("original"))
+        place = LedgerPlace(self._folder, server.dsn("original"))
         # a database can be cloned only while nobody is connected to it; its rows do as well
         self._copies: list[Rows] = []
         self.original = build(place, lambda: self._copies.append(read(place)))
 
-    def edit(self, chance: random.Random) -> tuple[Place, str]:
-        """Clone, and edit the clone in one random way; say how."""
+    def edit(self, chance: random.Random) -> tuple[LedgerPlace, str]:
+        """Edit a clone in one random way; return a description."""
         self._server.run("DROP DATABASE IF EXISTS edited WITH (FORCE)")
         self._server.run("CREATE DATABASE edited TEMPLATE original")
-        place = Place(self._folder, self._server.dsn("edited"))
+        place = LedgerPlace(self._folder, self._server.dsn("edited"))
         if chance.random() < 0.2:
             number = chance.randrange(COPIES)
             write(place, self._copies[number])

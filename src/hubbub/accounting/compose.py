@@ -1,6 +1,6 @@
-"""What several answers cost together, when their number and losses are fixed beforehand.
+"""Composition theorems for a number of answers and losses fixed in advance.
 
-For losses that are chosen as the answers come, see `filters`.
+For adaptively chosen losses, see `filters`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ from hubbub.core.reals import floor_to
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError
 
-#: The optimal formula has this many terms at most: two seconds of work.
+#: The largest number of terms of the optimal formula: two seconds of work.
 COUNT_MAX = 100_000
 
 _ZERO, _ONE = Fraction(0), Fraction(1)
@@ -31,7 +31,7 @@ def _joined(loss: Pure | Zcdp | Renyi, delta: Fraction) -> Loss:
 
 
 def _form(parts: Sequence[Pure | BoundedRange | Zcdp | Renyi]) -> type[Pure] | type[Zcdp] | type[Renyi]:
-    """Give the strongest form that all of them have."""
+    """Give the strongest form that all losses have."""
     if all(isinstance(part, Pure | BoundedRange) for part in parts):
         return Pure
     return Renyi if any(isinstance(part, Renyi) for part in parts) else Zcdp
@@ -39,7 +39,7 @@ def _form(parts: Sequence[Pure | BoundedRange | Zcdp | Renyi]) -> type[Pure] | t
 
 def _count(count: int) -> None:
     if not count >= 1:
-        raise ParameterError("HB106", f"{count} answers cannot be composed.", "Give a count of 1 or more.")
+        raise ParameterError("HB106", f"The number of answers is {count}.", "Pass a count of 1 or more.")
 
 
 def basic(losses: Sequence[Loss]) -> Loss:
@@ -68,7 +68,7 @@ def basic(losses: Sequence[Loss]) -> Loss:
 
 
 def renyi(losses: Sequence[Pure | BoundedRange | Zcdp | Renyi]) -> Renyi:
-    """Add the Rényi curves that the losses imply: for many small losses at some δ far below the sum of the ε.
+    """Add the Rényi curves that the losses imply; for many small losses at some δ, far below the sum of all ε.
 
     >>> total = renyi([Pure(Fraction(1, 10))] * 100)
     >>> float(convert.epsilon_at(total, delta=Fraction(1, 10**6)))  # doctest: +ELLIPSIS
@@ -79,7 +79,7 @@ def renyi(losses: Sequence[Pure | BoundedRange | Zcdp | Renyi]) -> Renyi:
 
 
 def advanced(loss: Pure | BoundedRange | Approximate, *, count: int, delta: Fraction) -> Approximate:
-    """Compose so many equal losses by the classic theorem; kept to compare with, since `optimal` is never larger.
+    """Compose `count` equal losses by the classic theorem; only for comparison, since `optimal` is never larger.
 
     Theorem (Advanced composition). k answers of loss (ε, δ₀) have together (ε′, kδ₀ + δ)-DP with
     ε′ = ε√(2k ln(1/δ)) + kε(e^ε − 1) (Dwork, Rothblum and Vadhan, 2010).
@@ -89,7 +89,7 @@ def advanced(loss: Pure | BoundedRange | Approximate, *, count: int, delta: Frac
     _count(count)
     part, own = _split(loss)
     if not isinstance(part, Pure | BoundedRange) or not 0 < delta < 1:
-        raise ParameterError("HB110", "advanced composition needs a pure ε and a δ in (0, 1).", "Give both.")
+        raise ParameterError("HB110", "Advanced composition requires a pure ε and a δ in (0, 1).", "Pass both.")
     epsilon, plain = part.epsilon, count * part.epsilon
     if epsilon > 1:  # then the second term alone is above the plain sum
         return Approximate(Pure(plain), min(_ONE, count * own + delta))
@@ -102,7 +102,7 @@ def _segments(epsilon: Fraction, count: int) -> Iterator[tuple[int, Interval, In
     """Give for i = 1, 2, … the sums S_i and T_i of `optimal`."""
     if not count <= COUNT_MAX:
         raise ParameterError(
-            "HB103", f"{count} answers are more than the optimal formula is worked out for.", "Compose by Rényi curves."
+            "HB103", f"Optimal composition supports at most {COUNT_MAX:,} answers.", "Compose by Rényi curves."
         )
     odds = exp(Interval.of(-epsilon))
     mass = exp(-count * log(1 + odds))
@@ -114,7 +114,7 @@ def _segments(epsilon: Fraction, count: int) -> Iterator[tuple[int, Interval, In
 
 
 def optimal(loss: Pure | BoundedRange | Approximate, *, count: int, delta: Fraction) -> Fraction:
-    """Give the least ε such that any so many answers of that loss have together (ε, δ)-DP, rounded up.
+    """Give the smallest ε, rounded up, such that any `count` answers of this loss together satisfy (ε, δ)-DP.
 
     Theorem (Optimal homogeneous composition). k answers of loss (ε₀, δ₀) have together exactly (ε, δ)-DP, in the worst
     case, with 1−δ = (1−δ₀)^k (1−δ′) and δ′ = Σ_ℓ C(k,ℓ) p^(k−ℓ) (1−p)^ℓ (1 − e^(ε−(k−2ℓ)ε₀))⁺, p = e^ε₀/(1+e^ε₀)
@@ -129,11 +129,11 @@ def optimal(loss: Pure | BoundedRange | Approximate, *, count: int, delta: Fract
     _count(count)
     part, own = _split(loss)
     if not isinstance(part, Pure | BoundedRange) or not 0 <= delta < 1 or not 0 <= own < 1:
-        raise ParameterError("HB110", "optimal composition needs a pure ε and a δ in [0, 1).", "Give both.")
+        raise ParameterError("HB110", "Optimal composition requires a pure ε and a δ in [0, 1).", "Pass both.")
     epsilon = part.epsilon
     left = 1 - (1 - delta) / exp(count * log(Interval.of(1 - own))) if own else Interval.of(delta)
     if left.low < 0:
-        raise ParameterError("HB110", "the events fail more often than this δ allows.", "Ask for a larger δ.")
+        raise ParameterError("HB110", "The failure probabilities of the events exceed this δ.", "Choose a larger δ.")
     if left.low == 0:
         return count * epsilon
     for i, above, tilted in _segments(epsilon, count):
@@ -146,23 +146,23 @@ def optimal(loss: Pure | BoundedRange | Approximate, *, count: int, delta: Fract
 
 
 def optimal_delta(loss: Pure | BoundedRange, *, count: int, epsilon: Fraction) -> Fraction:
-    """Give the least δ such that any so many answers of that loss have together (ε, δ)-DP; the theorem of `optimal`."""
+    """Give the smallest δ such that any `count` answers of this loss satisfy (ε, δ)-DP: `optimal` solved for δ."""
     _count(count)
     if not epsilon >= 0:
-        raise ParameterError("HB103", "epsilon is negative.", "Choose a value of 0 or more.")
+        raise ParameterError("HB103", "epsilon must not be negative.", "Choose a value of 0 or more.")
     if epsilon >= count * loss.epsilon:
         return _ZERO
-    found = _ONE
+    delta = _ONE
     for i, above, tilted in _segments(loss.epsilon, count):
         if epsilon >= (count - 2 * i) * loss.epsilon:
             top = (count - 2 * i + 2) * loss.epsilon
-            found = min(_ONE, (above - exp(Interval.of(epsilon - top)) * tilted).at_least(0).above())
+            delta = min(_ONE, (above - exp(Interval.of(epsilon - top)) * tilted).at_least(0).above())
             break
-    return found
+    return delta
 
 
 def ways(loss: Pure, *, count: int, delta: Fraction) -> dict[str, Fraction]:
-    """Give the ε of so many equal losses at one δ by each theorem, the way to see what composition costs.
+    """Compare the ε of `count` equal losses at one δ by each theorem.
 
     >>> {name: round(float(epsilon), 2) for name, epsilon in
     ...     ways(Pure(Fraction(1, 10)), count=100, delta=Fraction(1, 10**6)).items()}
@@ -179,7 +179,7 @@ def ways(loss: Pure, *, count: int, delta: Fraction) -> dict[str, Fraction]:
 
 
 def parallel(losses: Sequence[Loss], *, relation: Relation) -> Loss:
-    """Give the loss of analyses of disjoint parts; each part's own loss is for one unit added to it or removed from it.
+    """Give the loss of analyses of disjoint parts; the loss of each part is for one unit added or removed.
 
     Theorem (Parallel composition). If no unit lies in two parts, analyses of the parts have together the largest of
     their losses when neighbors add or remove a unit, and that of a group of two units, 2·max ε, when they replace one.
@@ -203,19 +203,19 @@ def parallel(losses: Sequence[Loss], *, relation: Relation) -> Loss:
 
 
 def shares(epsilon: Fraction, *, weights: Sequence[int | Fraction]) -> tuple[Fraction, ...]:
-    """Split a loss in proportion to weights; the sum is at most ε, and exactly ε where the shares can be typed in.
+    """Split a loss in proportion to weights; the sum is at most ε, and exactly ε if all shares are valid inputs.
 
     >>> shares(Fraction(1), weights=(1, 2, 1))
     (Fraction(1, 4), Fraction(1, 2), Fraction(1, 4))
     """
     if not weights or not all(weight > 0 for weight in weights):
-        raise ParameterError("HB103", "these weights cannot split a budget.", "Give one positive weight a part.")
-    whole = sum(weights, _ZERO)
-    return tuple([_typed(epsilon * weight / whole) for weight in weights])
+        raise ParameterError("HB103", "All weights must be positive.", "Pass one positive weight per part.")
+    total = sum(weights, _ZERO)
+    return tuple([_round_down(epsilon * weight / total) for weight in weights])
 
 
 def halving(epsilon: Fraction) -> Iterator[Fraction]:
-    """Give ε/2, ε/4, … for a program that does not know how many rounds it will take; ends below the least ε allowed.
+    """Give ε/2, ε/4, … for a program with an unknown number of rounds; ends below the smallest valid ε.
 
     Theorem (Halving budget). However many rounds are taken, the sum of their losses is below ε.
     Proof    The first n shares sum to ε(1 − 2⁻ⁿ), or less where a share is rounded down. (Dwork, 2011, prints the noise
@@ -224,9 +224,9 @@ def halving(epsilon: Fraction) -> Iterator[Fraction]:
     """
     share = epsilon / 2
     while share >= EPSILON_MIN:
-        yield _typed(share)
+        yield _round_down(share)
         share /= 2
 
 
-def _typed(share: Fraction) -> Fraction:
+def _round_down(share: Fraction) -> Fraction:
     return share if is_summable(share) else floor_to(share, MAX_PLACES)

@@ -31,8 +31,9 @@ With failures, each answer's distributions are (1−δ_i)P′ + δ_i P″ and (1
 that any answer under P comes from its P″ is at most the sum of the δ_i on the path, hence at most δ_own. A transcript
 without such an answer has probability w·P′ and at least w·Q′, with the same w = Π(1−δ_i) ≤ 1, and P′, Q′ are
 transcripts of the first kind. So P(S) ≤ δ_own + e^ε Q(S) + Σ_j δ_j: the failures are paid once, not once for each
-filter. (Compare Whitehouse, Ramdas, Rogers and Wu, 2023, for one filter.) An event that is itself interactive, such as a sparse
-vector, and is asked in turns with others, is covered by concurrent composition (Lyu, 2022; Haney and others, 2023).
+filter. (Compare Whitehouse, Ramdas, Rogers and Wu, 2023, for one filter.) An event that is itself interactive, such as
+a sparse vector, and is interleaved with others, is covered by concurrent composition (Lyu, 2022; Haney and others,
+2023).
 Tested   tests/accounting/test_filters.py::test_worst_adaptive_analyst_stays_within_an_approximate_cap,
 tests/accounting/test_filters.py::test_a_filter_without_the_conversion_slack_is_caught,
 tests/accounting/test_filters.py::test_shares_of_a_cap_never_exceed_its_delta
