@@ -125,14 +125,15 @@ def table(rows: Iterable[tuple[Bug, Detection]], names: Iterable[str], when: str
     lines = [
         "# Planted errors",
         "",
-        "What a careless author could write, and who notices. Each error is a small patch, applied in the memory of a "
-        "process of its own; detectors then look at the patched product. A dot: it complained; a cross: it broke, "
-        "which is no catch; a dash: it did not look. On the code as it is, none of them complains or breaks.",
+        "Fault injection: errors that a careless author could make, and the detectors that find them. Each error is a "
+        "small patch in the memory of its own process; then detectors check the patched product. ● detected; × the "
+        "detector crashed, which does not count; – the detector did not run. On the unchanged code no detector "
+        "complains or crashes.",
         "",
-        f"{len(rows)} errors, {caught} caught ({100 * caught / len(rows):.1f} %), {when}: "
+        f"{len(rows)} errors, {caught} caught ({100 * caught / len(rows):.1f}%), {when}: "
         "`HUBBUB_CAMPAIGN=full .venv/bin/python -m tests.campaigns.planted`.",
         "",
-        "| detector | what it does |",
+        "| detector | description |",
         "|---|---|",
         *(f"| {name} | {_about(check)} |" for name, check in detectors().items() if name in names),
     ]

@@ -50,9 +50,9 @@ def test_an_epsilon_is_explained_in_sentences_icons_and_comparisons(run: Run) ->
     text = " ".join(out.split())
     for sentence in (*found.sentences, *found.warnings, found.heading):
         assert sentence in text
-    assert "at most 2.7 in 100" in text
+    assert "at most 2.7% sure" in text
     assert sum(map(out.count, "●◉○")) == 103  # a hundred guesses and the legend
-    assert "2020 census" in text
+    assert "2020 US census" in text
 
 
 def test_an_explanation_is_available_as_json(run: Run) -> None:
@@ -77,8 +77,8 @@ def test_everything_asked_so_far_is_explained_from_the_ledger(run: Run) -> None:
         code, out, _ = run("explain", "--dataset", "visits", *words)
         assert code == 0
         text = " ".join(out.split())
-        assert f"Everything asked so far by {who} on visits: 1 charge." in text
-        assert "together they cost ε = 0.5." in text
+        assert f"All queries so far by {who} on visits: 1 charge." in text
+        assert "their total privacy cost is ε = 0.5." in text
     assert json.loads(run("explain", "--dataset", "visits", "--json")[1])["epsilon"] == "1/2"
 
 

@@ -111,7 +111,7 @@ def test_an_older_database_is_refused_until_it_is_forfeited(
     postgres_server.run(f"ALTER DATABASE backup_of_{name} RENAME TO {name}")
     code, _, err = run("query", COUNT, "-e", "0.1")
     assert code == 1
-    assert "older copy" in err
+    assert "older copy" in " ".join(err.split())
     assert run("verify", "ledger")[0] == 1
     forfeit = ("admin", "forfeit", "--by", "ana", "--reason", "backup", "--epsilon", "1")
     assert run(*forfeit)[0] == 1
@@ -125,7 +125,7 @@ def test_a_ledger_in_postgresql_needs_an_anchor_outside_it(run: Run, write: Writ
     code, _, err = run("query", COUNT, "-e", "1")
     assert code == 1
     assert err.startswith("HB402")
-    assert "ledger.anchor is missing" in err
+    assert "ledger.anchor is required" in err
     with pytest.raises(ConfigError):
         hubbub.open("hubbub.yaml")
 
@@ -171,7 +171,7 @@ def test_a_server_that_does_not_answer_is_named_without_the_password(run: Run, w
 @pytest.mark.parametrize("rest", ["%zz@host/ledger", " x@host/ledger", "@[host/ledger"])
 def test_an_address_that_is_none_is_refused_without_showing_it(run: Run, write: Write, rest: str) -> None:
     write(f"postgresql://hubbub:{PASSWORD}{rest}")
-    refused(run, "not one of PostgreSQL")
+    refused(run, "not a PostgreSQL address")
 
 
 def test_without_psycopg_the_extra_is_named(write: Write, uri: str) -> None:

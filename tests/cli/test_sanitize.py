@@ -73,7 +73,7 @@ def test_without_a_file_it_is_judged_and_nothing_is_written(run: Run, tmp_path: 
     assert sorted(tmp_path.iterdir()) == before
     assert "the point itself" in out
     assert "posterior mean" in out
-    assert "looking for neighbors" in err  # progress
+    assert "searching neighbors" in err  # progress
 
 
 def test_private_tables_of_the_same_rows_stand_beside_it(run: Run) -> None:
@@ -94,7 +94,7 @@ def test_private_tables_of_the_same_rows_stand_beside_it(run: Run) -> None:
 
 def test_bounds_from_the_data_are_warned_of(run: Run) -> None:
     _, _, err = run("people.csv", "--columns", "cost,age", "--bounds", "age=0:110", "--step", "age=1", "--with", "ball")
-    assert "The bounds of cost are the least and the greatest value in the data" in " ".join(err.split())
+    assert "The bounds of cost are the minimum and maximum of the data" in " ".join(err.split())
 
 
 @pytest.mark.parametrize(

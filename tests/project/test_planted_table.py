@@ -1,4 +1,4 @@
-"""docs/planted.md lists every planted error with who notices it, as the campaign wrote it."""
+"""docs/planted.md lists every planted error with its detectors, as the campaign wrote it."""
 
 import os
 import re
@@ -43,12 +43,16 @@ def test_small_runs_take_every_error_in_turn() -> None:
 
 def test_the_table_tells_who_complained_who_did_not_and_who_did_not_look() -> None:
     bug = Bug("an error", "somewhere", lambda: None, ("words",), ("words", "path"))
-    rows = [(bug, Detection({"words": ["wrong"], "path": []})), (bug, Detection({"words": []})), (bug, Detection({}, {"path": "oh"}))]
+    rows = [
+        (bug, Detection({"words": ["wrong"], "path": []})),
+        (bug, Detection({"words": []})),
+        (bug, Detection({}, {"path": "oh"})),
+    ]
     text = table(rows, ["words", "path"], "today")
     assert "| an error | ● |  |" in text
     assert "| an error |  | – |" in text
     assert "| an error | – | × |" in text
-    assert "3 errors, 1 caught (33.3 %), today" in text
+    assert "3 errors, 1 caught (33.3%), today" in text
 
 
 def _raises() -> list[str]:

@@ -56,7 +56,9 @@ def plan_again(question: Question, tables: Mapping[str, Table], *, salt: str, ha
                 "This release used a user-defined function, which the ledger does not contain.",
                 "Verify its charge from the receipt; only the owner of the code can check its sensitivity.",
             )
-        return prepare(call, Setting(tables, question.requested_epsilon(), delta, rendering, question.groups, question.rows))
+        return prepare(
+            call, Setting(tables, question.requested_epsilon(), delta, rendering, question.groups, question.rows)
+        )
     query = bind(question.sql, tables=tables, parameters=question.values(), dialect=question.dialect)
     return prepare_query(query, question, rendering, epsilon=question.requested_epsilon(), delta=delta)
 

@@ -96,7 +96,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     _warn_about_data(data, aside)
     if epsilons and len(data.axes) > MAX_COLUMNS:
         raise CrowdError(
-            "HB626", f"At most {MOST_COLUMNS} columns can be compared.", "Pass fewer columns with --columns."
+            "HB626", f"At most {MAX_COLUMNS} columns can be compared.", "Pass fewer columns with --columns."
         )
     with progress("sanitize") as report:
         sanitized = sanitize(data, kind, t=args.t, rng=rng, progress=lambda share, step: report(share / 2, step))
@@ -160,7 +160,7 @@ def _check_writable(paths: Sequence[Path], *, force: bool) -> None:
 
 
 def _points(args: argparse.Namespace, rng: np.random.Generator) -> Points:
-    table: Table = read(args.table)
+    table: AttackTable = read(args.table)
     names = [name.strip() for name in args.columns.split(",") if name.strip()]
     return make_points(
         {name: table.column(name) for name in names},

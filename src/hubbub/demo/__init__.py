@@ -96,7 +96,7 @@ def _tour(session: Session, console: Console) -> None:
     again = session.query(STEPS[0].sql, **STEPS[0].options)
     console.print("\n[bold cyan]4  The first query again[/]")
     _indented(console, render.rows(again))
-    _indented(console, f"\nThe same answer, {escape(again.price())}.")
+    _indented(console, f"\nThe same answer, {escape(again.cost())}.")
     console.print("\n[bold cyan]5  What about person 125024?[/]")
     _indented(console, f"[dim]{escape(REFUSED)}[/]")
     try:

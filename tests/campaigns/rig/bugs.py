@@ -1,4 +1,4 @@
-"""Errors to plant: each a small patch in the memory of a child process, as a careless author might have written it."""
+"""Errors to plant: each is a small patch in the memory of a child process."""
 
 import re
 import sys
@@ -13,18 +13,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Bug:
-    """One error: what it is, how it is planted, and who surely sees it (the first, at small scale)."""
+    """One error: its name, the function that plants it, and its detectors (the first runs at small scale)."""
 
     name: str
     room: str
     plant: Callable[[], None]
     seen_by: tuple[str, ...]
-    looks: tuple[str, ...]  #: who looks at it at full scale
+    looks: tuple[str, ...]  #: detectors at full scale
 
 
 @dataclass
 class BugCollection:
-    """The errors of one room, in the order in which they are written down."""
+    """The errors of one area, in the order of their definition."""
 
     room: str
     looks: tuple[str, ...]
@@ -33,7 +33,7 @@ class BugCollection:
     def bug(
         self, name: str, *seen_by: str, also: tuple[str, ...] = ()
     ) -> Callable[[Callable[[], None]], Callable[[], None]]:
-        """Enter an error under its name; the decorated function plants it, and others may look at it also."""
+        """Register an error; the decorated function plants it. Detectors in `also` run at full scale too."""
 
         def enter(plant: Callable[[], None]) -> Callable[[], None]:
             self.bugs.append(Bug(name, self.room, plant, seen_by, tuple(dict.fromkeys((*seen_by, *self.looks, *also)))))
@@ -43,7 +43,7 @@ class BugCollection:
 
 
 def swap(original: Any, new: Any) -> None:
-    """Put another function (or class) wherever a module of the product or its rig has this one."""
+    """Replace a function or class in every module of the product and the rig."""
     found = 0
     for name, module in list(sys.modules.items()):
         if name.split(".")[0] in ("hubbub", "tests"):
@@ -56,7 +56,7 @@ def swap(original: Any, new: Any) -> None:
 
 
 def wrap(owner: Any, name: str, around: Callable[..., Any]) -> None:
-    """Put a function around a method: it is given the old one, then what the method is given."""
+    """Wrap a method: the wrapper receives the original and the arguments."""
     old = vars(owner)[name]
     plain = old.fget if isinstance(old, property) else getattr(old, "__func__", old)
 
@@ -113,14 +113,14 @@ def _graft(old: Mapping[str, Any], new: Mapping[str, Any], module: str) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Take the function out of a property, a class method or something that keeps results."""
+    """Return the function of a property, a class method or a cached function."""
     for inner in ("fget", "func", "__func__", "__wrapped__"):
         value = getattr(value, inner, value) if not isinstance(value, type) else value
     return value
 
 
 def wrap_function(original: Callable[..., Any], around: Callable[..., Any]) -> None:
-    """Put a function around a function, wherever it is used."""
+    """Wrap a function everywhere it is used."""
 
     def new(*arguments: Any, **named: Any) -> Any:
         return around(original, *arguments, **named)

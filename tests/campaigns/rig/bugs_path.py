@@ -1,4 +1,4 @@
-"""Errors in charging, composing, refusing and keeping."""
+"""Errors in charging, composition, refusals and storage."""
 # ruff: noqa: ARG005 - a patch keeps the signature of what it stands for
 
 import os
@@ -11,7 +11,6 @@ from unittest.mock import patch
 
 from tests.campaigns.rig.bugs import BugCollection, swap, wrap, wrap_function
 
-from hubbub import curator
 from hubbub.accounting import compose, convert, curves, filters, sqlite, verify
 from hubbub.accounting import cost as price
 from hubbub.accounting.cost import ZERO, PrivacyCost

@@ -1,4 +1,4 @@
-"""Errors between a question and the numbers that are noised: bounds, sensitivity, bounding, noise, answers."""
+"""Errors in planning and answering queries: bounds, sensitivity, truncation, noise, answers."""
 # ruff: noqa: ARG005 - a patch keeps the signature of what it stands for
 
 import logging
@@ -381,7 +381,7 @@ def one_round() -> None:
     def around(of: Any, self: Any, run: Any) -> Any:
         return of(replace(self, rounds=self.rounds + 2), run)
 
-    wrap(kmeans.Started, "run", around)
+    wrap(kmeans.MomentsKMeans, "run", around)
 
 
 @bug("a program's vectors are said to move a third as far as they do", "replay")

@@ -1,4 +1,4 @@
-"""What notices an analysis that buys too little noise: the search for its worst neighbors."""
+"""Detector of analyses with too little noise: a search for their worst neighbors."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -6,18 +6,18 @@ from itertools import islice
 
 from tests.contract.subjects import Tried, every
 
-#: At small scale one of so many is looked at where nothing says which; the test of the contract looks at all.
+#: At small scale one in this many analyses is checked; the contract tests check all.
 _SOME = 24
 _named: list[str] = []
 
 
 def look_at(*names: str) -> None:
-    """Say which analyses an error is in: those alone are looked at."""
+    """Restrict the detector to the analyses that contain the error."""
     _named.extend(names)
 
 
 def contract() -> list[str]:
-    """Search for the worst neighbors: no noise covers less than they move, and each is used as far as is known."""
+    """Search for the worst neighbors of each analysis: noise covers them, and is as tight as known."""
     return list(islice((said for tried in _chosen() for said in tried.complaints()), 1))
 
 

@@ -1,4 +1,4 @@
-"""What notices an error in charging, refusing, keeping and replaying: each gives its complaints, none on right code."""
+"""Detectors of errors in charging, refusing, storing and replaying; they complain about nothing in correct code."""
 
 import shutil
 import sqlite3
@@ -49,7 +49,7 @@ groups:
 
 @contextmanager
 def _house() -> Iterator[Path]:
-    """A folder with two small tables and a policy with caps of every kind."""
+    """Create a folder with two small tables and a policy with caps of every kind."""
     with TemporaryDirectory(prefix="hubbub-house-") as folder:
         place = Path(folder)
         (place / "d.csv").write_text("region,x\n" + "".join(f"{'abcd'[i % 3]},{i % 10}\n" for i in range(60)))
@@ -68,7 +68,7 @@ def _left(session: Session, dataset: str = "d") -> Fraction:
 
 
 def _durable(place: Path) -> int:
-    """Count the charges that another process would find."""
+    """Count the charges that another process would see."""
     store = store_of(load(place / "hubbub.yaml"), read_only=True)
     try:
         with store.snapshot() as snapshot:
@@ -78,7 +78,7 @@ def _durable(place: Path) -> int:
 
 
 def path() -> list[str]:
-    """Ask, fail and ask again: charged durably before the data is touched, once, and never given back."""
+    """Query, fail and retry: each query is charged durably before it runs, once, and never refunded."""
     return _heard(_walked)
 
 
@@ -127,7 +127,7 @@ def _failed(session: Session, place: Path) -> Iterator[str]:
 
 
 def _fail(session: Session, epsilon: str) -> Exception | None:
-    """Ask while the engine fails, and give what the analyst hears."""
+    """Query while the engine fails, and return the exception."""
     engine = session._curator.engine
     run = engine.run
 
@@ -163,7 +163,7 @@ def _again(session: Session, place: Path) -> Iterator[str]:
 
 
 def caps() -> list[str]:
-    """Spend every cap to its end: what is refused, and that not a bit more is granted."""
+    """Spend every budget cap completely: nothing beyond it is granted."""
     return _heard(_spent)
 
 
@@ -202,7 +202,7 @@ def _granted(session: Session, epsilon: str, key: str) -> bool:
 
 
 def race() -> list[str]:
-    """Let twelve threads run for the same last bit of a budget."""
+    """Let twelve threads compete for the rest of a budget."""
     return _heard(_raced)
 
 
@@ -232,7 +232,7 @@ def _raced() -> Iterator[str]:
 
 
 def tamper() -> list[str]:
-    """Edit the ledger, and put an old one back: either is refused."""
+    """Edit the ledger, and restore an old one: both are refused."""
     return _heard(_tampered)
 
 
@@ -277,13 +277,13 @@ def _lower(place: LedgerPlace) -> None:
 
 
 def _unlocked(connection: sqlite3.Connection) -> None:
-    """Take away what keeps rows from being changed: who has the file can."""
+    """Drop the triggers that protect rows, as anyone with the file can."""
     for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall():
         connection.execute(f"DROP TRIGGER {name}")
 
 
 def _heard(complaints: Callable[[], Iterator[str]]) -> list[str]:
-    """Hear the first complaint."""
+    """Return the first complaint."""
     return list(islice(complaints(), 1))
 
 

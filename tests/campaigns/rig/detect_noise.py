@@ -1,6 +1,6 @@
-"""What notices an error in mechanisms, samplers, randomness or prices: each gives its complaints, none on right code.
+"""Detectors of errors in mechanisms, samplers, randomness or privacy costs.
 
-Checks that sample alarm on right code with a probability below 1e-9 for each comparison.
+On correct code a check that samples raises a false alarm with probability below 1e-9 per comparison.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -30,11 +30,11 @@ from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.noise.source import ReplaySource, system
 
-#: A comparison of samples with a distribution alarms by mistake this often.
+#: Probability of a false alarm per comparison of samples with a distribution.
 ALARM = 1e-9
 
 
-#: Cases whose distributions take long to write out, and that others stand for.
+#: Cases whose distributions take long to enumerate; other cases cover them.
 _LONG = {
     "mean",
     "mean, gaussian",
@@ -48,7 +48,7 @@ _LONG = {
 
 
 def enumeration() -> list[str]:
-    """Write out the distributions of mechanisms for their worst neighbors: within the stated loss, which is what was asked."""
+    """Enumerate the distributions of mechanisms on their worst neighbors and compare with the stated loss."""
     return _first(found for case in CASES if case.name not in _LONG for found in _enumerated(case))
 
 
@@ -74,20 +74,20 @@ def _within(loss: Loss, asked: Fraction) -> bool:
 
 
 def sampling() -> list[str]:
-    """Draw from every mechanism and compare with its distribution; values at the ends of 64 bits stay on their side."""
+    """Sample every mechanism and compare with its distribution; values at the ends of 64 bits must not wrap around."""
     again = (found for case in _reversed() for found in _sampled(case, draws=9000))
     return _first(chain(_ends(), (found for case in CASES for found in _sampled(case)), again))
 
 
 def _reversed() -> Iterator[Case]:
-    """The selections once more with their scores from last to first: equals stand otherwise then."""
+    """Yield the selections with reversed scores, so that ties are in another order."""
     for case in CASES:
         if case.name in ("permute and flip", "noisy max"):
             yield replace(case, name=f"{case.name}, reversed", value=case.value[::-1])
 
 
 def _sampled(case: Case, draws: int = 1500) -> Iterator[str]:
-    # a small ε where answers are few, so that lies are not rare; a large one where they are many
+    # a small ε for few answers, so that lies are not rare; a large ε for many
     mechanism = case.build(case.parameters[0 if case.kind is RandomizedResponse else -1])
     value, source = case.to_sample(case.value), system()
     try:
@@ -112,7 +112,7 @@ def _ends() -> Iterator[str]:
 
 
 def words() -> list[str]:
-    """Draw with chosen words: the same words give the same answer, others another; how many does not tell the value."""
+    """Sample with chosen random words: outcomes depend on the words, and the number of words not on the value."""
     return _first(found for case in CASES for found in _from_words(case))
 
 
@@ -143,13 +143,13 @@ def _from_words(case: Case) -> Iterator[str]:
 
 
 def randomness() -> list[str]:
-    """Look at the source itself: forks, threads, fresh streams and one long one never repeat a word."""
+    """Check the random source: words never repeat across forks, threads, new streams or within a long stream."""
     wrong = check_keystream(length=100_000, singles=3000, streams=3000, words_each=2, threads=8)
     return [] if wrong is None else [wrong]
 
 
 def _first(complaints: Iterable[str]) -> list[str]:
-    """One is enough."""
+    """Return the first complaint."""
     return list(islice(complaints, 1))
 
 
@@ -167,7 +167,7 @@ EVENTS: tuple[Event, ...] = (
 
 
 def prices() -> list[str]:
-    """Hold prices against enumerated losses, k events against k times one, conversions and groups against distributions."""
+    """Compare privacy costs with enumerated losses, including composition, conversions and group privacy."""
     checks: tuple[Callable[[], Iterator[str]], ...] = (_times, _covers, _converts, _groups, _caps)
     found = []
     for check in checks:

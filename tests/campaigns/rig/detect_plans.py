@@ -1,6 +1,6 @@
-"""What notices an error between a question and its answer: each gives its complaints, none on right code.
+"""Detectors of errors between a query and its answer.
 
-Checks that sample alarm on right code with a probability below 1e-9 for each comparison.
+On correct code a check that samples raises a false alarm with probability below 1e-9 per comparison.
 """
 
 import json
@@ -61,21 +61,21 @@ TEXTS = (
     "SELECT region, COUNT(*) AS n FROM visits GROUP BY ROLLUP (region)",
 )
 OF_UNITS = "SELECT region, COUNT(DISTINCT patient) AS n FROM visits GROUP BY region"
-#: All analyses that ask an engine: a stream is paid for in a call, and draws when something arrives.
+#: All analyses that query an engine; a stream is only charged by its call.
 REPLAYED = tuple(name for name in EXAMPLES if name != "stream")
-#: Analyses that are quick, one of each kind of mechanism and composition.
+#: Quick analyses, one for each kind of mechanism and composition.
 CALLS = ("decision_tree", "kmeans", "moments", "mwem", "tabulate", "spanning_tree")
 
 
 def tables() -> Iterator[dict[str, Table]]:
-    """The same columns, with every unit and relation."""
+    """Yield tables with the same columns, for every unit and relation."""
     for unit in (PrivacyUnit(None), PrivacyUnit("patient", groups=2, rows=2)):
         for relation in Relation:
             yield {"visits": Table("visits", COLUMNS, unit, relation)}
 
 
 def neighbors() -> list[str]:
-    """Random tables and queries: neighbors are no further apart than is stated, and orders of rows change nothing."""
+    """Random tables and queries: neighbors stay within the stated sensitivity, and the row order changes nothing."""
     rng = random.Random(42)
     with duckdb.connect(":memory:") as connection:
         connection.execute("CREATE TABLE areas (area VARCHAR, zone VARCHAR)")
@@ -85,7 +85,7 @@ def neighbors() -> list[str]:
 
 
 def replays() -> list[str]:
-    """Every kind of query and analysis on made-up neighbors of both relations."""
+    """Every kind of query and analysis on simulated neighbors under both relations."""
     return _heard(_replayed)
 
 
@@ -97,7 +97,7 @@ def _replayed() -> Iterator[str]:
             yield from _on_neighbors(made, known)
     known = _town_tables()
     for number, name in enumerate(REPLAYED):
-        # at small scale every analysis under one of the two, at full scale under both
+        # at small scale every analysis runs under one of the relations, at full scale under both
         relations = tuple(Relation) if os.environ.get("HUBBUB_CAMPAIGN") == "full" else (tuple(Relation)[number % 2],)
         for relation in relations:
             of_town = {title: replace(each, relation=relation) for title, each in known.items()}
@@ -107,7 +107,7 @@ def _replayed() -> Iterator[str]:
 
 
 def _on_neighbors(made: PreparedAnalysis, known: dict[str, Table]) -> list[str]:
-    """Replay one plan; rows on which the engine fails tell neighbors apart."""
+    """Replay one plan; a failure of the engine counts as a complaint."""
     try:
         return replay(made, known, worlds=1, chance=random.Random(5)).problems
     except duckdb.Error as error:
@@ -120,7 +120,7 @@ def _town_tables() -> dict[str, Table]:
 
 
 def receipts() -> list[str]:
-    """Derive every receipt again, and hold it against what was declared and offered."""
+    """Check every receipt, and compare it with the declarations and the estimate."""
     return _heard(_received)
 
 
@@ -142,7 +142,7 @@ def _received() -> Iterator[str]:
 
 @contextmanager
 def _clinic(table: Table) -> Iterator[Session]:
-    """A small clinic under a declared unit and relation."""
+    """Open a session on a small clinic with this unit and relation."""
     unit = "row" if table.unit is None or table.unit.column is None else "{column: patient, groups: 2, rows: 2}"
     with TemporaryDirectory(prefix="hubbub-clinic-") as folder:
         place = Path(folder)
@@ -163,7 +163,7 @@ def _clinic(table: Table) -> Iterator[Session]:
 
 
 def draws() -> list[str]:
-    """Count what is drawn: what was charged, and nothing else."""
+    """Count the draws: exactly the charged ones."""
     drawn: Counter[Event] = Counter()
     kept = {kind: kind.sample for kind in WATCHED}
 
@@ -200,7 +200,7 @@ def _drawn(drawn: Counter[Event]) -> Iterator[str]:
                 drawn.clear()
                 release = session.query(text, epsilon=1)
                 charged = parts(from_facts(json.loads(json.dumps(release.receipt["event"]))))
-                # a selection is made in every cell, and paid for in those that one unit reaches
+                # a selection is made in every cell, and charged for the cells that one unit reaches
                 pairs = ((e.noise if isinstance(e, ThresholdEvent) else e, n) for e, n in charged.items())
                 noises: Counter[Event] = Counter(dict(pairs))
                 fewer = any(drawn[each] < 1 for each in noises)
@@ -210,7 +210,7 @@ def _drawn(drawn: Counter[Event]) -> Iterator[str]:
 
 
 def released() -> list[str]:
-    """Finish one plan many times: what is added has the distribution that was charged, in each cell by itself."""
+    """Run one plan many times: the noise in each cell has the charged distribution and is independent."""
     return _heard(_finished)
 
 
@@ -242,7 +242,7 @@ def _finished(times: int = 800) -> Iterator[str]:
 
 
 def _together(known: dict[str, Table], times: int) -> Iterator[str]:
-    """Noises of two aggregates have nothing to do with each other."""
+    """Check that the noise of two aggregates is independent."""
     made = _planned("SELECT COUNT(*) AS n, SUM(age) AS s FROM visits", 1, known)
     rows = {"cell": np.array([0]), **{f"m{i}": np.array([100]) for i in range(len(made.measures))}}
     found = dict.fromkeys((each.name for each in made.statements), rows)
@@ -259,7 +259,7 @@ def _planned(text: str, epsilon: int, known: dict[str, Table], delta: str | None
 
 
 def _picked(known: dict[str, Table], times: int) -> Iterator[str]:
-    """A median of two rows falls where its scores say, also where there is no row."""
+    """Check that a median of two rows has its stated distribution, also on an empty table."""
     made = _planned("SELECT MEDIAN(age) AS m FROM visits", 4, known)
     found = {
         each.name: {"cell": np.array([0, 0]), "bucket": np.array([2, 17]), "m0": np.array([1, 1])}
@@ -278,7 +278,7 @@ def _picked(known: dict[str, Table], times: int) -> Iterator[str]:
 
 
 def _slipped(times: int) -> Iterator[str]:
-    """The group of one unit shows as seldom as δ says."""
+    """Check that the group of one unit is released with probability at most δ."""
     known = {"visits": Table("visits", COLUMNS, PrivacyUnit("patient"), Relation.ADD_REMOVE)}
     made = _planned("SELECT word, COUNT(*) AS n FROM visits GROUP BY word", 2, known, delta="0.4")
     found = {
@@ -295,7 +295,7 @@ def _slipped(times: int) -> Iterator[str]:
 
 
 def oracle() -> list[str]:
-    """Hostile queries on two clinics that differ in one patient: all but the noisy numbers is equal."""
+    """Hostile queries on two clinics that differ in one patient: only the noisy numbers differ."""
     listener = error_oracle.LogListener()
     root = logging.getLogger()
     level = root.level
@@ -308,7 +308,7 @@ def oracle() -> list[str]:
         root.setLevel(level)
 
 
-#: Texts in which casts fail, numbers overflow and keys are few.
+#: Queries in which casts fail, numbers overflow and keys are few.
 SHARP = (
     "SELECT COUNT(*) AS n FROM {t} WHERE TRY_CAST(word AS DATE) IS NOT NULL AND word LIKE '2%'",
     "SELECT SUM(x) AS s, AVG(i) AS a, MAX(i) AS m FROM {t}",
@@ -361,7 +361,7 @@ def _told_apart(listener: error_oracle.LogListener) -> Iterator[str]:
 
 
 def _heard(complaints: Callable[[], Iterator[str]]) -> list[str]:
-    """Hear the first complaint."""
+    """Return the first complaint."""
     return list(islice(complaints(), 1))
 
 

@@ -1,11 +1,11 @@
-"""A disk that loses what was not synced: record the writes of a real run, then rebuild what a power cut could leave.
+"""Simulate power failures: record the writes of a real run, then rebuild files that a power failure could leave.
 
 `kill -9` proves little about durability, because the page cache outlives the process. Here a run is recorded by strace
 (every write with its bytes, every sync, rename and unlink, in order), and the files are rebuilt as they could stand on
-disk had the power failed at a given moment. What a finished fsync covers is there. Of the rest, every 512-byte sector,
-every file size and every name in the folder stands, independently, at any of its versions since its last sync, so that
-writes are dropped, torn and re-ordered. This is more hostile than a journalling file system, which keeps the order of
-names and sizes. SQLite's -shm file is left out: it is shared memory, and is rebuilt by the first process that opens it.
+disk had the power failed at a given moment. Everything that a finished fsync covers is present. Of the rest, every
+512-byte sector, every file size and every name in the folder has, independently, any of its versions since its last
+sync, so writes are dropped, torn and reordered. This is more hostile than a journaling file system, which keeps the
+order of names and sizes. SQLite's -shm file is ignored: it is shared memory, rebuilt by the process that opens it first.
 """
 
 import random
@@ -18,7 +18,7 @@ SECTOR = 512
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Bytes given to the kernel between two moments; `data` None sets the size instead."""
+    """Bytes passed to the kernel between two moments; if `data` is None, the size is set instead."""
 
     begun: int
     ended: int
@@ -28,7 +28,7 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """An fsync: what had ended when it began is on disk when it has ended."""
+    """An fsync: writes that ended before it began are on disk once it ends."""
 
     begun: int
     ended: int
@@ -36,7 +36,7 @@ class Sync:
 
 @dataclass(slots=True)
 class Inode:
-    """A file apart from its names: its writes, its syncs, and its size as the process saw it."""
+    """A file without its names: its writes, its syncs, and its size as seen by the process."""
 
     writes: list[Write] = field(default_factory=list)
     syncs: list[Sync] = field(default_factory=list)
@@ -47,13 +47,13 @@ class Inode:
         self.size = write.offset if write.data is None else max(self.size, write.offset + len(write.data))
 
 
-#: How many of n versions after the last synced one reach the disk.
+#: Chooses how many of n versions after the last synced one reach the disk.
 Choice = Callable[[int], int]
 
 
 @dataclass(slots=True)
 class Recording:
-    """All that a run did to one folder, and what it acknowledged by writing to the file `acks` outside it."""
+    """Everything a run did to one folder, and what it acknowledged in the file `acks` outside of it."""
 
     moments: int = 0
     names: dict[str, list[tuple[int, Inode | None]]] = field(default_factory=dict)
@@ -61,16 +61,16 @@ class Recording:
     acks: list[tuple[int, str]] = field(default_factory=list)
 
     def acknowledged(self, cut: int) -> list[str]:
-        """What had left the process before the cut."""
+        """Return what the process had acknowledged before the failure."""
         return [text for moment, text in self.acks if moment <= cut]
 
     def as_left(self) -> dict[str, bytes]:
-        """Give the files as the run left them, nothing lost: what is on the disk now, if the recording is right."""
+        """Return the files without any loss: equal to the files on disk if the recording is right."""
         newest = {name: versions[-1][1] for name, versions in self.names.items()}
         return {name: _content(inode, self.moments, lambda pending: pending) for name, inode in newest.items() if inode}
 
     def rebuild(self, cut: int, chance: random.Random, into: Path) -> None:
-        """Write the folder as a power cut at this moment could leave it."""
+        """Write the folder as a power failure at this moment could leave it."""
         choose = _fashion(chance)
         synced = _synced(self.folder_syncs, cut)
         for name, versions in self.names.items():
@@ -83,7 +83,7 @@ class Recording:
 
 
 def _fashion(chance: random.Random) -> Choice:
-    """One way in which a disk may fail: it loses all, or little, or here and there."""
+    """Choose how a disk fails: it loses everything, little, or random parts."""
     loss = chance.choice((0.0, 0.02, 0.5, 0.5, 0.98, 1.0))
 
     def choose(pending: int) -> int:

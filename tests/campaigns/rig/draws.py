@@ -1,9 +1,9 @@
-"""Every draw of a run: which mechanism, on what exact value, what it gave; and many more draws of the very same.
+"""Record the draws of a run (mechanism, exact value, outcome), dictate their outcomes, and sample them again.
 
-A run goes through the product's own path. While it is taped, `sample` of each mechanism is the product's, with a note
-of what went in and out; on a second run what comes out can be dictated, so that two neighbors get one noisy answer.
-Then everything that is not a draw must be the same on both, and a program that chooses its next question by its last
-answer asks both the same questions. `sample_many` calls `sample` of the noted mechanism again, on the noted value.
+A run uses the product's own code. While it is taped, `sample` of each mechanism is the product's and its input and
+outcome are recorded. On a second run the outcomes can be dictated, so that two neighbors get the same noisy answer;
+then everything else must be equal on both, and an adaptive analysis runs the same queries on both. `sample_many` calls
+`sample` of the recorded mechanism again on the recorded value.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ from hubbub.sql import partition_selection as discover
 TAPED = (Laplace, Gaussian, Exponential, NoisyMax, PermuteAndFlip, TopK, Thresholded)
 SELECTIONS = (Exponential, NoisyMax, PermuteAndFlip)
 
-#: So many coordinates of a vector are sampled at most: those that neighbors differ in, and a few others.
+#: Maximum number of sampled coordinates: those in which neighbors differ, and a few others.
 WIDTH = 24
 _OTHERS = 2
 _CHUNK = 1 << 20
@@ -38,7 +38,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class KeyedCounts:
-    """The groups of a discovery before it: their keys, and how many units each has."""
+    """The exact input of partition selection: keys, and the number of units of each."""
 
     keys: tuple[tuple[Any, ...], ...]
     counts: NDArray[np.int64]
@@ -46,7 +46,7 @@ class KeyedCounts:
 
 @dataclass(frozen=True)
 class TapedDraw:
-    """One draw: its mechanism, the exact value, what it gave itself and what was dictated, and which words it took."""
+    """One draw: its mechanism, exact value, own outcome, dictated outcome, and random words."""
 
     mechanism: Any
     value: Any
@@ -58,13 +58,13 @@ class TapedDraw:
 
 @contextmanager
 def tape_draws(source: SeededSource, given: Sequence[TapedDraw] | None = None) -> Iterator[list[TapedDraw]]:
-    """Note every draw; with `given`, let each give what it gave there (its own sample is made all the same)."""
+    """Record every draw; with `given`, return those outcomes (each mechanism still samples)."""
     tape: list[TapedDraw] = []
     inside = False
 
     def noted(mechanism: Any, value: Any, draw: Callable[[], Any]) -> Any:
         nonlocal inside
-        if inside:  # a mechanism that is made of another: the outer one is the draw
+        if inside:  # a mechanism that contains another one: the outer one is the draw
             return draw()
         inside, before = True, source.used
         try:
@@ -101,7 +101,7 @@ def tape_draws(source: SeededSource, given: Sequence[TapedDraw] | None = None) -
 
 
 def _dictated(past: TapedDraw, value: Any, own: Any) -> Any:
-    """Give what was given before; of found groups, those of the same keys, where they are here too."""
+    """Return the earlier outcome; for discovered groups, those with the same keys that exist here."""
     if not isinstance(past.given, discover.ReleasedGroups):
         return past.given.copy() if isinstance(past.given, np.ndarray) else past.given
     if not isinstance(own, discover.ReleasedGroups) or not isinstance(past.value, KeyedCounts):
@@ -115,12 +115,12 @@ def _dictated(past: TapedDraw, value: Any, own: Any) -> Any:
 
 
 def vector(value: Any) -> NDArray[np.int64]:
-    """Take the value of a noise as a flat vector."""
+    """Return the value of a noise mechanism as a flat vector."""
     return np.asarray(value if isinstance(value, np.ndarray) else [value]).astype(np.int64).ravel()
 
 
 def aligned(one: KeyedCounts, other: KeyedCounts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Give the counts of all keys that occur on either side; 0 where one does not."""
+    """Return the counts of all keys of either side; 0 for missing ones."""
     keys = list(dict.fromkeys((*one.keys, *other.keys)))
     sides = [dict(zip(side.keys, side.counts.tolist(), strict=True)) for side in (one, other)]
     first, second = (np.array([side.get(key, 0) for key in keys], dtype=np.int64) for side in sides)
@@ -128,7 +128,7 @@ def aligned(one: KeyedCounts, other: KeyedCounts) -> tuple[NDArray[np.int64], ND
 
 
 def difference(one: TapedDraw, other: TapedDraw) -> NDArray[np.int64]:
-    """Say by how much the exact values of two draws differ, coordinate by coordinate."""
+    """Return the difference of the exact values of two draws, coordinate by coordinate."""
     if isinstance(one.value, KeyedCounts):
         first, second = aligned(one.value, other.value)
         return second - first
@@ -140,7 +140,7 @@ def difference(one: TapedDraw, other: TapedDraw) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class PairLoss:
-    """Bounds of what two values lose: pure (None: there is none) and ρ; `within` says whether as stated."""
+    """Bounds on the loss of a pair of values: pure (None if unbounded) and ρ; `within`: as stated."""
 
     pure: Fraction | None
     rho: Fraction
@@ -155,10 +155,10 @@ NO_LOSS = PairLoss(Fraction(0), Fraction(0), within=True)
 
 
 def pair_loss(one: TapedDraw, other: TapedDraw) -> PairLoss:
-    """Work out the loss of a draw between the values of two neighbors, and compare with what the mechanism states."""
+    """Compute the loss of a draw for the values of two neighbors, and compare with the sensitivity."""
     mechanism, moved = one.mechanism, difference(one, other)
     if isinstance(mechanism, Thresholded):
-        # a key that one side lacks is what δ pays for: noise hides the others
+        # δ covers keys that one side lacks; noise covers the others
         both = np.array([a > 0 and b > 0 for a, b in zip(*aligned(one.value, other.value), strict=True)], dtype=bool)
         own = np.count_nonzero(~both & (moved != 0)) <= mechanism.keys * mechanism.relation.units_changed
         inner = _noise_lost(mechanism.noise, moved[both])
@@ -179,7 +179,7 @@ def pair_loss(one: TapedDraw, other: TapedDraw) -> PairLoss:
 
 
 def most(rule: Thresholded) -> int:
-    """Say by how much one count may move."""
+    """Return the maximum change of one count."""
     return rule.contribution * rule.relation.units_changed
 
 
@@ -195,7 +195,7 @@ def _noise_lost(mechanism: Laplace | Gaussian, moved: NDArray[np.int64]) -> Pair
 
 
 def charged_loss(event: Event) -> PairLoss:
-    """Give what an event costs, as pure loss and as ρ."""
+    """Return the cost of an event, as pure loss and as ρ."""
     match event:
         case LaplaceEvent(sensitivity, scale):
             return PairLoss(sensitivity / scale, (sensitivity / scale) ** 2 / 2, within=True)
@@ -218,11 +218,11 @@ def charged_loss(event: Event) -> PairLoss:
 
 
 def is_reproducible(draw: TapedDraw, seed: int) -> bool:
-    """Say whether the mechanism's `sample`, called by itself with the same words, gives what it gave in the run."""
+    """Return whether `sample` with the same random words reproduces the outcome of the run."""
     words = SeededSource(seed)
     words.words(draw.at)
     if isinstance(draw.value, KeyedCounts):
-        # groups are drawn for in the order of their keys, whatever order the engine gave them in
+        # noise is sampled in the order of the keys, whatever order the engine returns
         order = np.array(sorted(range(len(draw.value.keys)), key=draw.value.keys.__getitem__), dtype=np.int64)
         places, counts = draw.mechanism.sample(draw.value.counts[order], words)
         positions = order[places]
@@ -236,14 +236,14 @@ def is_reproducible(draw: TapedDraw, seed: int) -> bool:
 
 
 def is_scalar(mechanism: Any) -> bool:
-    """Say whether a mechanism draws one answer at a time."""
+    """Return whether a mechanism returns one outcome per call."""
     return isinstance(mechanism, (TopK, *SELECTIONS))
 
 
 def sample_many(
     pairs: Sequence[tuple[TapedDraw, TapedDraw]], side: int, count: int, source: RandomSource
 ) -> NDArray[np.float64]:
-    """Draw `count` times from all mechanisms at once, on the values of one side: a row each, a column a coordinate."""
+    """Sample all mechanisms `count` times on the values of one side: one row per sample, one column per coordinate."""
     columns = [_many(one, other, side, count, source) for one, other in pairs if difference(one, other).any()]
     return np.hstack(columns) if columns else np.zeros((count, 1))
 

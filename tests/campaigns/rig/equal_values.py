@@ -1,7 +1,7 @@
-"""Values that an engine calls equal and writes apart, or that a person would call equal: tables of them, in two orders.
+"""Tables of values that are equal but have different representations, in two row orders.
 
-Both tables of a pair have the same rows for each person, in another order, so a question has the same integers before
-noise on both, and shows the same keys. Which keys is written down here, by hand.
+Both tables of a pair have the same rows for each person, in another order, so a query has the same exact integers and
+releases the same keys on both. The expected keys are written here by hand.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ from hubbub.engines.spark import catalog as spark_session
 PEOPLE = 10
 #: Every person has four rows: both forms of each value, twice.
 ROWS = 4 * PEOPLE
-#: In which rows the first form stands: the two orders, one person's one row, nobody's.
+#: The rows with the first form: the two orders, one row of one person, no row.
 WORLDS: Mapping[str, frozenset[int]] = {
     "first": frozenset(range(0, ROWS, 2)),
     "second": frozenset(range(1, ROWS, 2)),
@@ -30,7 +30,7 @@ WORLDS: Mapping[str, frozenset[int]] = {
 
 @dataclass(frozen=True)
 class EqualPair:
-    """A column of a type with two forms, how hubbub.yaml declares it, and the keys that may be shown of it."""
+    """A column type with two forms of a value, its declaration in hubbub.yaml, and the keys that may be released."""
 
     name: str
     type: str
@@ -49,7 +49,7 @@ _ACCENTS = ("'\u00e9'", "'e\u0301'")
 _FORMS = ("e\u0301", "\u00e9")
 _INSTANTS = ("TIMESTAMPTZ '2020-01-01 00:00:00+00'", "TIMESTAMPTZ '2020-01-01 05:30:00+05:30'")
 _TIMES = ("TIMESTAMP '2020-01-01 00:00:00'", "TIMESTAMP '2020-01-01 23:59:59'")
-#: A day that was discovered is shown as its first moment.
+#: A discovered date is released as midnight.
 _MIDNIGHT = "2020-01-01 00:00:00"
 _ID = "0a0a0a0a-0000-0000-0000-00000000000a"
 
@@ -123,15 +123,15 @@ SPARK: Sequence[EqualPair] = (
     EqualPair("truth", "BOOLEAN", ("'yes'", "'t'"), (True,)),
 )
 
-#: Columns besides the pairs: whose a row is, twice; which half of a person's rows; which form a row has; a zero.
+#: Other columns: the owner twice; the half of a person's rows; the form of a row; a zero.
 _OTHERS = ("pid", "who", "half", "flag", "n")
 
 
 def rows(pairs: Sequence[EqualPair], world: str, real: str) -> Iterator[str]:
-    """Write the rows of a table in order, each as a list of SQL values."""
+    """Yield the rows of a table in order, each as a list of SQL values."""
     for row in range(ROWS):
         form = row in WORLDS[world]
-        # `who` is a person's number, a real one whose zero has two forms: person 0 is written in both ways
+        # `who` is a person's number as a real: person 0 has both zeros
         person = row // 4
         who = f"CAST('{'-0' if form and not person else person}' AS {real})"
         own = [str(person), who, str(row % 4 < 2).upper(), str(form).upper(), "0"]
@@ -148,7 +148,7 @@ def _typed(pairs: Sequence[EqualPair], real: str) -> str:
 
 
 def in_duckdb(folder: Path, pairs: Sequence[EqualPair] = DUCKDB) -> dict[str, str]:
-    """Make the tables in a file and give the source of each."""
+    """Create the tables in a file and return the source of each."""
     with duckdb.connect(str(folder / "alike.duckdb")) as made:
         for world in WORLDS:
             made.execute(f"CREATE TABLE {world} ({_typed(pairs, 'DOUBLE')})")
@@ -158,7 +158,7 @@ def in_duckdb(folder: Path, pairs: Sequence[EqualPair] = DUCKDB) -> dict[str, st
 
 @contextmanager
 def in_postgres(server: Server, pairs: Sequence[EqualPair] = POSTGRES) -> Iterator[dict[str, str]]:
-    """Make the tables in a database of their own."""
+    """Create the tables in a separate database."""
     with server.database() as dsn, psycopg.connect(dsn, autocommit=True) as made:
         made.execute(_POSTGRES_TYPES.encode())
         for world in WORLDS:
@@ -170,7 +170,7 @@ def in_postgres(server: Server, pairs: Sequence[EqualPair] = POSTGRES) -> Iterat
 
 
 def in_spark(address: str, folder: Path, worlds: Sequence[str], pairs: Sequence[EqualPair] = SPARK) -> dict[str, str]:
-    """Write the tables by Spark itself, which keeps collations in its Parquet files."""
+    """Write the tables with Spark, which keeps collations in its Parquet files."""
     session = spark_session.connect(address, rig_spark.LIMITS)
     names = ", ".join([*_OTHERS, *(pair.name for pair in pairs)])
     try:

@@ -1,4 +1,4 @@
-"""Forged receipts beside the ledger that wrote the true ones: how many are believed, by whom."""
+"""Check forged receipts with the receipt checker and against the ledger, and count those that pass."""
 
 import json
 import random
@@ -53,7 +53,7 @@ Verdict = Literal["refused", "by the ledger alone", "believed", "costs more", "u
 
 
 class Receipts:
-    """A few ledgers, each with the releases that it recorded."""
+    """A few ledgers with their releases."""
 
     def __init__(self, base: Path) -> None:
         words = ("North", "South", "East")
@@ -77,9 +77,9 @@ class Receipts:
 
 
 def verdict(document: Document, snapshot: Snapshot) -> Verdict:
-    """Say who believes a document: nobody, the checker of receipts alone, or also the ledger.
+    """Return who accepts a document: nobody, the receipt checker alone, or also the ledger.
 
-    What the checker believes by itself must at least cost no more than it says, by the accountant's own reckoning.
+    A receipt that the checker accepts alone must cost no more than it states, according to the accountant.
     """
     try:
         if not check_receipt(document).sound:
@@ -92,12 +92,12 @@ def verdict(document: Document, snapshot: Snapshot) -> Verdict:
 
 
 def _affordable(paper: Document) -> bool:
-    """Reckon the loss by the accountant's curves; it may come out a hundredth above, for its orders are fewer."""
+    """Check the loss with the accountant; it may be 1% larger there, because it uses fewer orders."""
     epsilon, delta = (Fraction(paper["charge"][name]) for name in ("epsilon", "delta"))
     try:
         loss = privacy_cost(from_facts(paper["event"]))
     except (HubbubError, TypeError, ValueError, ArithmeticError):
-        return False  # facts that the accountant does not know at all
+        return False  # facts that the accountant does not know
     if loss.pure is not None and loss.pure <= epsilon and loss.delta <= delta:
         return True
     rest = delta - loss.delta
@@ -110,7 +110,7 @@ def _affordable(paper: Document) -> bool:
 def judge(
     receipts: Receipts, numbers: Iterable[int], chance: random.Random
 ) -> tuple[Counter[Verdict], list[tuple[str, Document]]]:
-    """Forge one document after the other; give how each was judged, and those that should not have passed."""
+    """Forge documents; return the verdicts, and the forgeries that should not have passed."""
     stores = {path: SqliteStore(path, read_only=True) for _, path in receipts.documents}
     counts: Counter[Verdict] = Counter()
     passed = []

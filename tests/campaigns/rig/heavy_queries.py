@@ -1,8 +1,8 @@
 """Resource queries: self-joins, fan-out through public tables, long texts, deep expressions, very many groups.
 
-Two clinics differ in one patient, who is as heavy as the declarations let her be and heavier: many more rows than are
-counted, and texts of a megabyte. Each query does its work where a guess about her is right. Memory and time are small,
-so work that one person can multiply ends in a failure; the neighbors must be answered, or refused, alike.
+Two clinics differ in one patient, who exceeds the declared contribution bounds: far more rows than are counted, and
+texts of a megabyte. Each query does its work only if a guess about her is right. Memory and time are small, so work
+that one person can multiply fails; both neighbors must be answered or refused alike.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ import duckdb
 from tests.accounting.postgres_server import Server
 from tests.campaigns.rig import postgres
 
-#: Memory in MB: enough for every row that a plan lets a unit make, and for little else.
+#: Memory in MB: enough for the rows that a plan allows per unit, and for little else.
 YAML = """
 version: 1
 engine: {threads: 1, memory: 700, disk: 200, seconds: SECONDS}
@@ -35,7 +35,7 @@ analysts:
 
 
 def fill(made: duckdb.DuckDBPyConnection, *, patient: bool, rows: int) -> None:
-    """Make the tables of one of the two neighbors; the patient has so many rows, the tenth of them with long texts."""
+    """Create the tables of one neighbor; the patient has `rows` rows, a tenth of them with long texts."""
     made.execute(
         "CREATE TABLE t AS SELECT CAST(n % 40 AS BIGINT) AS patient, n % 10 + 0.5 AS x, n % 10 AS y, 0 AS secret, "
         "'w' || n % 5 AS word, ['a', 'b'][1 + n % 2] AS key FROM range(80) AS r(n)"
@@ -45,12 +45,12 @@ def fill(made: duckdb.DuckDBPyConnection, *, patient: bool, rows: int) -> None:
             "INSERT INTO t SELECT 999, n % 7 + 0.25, n % 10, 7, CASE WHEN n % 10 = 0 AND n < 300 THEN "
             f"repeat('Éa', 500000) ELSE 'v' || n END, 'a' FROM range({rows}) AS r(n)"
         )
-    # each value of y stands for four rows, each of z for twenty
+    # each value of y has four rows, each of z twenty
     made.execute("CREATE TABLE p AS SELECT n % 10 AS y, ['Éa', 'w1'][1 + n % 2] AS z, n FROM range(40) AS r(n)")
 
 
 def clinic(folder: Path, *, patient: bool, rows: int, server: Server | None, seconds: int) -> Path:
-    """Write one of the neighbors, as files or with the private table in PostgreSQL; give the path of hubbub.yaml."""
+    """Write one neighbor, as files or with the private table in PostgreSQL; return the path of hubbub.yaml."""
     folder.mkdir()
     source = "t.parquet"
     with duckdb.connect() as made:
@@ -69,7 +69,7 @@ def clinic(folder: Path, *, patient: bool, rows: int, server: Server | None, sec
 
 
 def nested(once: Callable[[str], str], times: int, inner: str) -> str:
-    """Apply a text to itself."""
+    """Apply a text function to its own result, repeatedly."""
     for _ in range(times):
         inner = once(inner)
     return inner
@@ -79,7 +79,7 @@ GUESS = "a.secret = 7"
 
 
 def queries() -> Iterator[str]:
-    """All of them: those at the edge of what is accepted, and far beyond it."""
+    """Yield all queries: at the limit of what is accepted, and far beyond it."""
     for count in (2, 3, 6, 7, 16):
         names = [f"a{i}" for i in range(1, count)]
         joins = "".join(f" JOIN t AS {name} ON a.patient = {name}.patient" for name in names)

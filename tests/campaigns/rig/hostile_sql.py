@@ -1,4 +1,4 @@
-"""Hostile texts: expressions that make databases raise, wrap or overflow, contexts to put them in, whole statements."""
+"""Hostile SQL: expressions that make databases fail, wrap or overflow, contexts for them, and whole statements."""
 
 #: Over the columns patient, x, free, i, k, word, key, day, moment and flag; one a line.
 EXPRESSIONS = r"""

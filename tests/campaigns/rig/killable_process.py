@@ -1,7 +1,7 @@
-"""A process that serves until it is killed, at a random time or exactly before a given system call, or until one fails.
+"""A process that is killed at a random time or right before a given system call, or whose system call fails.
 
-Victims are forked from a server process without threads that has everything imported, so that ten thousand of them are
-cheap. A kill before a call is done by strace: the call has begun and has had no effect.
+Processes are forked from a single-threaded process with everything imported, so that ten thousand of them are cheap.
+strace kills before a call: the call has begun and has had no effect.
 """
 
 import multiprocessing
@@ -22,7 +22,7 @@ _FAILED = re.compile(rb"(\d+\.\d+) [^\n]*\(INJECTED\)")
 
 
 class Messenger:
-    """The victim's way to tell the world: one line, which counts from the moment it has left the process."""
+    """Sends lines to the parent; a line counts once it has left the process."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -34,7 +34,7 @@ class Messenger:
 
 
 def prepare(*modules: str) -> None:
-    """Start the process that victims are forked from, with these modules imported."""
+    """Start the process that others are forked from, with these modules imported."""
     _context.set_forkserver_preload(list(modules))
 
 
@@ -44,7 +44,7 @@ def _live(body: Callable[..., None], gate: Connection, lines: Connection, *args:
 
 
 class KillableProcess:
-    """One process under way; it starts its work at `go()`."""
+    """A forked process; it starts its work at `go()`."""
 
     def __init__(self, body: Callable[Concatenate[Messenger, P], None], *args: P.args, **_: P.kwargs) -> None:
         theirs, self._gate = _context.Pipe(duplex=False)
@@ -58,11 +58,11 @@ class KillableProcess:
         self.failed_at: float | None = None
 
     def kill_before(self, call: str, *, when: int, path: Path | None = None) -> None:
-        """Arrange its death just before the n-th such call (on that file)."""
+        """Kill it right before the n-th such call (on that file)."""
         self._inject(call, "signal=KILL", when, path)
 
     def fail(self, call: str, error: str, *, when: int, path: Path) -> None:
-        """Arrange that the n-th such call on that file fails; `failed_at` says afterwards when it came to that."""
+        """Let the n-th such call on that file fail; `failed_at` is the time of the failure."""
         self._inject(call, f"error={error}", when, path)
 
     def _inject(self, call: str, what: str, when: int, path: Path | None) -> None:
@@ -90,11 +90,11 @@ class KillableProcess:
             raise RuntimeError("strace could not attach: ptrace must be allowed here")
 
     def go(self) -> None:
-        """Let it start."""
+        """Start the work."""
         self._gate.send(None)
 
     def finish(self, *, within: float, kill: bool) -> list[str]:
-        """Give what it said until its end; with `kill` that end comes after so many seconds, else it must be sooner."""
+        """Return all lines it sent; kill it after `kill` seconds, or require that it ends by itself."""
         heard = bytearray()
         deadline = time.monotonic() + within
         while select.select([self._lines], [], [], max(0.0, deadline - time.monotonic()))[0]:

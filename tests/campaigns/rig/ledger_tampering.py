@@ -1,4 +1,4 @@
-"""What somebody with the database in hand could do to a ledger: to its rows, in any database, and to its bytes."""
+"""Tamper with a ledger as someone with access to its database could: with its rows or its bytes."""
 
 import random
 import sqlite3
@@ -27,11 +27,11 @@ class Rows:
     entries: list[Entry]
     releases: list[tuple[int, bytes]]
     totals: list[tuple[str, str, int]]
-    keys: list[tuple[str, str, int]]  # in SQLite alone; PostgreSQL has an index instead
+    keys: list[tuple[str, str, int]]  # SQLite only; PostgreSQL has an index instead
 
 
 def read(place: LedgerPlace) -> Rows:
-    """Read all rows, by hand."""
+    """Read all rows without the product."""
     if place.dsn is None:
         with closing(sqlite3.connect(place.database)) as file:
             rows = _read(lambda query: file.execute(query).fetchall(), "")
@@ -52,7 +52,7 @@ def _read(ask: Callable[[str], list[tuple[Any, ...]]], schema: str) -> Rows:
 
 
 def write(place: LedgerPlace, rows: Rows) -> None:
-    """Write all rows back past the triggers, and leave the schema as it was."""
+    """Write all rows back, bypassing the triggers, and keep the schema."""
     if place.dsn is None:
         with closing(sqlite3.connect(place.database)) as file, file:
             triggers = [text for text in SQLITE[0] if "TRIGGER" in text]
@@ -107,7 +107,7 @@ def _other(value: Any, chance: random.Random) -> Any:
 
 
 def delete_an_entry(rows: Rows, chance: random.Random) -> None:
-    """Delete one, and at times close the gap in the numbers."""
+    """Delete an entry, and sometimes renumber the rest."""
     place = chance.randrange(len(rows.entries))
     del rows.entries[place]
     if chance.random() < 0.5:
@@ -115,7 +115,7 @@ def delete_an_entry(rows: Rows, chance: random.Random) -> None:
 
 
 def swap_entries(rows: Rows, chance: random.Random) -> None:
-    """Exchange two entries, keeping the numbers in order."""
+    """Swap two entries, keeping the numbers in order."""
     one, two = chance.sample(range(len(rows.entries)), 2)
     first, second = rows.entries[one], rows.entries[two]
     rows.entries[one] = second._replace(sequence=first.sequence)
@@ -123,7 +123,7 @@ def swap_entries(rows: Rows, chance: random.Random) -> None:
 
 
 def cut_the_end(rows: Rows, chance: random.Random) -> None:
-    """Drop the newest entries with all that belongs to them: what is left is a ledger that is right in itself."""
+    """Drop the newest entries with everything that belongs to them: the rest is a consistent ledger."""
     kept = rows.entries[: -chance.randint(1, len(rows.entries) // 2)]
     rows.entries[:] = kept
     released = {entry.charge for entry in kept if entry.kind == "release"}
@@ -135,7 +135,7 @@ def cut_the_end(rows: Rows, chance: random.Random) -> None:
 
 
 def rewrite_history(rows: Rows, chance: random.Random) -> None:
-    """Change what was asked in one charge, and hash everything after it anew: right in itself, and another ledger."""
+    """Change the query of one charge and recompute all later hashes: a consistent but different ledger."""
     charges = [place for place, entry in enumerate(rows.entries) if entry.kind == "charge"]
     place = chance.choice(charges)
     old = rows.entries[place]
@@ -151,7 +151,7 @@ def rewrite_history(rows: Rows, chance: random.Random) -> None:
 
 
 def rehash_an_entry(rows: Rows, chance: random.Random) -> None:
-    """Change what was asked in one charge, and give it the hash that belongs to it: right in itself, off the chain."""
+    """Change the query of one charge and recompute only its hash: the entry leaves the chain."""
     place = chance.choice([place for place, entry in enumerate(rows.entries) if entry.kind == "charge"])
     old = rows.entries[place]
     query = old.query + " AND age < 90"
@@ -162,7 +162,7 @@ def rehash_an_entry(rows: Rows, chance: random.Random) -> None:
 
 
 def change_a_total(rows: Rows, chance: random.Random) -> None:
-    """Give some budget back."""
+    """Reduce a total."""
     place = chance.randrange(len(rows.totals))
     cap, _, sequence = rows.totals[place]
     less = canonical(privacy_cost(request("").event).times(chance.randint(0, 3)).to_json())
@@ -170,38 +170,38 @@ def change_a_total(rows: Rows, chance: random.Random) -> None:
 
 
 def delete_a_total(rows: Rows, chance: random.Random) -> None:
-    """Give all of a budget back."""
+    """Delete a total."""
     del rows.totals[chance.randrange(len(rows.totals))]
 
 
 def change_a_release(rows: Rows, chance: random.Random) -> None:
-    """Change what was handed out."""
+    """Change a recorded release."""
     place = chance.randrange(len(rows.releases))
     charge, body = rows.releases[place]
     rows.releases[place] = (charge, _other(body, chance))
 
 
 def delete_a_release(rows: Rows, chance: random.Random) -> None:
-    """Forget what was handed out, so that a retry would draw again."""
+    """Delete a release, so that a retry would sample again."""
     del rows.releases[chance.randrange(len(rows.releases))]
 
 
 def swap_releases(rows: Rows, chance: random.Random) -> None:
-    """Exchange two answers."""
+    """Swap two releases."""
     one, two = chance.sample(range(len(rows.releases)), 2)
     (first, x), (second, y) = rows.releases[one], rows.releases[two]
     rows.releases[one], rows.releases[two] = (first, y), (second, x)
 
 
 def invent_a_release(rows: Rows, chance: random.Random) -> None:
-    """Put an answer where none was recorded."""
+    """Add a release to a charge without one."""
     taken = {charge for charge, _ in rows.releases}
     free = [entry.sequence for entry in rows.entries if entry.kind == "charge" and entry.sequence not in taken]
     rows.releases.append((chance.choice(free), b"invented"))
 
 
 def delete_a_key(rows: Rows, chance: random.Random) -> None:
-    """Forget that a key was used, so that a retry would be charged again."""
+    """Delete a key, so that a retry would be charged again."""
     if rows.keys:
         del rows.keys[chance.randrange(len(rows.keys))]
     else:
@@ -209,7 +209,7 @@ def delete_a_key(rows: Rows, chance: random.Random) -> None:
 
 
 def swap_keys(rows: Rows, chance: random.Random) -> None:
-    """Let two keys point to each other's charges."""
+    """Swap the charges of two keys."""
     if len(rows.keys) > 1:
         one, two = chance.sample(range(len(rows.keys)), 2)
         (a, x, first), (b, y, second) = rows.keys[one], rows.keys[two]
@@ -241,7 +241,7 @@ ROW_EDITS: tuple[Callable[[Rows, random.Random], None], ...] = (
 
 
 def flip_bits(path: Path, chance: random.Random) -> None:
-    """Flip one bit, or some close together."""
+    """Flip one bit, or several adjacent ones."""
     content = bytearray(path.read_bytes())
     start = chance.randrange(len(content))
     for place in range(start, min(len(content), start + chance.choice((1, 1, 4)))):
@@ -250,13 +250,13 @@ def flip_bits(path: Path, chance: random.Random) -> None:
 
 
 def cut_short(path: Path, chance: random.Random) -> None:
-    """Cut the end off, at any byte."""
+    """Truncate the file at any byte."""
     content = path.read_bytes()
     path.write_bytes(content[: chance.randrange(len(content))])
 
 
 def swap_blocks(path: Path, chance: random.Random) -> None:
-    """Exchange two pages (4096 bytes) of the file."""
+    """Swap two pages (4096 bytes) of the file."""
     content = path.read_bytes()
     blocks = [content[start : start + 4096] for start in range(0, len(content), 4096)]
     one, two = chance.sample(range(len(blocks)), 2) if len(blocks) > 1 else (0, 0)
@@ -265,7 +265,7 @@ def swap_blocks(path: Path, chance: random.Random) -> None:
 
 
 def blank_a_block(path: Path, chance: random.Random) -> None:
-    """Put zeros over a page."""
+    """Overwrite a page with zeros."""
     content = bytearray(path.read_bytes())
     start = chance.randrange(0, len(content), 4096)
     content[start : start + 4096] = bytes(len(content[start : start + 4096]))

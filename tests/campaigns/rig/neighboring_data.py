@@ -1,7 +1,8 @@
-"""Neighboring datasets that are asked through the public API, and what is asked of them.
+"""Neighboring datasets for queries through the public API, and these queries.
 
-Every table has a unit that stands at the ends of its bounds in as many groups as it may, with more rows than it may: it
-is there on one side only (add/remove), or is another on the other side (replace). So sums move as far as they can.
+Every table has a unit with values at its bounds, in the maximum number of groups, with more rows than the bounds allow.
+It exists on one side only (add/remove), or is another one on the other side (replace), so sums change by their
+sensitivity.
 """
 
 import tempfile
@@ -60,7 +61,7 @@ analysts:
     wide: {epsilon: 1000000, delta: 0.4}}
 """
 
-#: One question for each aggregate, each kind of groups and each kind of noise; {t} is the table.
+#: One query for each aggregate, kind of group and kind of noise; {t} is the table.
 ASKED = (
     "SELECT count(*) FROM {t}",
     "SELECT count(*) FROM {t} WHERE b",
@@ -95,7 +96,7 @@ ASKED = (
     "SELECT sum(x) / (1 + count(*)) FROM {t}",
     "SELECT k FROM {t} GROUP BY k ORDER BY count(*) DESC LIMIT 1",
 )
-#: Of units alone, of many cells (Gaussian noise), and of groups that nobody declared.
+#: Counts of units, many cells (Gaussian noise), and discovered groups.
 UNITS = ("SELECT count(DISTINCT u) FROM visits", "SELECT k, count(DISTINCT u) FROM visits GROUP BY k")
 WIDE = (
     "SELECT k, count(*) FROM wide GROUP BY k",
@@ -115,7 +116,7 @@ FOUND = (
 
 @dataclass(frozen=True)
 class CampaignQuery:
-    """What is asked of a pair of neighbors."""
+    """A query on a pair of neighbors."""
 
     town: str
     relation: str
@@ -129,10 +130,10 @@ class CampaignQuery:
 
 
 def campaign_queries(*, dear: bool) -> Iterator[CampaignQuery]:
-    """Ask everything of everything; without `dear`, once each at a price at which a few samples tell much."""
+    """Yield all queries; without `dear`, each once at an ε where few samples suffice."""
     for relation in RELATIONS:
         yield from (each for each in _in_sql(relation) if dear or each.options.get("epsilon") != _CHEAP)
-        # a stream is paid for in a call, and drawn later; synthetic rows take seconds
+        # a stream samples after its call; synthetic rows take seconds
         calls = [call for name, call in EXAMPLES.items() if name not in ("stream", *(() if dear else ("synthetic",)))]
         for call in calls:
             yield CampaignQuery("town", relation, call, {"epsilon": 3})
@@ -188,7 +189,7 @@ class Pair:
 
 
 class NeighboringSessions:
-    """Pairs of sessions on neighboring data, opened when they are first asked."""
+    """Pairs of sessions on neighboring data, opened on first use."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -196,24 +197,24 @@ class NeighboringSessions:
         self._open: dict[tuple[str, str], tuple[Session, Session]] = {}
 
     def sessions(self, town: str, relation: str) -> tuple[Session, Session]:
-        """Give the two sessions."""
+        """Return the two sessions."""
         if (town, relation) not in self._open:
             made = []
             for side in (0, 1):
                 folder = self._folder / f"{town}-{relation}-{side}"
                 folder.mkdir()
                 (_town if town == "town" else _small)(folder, relation, side)
-                if town == "pure":  # what is left of a budget with a δ takes longer to work out than all the rest
+                if town == "pure":  # computing the remaining budget with a δ would take most of the time
                     text = (folder / "hubbub.yaml").read_text()
                     (folder / "hubbub.yaml").write_text(text.replace(", delta: 0.4", ""))
                 session = self._stack.enter_context(hubbub.open(folder / "hubbub.yaml", analyst="ana"))
-                session._curator._salt = "the same on both"  # it is drawn with the ledger, not from the data
+                session._curator._salt = "the same on both"  # the salt belongs to the ledger, not to the data
                 made.append(session)
             self._open[town, relation] = made[0], made[1]
         return self._open[town, relation]
 
     def ask(self, question: CampaignQuery, *, key: str = "audit", seed: int = 1) -> Pair:
-        """Ask both neighbors through the public path, with the draws of the first dictated to the second."""
+        """Query both neighbors through the public path, with the outcomes of the first dictated to the second."""
         tapes: list[list[TapedDraw]] = []
         releases = []
         for session in self.sessions(question.town, question.relation):
@@ -234,13 +235,13 @@ class NeighboringSessions:
         return Pair(question, draws, event, privacy_cost(event), total, (releases[0], releases[1]))
 
     def close(self) -> None:
-        """Close all."""
+        """Close all sessions."""
         self._stack.close()
 
 
 @contextmanager
 def neighboring_sessions() -> Iterator[NeighboringSessions]:
-    """Make data, ledgers and sessions in a folder that goes away, in memory where there is one."""
+    """Create data, ledgers and sessions in a temporary folder, in memory if possible."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(prefix="hubbub-audit-", dir=memory if memory.is_dir() else None) as folder:
         made = NeighboringSessions(Path(folder))
@@ -282,7 +283,7 @@ def _small(folder: Path, relation: str, side: int) -> None:
 
 
 def _town(folder: Path, relation: str, side: int) -> None:
-    """Write the town of the analyses, smaller, with a person, a patient and an edge of its own on one side."""
+    """Write a smaller copy of the data of the analyses, with an extra person, patient and edge on one side."""
     some = np.random.default_rng(7)
     text = TOWN.replace("epsilon: 100,", "epsilon: 1000000,").replace("delta: 1e-5", "delta: 1e-4")
     (folder / "hubbub.yaml").write_text(text.replace("    columns:", f"    relation: {relation}\n    columns:"))

@@ -1,4 +1,4 @@
-"""One question on one dataset, watched between its charge and its release: texts, draws, words, steps, the answer."""
+"""Observe a query between its charge and its release: SQL, draws, random words, executed lines, and the answer."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,9 +25,9 @@ from hubbub.engines.duckdb.connection import _fetch
 from hubbub.errors import RunError
 
 _ROOT = str(Path(hubbub.__file__).parent)
-#: The ledger writes what is public by then, and its steps depend on how long it is. Cuts and trees of a graph are exact
-#: functions of the data, worked out step by step inside a secret: what they take is time, which is not compared. The
-#: walk down the tree of a choice follows what is chosen, which is shown. Exact arithmetic is a library like others.
+#: Not traced: the ledger, which writes public facts, and whose steps depend on its length; graph cuts and trees, which
+#: are exact functions of the data inside a secret and differ only in time; the sampler of selections, which follows its
+#: public outcome; exact arithmetic, which is a library.
 _APART = tuple(
     str(Path(hubbub.__file__).parent / name)
     for name in (
@@ -49,7 +49,7 @@ Step = tuple[CodeType, int]
 
 
 class Trace:
-    """Every line of this package that is run, in order, but of what is worked out once and kept."""
+    """Records every executed line of this package, except in cached functions."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -86,9 +86,9 @@ class Trace:
 
 @cache
 def _kept(_modules: int) -> frozenset[CodeType]:
-    """Find the functions of this package whose results are kept (functools.cache): of plans and scales, never of data.
+    """Return the cached functions of this package (functools.cache): functions of plans and scales, never of data.
 
-    A kept result is found by its arguments, hashable numbers and texts; arrays of the data are none.
+    Their arguments are hashable numbers and texts; arrays of data are not hashable.
     """
     loaded = [module for name, module in list(sys.modules.items()) if name.startswith("hubbub")]
     wrapped = [each for module in loaded for each in vars(module).values() if hasattr(each, "cache_info")]
@@ -96,7 +96,7 @@ def _kept(_modules: int) -> frozenset[CodeType]:
 
 
 class RecordingEngine:
-    """An engine that keeps the texts it is told."""
+    """An engine that records its SQL."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -121,7 +121,7 @@ class RecordingEngine:
 
 
 class InMemoryEngine:
-    """A DuckDB in memory that a campaign changes between questions; results are fetched as the product does."""
+    """An in-memory DuckDB that a campaign changes between queries; it fetches results as the product does."""
 
     dialect = "duckdb"
 
@@ -135,15 +135,15 @@ class InMemoryEngine:
         return Secret(name.encode())
 
     def interrupt(self, caller: int | None = None) -> None:
-        """Nothing is running."""
+        """Do nothing: no query is running."""
 
     def close(self) -> None:
-        """It belongs to somebody else."""
+        """Do nothing: the campaign owns the connection."""
 
 
 @dataclass(frozen=True)
 class Observation:
-    """All that was seen of one run."""
+    """Everything that was observed of one run."""
 
     event: Event
     derivation: tuple[str, ...]
@@ -151,14 +151,14 @@ class Observation:
     draws: tuple[TapedDraw, ...]
     words: int
     steps: tuple[Step, ...]
-    shown: Any  #: the answer, or None where it failed
+    shown: Any  #: the answer, or None if it failed
     paper: Any
 
 
 def observe(
     curator: Curator, question: Question, *, key: str, seed: int, given: Sequence[TapedDraw] | None = None
 ) -> Observation:
-    """Plan, charge and answer, as `Curator.query` does, and keep what can be seen after the charge."""
+    """Plan, charge and answer like `Curator.query`, and record everything after the charge."""
     told = curator.engine if isinstance(curator.engine, RecordingEngine) else RecordingEngine(curator.engine)
     curator.engine = told
     planned, text = curator._plan("ana", question, salt=curator._salt), question.text()
@@ -176,7 +176,7 @@ def observe(
         outputs, ratio, model, paper = decode(stored)
         shown = [*outputs, ratio, model]
         paper = {name: value for name, value in paper.items() if name != "ledger"}
-        # the rest of a version's name is drawn when the state is first seen, once for each side
+        # the rest of a version is random, once for each side
         paper["data"] = [{**of, "version": of["version"].partition("-")[0]} for of in paper["data"]]
     return Observation(
         planned.event, planned.derivation, tuple(told.texts), tuple(tape), source.used, tuple(trace.steps), shown, paper
@@ -184,47 +184,47 @@ def observe(
 
 
 def compare_observations(one: Observation, other: Observation) -> Iterator[str]:
-    """Say what differs between two neighbors of one question, whose draws gave the same; nothing should."""
+    """Yield the differences between the runs of two neighbors with the same outcomes; there should be none."""
     if (one.event, one.derivation) != (other.event, other.derivation):
-        yield "the plan differs"
+        yield "The plans differ."
     if one.texts != other.texts:
-        yield "the engine's text differs"
+        yield "The SQL differs."
     if (one.shown is None) != (other.shown is None):
-        yield "one of them fails"
+        yield "Only one of them fails."
         return
     yield from _draws(one, other)
     if repr(one.shown) != repr(other.shown) or repr(one.paper) != repr(other.paper):
-        yield "what is shown differs, though every draw gave the same"
-    # a key that occurs is a draw: of groups that nobody declared the number of words tells how many there are
+        yield "The answers differ although all outcomes are equal."
+    # each discovered key is one draw, so the number of random words depends on the number of keys
     if one.words != other.words and not _finds(one):
-        yield f"{one.words} words and {other.words} are drawn"
+        yield f"The runs use {one.words} and {other.words} random words."
 
 
 def _draws(one: Observation, other: Observation) -> Iterator[str]:
     if len(one.draws) != len(other.draws):
-        yield f"{len(one.draws)} draws and {len(other.draws)}"
+        yield f"The runs make {len(one.draws)} and {len(other.draws)} draws."
         return
     total = NO_LOSS
     for place, (first, second) in enumerate(zip(one.draws, other.draws, strict=True)):
         if first.mechanism != second.mechanism:
-            yield f"draw {place} has another mechanism"
+            yield f"Draw {place} has another mechanism."
         elif _silent(first):
-            yield f"draw {place} takes no words of the source that it was handed"
+            yield f"Draw {place} uses no random words of its source."
         elif not isinstance(first.value, KeyedCounts) and np.shape(first.value) != np.shape(second.value):
-            yield f"draw {place} has another shape"
+            yield f"Draw {place} has another shape."
         else:
             apart = pair_loss(first, second)
             total += apart
             if not apart.within:
-                yield f"draw {place} is moved further than {first.mechanism} states"
+                yield f"Draw {place} exceeds the sensitivity of {first.mechanism}."
     whole = charged_loss(one.event)
     pure = whole.pure is not None and total.pure is not None and total.pure > whole.pure
     if pure or (whole.pure is None and total.rho > whole.rho):
-        yield "all draws together lose more than is charged"
+        yield "All draws together cost more than was charged."
 
 
 def _silent(draw: TapedDraw) -> bool:
-    """Say whether a draw used no randomness, though there was something to draw."""
+    """Return whether a draw used no randomness although it should have."""
     values = draw.value.counts if isinstance(draw.value, KeyedCounts) else np.atleast_1d(draw.value)
     return not draw.words and len(values) > (1 if is_scalar(draw.mechanism) else 0)
 
@@ -234,7 +234,7 @@ def _finds(seen: Observation) -> bool:
 
 
 def first_divergence(one: Observation, other: Observation) -> str:
-    """Say where two runs take different steps, or nothing; where groups are found, samplers may run or not."""
+    """Return where two runs diverge, or ""; with discovered groups, the steps of samplers are ignored."""
     mine_all, theirs_all = one.steps, other.steps
     if _finds(one):
         mine_all, theirs_all = (
@@ -243,5 +243,5 @@ def first_divergence(one: Observation, other: Observation) -> str:
     for mine, theirs in zip_longest(mine_all, theirs_all):
         if mine != theirs:
             places = [f"{Path(s[0].co_filename).name}:{s[1]}" if s else "the end" for s in (mine, theirs)]
-            return f"the steps part at {places[0]} and {places[1]}"
+            return f"The runs diverge at {places[0]} and {places[1]}."
     return ""

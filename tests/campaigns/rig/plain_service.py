@@ -1,7 +1,4 @@
-"""The least that a service could do: a bare FastAPI endpoint that runs a plain query in DuckDB. No privacy, no ledger.
-
-What a query costs here is what HTTP and the engine cost; benchmarks set the rest of hubbub beside it.
-"""
+"""A minimal FastAPI endpoint that runs plain DuckDB queries, without privacy or a ledger: a baseline."""
 
 import sys
 from pathlib import Path
@@ -13,7 +10,7 @@ from pydantic import BaseModel
 
 
 class Body(BaseModel):
-    """What is asked."""
+    """The request body."""
 
     sql: str
 

@@ -1,4 +1,4 @@
-"""Tables of DuckDB copied into a real PostgreSQL, as an owner would have them there, and an engine over them."""
+"""Copy DuckDB tables to a real PostgreSQL, and open an engine on them."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -27,17 +27,17 @@ TYPES = {
 
 
 def address(server: Server, database: str, table: str, role: str = "hubbub") -> str:
-    """Write the source of a table as it stands in hubbub.yaml."""
+    """Return the source of a table as in hubbub.yaml."""
     return f"postgresql://{role}@/{database}/{table}?host={server.home}"
 
 
 def place(server: Server, database: str, table: str) -> DataSource:
-    """Say where a table is."""
+    """Return the data source of a table."""
     return locate(address(server, database, table), "source", base=Path(), name=table)
 
 
 def copied(source: duckdb.DuckDBPyConnection, names: Iterable[str], server: Server, database: str) -> None:
-    """Copy tables; what PostgreSQL has no room for (a zero in a text, dates of other ages) becomes its nearest."""
+    """Copy tables; values that PostgreSQL cannot store (zero bytes, distant dates) become the nearest ones."""
     with psycopg.connect(server.dsn(database), autocommit=True) as target, TemporaryDirectory() as folder:
         for name in names:
             described = source.execute(f"DESCRIBE {identifier(name)}").fetchall()
@@ -72,7 +72,7 @@ def _shown(column: str, kind: str) -> str:
 
 
 def engine(tables: Mapping[str, Table], server: Server, database: str) -> PostgresEngine:
-    """Open the engine over tables that were copied."""
+    """Open the engine on copied tables."""
     views = []
     for name, table in tables.items():
         unit = table.unit.column if table.unit else None

@@ -1,6 +1,6 @@
 """Random SQL over a table t(u, k, w, b, x, y) and a public table areas(area, zone); most of it can be bound.
 
-Some asks what must be refused, such as a row counted twice where the row is the unit.
+Some queries must be refused, such as one that counts a row twice when the row is the privacy unit.
 """
 
 import random
@@ -58,7 +58,7 @@ KEYS = (
 
 
 def random_query(rng: random.Random, *, by_row: bool) -> str:
-    """Write one query."""
+    """Return one random query."""
     source = _source(rng, by_row=by_row)
     where = f" WHERE {_predicate(rng)}" if rng.random() < 0.5 else ""
     if rng.random() < 0.05:
@@ -91,7 +91,7 @@ def _aggregate(rng: random.Random, *, by_row: bool) -> str:
 
 
 def _sided(rng: random.Random) -> str:
-    """Conditions on one side of a join, on the other, and on both."""
+    """Return conditions on one side of a join, on the other, and on both."""
     return " AND ".join(rng.sample(("l.b", "r.y <= 3", "l.x > 1", "l.x <> r.x", "length(r.w) > 0", "TRUE"), 2))
 
 

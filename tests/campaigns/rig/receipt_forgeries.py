@@ -1,7 +1,7 @@
-"""Forgeries of receipts: every number moved, parts dropped, doubled or swapped, and open hashes made right again.
+"""Forge receipts: change numbers; drop, duplicate or swap parts; then recompute the public hashes.
 
-A mutation takes a document and gives another that says something else. Afterwards the answer's hash is computed anew,
-so that only what the checker derives, or a ledger, can tell.
+A mutation changes a document so that it makes another claim. Afterwards the hash of the answer is recomputed, so that
+only the receipt checker or a ledger can detect the change.
 """
 
 import copy
@@ -42,12 +42,12 @@ _WORDS = (
 
 
 def canonical(value: object) -> str:
-    """Write JSON as it is hashed; written out here, so that a slip of the product's would show."""
+    """Write JSON in its hashed form, independently of the product."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def rehashed(document: Document) -> Document:
-    """Make the receipt's hash of the answer right again, where the answer can be written at all."""
+    """Recompute the hash of the answer, if the answer can be written as JSON."""
     try:
         document["receipt"]["answer"] = sha256(canonical(document["answer"]).encode()).hexdigest()
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -56,7 +56,7 @@ def rehashed(document: Document) -> Document:
 
 
 def leaves(value: object, path: Path = ()) -> Iterator[Path]:
-    """Name every place that holds no list or object."""
+    """Yield the path of every value that is not a list or an object."""
     if isinstance(value, dict | list):
         for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
             yield from leaves(inner, (*path, name))
@@ -65,7 +65,7 @@ def leaves(value: object, path: Path = ()) -> Iterator[Path]:
 
 
 def branches(value: object, path: Path = ()) -> Iterator[Path]:
-    """Name every list and object."""
+    """Yield the path of every list and object."""
     if isinstance(value, dict | list):
         yield path
         for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
@@ -73,14 +73,14 @@ def branches(value: object, path: Path = ()) -> Iterator[Path]:
 
 
 def at(document: Any, path: Path) -> Any:
-    """Give what stands at a place."""
+    """Return the value at a path."""
     for step in path:
         document = document[step]
     return document
 
 
 def put(document: Any, path: Path, value: object) -> None:
-    """Put something else there."""
+    """Replace the value at a path."""
     at(document, path[:-1])[path[-1]] = value
 
 
@@ -146,7 +146,7 @@ def _text(text: str, chance: random.Random) -> object:
 
 
 def change_a_value(document: Document, chance: random.Random) -> None:
-    """Change one number, word or flag."""
+    """Change one number, text or flag."""
     path = chance.choice(list(leaves(document)))
     value = at(document, path)
     if isinstance(value, bool):
@@ -178,7 +178,7 @@ def change_a_fact(document: Document, chance: random.Random) -> None:
 
 
 def change_alike(document: Document, chance: random.Random) -> None:
-    """Change a number wherever it stands, in the draws and in the event: such a lie is consistent."""
+    """Change a number wherever it occurs, in the draws and in the event: a consistent forgery."""
     paths = [path for path in leaves(document["receipt"]) if path[0] in ("event", "draws")]
     path = chance.choice(paths)
     old = at(document["receipt"], path)
@@ -194,7 +194,7 @@ def change_alike(document: Document, chance: random.Random) -> None:
 
 
 def move_parts(document: Document, chance: random.Random) -> None:
-    """Drop, double or swap the parts of a list."""
+    """Drop, duplicate or swap elements of a list."""
     lists = [path for path in branches(document) if isinstance(at(document, path), list) and at(document, path)]
     parts = at(document, chance.choice(lists))
     place, other = chance.randrange(len(parts)), chance.randrange(len(parts))
@@ -210,7 +210,7 @@ def move_parts(document: Document, chance: random.Random) -> None:
 
 
 def move_fields(document: Document, chance: random.Random) -> None:
-    """Drop a field, add one, or give one another's content."""
+    """Drop a field, add one, or copy another field into it."""
     objects = [path for path in branches(document) if isinstance(at(document, path), dict) and at(document, path)]
     fields = at(document, chance.choice(objects))
     name = chance.choice(sorted(fields))
@@ -240,7 +240,7 @@ def change_the_answer(document: Document, chance: random.Random) -> None:
 
 
 def negate_a_count(document: Document, chance: random.Random) -> None:
-    """Write a part's count as less than one, with the same part again: its loss is then taken off the others'."""
+    """Set the count of a part below one and repeat the part, so that its loss would be subtracted."""
     parts = document["receipt"]["event"]["parts"]
     event, count = chance.choice(parts)
     parts.append([copy.deepcopy(event), chance.choice((-count, 0, -1, -(10**9)))])
@@ -259,7 +259,7 @@ MUTATIONS: tuple[Callable[[Document, random.Random], None], ...] = (
 
 
 def forge(document: Document, chance: random.Random) -> tuple[Document, str]:
-    """Give a document that differs from this one, with its open hashes right, and say what was done."""
+    """Return a forged document with valid public hashes, and the name of the mutation."""
     while True:
         made = copy.deepcopy(document)
         mutation = chance.choice(MUTATIONS)
@@ -271,7 +271,7 @@ def forge(document: Document, chance: random.Random) -> tuple[Document, str]:
 
 
 def alike(one: object, other: object) -> bool:
-    """Say whether two documents say the same, 1 and 1.0 and True apart."""
+    """Return whether two documents are equal, distinguishing 1, 1.0 and True."""
     try:
         return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
     except (TypeError, ValueError):

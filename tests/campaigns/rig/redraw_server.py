@@ -1,4 +1,4 @@
-"""A real server whose jobs are cancelled by DELETE, and that is killed, in the midst of a charge's runs."""
+"""A real server whose jobs are canceled by DELETE, and which is killed, while a charge runs."""
 
 import os
 import signal
@@ -22,14 +22,14 @@ from tests.campaigns.rig.server_process import Caller, ForkedServer, await_ready
 from hubbub.errors import RunError
 from hubbub.noise.source import RandomSource, Words
 
-#: Seconds that a statement takes, so that a DELETE comes while it runs.
+#: Duration of a statement in seconds, so that a DELETE arrives while it runs.
 SLOWLY = 0.05
 PATIENCE = 60.0
 _SERVER = "server: {quantum: 0, workers: 3, queue: 16, per_minute: 1000000}\n"
 
 
 class Noted:
-    """A run's words, noted as they are given."""
+    """The random words of a run, recorded as they are used."""
 
     def __init__(self, source: RandomSource, note: Callable[[str, str], None]) -> None:
         self._source, self._note = source, note
@@ -41,7 +41,7 @@ class Noted:
 
 
 def plant(folder: Path) -> None:
-    """In the server: write down what each run does, line by line, and make statements slow and easy to stop."""
+    """In the server: log each step of a run, and make statements slow and interruptible."""
     from hubbub.curator import draws
     from hubbub.engines.duckdb.connection import DuckDBEngine
     from hubbub.server.query_pool import Job
@@ -85,7 +85,7 @@ def plant(folder: Path) -> None:
 
 
 class Served:
-    """One server after the other on one ledger, and what their runs did."""
+    """Successive servers on one ledger, and the logs of their runs."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -110,7 +110,7 @@ class Served:
             server.end(signal.SIGTERM)
 
     def runs(self) -> list[RunTrace]:
-        """Read what the runs did, the oldest first."""
+        """Read the logs of the runs, oldest first."""
         found = []
         for path in sorted(self.folder.glob("run-*")):
             lines = [tuple(line.split(" ", 1)) for line in path.read_text().splitlines()]
@@ -118,7 +118,7 @@ class Served:
         return found
 
     def begin(self, caller: Caller, body: dict[str, str], events: int) -> str:
-        """Put it in line as a new job, and wait until its run has come so far; give the job's place."""
+        """Start a new job and wait until its run has reached this step; return the URL of the job."""
         before = len(self.runs())
         self._tries += 1
         headers = {"Idempotency_Key": f"try-{self._tries}", "Prefer": "respond-async"}
@@ -135,14 +135,14 @@ class Served:
         raise TimeoutError("the run never came so far")
 
     def await_end(self) -> None:
-        """Wait until the last run writes no more."""
+        """Wait until the last run has stopped."""
         seen = -1
         while seen != (seen := sum(len(run.events) for run in self.runs())):
             time.sleep(4 * SLOWLY)
 
 
 def served(report: Report, folder: Path) -> tuple[list[str], int]:
-    """Cancel and kill, and give what went another way, with the number of stops."""
+    """Cancel jobs and kill servers; return the runs that differ, and the number of interruptions."""
     prepare()
     own = Served(folder)
     broken: list[str] = []

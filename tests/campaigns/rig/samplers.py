@@ -1,4 +1,4 @@
-"""Mechanisms, streams and surveys on neighboring values, to be sampled as often as wanted."""
+"""Mechanisms, streams and surveys on neighboring values, ready to be sampled."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -28,18 +28,18 @@ from hubbub.surveys.survey import Survey
 from hubbub.surveys.survey import SurveyQuestion as Asked
 
 Table = NDArray[np.float64]
-#: Stands in the columns that a shorter answer does not have.
+#: Fills the columns that a shorter answer does not have.
 SHORT = -7.0
-#: Give so many samples of one side (0 or 1).
+#: Returns this many samples of one side (0 or 1).
 Sampler = Callable[[int, int, RandomSource], Table]
 
 
 @dataclass(frozen=True)
 class SampledPair:
-    """Something that can be sampled on two neighboring inputs, and its promise.
+    """A sampler on two neighboring inputs, and its stated cost.
 
-    worst    these inputs lose all that is promised, or so nearly (in closed form) that most of it can be seen
-    slow     one answer at a time
+    worst    these inputs attain the stated loss, or nearly (in closed form), so that most of it is detectable
+    slow     one outcome per call
     """
 
     name: str
@@ -50,7 +50,7 @@ class SampledPair:
 
 
 def mechanisms() -> Iterator[SampledPair]:
-    """Every mechanism of the contract tests, at each of its parameters, on each of its pairs of neighbors."""
+    """Yield every mechanism of the contract tests, with all parameters and pairs of neighbors."""
     for case in CASES:
         for parameter in case.parameters:
             made = case.build(parameter)
@@ -94,9 +94,9 @@ def _flat(outcome: Any) -> list[float]:
 
 
 def _worst_pairs() -> Iterator[SampledPair]:
-    """Pairs at which each mechanism loses (nearly) all that it states, at outcomes that are not rare.
+    """Yield pairs that attain (nearly) the stated loss of each mechanism, at outcomes that are not rare.
 
-    Noise: values as far apart as stated. Flips, responses: the same. Of selections, one candidate of m falls while all
+    Noise, flips, responses: values at the sensitivity. Selections: the score of one of m candidates falls while all
     others rise: from equal scores the ratio of its chances is exactly e^ε for permute-and-flip with two candidates, and
     e^ε·m/(m − 1 + e^−ε) for the exponential mechanism; noisy max is within a few hundredths of e^ε with ten.
     """
@@ -137,7 +137,7 @@ def _bits(*values: int) -> NDArray[np.bool_]:
 
 
 def streams() -> Iterator[SampledPair]:
-    """Streams with one arrival more or another element, and a survey with another truth."""
+    """Yield streams with one event added or replaced, and a survey with another truth."""
     for epsilon in (Fraction(1), Fraction(3)):
         for private in (False, True):
             terms = Terms(name="n", kind="count", epsilon=epsilon, horizon=7, private_state=private)
@@ -172,10 +172,10 @@ def streams() -> Iterator[SampledPair]:
 
 
 def _counted(counter: Any, *, seen: bool) -> Sampler:
-    """Give all answers of a counter and, where it is to survive a look, its state after five arrivals."""
+    """Return all answers of a counter and, if it is pan-private, its state after five events."""
 
     def draw(side: int, count: int, source: RandomSource) -> Table:
-        # each bin is a counter of its own: so many runs at once
+        # bins are independent counters: each bin is one run
         many = replace(counter, bins=count)
         arrived = np.array([1, 0, 1, side, 0, 1, 1], dtype=np.int64)
         state = many.take(many.start(source), np.tile(arrived[:5, None], (1, count)), source)

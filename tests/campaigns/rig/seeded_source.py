@@ -1,4 +1,4 @@
-"""Random words that are the same in every run."""
+"""A reproducible random source for tests."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from hubbub.noise.source import Words
 
 
 class SeededSource:
-    """Words of a seeded generator, counted: the same in every run, as good as any for a test, useless for privacy."""
+    """Words of a seeded generator, counted; reproducible, and useless for privacy."""
 
     def __init__(self, seed: int) -> None:
         self._generator = np.random.Generator(np.random.PCG64(seed))

@@ -1,4 +1,4 @@
-"""A small dataset with three analysts, a budget that does not run out, and a server's settings, in a folder."""
+"""A folder with a small dataset, three analysts, a large budget, and server settings."""
 
 import csv
 import json
@@ -35,7 +35,7 @@ server: {{quantum: {quantum}, workers: {workers}, queue: 256, per_minute: 100000
 
 
 class ServerFolder:
-    """Where one campaign's server lives."""
+    """The folder of a campaign's server."""
 
     def __init__(
         self, folder: Path, *, dsn: str | None = None, epsilon: str = "100000", quantum: str = "0", workers: int = 4
@@ -60,13 +60,13 @@ class ServerFolder:
         self.tokens = issue(self.config, roles | {"olga": "owner", "udo": "auditor"})
 
     def question(self, number: int, *, own_key: bool) -> dict[str, str]:
-        """Ask something that nobody asked before; with a key of its own, or known by its plan."""
+        """Return a new query, with an idempotency key or without."""
         sql = f"SELECT ward, COUNT(*) AS n FROM visits WHERE age > {number}.5 / 1000 GROUP BY ward"
         return {"sql": sql, "epsilon": PRICE} | ({"key": f"mine-{number}"} if own_key else {})
 
 
 def issue(config: Path, roles: Mapping[str, Role]) -> dict[str, str]:
-    """Make a token for each of these people."""
+    """Create a token for each of these names."""
     found = load(config)
     state = State.open(found)
     try:
@@ -77,18 +77,18 @@ def issue(config: Path, roles: Mapping[str, Role]) -> dict[str, str]:
 
 
 def url(dsn: str) -> str:
-    """Write the connection string of a server on a Unix socket as hubbub.yaml wants it."""
+    """Return the URL of a PostgreSQL server on a Unix socket, as in hubbub.yaml."""
     parts = conninfo_to_dict(dsn)
     return f"postgresql://{parts['user']}@/{parts['dbname']}?host={quote(str(parts['host']), safe='')}"
 
 
 def kept(reply: Reply) -> bytes:
-    """Give the part of an answer that the ledger keeps, in the ledger's own spelling."""
+    """Return the part of a response that the ledger stores, in canonical form."""
     found = reply.json()
     return canonical({"answer": found["answer"], "receipt": found["receipt"]}).encode()
 
 
 def charge(answer: bytes) -> tuple[int, str]:
-    """Read the number and the hash of the charge that paid for an answer."""
+    """Return the number and the hash of the charge of an answer."""
     (entry,) = json.loads(answer)["receipt"]["ledger"]
     return entry["sequence"], entry["hash"]

@@ -1,7 +1,7 @@
-"""A real `hubbub serve` in a process of its own, on a free port of this machine, and callers who ask it things.
+"""A real `hubbub serve` in its own process on a free port, and HTTP clients for it.
 
-A process is started from nothing (`SpawnedServer`), or forked from one that has everything imported (`ForkedServer`), so that a thousand
-starts are cheap; both run the same command.
+The process is spawned (`SpawnedServer`), or forked from one that has everything imported (`ForkedServer`), which makes a
+thousand starts cheap; both run the same command.
 """
 
 import http.client
@@ -21,12 +21,12 @@ from typing import Any
 
 _context = multiprocessing.get_context("forkserver")
 
-READY = 60.0  # seconds after which a server that does not answer is given up
-IDLE = 2.0  # seconds after which a connection is not used again: the server closes idle ones after five
+READY = 60.0  # timeout in seconds for a server that does not respond
+IDLE = 2.0  # maximum idle time in seconds before reconnecting: the server closes idle connections after five
 
 
 def free_port() -> int:
-    """Find a port that nobody listens on."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -34,12 +34,12 @@ def free_port() -> int:
 
 
 def arguments(config: Path, port: int) -> list[str]:
-    """Give the command that starts a server."""
+    """Return the arguments of the command that starts a server."""
     return ["serve", "--config", str(config), "--port", str(port)]
 
 
 class SpawnedServer:
-    """A server started as an operator starts it."""
+    """A server started as an operator would start it."""
 
     def __init__(self, config: Path, port: int, **environment: str) -> None:
         self._log = (config.parent / f"server-{port}.log").open("ab")
@@ -52,11 +52,11 @@ class SpawnedServer:
         )
 
     def running(self) -> bool:
-        """Say whether it is still there."""
+        """Return whether the process is running."""
         return self._process.poll() is None
 
     def end(self, how: signal.Signals) -> int:
-        """Send a signal, wait for the end, and give the exit code."""
+        """Send a signal, wait for the process to end, and return its exit code."""
         if self.running():
             self._process.send_signal(how)
         code = self._process.wait(60)
@@ -76,18 +76,18 @@ def _forked(config: Path, port: int, before: Callable[[], None] | None) -> None:
 
 
 class ForkedServer:
-    """The same, forked from a process that has the imports behind it; `before` can break something first."""
+    """A server forked from a process with all imports done; `before` can break something first."""
 
     def __init__(self, config: Path, port: int, before: Callable[[], None] | None = None) -> None:
         self._process: BaseProcess = _context.Process(target=_forked, args=(config, port, before), daemon=True)
         self._process.start()
 
     def running(self) -> bool:
-        """Say whether it is still there."""
+        """Return whether the process is running."""
         return self._process.is_alive()
 
     def end(self, how: signal.Signals) -> int:
-        """Send a signal, wait for the end, and give the exit code."""
+        """Send a signal, wait for the process to end, and return its exit code."""
         if self.running() and self._process.pid is not None:
             os.kill(self._process.pid, how)
         self._process.join(60)
@@ -95,26 +95,26 @@ class ForkedServer:
 
 
 def prepare() -> None:
-    """Start the process that servers are forked from, with their modules imported."""
+    """Start the process that servers are forked from, with all modules imported."""
     _context.set_forkserver_preload(["tests.campaigns.rig.server_process", "hubbub.cli.service", "hubbub.server.app"])
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back."""
+    """An HTTP response."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
 
     def json(self) -> dict[str, Any]:
-        """Read the body."""
+        """Parse the body."""
         found: dict[str, Any] = json.loads(self.body)
         return found
 
 
 class Caller:
-    """One client with one connection, which is opened again where it broke. Not for two threads at once."""
+    """A client with one connection, which is reopened after errors. Not thread-safe."""
 
     def __init__(self, port: int, token: str | None = None, *, patience: float = 60.0) -> None:
         self._headers = {"Content-Type": "application/json"}
@@ -124,7 +124,7 @@ class Caller:
         self._used = time.monotonic()
 
     def ask(self, method: str, path: str, body: object = None, **headers: str) -> Reply:
-        """Send one request; raises OSError or HTTPException where the server goes away meanwhile."""
+        """Send one request; raise OSError or HTTPException if the server disappears."""
         sent = None if body is None else json.dumps(body).encode()
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         if time.monotonic() - self._used > IDLE:
@@ -140,20 +140,20 @@ class Caller:
             self._used = time.monotonic()
 
     def query(self, body: object, key: str) -> Reply:
-        """Ask for an answer under an idempotency key."""
+        """Run a query with an idempotency key."""
         return self.ask("POST", "/api/v1/query", body, Idempotency_Key=key)
 
     def estimate(self, body: object) -> Reply:
-        """Ask what an answer would cost."""
+        """Request an estimate."""
         return self.ask("POST", "/api/v1/estimate", body)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._connection.close()
 
 
 def await_ready(port: int, server: SpawnedServer | ForkedServer) -> float:
-    """Wait until /readyz says yes; give the seconds that took."""
+    """Wait until /readyz succeeds; return the seconds it took."""
     begun = time.perf_counter()
     caller = Caller(port, patience=5)
     try:

@@ -1,4 +1,4 @@
-"""A small curator for campaigns: where its ledger is, what it asks for, and what must hold of it after anything."""
+"""A small ledger for campaigns: its location, its requests, and the invariants that must always hold."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from hubbub.accounting.verify import verify
 from hubbub.config.policy import parse_policy
 from hubbub.core.events import LaplaceEvent
 
-#: What each charge costs, so that the sum to expect needs no accountant.
+#: Cost of each charge, chosen so that the expected sum needs no accountant.
 PRICE = Fraction(1, 10)
 EVENT = LaplaceEvent(1, 1 / PRICE)
 
@@ -34,12 +34,12 @@ groups: {{interns: {{members: [ana], visits: {{epsilon: {budget}}}}}}}
 
 @dataclass(frozen=True, slots=True)
 class LedgerPlace:
-    """Where a ledger is: a folder for its anchor, and its database there or on a server."""
+    """The location of a ledger: a folder for its anchor, and its database there or on a server."""
 
     folder: Path
     dsn: str | None = None
     budget: str = "100000"
-    alone: bool = False  # whether a server keeps the file to itself, and so stores totals and keys only now and then
+    alone: bool = False  # whether a server has exclusive access, and stores totals and keys only from time to time
 
     @property
     def database(self) -> Path:
@@ -58,28 +58,28 @@ class LedgerPlace:
         return PostgresStore(self.dsn, exclusive=self.alone)
 
     def ledger(self, on_step: OnStep = no_step) -> Ledger:
-        """Open, and so verify, the ledger."""
+        """Open and verify the ledger."""
         policy = parse_policy(POLICY.format(budget=self.budget))
         return Ledger.open(self.store(), policy=policy, anchor=FileAnchor(self.anchor), on_step=on_step)
 
 
 def request(key: str) -> Request:
-    """Ask for one count under a key."""
+    """Return a request for one count with a key."""
     return Request("ana", "visits", "v1", EVENT, "SELECT count(*) FROM visits WHERE age > 30", key)
 
 
 def serve(ledger: Ledger, key: str, say: Callable[[str], None]) -> None:
-    """Charge, answer with fresh noise, record, hand out; say each as soon as it is promised."""
+    """Charge, answer with fresh noise, record and release; report each step once it is durable."""
     charge = ledger.charge(request(key))
     say(f"charged {key} {charge.sequence} {charge.entry.hash.hex()}")
-    # fresh bytes at every try, so that a second answer to one key would show
+    # fresh bytes for every attempt, so that a second answer to one key would be visible
     release = ledger.record(charge, os.urandom(24) if charge.release is None else charge.release)
     say(f"released {key} {sha256(release).hexdigest()}")
 
 
 @dataclass(slots=True)
 class Expectations:
-    """What was said to the world about one ledger, over all processes that served it."""
+    """What all processes reported about one ledger, and must therefore hold."""
 
     charged: dict[str, tuple[int, str]] = field(default_factory=dict)
     released: dict[str, str] = field(default_factory=dict)
@@ -87,7 +87,7 @@ class Expectations:
     broken: list[str] = field(default_factory=list)
 
     def hear(self, lines: list[str]) -> None:
-        """Take in what a process said; what contradicts an earlier word is broken."""
+        """Record what a process reported; contradictions are violations."""
         for line in lines:
             match line.split(" "):
                 case ["tries", key]:
@@ -102,7 +102,7 @@ class Expectations:
             self.broken.append(f"said otherwise before: {line}")
 
     def check(self, snapshot: Snapshot) -> None:
-        """Compare what was said with what the ledger holds."""
+        """Compare the reports with the ledger."""
         entries = list(snapshot.entries(EntryFilter(kind="charge")))
         kept = {charge: sha256(body).hexdigest() for charge, body in snapshot.releases()}
         held = {entry.key: (entry.sequence, entry.hash.hex()) for entry in entries}
@@ -119,7 +119,7 @@ class Expectations:
 
 
 def totals(snapshot: Snapshot) -> dict[str, PrivacyCost]:
-    """Give what each cap was charged: as it is stored, and with what the newest entries add."""
+    """Return the charges of each cap: the stored totals plus the newest entries."""
     found = {**snapshot.totals(), **verify(snapshot, None).ahead}
     return {cap: PrivacyCost.from_json(json.loads(total.spent)) for cap, total in found.items()}
 

@@ -1,4 +1,4 @@
-"""A real Spark for tests and campaigns, tables of DuckDB copied to it as Parquet files, and an engine over them."""
+"""Start a real Spark for tests and campaigns, copy DuckDB tables to Parquet files, and open an engine on them."""
 
 import fcntl
 import itertools
@@ -13,7 +13,7 @@ from hubbub.engines.base import EngineLimits, View, identifier, locate
 from hubbub.engines.spark.connection import SparkEngine
 from hubbub.engines.spark.local_server import LocalServer
 
-#: For small tables: one part, and no programs compiled for each query.
+#: For small tables: one partition, and no code generation.
 SMALL = {
     "spark.sql.shuffle.partitions": "1",
     "spark.default.parallelism": "1",
@@ -32,9 +32,9 @@ _numbers = itertools.count()
 
 @contextmanager
 def shared(folder: Path) -> Iterator[str]:
-    """Give the address of one Spark for all processes that share a folder: who comes first starts it, and stops it.
+    """Yield the address of one Spark for all processes that share a folder; the first process starts and stops it.
 
-    Everybody holds the lock `used` in common while they use it; who started it waits until nobody does.
+    Each process holds the lock `used` in shared mode while it uses Spark; the first one waits for the others.
     """
     with (folder / "spark-turn").open("a") as turn, (folder / "spark-used").open("a") as used:
         fcntl.flock(turn, fcntl.LOCK_EX)
@@ -58,7 +58,7 @@ def shared(folder: Path) -> Iterator[str]:
 
 
 def copied(source: duckdb.DuckDBPyConnection, names: Iterable[str], folder: Path) -> dict[str, Path]:
-    """Copy tables to files of their own."""
+    """Copy each table to a file."""
     made = {}
     for name in names:
         made[name] = folder / f"{name}-{next(_numbers)}.parquet"
@@ -69,7 +69,7 @@ def copied(source: duckdb.DuckDBPyConnection, names: Iterable[str], folder: Path
 def engine(
     tables: Mapping[str, Table], files: Mapping[str, Path], address: str, limits: EngineLimits = LIMITS
 ) -> SparkEngine:
-    """Open the engine over files."""
+    """Open the engine on files."""
     views = []
     for name, table in tables.items():
         unit = table.unit.column if table.unit else None

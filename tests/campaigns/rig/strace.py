@@ -1,6 +1,6 @@
-"""Records a run with strace: every write with its bytes, every sync, rename and unlink, in order.
+"""Record a run with strace: every write with its bytes, every sync, rename and unlink, in order.
 
-Two calls of two threads may overlap; a call is kept with the moments at which it began and ended, so that the model of
+Calls of two threads may overlap; each call is stored with the moments at which it began and ended, so that the model of
 the disk (`disk.py`) counts a write as synced only if it had ended before the sync began.
 """
 
@@ -49,7 +49,7 @@ def record(command: Sequence[str], folder: Path, acks: Path, trace: Path) -> Rec
 
 
 class _Reader:
-    """Follows a trace: which descriptor stands where, and which name means which file."""
+    """Follows a trace: the position of each descriptor, and the file of each name."""
 
     def __init__(self, folder: Path, acks: Path) -> None:
         self.recording = Recording()

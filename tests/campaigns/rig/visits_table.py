@@ -1,4 +1,4 @@
-"""A small private table, bound queries over it written by hand, and the exact integers that neighbors have."""
+"""A small private table, hand-written bound queries on it, and their exact integers."""
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -32,7 +32,7 @@ COLUMNS = (REGION, COST, AGE, FLAG)
 
 
 def visits(unit: PrivacyUnit, relation: Relation = Relation.ADD_REMOVE) -> Table:
-    """The table as its owner declares it."""
+    """Return the declared table."""
     return Table(
         "visits",
         (
@@ -60,7 +60,7 @@ def query(
     limit: int | None = None,
     top: bool = False,
 ) -> Query:
-    """A bound query that shows its keys and aggregates."""
+    """Return a bound query that outputs its keys and aggregates."""
     scan = Scan(table, COLUMNS, tuple(column.name for column in COLUMNS))
     shown = [(key.name, Col(key.name, key.expr.kind)) for key in keys]
     shown += [(aggregate.name, Col(aggregate.name, Kind.REAL)) for aggregate in aggregates]
@@ -79,14 +79,14 @@ def query(
 
 
 def connect(threads: int = 1) -> duckdb.DuckDBPyConnection:
-    """An engine in memory with an empty table."""
+    """Open an in-memory DuckDB with an empty table."""
     connection = duckdb.connect(":memory:", config={"threads": threads})
     connection.execute("CREATE TABLE visits (patient BIGINT, region VARCHAR, cost DOUBLE, age BIGINT, flag BOOLEAN)")
     return connection
 
 
 def fill(connection: duckdb.DuckDBPyConnection, rows: Iterable[Row]) -> None:
-    """Put these rows, and no others, into the table."""
+    """Replace the rows of the table."""
     listed = list(rows)
     connection.execute("DELETE FROM visits")
     if listed:
@@ -94,15 +94,15 @@ def fill(connection: duckdb.DuckDBPyConnection, rows: Iterable[Row]) -> None:
 
 
 def arrays(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
-    """Run a text; none of our columns is an ENUM, which would come as something else than an array."""
+    """Run SQL and return arrays (no column is an ENUM, which would not be an array)."""
     return dict(connection.execute(sql).fetchnumpy())
 
 
 def run(connection: duckdb.DuckDBPyConnection, plan: Plan) -> Tables:
-    """Run every statement of a plan."""
+    """Run all statements of a plan."""
     return {each.name: arrays(connection, each.sql) for each in plan.statements}
 
 
 def integers(connection: duckdb.DuckDBPyConnection, plan: Plan) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The exact integers before noise: measures and histograms."""
+    """Return the exact integers before noise: measures and histograms."""
     return exact_results(plan, run(connection, plan))
