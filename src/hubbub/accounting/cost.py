@@ -48,6 +48,7 @@ class PrivacyCost:
     def times(self, count: int) -> "PrivacyCost":
         """Give the cost of `count` equal events.
 
+        >>> from hubbub.core.events import LaplaceEvent
         >>> privacy_cost(LaplaceEvent(1, Fraction(10))).times(3).pure
         Fraction(3, 10)
         """
@@ -93,6 +94,7 @@ def _summable(loss: Fraction) -> Fraction:
 def privacy_cost(event: Event) -> PrivacyCost:
     """Give the privacy cost of one event; an event that no mechanism can have produced is rejected.
 
+    >>> from hubbub.core.events import LaplaceEvent
     >>> privacy_cost(LaplaceEvent(1, Fraction(10))).pure
     Fraction(1, 10)
     """

@@ -59,7 +59,7 @@ def dataset_name(place: DataSource) -> str:
     """Derive the name of a dataset from its file or table.
 
     >>> from pathlib import Path
-    >>> dataset_name(Place("csv", Path("/data/Visits 2024.csv")))
+    >>> dataset_name(DataSource("csv", Path("/data/Visits 2024.csv")))
     'visits_2024'
     """
     name = (place.table or "").rpartition(".")[2] or place.path.stem
