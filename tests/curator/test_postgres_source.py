@@ -200,7 +200,7 @@ def test_a_slow_query_fails_with_the_constant_and_the_next_is_answered(clinic: C
 def test_a_lost_connection_in_the_midst_of_a_query_is_the_constant_and_the_pool_recovers(clinic: Clinic) -> None:
     with clinic.open() as session:
         session.query(COUNT, epsilon=1)
-        engine = session._curator.engine.serving(["visits"])  # type: ignore[attr-defined]
+        engine = session._curator.engine.engine_for(["visits"])  # type: ignore[attr-defined]
         inner: Callable[[str], object] = engine._run
 
         def cut(sql: str) -> object:
@@ -228,7 +228,7 @@ def test_a_restarted_server_is_found_again(tmp_path: Path) -> None:
         with clinic.open() as session:
             session.query(COUNT, epsilon=1)
             server.stop(crash=True)
-            with pytest.raises(LedgerError, match="does not respond") as refused:
+            with pytest.raises(LedgerError, match="is unreachable") as refused:
                 session.query("SELECT count(*) AS n FROM visits", epsilon=1)
             assert PASSWORD not in str(refused.value)
             assert spent(session) == 1

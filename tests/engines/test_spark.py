@@ -207,13 +207,13 @@ def test_a_missing_table_is_said_before_the_charge(file: Path, spark_address: st
 def test_a_changed_schema_is_said_before_the_charge(file: Path, engine: SparkEngine) -> None:
     engine.fingerprint("t")
     _write(file, "SELECT CAST('x' AS VARCHAR) AS id, 1.5 AS amount, 'b' AS word")
-    with pytest.raises(UnreachableError, match="not what they were"):
+    with pytest.raises(UnreachableError, match="have changed"):
         engine.fingerprint("t")
 
 
 def test_a_server_that_is_not_there_is_said_soon_and_without_the_token(file: Path) -> None:
     started = time.monotonic()
-    with pytest.raises(ConfigError, match="does not answer") as raised:
+    with pytest.raises(ConfigError, match="Spark is unreachable") as raised:
         schema(_view(file, "sc://127.0.0.1:9/;token=SECRET77").source)
     assert "SECRET77" not in str(raised.value)
     assert time.monotonic() - started < 60
@@ -336,7 +336,7 @@ def test_a_killed_driver_costs_what_was_charged_and_comes_back(tmp_path: Path) -
         session.query("SELECT count(*) FROM visits", epsilon=1)
         assert _spent(session) == 1
         engine = session._curator.engine
-        serving = engine.serving(["visits"])  # type: ignore[attr-defined]
+        serving = engine.engine_for(["visits"])  # type: ignore[attr-defined]
         run = serving.run
 
         def killed_first(sql: str) -> object:
@@ -387,8 +387,8 @@ def test_what_may_not_be_read_is_said_before_the_charge_and_comes_back(tmp_path:
         [*meek, sys.executable, "-c", _DENIED, str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
     )
     *refused, before, after = found.stdout.splitlines()
-    assert "no table that it can read" in " ".join(refused)
-    assert "may read it" in " ".join(refused)
+    assert "Spark cannot read the table" in " ".join(refused)
+    assert "user can read it" in " ".join(refused)
     assert (before, after) == ("spent 1", "spent 2")
 
 

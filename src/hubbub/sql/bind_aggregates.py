@@ -8,6 +8,7 @@ from typing import Literal as Choice
 from sqlglot import exp
 
 from hubbub.core.schema import Bounds, Kind
+from hubbub.sql.aggregates.table import aggregate_function
 from hubbub.sql.bind_apply import apply
 from hubbub.sql.bind_expr import condition, scalar
 from hubbub.sql.bind_scope import Context, NameScope, is_unit
@@ -202,32 +203,26 @@ class AggregateBinder:
         wanted = Aggregate("", call.function, arguments, call.where, call.level)
         for other in self.aggregates:
             if replace(other, name="") == wanted:
-                return Col(other.name, self._kind(other))
+                return Col(other.name, aggregate_function(other.function).kind(other))
         self.aggregates.append(replace(wanted, name=self.ctx.new_name(call.function)))
-        return Col(self.aggregates[-1].name, self._kind(wanted))
+        return Col(self.aggregates[-1].name, aggregate_function(wanted.function).kind(wanted))
 
     def _prepared(self, call: AggregateCall, argument: Expr) -> Expr:
         """Check that an argument has what its aggregate needs: bounds for numbers, a finite list for a mode."""
-        if call.function in ("count", "count_distinct"):
+        needed = aggregate_function(call.function).argument
+        if needed == "any":
             return with_values(argument)
-        if call.function == "mode":
+        if needed == "listed":
             listed = with_values(argument)
             if facts(listed).values is None:
                 raise self.ctx.error(
                     call.node,
                     "HB515",
-                    "mode needs a finite list of values, and none is declared for this expression.",
-                    "Ask the data owner to declare its values, or round it into buckets: mode(floor(x / 10)).",
+                    f"{call.function} needs a finite list of values, and none is declared for this expression.",
+                    "Ask the data owner to declare its values, or round it into buckets: floor(x / 10).",
                 )
             return listed
         return require_bounds(self.ctx, call.node, call.function, argument)
-
-    def _kind(self, aggregate: Aggregate) -> Kind:
-        if aggregate.function.startswith("count"):
-            return Kind.INTEGER
-        if aggregate.function in ("sum", "min", "max", "mode"):
-            return aggregate.arguments[0].kind
-        return Kind.REAL
 
 
 def require_bounds(ctx: Context, node: exp.Expr, function: str, argument: Expr) -> Expr:

@@ -1,4 +1,4 @@
-"""The derivation of a query's sensitivity, operator by operator, as lines that a person can follow."""
+"""Explain the sensitivity of a query, operator by operator, in lines of text."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -9,22 +9,22 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.partition_selection import PartitionSelection
 from hubbub.mechanisms.top_k import TopK
 from hubbub.sql.bounding import ContributionBounds
-from hubbub.sql.expressions import FunctionCall, Col, Expr, Literal
-from hubbub.sql.measures import DistinctCount, Measure, UnitContribution, RowCount, UnitCount
+from hubbub.sql.expressions import Col, Expr, FunctionCall, Literal
+from hubbub.sql.measures import DistinctCount, Measure, RowCount, UnitContribution, UnitCount
 from hubbub.sql.noise import CellSelections, NoisyMeasure
-from hubbub.sql.relations import MAX_TEXT_LENGTH, Truncate, Filter, Join, PerUnit, Project, Rel, Scan, Union
+from hubbub.sql.relations import MAX_TEXT_LENGTH, Filter, Join, PerUnit, Project, Rel, Scan, Truncate, Union
 
 
 def derivation(
     rows: Rel,
     relation: Relation,
     limits: ContributionBounds | None,
-    reaches: Sequence[UnitContribution],
+    contributions: Sequence[UnitContribution],
     noised: Sequence[NoisyMeasure],
-    picked: Sequence[CellSelections],
+    selections: Sequence[CellSelections],
     rule: PartitionSelection | TopK | None,
 ) -> tuple[str, ...]:
-    """Give the lines: relations first, then the bounding, then each measure with its noise."""
+    """Return the lines: relations first, then the contribution bounds, then each measure with its noise."""
     lines = list(_relation(rows))
     verb = "added or removed" if relation is Relation.ADD_REMOVE else "replaced by another"
     if limits is None:
@@ -34,11 +34,13 @@ def derivation(
         lines.append(
             f"bounding: each unit keeps at most {limits.groups} groups and {limits.rows} rows in each, in hash order"
         )
-    for i, reach in enumerate(reaches):
-        size = "groups to be discovered" if reach.cells >= 1 << 62 else f"{reach.cells:,} cells"
-        lines.append(f"grouping set {i}: {size}, a unit reaches {reach.touched}, {reach.rows} rows in each")
+    for i, contribution in enumerate(contributions):
+        size = "groups to be discovered" if contribution.cells >= 1 << 62 else f"{contribution.cells:,} cells"
+        lines.append(
+            f"grouping set {i}: {size}, a unit reaches {contribution.touched}, {contribution.rows} rows in each"
+        )
     lines += [_noise(each) for each in noised]
-    lines += [_choice(each) for each in picked]
+    lines += [_choice(each) for each in selections]
     if isinstance(rule, PartitionSelection):
         passed = f"a group is shown where its noisy number of units is at least {rule.threshold}"
         lines.append(f"{passed}: δ={brief(rule.delta)}")
@@ -75,10 +77,10 @@ def _relation(relation: Rel) -> list[str]:
             parts = [line for each in inputs for line in _relation(each)]
             return [*parts, f"union of {len(inputs)}: each row keeps its owner; stability 1 in units"]
         case PerUnit(inner, keys, aggregates):
-            what = f"{len(aggregates)} aggregates" if aggregates else "distinct rows"
+            computed = f"{len(aggregates)} aggregates" if aggregates else "distinct rows"
             return [
                 *_relation(inner),
-                f"per unit and {len(keys)} keys: {what} of that unit's rows; stability 1 in units",
+                f"per unit and {len(keys)} keys: {computed} of that unit's rows; stability 1 in units",
             ]
         case Truncate(inner, rows, _, _):
             kept = f"cut before the join: each unit keeps at most {rows:,} rows, in hash order; stability 1 in units"
@@ -90,18 +92,16 @@ def _short(scan: Scan) -> list[str]:
     return [f"text of {shown}: cut to its first {MAX_TEXT_LENGTH:,} characters, row by row"] if shown else []
 
 
-def _noise(each: NoisyMeasure) -> str:
-    sensitivity, mechanism = each.sensitivity, each.mechanism
+def _noise(noisy: NoisyMeasure) -> str:
+    sensitivity, mechanism = noisy.sensitivity, noisy.mechanism
     if isinstance(mechanism, Laplace):
-        noise = (
-            f"L1 sensitivity {sensitivity.l1}, ε={brief(each.portion)}: Laplace noise of scale {brief(mechanism.scale)}"
-        )
+        noise = f"L1 sensitivity {sensitivity.l1}, ε={brief(noisy.portion)}: Laplace noise of scale {brief(mechanism.scale)}"
     else:
         noise = (
-            f"squared L2 sensitivity {sensitivity.l2_squared}, ρ={brief(each.portion)}: "
+            f"squared L2 sensitivity {sensitivity.l2_squared}, ρ={brief(noisy.portion)}: "
             f"Gaussian noise of variance {brief(mechanism.variance)}"
         )
-    return f"{describe(each.measure)}: {noise}"
+    return f"{describe(noisy.measure)}: {noise}"
 
 
 def _choice(each: CellSelections) -> str:
@@ -115,7 +115,7 @@ def _choice(each: CellSelections) -> str:
 
 
 def describe(measure: Measure) -> str:
-    """Say what is added up, and what a row (or unit) can add."""
+    """Describe a measure, and what a row (or unit) can add to it."""
     where = f" where {show(measure.where)}" if measure.where is not None else ""
     if isinstance(measure, UnitCount):
         return f"units{where}: a unit adds 0 or 1 to a cell"
@@ -135,10 +135,10 @@ def describe(measure: Measure) -> str:
 
 
 def show(expr: Expr) -> str:
-    """Write an expression for a reader; nothing runs this text."""
+    """Write an expression for display; the text is never run."""
     match expr:
         case Col(name, _, _):
-            # binding puts a number behind every name, so that names are unique
+            # binding appends a number to every name, so that names are unique
             stem, _, number = name.rpartition("_")
             return stem if stem and number.isdigit() else name
         case Literal(value, _):
