@@ -10,7 +10,7 @@ import pytest
 
 from hubbub.analyses.base import Arrays
 from hubbub.core.secret import Secret
-from hubbub.noise.source import Source, system
+from hubbub.noise.source import RandomSource, system
 
 YAML = """
 version: 1
@@ -124,7 +124,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 class Bench:
     """What a charged analysis runs with, on a connection; remembers the texts that it was asked."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, source: Source) -> None:
+    def __init__(self, connection: duckdb.DuckDBPyConnection, source: RandomSource) -> None:
         self.connection = connection
         self.source = source
         self.asked: list[str] = []

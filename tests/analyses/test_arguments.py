@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import pytest
 
-from hubbub.analyses.arguments import fitted
+from hubbub.analyses.arguments import check_arguments
 from hubbub.errors import QueryError
 
 
@@ -33,7 +33,7 @@ def analysis(
     ],
 )
 def test_what_fits_is_taken(given: dict[str, Any], taken: dict[str, Any]) -> None:
-    assert fitted("analysis", analysis, given) == taken
+    assert check_arguments("analysis", analysis, given) == taken
 
 
 @pytest.mark.parametrize(
@@ -56,6 +56,6 @@ def test_what_fits_is_taken(given: dict[str, Any], taken: dict[str, Any]) -> Non
 )
 def test_what_does_not_fit_is_refused_with_a_remedy(given: dict[str, Any]) -> None:
     with pytest.raises(QueryError) as refusal:
-        fitted("analysis", analysis, given)
+        check_arguments("analysis", analysis, given)
     assert refusal.value.code == "HB583"
     assert refusal.value.remedy.startswith("Write ")

@@ -13,8 +13,8 @@ import pytest
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.registry import ANALYSES, function
-from hubbub.audit.receipt import check
-from hubbub.core.call import Call, read
+from hubbub.audit.receipt import check_receipt
+from hubbub.core.call import AnalysisCall, parse_call
 from hubbub.core.events import Composed, Event, SelectionEvent, from_facts
 from hubbub.curator.session import Session, open_session
 from hubbub.errors import HubbubError, QueryError, RunError
@@ -87,7 +87,7 @@ def test_the_price_of_an_analysis_is_what_was_offered_at_most(ana: Session, exam
     assert release.epsilon <= 1
     if loss.pure is not None and not release.delta:
         assert loss.pure <= release.epsilon
-    found = check(release.document())
+    found = check_receipt(release.document())
     assert found.sound, found.problems
     assert found.loss
 
@@ -204,7 +204,7 @@ WRONG: tuple[object, ...] = (
 
 def test_hostile_arguments_are_refused_frankly_or_answered(ana: Session, example: tuple[str, str]) -> None:
     """Whatever stands in the place of an argument: an estimate, or an error of ours with a remedy."""
-    call = read(example[1])
+    call = parse_call(example[1])
     known = [
         each.name
         for each in inspect.signature(function(example[0])).parameters.values()
@@ -213,7 +213,7 @@ def test_hostile_arguments_are_refused_frankly_or_answered(ana: Session, example
     others = []
     for name in known:
         for value in WRONG:
-            text = Call(call.name, {**call.arguments, name: value}).text()
+            text = AnalysisCall(call.name, {**call.arguments, name: value}).text()
             try:
                 ana.estimate(text, **PRICE)
             except HubbubError as refusal:

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.accounting.postgres_server import Server
 from tests.campaigns.rig import postgres
-from tests.campaigns.rig.worlds import arrays
+from tests.campaigns.rig.visits_table import arrays
 
 from hubbub.analyses import rows as reading
 from hubbub.analyses.base import Arrays, Setting
 from hubbub.analyses.graphs.edges import EdgeTable, edge_table
-from hubbub.analyses.rows import Rows, Taken, first_of_each, mixed
-from hubbub.core.schema import Bounds, Column, Kind, Table, Unit
+from hubbub.analyses.rows import RowData, Rows, first_of_each, salted_order
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.errors import RunError
-from hubbub.sql.bounding import Words
+from hubbub.sql.bounding import RenderOptions
 from hubbub.sql.dialects.base import Dialect
 from hubbub.sql.dialects.duckdb import DUCKDB
 from hubbub.sql.dialects.postgres import POSTGRES
@@ -36,7 +36,7 @@ TABLE = Table(
         Column("day", Kind.DATE),
         Column("good", Kind.BOOLEAN),
     ),
-    Unit("who", groups=1, rows=2),
+    PrivacyUnit("who", groups=1, rows=2),
 )
 MADE = (
     "CREATE TABLE visits AS SELECT CAST(i * i % 37 AS BIGINT) AS who, CAST(i % 31 AS BIGINT) AS a,"
@@ -56,11 +56,11 @@ def local() -> Any:
 
 
 def read(dialect: Dialect) -> Rows:
-    return Rows(TABLE, COLUMNS, Words("salt", "portable", dialect))
+    return Rows(TABLE, COLUMNS, RenderOptions("salt", "portable", dialect))
 
 
 def links(dialect: Dialect) -> EdgeTable:
-    setting = Setting({"visits": TABLE}, Fraction(1), Fraction(0), Words("salt", "portable", dialect))
+    setting = Setting({"visits": TABLE}, Fraction(1), Fraction(0), RenderOptions("salt", "portable", dialect))
     return edge_table(setting, table="visits", ends=["a", "b"])
 
 
@@ -69,7 +69,7 @@ def fetched(local: duckdb.DuckDBPyConnection, sql: str) -> Arrays:
     return found
 
 
-def plain(taken: Taken) -> dict[str, list[str]]:
+def plain(taken: RowData) -> dict[str, list[str]]:
     return {name: [str(value) for value in values.tolist()] for name, values in taken.columns.items()}
 
 
@@ -97,7 +97,7 @@ def test_rows_are_the_same_on_postgres(local: duckdb.DuckDBPyConnection, postgre
 
 def test_rows_come_in_the_order_of_their_values_whatever_the_engine_does(local: duckdb.DuckDBPyConnection) -> None:
     taken = read(DUCKDB).take(fetched(local, read(DUCKDB).sql))
-    turned = Taken({name: values[::-1] for name, values in taken.columns.items()}, None)
+    turned = RowData({name: values[::-1] for name, values in taken.columns.items()}, None)
     assert plain(taken.ordered()) == plain(turned.ordered())
     assert plain(taken) != plain(turned)
 
@@ -109,12 +109,12 @@ def test_nothing_has_one_form(local: duckdb.DuckDBPyConnection) -> None:
     assert int(np.isnan(taken.columns["good"]).sum()) == 50
     assert int(np.isnat(taken.columns["day"]).sum()) == 34
     assert sum(word is None for word in taken.columns["word"]) == 40
-    zeros = Rows(TABLE, COLUMNS[:1], Words("s")).take({"v0": np.array([-0.0, 0.0])})
+    zeros = Rows(TABLE, COLUMNS[:1], RenderOptions("s")).take({"v0": np.array([-0.0, 0.0])})
     assert not np.signbit(zeros.columns["a"]).any()
 
 
 def test_more_rows_than_fit_are_a_failure(monkeypatch: pytest.MonkeyPatch, local: duckdb.DuckDBPyConnection) -> None:
-    monkeypatch.setattr(reading, "MOST_ROWS", 199)
+    monkeypatch.setattr(reading, "MAX_ROWS", 199)
     assert read(DUCKDB).sql.endswith("LIMIT 200")
     with pytest.raises(RunError):
         read(DUCKDB).take(fetched(local, read(DUCKDB).sql))
@@ -122,9 +122,9 @@ def test_more_rows_than_fit_are_a_failure(monkeypatch: pytest.MonkeyPatch, local
 
 def test_an_order_depends_on_the_salt_and_on_no_other_row() -> None:
     codes = np.arange(1000)
-    order = mixed(codes, "salt")
-    assert (mixed(codes[::-1], "salt")[::-1] == order).all()
-    assert (mixed(codes, "pepper") != order).any()
+    order = salted_order(codes, "salt")
+    assert (salted_order(codes[::-1], "salt")[::-1] == order).all()
+    assert (salted_order(codes, "pepper") != order).any()
     groups = codes % 7
     kept = first_of_each(groups, order, 3)
     assert np.bincount(groups[kept]).tolist() == [3] * 7
@@ -149,8 +149,8 @@ def test_owners_are_numbered_as_sql_tells_them_apart(kind: Kind, data: st.DataOb
     """A unit that is bounded as one in SQL is one in every analysis, and two units are two."""
     type_, values = OWNERS[kind]
     who = data.draw(st.lists(values, min_size=1, max_size=8))
-    table = Table("t", (Column("who", kind), Column("i", Kind.INTEGER)), Unit("who"))
-    rows = Rows(table, table.columns[1:], Words("salt"))
+    table = Table("t", (Column("who", kind), Column("i", Kind.INTEGER)), PrivacyUnit("who"))
+    rows = Rows(table, table.columns[1:], RenderOptions("salt"))
     with duckdb.connect() as local:
         local.execute(f"CREATE TABLE t (who {type_}, i BIGINT)")
         local.executemany("INSERT INTO t VALUES (?, ?)", [(each, i) for i, each in enumerate(who)])
@@ -162,13 +162,13 @@ def test_owners_are_numbered_as_sql_tells_them_apart(kind: Kind, data: st.DataOb
 
 
 def test_the_zeros_of_an_owner_are_one_on_postgres(postgres_server: Server) -> None:
-    table = Table("t", (Column("who", Kind.REAL), Column("i", Kind.INTEGER)), Unit("who"))
+    table = Table("t", (Column("who", Kind.REAL), Column("i", Kind.INTEGER)), PrivacyUnit("who"))
     with postgres_server.database() as dsn, duckdb.connect() as local:
         local.execute("CREATE TABLE t AS SELECT * FROM (VALUES (-0e0, 1), (0e0, 2), ('nan', 3), (1.5, 4)) AS v(who, i)")
         name = str(psycopg.conninfo.conninfo_to_dict(dsn)["dbname"])
         postgres.copied(local, {"t": table}, postgres_server, name)
         engine = postgres.engine({"t": table}, postgres_server, name)
-        rows = Rows(table, table.columns[1:], Words("salt", "engine", POSTGRES))
+        rows = Rows(table, table.columns[1:], RenderOptions("salt", "engine", POSTGRES))
         try:
             owners = engine.run(rows.sql).through(lambda found: np.asarray(rows.take(found).owners))
         finally:

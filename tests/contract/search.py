@@ -31,7 +31,7 @@ class State:
 Pool = tuple[tuple[Any, ...], tuple[Any, ...]]
 #: Other units, one unit, and the one in its place.
 Begin = tuple[tuple[Unit, ...], Unit, Unit]
-MOST_UNITS = 6
+MAX_UNITS = 6
 
 
 class Make(Protocol):
@@ -174,7 +174,7 @@ def _others(subject: Subject, state: State, chance: random.Random) -> tuple[Unit
     elif base and kind < 0.6:
         place = chance.randrange(len(base))
         base[place] = _other(subject, base[place], chance)
-    elif len(base) < MOST_UNITS:
+    elif len(base) < MAX_UNITS:
         base.append(chance.choice((state.unit, state.other, _unit(subject, chance))))
     return tuple(base)
 

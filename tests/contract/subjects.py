@@ -12,7 +12,7 @@ from tests.contract import analyses, own, queries
 from tests.contract.search import Climbed, Subject, climb
 
 from hubbub.analyses.synthetic import mwem, synthetic
-from hubbub.analyses.synthetic.model import Measured, Model, independent
+from hubbub.analyses.synthetic.model import NoisyMarginal, Model, independent
 
 #: Pairs of neighbors for one subject at most, and pairs that are tried after all was reached.
 STEPS, EXTRA = 60, 2
@@ -56,7 +56,7 @@ def _exact(reach: analyses.Reach) -> dict[int, Fraction]:
     return {place: Fraction(share) for place, share in reach.items()}
 
 
-def _independent(sizes: Sequence[int], measured: Sequence[Measured], total: float, **_: Any) -> Model:
+def _independent(sizes: Sequence[int], measured: Sequence[NoisyMarginal], total: float, **_: Any) -> Model:
     """Believe in no pair: in the place of a model that takes its time to fit."""
     del total
     return independent(list(sizes), [np.maximum(each.noisy, 0.0) + 1e-9 for each in measured if len(each.columns) == 1])

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from unittest.mock import patch
 
 import numpy as np
-from tests.campaigns.rig.draws import NOTHING, SELECTIONS, Draw, Found, charged, differ, lost, taped
-from tests.campaigns.rig.words import Seeded
+from tests.campaigns.rig.draws import NO_LOSS, SELECTIONS, TapedDraw, KeyedCounts, charged_loss, difference, pair_loss, tape_draws
+from tests.campaigns.rig.seeded_source import SeededSource
 
 from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.filters import Budget, admits
@@ -79,17 +79,17 @@ def affordable(made: Charged) -> list[str]:
 
 
 def drawn(
-    made: Charged, data: Data, seed: int, given: Sequence[Draw] | None = None, *, silent: bool = False
-) -> list[Draw]:
+    made: Charged, data: Data, seed: int, given: Sequence[TapedDraw] | None = None, *, silent: bool = False
+) -> list[TapedDraw]:
     """Run once, and give every draw; `silent` lets every draw give the exact value, or the best candidate.
 
     A promise is for every history, so also for that one; in it the data decides what is asked next.
     """
-    source = Seeded(seed)
+    source = SeededSource(seed)
     with ExitStack() as stack:
         for kind in (Laplace, Gaussian, *SELECTIONS) if silent else ():
             stack.enter_context(patch.object(kind, "sample", _best if kind in SELECTIONS else _exactly))
-        tape = stack.enter_context(taped(source, given))
+        tape = stack.enter_context(tape_draws(source, given))
         made.run(data, source)
     return tape
 
@@ -102,7 +102,7 @@ def _best(_: Any, value: Any, __: Any) -> int:
     return int(np.argmax(value))
 
 
-def noise_of(draw: Draw) -> Event:
+def noise_of(draw: TapedDraw) -> Event:
     """Give the noise of a draw as the event names it."""
     mechanism = draw.mechanism
     if isinstance(mechanism, Thresholded):
@@ -110,7 +110,7 @@ def noise_of(draw: Draw) -> Event:
     return mechanism.one.event if isinstance(mechanism, TopK) else mechanism.event
 
 
-def look(made: Charged, one: Sequence[Draw], two: Sequence[Draw], *, by_cell: bool, parted: bool = False) -> Looked:
+def look(made: Charged, one: Sequence[TapedDraw], two: Sequence[TapedDraw], *, by_cell: bool, parted: bool = False) -> Looked:
     """Compare the draws of two neighbors with what the mechanisms were built with, and with what is charged.
 
     by_cell  selections are made in many cells that share no row, and charged as one
@@ -120,23 +120,23 @@ def look(made: Charged, one: Sequence[Draw], two: Sequence[Draw], *, by_cell: bo
     if len(one) != len(two):
         seen.problems.append(f"{len(one)} draws on the one, {len(two)} on the other")
         return seen
-    known, total = slots(made.event), NOTHING
+    known, total = slots(made.event), NO_LOSS
     for place, (a, b) in enumerate(zip(one, two, strict=True)):
         noise = noise_of(a)
         if a.mechanism != b.mechanism or noise not in known:
             seen.problems.append(f"draw {place + 1} was not charged, or differs between neighbors")
             continue
-        if not isinstance(a.value, Found) and np.shape(a.value) != np.shape(b.value):
+        if not isinstance(a.value, KeyedCounts) and np.shape(a.value) != np.shape(b.value):
             seen.problems.append(f"draw {place + 1} has another shape on the neighbor")
             continue
-        apart = lost(a, b)
+        apart = pair_loss(a, b)
         total += apart
         if not apart.within:
-            seen.problems.append(f"draw {place + 1} moves further than {a.mechanism} covers: {_brief(differ(a, b))}")
+            seen.problems.append(f"draw {place + 1} moves further than {a.mechanism} covers: {_brief(difference(a, b))}")
         slot = known[noise]
         before = seen.shares.get(slot, Fraction(0))
         seen.shares[slot] = before + used(a, b) if parted else max(before, used(a, b))
-    whole = charged(made.event)
+    whole = charged_loss(made.event)
     pure = whole.pure is not None and total.pure is not None
     over = total.pure > whole.pure if pure else total.rho > whole.rho  # type: ignore[operator]
     if over:
@@ -146,9 +146,9 @@ def look(made: Charged, one: Sequence[Draw], two: Sequence[Draw], *, by_cell: bo
     return seen
 
 
-def used(one: Draw, two: Draw) -> Fraction:
+def used(one: TapedDraw, two: TapedDraw) -> Fraction:
     """Give how much of its sensitivity a draw uses, in the norm of its mechanism: 1 is all of it."""
-    mechanism, moved = one.mechanism, [abs(int(each)) for each in differ(one, two)]
+    mechanism, moved = one.mechanism, [abs(int(each)) for each in difference(one, two)]
     if isinstance(mechanism, Thresholded):
         mechanism = mechanism.noise
     if isinstance(mechanism, Laplace):
@@ -159,7 +159,7 @@ def used(one: Draw, two: Draw) -> Fraction:
     return Fraction(max(moved, default=0), rule.sensitivity)
 
 
-def _counted(event: Event, draws: Sequence[Draw], *, by_cell: bool) -> list[str]:
+def _counted(event: Event, draws: Sequence[TapedDraw], *, by_cell: bool) -> list[str]:
     """Compare how often each noise is drawn with how often it is charged; a choice may be made in many cells."""
     wanted: Counter[Event] = Counter()
     for part, count in parts(event):

@@ -22,7 +22,7 @@ _WORDS: Mapping[Any, str] = {
 }
 
 
-def fitted(name: str, function: Callable[..., Any], given: Mapping[str, object]) -> dict[str, object]:
+def check_arguments(name: str, function: Callable[..., Any], given: Mapping[str, object]) -> dict[str, object]:
     """Give the arguments as the function takes them, or refuse what does not fit."""
     hints, found = get_type_hints(function), dict[str, object]()
     for argument, value in given.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from hubbub.analyses.arguments import fitted
+from hubbub.analyses.arguments import check_arguments
 from hubbub.analyses.base import PreparedAnalysis, Setting
 from hubbub.answers.release import Release
 from hubbub.core.call import AnalysisCall
@@ -42,7 +42,7 @@ ANALYSES: Mapping[str, Analysis] = {
     "mwem": Analysis("synthetic.mwem"),
     "small_database": Analysis("synthetic.blr"),
     "synthetic": Analysis("synthetic.synthetic", model="synthetic.utility:Synthetic"),
-    "tabulate": Analysis("tables.contingency", model="Table"),
+    "tabulate": Analysis("tables.contingency", model="ContingencyTable"),
     "min_cut": Analysis("graphs.answers"),
     "spanning_tree": Analysis("graphs.answers"),
     "graph_distance": Analysis("graphs.answers"),
@@ -79,7 +79,7 @@ def prepare(
         raise QueryError(
             "HB582", f"{call.name} {problem}.", f"Its arguments are: {', '.join(sorted(known_arguments))}."
         )
-    return replace(make(setting, **fitted(call.name, make, call.arguments)), name=call.name)
+    return replace(make(setting, **check_arguments(call.name, make, call.arguments)), name=call.name)
 
 
 def function(name: str) -> Callable[..., PreparedAnalysis]:

@@ -21,13 +21,13 @@ from hubbub.sql.expressions import Col
 from hubbub.sql.relations import UNIT, Scan
 
 #: A table with more rows ends in the constant failure: it would not fit, as it would not fit an engine's memory.
-MOST_ROWS = 5_000_000
+MAX_ROWS = 5_000_000
 
 Values = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class RowData:
     """Rows: each column as an array, and whose each row is (numbers from 0; None where each row is its own unit).
 
     Numbers and truth values are doubles, NaN for NULL; texts are objects, None for NULL; times are datetime64.
@@ -41,12 +41,12 @@ class Taken:
         """How many rows there are."""
         return next((len(each) for each in self.columns.values()), 0)
 
-    def ordered(self) -> "Taken":
+    def ordered(self) -> "RowData":
         """Put the rows in the order of their values: engines give them in any, and one row more may change it."""
         keys = [rank for values in self.columns.values() for rank in _ranks(values)]
         order = np.lexsort(keys)
         owners = None if self.owners is None else self.owners[order]
-        return Taken({name: values[order] for name, values in self.columns.items()}, owners)
+        return RowData({name: values[order] for name, values in self.columns.items()}, owners)
 
     def only(self, kept: NDArray[np.bool_]) -> dict[str, Values]:
         """Give the columns of some rows."""
@@ -67,17 +67,17 @@ class Rows:
         dialect = self.render_options.dialect
         columns = tuple(Col(f"v{i}", each.kind) for i, each in enumerate(self.columns))
         scan = Scan(self.table, columns, tuple(each.name for each in self.columns))
-        return f"SELECT * FROM ({render.relation(scan, dialect)}) AS e LIMIT {MOST_ROWS + 1}"  # noqa: S608 - rendered
+        return f"SELECT * FROM ({render.relation(scan, dialect)}) AS e LIMIT {MAX_ROWS + 1}"  # noqa: S608 - rendered
 
-    def take(self, found: Arrays) -> Taken:
+    def take(self, found: Arrays) -> RowData:
         """Read what the engine gave."""
         columns = {each.name: _plain(found[f"v{i}"], each.kind) for i, each in enumerate(self.columns)}
-        if len(found["v0"]) > MOST_ROWS:
+        if len(found["v0"]) > MAX_ROWS:
             raise RunError
         owners = found.get(UNIT)
         if owners is None:
-            return Taken(columns, None)
-        return Taken(columns, numbered(np.asarray(np.ma.getdata(owners))))
+            return RowData(columns, None)
+        return RowData(columns, numbered(np.asarray(np.ma.getdata(owners))))
 
 
 def numbered(values: Values) -> NDArray[np.int64]:
@@ -129,7 +129,7 @@ def column(table: Table, name: object, what: str) -> Column:
     return found
 
 
-def mixed(codes: NDArray[np.int64], salt: str) -> NDArray[np.uint64]:
+def salted_order(codes: NDArray[np.int64], salt: str) -> NDArray[np.uint64]:
     """Give each code a place in an order that a salt fixes and no data does: one to one on 64 bits (splitmix).
 
     >>> len(set(mixed(np.arange(1000), "salt").tolist()))

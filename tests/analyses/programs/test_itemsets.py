@@ -7,7 +7,7 @@ import pytest
 from tests.analyses.programs.worlds import World, affords, charged
 
 from hubbub.analyses.programs.inputs import one_cell
-from hubbub.analyses.programs.itemsets import Itemsets, Levels, frequent_itemsets
+from hubbub.analyses.programs.itemsets import Itemsets, ItemsetsAnalysis, frequent_itemsets
 from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
@@ -108,7 +108,7 @@ def test_counts_of_units_as_baskets_are_within_the_sensitivities(world: World, r
 
 
 def _within(
-    world: World, made: Levels, levels: Sequence[Sequence[tuple[int, ...]]], relation: Relation, owner: str
+    world: World, made: ItemsetsAnalysis, levels: Sequence[Sequence[tuple[int, ...]]], relation: Relation, owner: str
 ) -> None:
     table = made.inputs.table.name
     change = "bread = NOT bread, jam = TRUE, size = 'small'" if table == "baskets" else "page = 'help'"

@@ -7,8 +7,8 @@ import pytest
 from tests.analyses.programs.worlds import DATA, World, affords, charged
 
 from hubbub.accounting.cost import privacy_cost
-from hubbub.analyses.programs.inputs import numbered, program_input
-from hubbub.analyses.programs.kmeans import HALVINGS, KMeans, Lloyd, closest, kmeans, nearest
+from hubbub.analyses.programs.inputs import numbered_cells, program_input
+from hubbub.analyses.programs.kmeans import HALVINGS, ClassicKMeans, KMeans, kmeans, nearest, nearest_center
 from hubbub.analyses.programs.vectors import STEPS, box, of_box, totals
 from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation
@@ -28,11 +28,11 @@ def blobs(world: World, rows: int = 3_000, **how: object) -> np.ndarray[tuple[in
     return values
 
 
-def classic(world: World, rounds: int | None, epsilon: object = 1, **how: int) -> Lloyd:
+def classic(world: World, rounds: int | None, epsilon: object = 1, **how: int) -> ClassicKMeans:
     made = kmeans(
         world.setting(epsilon, **how), table="blobs", columns=["x", "y"], k=3, rounds=rounds, method="classic"
     )
-    assert isinstance(made, Lloyd)
+    assert isinstance(made, ClassicKMeans)
     return made
 
 
@@ -92,7 +92,7 @@ def test_engine_sums_of_neighbors_are_within_the_sensitivities(
     boxed = of_box(2, place.contribution_bounds(3), relation)
 
     def integers() -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        return place.integers(world, rows, numbered(cell, 3), [RowCount(), *totals(columns)]).through(
+        return place.integers(world, rows, numbered_cells(cell, 3), [RowCount(), *totals(columns)]).through(
             lambda found: found
         )
 
@@ -129,8 +129,8 @@ def test_the_engine_finds_the_nearest_centre(world: World) -> None:
     place = program_input(world.setting(), "blobs", ["x", "y"])
     centres = np.random.default_rng(1).uniform(-1, 1, (7, 2))
     rows, _, cell = nearest(place, box(place, ["x", "y"]), centres)
-    counts = place.integers(world, rows, numbered(cell, 7), [RowCount()]).through(lambda found: found[0])
-    assert counts.tolist() == np.bincount(closest(values / 10, centres), minlength=7).tolist()
+    counts = place.integers(world, rows, numbered_cells(cell, 7), [RowCount()]).through(lambda found: found[0])
+    assert counts.tolist() == np.bincount(nearest_center(values / 10, centres), minlength=7).tolist()
 
 
 def test_one_centre_is_the_mean(world: World) -> None:

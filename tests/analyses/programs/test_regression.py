@@ -5,14 +5,14 @@ import pytest
 from numpy.typing import NDArray
 from tests.analyses.programs.worlds import World, affords, charged
 
-from hubbub.analyses.programs.moments import Moments
+from hubbub.analyses.programs.moments import NoisyMoments
 from hubbub.analyses.programs.regression import (
     LinearRegression,
-    Logistic,
     LogisticRegression,
+    LogisticRegressionAnalysis,
     linear_regression,
     logistic_regression,
-    solved,
+    solve_normal_equations,
 )
 from hubbub.analyses.programs.vectors import of_sums
 from hubbub.core.schema import PrivacyUnit
@@ -67,16 +67,16 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(world: World) -> No
 
 
 def test_the_ridge_lifts_what_noise_would_drown() -> None:
-    still = Moments(
+    still = NoisyMoments(
         10.0, np.zeros(2), np.ones(2), np.array([0.0, 1.0]), np.array([[-50.0, 3.0], [3.0, 5.0]]), (5, 5, 5)
     )
-    weights, errors, ridge = solved(still)
+    weights, errors, ridge = solve_normal_equations(still)
     assert ridge >= 50
     assert np.abs(weights).max() < 1
     assert np.isfinite(errors).all()
-    sure = Moments(1e6, np.zeros(2), np.ones(2), np.zeros(2), np.array([[1e5, 5e4], [5e4, 1e5]]), (5, 5, 5))
-    assert solved(sure)[2] == 0
-    assert solved(sure)[0][1] == pytest.approx(0.5)
+    sure = NoisyMoments(1e6, np.zeros(2), np.ones(2), np.zeros(2), np.array([[1e5, 5e4], [5e4, 1e5]]), (5, 5, 5))
+    assert solve_normal_equations(sure)[2] == 0
+    assert solve_normal_equations(sure)[0][1] == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("delta", ["0", "1e-6"])
@@ -123,10 +123,10 @@ def test_gradients_of_neighbors_are_within_the_sensitivity(world: World, monkeyp
     noises = (*made.allocation.noises[:6], Bare())
     object.__setattr__(made.allocation, "noises", noises)
     limit = of_sums(4, made.inputs.contribution_bounds(1), Relation.ADD_REMOVE)
-    near = Moments(60.0, np.array([-0.4, 0.0, -0.5]), np.full(3, 0.05), np.zeros(3), np.eye(3), (1, 1, 1))
+    near = NoisyMoments(60.0, np.array([-0.4, 0.0, -0.5]), np.full(3, 0.05), np.zeros(3), np.eye(3), (1, 1, 1))
     furthest = 0
     for weights in (np.zeros(4), np.array([40.0, -30.0, 20.0, 10.0])):
-        assert isinstance(made, Logistic)
+        assert isinstance(made, LogisticRegressionAnalysis)
         made._gradient(world, near, weights)
         for row in range(12):
             world.connection.execute("CREATE OR REPLACE TABLE kept AS SELECT * FROM people")

@@ -10,7 +10,7 @@ import pytest
 from tests.analyses.programs.worlds import ADULT, World, adult, affords, charged
 
 from hubbub.accounting.cost import privacy_cost
-from hubbub.analyses.programs.tree import PARTS, DecisionTree, Question, decision_tree, scores_of
+from hubbub.analyses.programs.tree import PARTS, DecisionTree, Split, decision_tree, split_scores
 from hubbub.core.schema import PrivacyUnit
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
@@ -58,16 +58,16 @@ def test_a_tree_is_grown_from_noisy_sums_one_query_a_level(world: World, score: 
 @pytest.mark.parametrize("rule", ["max", "gini"])
 def test_brute_force_finds_the_sensitivity_of_scores(rule: str) -> None:
     """Every table of two children and two or three classes with up to four rows in each cell, one row more anywhere."""
-    question = Question("a", ((0,), (1,)), values=("x", "y"))
+    question = Split("a", ((0,), (1,)), values=("x", "y"))
     seen = set()
     for classes in (2, 3):
         for cells in product(range(5 if classes == 2 else 3), repeat=2 * classes):
             before = np.array(cells).reshape(2, classes)
-            base = int(scores_of([question], [before], rule)[0])
+            base = int(split_scores([question], [before], rule)[0])
             for child, kind in product(range(2), range(classes)):
                 after = before.copy()
                 after[child, kind] += 1
-                seen.add(int(scores_of([question], [after], rule)[0]) - base)
+                seen.add(int(split_scores([question], [after], rule)[0]) - base)
     assert seen == {0, 1} if rule == "max" else (max(seen) == PARTS and min(seen) > -PARTS and min(seen) < 0)
 
 
@@ -79,7 +79,7 @@ def test_distribution_of_a_level_keeps_its_loss_on_neighbors(world: World) -> No
     assert loss is not None
     facts = made.selection
     choice = Exponential(candidates=2, sensitivity=facts.sensitivity, monotone=facts.monotone, rate=facts.rate)
-    questions = [Question("a", ((0,), (1,))), Question("b", ((0, 1),))]
+    questions = [Split("a", ((0,), (1,))), Split("b", ((0, 1),))]
     draw = np.random.default_rng(1)
     worst = 1.0
     for _ in range(200):
@@ -89,7 +89,7 @@ def test_distribution_of_a_level_keeps_its_loss_on_neighbors(world: World) -> No
             after = before.copy()
             after[draw.integers(2), draw.integers(2)] += 1
             distributions = [
-                choice.distribution(scores_of(questions, [each, each], "gini").tolist()) for each in (before, after)
+                choice.distribution(split_scores(questions, [each, each], "gini").tolist()) for each in (before, after)
             ]
             ratios = [float(distributions[0].mass[i][0] / distributions[1].mass[i][1]) for i in range(2)]
             ratio *= max(max(ratios), 1 / min(ratios))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.analyses.programs.worlds import World
 
-from hubbub.analyses.programs.inputs import numbered, one_cell, program_input
+from hubbub.analyses.programs.inputs import numbered_cells, one_cell, program_input
 from hubbub.analyses.programs.kmeans import nearest
 from hubbub.analyses.programs.vectors import (
     STEPS,
@@ -57,7 +57,7 @@ def test_integers_of_any_row_are_within_the_stated_norm(world: World, size: int,
     inside, vectors = boxed(place, box(place, names), [place.column("row")])
     near, pulled = clipped(inside, vectors, origin=[Fraction(1, 10)] * size, units=units, kept=[f"x{size}"])
     asked: list[Additive] = [*totals(pulled), *products(pulled)]
-    cells = numbered(place.column("row"), rows)
+    cells = numbered_cells(place.column("row"), rows)
     found = place.integers(world, near, cells, asked).through(lambda exact: exact)
     sums = of_sums(size, reach, Relation.ADD_REMOVE)
     squares = of_products(size, reach, Relation.ADD_REMOVE)
@@ -87,8 +87,8 @@ def test_engine_sums_of_neighbors_are_within_the_stated_sensitivity(
         rows, columns, cell = nearest(place, box(place, names), centres)
         units = [Fraction(1, 4)] * size
         near, pulled = clipped(rows, columns, origin=[Fraction(0)] * size, units=units, kept=["cell"])
-        boxed = place.integers(world, rows, numbered(cell, k), totals(columns))
-        balls = place.integers(world, near, numbered(cell, k), totals(pulled))
+        boxed = place.integers(world, rows, numbered_cells(cell, k), totals(columns))
+        balls = place.integers(world, near, numbered_cells(cell, k), totals(pulled))
         return opened(boxed, balls)
 
     place = program_input(world.setting(), "t", names)

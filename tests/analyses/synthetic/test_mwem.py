@@ -8,7 +8,7 @@ import pytest
 
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.base import Setting
-from hubbub.analyses.synthetic.mwem import Mwem, mended, mwem, summed
+from hubbub.analyses.synthetic.mwem import Mwem, mwem, reweighted, summed
 from hubbub.analyses.tables.marginals import counts
 from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
@@ -89,7 +89,7 @@ def test_mended_weights_agree_better_and_keep_their_total() -> None:
     before = np.abs(weights - noisy).sum()
     after = weights
     for _ in range(5):
-        after = mended(after, [((0, 1), noisy)], 100.0)
+        after = reweighted(after, [((0, 1), noisy)], 100.0)
     assert after.sum() == pytest.approx(100)
     assert np.abs(after - noisy).sum() < before / 5
 

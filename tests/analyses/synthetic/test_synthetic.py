@@ -173,9 +173,9 @@ def test_the_report_says_how_far_the_rows_are_off(bench: Any) -> None:
 
 
 def test_a_report_of_wrong_rows_is_bad() -> None:
-    from hubbub.analyses.synthetic.utility import compared
+    from hubbub.analyses.synthetic.utility import column_utilities
 
-    fares = compared(["a", "b"], np.array([1000, 10]), np.array([3000, 20]), [4.0, 8.0], 1000.0)
+    fares = column_utilities(["a", "b"], np.array([1000, 10]), np.array([3000, 20]), [4.0, 8.0], 1000.0)
     assert (fares[0].alone, fares[0].pairs) == (0.5, 1.0)
     assert (fares[1].alone, fares[1].alone_half, fares[1].pairs_half) == (0.005, 0.002, 0.004)
 

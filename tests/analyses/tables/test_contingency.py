@@ -10,7 +10,7 @@ import pytest
 from hubbub.accounting.cost import privacy_cost
 from hubbub.analyses.base import Published, Setting
 from hubbub.analyses.tables import contingency as tables
-from hubbub.analyses.tables.consistency import non_negative, onto_total, rounded
+from hubbub.analyses.tables.consistency import non_negative, project_to_totals, round_to_totals
 from hubbub.analyses.tables.contingency import tabulate
 from hubbub.analyses.tables.lattice import Lattice, closure, shares, subsets
 from hubbub.answers.release import Release
@@ -39,9 +39,9 @@ def setting(
     return Setting({"t": table}, Fraction(epsilon), Fraction(delta), RenderOptions("salt"))
 
 
-def model(published: Published) -> tables.Table:
+def model(published: Published) -> tables.ContingencyTable:
     rows = len(published.outputs[0].values)
-    return tables.Table.of(
+    return tables.ContingencyTable.of(
         Release(published.outputs, [None] * rows, Fraction(1), Fraction(0), {}, None, model=published.model)
     )
 
@@ -178,15 +178,15 @@ def test_projection_and_rounding_keep_totals_and_signs() -> None:
     for _ in range(200):
         values = chance.normal(2, 6, size=(5, 7))
         totals = chance.integers(0, 30, size=5)
-        near = onto_total(values, totals.astype(float))
+        near = project_to_totals(values, totals.astype(float))
         assert near.sum(axis=1) == pytest.approx(totals)
         assert (near >= 0).all()
-        whole = rounded(near, totals)
+        whole = round_to_totals(near, totals)
         assert whole.sum(axis=1).tolist() == totals.tolist()
         assert (whole >= 0).all()
         assert np.abs(whole - near).max() < 1
     # numbers that do not add up to their total are still brought to it, without a negative one
-    assert rounded(np.array([[5.0, 1.0, 0.0]]), np.array([2])).tolist() == [[2, 0, 0]]
+    assert round_to_totals(np.array([[5.0, 1.0, 0.0]]), np.array([2])).tolist() == [[2, 0, 0]]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.graphs.edges import Graph
-from hubbub.analyses.rows import first_of_each, mixed
+from hubbub.analyses.rows import first_of_each, salted_order
 
 Numbers = NDArray[np.int64]
 
@@ -38,7 +38,7 @@ def projected(graph: Graph, most: int, salt: str) -> Graph:
     Assumes  the order is fixed for all pairs of nodes before the data is seen.
     Tested   tests/analyses/graphs/test_sensitivity.py::test_changing_all_edges_of_a_node_stays_within_the_bounds
     """
-    order = np.argsort(mixed(graph.codes, salt))
+    order = np.argsort(salted_order(graph.codes, salt))
     degrees, kept = [0] * graph.nodes, []
     # what is kept depends on all that was kept before: a loop in Python, one step an edge
     for place, a, b in zip(order.tolist(), graph.a[order].tolist(), graph.b[order].tolist(), strict=True):
@@ -62,7 +62,7 @@ def truncated(graph: Graph, most: int, salt: str) -> Graph:
     """
     places = np.arange(graph.size)
     ends, edges = np.concatenate([graph.a, graph.b]), np.concatenate([places, places])
-    first = first_of_each(ends, np.tile(mixed(graph.codes, salt), 2), most)
+    first = first_of_each(ends, np.tile(salted_order(graph.codes, salt), 2), most)
     return graph.only(np.bincount(edges, first, graph.size) == 2)
 
 

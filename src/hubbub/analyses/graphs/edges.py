@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.base import Arrays, Protection, Setting
-from hubbub.analyses.rows import Rows, Taken, column, first_of_each, mixed
+from hubbub.analyses.rows import RowData, Rows, column, first_of_each, salted_order
 from hubbub.core import numbers
 from hubbub.core.schema import Column, Kind, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import QueryError
 from hubbub.sql.bounding import ContributionBounds
 
-MOST_NODES = 100_000
-_MOST_STEPS = 1 << 28
+MAX_NODES = 100_000
+_MAX_STEPS = 1 << 28
 
 Numbers = NDArray[np.int64]
 
@@ -121,11 +121,11 @@ class EdgeTable:
         if rows.owners is not None:
             # equal rows of a unit are one edge, so a tie is between rows that do not differ
             code = (np.minimum(first, second) * self.nodes + np.maximum(first, second)) * (self.most + 1) + weight
-            place = mixed(np.where(there, code, -1), self.read.render_options.salt)
+            place = salted_order(np.where(there, code, -1), self.read.render_options.salt)
             there[there] = first_of_each(rows.owners[there], place[there], self.rows)
         return graph(self.nodes, first[there], second[there], weight[there])
 
-    def _codes(self, rows: Taken, end: Column) -> Numbers:
+    def _codes(self, rows: RowData, end: Column) -> Numbers:
         """Number the ends; −1 where a row has none that is declared."""
         values = rows.columns[end.name]
         if self.names is None:
@@ -135,7 +135,7 @@ class EdgeTable:
         place = {name: i for i, name in enumerate(self.names)}
         return np.fromiter((place.get(value, -1) for value in values.tolist()), dtype=np.int64, count=len(values))
 
-    def _weights(self, rows: Taken) -> Numbers:
+    def _weights(self, rows: RowData) -> Numbers:
         if self.weight is None:
             return np.ones(len(rows.columns[self.ends[0].name]), dtype=np.int64)
         values = rows.columns[self.weight.name]
@@ -188,8 +188,8 @@ def _nodes(end: Column) -> tuple[int, int, tuple[str, ...] | None]:
             f"{end.name} does not declare the nodes of the graph.",
             "Declare bounds for integers or values for text. The set of nodes is public.",
         )
-    if not 2 <= size <= MOST_NODES:
-        raise QueryError("HB595", f"{end.name} declares {size} nodes.", f"Declare 2 to {MOST_NODES} nodes.")
+    if not 2 <= size <= MAX_NODES:
+        raise QueryError("HB595", f"{end.name} declares {size} nodes.", f"Declare 2 to {MAX_NODES} nodes.")
     return size, first, names
 
 
@@ -205,7 +205,7 @@ def _steps(weight: Column | None, step: Any) -> tuple[Fraction, int]:
         )
     chosen = weight.step if step is None else numbers.exact(step, "step")
     unit = bounds.high / 1024 if chosen is None else chosen
-    if not 0 < unit <= bounds.high or not -(-bounds.high // unit) <= _MOST_STEPS:
+    if not 0 < unit <= bounds.high or not -(-bounds.high // unit) <= _MAX_STEPS:
         raise QueryError("HB596", "The step is too large for the weights.", "Use a smaller step or omit it.")
     return unit, int(-(-bounds.high // unit))
 

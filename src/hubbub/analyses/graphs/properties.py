@@ -14,7 +14,7 @@ from hubbub.core import numbers
 from hubbub.errors import QueryError
 
 #: The most graphs that a checker is asked about before a distance is known.
-MOST_CHECKS = 2_000_000
+MAX_CHECKS = 2_000_000
 
 Pair = tuple[int, int]
 Checker = Callable[[frozenset[Pair]], bool]
@@ -82,11 +82,11 @@ class DistanceFrom:
         numbers.integer(self.nodes, "nodes", 2, 10_000)
         numbers.integer(self.most, "most", 1, comb(self.nodes, 2))
         checks = sum(comb(comb(self.nodes, 2), changes) for changes in range(self.most))
-        if checks > MOST_CHECKS:
+        if checks > MAX_CHECKS:
             raise QueryError(
                 "HB596",
                 f"Up to {checks} graphs would have to be checked.",
-                f"Use a smaller `most`: the limit is {MOST_CHECKS} graphs.",
+                f"Use a smaller `most`: the limit is {MAX_CHECKS} graphs.",
             )
 
     def __call__(self, edges: frozenset[Pair]) -> int:

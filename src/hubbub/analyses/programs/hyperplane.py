@@ -13,17 +13,17 @@ from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.programs.allocation import describe_noise
 from hubbub.analyses.programs.inputs import (
     ProgramInput,
-    bounded,
-    by_values,
     call,
+    column_bounds,
+    column_values,
     equals,
-    listed,
     program_input,
     real,
+    value_cells,
     whole,
 )
 from hubbub.analyses.programs.model import model_of
-from hubbub.analyses.programs.regression import positive_last, shown
+from hubbub.analyses.programs.regression import json_value, positive_last
 from hubbub.analyses.programs.vectors import Box, Floats, box
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
@@ -85,7 +85,7 @@ class Grid:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plane(PreparedAnalysis):
+class HyperplaneAnalysis(PreparedAnalysis):
     """A choice among hyperplanes, prepared."""
 
     inputs: ProgramInput
@@ -101,7 +101,7 @@ class Plane(PreparedAnalysis):
         bins = range(self.grid.bins)
         keys = [(_bucket(self, name), tuple(bins)) for name in self.box.names]
         sides = call("case", equals(self.target, self.classes[1]), whole(1), whole(0))
-        cells = by_values((sides, (0, 1)), *keys)
+        cells = value_cells((sides, (0, 1)), *keys)
 
         def chosen(found: Integers) -> tuple[int, Integers]:
             negative, positive = found[0].reshape(2, -1)
@@ -123,7 +123,7 @@ class Plane(PreparedAnalysis):
         model = {
             "columns": list(self.box.names),
             "target": self.inputs.names[-1],
-            "classes": [shown(each) for each in self.classes],
+            "classes": [json_value(each) for each in self.classes],
             "direction": [int(each) for each in direction],
             "offset": offset,
             "bins": self.grid.bins,
@@ -133,8 +133,8 @@ class Plane(PreparedAnalysis):
         return Published(outputs, model)
 
 
-def _bucket(plane: Plane, name: str) -> FunctionCall:
-    bounds, bins = bounded(plane.inputs, name), plane.grid.bins
+def _bucket(plane: HyperplaneAnalysis, name: str) -> FunctionCall:
+    bounds, bins = column_bounds(plane.inputs, name), plane.grid.bins
     scaled = call(
         "mul", call("sub", plane.inputs.column(name), real(bounds.low)), real(bins / (bounds.high - bounds.low))
     )
@@ -150,7 +150,7 @@ def hyperplane(
     positive: Value | None = None,
     bins: int = 16,
     slopes: int = 3,
-) -> Plane:
+) -> HyperplaneAnalysis:
     """Prepare the choice of a hyperplane.
 
     Theorem (Private hyperplane). Let u(w, t) be the number of rows that the hyperplane w·g = t has on the right side,
@@ -191,7 +191,7 @@ def hyperplane(
         f"{numbers.brief(choice.rate)}",
         f"rows on the right side, and all: {describe_noise(counts)}",
     ]
-    return Plane(
+    return HyperplaneAnalysis(
         protection=inputs.protection,
         inputs=inputs,
         epsilon=setting.epsilon,
@@ -203,7 +203,7 @@ def hyperplane(
         box=shape,
         grid=grid,
         target=inputs.column(inputs.names[-1]),
-        classes=positive_last(listed(inputs, inputs.names[-1]), positive),
+        classes=positive_last(column_values(inputs, inputs.names[-1]), positive),
         choice=choice,
         told=counts,
     )

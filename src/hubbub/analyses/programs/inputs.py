@@ -106,7 +106,7 @@ def _column(table: Table, name: object) -> Column:
     return found
 
 
-def bounded(inputs: ProgramInput, name: str) -> Bounds:
+def column_bounds(inputs: ProgramInput, name: str) -> Bounds:
     """Give the declared bounds of a numeric column, or refuse."""
     col = inputs.column(name)
     bounds = facts(col).bounds if col.kind.numeric else None
@@ -117,7 +117,7 @@ def bounded(inputs: ProgramInput, name: str) -> Bounds:
     return bounds
 
 
-def listed(inputs: ProgramInput, name: str) -> tuple[Value, ...]:
+def column_values(inputs: ProgramInput, name: str) -> tuple[Value, ...]:
     """Give the declared values of a column, or refuse."""
     col = inputs.column(name)
     values = (False, True) if col.kind is Kind.BOOLEAN else facts(col).values
@@ -162,12 +162,12 @@ def one_cell() -> Cells:
     return Cells((), ())
 
 
-def numbered(expr: Expr, count: int) -> Cells:
+def numbered_cells(expr: Expr, count: int) -> Cells:
     """Give the cells of an expression whose values are 0, …, count − 1."""
     return Cells((0,), (Domain(Key("cell", expr), tuple(range(count))),))
 
 
-def by_values(*keys: tuple[Expr, tuple[Value, ...]]) -> Cells:
+def value_cells(*keys: tuple[Expr, tuple[Value, ...]]) -> Cells:
     """Give the cells of some expressions over these values of each, the last running fastest."""
     return Cells(
         tuple(range(len(keys))),

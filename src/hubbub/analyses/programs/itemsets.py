@@ -16,9 +16,9 @@ import numpy as np
 
 from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.programs.allocation import BudgetAllocation, NoiseRequest, allocate_budget, describe_noise
-from hubbub.analyses.programs.inputs import ProgramInput, call, equals, listed, one_cell, program_input, real
+from hubbub.analyses.programs.inputs import ProgramInput, call, column_values, equals, one_cell, program_input, real
 from hubbub.analyses.programs.model import model_of
-from hubbub.analyses.programs.regression import shown
+from hubbub.analyses.programs.regression import json_value
 from hubbub.analyses.programs.vectors import over_cells
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
@@ -48,7 +48,7 @@ class Item:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Levels(PreparedAnalysis):
+class ItemsetsAnalysis(PreparedAnalysis):
     """Itemsets, prepared: the noise of each level is fixed, its candidates are not."""
 
     inputs: ProgramInput
@@ -130,7 +130,7 @@ def frequent_itemsets(
     support: Fraction | int = Fraction(1, 10),
     size: int = 3,
     candidates: int = 100,
-) -> Levels:
+) -> ItemsetsAnalysis:
     """Prepare frequent itemsets, from which association rules follow.
 
     Theorem (Itemsets from noisy counts). A basket changes each count by 0 or 1. So a level of m candidates moves by at
@@ -152,12 +152,12 @@ def frequent_itemsets(
     size = numbers.integer(size, "size", 1, 6)
     candidates = numbers.integer(candidates, "candidates", 1, MAX_CANDIDATES)
     if (columns is None) == (item is None):
-        raise QueryError(
-            "HB547", "Neither columns nor item was given, or both were.", "Pass exactly one of them."
-        )
+        raise QueryError("HB547", "Neither columns nor item was given, or both were.", "Pass exactly one of them.")
     inputs, items = _of_units(setting, table, item) if columns is None else _of_rows(setting, table, columns)
     if not 2 <= len(items) <= MAX_ITEMS:
-        raise QueryError("HB545", f"There are {len(items)} items; 2 to {MAX_ITEMS} are allowed.", "Choose other columns.")
+        raise QueryError(
+            "HB545", f"There are {len(items)} items; 2 to {MAX_ITEMS} are allowed.", "Choose other columns."
+        )
     contribution = inputs.contribution_bounds(1)
     first = len(inputs.names) + 1 if columns is not None else len(items) + 1
     # of a row's columns each has one value, so a row holds one set of k items for each k columns
@@ -174,7 +174,7 @@ def frequent_itemsets(
         Expected(f"baskets with a set of {level}", _half(noise), None, _half(noise) / 1000)
         for level, noise in enumerate(allocation.noises, 1)
     )
-    return Levels(
+    return ItemsetsAnalysis(
         protection=inputs.protection,
         inputs=inputs,
         epsilon=setting.epsilon,
@@ -196,9 +196,9 @@ def _of_rows(setting: Setting, table: str, columns: Sequence[str]) -> tuple[Prog
     items = []
     for name in inputs.names:
         col = inputs.column(name)
-        values = (True,) if col.kind is Kind.BOOLEAN else listed(inputs, name)
+        values = (True,) if col.kind is Kind.BOOLEAN else column_values(inputs, name)
         items += [
-            Item(name if col.kind is Kind.BOOLEAN else f"{name} = {shown(value)}", name, equals(col, value))
+            Item(name if col.kind is Kind.BOOLEAN else f"{name} = {json_value(value)}", name, equals(col, value))
             for value in values
         ]
     return inputs, tuple(items)
@@ -209,9 +209,11 @@ def _of_units(setting: Setting, table: str, item: str | None) -> tuple[ProgramIn
     inputs = program_input(setting, table, [item])
     if inputs.limits is None:
         raise QueryError(
-            "HB548", "item needs a privacy unit with several rows, but each row of this table is its own unit.", "Pass columns instead."
+            "HB548",
+            "item needs a privacy unit with several rows, but each row of this table is its own unit.",
+            "Pass columns instead.",
         )
-    values = listed(inputs, inputs.names[0])[: MAX_ITEMS + 1]
+    values = column_values(inputs, inputs.names[0])[: MAX_ITEMS + 1]
     col = inputs.columns[0]
     side = Facts(Bounds(Fraction(0), Fraction(1)))
     flags = [Col(f"has{j}", Kind.REAL, side) for j in range(len(values))]
@@ -221,7 +223,7 @@ def _of_units(setting: Setting, table: str, item: str | None) -> tuple[ProgramIn
     ]
     baskets = PerUnit(inputs.rows, (), tuple(inner))
     items = [
-        Item(str(shown(value)), inputs.names[0], call("eq", flag, real(1)))
+        Item(str(json_value(value)), inputs.names[0], call("eq", flag, real(1)))
         for flag, value in zip(flags, values, strict=True)
     ]
     return replace(inputs, rows=baskets, limits=ContributionBounds(1, 1)), tuple(items)

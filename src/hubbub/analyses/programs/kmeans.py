@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.programs.allocation import BudgetAllocation, NoiseRequest, allocate_budget, describe_noise
-from hubbub.analyses.programs.inputs import ProgramInput, added, call, numbered, program_input, real, whole
+from hubbub.analyses.programs.inputs import ProgramInput, added, call, numbered_cells, program_input, real, whole
 from hubbub.analyses.programs.model import model_of
-from hubbub.analyses.programs.moments import Z95, find, finding, measure, measuring, with_half
+from hubbub.analyses.programs.moments import Z95, find, interval_column, location_requests, measure, moment_requests
 from hubbub.analyses.programs.vectors import STEPS, Box, Floats, box, boxed, clipped, of_box, of_sums, on_grid, totals
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
@@ -49,7 +49,7 @@ _CROWD = 20_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lloyd(PreparedAnalysis):
+class ClassicKMeans(PreparedAnalysis):
     """k-means, prepared: the noises of each round are fixed, the cells that it asks about are not."""
 
     inputs: ProgramInput
@@ -65,7 +65,7 @@ class Lloyd(PreparedAnalysis):
         counts, halves = np.zeros(self.k), np.zeros(self.k)
         for place, noises in enumerate(self.rounds):
             rows, columns, cell = nearest(self.inputs, self.box, centres)
-            counts, sums = summed(run, self.inputs, rows, columns, cell, self.k, noises)
+            counts, sums = noisy_sums(run, self.inputs, rows, columns, cell, self.k, noises)
             error = standard_deviation(noises[1]) / STEPS / np.maximum(counts, 1.0)
             held = counts > 2 * standard_deviation(noises[0])
             moved = np.where(held[:, None], sums / np.maximum(counts, 1.0)[:, None], centres)
@@ -76,7 +76,7 @@ class Lloyd(PreparedAnalysis):
                 break  # the next round's noise has four times this variance
         for later in range(place + 1, len(self.rounds)):
             self._tell(run, later)  # the steps that show follow from the call, however early the rounds end
-        return published(
+        return publish_centers(
             self.box, centres, counts, Z95 * standard_deviation(noises[0]), np.outer(halves, self.box.widths)
         )
 
@@ -85,7 +85,7 @@ class Lloyd(PreparedAnalysis):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Started(PreparedAnalysis):
+class MomentsKMeans(PreparedAnalysis):
     """k-means with a start from private moments, prepared."""
 
     inputs: ProgramInput
@@ -112,7 +112,7 @@ class Started(PreparedAnalysis):
             near, pulled = clipped(
                 rows, columns, origin=[on_grid(x) for x in about.origin], units=[on_grid(radius)] * size, kept=["cell"]
             )
-            counts, sums = summed(run, self.inputs, near, pulled, cell, self.k, (noises[6], noises[7]))
+            counts, sums = noisy_sums(run, self.inputs, near, pulled, cell, self.k, (noises[6], noises[7]))
             variance = (standard_deviation(noises[7]) / STEPS / np.maximum(counts, 1.0)) ** 2
             # between the noisy mean and where the centre was, as their errors stand to each other
             trust = np.where(counts > 1, _MOVED / (_MOVED + variance), 0.0)[:, None]
@@ -121,12 +121,12 @@ class Started(PreparedAnalysis):
             centres = np.clip(about.origin + radius * moved, -1.0, 1.0)
             run.progress((place + 2) / (self.rounds + 2), f"round {place + 1} of {self.rounds}")
         errors = Z95 * np.sqrt(variance)[:, None] * radius * self.box.widths
-        return published(self.box, centres, counts, Z95 * standard_deviation(noises[6]), errors)
+        return publish_centers(self.box, centres, counts, Z95 * standard_deviation(noises[6]), errors)
 
 
 def kmeans(
     setting: Setting, *, table: str, columns: list[str], k: int, rounds: int | None = None, method: str = "moments"
-) -> Lloyd | Started:
+) -> ClassicKMeans | MomentsKMeans:
     """Prepare k-means.
 
     Theorem (k-means from noisy sums). With all noises fixed beforehand, the centres and counts of all rounds cost what
@@ -158,7 +158,7 @@ def kmeans(
     return _with_moments(setting, inputs, shape, k, rounds or ROUNDS)
 
 
-def _classic(setting: Setting, inputs: ProgramInput, shape: Box, k: int, rounds: int | None) -> Lloyd:
+def _classic(setting: Setting, inputs: ProgramInput, shape: Box, k: int, rounds: int | None) -> ClassicKMeans:
     size, contribution = len(shape.names), inputs.contribution_bounds(k)
     shares = [Fraction(1, 2**t) for t in range(1, HALVINGS + 1)] if rounds is None else [Fraction(1, rounds)] * rounds
     counted, summed_ = (
@@ -184,7 +184,7 @@ def _classic(setting: Setting, inputs: ProgramInput, shape: Box, k: int, rounds:
         f"counts of the first round: {describe_noise(first[0])}",
         f"sums of the first round, in steps of 1/{STEPS}: {describe_noise(first[1])}",
     ]
-    return Lloyd(
+    return ClassicKMeans(
         protection=inputs.protection,
         inputs=inputs,
         epsilon=setting.epsilon,
@@ -200,7 +200,7 @@ def _classic(setting: Setting, inputs: ProgramInput, shape: Box, k: int, rounds:
     )
 
 
-def _with_moments(setting: Setting, inputs: ProgramInput, shape: Box, k: int, rounds: int) -> Started:
+def _with_moments(setting: Setting, inputs: ProgramInput, shape: Box, k: int, rounds: int) -> MomentsKMeans:
     """Share the price: a centre is sum/count, so its squared error is (d·σ² + ‖c‖²·τ²)/n² with noises σ and τ.
 
     With Gaussian noise of shares s and 1 − s that is least at s/(1 − s) = √d/‖c‖; a typical ‖c‖ is ¾ of the radius.
@@ -209,8 +209,8 @@ def _with_moments(setting: Setting, inputs: ProgramInput, shape: Box, k: int, ro
     rest = 1 - 2 * _START
     counts = rest / (1 + sqrt(size) / 0.75)
     needs = [
-        *finding(inputs, size, _START),
-        *measuring(inputs, size, _START),
+        *location_requests(inputs, size, _START),
+        *moment_requests(inputs, size, _START),
         NoiseRequest(sensitivity(RowCount(), (contribution,), inputs.relation), counts, rounds),
         NoiseRequest(of_sums(size, contribution, inputs.relation), rest - counts, rounds),
     ]
@@ -223,7 +223,7 @@ def _with_moments(setting: Setting, inputs: ProgramInput, shape: Box, k: int, ro
         f"{rounds} rounds; each asks for counts and sums in {k} cells, vectors pulled back to norm 1",
         *(f"{label}: {describe_noise(noise)}" for label, noise in zip(labels, allocation.noises, strict=True)),
     ]
-    return Started(
+    return MomentsKMeans(
         protection=inputs.protection,
         inputs=inputs,
         epsilon=setting.epsilon,
@@ -273,7 +273,7 @@ def nearest(inputs: ProgramInput, shape: Box, centres: Floats) -> tuple[Rel, tup
     return rows, zs, Col("cell", Kind.INTEGER)
 
 
-def summed(
+def noisy_sums(
     run: Run,
     inputs: ProgramInput,
     rows: Rel,
@@ -283,21 +283,21 @@ def summed(
     noises: tuple[AdditiveNoise, AdditiveNoise],
 ) -> tuple[Floats, Floats]:
     """Ask for noisy counts and sums in every cell: one query."""
-    exact = inputs.integers(run, rows, numbered(cell, k), [RowCount(), *totals(columns)])
+    exact = inputs.integers(run, rows, numbered_cells(cell, k), [RowCount(), *totals(columns)])
     counts, sums = exact.through(
         lambda found: (noises[0].sample(found[0], run.source), noises[1].sample(found[1:], run.source))
     )
     return counts.astype(float), sums.T / STEPS
 
 
-def published(shape: Box, centres: Floats, counts: Floats, wide: float, errors: Floats) -> Published:
+def publish_centers(shape: Box, centres: Floats, counts: Floats, wide: float, errors: Floats) -> Published:
     """Make the release: a row for each centre."""
     outside = shape.outside(centres)
     half = np.full(len(counts), wide)
     outputs = [
         Output("cluster", "integer", list(range(len(centres)))),
         Output("rows", "integer", [round(c) for c in counts], (counts - half).tolist(), (counts + half).tolist()),
-        *(with_half(name, outside[:, j], errors[:, j]) for j, name in enumerate(shape.names)),
+        *(interval_column(name, outside[:, j], errors[:, j]) for j, name in enumerate(shape.names)),
     ]
     model = {"columns": list(shape.names), "centres": outside.tolist(), "counts": [round(c) for c in counts]}
     return Published(tuple(outputs), model)
@@ -328,14 +328,14 @@ def _clustered(points: Floats, k: int, generator: np.random.Generator) -> Floats
         centres = np.vstack([centres, chosen])
         away = np.minimum(away, np.sum((points - chosen) ** 2, axis=1) + 1e-12)
     for _ in range(10):
-        labels = closest(points, centres)
+        labels = nearest_center(points, centres)
         counts = np.bincount(labels, minlength=k)
         sums = np.stack([np.bincount(labels, weights=column, minlength=k) for column in points.T], axis=1)
         centres = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
     return centres
 
 
-def closest(points: Floats, centres: Floats) -> NDArray[np.int64]:
+def nearest_center(points: Floats, centres: Floats) -> NDArray[np.int64]:
     """Give the number of the nearest centre of each point."""
     return np.asarray(np.argmax(points @ centres.T - np.sum(centres**2, axis=1) / 2, axis=1), dtype=np.int64)
 
@@ -356,7 +356,7 @@ class KMeans:
 
     def predict(self, rows: Floats) -> NDArray[np.int64]:
         """Give the nearest centre of each row."""
-        return closest(np.asarray(rows, dtype=float), self.cluster_centers)
+        return nearest_center(np.asarray(rows, dtype=float), self.cluster_centers)
 
     def transform(self, rows: Floats) -> Floats:
         """Give the distance of each row from each centre."""

@@ -49,7 +49,7 @@ _MOMENTS = (0.05, 0.25, 0.7)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RowLocation:
     """Where rows lie, in the box's coordinates: made of noisy sums alone."""
 
     count: float
@@ -62,7 +62,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class NoisyMoments:
     """Noisy moments of vectors taken from `origin` in `units` (of the box's coordinates), with their noise."""
 
     count: float
@@ -85,7 +85,7 @@ class Moments:
         return np.asarray((vectors * np.clip(values, 0.0, 1.0)) @ vectors.T)
 
 
-def finding(inputs: ProgramInput, dimensions: int, share: float = FINDING) -> list[NoiseRequest]:
+def location_requests(inputs: ProgramInput, dimensions: int, share: float = FINDING) -> list[NoiseRequest]:
     """List what finding the rows needs: their number, sums, sums of squares (whose L1 and L2 norms are at most 1)."""
     contribution, relation = inputs.contribution_bounds(1), inputs.relation
     rounding = (isqrt(dimensions) + 2) // 2 + 1
@@ -94,7 +94,7 @@ def finding(inputs: ProgramInput, dimensions: int, share: float = FINDING) -> li
     return [NoiseRequest(each, share * part) for each, part in zip(moved, _FOUND, strict=True)]
 
 
-def measuring(inputs: ProgramInput, dimensions: int, share: float) -> list[NoiseRequest]:
+def moment_requests(inputs: ProgramInput, dimensions: int, share: float) -> list[NoiseRequest]:
     """List what the moments of clipped vectors need: number, sums, products."""
     contribution, relation = inputs.contribution_bounds(1), inputs.relation
     moved: tuple[Sensitivity, ...] = (
@@ -105,7 +105,7 @@ def measuring(inputs: ProgramInput, dimensions: int, share: float) -> list[Noise
     return [NoiseRequest(each, share * part) for each, part in zip(moved, _MOMENTS, strict=True)]
 
 
-def find(run: Run, inputs: ProgramInput, shape: Box, noises: Sequence[AdditiveNoise]) -> Found:
+def find(run: Run, inputs: ProgramInput, shape: Box, noises: Sequence[AdditiveNoise]) -> RowLocation:
     """Ask where the rows lie: one query."""
     size = len(shape.names)
     wide = on_grid(sqrt(size) + 1e-6)
@@ -124,12 +124,12 @@ def find(run: Run, inputs: ProgramInput, shape: Box, noises: Sequence[AdditiveNo
     mean = np.clip(sums * float(wide) / STEPS / n, -1.0, 1.0)
     variance = square * float(wide) ** 2 / STEPS / n - mean**2
     least = standard_deviation(noises[2]) * float(wide) ** 2 / STEPS / n
-    return Found(n, mean, np.sqrt(np.clip(variance, max(least, 1e-8), 1.0)))
+    return RowLocation(n, mean, np.sqrt(np.clip(variance, max(least, 1e-8), 1.0)))
 
 
 def measure(
     run: Run, inputs: ProgramInput, shape: Box, noises: Sequence[AdditiveNoise], *, origin: Floats, units: Floats
-) -> Moments:
+) -> NoisyMoments:
     """Ask for the moments of vectors taken from an origin, in units, clipped to norm 1: one query."""
     size = len(shape.names)
     at, steps = [on_grid(each) for each in origin], [max(on_grid(each), Fraction(1, 1 << 20)) for each in units]
@@ -150,7 +150,7 @@ def measure(
         standard_deviation(noises[1]) / STEPS,
         standard_deviation(noises[2]) / STEPS,
     )
-    return Moments(
+    return NoisyMoments(
         max(float(count[0]), 1.0, standard_deviation(noises[0])),
         np.array([float(each) for each in at]),
         np.array([float(each) for each in steps]),
@@ -160,37 +160,39 @@ def measure(
     )
 
 
-def fitted(found: Found) -> Floats:
+def clipping_units(found: RowLocation) -> Floats:
     """Give units in which nearly all rows have norm at most 1: each column's spread, times √d + 2."""
     return found.spread * (sqrt(len(found.spread)) + 2.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Measured(PreparedAnalysis):
+class MomentsAnalysis(PreparedAnalysis):
     """Moments, prepared."""
 
     inputs: ProgramInput
     box: Box
     allocation: BudgetAllocation
 
-    def moments(self, run: Run) -> Moments:
+    def moments(self, run: Run) -> NoisyMoments:
         """Find the rows, then measure them."""
         found = find(run, self.inputs, self.box, self.allocation.noises[:3])
         run.progress(0.5, "found where the rows lie")
-        return measure(run, self.inputs, self.box, self.allocation.noises[3:], origin=found.mean, units=fitted(found))
+        return measure(
+            run, self.inputs, self.box, self.allocation.noises[3:], origin=found.mean, units=clipping_units(found)
+        )
 
     def run(self, run: Run) -> Published:
         """Publish mean and covariance."""
         moments = self.moments(run)
-        mean, matrix = described(self.box, moments)
+        mean, matrix = in_column_units(self.box, moments)
         half = Z95 * moments.noises[1] / moments.count * moments.units * self.box.widths
         spread = self.box.widths * moments.units
         errors = Z95 * moments.noises[2] / moments.count * np.outer(spread, spread)
         names = self.box.names
         outputs = [
             Output("column", "text", list(names)),
-            with_half("mean", mean, half),
-            *(with_half(f"covariance with {name}", matrix[:, j], errors[:, j]) for j, name in enumerate(names)),
+            interval_column("mean", mean, half),
+            *(interval_column(f"covariance with {name}", matrix[:, j], errors[:, j]) for j, name in enumerate(names)),
         ]
         model = {
             "columns": list(names),
@@ -201,26 +203,28 @@ class Measured(PreparedAnalysis):
         return Published(tuple(outputs), model)
 
 
-def described(shape: Box, moments: Moments) -> tuple[Floats, Floats]:
+def in_column_units(shape: Box, moments: NoisyMoments) -> tuple[Floats, Floats]:
     """Give mean and covariance in the columns' own units."""
     scale = shape.widths * moments.units
     mean = shape.outside(moments.origin + moments.units * moments.mean)
     return mean, moments.covariance * np.outer(scale, scale)
 
 
-def with_half(name: str, values: Floats, half: Floats) -> Output:
+def interval_column(name: str, values: Floats, half: Floats) -> Output:
     """Make a column with symmetric intervals."""
     return Output(name, "real", values.tolist(), (values - half).tolist(), (values + half).tolist())
 
 
-def planned(
+def prepare_moments(
     setting: Setting, table: object, columns: Sequence[object]
 ) -> tuple[ProgramInput, Box, BudgetAllocation, list[str]]:
     """Prepare what moments need: the ground, the box, all noises and the lines that say so."""
     inputs = program_input(setting, table, columns)
     shape = box(inputs, inputs.names)
     size = len(shape.names)
-    allocation = allocate_budget(setting, [*finding(inputs, size), *measuring(inputs, size, 1 - FINDING)])
+    allocation = allocate_budget(
+        setting, [*location_requests(inputs, size), *moment_requests(inputs, size, 1 - FINDING)]
+    )
     labels = ("rows", "sums", "sums of squares", "rows", "sums", "sums of products")
     lines = [
         *inputs.lines(),
@@ -231,7 +235,7 @@ def planned(
     return inputs, shape, allocation, lines
 
 
-def expectations(shape: Box, allocation: BudgetAllocation) -> tuple[Expected, ...]:
+def expected_means(shape: Box, allocation: BudgetAllocation) -> tuple[Expected, ...]:
     """Say how exact a mean will be where rows spread over a quarter of their bounds."""
     contribution = (sqrt(len(shape.names)) + 2) / 4
     half = Z95 * standard_deviation(allocation.noises[4]) / STEPS * contribution / TYPICAL_ROWS
@@ -242,7 +246,7 @@ def expectations(shape: Box, allocation: BudgetAllocation) -> tuple[Expected, ..
     )
 
 
-def moments(setting: Setting, *, table: str, columns: list[str]) -> Measured:
+def moments(setting: Setting, *, table: str, columns: list[str]) -> MomentsAnalysis:
     """Prepare the mean vector and the covariance matrix of some columns.
 
     Theorem (Private moments). The published mean and covariance are functions of six noisy vectors: counts, sums and
@@ -257,8 +261,8 @@ def moments(setting: Setting, *, table: str, columns: list[str]) -> Measured:
     Tested   tests/analyses/programs/test_moments.py::test_mean_and_covariance_are_near_the_truth
              tests/analyses/programs/test_moments.py::test_what_is_drawn_is_what_is_charged
     """
-    inputs, shape, allocation, lines = planned(setting, table, columns)
-    return Measured(
+    inputs, shape, allocation, lines = prepare_moments(setting, table, columns)
+    return MomentsAnalysis(
         protection=inputs.protection,
         inputs=inputs,
         epsilon=setting.epsilon,
@@ -266,14 +270,14 @@ def moments(setting: Setting, *, table: str, columns: list[str]) -> Measured:
         event=allocation.event,
         noise=allocation.kind,
         derivation=tuple(lines),
-        expected=expectations(shape, allocation),
+        expected=expected_means(shape, allocation),
         box=shape,
         allocation=allocation,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Components(Measured):
+class PCAAnalysis(MomentsAnalysis):
     """Principal components, prepared."""
 
     keep: int
@@ -281,7 +285,7 @@ class Components(Measured):
 
     def run(self, run: Run) -> Published:
         """Publish the components with what they explain."""
-        mean, matrix = described(self.box, self.moments(run))
+        mean, matrix = in_column_units(self.box, self.moments(run))
         scale = self.box.widths if self.scaled else np.ones(len(mean))
         values, vectors = np.linalg.eigh(matrix / np.outer(scale, scale))
         order = np.argsort(values)[::-1][: self.keep]
@@ -308,16 +312,16 @@ class Components(Measured):
 
 def pca(
     setting: Setting, *, table: str, columns: list[str], components: int | None = None, scaled: bool = False
-) -> Components:
+) -> PCAAnalysis:
     """Prepare principal components: the eigenvectors of the noisy covariance (see `moments`), which cost nothing more.
 
     scaled   in units of half of each column's declared range, where columns are not of one kind
     """
-    inputs, shape, allocation, lines = planned(setting, table, columns)
+    inputs, shape, allocation, lines = prepare_moments(setting, table, columns)
     most = len(shape.names)
     keep = most if components is None else numbers.integer(components, "components", 1, most)
     lines.append(f"{keep} components: eigenvectors of the noisy covariance; post-processing")
-    return Components(
+    return PCAAnalysis(
         protection=inputs.protection,
         inputs=inputs,
         epsilon=setting.epsilon,
@@ -325,7 +329,7 @@ def pca(
         event=allocation.event,
         noise=allocation.kind,
         derivation=tuple(lines),
-        expected=expectations(shape, allocation),
+        expected=expected_means(shape, allocation),
         box=shape,
         allocation=allocation,
         keep=keep,

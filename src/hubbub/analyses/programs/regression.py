@@ -15,20 +15,29 @@ from numpy.typing import NDArray
 
 from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.programs.allocation import BudgetAllocation, NoiseRequest, allocate_budget, describe_noise
-from hubbub.analyses.programs.inputs import ProgramInput, added, call, equals, listed, one_cell, program_input, real
+from hubbub.analyses.programs.inputs import (
+    ProgramInput,
+    added,
+    call,
+    column_values,
+    equals,
+    one_cell,
+    program_input,
+    real,
+)
 from hubbub.analyses.programs.model import model_of
 from hubbub.analyses.programs.moments import (
     Z95,
-    Measured,
-    Moments,
-    expectations,
+    MomentsAnalysis,
+    NoisyMoments,
+    clipping_units,
+    expected_means,
     find,
-    finding,
-    fitted,
+    interval_column,
+    location_requests,
     measure,
-    measuring,
-    planned,
-    with_half,
+    moment_requests,
+    prepare_moments,
 )
 from hubbub.analyses.programs.vectors import STEPS, Box, Floats, box, boxed, clipped, of_sums, on_grid, totals
 from hubbub.answers.estimate import Expected
@@ -47,13 +56,13 @@ _SHORT = Fraction(707_106, 10**6)  #: 1/√2 less nearly a millionth: (1, y) has
 
 
 @dataclass(frozen=True, kw_only=True)
-class Linear(Measured):
+class LinearRegressionAnalysis(MomentsAnalysis):
     """Linear regression, prepared; the last column is the target."""
 
     def run(self, run: Run) -> Published:
         """Solve the normal equations of the noisy moments."""
         moments = self.moments(run)
-        weights, error, ridge = solved(moments)
+        weights, error, ridge = solve_normal_equations(moments)
         scale = self.box.widths * moments.units
         # from units about the origin to the columns' own
         own, half = weights[1:] * scale[-1] / scale[:-1], error[1:] * scale[-1] / scale[:-1]
@@ -62,7 +71,7 @@ class Linear(Measured):
         around = Z95 * error[0] * scale[-1]
         outputs = [
             Output("term", "text", ["intercept", *self.box.names[:-1]]),
-            with_half("coefficient", np.array([intercept, *own]), np.array([np.nan, *(Z95 * half)])),
+            interval_column("coefficient", np.array([intercept, *own]), np.array([np.nan, *(Z95 * half)])),
         ]
         # the intercept is far from where the rows are, so its error is told where they are
         outputs[1] = _open_first(outputs[1])
@@ -82,7 +91,7 @@ def _open_first(output: Output) -> Output:
     return Output(output.name, output.kind, output.values, [None, *low[1:]], [None, *high[1:]])
 
 
-def solved(moments: Moments) -> tuple[Floats, Floats, float]:
+def solve_normal_equations(moments: NoisyMoments) -> tuple[Floats, Floats, float]:
     """Give weights (the constant first), their errors from the noise, and the ridge, all in the moments' units.
 
     The noise on the Gram matrix has a norm of about 2σ√d; the ridge lifts its least eigenvalue to half of that, which
@@ -106,7 +115,7 @@ def solved(moments: Moments) -> tuple[Floats, Floats, float]:
     return weights, np.sqrt((inverse**2) @ per**2), ridge
 
 
-def linear_regression(setting: Setting, *, table: str, columns: list[str], target: str) -> Linear:
+def linear_regression(setting: Setting, *, table: str, columns: list[str], target: str) -> LinearRegressionAnalysis:
     """Prepare a linear regression of a target on some columns.
 
     Theorem (Regression from sufficient statistics). The coefficients are a function of the noisy moments of the columns
@@ -119,11 +128,11 @@ def linear_regression(setting: Setting, *, table: str, columns: list[str], targe
     """
     if target in columns:
         raise QueryError("HB547", f"The target {target!r} is also listed in columns.", "Remove it from columns.")
-    inputs, shape, allocation, lines = planned(setting, table, [*columns, target])
+    inputs, shape, allocation, lines = prepare_moments(setting, table, [*columns, target])
     if len(shape.names) < 2:
         raise QueryError("HB540", "columns is empty.", "List at least one column.")
     lines.append("normal equations of the noisy moments, with a ridge that lifts them above the noise; post-processing")
-    return Linear(
+    return LinearRegressionAnalysis(
         protection=inputs.protection,
         inputs=inputs,
         epsilon=setting.epsilon,
@@ -131,14 +140,14 @@ def linear_regression(setting: Setting, *, table: str, columns: list[str], targe
         event=allocation.event,
         noise=allocation.kind,
         derivation=tuple(lines),
-        expected=expectations(shape, allocation)[-1:],
+        expected=expected_means(shape, allocation)[-1:],
         box=shape,
         allocation=allocation,
     )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Logistic(PreparedAnalysis):
+class LogisticRegressionAnalysis(PreparedAnalysis):
     """Logistic regression, prepared."""
 
     inputs: ProgramInput
@@ -152,7 +161,7 @@ class Logistic(PreparedAnalysis):
         """Climb by steps of a fixed bound on the curvature: a quarter of the noisy Gram matrix (Böhning 1992)."""
         size, noises = len(self.box.names), self.allocation.noises
         found = find(run, self.inputs, self.box, noises[:3])
-        units = fitted(found)
+        units = clipping_units(found)
         moments = measure(run, self.inputs, self.box, noises[3:6], origin=found.mean, units=units)
         gram = np.empty((size + 1, size + 1))
         gram[0, 0], gram[0, 1:], gram[1:, 0], gram[1:, 1:] = (
@@ -181,7 +190,7 @@ class Logistic(PreparedAnalysis):
         half = Z95 * np.sqrt(np.sum(step[1:] ** 2, axis=1)) * noise / scale
         outputs = (
             Output("term", "text", ["intercept", *self.box.names]),
-            _open_first(with_half("coefficient", np.array([intercept, *own]), np.array([np.nan, *half]))),
+            _open_first(interval_column("coefficient", np.array([intercept, *own]), np.array([np.nan, *half]))),
         )
         model = {
             "columns": list(self.box.names),
@@ -189,11 +198,11 @@ class Logistic(PreparedAnalysis):
             "intercept": intercept,
             "coefficients": own.tolist(),
             "ridge": ridge,
-            "classes": [shown(each) for each in self.classes],
+            "classes": [json_value(each) for each in self.classes],
         }
         return Published(outputs, model)
 
-    def _gradient(self, run: Run, moments: Moments, weights: Floats) -> Floats:
+    def _gradient(self, run: Run, moments: NoisyMoments, weights: Floats) -> Floats:
         """Ask for the noisy sum of (label − probability)·(1, y) over all rows: one query."""
         size = len(self.box.names)
         at, units = ([on_grid(each) for each in these] for these in (moments.origin, moments.units))
@@ -223,7 +232,7 @@ def logistic_regression(
     target: str,
     positive: Value | None = None,
     rounds: int = ROUNDS,
-) -> Logistic:
+) -> LogisticRegressionAnalysis:
     """Prepare a logistic regression of a two-valued target.
 
     Theorem (Logistic regression from noisy gradients). The weights of all rounds are functions of noisy moments and of
@@ -244,8 +253,8 @@ def logistic_regression(
     size = len(shape.names)
     contribution, relation = inputs.contribution_bounds(1), inputs.relation
     needs = [
-        *finding(inputs, size, 0.1),
-        *measuring(inputs, size, 0.9 - _GRADIENTS),
+        *location_requests(inputs, size, 0.1),
+        *moment_requests(inputs, size, 0.9 - _GRADIENTS),
         NoiseRequest(of_sums(size + 1, contribution, relation), _GRADIENTS, rounds),
     ]
     allocation = allocate_budget(setting, needs)
@@ -255,7 +264,7 @@ def logistic_regression(
         f"{rounds} gradients, each one query: {describe_noise(allocation.noises[6])}",
     ]
     half = Z95 * standard_deviation(allocation.noises[6]) / STEPS
-    return Logistic(
+    return LogisticRegressionAnalysis(
         protection=inputs.protection,
         inputs=inputs,
         epsilon=setting.epsilon,
@@ -268,7 +277,7 @@ def logistic_regression(
         target=inputs.column(inputs.names[-1]),
         rounds=rounds,
         allocation=allocation,
-        classes=positive_last(listed(inputs, inputs.names[-1]), positive),
+        classes=positive_last(column_values(inputs, inputs.names[-1]), positive),
     )
 
 
@@ -286,7 +295,7 @@ def positive_last(values: tuple[Value, ...], positive: Value | None) -> tuple[Va
     return (others[0] if len(others) == 1 else "other"), positive
 
 
-def shown(value: Value) -> bool | int | float | str:
+def json_value(value: Value) -> bool | int | float | str:
     """Give a value as JSON has it."""
     return value if isinstance(value, bool | int | str) else float(value) if isinstance(value, Fraction) else str(value)
 

@@ -18,17 +18,17 @@ from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.programs.allocation import describe_noise
 from hubbub.analyses.programs.inputs import (
     ProgramInput,
-    bounded,
-    by_values,
     call,
+    column_bounds,
+    column_values,
     equals,
-    listed,
     program_input,
     real,
+    value_cells,
     whole,
 )
 from hubbub.analyses.programs.model import model_of
-from hubbub.analyses.programs.regression import shown
+from hubbub.analyses.programs.regression import json_value
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
 from hubbub.core import numbers
@@ -56,7 +56,7 @@ _LEAVES = Fraction(2, 5)  #: of the price, for the counts in the leaves
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Split:
     """A split: by all values of a column, or by one threshold; `buckets` says which buckets go to which child."""
 
     column: str
@@ -71,7 +71,7 @@ class Attribute:
 
     column: str
     tests: tuple[FunctionCall, ...]  #: which rows are in which bucket
-    questions: tuple[Question, ...]
+    questions: tuple[Split, ...]
 
 
 @dataclass(slots=True)
@@ -79,7 +79,7 @@ class Node:
     """A node while the tree grows; what it holds is public: chosen by a mechanism."""
 
     used: frozenset[str] = frozenset()
-    question: Question | None = None
+    question: Split | None = None
     children: list["Node"] = field(default_factory=list)
     number: int = -1
 
@@ -88,7 +88,7 @@ class Node:
         return [self] if self.question is None else [leaf for child in self.children for leaf in child.leaves()]
 
 
-def scores_of(questions: Sequence[Question], counts: Sequence[Integers], rule: str) -> Integers:
+def split_scores(questions: Sequence[Split], counts: Sequence[Integers], rule: str) -> Integers:
     """Score splits from exact counts (bucket, class) of each question's column.
 
     Theorem (Scores of splits). Let a split send a node's rows to children with n_vc rows of class c each, n_v in all.
@@ -113,7 +113,7 @@ def scores_of(questions: Sequence[Question], counts: Sequence[Integers], rule: s
 
 
 @dataclass(frozen=True, kw_only=True)
-class Growing(PreparedAnalysis):
+class DecisionTreeAnalysis(PreparedAnalysis):
     """A tree, prepared: the noises of each level and of the leaves are fixed, what is asked is not."""
 
     inputs: ProgramInput
@@ -140,7 +140,7 @@ class Growing(PreparedAnalysis):
         for number, leaf in enumerate(leaves):
             leaf.number = number
         target = self.inputs.column(self.inputs.names[-1])
-        return by_values((_place(self.inputs, root), tuple(range(len(leaves)))), (target, self.classes))
+        return value_cells((_place(self.inputs, root), tuple(range(len(leaves)))), (target, self.classes))
 
     def _split(self, run: Run, root: Node) -> None:
         """Ask for the counts of every bucket in every leaf, and choose a split in each leaf: one query."""
@@ -151,7 +151,7 @@ class Growing(PreparedAnalysis):
         )
         ends = np.cumsum([0, *(len(each.tests) for each in self.attributes)])
 
-        def chosen(found: Integers) -> list[Question | None]:
+        def chosen(found: Integers) -> list[Split | None]:
             shaped = found.reshape(len(tests), len(leaves), len(self.classes))
             return [self._chosen(run, leaf, shaped[:, leaf.number], ends) for leaf in leaves]
 
@@ -163,8 +163,8 @@ class Growing(PreparedAnalysis):
             used = leaf.used | {question.column} if question.values else leaf.used
             leaf.question, leaf.children = question, [Node(used) for _ in question.children]
 
-    def _chosen(self, run: Run, leaf: Node, counts: Integers, ends: Integers) -> Question | None:
-        questions: list[Question] = []
+    def _chosen(self, run: Run, leaf: Node, counts: Integers, ends: Integers) -> Split | None:
+        questions: list[Split] = []
         tables: list[Integers] = []
         for place, attribute in enumerate(self.attributes):
             if attribute.column not in leaf.used:
@@ -172,7 +172,7 @@ class Growing(PreparedAnalysis):
                 tables += [counts[ends[place] : ends[place + 1]]] * len(attribute.questions)
         if not questions:
             return None
-        scores = scores_of(questions, tables, self.rule)
+        scores = split_scores(questions, tables, self.rule)
         facts_ = self.selection
         choice = Exponential(
             candidates=len(questions), sensitivity=facts_.sensitivity, monotone=facts_.monotone, rate=facts_.rate
@@ -182,7 +182,7 @@ class Growing(PreparedAnalysis):
     def _published(self, root: Node, counts: Floats) -> Published:
         half = float(self.counting.error(Fraction(95, 100)))
         noise = standard_deviation(self.counting)
-        names = [shown(each) for each in self.classes]
+        names = [json_value(each) for each in self.classes]
         tree = _told(root, counts, np.full(len(names), 1 / len(names)), noise)
         best = [names[int(np.argmax(_chances(row, np.zeros(len(names)), noise)))] for row in counts]
         outputs = [
@@ -242,7 +242,7 @@ def _told(node: Node, counts: Floats, before: Floats, noise: float) -> dict[str,
     told: dict[str, Any] = {"column": question.column, "children": children, "otherwise": chances.tolist()}
     if question.threshold is not None:
         return told | {"threshold": float(question.threshold)}
-    return told | {"values": [shown(value) for value in question.values]}
+    return told | {"values": [json_value(value) for value in question.values]}
 
 
 def _rules(node: Node, so_far: str = "") -> list[str]:
@@ -253,7 +253,7 @@ def _rules(node: Node, so_far: str = "") -> list[str]:
         at = numbers.brief(question.threshold)
         tests = [f"{question.column} < {at}", f"{question.column} ≥ {at}"]
     else:
-        tests = [f"{question.column} = {shown(value)}" for value in question.values]
+        tests = [f"{question.column} = {json_value(value)}" for value in question.values]
     head = f"{so_far}, " if so_far else ""
     return [rule for test, child in zip(tests, node.children, strict=True) for rule in _rules(child, head + test)]
 
@@ -262,7 +262,7 @@ def _attribute(inputs: ProgramInput, name: str, bins: int) -> Attribute:
     """Cut a column into buckets: by its declared values, or evenly between its bounds."""
     col = inputs.column(name)
     if col.kind.numeric and facts(col).values is None:
-        bounds = bounded(inputs, name)
+        bounds = column_bounds(inputs, name)
         cuts = [bounds.low + (bounds.high - bounds.low) * b / bins for b in range(1, bins)]
         edges: list[Fraction | None] = [None, *cuts, None]
         tests = []
@@ -274,21 +274,21 @@ def _attribute(inputs: ProgramInput, name: str, bins: int) -> Attribute:
             name,
             tuple(tests),
             tuple(
-                Question(name, (tuple(range(b)), tuple(range(b, bins))), threshold=cut) for b, cut in enumerate(cuts, 1)
+                Split(name, (tuple(range(b)), tuple(range(b, bins))), threshold=cut) for b, cut in enumerate(cuts, 1)
             ),
         )
-    values = listed(inputs, name)
+    values = column_values(inputs, name)
     if len(values) > MAX_VALUES:
         raise QueryError(
             "HB545", f"{name!r} has {len(values)} values, more than {MAX_VALUES}.", "Remove it or use a coarser column."
         )
-    every = Question(name, tuple((b,) for b in range(len(values))), values=values)
+    every = Split(name, tuple((b,) for b in range(len(values))), values=values)
     return Attribute(name, tuple(equals(col, value) for value in values), (every,))
 
 
 def decision_tree(
     setting: Setting, *, table: str, columns: list[str], target: str, depth: int = 3, bins: int = 8, score: str = "gini"
-) -> Growing:
+) -> DecisionTreeAnalysis:
     """Prepare a decision tree for a target of declared values.
 
     Theorem (Private decision tree). Let a unit keep at most G cells (leaf and class) and r rows in each, so at most G·r
@@ -316,7 +316,7 @@ def decision_tree(
     inputs = program_input(setting, table, [*columns, target])
     if len(inputs.names) < 2:
         raise QueryError("HB540", "columns is empty.", "List at least one column.")
-    classes = listed(inputs, inputs.names[-1])
+    classes = column_values(inputs, inputs.names[-1])
     attributes = tuple(_attribute(inputs, name, bins) for name in inputs.names[:-1])
     contribution = inputs.contribution_bounds(1 << 30)
     rows = contribution.touched * contribution.rows
@@ -336,7 +336,7 @@ def decision_tree(
         f"leaves: {describe_noise(noise)}",
     ]
     half = float(noise.error(Fraction(95, 100)))
-    return Growing(
+    return DecisionTreeAnalysis(
         protection=inputs.protection,
         inputs=inputs,
         epsilon=setting.epsilon,

@@ -8,7 +8,7 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.programs.inputs import ProgramInput, added, bounded, call, real
+from hubbub.analyses.programs.inputs import ProgramInput, added, call, column_bounds, real
 from hubbub.core.schema import Bounds, Kind
 from hubbub.core.unit import Relation
 from hubbub.sql import relations
@@ -55,7 +55,7 @@ class Box:
 
 def box(inputs: ProgramInput, names: Sequence[str]) -> Box:
     """Give the box of some columns, all of which need bounds."""
-    bounds = [bounded(inputs, name) for name in names]
+    bounds = [column_bounds(inputs, name) for name in names]
     return Box(
         tuple(names),
         tuple((each.low + each.high) / 2 for each in bounds),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.tables.axes import axes
 from hubbub.analyses.tables.marginals import Counts, Marginal, counts, marginal
-from hubbub.analyses.tables.measured import expected
+from hubbub.analyses.tables.table_release import expected
 from hubbub.answers.release import Output
 from hubbub.core import numbers
 from hubbub.core.events import Composed, Event
@@ -29,7 +29,7 @@ from hubbub.sql.split import portions
 Whole = NDArray[np.int64]
 
 #: Most databases among which one is chosen.
-MOST_DATABASES = 200_000
+MAX_DATABASES = 200_000
 #: What the number of rows costs, where it is not public.
 TOTAL_SHARE = 0.1
 #: The level at which the error is foretold.
@@ -58,10 +58,10 @@ def small_database(
     if total is not None:
         total = numbers.integer(total, "total", 1, 10**12)
     universe = prod(each.size for each in on)
-    if comb(universe + size - 1, size) > MOST_DATABASES:
+    if comb(universe + size - 1, size) > MAX_DATABASES:
         raise QueryError(
             "HB594",
-            f"There are more than {MOST_DATABASES:,} databases of {size} rows over {universe:,} cells.",
+            f"There are more than {MAX_DATABASES:,} databases of {size} rows over {universe:,} cells.",
             "Use fewer rows, columns or categories, or CALL synthetic(…), which has no such limit.",
         )
     cells = marginal(setting, table, on, where=where)

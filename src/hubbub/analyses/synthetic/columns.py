@@ -12,15 +12,15 @@ import numpy as np
 
 from hubbub.analyses.synthetic.model import Floats, Whole, spread
 from hubbub.analyses.tables.axes import Axis, axis, listed
-from hubbub.analyses.tables.consistency import onto_total
+from hubbub.analyses.tables.consistency import project_to_totals
 from hubbub.answers.release import Cell
 from hubbub.core import numbers
 from hubbub.core.schema import Column, Kind, Table
 from hubbub.errors import QueryError
 
 #: Most columns, and most levels that the model knows of one.
-MOST_COLUMNS = 32
-MOST_LEVELS = 128
+MAX_COLUMNS = 32
+MAX_LEVELS = 128
 #: The levels of a number that has too many values to list, and the thin bins that these are made of.
 QUANTILES = 16
 THIN = 256
@@ -29,7 +29,7 @@ COARSE = (16, 8, 4, 2)
 
 
 @dataclass(frozen=True)
-class Asked:
+class SyntheticColumn:
     """One column as asked for: what is counted, and how many levels the model may know of it."""
 
     axis: Axis
@@ -50,7 +50,7 @@ class Levels:
     counts    the noisy count of each category, none below zero
     """
 
-    asked: Asked
+    asked: SyntheticColumn
     merged: Whole
     counts: Floats
 
@@ -111,34 +111,36 @@ class Levels:
         return list(found)
 
 
-def asked(table: Table, wanted: object) -> tuple[Asked, ...]:
+def asked(table: Table, wanted: object) -> tuple[SyntheticColumn, ...]:
     """Read the list of columns: names, axes as in a published table, or {'column': 'pay', 'quantiles': 16}."""
     if not isinstance(wanted, Sequence) or isinstance(wanted, str) or not wanted:
         raise QueryError("HB592", "columns is empty or not a list.", "Use columns => ['region', 'age'].")
-    if len(wanted) > MOST_COLUMNS:
-        raise QueryError("HB592", f"Synthetic data can have at most {MOST_COLUMNS} columns.", "Use fewer columns.")
+    if len(wanted) > MAX_COLUMNS:
+        raise QueryError("HB592", f"Synthetic data can have at most {MAX_COLUMNS} columns.", "Use fewer columns.")
     found = tuple(_one(table, each) for each in wanted)
     if len({each.name for each in found}) < len(found):
         raise QueryError("HB592", "A column is listed twice.", "List each column once.")
     return found
 
 
-def _one(table: Table, wanted: object) -> Asked:
+def _one(table: Table, wanted: object) -> SyntheticColumn:
     given = dict(wanted) if isinstance(wanted, Mapping) else {"column": wanted}
     name = given.get("column")
     column = table.column(name) if isinstance(name, str) else None
     many = column is not None and column.kind.numeric and column.bounds is not None and listed(column) is None
-    most = MOST_LEVELS
+    most = MAX_LEVELS
     if "quantiles" in given or (many and "bins" not in given and "edges" not in given):
-        most = numbers.integer(given.pop("quantiles", QUANTILES), f"the quantiles of {name}", 2, MOST_LEVELS)
+        most = numbers.integer(given.pop("quantiles", QUANTILES), f"the quantiles of {name}", 2, MAX_LEVELS)
         if column is not None and column.kind in (Kind.TEXT, Kind.BOOLEAN):
-            raise QueryError("HB592", f"{name} has no quantiles, because its values have no order.", "Remove 'quantiles'.")
+            raise QueryError(
+                "HB592", f"{name} has no quantiles, because its values have no order.", "Remove 'quantiles'."
+            )
         if column is not None and column.kind.numeric and "bins" not in given and "edges" not in given:
             given["bins"] = _thin(column)
     on = axis(table, given)
     if column is None:
         raise AssertionError("an axis is made of a column")
-    return Asked(on, column, most)
+    return SyntheticColumn(on, column, most)
 
 
 def _thin(column: Column) -> int:
@@ -148,9 +150,9 @@ def _thin(column: Column) -> int:
     return min(THIN, math.floor(column.bounds.high - column.bounds.low) + 1)
 
 
-def levels(each: Asked, noisy: Whole, total: float) -> Levels:
+def levels(each: SyntheticColumn, noisy: Whole, total: float) -> Levels:
     """Make the levels of a column from the noisy counts of its categories."""
-    counts = onto_total(noisy.astype(np.float64)[None, :], np.array([max(total, 1.0)]))[0]
+    counts = project_to_totals(noisy.astype(np.float64)[None, :], np.array([max(total, 1.0)]))[0]
     if each.axis.size <= each.most:
         return Levels(each, np.arange(each.axis.size), counts)
     merged = _together(counts, each.most, ordered=each.axis.ordered)

@@ -28,7 +28,7 @@ STEPS, LAST_STEPS = 1_000, 2_500
 
 
 @dataclass(frozen=True)
-class Measured:
+class NoisyMarginal:
     """Noisy sums of a table's cells over one or two columns: `groups[k]` says which sum a category of column k is in.
 
     deviation   of the noise of each sum
@@ -41,7 +41,7 @@ class Measured:
 
 
 @dataclass(frozen=True)
-class _Sums:
+class _MarginalSums:
     """A table's cells added up by groups; equal ones compile once, so it is compared by what it holds."""
 
     groups: tuple[tuple[int, ...], ...]
@@ -188,7 +188,7 @@ def cells(sizes: Sequence[int], cliques: Sequence[Clique]) -> int:
 
 
 def fit(
-    sizes: Sequence[int], measured: Sequence[Measured], total: float, *, steps: int, start: Model | None = None
+    sizes: Sequence[int], measured: Sequence[NoisyMarginal], total: float, *, steps: int, start: Model | None = None
 ) -> Model:
     """Find the distribution of largest entropy among those that are nearest to what was measured."""
     import networkx
@@ -196,7 +196,8 @@ def fit(
     with private_pgm() as mbi:
         domain = mbi.Domain(range(len(sizes)), sizes)
         found = [
-            mbi.LinearMeasurement(each.noisy, each.columns, each.deviation, _Sums(each.groups)) for each in measured
+            mbi.LinearMeasurement(each.noisy, each.columns, each.deviation, _MarginalSums(each.groups))
+            for each in measured
         ]
         cliques = [(column,) for column in range(len(sizes))] + [each.columns for each in measured]
         estimated = mbi.estimation.MirrorDescent().estimate(

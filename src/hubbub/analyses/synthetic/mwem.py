@@ -16,7 +16,7 @@ from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
 from hubbub.analyses.synthetic.model import Clique, Floats, Whole, spread
 from hubbub.analyses.tables.axes import axes
 from hubbub.analyses.tables.marginals import Counts, Marginal, counts, marginal
-from hubbub.analyses.tables.measured import expected
+from hubbub.analyses.tables.table_release import expected
 from hubbub.answers.release import Output
 from hubbub.core import numbers
 from hubbub.core.events import Composed, Event
@@ -29,9 +29,9 @@ from hubbub.sql.release_size import labels_width
 from hubbub.sql.split import portions
 
 #: Most cells of the distribution, most tables that it may be wrong in, most rows that are made.
-MOST_CELLS = 200_000
-MOST_TABLES = 2_000
-MOST_ROWS = 1_000_000
+MAX_CELLS = 200_000
+MAX_TABLES = 2_000
+MAX_ROWS = 1_000_000
 #: Shares of ε: the number of rows; the rest is halved between selections and measurements.
 TOTAL_SHARE = 0.05
 #: How often all that was measured is gone through again after each round.
@@ -58,12 +58,12 @@ def mwem(
     ways = numbers.integer(ways, "ways", 1, len(on))
     turns = len(on) if rounds is None else numbers.integer(rounds, "rounds", 1, 100)
     if size is not None:
-        size = numbers.integer(size, "size", 1, MOST_ROWS)
+        size = numbers.integer(size, "size", 1, MAX_ROWS)
         setting.fits(size, [labels_width(each.labels) for each in on])
-    if prod(each.size for each in on) > MOST_CELLS or comb(len(on), ways) > MOST_TABLES:
+    if prod(each.size for each in on) > MAX_CELLS or comb(len(on), ways) > MAX_TABLES:
         raise QueryError(
             "HB594",
-            f"mwem supports at most {MOST_CELLS:,} cells and {MOST_TABLES:,} tables.",
+            f"mwem supports at most {MAX_CELLS:,} cells and {MAX_TABLES:,} tables.",
             "Use fewer columns or bins, or CALL synthetic(…), which has no such limit.",
         )
     cells = marginal(setting, table, on, where=where)
@@ -146,7 +146,7 @@ class Mwem(PreparedAnalysis):
                 lambda found, each=each: self.measured.sample(self._table(found[0], each), run.source)  # type: ignore[misc]
             )
             known.append((each, noisy.astype(np.float64)))
-            weights = mended(weights, known, float(total))
+            weights = reweighted(weights, known, float(total))
         run.progress(0.9, "drawing rows")
         some = np.random.default_rng(run.source.words(4).tolist())  # rows are free to be drawn by any randomness
         rows = spread(weights.reshape(1, -1), np.zeros(self.size or min(total, self.max_rows), dtype=np.int64), some)
@@ -190,7 +190,7 @@ def summed(table: Any, each: Clique) -> Any:
     return table.sum(axis=tuple(c for c in range(table.ndim) if c not in each))
 
 
-def mended(weights: Floats, known: Sequence[tuple[Clique, Floats]], total: float) -> Floats:
+def reweighted(weights: Floats, known: Sequence[tuple[Clique, Floats]], total: float) -> Floats:
     """Multiply the weights until they agree better with all that was measured; they keep their total."""
     for _ in range(PASSES):
         for each, noisy in known:

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from hubbub.analyses.base import PreparedAnalysis, Published, Run, Setting
-from hubbub.analyses.synthetic.columns import Asked, Levels, asked, levels
+from hubbub.analyses.synthetic.columns import Levels, SyntheticColumn, asked, levels
 from hubbub.analyses.synthetic.model import (
     LAST_STEPS,
     STEPS,
-    Measured,
     Model,
+    NoisyMarginal,
     Pair,
     Whole,
     fit,
@@ -27,9 +27,9 @@ from hubbub.analyses.synthetic.model import (
 )
 from hubbub.analyses.synthetic.noise import SynthesisNoise
 from hubbub.analyses.synthetic.select import Candidate, added, candidates, forest, scores, small_enough
-from hubbub.analyses.synthetic.utility import Fares, compared
+from hubbub.analyses.synthetic.utility import ColumnUtility, column_utilities
 from hubbub.analyses.tables.marginals import Counts, counts, marginal
-from hubbub.analyses.tables.measured import expected, table_budgets
+from hubbub.analyses.tables.table_release import expected, table_budgets
 from hubbub.answers.release import Output
 from hubbub.core import numbers
 from hubbub.core.secret import Secret
@@ -41,9 +41,9 @@ from hubbub.sql.release_size import labels_width
 #: Shares of the budget: counts of each column, selections of pairs, counts of the selected pairs, the report.
 SHARES = {"columns": 0.18, "selections": 0.08, "pairs": 0.72, "report": 0.02}
 #: Most rows that are made; most cells of the model; most pairs that are measured.
-MOST_ROWS = 1_000_000
-MOST_CELLS = 200_000
-MOST_PAIRS = 128
+MAX_ROWS = 1_000_000
+MAX_CELLS = 200_000
+MAX_PAIRS = 128
 
 
 def synthetic(
@@ -66,10 +66,10 @@ def synthetic(
     """
     on = asked(setting.table(table), columns)
     if size is not None:
-        size = numbers.integer(size, "size", 1, MOST_ROWS)
+        size = numbers.integer(size, "size", 1, MAX_ROWS)
         setting.fits(size, [labels_width(each.axis.labels) for each in on])
     wide = len(on) > 1
-    count = numbers.integer(pairs, "pairs", 1, MOST_PAIRS) if wide and pairs is not None else _usual(len(on))
+    count = numbers.integer(pairs, "pairs", 1, MAX_PAIRS) if wide and pairs is not None else _usual(len(on))
     turns = numbers.integer(rounds, "rounds", 1, 10) if rounds is not None else 3
     if wide:
         with private_pgm():  # whoever has it not is told before anything is charged
@@ -102,7 +102,7 @@ def synthetic(
 
 
 def _usual(columns: int) -> int:
-    return 0 if columns == 1 else max(2, min(MOST_PAIRS, 2 * columns - 1))
+    return 0 if columns == 1 else max(2, min(MAX_PAIRS, 2 * columns - 1))
 
 
 def _narrow() -> dict[str, float]:
@@ -130,7 +130,7 @@ class Synthesis(PreparedAnalysis):
              tests/analyses/test_base.py::test_an_analysis_draws_what_its_event_says
     """
 
-    columns: tuple[Asked, ...]
+    columns: tuple[SyntheticColumn, ...]
     size: int | None
     max_rows: int
     rounds: int
@@ -152,7 +152,7 @@ class Synthesis(PreparedAnalysis):
         )
         model = independent([each.size for each in known], [each.sums + 1e-9 for each in known])
         measured = [
-            Measured(
+            NoisyMarginal(
                 (i,),
                 (tuple(range(each.size)),),
                 _merged(noisy[i], (each,)).astype(np.float64),
@@ -181,10 +181,10 @@ class Synthesis(PreparedAnalysis):
         run: Run,
         known: Sequence[Levels],
         twos: Secret[dict[Pair, Whole]],
-        measured: list[Measured],
+        measured: list[NoisyMarginal],
         model: Model,
         total: float,
-    ) -> tuple[Model, list[Measured]]:
+    ) -> tuple[Model, list[NoisyMarginal]]:
         """Select pairs where the model is most wrong, measure them, tell the model anew; in several turns."""
         sizes, listed = [each.size for each in known], candidates(known)
         # the mean of |Z| is what the noise adds to a sum's error
@@ -213,11 +213,13 @@ class Synthesis(PreparedAnalysis):
         best = self.noises.selection(len(allowed))
         return int(allowed[scored.through(lambda found: best.sample(found[allowed], run.source))])
 
-    def _measured(self, run: Run, twos: Secret[dict[Pair, Whole]], each: Candidate) -> Measured:
+    def _measured(self, run: Run, twos: Secret[dict[Pair, Whole]], each: Candidate) -> NoisyMarginal:
         """Measure what was selected."""
         sums = twos.through(lambda true: self.noises.measured.sample(each.sums(true[each.pair]), run.source))
         groups = tuple(tuple(map(int, own)) for own in each.groups)
-        return Measured(each.pair, groups, sums.ravel().astype(np.float64), standard_deviation(self.noises.measured))
+        return NoisyMarginal(
+            each.pair, groups, sums.ravel().astype(np.float64), standard_deviation(self.noises.measured)
+        )
 
     def _turns(self) -> list[int]:
         """Share the selections over the turns: a tree first, so that every column is told something of another."""
@@ -236,7 +238,7 @@ class Synthesis(PreparedAnalysis):
         """Find the candidates that may be selected now: told from earlier selections alone."""
         every = {each.pair for each in listed}
         joins = {pair for pair in every if forest(chosen, pair)} if tree else set()
-        fitting = small_enough(sizes, chosen, joins or every - taken or every, MOST_CELLS)
+        fitting = small_enough(sizes, chosen, joins or every - taken or every, MAX_CELLS)
         # one that is there already always fits
         return np.array([i for i, each in enumerate(listed) if each.pair in (fitting or set(chosen))], dtype=np.int64)
 
@@ -248,7 +250,7 @@ class Synthesis(PreparedAnalysis):
         ones: Secret[list[Whole]],
         twos: Secret[dict[Pair, Whole]],
         total: float,
-    ) -> list[Fares]:
+    ) -> list[ColumnUtility]:
         """Tell how far the rows are from the data, column by column: from noisy sums of differences."""
         scale = total / len(rows)
         singles = [np.rint(np.bincount(rows[:, i], minlength=each.size) * scale) for i, each in enumerate(known)]
@@ -261,10 +263,15 @@ class Synthesis(PreparedAnalysis):
         if self.noises.pairs:
             wide = twos.through(lambda true: self.noises.reported[1].sample(_off(true, rows, known, scale), run.source))
         halves = [self.noises.budget.half_width(standard_deviation(each)) for each in self.noises.reported]
-        return compared([each.name for each in self.columns], off, wide, halves, total)
+        return column_utilities([each.name for each in self.columns], off, wide, halves, total)
 
     def _model(
-        self, known: Sequence[Levels], measured: Sequence[Measured], fares: Sequence[Fares], rows: Whole, total: float
+        self,
+        known: Sequence[Levels],
+        measured: Sequence[NoisyMarginal],
+        fares: Sequence[ColumnUtility],
+        rows: Whole,
+        total: float,
     ) -> dict[str, Any]:
         """Give everything that was measured, and the report."""
         return {

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Fares:
+class ColumnUtility:
     """How one column fares: total-variation distances between synthetic rows and data, with their ± at 95%.
 
     Both were measured with noise and paid for, so they may be published. `pairs` is the mean over the column's pairs
@@ -34,20 +34,20 @@ class Fares:
         return asdict(self)
 
 
-def compared(
+def column_utilities(
     names: Sequence[str],
     alone: NDArray[np.int64],
     pairs: NDArray[np.int64] | None,
     halves: Sequence[float],
     total: float,
-) -> list[Fares]:
+) -> list[ColumnUtility]:
     """Make distances of noisy sums of differences: halved, and as parts of the total."""
     others = max(1, len(names) - 1)
     found = []
     for i, name in enumerate(names):
         wide = None if pairs is None else _share(float(pairs[i]) / others, total)
         half = None if pairs is None else round(halves[1] / others / (2 * total), 6)
-        found.append(Fares(name, _share(float(alone[i]), total), round(halves[0] / (2 * total), 6), wide, half))
+        found.append(ColumnUtility(name, _share(float(alone[i]), total), round(halves[0] / (2 * total), 6), wide, half))
     return found
 
 
@@ -61,7 +61,7 @@ class Synthetic:
     def __init__(self, release: Release) -> None:
         self.release = release
         self.model: Mapping[str, Any] = release.model
-        self.utility = tuple(Fares(**each) for each in self.model["utility"])
+        self.utility = tuple(ColumnUtility(**each) for each in self.model["utility"])
 
     @classmethod
     def of(cls, release: Release) -> Self:

@@ -20,7 +20,7 @@ from hubbub.errors import QueryError
 from hubbub.sql.dialects.duckdb import DUCKDB
 
 #: Most categories of one axis.
-MOST_CATEGORIES = 10_000
+MAX_CATEGORIES = 10_000
 #: The name of what is not there, where it is shown.
 MISSING = "missing"
 
@@ -105,22 +105,26 @@ def _edges(column: Column, asked: Mapping[str, Any]) -> tuple[Fraction, ...] | N
         return None
     if not column.kind.numeric or column.bounds is None:
         raise QueryError(
-            "HB588", f"{column.name} cannot be binned: it is not a numeric column with bounds.", "Declare its bounds or its values."
+            "HB588",
+            f"{column.name} cannot be binned: it is not a numeric column with bounds.",
+            "Declare its bounds or its values.",
         )
     low, high = column.bounds.low, column.bounds.high
     if "bins" in asked:
-        count = numbers.integer(asked["bins"], f"the bins of {column.name}", 1, MOST_CATEGORIES)
+        count = numbers.integer(asked["bins"], f"the bins of {column.name}", 1, MAX_CATEGORIES)
         whole = column.kind is Kind.INTEGER
         ends = [low + (high - low + whole) * place / count for place in range(count)]
         found = [Fraction(math.ceil(end)) if whole else end for end in ends] + [high]
     else:
         given = asked["edges"]
-        if not isinstance(given, Sequence) or isinstance(given, str) or not 2 <= len(given) <= MOST_CATEGORIES + 1:
+        if not isinstance(given, Sequence) or isinstance(given, str) or not 2 <= len(given) <= MAX_CATEGORIES + 1:
             raise QueryError("HB587", f"The edges of {column.name} must be a list of numbers.", "Use [0, 18, 65, 110].")
         found = [numbers.exact(edge, f"an edge of {column.name}") for edge in given]
     # the last bin is closed, so it may be a single point; every other one must hold something
     if any(not one < other for one, other in pairwise(found[:-1])) or not found[-2] <= found[-1]:
-        raise QueryError("HB587", f"The edges of {column.name} are not in increasing order.", "Use fewer bins, or increasing edges.")
+        raise QueryError(
+            "HB587", f"The edges of {column.name} are not in increasing order.", "Use fewer bins, or increasing edges."
+        )
     if not low <= found[0] <= found[-1] <= high:
         span = f"{numbers.brief(low)} to {numbers.brief(high)}"
         raise QueryError("HB587", f"The edges of {column.name} lie outside its bounds, {span}.", "Move them inside.")
@@ -158,7 +162,7 @@ def _span(edges: Sequence[Fraction], place: int, *, whole: bool) -> str:
 
 def _valued(column: Column, *, missing: bool) -> Axis:
     values = listed(column)
-    if values is None or not 1 <= len(values) <= MOST_CATEGORIES:
+    if values is None or not 1 <= len(values) <= MAX_CATEGORIES:
         raise QueryError(
             "HB588",
             f"The values of {column.name} are not declared, and which values occur is not public.",
@@ -183,7 +187,7 @@ def listed(column: Column) -> tuple[Value, ...] | None:
     if column.bounds is None or column.kind not in (Kind.INTEGER, Kind.DATE):
         return None
     low, high = math.ceil(column.bounds.low), math.floor(column.bounds.high)
-    if high - low >= MOST_CATEGORIES:
+    if high - low >= MAX_CATEGORIES:
         return None
     if column.kind is Kind.INTEGER:
         return tuple(range(low, high + 1))

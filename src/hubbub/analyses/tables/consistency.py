@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 #: Numbers that are looked at in all rounds together, and rounds at most and at least.
-_EFFORT, _MOST_ROUNDS, _FEWEST_ROUNDS = 50_000_000, 2_000, 50
+_EFFORT, _MAX_ROUNDS, _MIN_ROUNDS = 50_000_000, 2_000, 50
 _ENOUGH = 1e-4
 
 
@@ -30,11 +30,11 @@ def non_negative(
     def inside(values: Floats) -> Floats:
         if total is None:
             return np.maximum(values, 0.0)
-        return onto_total(values.reshape(1, -1), np.array([max(total, 0.0)])).reshape(values.shape)
+        return project_to_totals(values.reshape(1, -1), np.array([max(total, 0.0)])).reshape(values.shape)
 
     found = ahead = inside(start)
     pace = 1.0
-    for _ in range(min(_MOST_ROUNDS, max(_FEWEST_ROUNDS, _EFFORT // max(start.size, 1)))):
+    for _ in range(min(_MAX_ROUNDS, max(_MIN_ROUNDS, _EFFORT // max(start.size, 1)))):
         step = inside(ahead - slope(ahead) / steepest)
         change = step - found
         if float(np.sum((ahead - step) * change)) > 0:  # it turned: start the pace anew
@@ -47,7 +47,7 @@ def non_negative(
     return found
 
 
-def onto_total(values: Floats, totals: Floats) -> Floats:
+def project_to_totals(values: Floats, totals: Floats) -> Floats:
     """Move each row as little as can be so that it has no negative number and adds up to its total (which is ≥ 0).
 
     The projection onto a simplex: the same amount is taken from all that stay above zero.
@@ -64,7 +64,7 @@ def onto_total(values: Floats, totals: Floats) -> Floats:
     return np.maximum(values - np.take_along_axis(taken, kept[:, None] - 1, axis=1), 0.0)
 
 
-def rounded(values: Floats, totals: Whole) -> Whole:
+def round_to_totals(values: Floats, totals: Whole) -> Whole:
     """Round each row of non-negative numbers to whole ones that add up to its total, by largest remainders.
 
     The numbers must add up to about their total. Ties go to the first.
@@ -99,7 +99,7 @@ def _taken(whole: Whole, amount: Whole) -> Whole:
     return out
 
 
-def running(values: Floats) -> Whole:
+def round_running_totals(values: Floats) -> Whole:
     """Round non-negative numbers so that every running total is off by half at most.
 
     >>> running(np.array([0.4, 0.4, 0.4, 0.8])).tolist()

@@ -13,10 +13,18 @@ import numpy as np
 
 from hubbub.analyses.base import Published, Run, Setting
 from hubbub.analyses.tables.axes import Axis, axes
-from hubbub.analyses.tables.consistency import Whole, ends, non_negative, onto_total, rounded
+from hubbub.analyses.tables.consistency import Whole, ends, non_negative, project_to_totals, round_to_totals
 from hubbub.analyses.tables.lattice import Axes, Floats, Lattice, closure, shares, subsets
-from hubbub.analyses.tables.marginals import Counted, Counts, Marginal, counts, marginal
-from hubbub.analyses.tables.measured import TableRelease, expected, free, noised, opening, table_budgets, table_release
+from hubbub.analyses.tables.marginals import CountKind, Counts, Marginal, counts, marginal
+from hubbub.analyses.tables.table_release import (
+    TableRelease,
+    expected,
+    free,
+    noise_line,
+    opening_lines,
+    table_budgets,
+    table_release,
+)
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Cell, Output, Release
 from hubbub.errors import ParameterError, QueryError
@@ -24,8 +32,8 @@ from hubbub.sql.noise_budget import AdditiveNoise, NoiseBudget
 from hubbub.sql.release_size import NUMBER, labels_width
 
 #: Most axes of a table, and most marginals that are published of it.
-MOST_AXES = 8
-MOST_MARGINALS = 256
+MAX_AXES = 8
+MAX_MARGINALS = 256
 #: The columns of the answer beside the axes.
 TABLE, COUNT = "table", "count"
 #: The name of the marginal without axes.
@@ -39,7 +47,7 @@ def tabulate(
     columns: list[object],
     marginals: list[list[str]] | None = None,
     noise: str | None = None,
-    count: Counted = "rows",
+    count: CountKind = "rows",
     where: str | None = None,
     whole: bool = True,
 ) -> TableRelease:
@@ -51,9 +59,9 @@ def tabulate(
     whole      publish whole numbers; otherwise numbers with a fraction, a little nearer to what was measured
     """
     on = axes(setting.table(table), columns)
-    if len(on) > MOST_AXES:
+    if len(on) > MAX_AXES:
         raise QueryError(
-            "HB587", f"A table can have at most {MOST_AXES} columns.", "Use fewer columns, or CALL synthetic(…)."
+            "HB587", f"A table can have at most {MAX_AXES} columns.", "Use fewer columns, or CALL synthetic(…)."
         )
     if not isinstance(whole, bool):
         raise QueryError("HB587", "whole must be TRUE or FALSE.", "Omit it to publish whole numbers.")
@@ -64,7 +72,7 @@ def tabulate(
     found = [_measured(asked, wanted, each) for each in table_budgets(setting, noise)]
     chosen = min(found, key=lambda each: sum(each.lattice.variance(axes) for axes in wanted))
     lines = [
-        noised(f"{share:.1%} for {_named(on, each)}", asked.part(prod(on[i].size for i in each)), mechanism)
+        noise_line(f"{share:.1%} for {_named(on, each)}", asked.part(prod(on[i].size for i in each)), mechanism)
         for (each, share), mechanism in zip(chosen.shares.items(), chosen.mechanisms, strict=True)
     ]
     return table_release(
@@ -72,7 +80,7 @@ def tabulate(
         asked,
         chosen.budget,
         chosen.mechanisms,
-        derivation=(*opening(asked, count), *lines, "what is published is told from these by least squares"),
+        derivation=(*opening_lines(asked, count), *lines, "what is published is told from these by least squares"),
         expected=chosen.expected,
         publish=partial(_publish, chosen, whole),
     )
@@ -89,15 +97,19 @@ def _wanted(on: Sequence[Axis], marginals: object) -> tuple[Axes, ...]:
     found = set()
     for each in marginals:
         if not isinstance(each, Sequence) or isinstance(each, str) or not all(name in names for name in each):
-            raise QueryError("HB587", "A marginal lists a column that the table does not have.", f"Available: {', '.join(names)}.")
+            raise QueryError(
+                "HB587", "A marginal lists a column that the table does not have.", f"Available: {', '.join(names)}."
+            )
         found.add(tuple(sorted({names.index(name) for name in each})))
-    if len(closure(found)) > MOST_MARGINALS:
-        raise QueryError("HB587", f"More than {MOST_MARGINALS} marginals would have to be measured.", "Use fewer columns.")
+    if len(closure(found)) > MAX_MARGINALS:
+        raise QueryError(
+            "HB587", f"More than {MAX_MARGINALS} marginals would have to be measured.", "Use fewer columns."
+        )
     return tuple(sorted(found, key=lambda each: (len(each), each)))
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _MarginalNoise:
     """Which marginals get which noise."""
 
     asked: Marginal
@@ -116,14 +128,14 @@ class _Measured:
         )
 
 
-def _measured(asked: Marginal, wanted: tuple[Axes, ...], budget: NoiseBudget) -> _Measured:
+def _measured(asked: Marginal, wanted: tuple[Axes, ...], budget: NoiseBudget) -> _MarginalNoise:
     sizes = asked.shape
     moved = {each: asked.part(prod(sizes[i] for i in each)) for each in closure(wanted)}
     spreads = {each: budget.deviation(s) for each, s in moved.items()}
     chosen = shares(sizes, wanted, spreads, power=2 if budget.noise == "laplace" else 1)
     mechanisms = budget.mechanisms([moved[each] for each in chosen], list(chosen.values()))
     variances = {each: budget.deviation(moved[each], share) ** 2 for each, share in chosen.items()}
-    return _Measured(asked, wanted, budget, chosen, mechanisms, Lattice(sizes, variances))
+    return _MarginalNoise(asked, wanted, budget, chosen, mechanisms, Lattice(sizes, variances))
 
 
 def _named(on: Sequence[Axis], each: Axes) -> str:
@@ -134,7 +146,7 @@ def _sums(table: Floats | Counts, each: Axes) -> Any:
     return table.sum(axis=tuple(i for i in range(table.ndim) if i not in each))
 
 
-def _publish(measured: _Measured, whole: bool, run: Run) -> Published:  # noqa: FBT001 - bound by name above
+def _publish(measured: _MarginalNoise, whole: bool, run: Run) -> Published:  # noqa: FBT001 - bound by name above
     asked = measured.asked
     run.progress(0.1, "counting")
 
@@ -154,7 +166,7 @@ def _publish(measured: _Measured, whole: bool, run: Run) -> Published:  # noqa: 
     return Published(_outputs(measured, cells, told, whole=whole), _model(measured, cells))
 
 
-def _fitted(measured: _Measured, noisy: Mapping[Axes, Floats], start: Floats) -> Floats:
+def _fitted(measured: _MarginalNoise, noisy: Mapping[Axes, Floats], start: Floats) -> Floats:
     """Find the table without negative cells, of the estimated total, that is nearest to all that was measured."""
     sizes, variances = measured.asked.shape, measured.lattice.variances
     steepest = sum(start.size / prod(sizes[i] for i in each) / variances[each] for each in noisy)
@@ -174,12 +186,12 @@ def _whole(fitted: Floats) -> Whole:
     totals = np.array([max(0, round(float(fitted.sum())))], dtype=np.int64)
     for depth in range(fitted.ndim):
         values = fitted.sum(axis=tuple(range(depth + 1, fitted.ndim))).reshape(len(totals), -1)
-        totals = rounded(onto_total(values, totals.astype(np.float64)), totals).reshape(-1)
+        totals = round_to_totals(project_to_totals(values, totals.astype(np.float64)), totals).reshape(-1)
     return totals.reshape(fitted.shape)
 
 
 def _outputs(
-    measured: _Measured, cells: Floats | Whole, told: Mapping[Axes, Floats], *, whole: bool
+    measured: _MarginalNoise, cells: Floats | Whole, told: Mapping[Axes, Floats], *, whole: bool
 ) -> tuple[Output, ...]:
     on = measured.asked.axes
     names: list[Cell] = []
@@ -208,7 +220,7 @@ def _outputs(
     )
 
 
-def _model(measured: _Measured, cells: Floats | Whole) -> dict[str, Any]:
+def _model(measured: _MarginalNoise, cells: Floats | Whole) -> dict[str, Any]:
     on = measured.asked.axes
     return {
         "columns": [axis.name for axis in on],
@@ -227,7 +239,7 @@ def _model(measured: _Measured, cells: Floats | Whole) -> dict[str, Any]:
     }
 
 
-class Table:
+class ContingencyTable:
     """A published contingency table as an array, with its marginals."""
 
     def __init__(self, columns: tuple[str, ...], cells: Floats | Whole, error: Mapping[str, float]) -> None:
@@ -244,7 +256,9 @@ class Table:
     def marginal(self, *columns: str) -> Any:
         """Give the counts over some columns, in their order: sums of the published cells."""
         if not set(columns) <= set(self.columns):
-            raise ParameterError("HB171", "The table does not have this column.", f"Available: {', '.join(self.columns)}.")
+            raise ParameterError(
+                "HB171", "The table does not have this column.", f"Available: {', '.join(self.columns)}."
+            )
         each = tuple(sorted(self.columns.index(name) for name in columns))
         order = [sorted(columns, key=self.columns.index).index(name) for name in columns]
         return np.transpose(_sums(self.cells, each), order)

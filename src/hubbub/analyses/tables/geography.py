@@ -16,9 +16,17 @@ from hubbub.analyses.base import Published, Run, Setting
 from hubbub.analyses.tables.axes import Axis, axes, axis
 from hubbub.analyses.tables.consistency import Floats, Whole, ends
 from hubbub.analyses.tables.hierarchy import Tree, least_squares_counts, nested, prefixed, whole
-from hubbub.analyses.tables.marginals import Counted, Counts, Marginal, counts, marginal
-from hubbub.analyses.tables.measured import TableRelease, expected, free, noised, opening, table_budgets, table_release
+from hubbub.analyses.tables.marginals import CountKind, Counts, Marginal, counts, marginal
 from hubbub.analyses.tables.strategy_search import descend
+from hubbub.analyses.tables.table_release import (
+    TableRelease,
+    expected,
+    free,
+    noise_line,
+    opening_lines,
+    table_budgets,
+    table_release,
+)
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Cell, Output, Release
 from hubbub.core import numbers
@@ -45,7 +53,7 @@ def geography(
     levels: list[str] | None = None,
     weights: list[Number] | None = None,
     noise: str | None = None,
-    count: Counted = "rows",
+    count: CountKind = "rows",
     where: str | None = None,
 ) -> TableRelease:
     """Prepare counts at all levels of a tree of places.
@@ -71,7 +79,7 @@ def geography(
     chosen = min(found, key=lambda each: _error(tree, each.variances, matters))
     cells = asked.size // on.size
     lines = [
-        noised(f"{share:.1%} for {name} ({level.size * cells:,} counts)", moved, mechanism)
+        noise_line(f"{share:.1%} for {name} ({level.size * cells:,} counts)", moved, mechanism)
         for name, level, share, moved, mechanism in zip(
             names, tree.levels, chosen.shares, chosen.moved, chosen.mechanisms, strict=True
         )
@@ -82,7 +90,7 @@ def geography(
         chosen.budget,
         chosen.mechanisms,
         derivation=(
-            *opening(asked, count),
+            *opening_lines(asked, count),
             *lines,
             "counts are made to add up, whole and not negative, from the total down",
         ),
@@ -92,7 +100,7 @@ def geography(
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _LevelNoise:
     """Levels with their noise."""
 
     asked: Marginal
@@ -117,7 +125,7 @@ class _Measured:
 
 def _measured(
     asked: Marginal, tree: Tree, names: tuple[str, ...], matters: Sequence[float], budget: NoiseBudget
-) -> _Measured:
+) -> _LevelNoise:
     cells = asked.size // tree.levels[-1].size
     moved = tuple(asked.part(level.size * cells) for level in tree.levels)
     spreads = [budget.deviation(each) for each in moved]
@@ -138,7 +146,7 @@ def _measured(
     shares = np.maximum(found / found.sum(), _LEAST)
     shares /= shares.sum()
     mechanisms = budget.mechanisms(moved, shares.tolist())
-    return _Measured(asked, tree, names, budget, tuple(shares.tolist()), moved, mechanisms, variances(shares))
+    return _LevelNoise(asked, tree, names, budget, tuple(shares.tolist()), moved, mechanisms, variances(shares))
 
 
 def _error(tree: Tree, variances: Sequence[float], matters: Sequence[float]) -> float:
@@ -160,14 +168,18 @@ def _weights(tree: Tree, weights: object) -> tuple[float, ...]:
     if weights is None:
         return (1.0,) * len(tree.levels)
     if not isinstance(weights, list) or len(weights) != len(tree.levels):
-        raise QueryError("HB590", f"weights must list {len(tree.levels)} numbers, one for each level, the total first.", "Correct the list.")
+        raise QueryError(
+            "HB590",
+            f"weights must list {len(tree.levels)} numbers, one for each level, the total first.",
+            "Correct the list.",
+        )
     exact = [
         numbers.in_range(each, "a weight", numbers.exact("1/1000", ""), numbers.exact(1000, "")) for each in weights
     ]
     return tuple(map(float, exact))
 
 
-def _publish(measured: _Measured, run: Run) -> Published:
+def _publish(measured: _LevelNoise, run: Run) -> Published:
     tree = measured.tree
     run.progress(0.1, "counting")
 
@@ -185,7 +197,7 @@ def _publish(measured: _Measured, run: Run) -> Published:
 
 
 def _outputs(
-    measured: _Measured, found: Sequence[Whole], middle: Sequence[Floats], spreads: Sequence[Floats]
+    measured: _LevelNoise, found: Sequence[Whole], middle: Sequence[Floats], spreads: Sequence[Floats]
 ) -> tuple[Output, ...]:
     on, *others = measured.asked.axes
     shape = measured.asked.shape[1:]
@@ -219,7 +231,7 @@ def _outputs(
     )
 
 
-def _model(measured: _Measured, found: Sequence[Whole], spreads: Sequence[Floats]) -> dict[str, Any]:
+def _model(measured: _LevelNoise, found: Sequence[Whole], spreads: Sequence[Floats]) -> dict[str, Any]:
     return {
         "columns": [each.name for each in measured.asked.axes[1:]],
         "shape": list(measured.asked.shape[1:]),

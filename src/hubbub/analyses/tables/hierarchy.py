@@ -10,18 +10,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.analyses.tables.consistency import Floats, Whole, onto_total, rounded
+from hubbub.analyses.tables.consistency import Floats, Whole, project_to_totals, round_to_totals
 from hubbub.answers.release import Cell
 from hubbub.errors import QueryError
 
 Places = NDArray[np.int64]
 
 #: Most levels below the root.
-MOST_LEVELS = 8
+MAX_LEVELS = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
+class HierarchyLevel:
     """The places of one level, each with the place above it (by its number there)."""
 
     names: tuple[str, ...]
@@ -37,7 +37,7 @@ class Level:
 class Tree:
     """Levels from the root (one place) to the leaves, which stand in the order of the column's values."""
 
-    levels: tuple[Level, ...]
+    levels: tuple[HierarchyLevel, ...]
 
     def up(self, values: NDArray[np.int64] | Floats, level: int) -> NDArray[np.int64] | Floats:
         """Add up what stands at one level (places × anything) over the level above."""
@@ -56,7 +56,7 @@ class Tree:
 def prefixed(labels: Sequence[Cell], lengths: object) -> Tree:
     """Make a tree from codes: two that begin alike, for so many characters, lie in one place."""
     texts = [str(label) for label in labels]
-    good = isinstance(lengths, Sequence) and not isinstance(lengths, str) and 1 <= len(lengths) < MOST_LEVELS
+    good = isinstance(lengths, Sequence) and not isinstance(lengths, str) and 1 <= len(lengths) < MAX_LEVELS
     if not good or not isinstance(lengths, Sequence):
         raise _unreadable("prefix lengths must be a list of integers")
     whole = [length for length in lengths if isinstance(length, int) and not isinstance(length, bool)]
@@ -77,8 +77,8 @@ def nested(labels: Sequence[Cell], tree: object) -> Tree:
     if set(texts) != set(paths):
         odd = min(set(texts) ^ set(paths))
         raise _unreadable(f"the leaves must be the column's values, but {odd!r} is not in both")
-    if len({len(path) for path in paths.values()}) > 1 or not 2 <= len(paths[texts[0]]) <= MOST_LEVELS:
-        raise _unreadable(f"all leaves must have the same depth, 2 to {MOST_LEVELS} levels")
+    if len({len(path) for path in paths.values()}) > 1 or not 2 <= len(paths[texts[0]]) <= MAX_LEVELS:
+        raise _unreadable(f"all leaves must have the same depth, 2 to {MAX_LEVELS} levels")
     return _tree([paths[text] for text in texts])
 
 
@@ -97,22 +97,20 @@ def _paths(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 def _tree(paths: Sequence[Sequence[str]]) -> Tree:
     """Number the places of each level in the order in which their first leaf comes."""
-    levels = [Level(("",), np.zeros(1, dtype=np.int64))]
+    levels = [HierarchyLevel(("",), np.zeros(1, dtype=np.int64))]
     above = [0] * len(paths)
     for depth in range(len(paths[0])):
         numbers: dict[tuple[str, ...], int] = {}
         own = [numbers.setdefault(tuple(path[: depth + 1]), len(numbers)) for path in paths]
         parents = np.zeros(len(numbers), dtype=np.int64)
         parents[own] = above
-        levels.append(Level(tuple(key[-1] for key in numbers), parents))
+        levels.append(HierarchyLevel(tuple(key[-1] for key in numbers), parents))
         above = own
     return Tree(tuple(levels))
 
 
 def _unreadable(why: str) -> QueryError:
-    return QueryError(
-        "HB590", f"Invalid places: {why}.", "Use {'North': ['a', 'b'], 'South': ['c']}, or [2, 5]."
-    )
+    return QueryError("HB590", f"Invalid places: {why}.", "Use {'North': ['a', 'b'], 'South': ['c']}, or [2, 5].")
 
 
 def least_squares_counts(
@@ -149,13 +147,13 @@ def least_squares_counts(
 def whole(tree: Tree, values: Sequence[Floats]) -> list[Whole]:
     """Make whole, non-negative counts that add up at every place, from the root down, near the estimates."""
     total = np.array([max(0, round(float(values[0].sum())))], dtype=np.int64)
-    found = [rounded(onto_total(values[0], total.astype(np.float64)), total)]
+    found = [round_to_totals(project_to_totals(values[0], total.astype(np.float64)), total)]
     for level in range(1, len(tree.levels)):
         found.append(_shared(tree.levels[level], values[level], found[-1]))
     return found
 
 
-def _shared(level: Level, values: Floats, above: Whole) -> Whole:
+def _shared(level: HierarchyLevel, values: Floats, above: Whole) -> Whole:
     """Share what stands in each place by the places inside it, cell by cell."""
     out = np.zeros(values.shape, dtype=np.int64)
     order = np.argsort(level.parents, kind="stable")
@@ -165,6 +163,6 @@ def _shared(level: Level, values: Floats, above: Whole) -> Whole:
         children = order[starts[own][:, None] + np.arange(width)]  # place × inside
         rows = values[children].transpose(0, 2, 1).reshape(-1, width)  # (place, cell) × inside
         totals = above[parents[own]].reshape(-1)
-        shared = rounded(onto_total(rows, totals.astype(np.float64)), totals)
+        shared = round_to_totals(project_to_totals(rows, totals.astype(np.float64)), totals)
         out[children] = shared.reshape(len(children), -1, width).transpose(0, 2, 1)
     return out

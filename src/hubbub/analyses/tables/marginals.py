@@ -26,7 +26,7 @@ from hubbub.sql.measures import Sensitivity, sensitivity
 from hubbub.sql.plan import Plan, plan
 
 Counts = NDArray[np.int64]
-Counted = Literal["rows", "units"]
+CountKind = Literal["rows", "units"]
 
 #: Marginals that one text asks for.
 AT_ONCE = 16
@@ -98,7 +98,7 @@ class Marginal:
 
 
 def marginal(
-    setting: Setting, table: str, axes: Sequence[Axis], *, count: Counted = "rows", where: str | None = None
+    setting: Setting, table: str, axes: Sequence[Axis], *, count: CountKind = "rows", where: str | None = None
 ) -> Marginal:
     """Plan one marginal: of rows, or of the units that have a row in a cell; of the rows where a condition holds.
 

@@ -14,11 +14,18 @@ import numpy as np
 
 from hubbub.analyses.base import Published, Run, Setting
 from hubbub.analyses.tables.axes import axis
-from hubbub.analyses.tables.consistency import Floats, ends, non_negative, running
-from hubbub.analyses.tables.marginals import Counted, Marginal, counts, marginal
-from hubbub.analyses.tables.measured import TableRelease, expected, noised, opening, table_budgets, table_release
+from hubbub.analyses.tables.consistency import Floats, ends, non_negative, round_running_totals
+from hubbub.analyses.tables.marginals import CountKind, Marginal, counts, marginal
 from hubbub.analyses.tables.strategies import GRAMS, Strategy, Workload, best
 from hubbub.analyses.tables.strategies import strategy as by_name
+from hubbub.analyses.tables.table_release import (
+    TableRelease,
+    expected,
+    noise_line,
+    opening_lines,
+    table_budgets,
+    table_release,
+)
 from hubbub.answers.release import Output, Release
 from hubbub.errors import ParameterError, QueryError
 from hubbub.sql.allocation import deviations_at_level
@@ -37,7 +44,7 @@ def ranges(
     workload: Workload = "ranges",
     strategy: str | None = None,
     noise: str | None = None,
-    count: Counted = "rows",
+    count: CountKind = "rows",
     where: str | None = None,
 ) -> TableRelease:
     """Prepare a histogram for ranges or prefixes.
@@ -57,8 +64,8 @@ def ranges(
     sums = f"{len(chosen.strategy.matrix):,} weighted sums of bins (strategy {chosen.strategy.name})"
     alone = chosen.budget.deviation(asked.sensitivity)
     lines = (
-        *opening(asked, count),
-        noised(sums, chosen.moved, chosen.mechanism),
+        *opening_lines(asked, count),
+        noise_line(sums, chosen.moved, chosen.mechanism),
         f"all {workload} have a root mean squared error of {chosen.rmse:.4g}; bins measured one by one would have "
         f"{alone * chosen.alone:.4g}",
     )
@@ -75,7 +82,7 @@ def ranges(
 
 
 @dataclass(frozen=True)
-class _Measured:
+class _StrategyNoise:
     """A strategy with its noise."""
 
     asked: Marginal
@@ -106,13 +113,13 @@ class _Measured:
         return sqrt(float(GRAMS[self.workload](self.strategy.size).diagonal.sum()))
 
 
-def _measured(asked: Marginal, workload: Workload, name: object, budget: NoiseBudget) -> _Measured:
+def _measured(asked: Marginal, workload: Workload, name: object, budget: NoiseBudget) -> _StrategyNoise:
     if name is None:
-        return _Measured(asked, workload, best(asked.size, workload, budget.noise), budget)
-    return _Measured(asked, workload, by_name(str(name), asked.size, workload), budget)
+        return _StrategyNoise(asked, workload, best(asked.size, workload, budget.noise), budget)
+    return _StrategyNoise(asked, workload, by_name(str(name), asked.size, workload), budget)
 
 
-def _publish(measured: _Measured, run: Run) -> Published:
+def _publish(measured: _StrategyNoise, run: Run) -> Published:
     on, plan = measured.asked.axes[0], measured.strategy
     run.progress(0.1, "counting")
     noisy = counts(run, [measured.asked]).through(
@@ -123,7 +130,7 @@ def _publish(measured: _Measured, run: Run) -> Published:
     weights = plan.matrix.astype(np.float64)
     pull = weights.T @ weights
     fitted = non_negative(middle, lambda x: pull @ (x - middle), float(np.linalg.eigvalsh(pull)[-1]))
-    whole = running(fitted)
+    whole = round_running_totals(fitted)
     up_to = np.cumsum(whole)
     deviation, covariance = measured.deviation, plan.covariance
     own = measured.budget.half_width(deviation) * np.sqrt(np.diag(covariance))

@@ -26,7 +26,7 @@ Integers = NDArray[np.int64]
 #: What a weight of one becomes: the strategy is rounded to integers.
 STEPS = 1 << 14
 #: Most bins of a workload.
-MOST_BINS = 1024
+MAX_BINS = 1024
 #: No sum leaves this: larger counts are clamped, which brings no two of them further apart.
 _MOST = 1 << 61
 
@@ -179,8 +179,8 @@ def strategy(name: str, size: int, workload: Workload) -> Strategy:
     """Make a strategy by its name."""
     if name not in _BUILDERS:
         raise QueryError("HB589", f"There is no strategy {name!r}.", f"Available: {', '.join(_BUILDERS)}.")
-    if not 1 <= size <= MOST_BINS:
-        raise QueryError("HB589", f"There are {size:,} bins; at most {MOST_BINS:,} are allowed.", "Use fewer bins.")
+    if not 1 <= size <= MAX_BINS:
+        raise QueryError("HB589", f"There are {size:,} bins; at most {MAX_BINS:,} are allowed.", "Use fewer bins.")
     return _BUILDERS[name](size, workload)
 
 
@@ -197,5 +197,5 @@ def _best(size: int, workload: Workload, noise: Noise) -> str:
         other = "root"
     else:
         other = "dense"
-    alone = math.sqrt(float(GRAMS[workload](size).diagonal.sum())) if 1 <= size <= MOST_BINS else 0.0
+    alone = math.sqrt(float(GRAMS[workload](size).diagonal.sum())) if 1 <= size <= MAX_BINS else 0.0
     return "identity" if alone <= strategy(other, size, workload).rmse(workload, noise) else other

@@ -20,7 +20,7 @@ from hubbub.sql.noise_budget import AdditiveNoise, NoiseBudget, noise_budgets
 
 def table_budgets(setting: Setting, noise: str | None) -> tuple[NoiseBudget, ...]:
     """Give the budget for each kind of noise that can be used, or for the requested kind only."""
-    if noise is None or noise == "laplace" or noise == "gaussian":  # noqa: PLR1714 - mypy narrows the type
+    if noise is None or noise == "laplace" or noise == "gaussian":
         return noise_budgets(setting.epsilon, setting.delta, noise)
     raise QueryError("HB587", "noise must be 'laplace' or 'gaussian'.", "Omit it to use the better one.")
 
@@ -71,7 +71,7 @@ def table_release(
     )
 
 
-def opening(marginal: Marginal, count: str) -> tuple[str, ...]:
+def opening_lines(marginal: Marginal, count: str) -> tuple[str, ...]:
     """Say what is counted, whose it is, and how much of it counts."""
     cells = f"{marginal.size:,} cells of {' × '.join(marginal.names) or 'the total'}"
     names = ", ".join(table.name for table in marginal.plan.query.tables)
@@ -84,7 +84,7 @@ def opening(marginal: Marginal, count: str) -> tuple[str, ...]:
     return (f"count {count} of {names} in {cells}; {whose}", f"neighbors differ by {changed}")
 
 
-def noised(what: str, moved: Sensitivity, each: AdditiveNoise) -> str:
+def noise_line(what: str, moved: Sensitivity, each: AdditiveNoise) -> str:
     """Say how one vector's noise follows from its sensitivity."""
     if isinstance(each, Laplace):
         return f"{what}: moves by at most {moved.l1:,} (L1); Laplace noise of scale {brief(each.scale)}"
