@@ -89,7 +89,7 @@ def test_a_leak_beside_the_noise_is_seen_by_the_grey_box(
 
     monkeypatch.setattr(hubbub.curator.query, "finish", rounded)
     found = list(compare_neighbors(lambda: sides[0], lambda: sides[1], question, Tally(number=60)))
-    assert found == ["what is shown differs, though every draw gave the same"]
+    assert found == ["The answers differ although all outcomes are equal."]
 
 
 def test_the_black_box_finds_noise_that_is_too_small_or_shared() -> None:

@@ -99,7 +99,7 @@ def test_a_sensitivity_that_is_too_small_is_found_by_replaying(
         found = true(*given)
         return Sensitivity(max(1, found.l1 // 2), max(1, found.l2_squared // 4))
 
-    for module in ("allot", "plan", "measures"):
+    for module in ("allocation", "plan", "measures"):
         place = f"hubbub.sql.{module}.sensitivity"
         monkeypatch.setattr(place, halved, raising=False)
     copy = copied(numbers[0], tmp_path)

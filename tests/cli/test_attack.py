@@ -62,8 +62,8 @@ def test_linkage_reports_which_rows_are_unique_in_a_table(run: Run) -> None:
     assert code == 0
     rows = [(i % 97, i % 2, i % 13) for i in range(400)]
     alone = sum(rows.count(row) == 1 for row in rows)
-    assert f"{percent(alone / 400)} of the 400 rows are alone in age, sex and area" in out
-    assert "within the promise" in out
+    assert f"{percent(alone / 400)} of the 400 rows are unique in age, sex and area" in out
+    assert "within the guarantee" in out
     assert f"alone: {alone}" in out
     assert "linkage: 100% done" in err
     assert "known: age, sex" in err
@@ -133,4 +133,4 @@ def test_a_broken_guarantee_ends_with_an_alarm_and_a_failure(run: Run, monkeypat
     assert code == 1
     assert "PROMISE BROKEN" in out
     assert "do not release" in out
-    assert "more than the promise allows" in out
+    assert "exceed the guarantee" in out

@@ -16,7 +16,7 @@ import duckdb
 import pytest
 import yaml
 
-from hubbub.cli import main
+from hubbub.cli import COMMANDS, main
 
 Run = Callable[..., tuple[int, str, str]]
 COUNT = "SELECT region, COUNT(*) AS n FROM visits GROUP BY region"
@@ -66,6 +66,24 @@ def test_help_teaches_the_three_roles(capsys: pytest.CaptureFixture[str]) -> Non
     text = capsys.readouterr().out
     for word in ("owner:", "analyst:", "auditor:", "hubbub init", "hubbub query", "hubbub verify", "hubbub demo"):
         assert word in text
+
+
+def test_help_imports_no_command() -> None:
+    """So `hubbub --help` is quick: numpy, DuckDB and the curator are loaded only by the commands that use them."""
+    program = (
+        "import sys; from hubbub.cli import COMMANDS, build_parser; build_parser([]).format_help();"
+        " print([n for n in sys.modules if n in ('numpy', 'duckdb') or n.removeprefix('hubbub.cli.') in COMMANDS])"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command_has_an_example(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([command, "--help"])
+    assert left.value.code == 0
+    assert f"hubbub {command}" in capsys.readouterr().out.partition("example")[2]
 
 
 def test_init_writes_a_file_that_check_explains(run: Run, folder: Path) -> None:

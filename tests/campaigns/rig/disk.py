@@ -5,7 +5,7 @@
 disk had the power failed at a given moment. Everything that a finished fsync covers is present. Of the rest, every
 512-byte sector, every file size and every name in the folder has, independently, any of its versions since its last
 sync, so writes are dropped, torn and reordered. This is more hostile than a journaling file system, which keeps the
-order of names and sizes. SQLite's -shm file is ignored: it is shared memory, rebuilt by the process that opens it first.
+order of names and sizes. SQLite's -shm file is ignored: it is shared memory, rebuilt when it is opened first.
 """
 
 import random

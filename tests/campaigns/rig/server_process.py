@@ -1,6 +1,6 @@
 """A real `hubbub serve` in its own process on a free port, and HTTP clients for it.
 
-The process is spawned (`SpawnedServer`), or forked from one that has everything imported (`ForkedServer`), which makes a
+The process is spawned (`SpawnedServer`), or forked from one with everything imported (`ForkedServer`), which makes a
 thousand starts cheap; both run the same command.
 """
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from hubbub.accounting.anchor import FileAnchor
-from hubbub.accounting.calls import Request
+from hubbub.accounting.calls import ChargeRequest
 from hubbub.accounting.cost import PrivacyCost
 from hubbub.accounting.ledger import Ledger, no_step
 from hubbub.accounting.postgres import PostgresStore
@@ -63,9 +63,9 @@ class LedgerPlace:
         return Ledger.open(self.store(), policy=policy, anchor=FileAnchor(self.anchor), on_step=on_step)
 
 
-def request(key: str) -> Request:
+def request(key: str) -> ChargeRequest:
     """Return a request for one count with a key."""
-    return Request("ana", "visits", "v1", EVENT, "SELECT count(*) FROM visits WHERE age > 30", key)
+    return ChargeRequest("ana", "visits", "v1", EVENT, "SELECT count(*) FROM visits WHERE age > 30", key)
 
 
 def serve(ledger: Ledger, key: str, say: Callable[[str], None]) -> None:

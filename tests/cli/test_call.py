@@ -1,0 +1,36 @@
+"""`hubbub call`: list the analyses, describe one, plan it and run it."""
+
+from tests.cli.test_cli import Run, folder, run
+
+from hubbub.analyses.registry import ANALYSES
+
+__all__ = ["folder", "run"]
+
+MOMENTS = ("call", "moments", "table=visits", "columns=age")
+
+
+def test_without_a_name_all_analyses_are_listed(run: Run) -> None:
+    code, out, _ = run("call")
+    assert code == 0
+    assert set(ANALYSES) <= {line.split()[0] for line in out.splitlines() if line.strip()}
+
+
+def test_without_an_epsilon_an_analysis_is_described(run: Run) -> None:
+    code, out, _ = run("call", "kmeans")
+    assert code == 0
+    assert "columns" in out
+    assert "hubbub call kmeans table=" in out
+
+
+def test_an_analysis_is_planned_for_free_and_then_run(run: Run) -> None:
+    code, out, _ = run(*MOMENTS, "-e", "1", "--plan")
+    assert code == 0
+    assert "this estimate is free" in out
+    code, out, _ = run(*MOMENTS, "-e", "1")
+    assert code == 0
+    assert "ε = 1; ε = 2 remaining" in out
+
+
+def test_an_unknown_analysis_or_argument_is_refused(run: Run) -> None:
+    assert run("call", "nothing")[2].startswith("HB582")
+    assert run("call", "moments", "8", "-e", "1")[2].startswith("HB148")
