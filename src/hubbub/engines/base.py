@@ -2,6 +2,8 @@
 
 An engine runs SQL that hubbub rendered, never text from an analyst, and returns a secret: arrays that only a mechanism
 may open. Its errors carry no message, because error messages of databases quote values.
+
+Tested in tests/engines/test_sources.py.
 """
 
 import os

@@ -1,4 +1,7 @@
-"""Read the columns of files and detect changes. Only `sqlite_batches` reads values."""
+"""Read the columns of files and detect changes. Only `sqlite_batches` reads values.
+
+Tested in tests/engines/test_sources.py and test_whole_files.py.
+"""
 
 import csv
 import os

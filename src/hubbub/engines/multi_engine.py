@@ -1,4 +1,7 @@
-"""Open the engines of all datasets and route each query to the engine that serves its tables."""
+"""Open the engines of all datasets and route each query to the engine that serves its tables.
+
+Tested in tests/curator/test_postgres_source.py.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack

@@ -1,4 +1,7 @@
-"""Allocate the budget of a query to its measures and choices, and predict the error of each result."""
+"""Allocate the budget of a query to its measures and choices, and predict the error of each result.
+
+Tested in tests/sql/test_plan.py.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Finite lists of candidates for private selection, and the nearest candidate of each row."""
+"""Finite lists of candidates for private selection, and the nearest candidate of each row.
+
+Tested in tests/sql/test_aggregates.py.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,4 +1,7 @@
-"""Find the smallest ε that reaches a given margin of error."""
+"""Find the smallest ε that reaches a given margin of error.
+
+Tested in tests/sql/test_plan.py.
+"""
 
 from collections.abc import Mapping
 from fractions import Fraction

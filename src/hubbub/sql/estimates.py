@@ -1,4 +1,7 @@
-"""Compute one column of a result from noisy integers: its value and its interval in every cell."""
+"""Compute one column of a result from noisy integers: its value and its interval in every cell.
+
+Tested in tests/sql/test_intervals.py.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Explain the sensitivity of a query, operator by operator, in lines of text."""
+"""Explain the sensitivity of a query, operator by operator, in lines of text.
+
+Tested in tests/sql/test_corpus.py.
+"""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -95,7 +98,10 @@ def _short(scan: Scan) -> list[str]:
 def _noise(noisy: NoisyMeasure) -> str:
     sensitivity, mechanism = noisy.sensitivity, noisy.mechanism
     if isinstance(mechanism, Laplace):
-        noise = f"L1 sensitivity {sensitivity.l1}, ε={brief(noisy.portion)}: Laplace noise of scale {brief(mechanism.scale)}"
+        noise = (
+            f"L1 sensitivity {sensitivity.l1}, ε={brief(noisy.portion)}: "
+            f"Laplace noise of scale {brief(mechanism.scale)}"
+        )
     else:
         noise = (
             f"squared L2 sensitivity {sensitivity.l2_squared}, ρ={brief(noisy.portion)}: "

@@ -5,6 +5,8 @@ whether the engine can handle that is a result without noise. Each side of a joi
 to a maximum number of rows per unit (`Cut`), and a plan whose product is still too large is rejected before anything is
 charged. Filters on one side are applied before its truncation. A side with at most one row per unit multiplies nothing,
 so the other side needs no truncation.
+
+Tested in tests/sql/test_truncation.py.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,7 @@
-"""Noise calibration: measures with their additive noise, and choices with their private selections."""
+"""Noise calibration: measures with their additive noise, and choices with their private selections.
+
+Tested in tests/sql/test_aggregates.py.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction

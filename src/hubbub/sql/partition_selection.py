@@ -1,4 +1,7 @@
-"""Partition selection: an undeclared group is shown only if its noisy number of units reaches a threshold."""
+"""Partition selection: an undeclared group is shown only if its noisy number of units reaches a threshold.
+
+Tested in tests/sql/test_plan.py.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

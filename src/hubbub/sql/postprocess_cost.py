@@ -4,7 +4,7 @@ Each level of a nested query inserts the expressions of the level below, and the
 divisor is first compared with zero), so a few hundred characters could expand to gigabytes. Expressions are graphs with
 shared parts, and each part is counted once.
 
-Tested in tests/sql/test_size.py.
+Tested in tests/sql/test_release_size.py.
 """
 
 from collections.abc import Iterable, Mapping

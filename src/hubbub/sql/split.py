@@ -2,6 +2,8 @@
 
 Any shares are private as long as they add up to at most the whole. They are therefore computed in floating point and
 then rounded down to exact decimals.
+
+Tested in tests/sql/test_plan.py.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,7 @@
-"""The DuckDB engine, locked down: it reads only the declared files, writes nothing, and obeys its limits."""
+"""The DuckDB engine, locked down: it reads only the declared files, writes nothing, and obeys its limits.
+
+Tested in tests/engines/test_locks.py.
+"""
 
 import logging
 import tempfile

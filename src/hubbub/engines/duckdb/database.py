@@ -1,6 +1,8 @@
 """Open DuckDB over the declared files and lock it down: queries cannot access anything that is not declared.
 
 Parquet and DuckDB files are read in place. CSV files and SQLite tables are loaded, with casts that cannot fail.
+
+Tested in tests/engines/test_sources.py.
 """
 
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Read columns, types and change counters of PostgreSQL tables from the catalog, never a value."""
+"""Read columns, types and change counters of PostgreSQL tables from the catalog, never a value.
+
+Tested in tests/engines/test_postgres.py.
+"""
 
 import hashlib
 import re

@@ -2,6 +2,8 @@
 
 Each table of the plan becomes a WITH clause that selects from the owner's table or view in the types that the dialect
 expects, with casts that cannot fail. Public tables of other sources are sent with the query, as arrays.
+
+Tested in tests/engines/test_postgres.py.
 """
 
 import logging

@@ -1,4 +1,7 @@
-"""Connect to Spark, and read columns, types and files of its tables, never a value."""
+"""Connect to Spark, and read columns, types and files of its tables, never a value.
+
+Tested in tests/engines/test_spark.py.
+"""
 
 import hashlib
 import threading

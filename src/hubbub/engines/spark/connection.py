@@ -2,6 +2,8 @@
 
 Each table of the plan becomes a WITH clause that selects from the owner's table or files in the types that the dialect
 expects. Public tables of other sources are uploaded once per session.
+
+Tested in tests/engines/test_spark.py.
 """
 
 import logging

@@ -1,4 +1,7 @@
-"""Start a local Spark Connect server, protected by a token, that ends with this process."""
+"""Start a local Spark Connect server, protected by a token, that ends with this process.
+
+Tested in tests/engines/test_spark.py.
+"""
 
 import atexit
 import os

@@ -1,4 +1,7 @@
-"""COUNT(*), COUNT(x), COUNT(DISTINCT unit) and COUNT(DISTINCT x)."""
+"""COUNT(*), COUNT(x), COUNT(DISTINCT unit) and COUNT(DISTINCT x).
+
+Tested in tests/sql/test_aggregates.py.
+"""
 
 from abc import abstractmethod
 from dataclasses import dataclass

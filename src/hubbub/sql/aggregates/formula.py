@@ -1,4 +1,7 @@
-"""Formulas: how an aggregate is computed from noisy sums. Everything here is post-processing."""
+"""Formulas: how an aggregate is computed from noisy sums. Everything here is post-processing.
+
+Tested in tests/sql/test_aggregates.py.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

@@ -1,6 +1,8 @@
 """VAR, STDDEV, COVAR, CORR and REGR_*: computed from counts, sums, and sums of products about centers.
 
 Measures that two aggregates of a query have in common are measured once.
+
+Tested in tests/sql/test_aggregates.py.
 """
 
 from collections.abc import Callable, Sequence

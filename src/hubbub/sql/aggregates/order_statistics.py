@@ -2,6 +2,8 @@
 
 Candidates come from the declared bounds or values, never from the data. Scores come from the exact number of rows that
 are nearest to each candidate.
+
+Tested in tests/sql/test_aggregates.py.
 """
 
 from abc import abstractmethod

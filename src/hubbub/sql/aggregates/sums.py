@@ -1,4 +1,7 @@
-"""SUM and AVG. They share their noisy sums with each other and with a COUNT of the same column."""
+"""SUM and AVG. They share their noisy sums with each other and with a COUNT of the same column.
+
+Tested in tests/sql/test_aggregates.py.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

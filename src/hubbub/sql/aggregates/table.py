@@ -1,4 +1,7 @@
-"""The table of aggregate functions, and the formulas and choices of a query."""
+"""The table of aggregate functions, and the formulas and choices of a query.
+
+Tested in tests/sql/test_aggregates.py.
+"""
 
 from collections.abc import Mapping, Sequence
 

@@ -3,6 +3,8 @@
 The base class writes common SQL, and a dialect overrides what its engine writes differently. Every text must be total:
 the engine raises no error, whatever the rows contain (guards are on arguments). A function that cannot be made total on
 an engine is missing from its `spellings`, or its spelling raises an error; both happen before anything is charged.
+
+Tested in tests/sql/test_functions.py.
 """
 
 from abc import ABC, abstractmethod

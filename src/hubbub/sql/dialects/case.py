@@ -1,6 +1,8 @@
 """DuckDB's mapping between upper and lower case, one code point to one, for translation on other engines.
 
 The functions lower and upper of other engines follow a collation: PostgreSQL's "C" maps only ASCII, ICU maps ß to SS.
+
+Tested in tests/sql/test_postgres_functions.py.
 """
 
 from functools import lru_cache

@@ -1,4 +1,7 @@
-"""The dialect of DuckDB."""
+"""The dialect of DuckDB.
+
+Tested in tests/sql/test_functions.py.
+"""
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction

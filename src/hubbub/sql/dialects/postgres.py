@@ -10,6 +10,8 @@ Differences to DuckDB, and how they are handled:
   text          all texts have the collation "C" and are compared byte by byte; case follows `dialects.case`
   structs       an undeclared cell is held in several columns
   SEMI, ANTI    EXISTS, NOT EXISTS
+
+Tested in tests/sql/test_postgres_functions.py.
 """
 
 from collections.abc import Mapping

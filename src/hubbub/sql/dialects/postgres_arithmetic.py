@@ -1,4 +1,7 @@
-"""Arithmetic on PostgreSQL without errors: bounds prevent overflow, and scaling prevents underflow."""
+"""Arithmetic on PostgreSQL without errors: bounds prevent overflow, and scaling prevents underflow.
+
+Tested in tests/sql/test_postgres_functions.py.
+"""
 
 from collections.abc import Mapping
 from fractions import Fraction

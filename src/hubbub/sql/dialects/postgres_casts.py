@@ -1,4 +1,7 @@
-"""Text functions, dates and casts on PostgreSQL without errors; unsafe ones are not supported."""
+"""Text functions, dates and casts on PostgreSQL without errors; unsafe ones are not supported.
+
+Tested in tests/sql/test_postgres_functions.py.
+"""
 
 from collections.abc import Mapping
 from fractions import Fraction

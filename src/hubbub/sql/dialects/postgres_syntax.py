@@ -1,4 +1,7 @@
-"""PostgreSQL's syntax for values, rounding, relations and hashes."""
+"""PostgreSQL's syntax for values, rounding, relations and hashes.
+
+Tested in tests/sql/test_postgres_functions.py.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -3,6 +3,8 @@
 The session is in ANSI mode (overflow raises an error and never wraps), in UTC, and compares texts byte by byte. Guards
 on arguments prevent all errors. Spark functions that differ from DuckDB's (round on decimals, floor to 64 bits, digits
 of a double) are not used.
+
+Tested in tests/sql/test_spark_functions.py.
 """
 
 import re
