@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hubbub.attacks.base import Study
-from hubbub.attacks.catalogue import find
-from hubbub.attacks.table import Table
+from hubbub.attacks.base import AttackStudy
+from hubbub.attacks.catalogue import find_attack
+from hubbub.attacks.table import AttackTable
 
-Run = Callable[..., Study]
+Run = Callable[..., AttackStudy]
 
 
 @pytest.fixture
@@ -24,8 +24,14 @@ def run(generator: np.random.Generator) -> Run:
     """Run an attack by its name."""
 
     def runner(
-        name: str, table: Table | None = None, *, epsilons: tuple[str, ...] = ("0.1", "1", "3"), **settings: object
-    ) -> Study:
-        return find(name).run(table, epsilons=list(map(Fraction, epsilons)), generator=generator, settings=settings)
+        name: str,
+        table: AttackTable | None = None,
+        *,
+        epsilons: tuple[str, ...] = ("0.1", "1", "3"),
+        **settings: object,
+    ) -> AttackStudy:
+        return find_attack(name).run(
+            table, epsilons=list(map(Fraction, epsilons)), generator=generator, settings=settings
+        )
 
     return runner

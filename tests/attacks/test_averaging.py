@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from hubbub.attacks.averaging import averaged
-from hubbub.attacks.base import Study
+from hubbub.attacks.base import AttackStudy
 from hubbub.attacks.bits import share
 from hubbub.core.numbers import epsilon as accepted
 
-Run = Callable[..., Study]
+Run = Callable[..., AttackStudy]
 
 
 @pytest.mark.row(71)

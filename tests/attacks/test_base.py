@@ -7,23 +7,23 @@ from math import exp
 import numpy as np
 import pytest
 
-from hubbub.attacks.base import Finding, Score, Study, ceiling, compared, percent
-from hubbub.attacks.game import flip, informed, scored, settled
+from hubbub.attacks.base import AttackFinding, AttackStudy, Score, ceiling, describe_findings, percent
+from hubbub.attacks.game import flip, guess_from, informed, score_guesses
 from hubbub.core import binomial
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import system
 
 FINDINGS = (
-    Finding("unprotected", None, Score(197, 200, 0.5), None, {"noise": 0.5, "bits": 12, "who": "Mr X"}),
-    Finding("hubbub", Fraction(1, 10), Score(104, 200, 0.5), ceiling(Fraction(1, 10))),
-    Finding("hubbub", Fraction(3), Score(150, 200, 0.5), ceiling(Fraction(3))),
+    AttackFinding("unprotected", None, Score(197, 200, 0.5), None, {"noise": 0.5, "bits": 12, "who": "Mr X"}),
+    AttackFinding("hubbub", Fraction(1, 10), Score(104, 200, 0.5), ceiling(Fraction(1, 10))),
+    AttackFinding("hubbub", Fraction(3), Score(150, 200, 0.5), ceiling(Fraction(3))),
 )
-STUDY = Study("example", "An example", compared(FINDINGS), FINDINGS)
+STUDY = AttackStudy("example", "An example", describe_findings(FINDINGS), FINDINGS)
 
 
 def _masses(mechanism: Laplace, value: int) -> dict[int, float]:
-    law = mechanism.law(value)
-    return {outcome: float(high) for outcome, (_, high) in law.mass.items()}
+    distribution = mechanism.distribution(value)
+    return {outcome: float(high) for outcome, (_, high) in distribution.mass.items()}
 
 
 def test_a_score_has_the_interval_of_clopper_and_pearson() -> None:
@@ -38,12 +38,12 @@ def test_a_score_has_the_interval_of_clopper_and_pearson() -> None:
 
 @pytest.mark.parametrize("wrong", [(5, 4, 0.5), (-1, 4, 0.5), (0, 0, 0.5), (1, 2, 1.5), (1, 2, float("nan"))])
 def test_a_score_that_cannot_be_is_refused(wrong: tuple[int, int, float]) -> None:
-    with pytest.raises(ValueError, match="a score has"):
+    with pytest.raises(ValueError, match="a score needs"):
         Score(*wrong)
 
 
 def test_the_ceiling_is_what_the_best_guess_attains_and_no_guess_passes() -> None:
-    """All guesses from one noisy count are compared, exactly, on the law of the mechanism itself."""
+    """All guesses from one noisy count are compared, exactly, on the distribution of the mechanism itself."""
     for epsilon in (Fraction(1, 10), Fraction(1), Fraction(3)):
         mechanism = Laplace.from_epsilon(sensitivity=1, epsilon=epsilon)
         zero, one = (_masses(mechanism, bit) for bit in (0, 1))
@@ -59,7 +59,7 @@ def test_who_knows_all_others_attains_the_ceiling(epsilon: Fraction) -> None:
     generator = np.random.default_rng(1)
     coins = flip(20_000, generator)
     mechanism = Laplace.from_epsilon(sensitivity=1, epsilon=epsilon)
-    score = scored(informed(mechanism, np.full(20_000, 40), coins, system()), coins)
+    score = score_guesses(informed(mechanism, np.full(20_000, 40), coins, system()), coins)
     low, high = score.interval(1 - 1e-6)
     assert low <= ceiling(epsilon) <= high
 
@@ -71,26 +71,26 @@ def test_noise_that_is_planted_half_as_large_is_caught(epsilon: Fraction) -> Non
     trials = 60_000
     coins = flip(trials, generator)
     weak = Laplace(sensitivity=1, scale=1 / (2 * epsilon))
-    score = scored(informed(weak, np.zeros(trials, dtype=np.int64), coins, system()), coins)
-    finding = Finding("weak", epsilon, score, ceiling(epsilon))
+    score = score_guesses(informed(weak, np.zeros(trials, dtype=np.int64), coins, system()), coins)
+    finding = AttackFinding("weak", epsilon, score, ceiling(epsilon))
     assert not finding.held
-    (_, alarm) = compared([finding])
-    assert "more than the promise allows" in alarm
+    (_, alarm) = describe_findings([finding])
+    assert "exceed the guarantee" in alarm
     assert f"{score.right:,} of {trials:,}" in alarm
 
 
 def test_luck_is_no_broken_promise() -> None:
     """An attack that attains the ceiling lies above it half of the time; only what luck does not explain counts."""
-    assert Finding("hubbub", Fraction(1), Score(1520, 2000, 0.5), ceiling(Fraction(1))).held
-    assert not Finding("hubbub", Fraction(1), Score(1600, 2000, 0.5), ceiling(Fraction(1))).held
-    assert Finding("unprotected", None, Score(2000, 2000, 0.5), None).held
+    assert AttackFinding("hubbub", Fraction(1), Score(1520, 2000, 0.5), ceiling(Fraction(1))).held
+    assert not AttackFinding("hubbub", Fraction(1), Score(1600, 2000, 0.5), ceiling(Fraction(1))).held
+    assert AttackFinding("unprotected", None, Score(2000, 2000, 0.5), None).held
 
 
 def test_the_words_say_the_figures_and_nothing_else() -> None:
-    assert compared(FINDINGS) == (
-        "unprotected: right in 98.5 % of 200 guesses, where blind guessing gets 50.0 %.",
-        "hubbub: right in 52.0 % (ε = 0.1) and 75.0 % (ε = 3) of 200 guesses; the promise allows 52.5 % and 95.3 % at"
-        " most.",
+    assert describe_findings(FINDINGS) == (
+        "unprotected: 98.5% of 200 guesses are correct; blind guessing achieves 50.0%.",
+        "hubbub: 52.0% (ε = 0.1) and 75.0% (ε = 3) of 200 guesses are correct; the guarantee allows at most 52.5% and"
+        " 95.3%.",
     )
     text = STUDY.text()
     for finding in FINDINGS:
@@ -101,8 +101,8 @@ def test_the_words_say_the_figures_and_nothing_else() -> None:
 
 
 def test_a_study_goes_through_json_and_back() -> None:
-    assert Study.read(json.loads(STUDY.json())) == STUDY
-    form = STUDY.form()["findings"]
+    assert AttackStudy.read(json.loads(STUDY.json())) == STUDY
+    form = STUDY.to_json()["findings"]
     assert isinstance(form, list)
     assert form[1]["epsilon"] == "1/10"
     assert form[1]["ceiling"] == pytest.approx(exp(0.1) / (1 + exp(0.1)))
@@ -110,6 +110,6 @@ def test_a_study_goes_through_json_and_back() -> None:
 
 def test_what_says_nothing_is_guessed_blindly() -> None:
     """2,000 coins: more than 1,120 of one side come with probability below 1e-7."""
-    guesses = settled(np.zeros(2000), np.random.default_rng(3))
+    guesses = guess_from(np.zeros(2000), np.random.default_rng(3))
     assert 880 < np.count_nonzero(guesses) < 1120
-    assert settled(np.array([-2.0, 3.0]), np.random.default_rng(3)).tolist() == [False, True]
+    assert guess_from(np.array([-2.0, 3.0]), np.random.default_rng(3)).tolist() == [False, True]

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hubbub.attacks.base import Study, ceiling
+from hubbub.attacks.base import AttackStudy, ceiling
 from hubbub.attacks.differencing import difference, odds, singled_out
 from hubbub.attacks.simulated import clinic
-from hubbub.attacks.table import Table, read
-from hubbub.attacks.target import condition, count, number, protected
+from hubbub.attacks.table import AttackTable, read
+from hubbub.attacks.target import condition, count, number, open_protected
 from hubbub.core import binomial
 from hubbub.errors import AttackError
 from hubbub.mechanisms.laplace import Laplace
 
-Run = Callable[..., Study]
+Run = Callable[..., AttackStudy]
 
 
 @pytest.mark.row(65)
@@ -25,9 +25,9 @@ Run = Callable[..., Study]
 def test_no_pair_of_answers_moves_the_odds_by_more_than_the_promise(epsilon: Fraction) -> None:
     """All pairs of answers, exactly: the likelihood of a 1 against a 0 is within e^±ε, whatever the true count."""
     mechanism = Laplace.from_epsilon(sensitivity=1, epsilon=epsilon / 2)
-    law = {z: float(high) for z, (_, high) in mechanism.law(0).mass.items()}
-    reach = max(law)
-    masses = np.array([law[z] for z in range(-reach, reach + 1)])
+    distribution = {z: float(high) for z, (_, high) in mechanism.distribution(0).mass.items()}
+    reach = max(distribution)
+    masses = np.array([distribution[z] for z in range(-reach, reach + 1)])
     apart = dict(enumerate(np.convolve(masses, masses[::-1]).tolist(), -2 * reach))
     for gap in range(-20, 21):
         assert odds(gap, scale=mechanism.scale) == pytest.approx(apart[gap - 1] / apart[gap], rel=1e-9)
@@ -60,7 +60,7 @@ def test_the_two_counts_are_asked_of_the_real_product(generator: np.random.Gener
     ill = table.column("diagnosis").copy()
     ill[rows] = np.where(coins, "asthma", "none")
     right = 0
-    with protected(table.where(diagnosis=ill), epsilon=Fraction(20)) as session:
+    with open_protected(table.where(diagnosis=ill), epsilon=Fraction(20)) as session:
         for row, coin in zip(rows, coins, strict=True):
             person = " AND ".join(condition(name, table.column(name)[row]) for name in known)
             where = "diagnosis = 'asthma'"
@@ -76,7 +76,7 @@ def test_the_two_counts_are_asked_of_the_real_product(generator: np.random.Gener
 
 
 def test_it_runs_on_a_table_of_the_users_own(run: Run) -> None:
-    table = Table(
+    table = AttackTable(
         "staff",
         {
             "age": np.arange(200) % 50,
@@ -86,9 +86,9 @@ def test_it_runs_on_a_table_of_the_users_own(run: Run) -> None:
     )
     study = run("differencing", table, column="vote", quasi="age,desk", trials=200)
     assert study.findings[0].score.share == 1.0
-    with pytest.raises(AttackError, match="nobody in staff is alone"):
+    with pytest.raises(AttackError, match="No row of staff is unique"):
         run("differencing", table, column="vote", quasi="age")
-    with pytest.raises(AttackError, match="no column of staff has few values"):
+    with pytest.raises(AttackError, match="No column of staff has 2 to 50 values"):
         run("differencing", table.keep(["desk"]))
 
 

@@ -7,26 +7,28 @@ from math import exp
 import numpy as np
 import pytest
 
-from hubbub.attacks.base import Finding, Study, ceiling
+from hubbub.attacks.base import AttackFinding, AttackStudy, ceiling
 from hubbub.attacks.floats import low_bits, reachable, textbook
-from hubbub.attacks.game import flip, scored
+from hubbub.attacks.game import flip, score_guesses
 from hubbub.core import binomial
 
-Run = Callable[..., Study]
+Run = Callable[..., AttackStudy]
 
 
 @pytest.mark.row(25)
 @pytest.mark.parametrize("epsilon", [Fraction(1, 10), Fraction(1), Fraction(3)])
-def test_textbook_noise_tells_more_than_its_law_allows(epsilon: Fraction, generator: np.random.Generator) -> None:
+def test_textbook_noise_tells_more_than_its_distribution_allows(
+    epsilon: Fraction, generator: np.random.Generator
+) -> None:
     """True Laplace noise lets the best guess be right in 1 − ½e^(−ε/2), which is below the ceiling. Seeded, so always.
 
     Up to ε = 1 even the ceiling is passed: the promise is broken.
     """
     coins = flip(4000, generator)
     outputs = textbook(coins.astype(np.float64), float(1 / epsilon), generator)
-    score = scored(low_bits(outputs, float(1 / epsilon), generator), coins)
+    score = score_guesses(low_bits(outputs, float(1 / epsilon), generator), coins)
     assert binomial.tail(score.right, 4000, 1 - exp(-epsilon / 2) / 2) < 1e-6
-    assert Finding("textbook", epsilon, score, ceiling(epsilon)).held == (epsilon > 1)
+    assert AttackFinding("textbook", epsilon, score, ceiling(epsilon)).held == (epsilon > 1)
 
 
 def test_every_output_is_reached_from_its_own_value(generator: np.random.Generator) -> None:

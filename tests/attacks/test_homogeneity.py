@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.attacks.base import Study, percent
+from hubbub.attacks.base import AttackStudy, percent
 from hubbub.attacks.homogeneity import commonest, grouped, homogeneous, suppressed
 from hubbub.attacks.simulated import clinic
-from hubbub.attacks.table import Table
+from hubbub.attacks.table import AttackTable
 
-Run = Callable[..., Study]
+Run = Callable[..., AttackStudy]
 
 
 @pytest.mark.parametrize("k", [2, 3, 5, 40])
@@ -54,8 +54,8 @@ def test_k_anonymity_and_hidden_counts_leak_by_what_they_choose_to_show(run: Run
     assert told.score.share > told.score.chance
     sure = float(told.facts["told for certain"])
     assert study.words[0] == (
-        f"In a 3-anonymous release of clinic, diagnosis of {percent(sure)} of the rows is told for certain: all of"
-        " their group have the same."
+        f"A 3-anonymous release of clinic reveals diagnosis with certainty for {percent(sure)} of the rows, because all"
+        " rows of their group have the same value."
     )
     assert coin.facts["told for certain"] == pytest.approx(0.25, abs=0.06)  # three coins alike: 2·2⁻³; 6 deviations
     assert coin.score.share == pytest.approx(0.75, abs=0.06)  # the majority of three holds one's own coin in 3 of 4
@@ -72,8 +72,8 @@ def test_the_loss_of_a_hidden_count_is_infinite() -> None:
 
 def test_a_column_that_follows_from_what_is_known_is_told_for_all(run: Run) -> None:
     area = np.repeat(np.arange(20), 10)
-    table = Table("t", {"area": area, "club": np.array(["a", "b"], dtype=object)[area % 2]})
+    table = AttackTable("t", {"area": area, "club": np.array(["a", "b"], dtype=object)[area % 2]})
     study = run("homogeneity", table, quasi="area", sensitive="club", epsilons=("1",))
     assert study.findings[0].facts["told for certain"] == 1.0
     assert study.findings[0].score.share == 1.0
-    assert "club of 100 % of the rows is told for certain" in study.words[0]
+    assert "reveals club with certainty for 100% of the rows" in study.words[0]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from hubbub.attacks import isolation
-from hubbub.attacks.catalogue import find
-from hubbub.attacks.game import flip, scored, settled
-from hubbub.attacks.isolation import beside, study, tabulated
-from hubbub.attacks.table import Table
-from hubbub.crowd.points import points
-from hubbub.crowd.sanitize import sanitize
+from hubbub.attacks.catalogue import find_attack
+from hubbub.attacks.game import flip, guess_from, score_guesses
+from hubbub.attacks.isolation import compare, publish_counts, study
+from hubbub.attacks.table import AttackTable
+from hubbub.crowd.points import make_points
+from hubbub.crowd.sanitizers import sanitize
 from hubbub.errors import AttackError
 from hubbub.mechanisms.laplace import Laplace
 
@@ -37,7 +37,7 @@ def test_sanitizers_betray_who_is_in_the_data_and_hubbub_stays_under_its_ceiling
 
 def test_noise_that_is_too_small_passes_the_ceiling(monkeypatch: pytest.MonkeyPatch) -> None:
     """The planted error: a table of counts that was drawn at ε = 20 and is said to cost 0.1."""
-    real = isolation.tabulated
+    real = isolation.publish_counts
     monkeypatch.setattr(
         isolation, "tabulated", lambda made, *, singly, **_: real(made, epsilon=Fraction(20), singly=singly)
     )
@@ -54,7 +54,7 @@ def test_two_noisy_counts_tell_as_much_as_their_noise_lets_them() -> None:
     coins = flip(20_000, generator)
     noise = Laplace(sensitivity=2, scale=Fraction(2))
     evidence = isolation._by_noise(np.ones(20_000, dtype=np.bool_), coins, noise)
-    share = scored(settled(evidence, generator), coins).share
+    share = score_guesses(guess_from(evidence, generator), coins).share
     assert abs(share - 1 / (1 + exp(-0.5))) < 6 * sqrt(0.25 / 20_000)
     # where both people are in one cell, nothing is told
     assert not isolation._by_noise(np.zeros(5, dtype=np.bool_), coins[:5], noise).any()
@@ -62,7 +62,7 @@ def test_two_noisy_counts_tell_as_much_as_their_noise_lets_them() -> None:
 
 def test_it_runs_on_a_table_of_the_user() -> None:
     generator = np.random.default_rng(3)
-    table = Table(
+    table = AttackTable(
         "people",
         {
             "age": generator.integers(18, 90, 700),
@@ -71,7 +71,7 @@ def test_it_runs_on_a_table_of_the_user() -> None:
         },
     )
     heard: list[float] = []
-    found = find("isolation").run(
+    found = find_attack("isolation").run(
         table,
         epsilons=["1"],
         generator=generator,
@@ -88,22 +88,22 @@ def test_it_runs_on_a_table_of_the_user() -> None:
 )
 def test_tables_that_do_not_do_are_refused(columns: dict[str, np.ndarray], more: dict[str, int]) -> None:
     with pytest.raises(AttackError, match="HB651"):
-        study(Table("t", columns), epsilons=[Fraction(1)], generator=np.random.default_rng(1), trials=2, **more)  # type: ignore[arg-type]
+        study(AttackTable("t", columns), epsilons=[Fraction(1)], generator=np.random.default_rng(1), trials=2, **more)  # type: ignore[arg-type]
 
 
 def test_a_private_table_stands_beside_a_sanitizer_with_figures_for_both() -> None:
     """At ε = 50 the noise is 0 in nearly all of 100 cells, and the table's columns are right within one row in 50."""
     generator = np.random.default_rng(9)
     columns = {"a": generator.uniform(0, 1, 1000), "b": generator.uniform(0, 1, 1000)}
-    made = points(columns, ["a", "b"], rng=generator, bounds={"a": (0, 1), "b": (0, 1)})
-    own, exact, noisy = beside(
+    made = make_points(columns, ["a", "b"], rng=generator, bounds={"a": (0, 1), "b": (0, 1)})
+    own, exact, noisy = compare(
         sanitize(made, "ball", t=10, rng=generator), c=4, epsilons=[Fraction(50), Fraction(1, 100)]
     )
     assert (own.name, own.epsilon, exact.epsilon) == ("ball", None, Fraction(50))
     assert exact.shares < 0.02 < noisy.shares
     assert exact.means < 0.05
     assert set(own.rates) == {"the point itself", "posterior mean"}
-    table, release = tabulated(made, epsilon=Fraction(50), singly=False)
+    table, release = publish_counts(made, epsilon=Fraction(50), singly=False)
     assert abs(int(table.cells.sum()) - 1000) < 20
     assert release.epsilon == 50
 
@@ -112,4 +112,4 @@ def test_more_columns_than_a_table_has_are_refused() -> None:
     generator = np.random.default_rng(1)
     columns = {f"x{place}": generator.uniform(0, 1, 50) for place in range(9)}
     with pytest.raises(AttackError, match="HB651"):
-        tabulated(points(columns, list(columns), rng=generator), epsilon=Fraction(1), singly=True)
+        publish_counts(make_points(columns, list(columns), rng=generator), epsilon=Fraction(1), singly=True)

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.attacks.base import Study, percent
+from hubbub.attacks.base import AttackStudy, percent
 from hubbub.attacks.linkage import COIN, linked, uniqueness
-from hubbub.attacks.table import Table, read
+from hubbub.attacks.table import AttackTable, read
 from hubbub.errors import AttackError
 
-Run = Callable[..., Study]
+Run = Callable[..., AttackStudy]
 ACS = Path(__file__).parents[3] / "shared" / "data" / "national2019.csv"
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3)), min_size=1, max_size=60))
 def test_uniqueness_counts_what_a_count_by_hand_counts(rows: list[tuple[int, int]]) -> None:
     first, second = zip(*rows, strict=True)
-    report = uniqueness(Table("t", {"a": np.array(first), "b": np.array(second)}), ["a", "b"])
+    report = uniqueness(AttackTable("t", {"a": np.array(first), "b": np.array(second)}), ["a", "b"])
     sizes = Counter(rows)
     assert report.alone == sum(size == 1 for size in sizes.values())
     assert report.few == sum(size for size in sizes.values() if 2 <= size <= 4)
@@ -51,9 +51,9 @@ def test_a_table_without_names_gives_secrets_to_who_knows_a_few_columns(run: Run
     assert 0.5 < coarse.score.low < coarse.score.share < alone.score.low
     assert all(each.held for each in study.findings)
     share = int(alone.facts["alone"]) / int(alone.facts["rows"])
-    assert study.words[0].startswith(f"{percent(share)} of the 2,000 rows are alone in birth, sex and area:")
+    assert study.words[0].startswith(f"{percent(share)} of the 2,000 rows are unique in birth, sex and area:")
     told = int(coarse.facts["alone"]) / int(coarse.facts["rows"])
-    assert f"Numbers rounded to tens leave {percent(told)} alone." in study.words
+    assert f"With numbers rounded to tens, {percent(told)} are unique." in study.words
 
 
 def test_who_is_alone_is_read_off_and_who_is_not_is_guessed_by_the_majority() -> None:
@@ -64,11 +64,11 @@ def test_who_is_alone_is_read_off_and_who_is_not_is_guessed_by_the_majority() ->
 
 def test_the_coin_has_a_column_of_its_own(run: Run) -> None:
     with pytest.raises(AttackError, match=COIN):
-        run("linkage", Table("t", {COIN: np.arange(4)}))
+        run("linkage", AttackTable("t", {COIN: np.arange(4)}))
 
 
 def test_missing_values_and_odd_names_are_no_obstacle(run: Run) -> None:
-    table = Table(
+    table = AttackTable(
         "odd",
         {
             "a b": np.array(["x", "", 'q"', "x"] * 10, dtype=object),

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hubbub.attacks import membership
-from hubbub.attacks.membership import guessed, indicators, made_up, traced
-from hubbub.attacks.table import Table
+from hubbub.attacks.membership import guessed, indicators, simulate_people, traced
+from hubbub.attacks.table import AttackTable
 from hubbub.errors import AttackError
 
 F = Fraction
@@ -15,7 +15,7 @@ F = Fraction
 
 def test_exact_sums_lean_towards_who_is_in_them() -> None:
     generator = np.random.default_rng(1)
-    rows, common = made_up(200, 2000, generator)
+    rows, common = simulate_people(200, 2000, generator)
     inside = generator.integers(0, 2, 200)
     leaning = traced(rows.T @ inside, rows, common)
     assert leaning[inside == 1].mean() == pytest.approx(1, abs=0.15)
@@ -42,7 +42,7 @@ def test_membership_is_seen_in_exact_and_rounded_sums_and_not_in_ours() -> None:
 def test_noise_for_one_sum_alone_is_caught() -> None:
     """The planted error: each of 300 sums gets the noise of ε = 1, as if it were the only one."""
     generator = np.random.default_rng(3)
-    rows, common = made_up(32, 300, generator)
+    rows, common = simulate_people(32, 300, generator)
     inside = list(generator.integers(0, 2, (8, 32)))
     told = [rows.T @ each + generator.laplace(0, 1, 300) for each in inside]
     assert not membership._finding("planted", F(1), told, inside, rows, common).held
@@ -50,7 +50,7 @@ def test_noise_for_one_sum_alone_is_caught() -> None:
 
 def test_a_table_of_ones_own_becomes_traits() -> None:
     generator = np.random.default_rng(4)
-    mine = Table(
+    mine = AttackTable(
         "mine", {"age": generator.integers(0, 100, 500), "sex": generator.choice(["f", "m"], 500).astype(object)}
     )
     rows, common = indicators(mine, 50, generator)

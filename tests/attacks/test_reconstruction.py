@@ -11,8 +11,8 @@ from hubbub.attacks import bits, exhaustive, reconstruction
 from hubbub.attacks.base import ceiling
 from hubbub.attacks.decoding import least_squares, rounded, subsets
 from hubbub.attacks.exhaustive import every_subset, reconstruct, worst_errors
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import protected
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import open_protected
 from hubbub.errors import AttackError, ParameterError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import system
@@ -60,11 +60,11 @@ def test_right_bits_are_dominated_by_coins_of_the_ceiling() -> None:
         apart = np.array([[told if y == sum(x) % 2 else 1 - told for y in (0, 1)] for x in product((0, 1), repeat=3)])
         truth = np.array(list(product((0, 1), repeat=3)))
         alone = np.where(truth[:, None] == truth[None], told, 1 - told).prod(axis=2)
-        for law in (apart, alone):
+        for distribution in (apart, alone):
             for least in range(4):
                 # the best guesser for "at least so many right": for each output the best of all eight guesses
                 hits = np.array([((truth == guess).sum(axis=1) >= least) for guess in truth])
-                assert (hits @ law / 8).max(axis=0).sum() <= coins[least] + 1e-12
+                assert (hits @ distribution / 8).max(axis=0).sum() <= coins[least] + 1e-12
 
 
 def test_subsets_asked_of_hubbub_cost_the_whole_price_and_no_more() -> None:
@@ -72,12 +72,14 @@ def test_subsets_asked_of_hubbub_cost_the_whole_price_and_no_more() -> None:
     generator = np.random.default_rng(1)
     (secret, *_) = secrets = bits.people(40, 3, generator)
     asked = subsets(40, 130, generator)
-    made = Table("people", {"person": np.arange(40), "secret": secret})
-    with protected(made, epsilon=F(2)) as session:
-        answers = bits.asked(session, asked, epsilon=F(2))
+    made = AttackTable("people", {"person": np.arange(40), "secret": secret})
+    with open_protected(made, epsilon=F(2)) as session:
+        answers = bits.ask_hubbub(session, asked, epsilon=F(2))
         assert session.budget()[0].largest < F(1, 1000)
     # Laplace noise of scale 130/2: mean |noise| is 65, its deviation over 130 draws 5.7
-    for told, truth in zip([answers, *bits.answered(asked, secrets, epsilon=F(2))], [secret, *secrets], strict=True):
+    for told, truth in zip(
+        [answers, *bits.hubbub_answers(asked, secrets, epsilon=F(2))], [secret, *secrets], strict=True
+    ):
         assert abs(np.abs(told - asked.ask(truth.astype(np.float64))).mean() - 65) < 6 * 5.7
 
 
@@ -127,7 +129,7 @@ def test_a_server_that_forgets_what_it_answered_is_caught() -> None:
         rounded(least_squares(asked, noise.sample(sums.astype(np.int64), system()).astype(np.float64)))
         for sums in (asked.ask(each.astype(np.float64)) for each in secrets)
     ]
-    assert not bits.held(secrets, guesses, F(1), "forgetful").held
+    assert not bits.hubbub_finding(secrets, guesses, F(1), "forgetful").held
 
 
 def test_settings_that_cannot_be_are_refused_with_a_remedy() -> None:

@@ -7,10 +7,10 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from hubbub.attacks.base import Study
-from hubbub.attacks.refusal import MOST, PROBES, exact_auditor, heard, simulatable_auditor, teams
+from hubbub.attacks.base import AttackStudy
+from hubbub.attacks.refusal import MAX_SALARY, PROBES, exact_auditor, replies, simulatable_auditor, teams
 
-Run = Callable[..., Study]
+Run = Callable[..., AttackStudy]
 
 
 def fixed(values: tuple[int, int, int]) -> bool:
@@ -47,8 +47,8 @@ def test_a_refusal_that_depends_on_the_data_tells_it(run: Run) -> None:
 @pytest.mark.row(69)
 def test_what_hubbub_refuses_is_foretold_by_the_questions_alone() -> None:
     """Worlds that could not differ more hear the same refusals, word for word, past the end of the budget too."""
-    worlds = [np.zeros((4, 3), dtype=np.int64), np.full((4, 3), MOST), np.arange(12).reshape(4, 3)]
-    first, *others = (heard(world, Fraction(1)) for world in worlds)
+    worlds = [np.zeros((4, 3), dtype=np.int64), np.full((4, 3), MAX_SALARY), np.arange(12).reshape(4, 3)]
+    first, *others = (replies(world, Fraction(1)) for world in worlds)
     assert all(other == first for other in others)
     assert len(first) == 3 * len(PROBES)
     assert [reply.split()[0][:3] for reply in first] == ["HB5", "101", "1", "HB5", "HB2", "HB2", "HB5", "HB2", "HB2"]
@@ -68,11 +68,11 @@ def test_a_planted_refusal_by_the_data_is_heard(monkeypatch: pytest.MonkeyPatch)
 
         return reply
 
-    low, high = np.zeros((2, 3), dtype=np.int64), np.full((2, 3), MOST)
+    low, high = np.zeros((2, 3), dtype=np.int64), np.full((2, 3), MAX_SALARY)
     monkeypatch.setattr(refusal, "_reply", peeking(low))
-    one = heard(low, Fraction(1))
+    one = replies(low, Fraction(1))
     monkeypatch.setattr(refusal, "_reply", peeking(high))
-    assert heard(high, Fraction(1)) != one
+    assert replies(high, Fraction(1)) != one
 
 
 def test_the_coin_is_fair_whatever_the_others_earn() -> None:
@@ -80,6 +80,6 @@ def test_the_coin_is_fair_whatever_the_others_earn() -> None:
     values, coins = teams(8000, np.random.default_rng(5))
     assert np.array_equal(values[:, 2] > values[:, :2].max(axis=1), coins)
     assert np.array_equal(values[:, 2] < values[:, :2].min(axis=1), ~coins)
-    for half in (values[:, 0] < MOST // 2, values[:, 0] >= MOST // 2):
+    for half in (values[:, 0] < MAX_SALARY // 2, values[:, 0] >= MAX_SALARY // 2):
         assert abs(np.mean(coins[half]) - 0.5) < 6 * 0.5 / np.count_nonzero(half) ** 0.5
     assert simulatable_auditor(values)[1].all()

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from hubbub.attacks import report
-from hubbub.attacks.base import Finding, Score, Study, ceiling
+from hubbub.attacks.base import AttackFinding, AttackStudy, Score, ceiling
 from hubbub.attacks.report_plot import _DEEP, _TOP, plot, series
 from hubbub.errors import AttackError
 
@@ -21,13 +21,13 @@ EPSILONS = (Fraction(1, 10), Fraction(1), Fraction(3))
 HOSTILE = "<script>alert(1)</script>\"'&=cmd|' /C calc'!A0 $\\frac{1}{0}$ {{ 7 * 7 }} \u202e 漢字"
 
 
-def made(*, right: tuple[int, ...] = (260, 350, 470), chance: float = 0.5, words: str = "plain") -> Study:
+def made(*, right: tuple[int, ...] = (260, 350, 470), chance: float = 0.5, words: str = "plain") -> AttackStudy:
     bare = [
-        Finding("unprotected", None, Score(500, 500, chance), None, {"answers": 2}),
-        Finding(f"rounded {words}", None, Score(430, 500, chance), None),
+        AttackFinding("unprotected", None, Score(500, 500, chance), None, {"answers": 2}),
+        AttackFinding(f"rounded {words}", None, Score(430, 500, chance), None),
     ]
-    kept = [Finding("hubbub", e, Score(n, 500, chance), ceiling(e)) for e, n in zip(EPSILONS, right, strict=True)]
-    return Study("differencing", f"Two counts {words}", (f"It was right. {words}",), (*bare, *kept))
+    kept = [AttackFinding("hubbub", e, Score(n, 500, chance), ceiling(e)) for e, n in zip(EPSILONS, right, strict=True)]
+    return AttackStudy("differencing", f"Two counts {words}", (f"It was right. {words}",), (*bare, *kept))
 
 
 def tree(svg: str) -> ElementTree.Element:
@@ -74,7 +74,7 @@ def test_the_ceiling_is_the_curve_of_one_bit() -> None:
         assert share(float(line.get("y1", ""))) == pytest.approx(most, abs=0.001)
 
 
-def test_a_ceiling_of_another_law_is_joined_by_straight_lines() -> None:
+def test_a_ceiling_of_another_distribution_is_joined_by_straight_lines() -> None:
     study = made()
     kept = tuple(replace(each, ceiling=0.9) if each.ceiling else each for each in study.findings)
     points = next(each for each in series(replace(study, findings=kept)) if each.promises).ceiling
@@ -91,7 +91,7 @@ def test_any_part_of_a_study_can_be_drawn(kept: slice) -> None:
     study = made()
     part = replace(study, findings=study.findings[kept])
     assert len([each for each in tree(plot(part)).iter("g") if each.get("class")]) == len(part.findings)
-    assert report.FORMS["pdf"][1](part, report.Made()).startswith(b"%PDF-")
+    assert report.FORMS["pdf"][1](part, report.ReportContext()).startswith(b"%PDF-")
 
 
 def test_drawings_have_no_style_and_no_script() -> None:
@@ -101,37 +101,44 @@ def test_drawings_have_no_style_and_no_script() -> None:
         assert tags <= {"svg", "g", "line", "path", "text", "title", "rect"}
 
 
-def on_hubbub(right: int) -> Study:
-    return replace(made(), findings=(Finding("hubbub", EPSILONS[0], Score(right, 5000, 0.5), ceiling(EPSILONS[0])),))
+def on_hubbub(right: int) -> AttackStudy:
+    return replace(
+        made(), findings=(AttackFinding("hubbub", EPSILONS[0], Score(right, 5000, 0.5), ceiling(EPSILONS[0])),)
+    )
 
 
 @pytest.mark.parametrize(
     ("right", "words"),
-    [(2600, "within the promise"), (2650, "within the promise"), (2720, "above by luck?"), (2900, "PROMISE BROKEN")],
+    [
+        (2600, "within the guarantee"),
+        (2650, "within the guarantee"),
+        (2720, "above the maximum, maybe by chance"),
+        (2900, "GUARANTEE VIOLATED"),
+    ],
 )
 def test_a_broken_promise_is_told_and_only_where_luck_cannot_be(right: int, words: str) -> None:
     """52.5 % of 5000 is 2625. By luck, an attack at the ceiling has 2720 once in 250 runs, and 2900 in 10^15."""
     study = on_hubbub(right)
     assert report.row(study.findings[0])[-1].startswith(words)
-    assert (report.broken(study) != ()) == (right == 2900)
+    assert (report.exceeding_findings(study) != ()) == (right == 2900)
     assert (report.ALARM in report.page(study)) == (right == 2900)
 
 
 def test_the_gist_says_the_figures() -> None:
-    assert report.gist(made()) == (
-        "Without a promise the attack is right in 86.0 % to 100 % of its guesses; with one, at best, in 52.0 % at "
-        "ε = 0.1 and in 94.0 % at ε = 3: no more than the promise allows, luck aside; blind guessing gets 50.0 %."
+    assert report.summarize(made()) == (
+        "Without a guarantee, 86.0% to 100% of the guesses are correct; with one, at most 52.0% at ε = 0.1 and 94.0% "
+        "at ε = 3: within the guarantee; blind guessing achieves 50.0%."
     )
     kept = replace(made(), findings=made().findings[2:3])
-    assert report.gist(kept).startswith("With a promise the attack is right, at best, in 52.0 % at ε = 0.1: no more")
+    assert report.summarize(kept).startswith("With a guarantee, at most 52.0% at ε = 0.1: within the guarantee")
     bare = replace(made(), findings=made().findings[:1])
-    assert report.gist(bare) == (
-        "Without a promise the attack is right in 100 % of its guesses; blind guessing gets 50.0 %."
+    assert report.summarize(bare) == (
+        "Without a guarantee, 100% of the guesses are correct; blind guessing achieves 50.0%."
     )
     # who promises an ε for each answer and keeps no accounts promises nothing
     loose = replace(made(), findings=(replace(made().findings[0], epsilon=Fraction(1, 10)), *made().findings[2:]))
-    assert report.gist(loose).startswith("Without a promise the attack is right in 100 % of its guesses; with one")
-    assert "MORE THAN THE PROMISE ALLOWS" in report.gist(made(right=(400, 400, 400)))
+    assert report.summarize(loose).startswith("Without a guarantee, 100% of the guesses are correct; with one")
+    assert "MORE THAN THE GUARANTEE ALLOWS" in report.summarize(made(right=(400, 400, 400)))
 
 
 class Tags(HTMLParser):
@@ -151,7 +158,7 @@ class Tags(HTMLParser):
 
 
 def test_a_page_stands_by_itself_and_runs_nothing() -> None:
-    page = report.page(made(words=HOSTILE), report.Made(terms={"Table": HOSTILE}))
+    page = report.page(made(words=HOSTILE), report.ReportContext(terms={"Table": HOSTILE}))
     seen = Tags(page)
     assert not {tag for tag, _ in seen.tags} & {"script", "link", "img", "iframe", "object", "form", "a", "base"}
     for _, attributes in seen.tags:
@@ -196,8 +203,8 @@ WORDS = (
     "How to read this",
     "What was run",
     "unprotected",
-    "86.0 % of 500",
-    "within the promise",
+    "86.0% of 500",
+    "within the guarantee",
     "Table: made up",
     "2026-03-01 12:30 UTC",
     "page 3",
@@ -208,7 +215,7 @@ def test_a_pdf_has_pages_with_text() -> None:
     at = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
     many = made()
     long = replace(many, findings=many.findings * 20, words=many.words * 5)
-    pdf = report.FORMS["pdf"][1](long, report.Made(at, {"Table": "made up"}))
+    pdf = report.FORMS["pdf"][1](long, report.ReportContext(at, {"Table": "made up"}))
     assert pdf.startswith(b"%PDF-")
     assert pdf.rstrip().endswith(b"%%EOF")
     assert len(re.findall(rb"/Type /Page\b", pdf)) >= 3
@@ -219,7 +226,7 @@ def test_a_pdf_has_pages_with_text() -> None:
 
 def test_a_pdf_takes_no_text_for_a_formula_and_asks_for_no_font() -> None:
     """Warnings are errors here: a letter that the font lacks, or a broken formula, would raise."""
-    pdf = report.FORMS["pdf"][1](made(words=HOSTILE), report.Made(terms={HOSTILE: HOSTILE}))
+    pdf = report.FORMS["pdf"][1](made(words=HOSTILE), report.ReportContext(terms={HOSTILE: HOSTILE}))
     text = text_of(pdf)
     assert r"$\frac{1}{0}$" in text
     assert "??" in text
@@ -233,7 +240,7 @@ def test_a_report_is_written_in_the_form_of_its_name(tmp_path: Path) -> None:
     assert (tmp_path / "out.html").read_text().startswith("<!doctype html>")
     assert (tmp_path / "out.svg").read_text().startswith("<svg")
     document = json.loads((tmp_path / "out.json").read_text())
-    assert Study.read(document) == study
+    assert AttackStudy.read(document) == study
     assert document["run"]["Attack"] == "differencing"
     with pytest.raises(AttackError, match="HB646"):
         report.write(study, tmp_path / "out.docx")

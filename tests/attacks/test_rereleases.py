@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from hubbub.attacks import rereleases
-from hubbub.attacks.base import Finding, ceiling
-from hubbub.attacks.game import flip, scored
+from hubbub.attacks.base import AttackFinding, ceiling
+from hubbub.attacks.game import flip, score_guesses
 from hubbub.attacks.rereleases import averaged, continual, from_blocks
 from hubbub.errors import AttackError, ParameterError
 from hubbub.mechanisms.laplace import Laplace
@@ -44,7 +44,9 @@ def test_fresh_noise_that_is_called_a_continual_release_is_caught() -> None:
     generator = np.random.default_rng(2)
     secrets = flip(1000, generator)
     drawn = secrets + generator.laplace(0, 2, (64, 1000))
-    assert not Finding("planted", F(1, 2), scored(averaged(drawn, generator), secrets), ceiling(F(1, 2))).held
+    assert not AttackFinding(
+        "planted", F(1, 2), score_guesses(averaged(drawn, generator), secrets), ceiling(F(1, 2))
+    ).held
 
 
 def test_blocks_are_all_that_a_stream_tells_of_its_first_arrival() -> None:

@@ -30,20 +30,24 @@ from hubbub.mechanisms.laplace import Laplace
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 
 
-def by_hand(law: Floats, masks: list[tuple[int, int]]) -> float:
-    """The difference from the definition: the mean law over each of two sets of databases, then half the L1 norm."""
+def by_hand(distribution: Floats, masks: list[tuple[int, int]]) -> float:
+    """The difference from the definition: the mean distribution over two sets of databases, then half the L1 norm."""
     sets = [
-        [x for x in range(len(law)) if all(bin(x & mask).count("1") % 2 == want ^ flip for mask, want in masks)]
+        [
+            x
+            for x in range(len(distribution))
+            if all(bin(x & mask).count("1") % 2 == want ^ flip for mask, want in masks)
+        ]
         for flip in (0, 1)
     ]
-    return float(np.abs(law[sets[0]].mean(axis=0) - law[sets[1]].mean(axis=0)).sum() / 2)
+    return float(np.abs(distribution[sets[0]].mean(axis=0) - distribution[sets[1]].mean(axis=0)).sum() / 2)
 
 
-def subset_law(bits: int, size: int, epsilon: float) -> Floats:
+def subset_distribution(bits: int, size: int, epsilon: float) -> Floats:
     side = 1 << bits
     sets = np.array([[z >> x & 1 for x in range(side)] for z in range(1 << side) if bin(z).count("1") == size])
-    law = np.where(sets.T == 1, exp(epsilon), 1.0)
-    return np.asarray(law / law.sum(axis=1, keepdims=True))
+    distribution = np.where(sets.T == 1, exp(epsilon), 1.0)
+    return np.asarray(distribution / distribution.sum(axis=1, keepdims=True))
 
 
 def schemes(bits: int, people: int, epsilon: float) -> list[Floats]:
@@ -62,20 +66,20 @@ def test_randomized_response_tells_so_much_of_a_parity() -> None:
         assert differences(response(bits, epsilon))[1:] == pytest.approx(response_difference(bits, epsilon))
 
 
-def test_written_out_response_is_the_law_of_the_mechanism() -> None:
+def test_written_out_response_is_the_distribution_of_the_mechanism() -> None:
     mechanism = RandomizedResponse.from_truth(answers=8, probability="0.4")
-    law = mechanism.law(3)
+    distribution = mechanism.distribution(3)
     ours = response(3, float(mechanism.epsilon))
-    assert [float(law.mass[outcome][0]) for outcome in range(8)] == pytest.approx(ours[3].tolist())
+    assert [float(distribution.mass[outcome][0]) for outcome in range(8)] == pytest.approx(ours[3].tolist())
     assert ours[3, 3] == pytest.approx(0.4)
 
 
 def test_fast_differences_are_those_of_the_definition() -> None:
     generator = np.random.default_rng(1)
-    law = generator.dirichlet(np.ones(5), 8)
-    found = differences(law)
+    distribution = generator.dirichlet(np.ones(5), 8)
+    found = differences(distribution)
     for parity in range(1, 8):
-        assert found[parity] == pytest.approx(by_hand(law, [(parity, 0)]))
+        assert found[parity] == pytest.approx(by_hand(distribution, [(parity, 0)]))
     joint = generator.dirichlet(np.ones(7), 64)
     both = joint_differences(joint, 2)
     for first, second in product(range(1, 8), repeat=2):
@@ -87,13 +91,15 @@ def test_fast_differences_are_those_of_the_definition() -> None:
 @pytest.mark.row(63)
 def test_a_noisy_histogram_tells_what_enumeration_finds() -> None:
     for bits, people in ((1, 1), (2, 1), (2, 2), (1, 4), (2, 3), (3, 2)):
-        law = noisy_histogram(bits, people, 1.0)
-        assert law.sum(axis=1) == pytest.approx(1)
-        assert histogram_difference(bits, people, 1.0) == pytest.approx(joint_differences(law, people)[(1,) * people])
+        distribution = noisy_histogram(bits, people, 1.0)
+        assert distribution.sum(axis=1) == pytest.approx(1)
+        assert histogram_difference(bits, people, 1.0) == pytest.approx(
+            joint_differences(distribution, people)[(1,) * people]
+        )
     # clamping lost nothing: a wide window of the real mechanism, one cell a value, one person
     wide = Laplace.from_epsilon(sensitivity=2, epsilon=1)
-    laws = [wide.law(count, window=(-40, 40)) for count in (0, 1)]
-    one = np.array([[float(laws[count].mass[z][0]) for z in range(-40, 41)] for count in (0, 1)])
+    distributions = [wide.distribution(count, window=(-40, 40)) for count in (0, 1)]
+    one = np.array([[float(distributions[count].mass[z][0]) for z in range(-40, 41)] for count in (0, 1)])
     joined = np.einsum("i,j->ij", one[1], one[0]), np.einsum("i,j->ij", one[0], one[1])
     assert np.abs(joined[0] - joined[1]).sum() / 2 == pytest.approx(histogram_difference(1, 1, 1.0), abs=1e-9)
 
@@ -101,7 +107,7 @@ def test_a_noisy_histogram_tells_what_enumeration_finds() -> None:
 def test_subset_response_is_what_enumeration_finds() -> None:
     for epsilon in (0.3, 1.0):
         sizes = {1, *(round(8 / (1 + exp(epsilon))) + more for more in (-1, 0, 1))}
-        best = max(differences(subset_law(3, size, epsilon))[1] for size in sizes if size)
+        best = max(differences(subset_distribution(3, size, epsilon))[1] for size in sizes if size)
         assert subset_difference(3, epsilon) == pytest.approx(best)
     assert subset_difference(12, 1.0) > 10 * response_difference(12, 1.0)
 
@@ -113,8 +119,8 @@ def test_repeated_views_are_two_binomials() -> None:
         assert repeated(one, people) == pytest.approx(np.abs(apart).sum() / 2, rel=1e-9)
     # no cancellation where the difference is tiny
     assert repeated(1e-12, 1) == pytest.approx(1e-12)
-    law = everybody(response(2, 1.0), 3)
-    assert joint_differences(law, 3)[1, 2, 3] == pytest.approx(repeated(response_difference(2, 1.0), 3))
+    distribution = everybody(response(2, 1.0), 3)
+    assert joint_differences(distribution, 3)[1, 2, 3] == pytest.approx(repeated(response_difference(2, 1.0), 3))
 
 
 @pytest.mark.row(63)
@@ -122,14 +128,14 @@ def test_one_private_answer_is_off_by_about_one_over_epsilon() -> None:
     for epsilon in (0.01, 0.1, 1.0):
         noise = Laplace.from_epsilon(sensitivity=1, epsilon=str(epsilon))
         assert asked_error(epsilon) == pytest.approx(1 / epsilon, rel=0.2)
-        laws = [noise.law(count, window=(-400, 420)) for count in (0, 9)]
-        apart = sum(abs(float(laws[0].mass[z][0] - laws[1].mass[z][0])) for z in range(-400, 421))
+        distributions = [noise.distribution(count, window=(-400, 420)) for count in (0, 9)]
+        apart = sum(abs(float(distributions[0].mass[z][0] - distributions[1].mass[z][0])) for z in range(-400, 421))
         assert asked_difference(9, epsilon) == pytest.approx(apart / 2, abs=1e-6)
 
 
 def test_deviations_are_the_variance_over_the_number_of_parities() -> None:
-    law = np.random.default_rng(2).dirichlet(np.ones(6), 16)
-    assert bounds.deviations(law) == pytest.approx(law.var(axis=0) / 15)
+    distribution = np.random.default_rng(2).dirichlet(np.ones(6), 16)
+    assert bounds.deviations(distribution) == pytest.approx(distribution.var(axis=0) / 15)
     for each in schemes(3, 1, 0.7):
         mean = each.mean(axis=0)
         limit = (sinh(0.35) ** 2) * mean**2 / 7
@@ -154,10 +160,10 @@ def test_signs_agree_less_often_than_not_and_not_as_printed() -> None:
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_the_mean_difference_is_within_the_bound(epsilon: float) -> None:
     for bits in (1, 2, 4):
-        laws = [*schemes(bits, 1, epsilon)[:2], one_parity(bits, epsilon, 1)]
-        laws += [noisy_histogram(bits, 1, epsilon)] if bits < 4 else []
-        for law in laws:
-            assert differences(law)[1:].mean() <= bounds.view_bound(bits, epsilon, 1.0) * (1 + 1e-12)
+        distributions = [*schemes(bits, 1, epsilon)[:2], one_parity(bits, epsilon, 1)]
+        distributions += [noisy_histogram(bits, 1, epsilon)] if bits < 4 else []
+        for distribution in distributions:
+            assert differences(distribution)[1:].mean() <= bounds.view_bound(bits, epsilon, 1.0) * (1 + 1e-12)
     # near: two bits at ε = 1
     assert response_difference(2, 1.0) > 0.99 * bounds.view_bound(2, 1.0, 1.0)
 
@@ -170,8 +176,8 @@ def test_a_view_that_is_not_private_breaks_the_bound() -> None:
 @pytest.mark.row(64)
 def test_lemma_2_holds_corrected_and_fails_as_printed() -> None:
     for bits, epsilon, failing in product((3, 6, 8), (0.5, 1.0), (0.3, 0.1, 1e-3, 1e-9)):
-        for law in (response(bits, epsilon), bitwise(bits, epsilon), one_parity(bits, epsilon, 5)):
-            found = differences(law)[1:]
+        for distribution in (response(bits, epsilon), bitwise(bits, epsilon), one_parity(bits, epsilon, 5)):
+            found = differences(distribution)[1:]
             assert (found > bounds.corrected(bits, epsilon, failing)).mean() <= failing
             assert (found > bounds.view_bound(bits, epsilon, failing)).mean() <= failing
     # as printed, with α below one parity's share: one parity is told by tanh(ε/2), and no parity may be
@@ -186,19 +192,19 @@ def test_lemma_2_holds_corrected_and_fails_as_printed() -> None:
 @pytest.mark.row(64)
 def test_goodness_on_one_side_is_not_enough() -> None:
     """Lemma 2 calls z δ-good if p̂ − p ≤ δp. With δ = 0 and 99 % of z good, the difference can be .99; not ≤ 2·.01."""
-    law, estimate = np.array([0.01, *[0.11] * 9]), np.array([1.0, *[0.0] * 9])
-    good = estimate - law <= 0
-    assert law[good].sum() == pytest.approx(0.99)
-    assert np.abs(law - estimate).sum() / 2 == pytest.approx(0.99)
-    assert not (np.abs(estimate - law)[good] <= 0).any()
+    distribution, estimate = np.array([0.01, *[0.11] * 9]), np.array([1.0, *[0.0] * 9])
+    good = estimate - distribution <= 0
+    assert distribution[good].sum() == pytest.approx(0.99)
+    assert np.abs(distribution - estimate).sum() / 2 == pytest.approx(0.99)
+    assert not (np.abs(estimate - distribution)[good] <= 0).any()
 
 
 @pytest.mark.row(63)
 @pytest.mark.parametrize("epsilon", [0.2, 1.0])
 def test_two_thirds_of_all_functions_are_within_the_bound(epsilon: float) -> None:
     for bits, people in ((2, 2), (3, 2), (2, 3)):
-        for law in schemes(bits, people, epsilon):
-            found = joint_differences(law, people)[(slice(1, None),) * people]
+        for distribution in schemes(bits, people, epsilon):
+            found = joint_differences(distribution, people)[(slice(1, None),) * people]
             assert found.mean() <= bounds.published_bound(bits, people, epsilon, 1.0)
             assert (found <= bounds.published_bound(bits, people, epsilon)).mean() >= 2 / 3
             assert (found <= bounds.theorem_3(bits, people, epsilon)).mean() >= 2 / 3

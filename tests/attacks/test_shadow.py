@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from hubbub.attacks import shadow
-from hubbub.attacks.base import Finding, ceiling
-from hubbub.attacks.game import scored
+from hubbub.attacks.base import AttackFinding, ceiling
+from hubbub.attacks.game import score_guesses
 from hubbub.attacks.shadow import features, learned, standing_out
-from hubbub.attacks.table import Table
+from hubbub.attacks.table import AttackTable
 from hubbub.errors import AttackError
 
 F = Fraction
@@ -57,15 +57,17 @@ def test_noise_that_is_too_small_is_caught() -> None:
     counts = np.rint(sides + generator.laplace(0, 1 / 8, 400))
     found = np.stack([counts, generator.normal(size=400)], axis=1)
     guess = learned(found[:100], sides[:100])(found[100:])
-    assert not Finding("planted", F(1, 2), scored(guess, sides[100:]), ceiling(F(1, 2))).held
+    assert not AttackFinding("planted", F(1, 2), score_guesses(guess, sides[100:]), ceiling(F(1, 2))).held
 
 
 def test_a_table_of_ones_own_is_coded() -> None:
     generator = np.random.default_rng(4)
-    mine = Table("mine", {"a": generator.integers(0, 20, 90), "b": generator.choice(["x", "y"], 90).astype(object)})
+    mine = AttackTable(
+        "mine", {"a": generator.integers(0, 20, 90), "b": generator.choice(["x", "y"], 90).astype(object)}
+    )
     found = shadow.study(mine, epsilons=[F(1)], generator=generator, people=40, release="counts", shadows=10, trials=4)
     assert found.findings[-1].score.trials == 4
     with pytest.raises(AttackError, match="fewer than"):
         shadow.study(mine, epsilons=[F(1)], generator=generator, people=100)
-    with pytest.raises(AttackError, match="no such release"):
+    with pytest.raises(AttackError, match="Unknown release"):
         shadow.study(None, epsilons=[F(1)], generator=generator, release="magic")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hubbub.attacks import spectral
-from hubbub.attacks.spectral import filtered, made_up
-from hubbub.attacks.table import Table
+from hubbub.attacks.spectral import filtered, simulate_rows
+from hubbub.attacks.table import AttackTable
 from hubbub.errors import AttackError
 
 F = Fraction
@@ -17,7 +17,7 @@ F = Fraction
 def test_independent_noise_comes_off_correlated_columns() -> None:
     """Principal components survive: seeded, and far from any doubt."""
     generator = np.random.default_rng(1)
-    truth = made_up(1000, 30, 2, generator)
+    truth = simulate_rows(1000, 30, 2, generator)
     noisy = truth + generator.normal(0, 2, truth.shape)
     found = filtered(noisy, 2.0)
     before, after = (float(np.sqrt(((each - truth) ** 2).mean())) for each in (noisy, found))
@@ -52,14 +52,14 @@ def test_filtering_wins_on_published_rows_and_stays_under_the_ceiling_on_hubbub(
 
 def test_a_table_of_ones_own_is_filtered_by_its_numbers() -> None:
     generator = np.random.default_rng(4)
-    rows = made_up(100, 6, 1, generator)
-    mine = Table(
+    rows = simulate_rows(100, 6, 1, generator)
+    mine = AttackTable(
         "mine", {f"n{place}": rows[:, place] * 10 + place for place in range(6)} | {"name": np.arange(100).astype(str)}
     )
     found = spectral.study(mine, epsilons=[F(1)], generator=generator, people=60, noise=1.0)
     assert found.findings[0].facts["columns"] == 6
     assert found.findings[0].score.trials == 60
     with pytest.raises(AttackError, match="fewer than 2"):
-        spectral.study(Table("words", {"a": np.array(["x"] * 50)}), epsilons=[F(1)], generator=generator)
+        spectral.study(AttackTable("words", {"a": np.array(["x"] * 50)}), epsilons=[F(1)], generator=generator)
     with pytest.raises(AttackError, match="noise"):
         spectral.study(None, epsilons=[F(1)], generator=generator, noise=float("nan"))

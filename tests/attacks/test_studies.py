@@ -6,14 +6,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hubbub.attacks.base import Finding, Score, Study, ceiling, compared, percent
-from hubbub.attacks.catalogue import ATTACKS, find
+from hubbub.attacks.base import AttackFinding, AttackStudy, Score, ceiling, describe_findings, percent
+from hubbub.attacks.catalogue import ATTACKS, find_attack
 from hubbub.core import binomial
 from hubbub.core.numbers import brief
 from hubbub.errors import AttackError, ParameterError
 from hubbub.noise.geometric import discrete_laplace
 
-Run = Callable[..., Study]
+Run = Callable[..., AttackStudy]
 
 #: How each is run here: the target that it must win on, and how few trials are enough for that.
 STUDIES: dict[str, tuple[str, float, dict[str, object]]] = {
@@ -58,7 +58,7 @@ def test_it_wins_where_nothing_is_promised_and_stays_under_the_ceiling(name: str
 def test_its_words_say_its_figures(name: str, run: Run) -> None:
     study = run(name, epsilons=("1/2", "2"), **STUDIES[name][2])
     told = study.findings[-len(study.words) :] if name == "linkage" else study.findings
-    sentences = compared(told)
+    sentences = describe_findings(told)
     shown = " ".join(study.words)
     spoken = [each for each in sentences if each in study.words]
     assert len(spoken) >= 2
@@ -66,13 +66,14 @@ def test_its_words_say_its_figures(name: str, run: Run) -> None:
         if not any(each.startswith(f"{finding.target}: ") for each in study.words):
             assert name == "linkage"  # where every column has a finding, those before the last are told by uniqueness
             continue
-        (sentence,) = (each for each in study.words if each.startswith(f"{finding.target}: right"))
+        told = [each for each in study.words if each.startswith(f"{finding.target}: ")]
+        (sentence,) = (each for each in told if "guesses are correct" in each)
         assert percent(finding.score.share) in sentence
         assert f"{finding.score.trials:,}" in sentence
         if finding.ceiling is not None and finding.epsilon is not None:
             assert percent(finding.ceiling) in sentence
             assert f"(ε = {brief(finding.epsilon)})" in sentence
-    assert "more than the promise" not in shown
+    assert "exceed the guarantee" not in shown
 
 
 def test_noise_that_is_too_weak_is_found_through_the_whole_product(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,12 +91,12 @@ def test_noise_that_is_too_weak_is_found_through_the_whole_product(run: Run, mon
         found = [each for each in study.findings if not each.held]
         assert found
         assert all(each.target.startswith("hubbub") for each in found)
-        assert any("more than the promise allows" in sentence for sentence in study.words)
+        assert any("exceed the guarantee" in sentence for sentence in study.words)
 
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_every_attack_explains_itself_and_its_settings(name: str) -> None:
-    attack = find(name)
+    attack = find_attack(name)
     assert attack.name == name
     assert len(attack.summary) < 90
     assert attack.about.splitlines()[0].endswith(".")
@@ -105,7 +106,7 @@ def test_every_attack_explains_itself_and_its_settings(name: str) -> None:
 
 def test_progress_rises_to_the_end(generator: np.random.Generator) -> None:
     heard: list[tuple[float, str]] = []
-    find("differencing").run(
+    find_attack("differencing").run(
         epsilons=["1", 2], generator=generator, settings={"trials": "20"}, progress=lambda *said: heard.append(said)
     )
     shares = [share for share, _ in heard]
@@ -143,17 +144,17 @@ def test_a_setting_that_cannot_be_is_refused(name: str, settings: dict[str, obje
 
 
 def test_an_attack_that_is_not_there_is_named_with_the_nearest_that_is(generator: np.random.Generator) -> None:
-    with pytest.raises(AttackError, match="no attack called 'linkge'") as refused:
-        find("linkge")
+    with pytest.raises(AttackError, match="Unknown attack 'linkge'") as refused:
+        find_attack("linkge")
     assert "Did you mean linkage?" in str(refused.value)
-    with pytest.raises(AttackError, match="no ε is given"):
-        find("timing").run(epsilons=[], generator=generator)
+    with pytest.raises(AttackError, match="No ε was given"):
+        find_attack("timing").run(epsilons=[], generator=generator)
 
 
 def test_a_finding_is_held_or_its_study_says_so() -> None:
-    assert not [each for each in compared([_finding(60)]) if "more than" in each]
-    assert [each for each in compared([_finding(99)]) if "more than" in each]
+    assert not [each for each in describe_findings([_finding(60)]) if "more than" in each]
+    assert [each for each in describe_findings([_finding(99)]) if "more than" in each]
 
 
-def _finding(right: int) -> Finding:
-    return Finding("hubbub", Fraction(1), Score(right, 100, 0.5), ceiling(Fraction(1)))
+def _finding(right: int) -> AttackFinding:
+    return AttackFinding("hubbub", Fraction(1), Score(right, 100, 0.5), ceiling(Fraction(1)))

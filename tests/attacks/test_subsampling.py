@@ -5,10 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hubbub.attacks.base import Study
+from hubbub.attacks.base import AttackStudy
 from hubbub.attacks.subsampling import Subsampled, reworded
 
-Run = Callable[..., Study]
+Run = Callable[..., AttackStudy]
 
 TOY = Subsampled(b"a key", 0.5)
 

@@ -52,5 +52,5 @@ def test_what_is_known_singles_everybody_out() -> None:
 
 
 def test_an_unknown_release_is_refused() -> None:
-    with pytest.raises(AttackError, match="no such release"):
+    with pytest.raises(AttackError, match="Unknown release"):
         synthetic_table.study(None, epsilons=[F(1)], generator=np.random.default_rng(1), release="magic")

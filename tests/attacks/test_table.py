@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hubbub.attacks.table import Table, read, typed
+from hubbub.attacks.table import AttackTable, read, typed
 from hubbub.errors import AttackError
 
 
@@ -66,24 +66,24 @@ def test_what_cannot_be_read_is_refused_with_a_reason(tmp_path: Path, name: str,
 def test_a_file_that_is_too_large_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "people.csv"
     path.write_text("a,b\n" + "1,2\n" * 100)
-    monkeypatch.setattr("hubbub.attacks.table.MOST_CELLS", 100)
+    monkeypatch.setattr("hubbub.attacks.table.MAX_CELLS", 100)
     with pytest.raises(AttackError, match="more than 100 cells"):
         read(path)
-    monkeypatch.setattr("hubbub.attacks.table.MOST_BYTES", 100)
+    monkeypatch.setattr("hubbub.attacks.table.MAX_BYTES", 100)
     with pytest.raises(AttackError, match="larger than"):
         read(path)
 
 
 def test_a_column_that_is_not_there_is_named_with_the_nearest_that_is() -> None:
     with pytest.raises(AttackError, match="has no column 'aeg'") as refused:
-        Table("people", {"age": np.arange(3)}).column("aeg")
+        AttackTable("people", {"age": np.arange(3)}).column("aeg")
     assert "Did you mean age?" in str(refused.value)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from("xyz"), st.booleans()), min_size=1, max_size=40))
 def test_rows_have_one_code_just_if_they_agree(rows: list[tuple[int, str, bool]]) -> None:
     numbers, words, flags = zip(*rows, strict=True)
-    table = Table("t", {"n": np.array(numbers), "w": np.array(words, dtype=object), "f": np.array(flags)})
+    table = AttackTable("t", {"n": np.array(numbers), "w": np.array(words, dtype=object), "f": np.array(flags)})
     codes = table.codes(["n", "w", "f"])
     for (i, one), (j, other) in product(enumerate(rows), enumerate(rows)):
         assert (codes[i] == codes[j]) == (one == other)

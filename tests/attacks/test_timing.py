@@ -6,13 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from hubbub.attacks.base import Study
+from hubbub.attacks.base import AttackStudy
 from hubbub.attacks.timing import Exact, Stepwise, learned, timed
 from hubbub.core import binomial
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import system
 
-Run = Callable[..., Study]
+Run = Callable[..., AttackStudy]
 
 
 @pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(5)])

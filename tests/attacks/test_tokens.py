@@ -5,11 +5,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from hubbub.attacks.base import Study
-from hubbub.attacks.table import Table
+from hubbub.attacks.base import AttackStudy
+from hubbub.attacks.table import AttackTable
 from hubbub.attacks.tokens import by_neighbors, by_rank, hashed, statistics
 
-Run = Callable[..., Study]
+Run = Callable[..., AttackStudy]
 
 LINES = [["a", "b", "a"], ["a", "c"], ["b"]]
 
@@ -51,8 +51,8 @@ def test_real_words_are_read_again_by_rank_and_most_by_their_neighbors(run: Run)
     assert neighbors.score.right >= 60
     assert float(neighbors.facts["share of the text"]) > 0.7
     assert hubbub.held
-    assert f"neighbors gave back {neighbors.score.right} words" in study.words[0]
-    assert study.words[0].endswith(f"ranks alone gave back {rank.score.right}.")
+    assert f"neighbors recovered {neighbors.score.right} words" in study.words[0]
+    assert study.words[0].endswith(f"ranks alone recovered {rank.score.right}.")
 
 
 @pytest.mark.row(74)
@@ -60,7 +60,7 @@ def test_a_column_of_a_table_is_a_log_too(run: Run, generator: np.random.Generat
     vocabulary = np.array([f"{a}{b}x" for a in "abcdefgh" for b in "abcdefgh"], dtype=object)
     weights = 1 / np.arange(1, 65) ** 1.3
     chosen = generator.choice(vocabulary, 20_000, p=weights / weights.sum())
-    table = Table("log", {"id": np.arange(20_000), "words": chosen})
+    table = AttackTable("log", {"id": np.arange(20_000), "words": chosen})
     study = run("tokens", table, most="20", epsilons=("1",), trials="200")
     assert study.findings[0].score.right >= 8
     assert by_rank(statistics([["a"]], 1), statistics([["b"]], 1)) == {"a": "b"}

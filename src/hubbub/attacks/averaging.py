@@ -1,4 +1,4 @@
-"""Averaging: fresh noise cancels, so whoever may ask again and again learns the truth (Dwork 2011); and its cure."""
+"""Averaging attack: fresh noise cancels if the same query can be repeated without accounting (Dwork 2011)."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -6,12 +6,21 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Fact, Finding, Progress, Score, Study, ceiling, compared, unheard
+from hubbub.attacks.base import (
+    AttackFinding,
+    AttackStudy,
+    Fact,
+    Progress,
+    Score,
+    ceiling,
+    describe_findings,
+    no_progress,
+)
 from hubbub.attacks.bits import share
-from hubbub.attacks.game import Bits, flip, informed, scored, settled
+from hubbub.attacks.game import Bits, flip, guess_from, informed, score_guesses
 from hubbub.attacks.simulated import clinic
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import count, counting, laplace, number, protected
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import count, count_noise, laplace, number, open_protected
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.errors import BudgetError
@@ -20,28 +29,28 @@ from hubbub.noise.source import system
 
 WHERE = "diagnosis = 'asthma'"
 _AGAIN = 20
-_AT_ONCE = 1 << 22  # draws held in memory
+_AT_ONCE = 1 << 22  # samples held in memory
 
 
 def averaged(answers: NDArray[np.int64], others: int, generator: np.random.Generator) -> Bits:
-    """Guess each person's bit from many answers to one question (a row each), by who knows everybody else's part."""
-    return settled(answers.mean(axis=1) - others - 0.5, generator)
+    """Guess each person's bit from many answers to one query (a row each), knowing everyone else's bit."""
+    return guess_from(answers.mean(axis=1) - others - 0.5, generator)
 
 
 def study(
-    table: Table | None = None,  # noqa: ARG001 - all studies are called alike
+    table: AttackTable | None = None,  # noqa: ARG001 - all studies are called alike
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     times: int = 2000,
     trials: int = 500,
-) -> Study:
-    """Ask the same count again and again, and average the answers.
+) -> AttackStudy:
+    """Repeat the same count and average the answers.
 
-    Where each answer has fresh noise and nobody keeps accounts, ε per answer means nothing: `times` answers are worth
-    almost the truth. hubbub answers the same question from its ledger, word for word and free; who insists on a new
-    draw pays for it, and `times` of them share one ε.
+    If each answer has fresh noise and there is no accounting, ε per answer means nothing: the average of `times`
+    answers is almost exact. hubbub returns the same answer again at no cost; a fresh answer is charged, so `times`
+    fresh answers share one ε.
     """
     times, trials = numbers.integer(times, "times", 1, 10**6), numbers.integer(trials, "trials", 1, 10**6)
     made, others = clinic(500, generator), 100
@@ -52,18 +61,18 @@ def study(
         fresh = Laplace.from_epsilon(sensitivity=1, epsilon=epsilon)
         whole, replay = _replayed(made, epsilon)
         each = share(epsilon, times)
-        part = counting(made, WHERE, epsilon=each)
-        kept = scored(informed(whole, np.full(trials, others), coins, system()), coins)
+        part = count_noise(made, WHERE, epsilon=each)
+        kept = score_guesses(informed(whole, np.full(trials, others), coins, system()), coins)
         findings += [
-            Finding(
+            AttackFinding(
                 "fresh noise for every answer, no accounts",
                 epsilon,
                 _many(fresh, coins, others, times, generator),
                 None,
                 {"answers averaged": times},
             ),
-            Finding("hubbub, asked again", epsilon, kept, ceiling(epsilon), replay),
-            Finding(
+            AttackFinding("hubbub, asked again", epsilon, kept, ceiling(epsilon), replay),
+            AttackFinding(
                 "hubbub, ε shared by many answers",
                 epsilon,
                 _many(part, coins, others, times, generator),
@@ -72,22 +81,22 @@ def study(
             ),
         ]
     progress(1.0, "done")
-    return Study("averaging", "Asking the same until the noise is gone", compared(findings), tuple(findings))
+    return AttackStudy("averaging", "Averaging repeated answers", describe_findings(findings), tuple(findings))
 
 
 def _many(noise: Laplace, coins: Bits, others: int, times: int, generator: np.random.Generator) -> Score:
-    """Score the average of so many answers for each trial, some trials at a time."""
+    """Score the average of `times` answers for each trial, in batches of trials."""
     step = max(1, _AT_ONCE // times)
     guesses = [
         averaged(noise.sample(np.repeat(others + part[:, None], times, axis=1), system()), others, generator)
         for part in (coins[start : start + step].astype(np.int64) for start in range(0, len(coins), step))
     ]
-    return scored(np.concatenate(guesses), coins)
+    return score_guesses(np.concatenate(guesses), coins)
 
 
-def _replayed(made: Table, epsilon: Fraction) -> tuple[Laplace, dict[str, Fact]]:
-    """Ask one thing many times at the whole of ε, then once more with the wish for a new draw."""
-    with protected(made, epsilon=epsilon) as session:
+def _replayed(made: AttackTable, epsilon: Fraction) -> tuple[Laplace, dict[str, Fact]]:
+    """Repeat one query at ε, then request a fresh answer."""
+    with open_protected(made, epsilon=epsilon) as session:
         releases = [count(session, WHERE, epsilon=epsilon) for _ in range(_AGAIN)]
         try:
             count(session, WHERE, epsilon=epsilon, key="a fresh draw")

@@ -1,4 +1,4 @@
-"""What an attack reports: how often it guessed right, on which target, and how often the promise lets it."""
+"""Results of an attack: its success rate on each target, and the maximum that the privacy guarantee allows."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -11,19 +11,19 @@ from hubbub.core.numbers import brief
 from hubbub.semantics import odds
 
 Fact = float | int | str
-#: A score that luck gives less often than this is taken for a broken promise.
+#: A score that chance explains with a smaller probability than this counts as a violated guarantee.
 ALARM = 1e-6
-#: Told how far a study is: a share from 0 to 1, and what it does now.
+#: Progress callback of a study: a share from 0 to 1, and the current step.
 Progress = Callable[[float, str], None]
 
 
-def unheard(_: float, __: str) -> None:
-    """Tell nobody how far it is."""
+def no_progress(_: float, __: str) -> None:
+    """Report no progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How well an attack did: `right` guesses of `trials` independent ones; `chance` is what blind guessing gets.
+    """Score of an attack: `right` of `trials` independent guesses; `chance` is the success rate of blind guessing.
 
     >>> score = Score(75, 100, 0.5)
     >>> score.share, round(score.low, 3), round(score.high, 3)
@@ -36,29 +36,29 @@ class Score:
 
     def __post_init__(self) -> None:
         if not (0 <= self.right <= self.trials and self.trials >= 1 and 0 <= self.chance <= 1):
-            raise ValueError("a score has trials, no more right ones than trials, and a chance between 0 and 1")
+            raise ValueError("a score needs trials >= 1, 0 <= right <= trials, and 0 <= chance <= 1")
 
     @property
     def share(self) -> float:
-        """The share of right guesses."""
+        """The share of correct guesses."""
         return self.right / self.trials
 
     @property
     def low(self) -> float:
-        """The low end of the 95% interval."""
+        """Lower bound of the 95% confidence interval."""
         return self.interval()[0]
 
     @property
     def high(self) -> float:
-        """The high end of the 95% interval."""
+        """Upper bound of the 95% confidence interval."""
         return self.interval()[1]
 
     def interval(self, confidence: float = 0.95) -> tuple[float, float]:
-        """Enclose the true success rate (Clopper and Pearson)."""
+        """Return a confidence interval of the success rate (Clopper and Pearson)."""
         return binomial.interval(self.right, self.trials, confidence)
 
-    def form(self) -> dict[str, Fact]:
-        """Give it for JSON."""
+    def to_json(self) -> dict[str, Fact]:
+        """Return the score as JSON values."""
         low, high = self.interval()
         return {
             "right": self.right,
@@ -71,18 +71,18 @@ class Score:
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Self:
-        """Read what `form` gives."""
+        """Read the result of `to_json`."""
         return cls(int(form["right"]), int(form["trials"]), float(form["chance"]))
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One attack on one target.
+class AttackFinding:
+    """The result of one attack on one target.
 
-    target    the protection in plain words: "unprotected", "rounded", "hubbub"
-    epsilon   None where the target promises nothing
-    ceiling   what the guarantee allows at most (for one balanced bit e^ε/(1+e^ε)); None where nothing is promised
-    facts     further figures: wrong bits, noise, seconds
+    target    the protection, such as "unprotected", "rounded" or "hubbub"
+    epsilon   None if the target has no privacy guarantee
+    ceiling   maximum success rate under ε (e^ε/(1+e^ε) for one balanced bit); None without a guarantee
+    facts     further figures, such as wrong bits, noise, or seconds
     """
 
     target: str
@@ -93,9 +93,9 @@ class Finding:
 
     @property
     def held(self) -> bool:
-        """Whether luck explains the score: at the ceiling, as many right guesses come with at least this probability.
+        """Whether the score is compatible with the ceiling: at the ceiling its probability is at least `ALARM`.
 
-        Some attacks attain the ceiling, so an interval of 95% would cry wolf in one of forty studies.
+        Some attacks attain the ceiling, so a 95% interval would raise a false alarm in one of forty studies.
         """
         return self.ceiling is None or binomial.tail(self.score.right, self.score.trials, self.ceiling) >= ALARM
 
@@ -104,93 +104,95 @@ class Finding:
         """The target with its ε."""
         return self.target if self.epsilon is None else f"{self.target}, ε = {brief(self.epsilon)}"
 
-    def form(self) -> dict[str, object]:
-        """Give it for JSON; ε is exact, as text."""
+    def to_json(self) -> dict[str, object]:
+        """Return the finding as JSON values; ε is exact, as text."""
         return {
             "target": self.target,
             "epsilon": None if self.epsilon is None else str(self.epsilon),
-            "score": self.score.form(),
+            "score": self.score.to_json(),
             "ceiling": self.ceiling,
             "facts": dict(self.facts),
         }
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Self:
-        """Read what `form` gives."""
+        """Read the result of `to_json`."""
         epsilon = None if form["epsilon"] is None else Fraction(form["epsilon"])
         return cls(form["target"], epsilon, Score.read(form["score"]), form["ceiling"], dict(form["facts"]))
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
-    """What `hubbub attack NAME`, Python and the page show: findings, and plain sentences made from their figures."""
+class AttackStudy:
+    """The result of `hubbub attack NAME`: findings, and sentences that describe them."""
 
     attack: str
     title: str
     words: tuple[str, ...]
-    findings: tuple[Finding, ...]
+    findings: tuple[AttackFinding, ...]
 
-    def form(self) -> dict[str, object]:
-        """Give it for JSON, as data."""
+    def to_json(self) -> dict[str, object]:
+        """Return the study as JSON values."""
         return {
             "attack": self.attack,
             "title": self.title,
             "words": list(self.words),
-            "findings": [finding.form() for finding in self.findings],
+            "findings": [finding.to_json() for finding in self.findings],
         }
 
     @classmethod
     def read(cls, form: Mapping[str, Any]) -> Self:
-        """Read what `form` gives."""
-        findings = tuple(map(Finding.read, form["findings"]))
+        """Read the result of `to_json`."""
+        findings = tuple(map(AttackFinding.read, form["findings"]))
         return cls(form["attack"], form["title"], tuple(form["words"]), findings)
 
     def json(self) -> str:
-        """Write it as JSON."""
-        return json.dumps(self.form(), ensure_ascii=False, indent=2)
+        """Format the study as JSON."""
+        return json.dumps(self.to_json(), ensure_ascii=False, indent=2)
 
     def text(self) -> str:
-        """Write it for a terminal or a mail: title, sentences, one line a finding."""
+        """Format the study as plain text: title, sentences, and one line per finding."""
         wide = max((len(finding.label) for finding in self.findings), default=0)
         lines = [self.title, "", *self.words, ""]
         for finding in self.findings:
-            ceiling = "promises nothing" if finding.ceiling is None else f"ceiling {percent(finding.ceiling)}"
+            ceiling = "no guarantee" if finding.ceiling is None else f"maximum {percent(finding.ceiling)}"
             shown = f"{percent(finding.score.share):>7}  [{percent(finding.score.low)}, {percent(finding.score.high)}]"
-            facts = "".join(f"  {name}: {shown_fact(value)}" for name, value in finding.facts.items())
+            facts = "".join(f"  {name}: {format_fact(value)}" for name, value in finding.facts.items())
             lines.append(
                 f"  {finding.label:<{wide}}  {shown}  chance {percent(finding.score.chance)}  {ceiling}{facts}"
             )
         return "\n".join(lines) + "\n"
 
 
-def compared(findings: Sequence[Finding]) -> tuple[str, ...]:
-    """Say in plain sentences what the figures show: one for each target, and one more where a ceiling is passed.
+def describe_findings(findings: Sequence[AttackFinding]) -> tuple[str, ...]:
+    """Describe findings: one sentence per target, and one more for each finding that exceeds its ceiling.
 
     >>> compared([Finding("unprotected", None, Score(99, 100, 0.5), None)])
-    ('unprotected: right in 99.0 % of 100 guesses, where blind guessing gets 50.0 %.',)
+    ('unprotected: 99.0% of 100 guesses are correct; blind guessing achieves 50.0%.',)
     >>> compared([Finding("hubbub", Fraction(1), Score(70, 100, 0.5), ceiling(Fraction(1)))])
-    ('hubbub: right in 70.0 % (ε = 1) of 100 guesses; the promise allows 73.1 % at most.',)
+    ('hubbub: 70.0% (ε = 1) of 100 guesses are correct; the guarantee allows at most 73.1%.',)
     """
-    said = []
+    sentences = []
     for target in dict.fromkeys(finding.target for finding in findings):
-        own = [finding for finding in findings if finding.target == target]
-        shares = listed([percent(f.score.share) + (f" (ε = {brief(f.epsilon)})" if f.epsilon else "") for f in own])
-        trials = listed([*dict.fromkeys(f"{each.score.trials:,}" for each in own)])
-        allowed = listed([percent(each.ceiling) for each in own if each.ceiling is not None])
-        chance = listed([*dict.fromkeys(percent(each.score.chance) for each in own)])
-        end = f"; the promise allows {allowed} at most." if allowed else f", where blind guessing gets {chance}."
-        said.append(f"{target}: right in {shares} of {trials} guesses{end}")
-    said += [
-        f"{each.label}: {each.score.right:,} of {each.score.trials:,} right guesses are more than the promise allows; "
-        "luck does as well in fewer than one of a million studies."
+        group = [finding for finding in findings if finding.target == target]
+        shares = join_words(
+            [percent(f.score.share) + (f" (ε = {brief(f.epsilon)})" if f.epsilon else "") for f in group]
+        )
+        trials = join_words([*dict.fromkeys(f"{each.score.trials:,}" for each in group)])
+        allowed = join_words([percent(each.ceiling) for each in group if each.ceiling is not None])
+        chance = join_words([*dict.fromkeys(percent(each.score.chance) for each in group)])
+        end = f"the guarantee allows at most {allowed}." if allowed else f"blind guessing achieves {chance}."
+        sentences.append(f"{target}: {shares} of {trials} guesses are correct; {end}")
+    sentences += [
+        f"{each.label}: {each.score.right:,} of {each.score.trials:,} correct guesses exceed the guarantee; by chance "
+        "this happens in fewer than one of a million studies."
         for each in findings
         if not each.held
     ]
-    return tuple(said)
+    return tuple(sentences)
 
 
-def listed(parts: Sequence[str]) -> str:
-    """Write a list as people do.
+def join_words(parts: Sequence[str]) -> str:
+    """Join words with commas and "and".
 
     >>> listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])
     ('a', 'a and b', 'a, b and c')
@@ -199,7 +201,7 @@ def listed(parts: Sequence[str]) -> str:
 
 
 def ceiling(epsilon: Fraction, delta: Fraction = Fraction(0)) -> float:
-    """Give the share of right guesses of one fair secret that a promise allows at most, by the theorem of `odds.guess`.
+    """Return the maximum success rate of guessing one fair secret under (ε, δ), by the theorem of `odds.guess`.
 
     >>> ceiling(Fraction(0)), round(ceiling(Fraction(1)), 4), ceiling(Fraction(10**6))
     (0.5, 0.7311, 1.0)
@@ -208,20 +210,20 @@ def ceiling(epsilon: Fraction, delta: Fraction = Fraction(0)) -> float:
 
 
 def percent(share: float) -> str:
-    """Show a share to a person: never 100 % or 0 % unless it is.
+    """Format a share as a percentage: 100% or 0% only if exact.
 
     >>> percent(1.0), percent(0.99999), percent(0.5), percent(0.00001), percent(0.0)
-    ('100 %', '>99.9 %', '50.0 %', '<0.1 %', '0 %')
+    ('100%', '>99.9%', '50.0%', '<0.1%', '0%')
     """
     if share in (0.0, 1.0):
-        return f"{share * 100:.0f} %"
+        return f"{share * 100:.0f}%"
     if share < 0.0005:
-        return "<0.1 %"
-    return ">99.9 %" if share >= 0.9995 else f"{share * 100:.1f} %"
+        return "<0.1%"
+    return ">99.9%" if share >= 0.9995 else f"{share * 100:.1f}%"
 
 
-def shown_fact(value: Fact) -> str:
-    """Show a fact to a person."""
+def format_fact(value: Fact) -> str:
+    """Format a fact for display."""
     if isinstance(value, str):
         return value
     return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

@@ -1,4 +1,4 @@
-"""People with one secret bit each, what hubbub answers about subsets of them, and how many bits a guess has right."""
+"""Simulated people with one secret bit each, hubbub's answers about subsets, and the score of guessed bits."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -6,44 +6,44 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Finding, Score, ceiling
+from hubbub.attacks.base import AttackFinding, Score, ceiling
 from hubbub.attacks.decoding import Bits, Dense, Floats
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import TABLE, counting, protected
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import TABLE, count_noise, open_protected
 from hubbub.curator.session import Session
 from hubbub.noise.source import system
 
-#: Words and columns of one question at most; the front end reads up to 10,000 words.
-_MOST_WORDS = 8000
-_MOST_COLUMNS = 100
+#: Maximum tokens and columns per query; the parser accepts up to 10,000 tokens.
+_MAX_WORDS = 8000
+_MAX_COLUMNS = 100
 
 
 def people(count: int, databases: int, generator: np.random.Generator) -> list[Bits]:
-    """Make up databases of so many people whose secret bits are fair coins: blind guesses get half right."""
+    """Simulate databases of `count` people whose secret bits are fair coins."""
     return list(generator.integers(0, 2, (databases, count)))
 
 
-def answered(
+def hubbub_answers(
     questions: Dense, secrets: Sequence[Bits], *, epsilon: Fraction, progress: Callable[[float], None] = lambda _: None
 ) -> list[Floats]:
-    """Give hubbub's answers about some databases of people, at so much for all questions about each.
+    """Return hubbub's answers about some databases of people, at ε in total for each database.
 
-    The first database is asked about through the product, question by question. For the others its own noise is drawn
-    again, which one more count at the same price shows: thousands of repetitions need no thousands of queries.
+    The first database is queried through hubbub. For the others, the same noise mechanism (taken from one more count at
+    the same ε) is sampled again, which avoids thousands of queries.
     """
     first, *others = secrets
-    made = Table("people", {"person": np.arange(len(first)), "secret": first})
-    with protected(made, epsilon=epsilon) as session:
-        answers = [asked(session, questions, epsilon=epsilon, progress=progress)]
+    made = AttackTable("people", {"person": np.arange(len(first)), "secret": first})
+    with open_protected(made, epsilon=epsilon) as session:
+        answers = [ask_hubbub(session, questions, epsilon=epsilon, progress=progress)]
     if others:
-        noise = counting(made, "secret = 1", epsilon=share(epsilon, _real(questions)))
+        noise = count_noise(made, "secret = 1", epsilon=share(epsilon, _real(questions)))
         exact = [np.rint(questions.ask(each.astype(np.float64))).astype(np.int64) for each in others]
         answers += [noise.sample(each, system()).astype(np.float64) for each in exact]
     return answers
 
 
 def share(epsilon: Fraction, parts: int) -> Fraction:
-    """Give each of so many questions its part of ε, rounded down: prices have at most 30 decimal places."""
+    """Return each query's share of ε, rounded down to 15 decimal places."""
     return Fraction(int(epsilon * 10**15) // max(1, parts), 10**15)
 
 
@@ -51,19 +51,19 @@ def _real(questions: Dense) -> int:
     return int(np.count_nonzero(questions.matrix.any(axis=1)))
 
 
-def asked(
+def ask_hubbub(
     session: Session, questions: Dense, *, epsilon: Fraction, progress: Callable[[float], None] = lambda _: None
 ) -> Floats:
-    """Ask hubbub how many people with the secret bit are in each subset, all for so much in all; many in one query."""
+    """Query how many people with the secret bit are in each subset, at ε in total, many subsets per query."""
     members = [np.flatnonzero(row) for row in questions.matrix]
-    real = [place for place, each in enumerate(members) if len(each)]
+    real = [i for i, subset in enumerate(members) if len(subset)]
     answers = np.zeros(len(members))
     each = share(epsilon, len(real))
-    size = min(_MOST_COLUMNS, max(1, _MOST_WORDS // (2 * questions.people + 16)))
+    size = min(_MAX_COLUMNS, max(1, _MAX_WORDS // (2 * questions.people + 16)))
     for start in range(0, len(real), size):
         progress(start / len(real))
         batch = real[start : start + size]
-        release = session.query(_text([members[place] for place in batch]), epsilon=each * len(batch), raw=True)
+        release = session.query(_text([members[i] for i in batch]), epsilon=each * len(batch), raw=True)
         answers[batch] = np.array(release.rows[0], dtype=np.float64)
     return answers
 
@@ -76,8 +76,8 @@ def _text(subsets: Sequence[NDArray[np.int64]]) -> str:
     return f"SELECT {counts} FROM {TABLE}"  # noqa: S608 - numbers made here
 
 
-def scored(secrets: Sequence[Bits], guesses: Sequence[Bits]) -> Score:
-    """Count the right bits.
+def score_bits(secrets: Sequence[Bits], guesses: Sequence[Bits]) -> Score:
+    """Count the correct bits.
 
     Theorem (Many fair bits under one promise). Let x be uniform on {0,1}ⁿ and M be ε-private between any two x that
     differ in one bit. Whatever guess is made from M(x), the number of right bits is stochastically at most binomial
@@ -93,8 +93,8 @@ def scored(secrets: Sequence[Bits], guesses: Sequence[Bits]) -> Score:
     return Score(right, sum(map(len, secrets)), 0.5)
 
 
-def held(
+def hubbub_finding(
     secrets: Sequence[Bits], guesses: Sequence[Bits], epsilon: Fraction, target: str, **facts: float | int | str
-) -> Finding:
-    """Report guesses against hubbub."""
-    return Finding(target, epsilon, scored(secrets, guesses), ceiling(epsilon), facts)
+) -> AttackFinding:
+    """Return the finding for guesses against hubbub."""
+    return AttackFinding(target, epsilon, score_bits(secrets, guesses), ceiling(epsilon), facts)

@@ -1,4 +1,4 @@
-"""All attacks by name, each loaded when it is used; its settings are the keywords of its `study`.
+"""Catalogue of attacks by name, each loaded on use; its settings are the keyword arguments of its `study`.
 
 A new attack is one file with a function `study(table, *, epsilons, generator, …) -> Study` and one line here.
 """
@@ -15,20 +15,20 @@ from typing import Literal
 
 import numpy as np
 
-from hubbub.attacks.base import Progress, Study, unheard
-from hubbub.attacks.table import Table
+from hubbub.attacks.base import AttackStudy, Progress, no_progress
+from hubbub.attacks.table import AttackTable
 from hubbub.core import numbers
 from hubbub.errors import AttackError
 
 Setting = int | float | str | bool | tuple[str, ...]
 
 _GIVEN = ("table", "epsilons", "generator", "progress")
-_LONGEST = 1000
+_MAX_LENGTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One line of the catalogue: where its `study` is, what it shows, and whether it takes a table of the user's."""
+    """An entry of the catalogue: the location of its `study`, a summary, and whether it accepts a user's table."""
 
     name: str
     place: str
@@ -36,10 +36,10 @@ class Attack:
     table: Literal["no", "may", "must"] = "no"
 
     @property
-    def study(self) -> Callable[..., Study]:
+    def study(self) -> Callable[..., AttackStudy]:
         """Load the function."""
         module, _, function = self.place.partition(":")
-        found: Callable[..., Study] = getattr(import_module(module), function)
+        found: Callable[..., AttackStudy] = getattr(import_module(module), function)
         return found
 
     @property
@@ -50,48 +50,54 @@ class Attack:
 
     @property
     def about(self) -> str:
-        """What the attack does, in the words of its `study`."""
+        """Description of the attack: the docstring of its `study`."""
         return inspect.getdoc(self.study) or self.summary
 
     def run(
         self,
-        table: Table | None = None,
+        table: AttackTable | None = None,
         *,
         epsilons: Sequence[numbers.Number],
         generator: np.random.Generator,
         settings: Mapping[str, object] = MappingProxyType({}),
-        progress: Progress = unheard,
-    ) -> Study:
-        """Run it; settings may come as text, and are read as what their defaults are."""
+        progress: Progress = no_progress,
+    ) -> AttackStudy:
+        """Run the attack; settings given as text are converted to the types of their defaults."""
         if table is None and self.table == "must":
-            raise AttackError("HB642", f"{self.name} needs a table.", f"Name one: hubbub attack {self.name} table.csv")
+            raise AttackError(
+                "HB642", f"The attack {self.name} needs a table.", f"Run `hubbub attack {self.name} table.csv`."
+            )
         if table is not None and self.table == "no":
             raise AttackError(
-                "HB642", f"{self.name} takes no table: it runs on one that it makes itself.", "Leave the table out."
+                "HB642", f"The attack {self.name} runs on simulated data and accepts no table.", "Omit the table."
             )
         if not epsilons:
-            raise AttackError("HB643", "no ε is given.", "Give at least one, such as 1.")
-        prices: list[Fraction] = sorted({numbers.epsilon(each) for each in epsilons})
+            raise AttackError("HB643", "No ε was given.", "Pass at least one, such as 1.")
+        costs: list[Fraction] = sorted({numbers.epsilon(each) for each in epsilons})
         given = {name: self._setting(name, value) for name, value in settings.items()}
-        return self.study(table, epsilons=prices, generator=generator, progress=progress, **given)
+        return self.study(table, epsilons=costs, generator=generator, progress=progress, **given)
 
     def _setting(self, name: str, value: object) -> Setting:
         known = self.settings
         if name not in known:
             near = get_close_matches(name, known, n=1)
-            remedy = f"Did you mean {near[0]}?" if near else f"It has: {', '.join(known) or 'none'}."
-            raise AttackError("HB643", f"{self.name} has no setting {name[:60]!r}.", remedy)
+            remedy = f"Did you mean {near[0]}?" if near else f"Available settings: {', '.join(known) or 'none'}."
+            raise AttackError("HB643", f"The attack {self.name} has no setting {name[:60]!r}.", remedy)
         read = _read(value, known[name])
         if read is None:
-            kind = {bool: "true or false", int: "a whole number", float: "a number", tuple: "names, with commas"}
+            kind = {bool: "true or false", int: "an integer", float: "a number", tuple: "a comma-separated list"}
             wanted = kind.get(type(known[name]), "text")
-            raise AttackError("HB643", f"{name} of {self.name} is not {wanted}.", f"The default is {known[name]!r}.")
+            raise AttackError(
+                "HB643",
+                f"The setting {name} of {self.name} must be {wanted}.",
+                f"Use a value such as the default, {known[name]!r}.",
+            )
         return read
 
 
 def _read(value: object, default: Setting) -> Setting | None:
-    """Read a setting as its default is; None where it cannot be read so."""
-    if isinstance(value, str) and len(value) > _LONGEST:
+    """Convert a setting to the type of its default; None if that is not possible."""
+    if isinstance(value, str) and len(value) > _MAX_LENGTH:
         return None
     if isinstance(default, bool):
         words = {"true": True, "yes": True, "false": False, "no": False}
@@ -115,36 +121,47 @@ def _read(value: object, default: Setting) -> Setting | None:
 
 
 _ATTACKS: tuple[Attack, ...] = (
-    Attack("differencing", "hubbub.attacks.differencing:study", "two large counts, with and without Mr X", table="may"),
-    Attack("averaging", "hubbub.attacks.averaging:study", "ask the same again and again, until the noise is gone"),
-    Attack("subsampling", "hubbub.attacks.subsampling:study", "other words for the same, where words choose a sample"),
-    Attack("refusal", "hubbub.attacks.refusal:study", "learn from what an auditor refuses to answer"),
-    Attack("linkage", "hubbub.attacks.linkage:study", "name the rows of a table that has no names", table="may"),
+    Attack(
+        "differencing",
+        "hubbub.attacks.differencing:study",
+        "subtract two counts, with and without one person",
+        table="may",
+    ),
+    Attack("averaging", "hubbub.attacks.averaging:study", "repeat a query and average the noise away"),
+    Attack("subsampling", "hubbub.attacks.subsampling:study", "reword a query whose text determines the sample"),
+    Attack("refusal", "hubbub.attacks.refusal:study", "learn from the queries that an auditor refuses"),
+    Attack("linkage", "hubbub.attacks.linkage:study", "re-identify the rows of a table without names", table="may"),
     Attack(
         "homogeneity",
         "hubbub.attacks.homogeneity:study",
-        "read secrets off k-anonymous groups and hidden counts",
+        "infer secrets from k-anonymous groups and suppressed counts",
         table="may",
     ),
-    Attack("tokens", "hubbub.attacks.tokens:study", "read words again that were replaced by hashes", table="may"),
-    Attack("floats", "hubbub.attacks.floats:study", "read the last bits of noise that was made in floating point"),
-    Attack("timing", "hubbub.attacks.timing:study", "time the noise as it is drawn"),
-    Attack("exhaustive", "hubbub.attacks.exhaustive:study", "try every database until one fits all subset sums"),
+    Attack("tokens", "hubbub.attacks.tokens:study", "recover words that were replaced by hashes", table="may"),
+    Attack("floats", "hubbub.attacks.floats:study", "exploit the low-order bits of floating-point noise"),
+    Attack("timing", "hubbub.attacks.timing:study", "measure how long sampling the noise takes"),
+    Attack("exhaustive", "hubbub.attacks.exhaustive:study", "search for a database that fits all subset sums"),
     Attack(
         "reconstruction",
         "hubbub.attacks.reconstruction:study",
-        "solve for everybody's bit from a few random sums a person",
+        "solve for everyone's bit from a few random sums per person",
     ),
-    Attack("synthetic", "hubbub.attacks.synthetic_table:study", "ask a synthetic table sums and solve for real people"),
-    Attack("spectral", "hubbub.attacks.spectral:study", "filter independent noise off correlated columns", table="may"),
-    Attack("membership", "hubbub.attacks.membership:study", "tell who is in a group from its sums", table="may"),
-    Attack("shadow", "hubbub.attacks.shadow:study", "tell who is in synthetic data, by making such data", table="may"),
-    Attack("rereleases", "hubbub.attacks.rereleases:study", "average what is published again and again"),
-    Attack("separation", "hubbub.attacks.separation:study", "tell a parity from published answers, or from one asked"),
+    Attack(
+        "synthetic", "hubbub.attacks.synthetic_table:study", "reconstruct real people's bits from a synthetic table"
+    ),
+    Attack(
+        "spectral", "hubbub.attacks.spectral:study", "filter independent noise from correlated columns", table="may"
+    ),
+    Attack("membership", "hubbub.attacks.membership:study", "infer who is in a group from its sums", table="may"),
+    Attack(
+        "shadow", "hubbub.attacks.shadow:study", "infer membership in synthetic data with shadow models", table="may"
+    ),
+    Attack("rereleases", "hubbub.attacks.rereleases:study", "average repeated releases"),
+    Attack("separation", "hubbub.attacks.separation:study", "infer a parity from published data or from one query"),
     Attack(
         "isolation",
         "hubbub.attacks.isolation:study",
-        "find a person in data that was blended in with the crowd",
+        "find a person in the output of a crowd sanitizer",
         table="may",
     ),
 )
@@ -153,10 +170,10 @@ _ATTACKS: tuple[Attack, ...] = (
 ATTACKS: Mapping[str, Attack] = MappingProxyType({attack.name: attack for attack in _ATTACKS})
 
 
-def find(name: str) -> Attack:
+def find_attack(name: str) -> Attack:
     """Find an attack by its name."""
     if name in ATTACKS:
         return ATTACKS[name]
     near = get_close_matches(name, ATTACKS, n=1)
-    remedy = f"Did you mean {near[0]}?" if near else "hubbub attack lists them all."
-    raise AttackError("HB640", f"there is no attack called {name[:60]!r}.", remedy)
+    remedy = f"Did you mean {near[0]}?" if near else "Run `hubbub attack` to list all attacks."
+    raise AttackError("HB640", f"Unknown attack {name[:60]!r}.", remedy)

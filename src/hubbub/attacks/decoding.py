@@ -1,8 +1,8 @@
-"""From many noisy sums back to the bits they are sums of: least squares, linear programming, least absolute errors.
+"""Decode bits from many noisy sums: least squares, linear programming, least absolute errors.
 
-    secret bits x → questions A → noisy answers y ≈ A·x → decoded reals → guessed bits (more than ½)
+    secret bits x → queries A → noisy answers y ≈ A·x → decoded reals → guessed bits (at least ½)
 
-Everything here is a function of questions and answers alone: what an analyst can do at home.
+Everything here uses only queries and answers, as an analyst could.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,40 +17,40 @@ from hubbub.errors import AttackError
 Floats = NDArray[np.float64]
 Bits = NDArray[np.int64]
 
-#: Rows of packed questions that are unpacked at a time.
+#: Rows of packed queries to unpack at a time.
 _BLOCK = 1 << 10
 
 
 class Questions(Protocol):
-    """Linear questions about some people, each with one answer."""
+    """Linear queries about some people, each with one answer."""
 
     @property
     def people(self) -> int:
-        """How many there are whose bits are asked about."""
+        """Number of people."""
         ...
 
     def ask(self, values: Floats) -> Floats:
-        """Give the exact answers: A·x."""
+        """Return the exact answers: A·x."""
         ...
 
     def back(self, answers: Floats) -> Floats:
-        """Give each person the sum of the answers that the person is in: Aᵀ·y."""
+        """Return, for each person, the sum of the answers that include them: Aᵀ·y."""
         ...
 
     def gram_product(self, values: Floats) -> Floats:
-        """Give Aᵀ·A·x."""
+        """Return Aᵀ·A·x."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """Any questions, as a matrix with a row each: subsets (0 and 1) or Gaussian weights."""
+    """Arbitrary queries as a matrix with one row each: subsets (0 and 1) or Gaussian weights."""
 
     matrix: Floats
 
     @property
     def people(self) -> int:
-        """How many there are."""
+        """Number of people."""
         return int(self.matrix.shape[1])
 
     def ask(self, values: Floats) -> Floats:
@@ -70,7 +70,7 @@ class Dense:
 
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """Subsets of very many people, a bit each: 80,000 questions about 10,000 people are 100 MB instead of 6.4 GB."""
+    """Subsets of many people, one bit each: 80,000 queries about 10,000 people take 100 MB instead of 6.4 GB."""
 
     bits: NDArray[np.uint8]
     people: int
@@ -89,7 +89,7 @@ class Packed:
         return sums
 
     def gram_product(self, values: Floats) -> Floats:
-        """Aᵀ·A·x, in one pass: unpacking is what costs."""
+        """Aᵀ·A·x in one pass, because unpacking dominates the cost."""
         narrow = values.astype(np.float32)
         sums = np.zeros(self.people)
         for block in self._blocks():
@@ -97,17 +97,17 @@ class Packed:
         return sums
 
     def _blocks(self) -> Iterator[NDArray[np.float32]]:
-        """Unpack one block after the other into one piece of memory."""
-        room = np.empty((min(_BLOCK, len(self.bits)), self.people), dtype=np.float32)
+        """Unpack one block after the other into the same buffer."""
+        buffer = np.empty((min(_BLOCK, len(self.bits)), self.people), dtype=np.float32)
         for start in range(0, len(self.bits), _BLOCK):
             part = self.bits[start : start + _BLOCK]
-            np.copyto(room[: len(part)], np.unpackbits(part, axis=1, count=self.people))
-            yield room[: len(part)]
+            np.copyto(buffer[: len(part)], np.unpackbits(part, axis=1, count=self.people))
+            yield buffer[: len(part)]
 
 
 @dataclass(frozen=True, eq=False)
 class SparseQueries:
-    """Questions about a few people each (as many in every question), by their places: a sparse matrix of ones."""
+    """Queries about the same small number of people each, by their indexes: a sparse matrix of ones."""
 
     places: NDArray[np.int64]
     people: int
@@ -128,31 +128,31 @@ class SparseQueries:
 
 
 def subsets(people: int, count: int, generator: np.random.Generator) -> Dense:
-    """Ask about random subsets, each person in each with probability ½."""
+    """Return random subset queries: each person is in each with probability ½."""
     return Dense(generator.integers(0, 2, (count, people)).astype(np.float64))
 
 
 def gaussian(people: int, count: int, generator: np.random.Generator) -> Dense:
-    """Ask for sums with standard normal weights."""
+    """Return sums with standard normal weights."""
     return Dense(generator.standard_normal((count, people)))
 
 
 def packed(people: int, count: int, generator: np.random.Generator) -> Packed:
-    """Ask about random subsets of very many people."""
+    """Return random subset queries about many people, packed."""
     width = -(-people // 8)
     return Packed(np.frombuffer(generator.bytes(count * width), dtype=np.uint8).reshape(count, width), people)
 
 
 def few(people: int, count: int, size: int, generator: np.random.Generator) -> SparseQueries:
-    """Ask about random lists of so many people; one who is listed twice counts twice."""
+    """Return queries about random lists of `size` people; a person listed twice counts twice."""
     return SparseQueries(generator.integers(0, people, (count, size)), people)
 
 
 def least_squares(questions: Questions, answers: Floats, *, rounds: int = 60, tolerance: float = 1e-3) -> Floats:
     """Solve min ‖A·x − y‖₂ by conjugate gradients on Aᵀ·A·x = Aᵀ·y, from ½ everywhere.
 
-    With 8 random questions a person, all eigenvalues of Aᵀ·A but one lie within a factor ((1+√⅛)/(1−√⅛))² ≈ 4.4 of
-    each other, so that each round mends the error by about (√4.4+1)/(√4.4−1) ≈ 2.8: six rounds do, whatever the size.
+    With 8 random queries per person, all eigenvalues of Aᵀ·A but one lie within a factor ((1+√⅛)/(1−√⅛))² ≈ 4.4 of
+    each other, so each round reduces the error by about (√4.4+1)/(√4.4−1) ≈ 2.8: six rounds suffice for any size.
     """
     found = np.full(questions.people, 0.5)
     residual = questions.back(answers - questions.ask(found))
@@ -172,10 +172,10 @@ def least_squares(questions: Questions, answers: Floats, *, rounds: int = 60, to
 
 
 def least_absolute(questions: Dense, answers: Floats, *, rounds: int = 400) -> Floats:
-    """Solve min ‖A·x − y‖₁ over 0 ≤ x ≤ 1 by alternating directions (ADMM): wild answers weigh no more than near ones.
+    """Solve min ‖A·x − y‖₁ over 0 ≤ x ≤ 1 by alternating directions (ADMM), which is robust against wild answers.
 
-    This is the decoding of Dwork, McSherry and Talwar (2007), whose linear program survives any 23.9 % of wild answers
-    to Gaussian questions where these are many; the sum of absolute values is split from A·x = z + y, the box from x.
+    This is the decoding of Dwork, McSherry and Talwar (2007), whose linear program tolerates up to 23.9% wild answers
+    to many Gaussian queries; the sum of absolute values is split from A·x = z + y, the box from x.
     """
     matrix = questions.matrix
     people = questions.people
@@ -203,13 +203,13 @@ def _shrunk(values: Floats, by: float) -> Floats:
 def least_worst(questions: Dense, answers: Floats) -> Floats:
     """Solve min ‖A·x − y‖∞ over 0 ≤ x ≤ 1, the linear program of Dinur and Nissim (2003), by the simplex method.
 
-    It finds a point within the noise of all answers wherever there is one; a single wild answer spoils it.
+    It finds a point within the noise of all answers if there is one; a single wild answer defeats it.
     """
     try:
         from scipy.optimize import linprog
     except ModuleNotFoundError:
         raise AttackError(
-            "HB659", "decoding by linear programming needs scipy.", 'pip install "hubbub[attack]"'
+            "HB659", "Decoding by linear programming needs scipy.", 'Run: pip install "hubbub[attack]"'
         ) from None
     matrix, people = questions.matrix, questions.people
     edge = np.ones((len(answers), 1))
@@ -221,17 +221,17 @@ def least_worst(questions: Dense, answers: Floats) -> Floats:
         method="highs",
     )
     if found.x is None:
-        raise AttackError("HB659", "the linear program was not solved.", "Ask fewer questions, or decode otherwise.")
+        raise AttackError("HB659", "The linear program could not be solved.", "Use fewer queries or another decoder.")
     decoded: Floats = found.x[:people]
     return decoded
 
 
 def rounded(decoded: Floats) -> Bits:
-    """Guess a bit for each person: 1 from ½ on."""
+    """Guess a bit for each person: 1 if the value is at least ½."""
     return (decoded >= 0.5).astype(np.int64)
 
 
-#: Every decoder by the name that a user says.
+#: Decoders by name.
 DECODERS: dict[str, Callable[[Dense, Floats], Floats]] = {
     "least squares": least_squares,
     "linear program": least_worst,

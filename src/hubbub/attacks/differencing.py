@@ -1,4 +1,4 @@
-"""Differencing: two counts over many people, of which one leaves out Mr X, tell his secret (Dwork 2011)."""
+"""Differencing attack: two counts, with and without one person, reveal that person's secret (Dwork 2011)."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -7,30 +7,30 @@ from math import exp, inf
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Finding, Progress, Study, ceiling, compared, unheard
-from hubbub.attacks.game import Bits, flip, informed, scored, settled
+from hubbub.attacks.base import AttackFinding, AttackStudy, Progress, ceiling, describe_findings, no_progress
+from hubbub.attacks.game import Bits, flip, guess_from, informed, score_guesses
 from hubbub.attacks.simulated import clinic
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import condition, count, counting, laplace, protected
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import condition, count, count_noise, laplace, open_protected
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.errors import AttackError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import system
 
-#: What naive protections hide or round to.
+#: Threshold of suppression and step of rounding of the naive protections.
 LEAST, STEP = 10, 5
 
 
 def difference(everybody: NDArray[np.int64], without: NDArray[np.int64], generator: np.random.Generator) -> Bits:
-    """Guess a person's bit from a count with and one without: closer to one apart, or closer to equal."""
-    return settled(2 * (everybody - without) - 1, generator)
+    """Guess a person's bit from a count with and a count without them: 1 if the counts differ by about one."""
+    return guess_from(2 * (everybody - without) - 1, generator)
 
 
 def odds(apart: int, *, scale: Fraction) -> float:
-    """Give how many times likelier this difference of two noisy counts is for a 1 than for a 0.
+    """Return the likelihood ratio of this difference of two noisy counts, for a bit of 1 against 0.
 
-    The difference of two discrete Laplace variables of q = e^(−1/scale) has a mass in proportion to
+    The difference of two discrete Laplace variables with q = e^(−1/scale) has a mass in proportion to
     q^|d|·(|d| + (1+q²)/(1−q²)), the sum of q^(|k|+|d−k|) over k.
 
     >>> [round(odds(apart, scale=Fraction(2)), 3) for apart in (0, 1, 100)]
@@ -44,20 +44,20 @@ def odds(apart: int, *, scale: Fraction) -> float:
 
 
 def study(
-    table: Table | None = None,
+    table: AttackTable | None = None,
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     column: str = "",
     quasi: tuple[str, ...] = (),
     trials: int = 2000,
-) -> Study:
-    """Ask how many people have something, then how many but for Mr X have it, and subtract.
+) -> AttackStudy:
+    """Count the people with a property, count them again without one person, and subtract.
 
-    Each trial singles out one person by columns that anybody may know (`quasi`), flips a coin for whether that person
-    has the commonest value of `column`, and asks for both counts. Hidden small counts do not help, for both are large;
-    rounded ones give in to asking in many ways. hubbub's two answers cost ε together.
+    Each trial singles out one person by public columns (`quasi`), flips a coin for whether that person has the most
+    common value of `column`, and requests both counts. Suppressing small counts does not help, because both are large;
+    rounding fails against many variants of the query. hubbub's two answers share ε.
     """
     trials = numbers.integer(trials, "trials", 1, 10**6)
     table = clinic(1000, generator) if table is None else table
@@ -69,18 +69,20 @@ def study(
     without = np.int64(np.count_nonzero(has)) - has[rows]
     everybody = without + coins
     findings = [
-        Finding(
+        AttackFinding(
             "unprotected",
             None,
-            scored(difference(everybody, without, generator), coins),
+            score_guesses(difference(everybody, without, generator), coins),
             None,
             {"people counted": int(without.min())},
         ),
-        Finding(f"counts below {LEAST} hidden", None, scored(_hidden(everybody, without, generator), coins), None),
-        Finding(
+        AttackFinding(
+            f"counts below {LEAST} hidden", None, score_guesses(_hidden(everybody, without, generator), coins), None
+        ),
+        AttackFinding(
             f"counts rounded to {STEP}, asked in 50 ways",
             None,
-            scored(_rounded(without, coins, generator), coins),
+            score_guesses(_rounded(without, coins, generator), coins),
             None,
         ),
     ]
@@ -94,39 +96,43 @@ def study(
         )
         largest = max(odds(apart, scale=both[0].scale) for apart in np.unique(first - second).tolist())
         findings.append(
-            Finding(
+            AttackFinding(
                 "hubbub",
                 epsilon,
-                scored(difference(first, second, generator), coins),
+                score_guesses(difference(first, second, generator), coins),
                 ceiling(epsilon),
                 {"largest posterior odds": largest, "e^ε": exp(epsilon)},
             )
         )
-        whole = counting(table.keep([secret]), where, epsilon=epsilon)
+        whole = count_noise(table.keep([secret]), where, epsilon=epsilon)
         guesses = informed(whole, without, coins, system())
-        findings.append(Finding("hubbub, all others known", epsilon, scored(guesses, coins), ceiling(epsilon)))
+        findings.append(
+            AttackFinding("hubbub, all others known", epsilon, score_guesses(guesses, coins), ceiling(epsilon))
+        )
     progress(1.0, "done")
-    return Study("differencing", "Two counts, and what is between them", compared(findings), tuple(findings))
+    return AttackStudy("differencing", "Differencing two counts", describe_findings(findings), tuple(findings))
 
 
-def singled_out(table: Table, known: Sequence[str]) -> NDArray[np.int64]:
-    """Find the rows that are alone with their values of these columns."""
+def singled_out(table: AttackTable, known: Sequence[str]) -> NDArray[np.int64]:
+    """Find the rows with a unique combination of values in these columns."""
     codes = table.codes(known)
     alone = np.flatnonzero(np.bincount(codes)[codes] == 1)
     if not len(alone):
         raise AttackError(
             "HB651",
-            f"nobody in {table.name} is alone in what is known: {', '.join(known)}.",
-            "Name more columns with --quasi; they are what an attacker may know of a person.",
+            f"No row of {table.name} is unique in the columns {', '.join(known)}.",
+            "Pass more columns that an attacker may know with --quasi.",
         )
     return alone
 
 
-def _secret(table: Table, column: str) -> tuple[str, object]:
-    """Choose the secret column, the last that has few values where none is named, and its commonest value."""
+def _secret(table: AttackTable, column: str) -> tuple[str, object]:
+    """Choose the secret column, by default the last one with few values, and its most common value."""
     few = [name for name, values in table.columns.items() if 2 <= len(np.unique(values)) <= 50]
     if not column and not few:
-        raise AttackError("HB651", f"no column of {table.name} has few values.", "Name one with --set column=…")
+        raise AttackError(
+            "HB651", f"No column of {table.name} has 2 to 50 values.", "Choose a column with --set column=…"
+        )
     name = column or few[-1]
     values, counts = np.unique(table.column(name), return_counts=True)
     return name, values[np.argmax(counts)]
@@ -134,19 +140,19 @@ def _secret(table: Table, column: str) -> tuple[str, object]:
 
 def _hidden(everybody: NDArray[np.int64], without: NDArray[np.int64], generator: np.random.Generator) -> Bits:
     evidence = np.where(np.minimum(everybody, without) < LEAST, 0, 2 * (everybody - without) - 1)
-    return settled(evidence, generator)
+    return guess_from(evidence, generator)
 
 
 def _rounded(without: NDArray[np.int64], coins: Bits, generator: np.random.Generator) -> Bits:
-    """Ask with and without among 50 random halves of the others: where a 1 is added, one in five rounds otherwise."""
+    """Query with and without the person in 50 random halves of the others: adding 1 changes one rounding in five."""
     halves = generator.binomial(without[:, None], 0.5, size=(len(without), 50))
     apart = np.rint((halves + coins[:, None]) / STEP) != np.rint(halves / STEP)
     return np.asarray(apart.any(axis=1))
 
 
-def _asked(table: Table, where: str, person: str, epsilon: Fraction) -> tuple[Laplace, Laplace]:
-    """Ask hubbub for both counts, at half of ε each, and give what noise they came with."""
-    with protected(table, epsilon=epsilon) as session:
+def _asked(table: AttackTable, where: str, person: str, epsilon: Fraction) -> tuple[Laplace, Laplace]:
+    """Query both counts at ε/2 each and return their noise mechanisms."""
+    with open_protected(table, epsilon=epsilon) as session:
         first, second = (
             laplace(count(session, text, epsilon=epsilon / 2)) for text in (where, f"{where} AND NOT ({person})")
         )

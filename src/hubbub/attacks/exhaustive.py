@@ -1,4 +1,4 @@
-"""Reconstruction by trying every database: the first theorem of Dinur and Nissim (2003)."""
+"""Exhaustive reconstruction: try every database (Dinur and Nissim 2003, theorem 1)."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -6,25 +6,25 @@ from fractions import Fraction
 import numpy as np
 
 from hubbub.attacks import bits
-from hubbub.attacks.base import Finding, Progress, Study, compared, percent, unheard
-from hubbub.attacks.bits import answered, held, scored
+from hubbub.attacks.base import AttackFinding, AttackStudy, Progress, describe_findings, no_progress, percent
+from hubbub.attacks.bits import hubbub_answers, hubbub_finding, score_bits
 from hubbub.attacks.decoding import Bits, Dense, Floats
-from hubbub.attacks.table import Table
+from hubbub.attacks.table import AttackTable
 from hubbub.core import numbers
 
-#: More people than this have too many databases (their square is gone through).
-MOST_PEOPLE = 14
+#: Maximum number of people; the work is the square of the number of databases.
+MAX_PEOPLE = 14
 _BLOCK = 1 << 8
 
 
 def every_subset(people: int) -> Dense:
-    """Ask about every subset; subset q has the people whose bits are set in the number q."""
+    """Return a query for every subset; subset q holds the people whose bits are set in the number q."""
     names = np.arange(1 << people)[:, None]
     return Dense((names >> np.arange(people) & 1).astype(np.float64))
 
 
 def worst_errors(answers: Floats, people: int) -> Floats:
-    """Say for every database by how much it misses the answers at worst; databases are numbered like subsets."""
+    """Return, for every database, its largest error over all answers; databases are numbered like subsets."""
     subsets = every_subset(people).matrix.astype(np.float32)
     told = answers.astype(np.float32)
     worst = [
@@ -52,22 +52,22 @@ def reconstruct(answers: Floats, people: int) -> Bits:
 
 
 def study(
-    table: Table | None = None,  # noqa: ARG001 - people are made up
+    table: AttackTable | None = None,  # noqa: ARG001 - people are made up
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     people: int = 7,
     error: int = 1,
     databases: int = 40,
-) -> Study:
-    """Ask about every subset of a few people, then try every database until one fits all answers.
+) -> AttackStudy:
+    """Query every subset of a few people, then search for a database that fits all answers.
 
-    people      how many (every subset is asked: 2^people questions)
-    error       how far off each answer of the naive target may be
-    databases   how often all is done again, with fresh secrets
+    people      number of people (2^people queries)
+    error       maximum error of each answer of the naive target
+    databases   number of repetitions with fresh secrets
     """
-    count = numbers.integer(people, "people", 2, MOST_PEOPLE)
+    count = numbers.integer(people, "people", 2, MAX_PEOPLE)
     error = numbers.integer(error, "error", 0, 1000)
     secrets = bits.people(count, numbers.integer(databases, "databases", 1, 1000), generator)
     questions = every_subset(count)
@@ -76,47 +76,49 @@ def study(
     worst = max(int((guess != secret).sum()) for guess, secret in zip(naive, secrets, strict=True))
     asked = len(questions.matrix)
     findings = [
-        Finding(
+        AttackFinding(
             "exact sums",
             None,
-            scored(secrets, [reconstruct(each, count) for each in exact]),
+            score_bits(secrets, [reconstruct(each, count) for each in exact]),
             None,
             {"questions": asked},
         ),
-        Finding(
+        AttackFinding(
             f"noise of at most {error}",
             None,
-            scored(secrets, naive),
+            score_bits(secrets, naive),
             None,
             {"questions": asked, "most wrong": worst, "bound": 4 * error},
         ),
     ]
     for step, epsilon in enumerate(epsilons):
-        answers = answered(
+        answers = hubbub_answers(
             questions,
             secrets,
             epsilon=epsilon,
             progress=lambda done, step=step, epsilon=epsilon: progress(  # type: ignore[misc]
-                (step + done) / len(epsilons), f"asking hubbub {asked} questions at ε = {float(epsilon):g} in all"
+                (step + done) / len(epsilons), f"{asked} queries to hubbub at ε = {float(epsilon):g} in total"
             ),
         )
         noise = float(np.std(np.array(answers) - exact))
         guesses = [reconstruct(each, count) for each in answers]
-        findings.append(held(secrets, guesses, epsilon, "hubbub", questions=asked, noise=noise))
-    return Study("exhaustive", "Exhaustive reconstruction", tuple(_words(findings, count, error)), tuple(findings))
+        findings.append(hubbub_finding(secrets, guesses, epsilon, "hubbub", questions=asked, noise=noise))
+    return AttackStudy(
+        "exhaustive", "Exhaustive reconstruction", tuple(_words(findings, count, error)), tuple(findings)
+    )
 
 
-def _words(findings: Sequence[Finding], count: int, error: int) -> list[str]:
+def _words(findings: Sequence[AttackFinding], count: int, error: int) -> list[str]:
     exact, naive, *ours = findings
     said = [
-        f"Whoever gets every subset sum of {count} people's bits exactly knows {percent(exact.score.share)} of them.",
+        f"Exact subset sums of {count} people's bits reveal {percent(exact.score.share)} of the bits.",
         f"With noise of at most {error} on every answer, at most {4 * error} bits can be wrong;"
-        f" here it was {naive.facts['most wrong']} of {count} at most, in {naive.score.trials // count} databases.",
+        f" observed: {naive.facts['most wrong']} of {count} or fewer, in {naive.score.trials // count} databases.",
     ]
     if ours:
         least = min(float(each.facts["noise"]) for each in ours)
         said.append(
-            f"hubbub answers the same {1 << count} questions under one budget, of which each gets a share: the noise"
-            f" had a standard deviation of {least:.3g} or more, where sums go up to {count}."
+            f"hubbub splits one budget among the same {1 << count} queries: the noise had a standard deviation of"
+            f" {least:.3g} or more, for sums of at most {count}."
         )
-    return [*said, *compared(ours)]
+    return [*said, *describe_findings(ours)]

@@ -1,7 +1,7 @@
-"""The game that attacks on one person are scored by: a fair coin is the person's secret, and the attack names its side.
+"""Guessing game for attacks on one person: the secret is a fair coin, and the attack guesses it.
 
-The coin is put into the table, so that nothing else in the world tells it and blind guessing is right half of the
-time: what an attack gains, it gains from the answers. ε-differential privacy allows e^ε/(1+e^ε), whoever attacks.
+The coin is added to the table, so nothing else reveals it and blind guessing is correct half of the time: any advantage
+of an attack comes from the answers. ε-differential privacy limits every attack to e^ε/(1+e^ε).
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Finding, Score, ceiling
+from hubbub.attacks.base import AttackFinding, Score, ceiling
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source, system
+from hubbub.noise.source import RandomSource, system
 
 Bits = NDArray[np.bool_]
 Integers = NDArray[np.int64]
@@ -24,21 +24,21 @@ def flip(trials: int, generator: np.random.Generator) -> Bits:
     return generator.random(trials) < 0.5
 
 
-def settled(evidence: NDArray[Any], generator: np.random.Generator) -> Bits:
-    """Guess 1 where the evidence is above zero, 0 where it is below, and blindly where it says nothing."""
+def guess_from(evidence: NDArray[Any], generator: np.random.Generator) -> Bits:
+    """Guess 1 if the evidence is positive, 0 if it is negative, and at random if it is zero."""
     return np.where(evidence == 0, flip(len(evidence), generator), evidence > 0)
 
 
-def scored(guesses: Bits, secrets: Bits) -> Score:
-    """Count the right guesses."""
+def score_guesses(guesses: Bits, secrets: Bits) -> Score:
+    """Count the correct guesses."""
     return Score(int(np.count_nonzero(guesses == secrets)), len(secrets), 0.5)
 
 
-def informed(mechanism: Laplace, others: Integers, secrets: Bits, source: Source) -> Bits:
-    """Guess from one noisy count, by somebody who knows everybody else's part in it.
+def informed(mechanism: Laplace, others: Integers, secrets: Bits, source: RandomSource) -> Bits:
+    """Guess from one noisy count, knowing everyone else's contribution.
 
-    No guess from a count with this noise is better: it takes the likelier side. At a scale of 1/ε it is right with
-    probability exactly 1/(1+e^−ε), so the ceiling is attained and cannot be lowered.
+    This is the best guess from a count with this noise: it takes the likelier side. At a scale of 1/ε it is correct
+    with probability exactly 1/(1+e^−ε), so the ceiling is attained and cannot be lowered.
     """
     answers = mechanism.sample(others + secrets, source)
     return np.asarray(answers - others > 0)
@@ -46,9 +46,11 @@ def informed(mechanism: Laplace, others: Integers, secrets: Bits, source: Source
 
 def informed_at(
     target: str, epsilons: Sequence[Fraction], noises: Sequence[Laplace], others: Integers, secrets: Bits
-) -> list[Finding]:
-    """Score that guess against the noise that came at each price."""
+) -> list[AttackFinding]:
+    """Score that guess against the noise at each ε."""
     return [
-        Finding(target, epsilon, scored(informed(noise, others, secrets, system()), secrets), ceiling(epsilon))
+        AttackFinding(
+            target, epsilon, score_guesses(informed(noise, others, secrets, system()), secrets), ceiling(epsilon)
+        )
         for epsilon, noise in zip(epsilons, noises, strict=True)
     ]

@@ -1,8 +1,8 @@
-"""Hiding in groups: k-anonymous tables and suppressed small counts tell what they mean to hide.
+"""Homogeneity attack: k-anonymous tables and suppressed small counts reveal what they should hide.
 
-In a k-anonymous table nobody is alone in what is known of them, and where all of a group have one secret, it is told;
-whoever knows the others of a group knows the last one always. Small counts that are left out tell by being left out.
-Both are choices made from the data, and their loss is infinite (Chawla, Dwork, McSherry, Smith and Wee 2005, 1.2).
+If all rows of a k-anonymous group share a secret, the table reveals it, and an adversary who knows the others of a
+group always learns the last one. The absence of a small count is itself information. Both protections depend on the
+data, and their privacy loss is infinite (Chawla, Dwork, McSherry, Smith and Wee 2005, 1.2).
 """
 
 from collections.abc import Sequence
@@ -11,25 +11,34 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Fact, Finding, Progress, Score, Study, compared, percent, unheard
-from hubbub.attacks.game import Bits, flip, informed_at, scored, settled
+from hubbub.attacks.base import (
+    AttackFinding,
+    AttackStudy,
+    Fact,
+    Progress,
+    Score,
+    describe_findings,
+    no_progress,
+    percent,
+)
+from hubbub.attacks.game import Bits, flip, guess_from, informed_at, score_guesses
 from hubbub.attacks.linkage import COIN
 from hubbub.attacks.simulated import clinic
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import condition, countings
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import condition, count_noises
 from hubbub.core import numbers
 from hubbub.errors import AttackError
 
-#: The column that says to which group of the k-anonymous table a row belongs.
+#: Column with the number of a row's group in the k-anonymous table.
 GROUP = "hubbub_group"
 
 Codes = NDArray[np.int64]
 
 
-def grouped(table: Table, quasi: Sequence[str], k: int) -> Codes:
-    """Make a table k-anonymous: rows in the order of what is known of them, in groups of k (the last up to 2k − 1).
+def grouped(table: AttackTable, quasi: Sequence[str], k: int) -> Codes:
+    """Make a table k-anonymous: sort the rows by the public columns and form groups of k (the last up to 2k − 1).
 
-    Each group would be published with the range of its values; every release of this kind has such groups.
+    Each group would be published with the ranges of its values.
     """
     order = np.lexsort([np.unique(table.column(name), return_inverse=True)[1] for name in reversed(quasi)])
     groups = np.empty(table.rows, dtype=np.int64)
@@ -38,7 +47,7 @@ def grouped(table: Table, quasi: Sequence[str], k: int) -> Codes:
 
 
 def homogeneous(groups: Codes, values: Codes) -> Bits:
-    """Say of each row whether all of its group have one value."""
+    """Tell for each row whether all rows of its group have the same value."""
     low, high = np.full(groups.max() + 1, values.max()), np.full(groups.max() + 1, values.min())
     np.minimum.at(low, groups, values)
     np.maximum.at(high, groups, values)
@@ -46,37 +55,37 @@ def homogeneous(groups: Codes, values: Codes) -> Bits:
 
 
 def commonest(groups: Codes, values: Codes) -> Codes:
-    """Guess for each row the value that most of its group have."""
+    """Guess for each row the most common value of its group."""
     width = int(values.max()) + 1
     pairs, counts = np.unique(groups * width + values, return_counts=True)
     order = np.lexsort([counts, pairs // width])
-    # of each group the last one stays: that with the largest count
-    found = np.zeros(groups.max() + 1, dtype=np.int64)
-    found[pairs[order] // width] = pairs[order] % width
-    return np.asarray(found[groups])
+    # the last assignment per group wins: the value with the largest count
+    values_of_groups = np.zeros(groups.max() + 1, dtype=np.int64)
+    values_of_groups[pairs[order] // width] = pairs[order] % width
+    return np.asarray(values_of_groups[groups])
 
 
 def suppressed(counts: Codes, least: int) -> Codes:
-    """Publish counts, and -1 in the place of small ones."""
+    """Publish counts, with -1 instead of small ones."""
     return np.where(counts < least, -1, counts)
 
 
 def study(
-    table: Table | None = None,
+    table: AttackTable | None = None,
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     quasi: tuple[str, ...] = (),
     sensitive: str = "",
     k: int = 5,
-) -> Study:
-    """Read secrets off a k-anonymous table, and off the gaps where small counts are left out.
+) -> AttackStudy:
+    """Infer secrets from a k-anonymous table and from suppressed small counts.
 
-    Rows are put in groups of `k` by what an outsider may know (`quasi`; default: all but `sensitive`). What the groups
-    tell of the column `sensitive` is reported as it stands. Then a fair coin stands beside each row as its secret:
-    guessed from the group, from the group by who knows its others, from whether a count of the group is shown where
-    counts below k are not, and from hubbub's noisy count, by who knows the others there too.
+    Rows are grouped by `k` using public columns (`quasi`; default: all but `sensitive`). The study reports what the
+    groups reveal about the column `sensitive`. Then each row gets a fair coin as its secret, which is guessed from the
+    group, from the group by an adversary who knows its other rows, from whether a count of the group is shown if counts
+    below k are suppressed, and from hubbub's noisy count by an adversary who knows the other rows.
     """
     k = numbers.integer(k, "k", 2, 10**6)
     table = clinic(2000, generator) if table is None else table
@@ -85,8 +94,8 @@ def study(
     if not known or table.rows < k or {COIN, GROUP} & set(table.columns):
         raise AttackError(
             "HB651",
-            f"{table.name} cannot be put in groups of {k} by these columns.",
-            f"It needs {k} rows, a column beside {told}, and none called {COIN} or {GROUP}.",
+            f"{table.name} cannot be grouped by {k} with these columns.",
+            f"Use a table with {k} rows or more, a column other than {told}, and none named {COIN} or {GROUP}.",
         )
     progress(0.0, f"groups of {k}")
     groups = grouped(table, known, k)
@@ -102,24 +111,28 @@ def study(
     sizes = np.bincount(groups)[groups]
     alike: dict[str, Fact] = {"told for certain": float(np.mean((ones == 0) | (ones == sizes)))}
     findings = [
-        Finding(f"{name}: {told}", None, found, None, facts),
-        Finding(f"{name}: a coin", None, scored(settled(2 * ones - sizes, generator), coins), None, alike),
-        Finding(f"{name}: a coin, the others of the group known", None, scored(ones - others > 0, coins), None),
-        Finding(f"counts below {k} left out, {k - 1} others known", None, _gaps(k, coins), None),
+        AttackFinding(f"{name}: {told}", None, found, None, facts),
+        AttackFinding(
+            f"{name}: a coin", None, score_guesses(guess_from(2 * ones - sizes, generator), coins), None, alike
+        ),
+        AttackFinding(
+            f"{name}: a coin, the others of the group known", None, score_guesses(ones - others > 0, coins), None
+        ),
+        AttackFinding(f"counts below {k} left out, {k - 1} others known", None, _gaps(k, coins), None),
     ]
     progress(0.5, "hubbub")
-    both = Table(table.name, {GROUP: groups, COIN: coins})
-    noises = countings(both, f"{condition(GROUP, groups[0])} AND {COIN}", epsilons=epsilons)
+    both = AttackTable(table.name, {GROUP: groups, COIN: coins})
+    noises = count_noises(both, f"{condition(GROUP, groups[0])} AND {COIN}", epsilons=epsilons)
     findings += informed_at("hubbub: a coin, the others of the group known", epsilons, noises, others, coins)
     progress(1.0, "done")
     words = (
-        f"In a {k}-anonymous release of {table.name}, {told} of {percent(float(np.mean(sure)))} of the rows is told "
-        "for certain: all of their group have the same.",
-        *compared(findings),
+        f"A {k}-anonymous release of {table.name} reveals {told} with certainty for {percent(float(np.mean(sure)))} of "
+        "the rows, because all rows of their group have the same value.",
+        *describe_findings(findings),
     )
-    return Study("homogeneity", f"Hidden in groups of {k}", words, tuple(findings))
+    return AttackStudy("homogeneity", f"Homogeneity of {k}-anonymous groups", words, tuple(findings))
 
 
 def _gaps(k: int, coins: Bits) -> Score:
-    """Guess who is in a cell with k − 1 others from whether its count is shown at all."""
-    return scored(suppressed(k - 1 + coins.astype(np.int64), k) >= 0, coins)
+    """Guess who is in a cell with k − 1 others from whether its count is shown."""
+    return score_guesses(suppressed(k - 1 + coins.astype(np.int64), k) >= 0, coins)

@@ -1,8 +1,7 @@
-"""Crowd sanitizers under attack, beside a differentially private table of the same rows (Chawla and others 2005).
+"""Attack on crowd sanitizers, compared with a differentially private table of the same rows (Chawla and others 2005).
 
-Two questions. Does a guess single somebody out, as the sanitizers' own definition has it? And which of two rows is in
-the data, to somebody who knows all the others: the question that differential privacy bounds, and that exact counts
-answer.
+Two measures: how often a guess isolates a person by the sanitizers' own definition, and how often an adversary who
+knows all other rows can tell which of two rows is in the data. Differential privacy limits the latter.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,26 +13,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.answers.release import Release
-from hubbub.attacks.base import Fact, Finding, Progress, Study, ceiling, compared, percent, unheard
-from hubbub.attacks.game import Bits, flip, scored, settled
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import TABLE, laplace, protected
+from hubbub.attacks.base import (
+    AttackFinding,
+    AttackStudy,
+    Fact,
+    Progress,
+    ceiling,
+    describe_findings,
+    no_progress,
+    percent,
+)
+from hubbub.attacks.game import Bits, flip, guess_from, score_guesses
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import TABLE, laplace, open_protected
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.crowd.disclaimers import Kind
-from hubbub.crowd.histogram import Histogram, recursive
-from hubbub.crowd.isolation import Rate, point
-from hubbub.crowd.neighbors import Crowd, Floats
-from hubbub.crowd.perturb import perturbed
-from hubbub.crowd.points import Points, points
-from hubbub.crowd.sanitize import Sanitized, binned, sanitize
+from hubbub.crowd.histogram import RecursiveHistogram, build_histogram
+from hubbub.crowd.isolation import Rate, isolates_point
+from hubbub.crowd.neighbors import Floats, NeighborIndex
+from hubbub.crowd.perturbation import perturb
+from hubbub.crowd.points import Points, make_points
+from hubbub.crowd.sanitizers import SanitizedData, bin_shares, sanitize
 from hubbub.errors import AttackError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import system
 
-#: A contingency table beside a sanitizer has at most so many columns, bins a column and cells.
-MOST_COLUMNS, MOST_BINS, MOST_CELLS = 8, 10, 20_000
-_MOST_ROWS = 500
+#: Maximum columns, bins per column and cells of the contingency table for comparison.
+MAX_COLUMNS, MAX_BINS, MAX_CELLS = 8, 10, 20_000
+_MAX_ROWS = 500
 _TARGETS: tuple[tuple[str, Kind], ...] = (
     ("recursive histogram", "histogram"),
     ("rows moved in their crowd", "ball"),
@@ -42,33 +50,33 @@ _TARGETS: tuple[tuple[str, Kind], ...] = (
 
 
 @dataclass(frozen=True, eq=False)
-class Tabulated:
-    """A differentially private table of counts over bins of every column, as it was published."""
+class PublishedCounts:
+    """A published differentially private table of counts over bins of every column."""
 
     bins: int
     cells: NDArray[np.int64]
 
     @property
     def weighted(self) -> tuple[Floats, Floats]:
-        """The middles of the bins, in the cube, with their counts."""
+        """The midpoints of the bins, in the cube, with their counts."""
         middles = (np.arange(self.bins) + 0.5) / self.bins * 2 - 1
         places = np.array(list(product(middles, repeat=self.cells.ndim)))
         return places, np.maximum(self.cells.ravel(), 0).astype(np.float64)
 
     @property
     def guesses(self) -> Floats:
-        """Guess the middle of every bin that is said to hold somebody."""
+        """Guess the midpoint of every bin with a positive published count."""
         places, counts = self.weighted
         return places[counts >= 1]
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """One way to publish, and what it is worth: how exact, who is singled out, and what it promises.
+class Comparison:
+    """Utility, isolation and guarantee of one way to publish.
 
-    means   error of the mean of a column, in its standard deviations, on average over the columns
-    shares  share of rows that a column's histogram (`bins_for`) counts in the wrong bin, on average over the columns
-    rates   share of guesses of each adversary that single somebody out
+    means   error of a column's mean in standard deviations, averaged over the columns
+    shares  share of rows that a column's histogram (`bins_for`) counts in the wrong bin, averaged over the columns
+    rates   share of each adversary's guesses that isolate a person
     """
 
     name: str
@@ -79,99 +87,95 @@ class Beside:
 
 
 def bins_for(columns: int) -> int:
-    """Give how many bins a column gets in a table of so many columns.
+    """Return the number of bins per column in a table with this number of columns.
 
     >>> [bins_for(d) for d in (1, 4, 5, 8)]
     [10, 10, 7, 3]
     """
-    return max(2, min(MOST_BINS, int(MOST_CELLS ** (1 / columns))))
+    return max(2, min(MAX_BINS, int(MAX_CELLS ** (1 / columns))))
 
 
-def tabulated(made: Points, *, epsilon: Fraction, singly: bool) -> tuple[Tabulated, Release]:
-    """Publish the same points by hubbub: a contingency table of all columns in equal bins, at the whole of ε.
+def publish_counts(made: Points, *, epsilon: Fraction, singly: bool) -> tuple[PublishedCounts, Release]:
+    """Publish the same points with hubbub: a contingency table of all columns in equal bins, at ε.
 
-    With `singly` each column by itself is measured, too, at a share of ε; without, all cells have one noise.
+    With `singly`, each single column is also measured, at a share of ε; otherwise all cells have the same noise.
     """
     d = len(made.axes)
-    if d > MOST_COLUMNS:
-        raise AttackError(
-            "HB651", f"a table beside a sanitizer has at most {MOST_COLUMNS} columns.", "Compare on fewer of them."
-        )
+    if d > MAX_COLUMNS:
+        raise AttackError("HB651", f"A comparison can have at most {MAX_COLUMNS} columns.", "Use fewer columns.")
     bins = bins_for(d)
     names = [f"c{place}" for place in range(d)]
-    table = Table("points", {name: made.values[:, place] for place, name in enumerate(names)})
+    table = AttackTable("points", {name: made.values[:, place] for place, name in enumerate(names)})
     declared = {name: {"type": "real", "bounds": [-1, 1]} for name in names}
     axes = [{"column": name, "bins": bins} for name in names]
-    with protected(table, epsilon=epsilon, declared=declared) as session:
+    with open_protected(table, epsilon=epsilon, declared=declared) as session:
         single = [[name] for name in names] if singly and d > 1 else []
         release = session.tabulate(TABLE, axes, marginals=[*single, names], epsilon=epsilon)
     cells = np.array(release.model["cells"], dtype=np.int64).reshape(release.model["shape"])
-    return Tabulated(bins, cells), release
+    return PublishedCounts(bins, cells), release
 
 
-def beside(
-    sanitized: Sanitized, *, c: float, epsilons: Sequence[Fraction], progress: Progress = unheard
-) -> list[Beside]:
-    """Put a sanitizer beside differentially private tables of the same points."""
+def compare(
+    sanitized: SanitizedData, *, c: float, epsilons: Sequence[Fraction], progress: Progress = no_progress
+) -> list[Comparison]:
+    """Compare a sanitizer with differentially private tables of the same points."""
     made = sanitized.points
     progress(0.0, "guessing")
-    crowd = Crowd(made.values)
+    crowd = NeighborIndex(made.values)
     found = [_judged(sanitized.kind, None, made, sanitized.weighted, sanitized.isolated(c=c))]
     for place, epsilon in enumerate(epsilons):
         progress((place + 1) / (len(epsilons) + 1), f"hubbub at ε = {brief(epsilon)}")
-        table, _ = tabulated(made, epsilon=epsilon, singly=True)
-        rate = Rate.of(point(crowd, table.guesses, c=c, t=sanitized.t)) if len(table.guesses) else Rate(0, 0)
-        found.append(_judged("hubbub, table of counts", epsilon, made, table.weighted, {"cell centre": rate}))
+        table, _ = publish_counts(made, epsilon=epsilon, singly=True)
+        rate = Rate.of(isolates_point(crowd, table.guesses, c=c, t=sanitized.t)) if len(table.guesses) else Rate(0, 0)
+        found.append(_judged("hubbub, table of counts", epsilon, made, table.weighted, {"cell center": rate}))
     return found
 
 
 def _judged(
     name: str, epsilon: Fraction | None, made: Points, weighted: tuple[Floats, Floats], rates: Mapping[str, Rate]
-) -> Beside:
+) -> Comparison:
     places, weights = weighted
     total = weights.sum()
     if total:
         mean = weights @ places / total
         bins = bins_for(len(made.axes))
-        truth = binned(made.values, np.ones(len(made.values)), bins)
-        wrong = np.abs(binned(places, weights, bins) - truth).sum(axis=1) / 2
+        truth = bin_shares(made.values, np.ones(len(made.values)), bins)
+        wrong = np.abs(bin_shares(places, weights, bins) - truth).sum(axis=1) / 2
     else:
         mean, wrong = np.zeros(len(made.axes)), np.ones(len(made.axes))
     off = np.abs(mean - made.values.mean(axis=0)) / made.values.std(axis=0)
-    return Beside(name, epsilon, float(off.mean()), float(wrong.mean()), rates)
+    return Comparison(name, epsilon, float(off.mean()), float(wrong.mean()), rates)
 
 
 def study(
-    table: Table | None = None,
+    table: AttackTable | None = None,
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     columns: tuple[str, ...] = (),
     people: int = 500,
     dimension: int = 3,
     crowd: int = 10,
     factor: float = 4.0,
     trials: int = 200,
-) -> Study:
-    """Publish by a crowd sanitizer of 2005, then say which of two people is in the data.
+) -> AttackStudy:
+    """Publish data with a crowd sanitizer of 2005, then guess which of two people is in the data.
 
-    Each trial takes two rows, puts one of them into the table by a coin, and lets somebody who knows all the other rows
-    guess which. A recursive histogram publishes exact counts, so they read it off. Rows that were moved within their
-    crowd (`crowd` is t) betray it where they stay in order; shuffled they hide better, and nothing says how well.
-    hubbub's table of counts has noise, and a ceiling. Beside it stands the sanitizers' own measure: how many guesses
-    are `factor` times nearer to somebody than to a crowd; blind guesses at random places are, too, in few columns. Of a
-    larger table 500 random rows are taken.
+    Each trial takes two rows, adds one of them to the table by a coin flip, and lets an adversary who knows all other
+    rows guess which. A recursive histogram publishes exact counts, which reveal it. Rows that are moved within their
+    crowd (`crowd` is t) reveal it if they stay in order; shuffled rows hide better, but without a guarantee. hubbub's
+    table of counts has noise and a maximum success rate. The study also reports the sanitizers' own measure: how many
+    guesses are `factor` times nearer to a person than to a crowd, compared with blind guesses. Larger tables are
+    sampled to 500 rows.
     """
     trials = numbers.integer(trials, "trials", 1, 10**5)
     crowd = numbers.integer(crowd, "crowd", 2, 10**6)
     made = _points(table, columns, people, dimension, generator)
     if len(made.values) < 4 * crowd:
-        raise AttackError(
-            "HB651", f"the table has fewer than {4 * crowd} rows with all numbers.", "Take a smaller crowd."
-        )
-    judge = Crowd(made.values)
-    blind = Rate.of(point(judge, generator.uniform(-1, 1, made.values.shape), c=factor, t=crowd))
+        raise AttackError("HB651", f"The table has fewer than {4 * crowd} complete rows.", "Use a smaller crowd.")
+    judge = NeighborIndex(made.values)
+    blind = Rate.of(isolates_point(judge, generator.uniform(-1, 1, made.values.shape), c=factor, t=crowd))
     facts: dict[str, Fact] = {"singled out by blind guesses": percent(blind.share)}
     coins = flip(trials, generator)
     pairs = np.array([generator.choice(len(made.values), 2, replace=False) for _ in range(trials)])
@@ -186,67 +190,71 @@ def study(
     for (name, kind), weighed in zip(_TARGETS, evidence, strict=True):
         told = sanitize(made, kind, t=crowd, rng=generator).isolated(c=factor)
         shown = {f"singled out by {who}": percent(rate.share) for who, rate in told.items()}
-        findings.append(Finding(name, None, scored(settled(weighed, generator), coins), None, facts | shown))
+        findings.append(
+            AttackFinding(name, None, score_guesses(guess_from(weighed, generator), coins), None, facts | shown)
+        )
     for place, epsilon in enumerate(epsilons):
         progress((2 + place / len(epsilons)) / 3, f"hubbub at ε = {brief(epsilon)}")
-        published, release = tabulated(made, epsilon=epsilon, singly=False)
-        rate = Rate.of(point(judge, published.guesses, c=factor, t=crowd))
-        guesses = settled(_by_noise(_apart(made.values[pairs], published.bins), coins, laplace(release)), generator)
-        shown = {"singled out by cell centre": percent(rate.share)}
-        findings.append(Finding("hubbub", epsilon, scored(guesses, coins), ceiling(epsilon), facts | shown))
+        published, release = publish_counts(made, epsilon=epsilon, singly=False)
+        rate = Rate.of(isolates_point(judge, published.guesses, c=factor, t=crowd))
+        guesses = guess_from(_by_noise(_apart(made.values[pairs], published.bins), coins, laplace(release)), generator)
+        shown = {"singled out by cell center": percent(rate.share)}
+        findings.append(
+            AttackFinding("hubbub", epsilon, score_guesses(guesses, coins), ceiling(epsilon), facts | shown)
+        )
     progress(1.0, "done")
-    return Study("isolation", "Blending in with the crowd is no promise", compared(findings), tuple(findings))
+    return AttackStudy("isolation", "Isolation in crowd sanitizers", describe_findings(findings), tuple(findings))
 
 
 def _points(
-    table: Table | None, columns: tuple[str, ...], people: int, dimension: int, generator: np.random.Generator
+    table: AttackTable | None, columns: tuple[str, ...], people: int, dimension: int, generator: np.random.Generator
 ) -> Points:
     if table is None:
         people = numbers.integer(people, "people", 100, 20_000)
-        d = numbers.integer(dimension, "dimension", 1, MOST_COLUMNS)
+        d = numbers.integer(dimension, "dimension", 1, MAX_COLUMNS)
         given = {f"x{place + 1}": generator.uniform(0, 1, people) for place in range(d)}
-        return points(given, list(given), rng=generator, bounds=dict.fromkeys(given, (0.0, 1.0)))
-    table = table.take(generator.permutation(table.rows)[:_MOST_ROWS])
+        return make_points(given, list(given), rng=generator, bounds=dict.fromkeys(given, (0.0, 1.0)))
+    table = table.take(generator.permutation(table.rows)[:_MAX_ROWS])
     numeric = [
         name for name, values in table.columns.items() if values.dtype.kind in "iuf" and len(np.unique(values)) > 2
     ]
     names = list(columns) or numeric[:4]
     if not names:
-        raise AttackError("HB651", f"no column of {table.name} holds numbers.", "This attack is about numbers.")
+        raise AttackError("HB651", f"{table.name} has no numeric column.", "Use a table with numeric columns.")
     given = {name: table.column(name) for name in names}
-    # whole numbers are spread over their steps, so that no two rows are one point
+    # spread integers over their steps, so that no two rows are equal
     steps = {name: 1.0 for name, values in given.items() if values.dtype.kind in "iu"}
-    return points(given, names, rng=generator, steps=steps)
+    return make_points(given, names, rng=generator, steps=steps)
 
 
 def _swapped(values: Floats, pair: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """Give the table with the first of a pair in it, and the one with the second: all others stay."""
+    """Return the table with only the first row of a pair, and the table with only the second."""
     others = np.delete(values, pair, axis=0)
     return np.vstack([others, values[pair[:1]]]), np.vstack([others, values[pair[1:]]])
 
 
 def _by_counts(tables: tuple[Floats, Floats], truth: int, t: int) -> float:
-    counts = [_published(recursive(each, t=t)) for each in tables]
+    counts = [_published(build_histogram(each, t=t)) for each in tables]
     first, second = (float(np.array_equal(counts[truth], each)) for each in counts)
     return second - first
 
 
-def _published(histogram: Histogram) -> Floats:
+def _published(histogram: RecursiveHistogram) -> Floats:
     low, side, count = histogram.leaves
     cells = np.column_stack([low, side, count])
     return cells[np.lexsort(cells.T)]
 
 
 def _by_place(tables: tuple[Floats, Floats], truth: int, t: int, generator: np.random.Generator) -> tuple[float, float]:
-    """Weigh where moved rows lie, for each of the two tables: first in their order, then shuffled.
+    """Compare the likelihood of the moved rows under the two tables: in order, and shuffled.
 
-    In order, each row must lie in its own ball, and is the likelier the smaller that is. Shuffled, the balls of all
-    rows make one density, and the rows are taken as draws from it: not the best evidence, but it needs no matching.
+    In order, each row must lie in its own ball, and is likelier the smaller the ball. Shuffled, the balls of all rows
+    form one density, and the rows are treated as samples from it: not the best evidence, but it needs no matching.
     """
-    moved = perturbed(tables[truth], "ball", t=t, rng=generator)
+    moved = perturb(tables[truth], "ball", t=t, rng=generator)
     ordered, shuffled = [], []
     for table in tables:
-        radius = Crowd(table).reach(table, t=t).radius
+        radius = NeighborIndex(table).query(table, t=t).radius
         weight = -table.shape[1] * np.log(np.maximum(radius, 1e-12))
         own = np.linalg.norm(moved - table, axis=1) <= radius * (1 + 1e-9)
         ordered.append(float(weight.sum()) if own.all() else -np.inf)
@@ -257,20 +265,20 @@ def _by_place(tables: tuple[Floats, Floats], truth: int, t: int, generator: np.r
 
 
 def _more(logs: list[float]) -> float:
-    """Give the second less the first; where both are impossible (rounding), nothing."""
+    """Return the second minus the first, or 0 if both are impossible because of rounding."""
     return 0.0 if logs[0] == logs[1] else logs[1] - logs[0]
 
 
 def _apart(pairs: Floats, bins: int) -> Bits:
-    """Say which pairs lie in two cells."""
+    """Tell which pairs lie in two different cells."""
     at = np.clip(((pairs + 1) / 2 * bins).astype(np.int64), 0, bins - 1)
     return np.asarray((at[:, 0] != at[:, 1]).any(axis=1))
 
 
 def _by_noise(apart: Bits, coins: Bits, noise: Laplace) -> NDArray[np.int64]:
-    """Weigh, with everybody else subtracted, the noisy counts of the two cells: no other cell tells anything.
+    """Compare the noisy counts of the two cells after subtracting everyone else; no other cell carries information.
 
-    A count of 1 or more speaks for the row by 1/scale, one of 0 or less against it by as much.
+    A count of 1 or more is evidence of 1/scale for the row, a count of 0 or less is as much against it.
     """
     truth = np.column_stack([~coins, coins]).astype(np.int64)
     left = noise.sample(truth.ravel(), system()).reshape(truth.shape) >= 1

@@ -1,8 +1,8 @@
-"""Linkage: a table without names, joined with what anybody may know, has names again.
+"""Linkage attack: re-identify the rows of a table without names by joining it with public information.
 
-A voters' register with birth date, sex and post code named a governor in a file of hospital stays; search logs named
-their searchers (Sweeney 1997; Barbaro and Zeller 2006; Dwork 2011). `uniqueness` reports for any table how many people
-are alone in columns that an outsider may know.
+A voter list with birth date, sex and ZIP code identified a governor in hospital records; search logs identified their
+users (Sweeney 1997; Barbaro and Zeller 2006; Dwork 2011). `uniqueness` reports for any table how many rows are unique
+in columns that an outsider may know.
 """
 
 from collections.abc import Sequence
@@ -12,37 +12,46 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Fact, Finding, Progress, Study, compared, listed, percent, unheard
-from hubbub.attacks.game import Bits, flip, informed_at, scored, settled
+from hubbub.attacks.base import (
+    AttackFinding,
+    AttackStudy,
+    Fact,
+    Progress,
+    describe_findings,
+    join_words,
+    no_progress,
+    percent,
+)
+from hubbub.attacks.game import Bits, flip, guess_from, informed_at, score_guesses
 from hubbub.attacks.simulated import clinic
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import condition, countings
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import condition, count_noises
 from hubbub.errors import AttackError
 
-#: The column that holds the coins.
+#: Column with the secret coins.
 COIN = "hubbub_coin"
-_COARSE, _MANY = 10, 20  # tens, of columns with more different numbers than twenty
+_COARSE, _MANY = 10, 20  # round to tens in columns with more than twenty distinct numbers
 _TOLD = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Uniqueness:
-    """How well columns tell the rows of a table apart."""
+    """How well some columns identify the rows of a table."""
 
     columns: tuple[str, ...]
     rows: int
-    alone: int  #: rows that share their values with no other
+    alone: int  #: rows with a unique combination of values
     few: int  #: rows in groups of two to four
     groups: int
     largest: int
 
     @property
     def share(self) -> float:
-        """The share of rows that are alone."""
+        """The share of unique rows."""
         return self.alone / self.rows
 
     def facts(self) -> dict[str, Fact]:
-        """Give the figures by name."""
+        """Return the figures by name."""
         return {
             "rows": self.rows,
             "alone": self.alone,
@@ -52,8 +61,8 @@ class Uniqueness:
         }
 
 
-def uniqueness(table: Table, columns: Sequence[str]) -> Uniqueness:
-    """Count the rows that are alone with their values of these columns."""
+def uniqueness(table: AttackTable, columns: Sequence[str]) -> Uniqueness:
+    """Count the rows with a unique combination of values in these columns."""
     return _counted(columns, table.codes(columns))
 
 
@@ -64,31 +73,31 @@ def _counted(columns: Sequence[str], codes: NDArray[np.int64]) -> Uniqueness:
 
 
 def linked(codes: NDArray[np.int64], secrets: Bits, generator: np.random.Generator) -> Bits:
-    """Guess everybody's secret by the rows that match what is known of them: that of most, or of either where even."""
+    """Guess each person's secret by the majority of the rows that match their public values."""
     ones = np.bincount(codes, weights=secrets)
-    return settled((2 * ones - np.bincount(codes))[codes], generator)
+    return guess_from((2 * ones - np.bincount(codes))[codes], generator)
 
 
 def study(
-    table: Table | None = None,
+    table: AttackTable | None = None,
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     quasi: tuple[str, ...] = (),
-) -> Study:
-    """Join a table without names to what is known of people, column by column, and read their secrets off.
+) -> AttackStudy:
+    """Join a table without names with public information, column by column, to learn people's secrets.
 
-    A fair coin stands beside each row as its secret. `quasi` are the columns that an outsider may know (default: all);
-    they are added one after the other, so that the report says which make people unique. Coarsening rounds numbers to
-    tens. Against hubbub the same outsider asks for the count of everybody's own cell that has the secret, at ε a
-    person, knowing all others in it.
+    Each row gets a fair coin as its secret. `quasi` are the columns that an outsider may know (default: all); they are
+    added one after the other, so that the report shows which make people unique. Coarsening rounds numbers to tens.
+    Against hubbub, the same outsider queries the count of secrets in each person's cell, at ε per person, knowing all
+    other rows in it.
     """
     table = clinic(2000, generator) if table is None else table
     known = tuple(dict.fromkeys(quasi)) or tuple(table.columns)
-    table.keep(known)  # a column that is not there is said before the work begins
+    table.keep(known)  # report a missing column before the work begins
     if COIN in table.columns:
-        raise AttackError("HB651", f"{table.name} has a column called {COIN}.", "Rename it.")
+        raise AttackError("HB651", f"{table.name} has a column named {COIN}.", "Rename the column.")
     secrets = flip(table.rows, generator)
     findings, reports = [], []
     codes = np.zeros(table.rows, dtype=np.int64)
@@ -96,36 +105,38 @@ def study(
         progress(upto / len(known) / 2, f"known: {', '.join(known[:upto])}")
         codes = table.refined(codes, known[upto - 1])
         reports.append(_counted(known[:upto], codes))
-        score = scored(linked(codes, secrets, generator), secrets)
-        findings.append(Finding(f"no names; known: {_short(known[:upto])}", None, score, None, reports[-1].facts()))
+        score = score_guesses(linked(codes, secrets, generator), secrets)
+        findings.append(
+            AttackFinding(f"no names; known: {_short(known[:upto])}", None, score, None, reports[-1].facts())
+        )
     told = len(findings) - 1
     blurred = _coarse(table.keep(known))
-    score = scored(linked(blurred.codes(known), secrets, generator), secrets)
+    score = score_guesses(linked(blurred.codes(known), secrets, generator), secrets)
     coarse = uniqueness(blurred, known)
-    findings.append(Finding("no names, numbers in tens; all of these known", None, score, None, coarse.facts()))
+    findings.append(AttackFinding("no names, numbers in tens; all of these known", None, score, None, coarse.facts()))
     others = np.bincount(codes, weights=secrets).astype(np.int64)[codes] - secrets
     cell = " AND ".join(condition(name, table.column(name)[0]) for name in known)
     progress(0.5, "hubbub")
     released = table.keep(known).where(**{COIN: secrets})
-    noises = countings(released, f"{cell} AND {COIN}", epsilons=epsilons)
+    noises = count_noises(released, f"{cell} AND {COIN}", epsilons=epsilons)
     findings += informed_at("hubbub, all others known", epsilons, noises, others, secrets)
     progress(1.0, "done")
-    words = (*_words(reports, coarse), *compared(findings[told:]))
-    return Study("linkage", f"Who is alone in {table.name}", words, tuple(findings))
+    words = (*_words(reports, coarse), *describe_findings(findings[told:]))
+    return AttackStudy("linkage", f"Linkage of {table.name}", words, tuple(findings))
 
 
 def _words(reports: Sequence[Uniqueness], coarse: Uniqueness) -> tuple[str, ...]:
     last = reports[-1]
     return (
-        f"{percent(last.share)} of the {last.rows:,} rows are alone in {listed(last.columns)}: whoever knows these of "
-        "a person finds the row, and all else that stands in it.",
+        f"{percent(last.share)} of the {last.rows:,} rows are unique in {join_words(last.columns)}: anyone who knows "
+        "these values of a person can find the row and read the rest of it.",
         *(
-            f"Known {listed(each.columns)}, {percent(each.share)} are alone, and {percent(each.few / each.rows)} among "
-            "two to four."
+            f"In {join_words(each.columns)}, {percent(each.share)} are unique, and {percent(each.few / each.rows)} are "
+            "in groups of two to four."
             for each in reports[:-1]
             if len(each.columns) <= _TOLD
         ),
-        f"Numbers rounded to tens leave {percent(coarse.share)} alone.",
+        f"With numbers rounded to tens, {percent(coarse.share)} are unique.",
     )
 
 
@@ -133,9 +144,9 @@ def _short(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) <= 8 else f"{', '.join(names[:2])} … {names[-1]} ({len(names)} columns)"
 
 
-def _coarse(table: Table) -> Table:
-    """Round numbers down to tens, as naive protection does."""
-    return Table(
+def _coarse(table: AttackTable) -> AttackTable:
+    """Round numbers down to tens, a naive protection."""
+    return AttackTable(
         table.name,
         {
             name: np.floor(values / _COARSE)

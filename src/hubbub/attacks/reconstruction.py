@@ -1,7 +1,7 @@
-"""Reconstruction from few questions: 8 random sums a person give away nearly every bit, unless a budget is shared.
+"""Reconstruction attack: 8 random sums per person reveal nearly every bit, unless the queries share a budget.
 
 Sums of random subsets, or with Gaussian weights, are decoded by least squares, by a linear program, or by least
-absolute errors, which holds out where a fifth of the answers is wild (Dinur and Nissim 2003; Dwork, McSherry and Talwar
+absolute errors, which tolerates that a fifth of the answers is wild (Dinur and Nissim 2003; Dwork, McSherry and Talwar
 2007).
 """
 
@@ -13,10 +13,10 @@ from math import sqrt
 import numpy as np
 
 from hubbub.attacks import bits
-from hubbub.attacks.base import Finding, Progress, Study, ceiling, compared, percent, unheard
+from hubbub.attacks.base import AttackFinding, AttackStudy, Progress, ceiling, describe_findings, no_progress, percent
 from hubbub.attacks.decoding import DECODERS, Bits, Dense, Floats, gaussian, rounded, subsets
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import TABLE, laplace, protected
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import TABLE, laplace, open_protected
 from hubbub.core import numbers
 from hubbub.errors import AttackError
 from hubbub.noise.source import system
@@ -25,7 +25,7 @@ _KINDS = {"subsets": subsets, "gaussian": gaussian}
 
 
 def wild(answers: Floats, share: float, generator: np.random.Generator) -> Floats:
-    """Replace a random share of the answers by anything, in three times the range of the others."""
+    """Replace a random share of the answers by uniform values in three times their range."""
     changed = answers.copy()
     places = generator.random(len(answers)) < share
     low, high = answers.min(), answers.max()
@@ -34,37 +34,37 @@ def wild(answers: Floats, share: float, generator: np.random.Generator) -> Float
 
 
 def study(
-    table: Table | None = None,  # noqa: ARG001 - people are made up
+    table: AttackTable | None = None,  # noqa: ARG001 - people are made up
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     people: int = 48,
     questions: int = 8,
     kind: str = "subsets",
     decoder: str = "least squares",
     noise: float = 0.25,
     databases: int = 6,
-) -> Study:
-    """Ask random sums over some people and solve for everybody's bit.
+) -> AttackStudy:
+    """Query random sums over some people and solve for everyone's bit.
 
-    people      how many
-    questions   how many sums are asked for each person
-    kind        subsets, or gaussian (weights; hubbub is asked about subsets in any case)
+    people      number of people
+    questions   number of sums per person
+    kind        subsets, or gaussian (weights; hubbub always gets subsets)
     decoder     least squares, linear program, or least absolute
-    noise       the naive noise: its standard deviation in units of √people
-    databases   how often all is done again, with fresh secrets
+    noise       standard deviation of the naive noise, in units of √people
+    databases   number of repetitions with fresh secrets
     """
     count = numbers.integer(people, "people", 8, 256)
     each = numbers.integer(questions, "questions", 2, 32)
     if kind not in _KINDS or decoder not in DECODERS:
         raise AttackError(
             "HB643",
-            "there is no such kind of questions or decoder.",
-            f"Kinds: {', '.join(_KINDS)}. Decoders: {', '.join(DECODERS)}.",
+            "Unknown kind of queries or unknown decoder.",
+            f"Use a kind from: {', '.join(_KINDS)}; and a decoder from: {', '.join(DECODERS)}.",
         )
     if not 0 <= noise <= 1000:
-        raise AttackError("HB643", "the noise is not between 0 and 1000.", "The default is 0.25.")
+        raise AttackError("HB643", "noise must be between 0 and 1000.", "Use a value such as the default, 0.25.")
     secrets = bits.people(count, numbers.integer(databases, "databases", 1, 100), generator)
     sums = _KINDS[kind](count, each * count, generator)
     exact = [sums.ask(secret.astype(np.float64)) for secret in secrets]
@@ -80,26 +80,26 @@ def study(
     ]
     plain = sums if kind == "subsets" else subsets(count, each * count, generator)
     for step, epsilon in enumerate(epsilons):
-        answers = bits.answered(
+        answers = bits.hubbub_answers(
             plain,
             secrets,
             epsilon=epsilon,
             progress=lambda done, step=step, epsilon=epsilon: progress(  # type: ignore[misc]
-                (step + done) / len(epsilons), f"asking hubbub {each * count} sums at ε = {float(epsilon):g} in all"
+                (step + done) / len(epsilons), f"{each * count} queries to hubbub at ε = {float(epsilon):g} in total"
             ),
         )
         findings.append(_finding("hubbub", epsilon, plain, answers, secrets, decoder))
         guesses = _one_by_one(secrets, epsilon)
-        findings.append(bits.held(secrets, guesses, epsilon, "hubbub, one count a person", questions=count))
+        findings.append(bits.hubbub_finding(secrets, guesses, epsilon, "hubbub, one count a person", questions=count))
     title = f"Reconstruction by {decoder if decoder != 'linear program' else 'linear programming'}"
-    return Study("reconstruction", title, tuple(_words(findings, count, each)), tuple(findings))
+    return AttackStudy("reconstruction", title, tuple(_words(findings, count, each)), tuple(findings))
 
 
 def _one_by_one(secrets: Sequence[Bits], epsilon: Fraction) -> list[Bits]:
-    """Spend all on one question: a count for each person. Further databases get the same noise, drawn again."""
+    """Use all of ε for one query, a count per person. Further databases get fresh samples of the same noise."""
     first, *others = secrets
-    made = Table("people", {"person": np.arange(len(first)), "secret": first})
-    with protected(made, epsilon=epsilon) as session:
+    made = AttackTable("people", {"person": np.arange(len(first)), "secret": first})
+    with open_protected(made, epsilon=epsilon) as session:
         told = session.query(
             f"SELECT person, count(*) FILTER (WHERE secret = 1) AS n FROM {TABLE} GROUP BY person",  # noqa: S608
             epsilon=epsilon,
@@ -114,28 +114,28 @@ def _one_by_one(secrets: Sequence[Bits], epsilon: Fraction) -> list[Bits]:
 
 def _finding(
     target: str, epsilon: Fraction | None, sums: Dense, answers: Sequence[Floats], secrets: Sequence[Bits], decoder: str
-) -> Finding:
+) -> AttackFinding:
     start = time.perf_counter()
     guesses = [rounded(DECODERS[decoder](sums, each)) for each in answers]
     took = (time.perf_counter() - start) / len(secrets)
     errors = [np.abs(told - sums.ask(bit.astype(np.float64))) for told, bit in zip(answers, secrets, strict=True)]
-    return Finding(
+    return AttackFinding(
         target,
         epsilon,
-        bits.scored(secrets, guesses),
+        bits.score_bits(secrets, guesses),
         None if epsilon is None else ceiling(epsilon),
         {"decoder": decoder, "questions": len(errors[0]), "error": float(np.mean(errors)), "seconds": round(took, 3)},
     )
 
 
-def _words(findings: Sequence[Finding], count: int, each: int) -> list[str]:
+def _words(findings: Sequence[AttackFinding], count: int, each: int) -> list[str]:
     naive = [finding for finding in findings if finding.epsilon is None]
     said = [
-        f"{finding.target[0].upper()}{finding.target[1:]}: from {each} sums a person over {count} people,"
-        f" {finding.facts['decoder']} has {percent(finding.score.share)} of the bits right."
+        f"{finding.target[0].upper()}{finding.target[1:]}: from {each} sums per person over {count} people,"
+        f" {finding.facts['decoder']} recovers {percent(finding.score.share)} of the bits."
         for finding in naive
     ]
     ours = findings[len(naive) :]
     if ours:
-        said.append("hubbub shares one ε among all the questions, so that more of them make each less exact.")
-    return [*said, *compared(ours)]
+        said.append("hubbub splits one ε among all queries, so more queries make each answer less accurate.")
+    return [*said, *describe_findings(ours)]

@@ -1,7 +1,7 @@
-"""Refusal as disclosure: an auditor that refuses what would tell too much tells it by refusing.
+"""Refusal attack: an auditor that looks at the data to decide what to refuse discloses it by refusing.
 
-The auditor here answers the largest value among some people, unless that answer, with the earlier ones, would fix
-somebody's value (Kenthapadi, Mishra and Nissim 2005; Dwork 2011). Values are all different.
+The auditor here returns the largest value among some people, unless that answer and the earlier ones would determine
+someone's value (Kenthapadi, Mishra and Nissim 2005; Dwork 2011). All values are distinct.
 """
 
 from collections.abc import Sequence
@@ -10,70 +10,71 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Fact, Finding, Progress, Study, ceiling, compared, unheard
-from hubbub.attacks.game import Bits, flip, informed, scored, settled
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import TABLE, counting, protected
+from hubbub.attacks.base import AttackFinding, AttackStudy, Fact, Progress, ceiling, describe_findings, no_progress
+from hubbub.attacks.game import Bits, flip, guess_from, informed, score_guesses
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import TABLE, count_noise, open_protected
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.curator.session import Session
 from hubbub.errors import HubbubError
 from hubbub.noise.source import system
 
-MOST = 100
-#: Questions that hubbub refuses, or answers, without a look at the data: both worlds hear the same.
+MAX_SALARY = 100
+#: Queries that hubbub refuses or accepts without looking at the data: the replies are the same for all data.
 PROBES = (
     "SELECT salary FROM people WHERE place = 3",
     "SELECT MAX(salary) FROM people WHERE team = 0 AND place < 3 GROUP BY salary",
     "SELECT MAX(salary) AS most FROM people WHERE team = 0",
 )
 
-_HIGH = f"team = 0 AND place = 3 AND salary > {MOST // 2}"
+_HIGH = f"team = 0 AND place = 3 AND salary > {MAX_SALARY // 2}"
 
 Values = NDArray[np.int64]
 
 
 def exact_auditor(values: Values) -> tuple[Values, Bits]:
-    """Answer the largest of each triple (a row each), and say where the largest of its first two is refused.
+    """Return the largest of each triple (a row each), and whether the largest of its first two is refused.
 
-    Where the first two hold the largest, their answer is the one already given and fixes nobody. Where they do not,
-    an answer would leave only the third to hold it; so it is refused, and the refusal says just that.
+    If the first two contain the largest value, the answer is already known and determines no one. Otherwise an answer
+    would show that the third person has it, so it is refused, and the refusal shows just that.
     """
     return values.max(axis=1), values[:, :2].max(axis=1) < values[:, 2]
 
 
 def simulatable_auditor(values: Values) -> tuple[Values, Bits]:
-    """Answer the largest of each triple; refuse the first two always: some data that fits would be told."""
+    """Return the largest of each triple; always refuse the first two, because an answer could disclose something."""
     return values.max(axis=1), np.ones(len(values), dtype=bool)
 
 
 def teams(trials: int, generator: np.random.Generator) -> tuple[Values, Bits]:
-    """Make up triples with different salaries; a coin says whether the third earns far more than both others, or less.
+    """Simulate triples with distinct salaries; a coin decides whether the third is far above or below both others.
 
-    The others are in the middle half whatever the coin says: their salaries tell nothing of it, so that the coin is
-    one person's secret, and fair.
+    The other salaries are in the middle half in both cases and reveal nothing about the coin.
     """
-    others = np.argsort(generator.random((trials, MOST // 2)), axis=1)[:, :2] + MOST // 4
+    others = np.argsort(generator.random((trials, MAX_SALARY // 2)), axis=1)[:, :2] + MAX_SALARY // 4
     coins = flip(trials, generator)
-    top = MOST - MOST // 4
-    third = np.where(coins, generator.integers(top, MOST + 1, trials), generator.integers(0, MOST // 4, trials))
+    top = MAX_SALARY - MAX_SALARY // 4
+    third = np.where(
+        coins, generator.integers(top, MAX_SALARY + 1, trials), generator.integers(0, MAX_SALARY // 4, trials)
+    )
     return np.column_stack([others, third]).astype(np.int64), coins
 
 
 def study(
-    table: Table | None = None,  # noqa: ARG001 - all studies are called alike
+    table: AttackTable | None = None,  # noqa: ARG001 - all studies are called alike
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     trials: int = 500,
-) -> Study:
-    """Ask an auditor for the highest of three salaries, then of two of them, and listen to what it refuses.
+) -> AttackStudy:
+    """Ask an auditor for the highest of three salaries, then of two of them, and learn from its refusals.
 
-    A refusal says that the third person has the highest, which the first answer gave. An auditor whose refusals can be
-    foretold from the questions alone says nothing by them, and little else. hubbub refuses by the question, the
-    declarations and the ledger alone; what it answers has noise, and both answers cost ε together. The best that can be
-    asked of it instead is whether the third salary is high, as a count at the whole of ε.
+    A refusal reveals that the third person has the highest salary, which the first answer gave. An auditor whose
+    refusals depend only on the queries reveals nothing by them, but answers little. hubbub's refusals depend only on
+    the query, the declarations and the ledger; its answers have noise, and both share ε. The best alternative query is
+    a count of whether the third salary is high, at the whole of ε.
     """
     trials = numbers.integer(trials, "trials", 1, 5000)
     values, coins = teams(trials, generator)
@@ -83,33 +84,33 @@ def study(
         ("auditor that can be foretold", simulatable_auditor),
     ):
         _, refused = auditor(values)
-        told = settled(np.where(refused.all() or not refused.any(), 0, 2 * refused - 1), generator)
+        told = guess_from(np.where(refused.all() or not refused.any(), 0, 2 * refused - 1), generator)
         facts: dict[str, Fact] = {"refused": float(np.mean(refused)), "salaries known exactly": _known(refused, coins)}
-        findings.append(Finding(name, None, scored(told, coins), None, facts))
+        findings.append(AttackFinding(name, None, score_guesses(told, coins), None, facts))
     for place, epsilon in enumerate(epsilons):
         progress(place / len(epsilons), f"hubbub at ε = {brief(epsilon)}")
         three, two = _asked(values, epsilon)
-        alike = heard(values, epsilon) == heard(np.roll(values, 1, axis=1), epsilon)
-        score = scored(settled(three - two, generator), coins)
+        alike = replies(values, epsilon) == replies(np.roll(values, 1, axis=1), epsilon)
+        score = score_guesses(guess_from(three - two, generator), coins)
         facts = {"refusals alike in two worlds": "yes" if alike else "no"}
-        count = counting(_company(values), _HIGH, epsilon=epsilon, declared=_declared(values))
+        count = count_noise(_company(values), _HIGH, epsilon=epsilon, declared=_declared(values))
         told = informed(count, np.zeros(trials, dtype=np.int64), coins, system())
         findings += [
-            Finding("hubbub, the same two questions", epsilon, score, ceiling(epsilon), facts),
-            Finding("hubbub, one count instead", epsilon, scored(told, coins), ceiling(epsilon)),
+            AttackFinding("hubbub, the same two questions", epsilon, score, ceiling(epsilon), facts),
+            AttackFinding("hubbub, one count instead", epsilon, score_guesses(told, coins), ceiling(epsilon)),
         ]
     progress(1.0, "done")
-    return Study("refusal", "What a refusal tells", compared(findings), tuple(findings))
+    return AttackStudy("refusal", "Information in refusals", describe_findings(findings), tuple(findings))
 
 
 def _known(refused: Bits, coins: Bits) -> int:
-    """Count the triples in which a refusal fixes the third salary, where a refusal is not the rule."""
+    """Count the triples in which a refusal determines the third salary, unless the auditor always refuses."""
     return 0 if refused.all() else int(np.count_nonzero(refused & coins))
 
 
-def _company(values: Values) -> Table:
-    """Write the triples as a table: team, place within it, salary."""
-    return Table(
+def _company(values: Values) -> AttackTable:
+    """Return the triples as a table: team, position in the team, salary."""
+    return AttackTable(
         "company",
         {
             "team": np.repeat(np.arange(len(values)), 3),
@@ -123,13 +124,13 @@ def _declared(values: Values) -> dict[str, dict[str, object]]:
     return {
         "team": {"type": "integer", "values": list(range(len(values)))},
         "place": {"type": "integer", "values": [1, 2, 3]},
-        "salary": {"type": "integer", "bounds": [0, MOST]},
+        "salary": {"type": "integer", "bounds": [0, MAX_SALARY]},
     }
 
 
 def _asked(values: Values, epsilon: Fraction) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Ask hubbub for the highest salary of every team, and of the first two of each, at half of ε each."""
-    with protected(_company(values), epsilon=epsilon, declared=_declared(values)) as session:
+    """Query the highest salary of every team, and of the first two members of each, at ε/2 each."""
+    with open_protected(_company(values), epsilon=epsilon, declared=_declared(values)) as session:
         found = [
             session.query(
                 f"SELECT team, MAX(salary) AS most FROM {TABLE} WHERE place <= {last} GROUP BY team",  # noqa: S608
@@ -141,9 +142,9 @@ def _asked(values: Values, epsilon: Fraction) -> tuple[NDArray[np.float64], NDAr
     return first, second
 
 
-def heard(values: Values, epsilon: Fraction) -> list[str]:
-    """Give all that hubbub says of some questions, past the end of the budget too, but for the noisy numbers."""
-    with protected(_company(values), epsilon=epsilon, declared=_declared(values)) as session:
+def replies(values: Values, epsilon: Fraction) -> list[str]:
+    """Return hubbub's replies to some queries, even beyond the budget, without the noisy numbers."""
+    with open_protected(_company(values), epsilon=epsilon, declared=_declared(values)) as session:
         return [
             _reply(session, text, epsilon / 2, f"{turn} {place}")
             for turn in range(3)

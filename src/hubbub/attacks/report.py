@@ -1,8 +1,7 @@
-"""A study as a report: a page of HTML that stands by itself, a PDF, a drawing, or JSON.
+"""Report of a study as self-contained HTML, PDF, SVG or JSON.
 
-The HTML has no script, loads nothing and links nowhere; whatever words it holds are escaped. It says what was run and
-on what, the figures with their intervals, and how to read them: in particular that an attack that fails proves nothing,
-and that the ceiling does.
+The HTML has no script, loads nothing and escapes all text. It shows what was run, the figures with their confidence
+intervals, and how to interpret them.
 """
 
 import html
@@ -13,21 +12,21 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
-from hubbub.attacks.base import Finding, Study, percent, shown_fact
+from hubbub.attacks.base import AttackFinding, AttackStudy, format_fact, percent
 from hubbub.attacks.report_plot import plot
 from hubbub.core.numbers import brief
 from hubbub.errors import AttackError
 
-#: What every reader is told.
+#: How to interpret a report.
 READING = (
-    "Right guesses are counted over independent trials; the interval holds what the attack achieves in the long run "
-    "in 95 of 100 such experiments (Clopper and Pearson).",
-    "Chance is what somebody gets who guesses without looking at any answer.",
-    "The ceiling is proved, not measured: against a promise of ε, nobody guesses one fair coin-flip of a secret right "
-    "with a probability above e^ε/(1 + e^ε), by this attack or any other, whatever else they know.",
-    "An attack that does as well as is allowed lies above the ceiling half of the time, by luck. A promise is called "
-    "broken only where luck explains it less than once in a million.",
-    "An attack that fails proves nothing: a better one may come. Where no ceiling is drawn, nothing is promised.",
+    "Correct guesses are counted over independent trials; the 95% confidence interval contains the attack's true "
+    "success rate in 95 of 100 such experiments (Clopper and Pearson).",
+    "Chance is the success rate of guessing without any answer.",
+    "The maximum is proved, not measured: under a guarantee of ε, no attack guesses a fair secret bit correctly with "
+    "probability above e^ε/(1 + e^ε), whatever else the attacker knows.",
+    "An attack that attains the maximum exceeds it half of the time by chance. A guarantee is reported as violated "
+    "only if chance explains it with probability below one in a million.",
+    "A failed attack proves nothing: a better one may exist. Without a maximum, there is no guarantee.",
 )
 _STYLE = """
 :root{color-scheme:light dark}body{font:16px/1.55 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem}
@@ -41,14 +40,14 @@ dt{font-weight:600}dd{margin:0 0 .4rem;overflow-wrap:anywhere}.bad{border:2px so
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """When a report was made, and of what: the table, the settings."""
+class ReportContext:
+    """When and with which table and settings a report was made."""
 
     at: datetime = field(default_factory=lambda: datetime.now(UTC))
     terms: Mapping[str, str] = field(default_factory=dict)
 
-    def facts(self, study: Study) -> dict[str, str]:
-        """Give what was run, as names and words."""
+    def facts(self, study: AttackStudy) -> dict[str, str]:
+        """Return what was run, as names and texts."""
         return {
             "Attack": study.attack,
             **self.terms,
@@ -56,11 +55,11 @@ class Made:
         }
 
 
-COLUMNS = ("Protection", "ε", "Right", "95% interval", "Chance", "Ceiling", "")
+COLUMNS = ("Protection", "ε", "Correct", "95% interval", "Chance", "Maximum", "")
 
 
-def row(finding: Finding) -> tuple[str, ...]:
-    """Give a finding as a row under `COLUMNS`."""
+def row(finding: AttackFinding) -> tuple[str, ...]:
+    """Return a finding as a row of `COLUMNS`."""
     score = finding.score
     return (
         finding.target,
@@ -73,33 +72,35 @@ def row(finding: Finding) -> tuple[str, ...]:
     )
 
 
-def verdict(finding: Finding) -> str:
-    """Say what a finding means for its promise, as far as luck lets it."""
+def verdict(finding: AttackFinding) -> str:
+    """Tell what a finding means for the guarantee."""
     score = finding.score
     if finding.ceiling is None:
-        return "wins: better than chance" if score.low > score.chance else "no better than chance can be shown"
+        return "succeeds: better than chance" if score.low > score.chance else "not better than chance"
     if not finding.held:
-        return "PROMISE BROKEN: above the ceiling"
-    return "within the promise" if score.low <= finding.ceiling else "above by luck? run it again"
+        return "GUARANTEE VIOLATED: above the maximum"
+    return (
+        "within the guarantee" if score.low <= finding.ceiling else "above the maximum, maybe by chance: run it again"
+    )
 
 
-def broken(study: Study) -> tuple[Finding, ...]:
-    """Give the findings that contradict a promise."""
+def exceeding_findings(study: AttackStudy) -> tuple[AttackFinding, ...]:
+    """Return the findings that contradict a guarantee."""
     return tuple(each for each in study.findings if not each.held)
 
 
-def gist(study: Study) -> str:
-    """Say in one sentence what a reader in a hurry must know."""
+def summarize(study: AttackStudy) -> str:
+    """Summarize a study in one sentence."""
     bare = [each.score.share for each in study.findings if each.ceiling is None]
     kept = [(each.epsilon, each.score.share) for each in study.findings if each.epsilon is not None and each.ceiling]
-    said = [f"Without a promise the attack is right in {_up_to(bare)} of its guesses"] if bare else []
+    said = [f"Without a guarantee, {_up_to(bare)} of the guesses are correct"] if bare else []
     if kept:
         best = {e: max(share for other, share in kept if other == e) for e in (min(kept)[0], max(kept)[0])}
-        found = " and ".join(f"in {percent(share)} at ε = {brief(e)}" for e, share in best.items())
-        held = "MORE THAN THE PROMISE ALLOWS" if broken(study) else "no more than the promise allows, luck aside"
-        said.append(f"{'with one' if said else 'With a promise the attack is right'}, at best, {found}: {held}")
+        rates = " and ".join(f"{percent(share)} at ε = {brief(e)}" for e, share in best.items())
+        held = "MORE THAN THE GUARANTEE ALLOWS" if exceeding_findings(study) else "within the guarantee"
+        said.append(f"{'with one' if said else 'With a guarantee'}, at most {rates}: {held}")
     chances = sorted({each.score.chance for each in study.findings})
-    blind = [f"blind guessing gets {percent(chances[0])}"] if len(chances) == 1 else []
+    blind = [f"blind guessing achieves {percent(chances[0])}"] if len(chances) == 1 else []
     return "; ".join([*said, *blind]) + "."
 
 
@@ -109,19 +110,20 @@ def _up_to(shares: Sequence[float]) -> str:
 
 
 ALARM = (
-    "At least one attack did better than the promise allows, beyond what luck explains. Either the promise is broken "
-    "or its ceiling is wrong for this attack: do not release, and tell those who maintain hubbub."
+    "At least one attack exceeded the privacy guarantee by more than chance explains. Either the guarantee is violated "
+    "or the stated maximum is wrong for this attack. Do not release the data, and report this to the maintainers of "
+    "hubbub."
 )
 
 
-def facts(finding: Finding) -> str:
-    """Write the further figures of a finding in one line."""
-    return "; ".join(f"{name}: {shown_fact(value)}" for name, value in finding.facts.items())
+def facts(finding: AttackFinding) -> str:
+    """Format the further figures of a finding in one line."""
+    return "; ".join(f"{name}: {format_fact(value)}" for name, value in finding.facts.items())
 
 
-def page(study: Study, made: Made | None = None) -> str:
-    """Write a report as one HTML file that needs nothing else."""
-    made = made or Made()
+def page(study: AttackStudy, made: ReportContext | None = None) -> str:
+    """Return a report as one self-contained HTML file."""
+    made = made or ReportContext()
     text = html.escape
     head = "".join(f"<th{_number(place)}>{text(name)}</th>" for place, name in enumerate(COLUMNS))
     rows = "".join(
@@ -129,14 +131,14 @@ def page(study: Study, made: Made | None = None) -> str:
         for each in study.findings
     )
     more = "".join(f"<dt>{text(each.label)}</dt><dd>{text(facts(each))}</dd>" for each in study.findings if each.facts)
-    alarm = f'<p class="bad" role="alert"><strong>{text(ALARM)}</strong></p>' if broken(study) else ""
+    alarm = f'<p class="bad" role="alert"><strong>{text(ALARM)}</strong></p>' if exceeding_findings(study) else ""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        # in the file too: it will be opened from disks, without our headers
+        # also in the file, because it may be opened from disk, without our headers
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
         f"<title>{text(study.title)} · hubbub</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{text(study.title)}</h1>{alarm}<p><strong>{text(gist(study))}</strong></p>"
+        f"<h1>{text(study.title)}</h1>{alarm}<p><strong>{text(summarize(study))}</strong></p>"
         f"<section>{''.join(f'<p>{text(each)}</p>' for each in study.words)}</section>"
         f"<section><h2>Success against ε</h2>{plot(study)}</section>"
         f'<section><h2>Figures</h2><div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
@@ -152,26 +154,26 @@ def _number(place: int) -> str:
     return ' class="num"' if place in (1, 2, 3, 4, 5) else ""
 
 
-def _html(study: Study, made: Made) -> bytes:
+def _html(study: AttackStudy, made: ReportContext) -> bytes:
     return page(study, made).encode()
 
 
-def _svg(study: Study, _: Made) -> bytes:
+def _svg(study: AttackStudy, _: ReportContext) -> bytes:
     return plot(study, alone=True).encode()
 
 
-def _json(study: Study, made: Made) -> bytes:
-    return (json.dumps({"run": made.facts(study), **study.form()}, ensure_ascii=False, indent=1) + "\n").encode()
+def _json(study: AttackStudy, made: ReportContext) -> bytes:
+    return (json.dumps({"run": made.facts(study), **study.to_json()}, ensure_ascii=False, indent=1) + "\n").encode()
 
 
-def _pdf(study: Study, made: Made) -> bytes:
+def _pdf(study: AttackStudy, made: ReportContext) -> bytes:
     from hubbub.attacks.report_pdf import pdf  # it needs the extra `plot`
 
     return pdf(study, made)
 
 
-#: The forms of a report, by the ending of its file, with their media types.
-FORMS: Mapping[str, tuple[str, Callable[[Study, Made], bytes]]] = {
+#: Formats of a report by file extension, with their media types.
+FORMS: Mapping[str, tuple[str, Callable[[AttackStudy, ReportContext], bytes]]] = {
     "html": ("text/html; charset=utf-8", _html),
     "pdf": ("application/pdf", _pdf),
     "svg": ("image/svg+xml", _svg),
@@ -179,13 +181,13 @@ FORMS: Mapping[str, tuple[str, Callable[[Study, Made], bytes]]] = {
 }
 
 
-def write(study: Study, path: Path, made: Made | None = None) -> None:
-    """Write a report to a file, in the form that its ending names."""
+def write(study: AttackStudy, path: Path, made: ReportContext | None = None) -> None:
+    """Write a report to a file, in the format of its extension."""
     form = path.suffix.lower().removeprefix(".")
     if form not in FORMS:
         raise AttackError(
             "HB646",
-            f"a report cannot be written as {path.suffix or 'a file without an ending'!r}.",
-            f"End the file's name with one of: {', '.join(f'.{each}' for each in FORMS)}.",
+            f"Cannot write a report as {path.suffix or 'a file without an extension'!r}.",
+            f"Use one of these extensions: {', '.join(f'.{each}' for each in FORMS)}.",
         )
-    path.write_bytes(FORMS[form][1](study, made or Made()))
+    path.write_bytes(FORMS[form][1](study, made or ReportContext()))

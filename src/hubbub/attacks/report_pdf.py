@@ -1,7 +1,7 @@
-"""A study as a PDF on A4 pages: words, the plot, the figures, how to read them; its text can be searched and copied.
+"""Report of a study as a PDF on A4 pages, with text that can be searched and copied.
 
-It is drawn by matplotlib (the extra `plot`), by its objects alone: no window, no state of pyplot. What a study says
-may come from a stranger's table: no text is taken for mathematics, and letters that the font lacks become "?".
+It is drawn with matplotlib objects (the extra `plot`), without pyplot. Text may come from an untrusted table: none is
+parsed as mathematics, and characters that the font lacks become "?".
 """
 
 import threading
@@ -12,8 +12,8 @@ from math import exp, log
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from hubbub.attacks.base import Study
-from hubbub.attacks.report import ALARM, COLUMNS, READING, Made, broken, facts, gist, row
+from hubbub.attacks.base import AttackStudy
+from hubbub.attacks.report import ALARM, COLUMNS, READING, ReportContext, exceeding_findings, facts, row, summarize
 from hubbub.attacks.report_plot import TONES, series
 from hubbub.errors import AttackError
 
@@ -30,7 +30,7 @@ _PLACES = ((0.09, 22), (0.29, 6), (0.35, 16), (0.50, 17), (0.65, 8), (0.73, 8), 
 _one_at_a_time = threading.Lock()
 
 
-def pdf(study: Study, made: Made) -> bytes:
+def pdf(study: AttackStudy, made: ReportContext) -> bytes:
     """Write a report as PDF."""
     try:
         import matplotlib as mpl
@@ -38,14 +38,14 @@ def pdf(study: Study, made: Made) -> bytes:
     except ModuleNotFoundError:
         raise AttackError(
             "HB647",
-            "a PDF needs matplotlib, which is not installed.",
-            'Install it: pip install "hubbub[plot]"; or take the report as HTML.',
+            "A PDF report needs matplotlib, which is not installed.",
+            'Run `pip install "hubbub[plot]"`, or write the report as HTML.',
         ) from None
     written = BytesIO()
     about = {"Title": _plain(study.title), "Creator": "hubbub", "CreationDate": made.at}
     with (
         _one_at_a_time,
-        # fonts as they are, so that text stays text; nothing between two $ is a formula
+        # embed fonts, so that text stays text; do not parse formulas between two $
         mpl.rc_context({"pdf.fonttype": 42, "font.family": ["DejaVu Sans"], "font.size": 9, "text.parse_math": False}),
         PdfPages(written, metadata=about) as pages,
     ):
@@ -73,12 +73,12 @@ class _Paper:
         self._number = 0
         self._begin()
 
-    def write(self, study: Study, made: Made) -> None:
+    def write(self, study: AttackStudy, made: ReportContext) -> None:
         """Write a whole report."""
         self._text(study.title, size=16, bold=True)
-        if broken(study):
+        if exceeding_findings(study):
             self._text(ALARM, bold=True, color="#a3262a")
-        self._text(gist(study), bold=True)
+        self._text(summarize(study), bold=True)
         for each in study.words:
             self._text(each)
         self._plot(study)
@@ -143,7 +143,7 @@ class _Paper:
                 self._put(x, line, size=8, bold=bold, color="#1b2529")
         self._y = top - step * max(map(len, parts)) - 0.3 * step
 
-    def _plot(self, study: Study) -> None:
+    def _plot(self, study: AttackStudy) -> None:
         height = 0.36
         self._room(height)
         axes = self._figure.add_axes((_LEFT + 0.05, self._y - height + 0.07, 0.76, height - 0.09))
@@ -151,7 +151,7 @@ class _Paper:
         self._y -= height + 0.01 * len(series(study))
 
 
-def _draw(axes: "Axes", study: Study) -> None:
+def _draw(axes: "Axes", study: AttackStudy) -> None:
     """Draw what `report_plot` draws, with matplotlib."""
     drawn = series(study)
     epsilons = sorted({float(each.epsilon) for each in study.findings if each.epsilon is not None}) or [1.0]
@@ -180,23 +180,23 @@ def _draw(axes: "Axes", study: Study) -> None:
     _curves(axes, study)
     axes.set_xscale("log")
     axes.set_ylim(-0.02, 1.05)
-    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0%", "25%", "50%", "75%", "100%"])
     named = [*dict.fromkeys([*epsilons])] if any(each.promises for each in drawn) else []
     axes.set_xticks([*named, *places.values()], [*(f"{each:g}" for each in named), *("none" for _ in places)])
     axes.minorticks_off()
     axes.set_xlabel("ε promised")
-    axes.set_ylabel("right guesses, with 95% intervals")
+    axes.set_ylabel("correct guesses, with 95% intervals")
     axes.grid(visible=True, color="#d9dfdf", linewidth=0.6)
     axes.legend(fontsize=7.5, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, frameon=False)
 
 
-def _curves(axes: "Axes", study: Study) -> None:
+def _curves(axes: "Axes", study: AttackStudy) -> None:
     bounds = [points for each in series(study) if (points := each.ceiling)]
     for place, points in enumerate(bounds):
-        label = "ceiling: the most that the promise allows" if place == 0 else None
+        label = "maximum under ε" if place == 0 else None
         mark = "_" if len(points) == 1 else None
         xs, ys = zip(*points, strict=True)
         axes.plot(xs, ys, color="#a3262a", linewidth=1.5, marker=mark, markersize=20, label=label)
     for place, share in enumerate(sorted({each.score.chance for each in study.findings})[:3]):
-        label = "chance: what blind guessing gets" if place == 0 else None
+        label = "chance: blind guessing" if place == 0 else None
         axes.axhline(share, color="#5f6d72", linewidth=1, linestyle=":", label=label)

@@ -1,4 +1,4 @@
-"""A study drawn as SVG: success against ε with its interval, what blind guessing gets, and what the guarantee allows.
+"""Plot of a study as SVG: success rate by ε with its interval, blind guessing, and the maximum under ε.
 
 As in `core.drawing`, places across are percentages and places down are pixels, so that a drawing fills whatever width
 it gets while its letters keep their size; colors are attributes, which a page's style sheet may override by class.
@@ -12,7 +12,7 @@ from fractions import Fraction
 from itertools import pairwise
 from math import exp, log
 
-from hubbub.attacks.base import Finding, Study, percent
+from hubbub.attacks.base import AttackFinding, AttackStudy, percent
 from hubbub.attacks.base import ceiling as allowed
 from hubbub.core.numbers import brief
 
@@ -33,11 +33,11 @@ _SAMPLES = 40
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The findings on one target that promises an ε, or on one that promises nothing."""
+    """The findings on one target, with or without a guarantee."""
 
     number: int
     target: str
-    findings: tuple[Finding, ...]
+    findings: tuple[AttackFinding, ...]
 
     @property
     def promises(self) -> bool:
@@ -46,7 +46,7 @@ class Series:
 
     @property
     def ceiling(self) -> list[tuple[float, float]]:
-        """The most that is allowed at each ε; in between too, where it is that of one bit, whose law is known."""
+        """The maximum at each ε; interpolated if it is the known maximum for one bit."""
         points = [
             (float(each.epsilon), each.ceiling)
             for each in self.findings
@@ -59,8 +59,8 @@ class Series:
         return [(epsilon, allowed(Fraction(epsilon))) for epsilon in steps]
 
 
-def series(study: Study) -> tuple[Series, ...]:
-    """Gather the findings by target; what promises nothing comes first."""
+def series(study: AttackStudy) -> tuple[Series, ...]:
+    """Group the findings by target; targets without a guarantee come first."""
     kinds = sorted({(each.epsilon is not None, each.target): None for each in study.findings}, key=lambda kind: kind[0])
     return tuple(
         Series(
@@ -77,8 +77,8 @@ def series(study: Study) -> tuple[Series, ...]:
     )
 
 
-def plot(study: Study, *, alone: bool = False) -> str:
-    """Draw a study; `alone`, as a file of its own, with a size and a white ground."""
+def plot(study: AttackStudy, *, alone: bool = False) -> str:
+    """Draw a study; with `alone`, as a separate file with a size and a white background."""
     drawn = series(study)
     across = _Across(drawn)
     bounded = ("ceiling",) if any(each.ceiling for each in drawn) else ()
@@ -97,12 +97,12 @@ def plot(study: Study, *, alone: bool = False) -> str:
     )
 
 
-def said(finding: Finding) -> str:
-    """Say a finding in one breath."""
+def said(finding: AttackFinding) -> str:
+    """Describe a finding in one line."""
     score = finding.score
-    most = "" if finding.ceiling is None else f", at most {percent(finding.ceiling)} allowed"
+    most = "" if finding.ceiling is None else f"; maximum {percent(finding.ceiling)}"
     interval = f"{percent(score.low)} to {percent(score.high)}"
-    return f"{finding.label}: {percent(score.share)} right ({interval}; chance {percent(score.chance)}{most})"
+    return f"{finding.label}: {percent(score.share)} correct ({interval}; chance {percent(score.chance)}{most})"
 
 
 class _Across:
@@ -122,7 +122,7 @@ class _Across:
         left, right = _LEFT + 3, self.border - 5
         return left + (right - left) * ((log(value) - first) / (last - first) if last > first else 0.5)
 
-    def of(self, each: Series, finding: Finding) -> float:
+    def of(self, each: Series, finding: AttackFinding) -> float:
         """Place a finding; several at one ε stand side by side."""
         if finding.epsilon is None:
             column = (_RIGHT - self.border) / len(self.bare)
@@ -141,7 +141,7 @@ def _frame(across: _Across) -> Iterator[str]:
         y = _down(share)
         yield f'<line class="grid" x1="{_LEFT}%" x2="{_RIGHT}%" y1="{y}" y2="{y}" stroke="#d9dfdf"/>'
         yield _text("0", y + 4, f"{share:.0%}", "start")
-    yield _text("0", 13, "right guesses, with 95% intervals", "start")
+    yield _text("0", 13, "correct guesses, with 95% intervals", "start")
     under, last = _TOP + _DEEP + 18, -_NEAR
     for epsilon in across.epsilons:
         x = round(across.epsilon(float(epsilon)), 2)
@@ -150,9 +150,9 @@ def _frame(across: _Across) -> Iterator[str]:
             yield _text(f"{x}%", under, brief(epsilon), "middle")
             last = x
     if across.epsilons:
-        yield _text(f"{round((_LEFT + across.border) / 2, 2)}%", under + 18, "ε promised", "middle")
+        yield _text(f"{round((_LEFT + across.border) / 2, 2)}%", under + 18, "ε guaranteed", "middle")
     if across.bare:
-        yield _text(f"{round((across.border + _RIGHT) / 2, 2)}%", under + 18, "no promise", "middle")
+        yield _text(f"{round((across.border + _RIGHT) / 2, 2)}%", under + 18, "no guarantee", "middle")
         if across.epsilons:
             yield (
                 f'<line class="grid" x1="{across.border}%" x2="{across.border}%" y1="{_TOP}" y2="{_down(0)}"'
@@ -164,7 +164,7 @@ def _text(x: str, y: float, words: str, anchor: str) -> str:
     return f'<text class="note" x="{x}" y="{y}" text-anchor="{anchor}" fill="{_SOFT}">{html.escape(words)}</text>'
 
 
-def _chance(study: Study) -> Iterator[str]:
+def _chance(study: AttackStudy) -> Iterator[str]:
     """Draw what blind guessing gets, as far as it is one for all; where it differs, only the table tells."""
     for share in sorted({each.score.chance for each in study.findings})[:3]:
         y = _down(share)
@@ -186,7 +186,7 @@ def _ceiling(each: Series, across: _Across) -> Iterator[str]:
         )
 
 
-def _mark(each: Series, finding: Finding, across: _Across) -> str:
+def _mark(each: Series, finding: AttackFinding, across: _Across) -> str:
     x, score, tone = across.of(each, finding), finding.score, TONES[each.number % len(TONES)]
     name = f"tone-{each.number % len(TONES)}"
     low, high = _down(score.low), _down(score.high)
@@ -211,11 +211,11 @@ def _legend(entries: Sequence[Series | str]) -> Iterator[str]:
             words = _short(entry.target)
         elif entry == "ceiling":
             mark = f'<line class="ceiling" x1="2" x2="26" y1="{y - 4}" y2="{y - 4}" stroke="{_BAD}" stroke-width="2"/>'
-            words = "ceiling: the most that the promise allows"
+            words = "maximum under ε"
         else:
             dashes = f'stroke="{_SOFT}" stroke-width="1.5" stroke-dasharray="2 4"'
             mark = f'<line class="chance" x1="2" x2="26" y1="{y - 4}" y2="{y - 4}" {dashes}/>'
-            words = "chance: what blind guessing gets"
+            words = "chance: blind guessing"
         yield f'{mark}<text x="34" y="{y}">{html.escape(words)}</text>'
 
 

@@ -1,7 +1,7 @@
-"""Releases of data that change little, averaged: what is drawn anew each time wears off (Chawla et al. 2005, § 7).
+"""Repeated releases of almost unchanged data: averaging removes fresh noise (Chawla et al. 2005, § 7).
 
-Whoever publishes a table every month with fresh noise publishes its average too. A continual release is paid for once,
-for all that it will ever say: its answers share their noise, and averaging finds no more than the price allows.
+Publishing a table every month with fresh noise also publishes the average. A continual release is charged once for all
+of its answers: they share their noise, and averaging reveals no more than ε allows.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.analyses.streams.terms import Terms
-from hubbub.analyses.streams.tree import Tree
-from hubbub.attacks.base import Finding, Progress, Score, Study, ceiling, compared, unheard
-from hubbub.attacks.game import Bits, flip, scored, settled
-from hubbub.attacks.table import Table
+from hubbub.analyses.streams.tree import TreeCounter
+from hubbub.attacks.base import AttackFinding, AttackStudy, Progress, Score, ceiling, describe_findings, no_progress
+from hubbub.attacks.game import Bits, flip, guess_from, score_guesses
+from hubbub.attacks.table import AttackTable
 from hubbub.core import numbers
 from hubbub.core.unit import Relation
-from hubbub.crowd.experiments import re_released, uniform
+from hubbub.crowd.experiments import sweep_rereleases, uniform
 from hubbub.errors import AttackError
 from hubbub.mechanisms.laplace import Laplace
 from hubbub.noise.source import system
@@ -31,7 +31,7 @@ _POINTS, _DIMENSIONS, _CROWD, _NEAR = 200, 5, 10, 4.0
 
 def averaged(residuals: Floats, generator: np.random.Generator) -> Bits:
     """Guess each victim's bit from what releases (a row each) say beyond what is known: nearer to 1 than to 0."""
-    return settled(residuals.mean(axis=0) - 0.5, generator)
+    return guess_from(residuals.mean(axis=0) - 0.5, generator)
 
 
 def from_blocks(residuals: Floats, generator: np.random.Generator) -> Bits:
@@ -41,7 +41,7 @@ def from_blocks(residuals: Floats, generator: np.random.Generator) -> Bits:
     noise a block says "1" as loudly as it says "0", so what counts is how many say which.
     """
     times = 2 ** np.arange(len(residuals).bit_length()) - 1
-    return settled(np.sign(residuals[times] - 0.5).sum(axis=0), generator)
+    return guess_from(np.sign(residuals[times] - 0.5).sum(axis=0), generator)
 
 
 def continual(secrets: Bits, releases: int, epsilon: Fraction) -> Floats:
@@ -52,8 +52,8 @@ def continual(secrets: Bits, releases: int, epsilon: Fraction) -> Floats:
     """
     terms = Terms(name="victim", kind="count", epsilon=epsilon, horizon=releases, relation=Relation.REPLACE)
     counter = terms.counter
-    if not isinstance(counter, Tree):
-        raise TypeError("a pure price buys a tree")
+    if not isinstance(counter, TreeCounter):
+        raise TypeError("a count without δ must use the tree")
     many = replace(counter, bins=len(secrets))
     arrivals = np.zeros((releases, len(secrets)), dtype=np.int64)
     arrivals[0] = secrets
@@ -61,76 +61,80 @@ def continual(secrets: Bits, releases: int, epsilon: Fraction) -> Floats:
 
 
 def study(
-    table: Table | None = None,  # noqa: ARG001 - the victims are made up
+    table: AttackTable | None = None,  # noqa: ARG001 - the victims are made up
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     releases: int = 64,
     each: float = 0.5,
     trials: int = 1000,
-) -> Study:
-    """Guess a victim's bit from many releases in which it stayed the same, by averaging.
+) -> AttackStudy:
+    """Guess a person's unchanged bit by averaging many releases.
 
-    releases   how many there are
-    each       the ε that the naive target gives each release, as if it were the only one
-    trials     how many victims
+    releases   number of releases
+    each       ε of each release of the naive target, as if it were the only one
+    trials     number of people
     """
     count = numbers.integer(releases, "releases", 2, 4096)
     numbers.integer(trials, "trials", 1, 100_000)
     if not 0.001 <= each <= 100:
-        raise AttackError("HB643", "the ε of each release is not between 0.001 and 100.", "The default is 0.5.")
+        raise AttackError("HB643", "each must be between 0.001 and 100.", "Use a value such as the default, 0.5.")
     secrets = flip(trials, generator)
     fresh = Laplace.from_epsilon(sensitivity=1, epsilon=each)
     noise = fresh.sample(np.zeros((count, trials), dtype=np.int64), system())
     drawn: Floats = noise.astype(np.float64) + secrets.astype(np.float64)
     spread = float(np.std(drawn[0] - secrets))
     findings = [
-        Finding(
+        AttackFinding(
             f"one release at ε = {each:g}",
             None,
-            scored(averaged(drawn[:1], generator), secrets),
+            score_guesses(averaged(drawn[:1], generator), secrets),
             None,
             {"noise": spread},
         ),
-        Finding(
+        AttackFinding(
             f"{count} such releases, averaged",
             None,
-            scored(averaged(drawn, generator), secrets),
+            score_guesses(averaged(drawn, generator), secrets),
             None,
             {"noise": float(np.std(drawn.mean(axis=0) - secrets)), "ε in all": each * count},
         ),
         *_sanitized(count, generator),
     ]
     for step, epsilon in enumerate(epsilons):
-        progress(step / len(epsilons), f"a stream of {count} answers at ε = {float(epsilon):g} in all")
+        progress(step / len(epsilons), f"a stream of {count} answers at ε = {float(epsilon):g} in total")
         told = continual(secrets, count, epsilon)
         left = float(np.std(told.mean(axis=0) - secrets))
         for name, guess in (("averaged", averaged), ("best guess", from_blocks)):
             findings.append(
-                Finding(
+                AttackFinding(
                     f"hubbub's continual release, {name}",
                     epsilon,
-                    scored(guess(told, generator), secrets),
+                    score_guesses(guess(told, generator), secrets),
                     ceiling(epsilon),
                     {"noise": left},
                 )
             )
     said = (
-        f"Fresh noise at ε = {each:g} for each of {count} releases: averaged, its deviation falls from {spread:.3g} to"
-        f" {float(findings[1].facts['noise']):.2g}, and the loss adds up to ε = {each * count:g}.",
-        "A continual release is paid for once: averaging all its answers leaves the noise that the price asks for.",
+        f"Fresh noise at ε = {each:g} for each of {count} releases: averaging reduces its deviation from {spread:.3g}"
+        f" to {float(findings[1].facts['noise']):.2g}, and the total loss is ε = {each * count:g}.",
+        "A continual release is charged once: averaging all of its answers still leaves the noise that ε requires.",
     )
-    return Study("rereleases", "Releases averaged", (*said, *compared(findings)), tuple(findings))
+    return AttackStudy(
+        "rereleases", "Averaging repeated releases", (*said, *describe_findings(findings)), tuple(findings)
+    )
 
 
-def _sanitized(count: int, generator: np.random.Generator) -> list[Finding]:
+def _sanitized(count: int, generator: np.random.Generator) -> list[AttackFinding]:
     """Publish moved points (a crowd sanitizer, which promises no ε) once, often anew, and often but kept."""
     points = uniform(_POINTS, _DIMENSIONS, generator)
     found = []
     for keep, times in ((False, (1, count)), (True, (count,))):
-        for most, isolated, *_ in re_released(points, "gaussian", times, t=_CROWD, c=_NEAR, rng=generator, keep=keep):
+        for most, isolated, *_ in sweep_rereleases(
+            points, "gaussian", times, t=_CROWD, c=_NEAR, rng=generator, keep=keep
+        ):
             name = "moved points, kept" if keep else "moved points" if most == 1 else "moved points, averaged"
             score = Score(round(isolated * _POINTS), _POINTS, 0.0)
-            found.append(Finding(name, None, score, None, {"releases": int(most), "isolated": "c = 4, t = 10"}))
+            found.append(AttackFinding(name, None, score, None, {"releases": int(most), "isolated": "c = 4, t = 10"}))
     return found

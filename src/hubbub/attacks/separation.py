@@ -1,6 +1,6 @@
-"""Publishing against asking, as a game: does everybody satisfy a parity, or nobody? (Dwork et al. 2006, § 4)
+"""Publishing compared with querying, as a game: do all people satisfy a parity, or none? (Dwork et al. 2006, § 4)
 
-What can be said exactly is in `hubbub.attacks.separations` and shown by `hubbub explain separation`; here it is played.
+The exact results are in `hubbub.attacks.separations`, and `hubbub explain separation` shows them; this is a simulation.
 """
 
 from collections.abc import Sequence
@@ -9,11 +9,11 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Finding, Progress, Study, compared, unheard
-from hubbub.attacks.game import Bits, flip, scored, settled
+from hubbub.attacks.base import AttackFinding, AttackStudy, Progress, describe_findings, no_progress
+from hubbub.attacks.game import Bits, flip, guess_from, score_guesses
 from hubbub.attacks.separations.table import row, sentences
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import counting
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import count_noise
 from hubbub.core import numbers
 from hubbub.mechanisms.randomized_response import RandomizedResponse
 from hubbub.noise.source import system
@@ -35,28 +35,32 @@ def drawn(sides: Bits, people: int, bits: int, mask: int, generator: np.random.G
 
 
 def study(
-    table: Table | None = None,  # noqa: ARG001 - people are made up
+    table: AttackTable | None = None,  # noqa: ARG001 - people are made up
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     bits: int = 6,
     people: int = 100,
     trials: int = 1000,
-) -> Study:
-    """Tell whether all people or none satisfy a parity of their bits, from what is published or from one answer.
+) -> AttackStudy:
+    """Guess whether all people or none satisfy a parity of their bits, from published data or from one answer.
 
-    bits     how many each person has
-    people   how many there are
-    trials   how many games are played
+    bits     number of bits per person
+    people   number of people
+    trials   number of games
     """
     width = numbers.integer(bits, "bits", 2, 20)
     count = numbers.integer(people, "people", 1, 2000)
     sides = flip(numbers.integer(trials, "trials", 1, 10_000), generator)
     mask = int(generator.integers(1, 1 << width))
     values = drawn(sides, count, width, mask, generator)
-    findings = [Finding("values in the open", None, scored(odd(values, mask)[:, 0], sides), None, {"difference": 1.0})]
-    some = Table("people", {"odd": np.array([0, 1])})
+    findings = [
+        AttackFinding(
+            "values in the open", None, score_guesses(odd(values, mask)[:, 0], sides), None, {"difference": 1.0}
+        )
+    ]
+    some = AttackTable("people", {"odd": np.array([0, 1])})
     for step, epsilon in enumerate(epsilons):
         progress(step / len(epsilons), f"{len(sides)} games at ε = {float(epsilon):g}")
         answers = (
@@ -67,28 +71,30 @@ def study(
         votes = odd(np.asarray(answers, dtype=np.int64), mask).sum(axis=1)
         found = row(width, count, epsilon)
         findings.append(
-            Finding(
+            AttackFinding(
                 "randomized response, published",
                 epsilon,
-                scored(settled(2 * votes - count, generator), sides),
+                score_guesses(guess_from(2 * votes - count, generator), sides),
                 (1 + found.response) / 2,
                 {"difference": found.response, "bound of any view": found.bound, "people needed": found.needed},
             )
         )
-        noise = counting(some, "odd = 1", epsilon=epsilon)
+        noise = count_noise(some, "odd = 1", epsilon=epsilon)
         told = noise.sample(np.where(sides, count, 0), system())
         findings.append(
-            Finding(
+            AttackFinding(
                 "one private answer",
                 epsilon,
-                scored(settled(2 * told - count, generator), sides),
+                score_guesses(guess_from(2 * told - count, generator), sides),
                 (1 + found.asked) / 2,
                 {"difference": found.asked, "mean error": found.error},
             )
         )
     said = (
-        f"Either all of {count} people have a parity of their {width} bits odd, or none has: which is it? The ceilings"
-        " here are exact: one half, and half of the statistical difference.",
+        f"Either all of {count} people have an odd parity of their {width} bits, or none has. The maxima are exact:"
+        " one half plus half of the statistical distance.",
         *(sentences(epsilon=epsilons[len(epsilons) // 2])[:2] if epsilons else ()),
     )
-    return Study("separation", "Publishing against asking", (*said, *compared(findings)), tuple(findings))
+    return AttackStudy(
+        "separation", "Publishing compared with querying", (*said, *describe_findings(findings)), tuple(findings)
+    )

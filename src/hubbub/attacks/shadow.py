@@ -1,8 +1,8 @@
 """Membership in synthetic data by shadow models (Shokri et al. 2017; Stadler, Oprisanu and Troncoso 2022).
 
-The attack makes synthetic data itself, from data with and without one person, learns to tell the two apart, and then
-names which of the two a published table was made from. It knows everybody else, and the person is the one who stands
-out most: the worst case, which is what a promise is about.
+The attack generates synthetic data itself, from data with and without one person, learns to distinguish the two, and
+then guesses which of the two a published table was made from. It knows everyone else, and the person is the most
+unusual one: the worst case, which a guarantee must cover.
 """
 
 import itertools
@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.answers.release import Release
-from hubbub.attacks.base import Finding, Progress, Study, ceiling, compared, unheard
-from hubbub.attacks.game import flip, scored
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import TABLE, protected
+from hubbub.attacks.base import AttackFinding, AttackStudy, Progress, ceiling, describe_findings, no_progress
+from hubbub.attacks.game import flip, score_guesses
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import TABLE, open_protected
 from hubbub.core import numbers
 from hubbub.curator.session import Session
 from hubbub.errors import AttackError
@@ -66,40 +66,40 @@ def learned(shadows: Floats, inside: NDArray[np.bool_]) -> Callable[[Floats], ND
 
 
 def study(
-    table: Table | None = None,
+    table: AttackTable | None = None,
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     people: int = 60,
     columns: int = 3,
     release: str = "mwem",
     shadows: int = 40,
     trials: int = 60,
-) -> Study:
-    """Guess from a synthetic table whether the one person who stands out most was in the data it was made from.
+) -> AttackStudy:
+    """Guess from a synthetic table whether the most unusual person was in the data that it was made from.
 
-    people    how many others there are (of a table that is given: rows drawn at random)
-    columns   how many columns (of a table: its first ones)
-    release   which of hubbub's releases is attacked: mwem, small_database, or counts of all cells
-    shadows   how many tables the attack makes itself, to learn from
-    trials    how many published tables it is tried on
+    people    number of other people (for a given table: random rows)
+    columns   number of columns (for a given table: its first ones)
+    release   hubbub release to attack: mwem, small_database, or counts of all cells
+    shadows   number of tables that the attack generates to learn from
+    trials    number of published tables to attack
     """
     count = numbers.integer(people, "people", 10, 10_000)
     width = numbers.integer(columns, "columns", 2, 4)
     numbers.integer(shadows, "shadows", 10, 10_000)
     numbers.integer(trials, "trials", 1, 10_000)
     if release not in _RELEASES:
-        raise AttackError("HB643", "there is no such release.", f"There are: {', '.join(_RELEASES)}.")
+        raise AttackError("HB643", f"Unknown release {release[:40]!r}.", f"Use one of: {', '.join(_RELEASES)}.")
     rows = _made_up(count + 1, width, generator) if table is None else _coded(table, count + 1, width, generator)
     place = standing_out(rows)
     target, others = rows[place], np.delete(rows, place, axis=0)
     sides = np.arange(shadows) % 2 == 1, flip(trials, generator)
 
-    def attacked(publish: Callable[[bool], Codes], target_name: str, epsilon: Fraction | None) -> Finding:
+    def attacked(publish: Callable[[bool], Codes], target_name: str, epsilon: Fraction | None) -> AttackFinding:
         learning, trying = (np.array([features(publish(bool(side)), target) for side in each]) for each in sides)
-        score = scored(learned(learning, sides[0])(trying), sides[1])
-        return Finding(
+        score = score_guesses(learned(learning, sides[0])(trying), sides[1])
+        return AttackFinding(
             target_name,
             epsilon,
             score,
@@ -116,22 +116,22 @@ def study(
     names = [f"c{place}" for place in range(rows.shape[1])]
     most = {name: max(1, int(column.max())) for name, column in zip(names, rows.T, strict=True)}
     declared = {name: {"type": "integer", "bounds": [0, high]} for name, high in most.items()}
-    without, within = (Table("people", dict(zip(names, each.T, strict=True))) for each in both)
+    without, within = (AttackTable("people", dict(zip(names, each.T, strict=True))) for each in both)
     total = shadows + trials
     for step, epsilon in enumerate(epsilons):
         heard = _heard(progress, step, len(epsilons), total, f"{release} at ε = {float(epsilon):g}")
         purse = epsilon * total
         with (
-            protected(without, epsilon=purse, declared=declared, relation="add_remove") as first,
-            protected(within, epsilon=purse, declared=declared, relation="add_remove") as second,
+            open_protected(without, epsilon=purse, declared=declared, relation="add_remove") as first,
+            open_protected(within, epsilon=purse, declared=declared, relation="add_remove") as second,
         ):
             publish = _publisher((first, second), release, names, epsilon, heard)
             findings.append(attacked(publish, f"hubbub's {release}", epsilon))
     said = (
-        f"The attack knows all {count} others, and the person's row; nobody stands out more. It is tried on {trials}"
-        f" tables after learning from {shadows} of its own."
+        f"The attack knows all {count} others and the row of the most unusual person. It attacks {trials} tables after"
+        f" learning from {shadows} of its own."
     )
-    return Study("shadow", "Who is in synthetic data", (said, *compared(findings)), tuple(findings))
+    return AttackStudy("shadow", "Membership in synthetic data", (said, *describe_findings(findings)), tuple(findings))
 
 
 def _heard(progress: Progress, step: int, steps: int, total: int, words: str) -> Callable[[int], None]:
@@ -175,11 +175,13 @@ def _made_up(count: int, width: int, generator: np.random.Generator) -> Codes:
     return rows.astype(np.int64)
 
 
-def _coded(table: Table, count: int, width: int, generator: np.random.Generator) -> Codes:
+def _coded(table: AttackTable, count: int, width: int, generator: np.random.Generator) -> Codes:
     """Code the first columns of some rows: the commonest values as 0, 1, …, all others as one more."""
     names = list(table.columns)[:width]
     if len(names) < 2 or table.rows < count:
-        raise AttackError("HB651", f"{table.name} has fewer than {count} rows, or one column.", "Set people to fewer.")
+        raise AttackError(
+            "HB651", f"{table.name} has fewer than {count} rows or only one column.", "Use a smaller number of people."
+        )
     rows = generator.permutation(table.rows)[:count]
     found = []
     for name in names:

@@ -1,16 +1,16 @@
-"""Tables that ship with the attacks: made up anew for each study, of nobody."""
+"""Simulated tables for the attacks, generated afresh for each study."""
 
 import numpy as np
 
-from hubbub.attacks.table import Table
+from hubbub.attacks.table import AttackTable
 
 _DIAGNOSES = np.array(["asthma", "diabetes", "fracture", "none", "sickle cell trait"], dtype=object)
 
 
-def clinic(people: int, generator: np.random.Generator) -> Table:
-    """Make up patients: what anybody may know of them (birth year, sex, area), and what nobody should."""
+def clinic(people: int, generator: np.random.Generator) -> AttackTable:
+    """Simulate patients with public columns (birth year, sex, area) and a secret diagnosis."""
     areas = np.array([f"area {number:02d}" for number in range(40)], dtype=object)
-    return Table(
+    return AttackTable(
         "clinic",
         {
             "birth": generator.integers(1930, 2020, people),

@@ -1,8 +1,8 @@
-"""Spectral filtering: independent noise on correlated columns comes off again (Chawla et al. 2005, § 5).
+"""Spectral filtering: independent noise on correlated columns can be removed (Chawla et al. 2005, § 5).
 
-Noise that is drawn for each number by itself spreads evenly over all directions, while what people have in common lies
-in few: projecting the noisy rows on the directions where they vary more than noise could leaves the people and takes
-most of the noise (Kargupta, Datta, Wang and Sivakumar 2003).
+Noise sampled independently for each number spreads evenly over all directions, while correlated data lies in few.
+Projecting the noisy rows on the directions where they vary more than noise could keeps the data and removes most of the
+noise (Kargupta, Datta, Wang and Sivakumar 2003).
 """
 
 from collections.abc import Sequence
@@ -12,9 +12,9 @@ from math import log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Finding, Progress, Score, Study, ceiling, compared, unheard
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import TABLE, protected
+from hubbub.attacks.base import AttackFinding, AttackStudy, Progress, Score, ceiling, describe_findings, no_progress
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import TABLE, open_protected
 from hubbub.core import numbers
 from hubbub.errors import AttackError
 
@@ -33,17 +33,17 @@ def filtered(noisy: Floats, deviation: float) -> Floats:
     beyond comes from people. Along each kept direction the rows are shrunk to the share that is not noise.
     """
     mean = noisy.mean(axis=0)
-    centred = noisy - mean
-    rows, columns = centred.shape
-    values, vectors = np.linalg.eigh(centred.T @ centred / rows)
+    centerd = noisy - mean
+    rows, columns = centerd.shape
+    values, vectors = np.linalg.eigh(centerd.T @ centerd / rows)
     edge = deviation**2 * (1 + sqrt(columns / rows)) ** 2
     kept = values > edge
     share = np.where(kept, 1 - deviation**2 / np.where(kept, values, 1.0), 0.0)
-    found: Floats = mean + (centred @ vectors * share) @ vectors.T
+    found: Floats = mean + (centerd @ vectors * share) @ vectors.T
     return found
 
 
-def made_up(people: int, columns: int, factors: int, generator: np.random.Generator) -> Floats:
+def simulate_rows(people: int, columns: int, factors: int, generator: np.random.Generator) -> Floats:
     """Make up rows whose columns follow from a few traits: all of deviation 1, about 0."""
     loads = generator.normal(size=(factors, columns))
     loads /= np.sqrt((loads**2).sum(axis=0))
@@ -52,29 +52,29 @@ def made_up(people: int, columns: int, factors: int, generator: np.random.Genera
 
 
 def study(
-    table: Table | None = None,
+    table: AttackTable | None = None,
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     people: int = 300,
     columns: int = 32,
     traits: int = 2,
     noise: float = 2.0,
-) -> Study:
-    """Guess which half of everybody each person is in by the first column, from rows with noise on every number.
+) -> AttackStudy:
+    """Guess for each person whether the first column is above its median, from rows with noise on every number.
 
-    people    how many rows (of a table that is given: at most so many, drawn at random)
-    columns   how many numbers a person has (of a table: its numeric columns, at most so many)
-    traits    how many things these depend on (made up rows only)
-    noise     the naive noise, in standard deviations of a column
+    people    number of rows (for a given table: at most this many random rows)
+    columns   number of columns (for a given table: at most this many numeric columns)
+    traits    number of factors behind the columns (simulated rows only)
+    noise     naive noise, in standard deviations of a column
     """
     count = numbers.integer(people, "people", 20, 5000)
     width = numbers.integer(columns, "columns", 2, 50)
     if not 0 < noise <= 100:
-        raise AttackError("HB643", "the noise is not between 0 and 100.", "The default is 2.")
+        raise AttackError("HB643", "noise must be between 0 and 100.", "Use a value such as the default, 2.")
     truth = (
-        made_up(count, width, numbers.integer(traits, "traits", 1, width), generator)
+        simulate_rows(count, width, numbers.integer(traits, "traits", 1, width), generator)
         if table is None
         else _numeric(table, count, width, generator)
     )
@@ -83,37 +83,39 @@ def study(
     side = truth[:, 0] > (0.0 if table is None else np.median(truth[:, 0]))
     published = truth + generator.normal(0, noise, truth.shape)
     findings = [
-        Finding("independent noise, as published", None, _scored(published, side), None, _error(published, truth)),
+        AttackFinding(
+            "independent noise, as published", None, _scored(published, side), None, _error(published, truth)
+        ),
         _filtered("independent noise, filtered", published, truth, side, noise),
     ]
     for step, epsilon in enumerate(epsilons):
-        progress(step / len(epsilons), f"asking hubbub for everybody's numbers at ε = {float(epsilon):g}")
+        progress(step / len(epsilons), f"querying hubbub for everyone's numbers at ε = {float(epsilon):g}")
         told, deviation = _asked(truth, epsilon)
-        raw = Finding("hubbub", epsilon, _scored(told, side), ceiling(epsilon), _error(told, truth))
+        raw = AttackFinding("hubbub", epsilon, _scored(told, side), ceiling(epsilon), _error(told, truth))
         clean = _filtered("hubbub, filtered", told, truth, side, deviation)
-        findings += [raw, Finding(clean.target, epsilon, clean.score, ceiling(epsilon), clean.facts)]
+        findings += [raw, AttackFinding(clean.target, epsilon, clean.score, ceiling(epsilon), clean.facts)]
     said = (
-        f"Noise of {noise:g} standard deviations on each of {truth.shape[1]} numbers a person hides less than it seems:"
-        f" filtering brings the mean error from {findings[0].facts['error']:.2f} to {findings[1].facts['error']:.2f}"
+        f"Noise of {noise:g} standard deviations on each of {truth.shape[1]} numbers hides less than it seems:"
+        f" filtering reduces the mean error from {findings[0].facts['error']:.2f} to {findings[1].facts['error']:.2f}"
         " standard deviations.",
-        "hubbub's noise is for a person's whole row, so the directions in which it could be filtered are paid for too.",
+        "hubbub calibrates its noise to a person's whole row, so filtering does not defeat it.",
     )
-    return Study("spectral", "Spectral filtering", (*said, *compared(findings)), tuple(findings))
+    return AttackStudy("spectral", "Spectral filtering", (*said, *describe_findings(findings)), tuple(findings))
 
 
-def _numeric(table: Table, count: int, width: int, generator: np.random.Generator) -> Floats:
+def _numeric(table: AttackTable, count: int, width: int, generator: np.random.Generator) -> Floats:
     names = [
         name
         for name, values in table.columns.items()
         if values.dtype.kind in "iuf" and np.isfinite(values).all() and float(np.std(values)) > 0
     ][:width]
     if len(names) < 2 or table.rows < 20:
-        raise AttackError("HB651", f"{table.name} has fewer than 2 columns of numbers, or 20 rows.", "Give another.")
+        raise AttackError("HB651", f"{table.name} has fewer than 2 numeric columns or 20 rows.", "Use another table.")
     rows = generator.permutation(table.rows)[:count]
     chosen = np.stack([table.column(name)[rows].astype(np.float64) for name in names], axis=1)
     spread = chosen.std(axis=0)
     if not (spread > 0).all():
-        raise AttackError("HB651", f"a column of {table.name} is constant in the rows that were drawn.", "Take more.")
+        raise AttackError("HB651", f"A column of {table.name} is constant in the sampled rows.", "Use more people.")
     return np.asarray((chosen - chosen.mean(axis=0)) / spread)
 
 
@@ -123,10 +125,10 @@ def _asked(truth: Floats, epsilon: Fraction) -> tuple[Floats, float]:
     steps = np.rint(truth * _STEPS).astype(np.int64)
     most = int(_REACH * _STEPS)
     names = [f"c{place}" for place in range(width)]
-    made = Table("people", {"person": np.arange(count)} | dict(zip(names, steps.T, strict=True)))
+    made = AttackTable("people", {"person": np.arange(count)} | dict(zip(names, steps.T, strict=True)))
     declared = {name: {"type": "integer", "bounds": [-most, most]} for name in names}
     sums = ", ".join(f"sum({name}) AS {name}" for name in names)
-    with protected(made, epsilon=epsilon, declared=declared) as session:
+    with open_protected(made, epsilon=epsilon, declared=declared) as session:
         told = session.query(f"SELECT person, {sums} FROM {TABLE} GROUP BY person", epsilon=epsilon, raw=True)  # noqa: S608
     rows = np.array(told.rows, dtype=np.float64)
     found = rows[np.argsort(rows[:, 0]), 1:] / _STEPS
@@ -145,6 +147,6 @@ def _error(rows: Floats, truth: Floats) -> dict[str, float | int | str]:
     return {"columns": truth.shape[1], "error": float(np.abs(rows - truth).mean())}
 
 
-def _filtered(target: str, rows: Floats, truth: Floats, side: NDArray[np.bool_], deviation: float) -> Finding:
+def _filtered(target: str, rows: Floats, truth: Floats, side: NDArray[np.bool_], deviation: float) -> AttackFinding:
     found = filtered(rows, deviation)
-    return Finding(target, None, _scored(found, side), None, _error(found, truth))
+    return AttackFinding(target, None, _scored(found, side), None, _error(found, truth))

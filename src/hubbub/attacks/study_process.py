@@ -1,9 +1,8 @@
-"""One study in a process of its own, from the side of whoever wants it; the other side is `apart.py`.
+"""Run one study in a separate process; `study_worker.py` is the other side.
 
-The child knows its order and nothing else: an environment that is empty but for its folder, no configuration, ledger,
-address or secret. That folder is in a file system in memory, for us alone, and is gone when the study ends; so what
-was sent with an order is never written to a disk. The child is bounded in memory and time, and is killed with all that
-it started when its time is up, or when nobody wants it any more.
+The child knows only its order: its environment contains no configuration, ledger, address or secret. Its private folder
+is in an in-memory file system and is deleted when the study ends, so an uploaded table is never written to disk. The
+child is limited in memory and time, and is killed with all of its children when its time is up or it is canceled.
 """
 
 import json
@@ -19,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
-from hubbub.attacks.base import Progress, Study
+from hubbub.attacks.base import AttackStudy, Progress
 from hubbub.errors import AttackError
 
 PROGRAM = ("-m", "hubbub.attacks.study_worker")
@@ -36,7 +35,7 @@ class Child:
         self._mutex = threading.Lock()
         self._killed = self._late = False
 
-    def run(self, order: Mapping[str, Any], tell: Progress) -> Study:
+    def run(self, order: Mapping[str, Any], tell: Progress) -> AttackStudy:
         """Run what is ordered; whatever happens, the process and its folder are gone at the end."""
         folder = tempfile.mkdtemp(prefix="hubbub-lab-", dir=_place(sent=order["csv"] is not None))
         limits = {"memory": self._memory, "seconds": int(self._seconds) + 10}
@@ -49,7 +48,7 @@ class Child:
             return found
         if self._late:
             raise AttackError(
-                "HB649", f"the attack took longer than {self._seconds:g} s and was stopped.", "Choose smaller settings."
+                "HB649", f"The attack exceeded {self._seconds:g} s and was stopped.", "Use smaller settings."
             )
         raise lost()
 
@@ -62,7 +61,9 @@ class Child:
                 with suppress(ProcessLookupError):
                     os.killpg(self._process.pid, signal.SIGKILL)
 
-    def _watched(self, process: "subprocess.Popen[bytes]", order: Mapping[str, Any], tell: Progress) -> Study | None:
+    def _watched(
+        self, process: "subprocess.Popen[bytes]", order: Mapping[str, Any], tell: Progress
+    ) -> AttackStudy | None:
         with self._mutex:
             self._process, killed = process, self._killed
         if killed:
@@ -108,13 +109,13 @@ def _send(inlet: IO[bytes] | None, order: Mapping[str, Any]) -> None:
         inlet.flush()  # and stays open: its end is the sign that we are gone
 
 
-def _listen(outlet: IO[bytes] | None, tell: Progress) -> Study | None:
+def _listen(outlet: IO[bytes] | None, tell: Progress) -> AttackStudy | None:
     """Pass on how far the child is, until it gives its study or its problem, or says nothing more."""
     while outlet is not None and (line := outlet.readline(_LINE)):
         try:
             said = json.loads(line)
             if "study" in said:
-                return Study.read(said["study"])
+                return AttackStudy.read(said["study"])
             if "progress" in said:
                 done, what = said["progress"]
                 tell(min(1.0, max(0.0, float(done))), str(what)[:200])
@@ -133,12 +134,12 @@ def _place(*, sent: bool) -> Path | None:
     if sent:
         raise AttackError(
             "HB645",
-            "this machine has no file system in memory, so a table that is sent cannot be kept off its disk.",
-            "Run the attack on your own machine: hubbub attack NAME table.csv",
+            "This server has no in-memory file system, so it cannot keep an uploaded table off its disk.",
+            "Run the attack on your own machine with `hubbub attack NAME table.csv`.",
         )
     return None
 
 
 def lost() -> AttackError:
-    """Make the error of a study that ended without any."""
-    return AttackError("HB648", "the attack ended without a result.", "Choose smaller settings, and run it again.")
+    """Return the error for a study that ended without a result."""
+    return AttackError("HB648", "The attack ended without a result.", "Use smaller settings and run it again.")

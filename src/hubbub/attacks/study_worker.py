@@ -1,8 +1,8 @@
 """One study in a process of its own: `python -m hubbub.attacks.study_worker`, started by the server's Attack lab.
 
-It reads one order from its standard input, runs the attack, and writes lines of JSON: how far it is, and at last the
-study or the problem. It knows nothing of the server that started it: no configuration, ledger, address or secret is in
-its order or its environment. When that server goes away, so does this, with all that it laid in its folder.
+It reads one order from standard input, runs the attack, and writes lines of JSON: its progress, and finally the study
+or the error. Its order and environment contain no configuration, ledger, address or secret of the server. It exits and
+deletes its folder when the server goes away.
 """
 
 import ctypes
@@ -22,12 +22,12 @@ import numpy as np
 
 from hubbub.attacks import table as tables
 from hubbub.attacks import upload
-from hubbub.attacks.base import Study
-from hubbub.attacks.catalogue import find
-from hubbub.attacks.table import Table
+from hubbub.attacks.base import AttackStudy
+from hubbub.attacks.catalogue import find_attack
+from hubbub.attacks.table import AttackTable
 from hubbub.errors import HubbubError
 
-#: Tables that come with hubbub, and hold nobody's secret: their names, and where they lie in the package.
+#: Public tables that ship with hubbub, by name, with their path in the package.
 BUNDLED: Mapping[str, str] = {"health": "demo/health.csv"}
 UPLOAD = "upload"
 MADE_UP = "made up"
@@ -36,7 +36,7 @@ _NOT_DUMPABLE = 4
 _FILE = 256 << 20  # bytes of the largest file: a ledger and a table that are thrown away
 
 
-def bundled(name: str) -> Table:
+def bundled(name: str) -> AttackTable:
     """Read a table that comes with hubbub."""
     return tables.read(Path(str(files("hubbub"))) / BUNDLED[name])
 
@@ -61,9 +61,9 @@ def confine(*, memory: int, seconds: int) -> None:
         ctypes.CDLL(None).prctl(_NOT_DUMPABLE, 0, 0, 0, 0)  # no core, and no look into its memory by others
 
 
-def study(order: Mapping[str, Any], tell: Any) -> Study:
+def study(order: Mapping[str, Any], tell: Any) -> AttackStudy:
     """Run what was ordered."""
-    attack, chosen = find(order["attack"]), order["table"]
+    attack, chosen = find_attack(order["attack"]), order["table"]
     given = None if chosen == MADE_UP else upload.table(order["csv"]) if chosen == UPLOAD else bundled(chosen)
     return attack.run(
         given, epsilons=order["epsilons"], settings=order["settings"], generator=np.random.default_rng(), progress=tell
@@ -84,11 +84,11 @@ def main(inlet: BinaryIO, outlet: BinaryIO) -> None:
 
     try:
         found = study(order, lambda done, what: say(progress=[done, what]))
-        say(study=found.form())
+        say(study=found.to_json())
     except HubbubError as error:
         say(problem=[error.code, error.message, error.remedy])
     except MemoryError:
-        say(problem=["HB648", "the attack needs more memory than it may take here.", "Choose smaller settings."])
+        say(problem=["HB648", "The attack exceeded its memory limit.", "Use smaller settings."])
 
 
 def _watch(inlet: BinaryIO) -> None:

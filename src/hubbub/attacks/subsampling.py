@@ -1,7 +1,7 @@
-"""Query-keyed subsamples: an answer from a random sample that the query's text fixes, and how rewording undoes it.
+"""Subsampling attack: answers from a sample chosen by the text of the query, defeated by rewording.
 
-The same text always has the same sample, so asking again is no use; another text of the same meaning has another
-sample, and the average over texts is the truth (Dwork 2011).
+The same text always gets the same sample, so repeating it does not help; an equivalent text gets another sample, and
+the average over texts is exact (Dwork 2011).
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Fact, Finding, Progress, Study, ceiling, compared, unheard
+from hubbub.attacks.base import AttackFinding, AttackStudy, Fact, Progress, ceiling, describe_findings, no_progress
 from hubbub.attacks.bits import share
-from hubbub.attacks.game import Bits, flip, scored, settled
+from hubbub.attacks.game import Bits, flip, guess_from, score_guesses
 from hubbub.attacks.simulated import clinic
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import count, laplace, protected
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import count, laplace, open_protected
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.noise.source import system
@@ -62,24 +62,24 @@ def reworded(where: str, times: int) -> list[str]:
 
 def redrawn(everybody: NDArray[np.float64], without: NDArray[np.float64], generator: np.random.Generator) -> Bits:
     """Guess each person's bit from the answers to many wordings (a row each) of a count with and one without."""
-    return settled(everybody.mean(axis=1) - without.mean(axis=1) - 0.5, generator)
+    return guess_from(everybody.mean(axis=1) - without.mean(axis=1) - 0.5, generator)
 
 
 def study(
-    table: Table | None = None,  # noqa: ARG001 - all studies are called alike
+    table: AttackTable | None = None,  # noqa: ARG001 - all studies are called alike
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     wordings: int = 1000,
     people: int = 12,
     trials: int = 200,
-) -> Study:
-    """Ask one count in many words that mean the same, where each wording is answered from another sample.
+) -> AttackStudy:
+    """Send one count in many equivalent wordings, each answered from a different sample.
 
-    The toy answers from half of the rows, chosen by a keyed hash of the query's text. Each trial counts a group of
-    `people` with Mr X and without him, in as many `wordings`, and subtracts the averages. hubbub charges every wording
-    that it does not know for one it has answered, so all of them share one ε.
+    The toy system answers from half of the rows, chosen by a keyed hash of the query's text. Each trial counts a group
+    of `people` with and without one person, in `wordings` wordings, and subtracts the averages. hubbub charges every
+    wording that it does not recognize as one already answered, so all of them share one ε.
     """
     wordings, trials = numbers.integer(wordings, "wordings", 1, 10**5), numbers.integer(trials, "trials", 1, 10**4)
     people = numbers.integer(people, "people", 2, 10**4)
@@ -94,13 +94,15 @@ def study(
         without[trial] = toy.count(others, texts[1])
         if trial % 20 == 0:
             progress(trial / trials / 2, "the toy")
-    once = settled(with_him[:, 0] - without[:, 0] - 0.5, generator)
+    once = guess_from(with_him[:, 0] - without[:, 0] - 0.5, generator)
     findings = [
-        Finding("query-keyed sample of half, one wording", None, scored(once, coins), None, {"wordings": 1}),
-        Finding(
+        AttackFinding(
+            "query-keyed sample of half, one wording", None, score_guesses(once, coins), None, {"wordings": 1}
+        ),
+        AttackFinding(
             "query-keyed sample of half, many wordings",
             None,
-            scored(redrawn(with_him, without, generator), coins),
+            score_guesses(redrawn(with_him, without, generator), coins),
             None,
             {"wordings": wordings},
         ),
@@ -109,19 +111,19 @@ def study(
     for place, epsilon in enumerate(epsilons):
         progress(0.5 + place / len(epsilons) / 2, f"hubbub at ε = {brief(epsilon)}")
         answers, facts = _hubbub(made, epsilon, coins, people - 1, wordings)
-        score = scored(redrawn(*answers, generator), coins)
-        findings.append(Finding("hubbub, many wordings", epsilon, score, ceiling(epsilon), facts))
+        score = score_guesses(redrawn(*answers, generator), coins)
+        findings.append(AttackFinding("hubbub, many wordings", epsilon, score, ceiling(epsilon), facts))
     progress(1.0, "done")
-    return Study("subsampling", "The same question in other words", compared(findings), tuple(findings))
+    return AttackStudy("subsampling", "Rewording a query", describe_findings(findings), tuple(findings))
 
 
 def _hubbub(
-    made: Table, epsilon: Fraction, coins: Bits, others: int, wordings: int
+    made: AttackTable, epsilon: Fraction, coins: Bits, others: int, wordings: int
 ) -> tuple[tuple[NDArray[np.float64], NDArray[np.float64]], dict[str, Fact]]:
     """Ask hubbub in some wordings, and draw as many answers more as an ε shared by all wordings pays for."""
     each = share(epsilon, 2 * wordings)
     charged = 0
-    with protected(made, epsilon=_REAL * each) as session:
+    with open_protected(made, epsilon=_REAL * each) as session:
         for text in (WHERE, *reworded(WHERE, _REAL - 1)):
             release = count(session, text, epsilon=each)
             charged += not release.replayed

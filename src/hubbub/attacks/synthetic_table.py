@@ -1,7 +1,7 @@
-"""Reconstruction of a synthetic table: one that answers too many sums well gives the bits away (Dwork 2011).
+"""Reconstruction from a synthetic table: a table that answers too many sums well reveals the bits (Dwork 2011).
 
-A synthetic table answers every question, so the attack asks it the random sums that it would ask a server, and solves
-for everybody's bit. Whoever publishes rows made from the data in some careless way has published those answers.
+A synthetic table answers every query, so the attack computes random sums on it and solves for everyone's bit.
+Publishing carelessly generated rows publishes those answers.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from hubbub.answers.release import Release
 from hubbub.attacks import bits
-from hubbub.attacks.base import Finding, Progress, Study, ceiling, compared, percent, unheard
+from hubbub.attacks.base import AttackFinding, AttackStudy, Progress, ceiling, describe_findings, no_progress, percent
 from hubbub.attacks.decoding import Bits, Dense, Floats, least_squares, subsets
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import TABLE, protected
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import TABLE, open_protected
 from hubbub.core import numbers
 from hubbub.curator.session import Session
 from hubbub.errors import AttackError
@@ -57,24 +57,24 @@ def swapped(secret: Bits, generator: np.random.Generator) -> Rows:
 
 
 def study(
-    table: Table | None = None,  # noqa: ARG001 - people are made up
+    table: AttackTable | None = None,  # noqa: ARG001 - people are made up
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     people: int = 64,
     release: str = "mwem",
     databases: int = 4,
-) -> Study:
-    """Ask a synthetic table random sums about real people, and solve for their bits.
+) -> AttackStudy:
+    """Compute random sums about real people on a synthetic table, and solve for their bits.
 
-    people      how many, each singled out by what everybody knows
-    release     which of hubbub's synthetic tables is attacked: mwem, synthetic (slow) or small_database
-    databases   how often all is done again, with fresh secrets
+    people      number of people, each identified by public columns
+    release     hubbub release to attack: mwem, synthetic (slow) or small_database
+    databases   number of repetitions with fresh secrets
     """
     count = numbers.integer(people, "people", 4, 512)
     if release not in _RELEASES:
-        raise AttackError("HB643", "there is no such release of synthetic rows.", f"There are: {', '.join(_RELEASES)}.")
+        raise AttackError("HB643", f"Unknown release {release[:40]!r}.", f"Use one of: {', '.join(_RELEASES)}.")
     secrets = bits.people(count, numbers.integer(databases, "databases", 1, 100), generator)
     public = known(count)
     asked = subsets(count, _QUESTIONS * count, generator)
@@ -86,13 +86,15 @@ def study(
         rows = []
         for place, secret in enumerate(secrets):
             progress((step + place / len(secrets)) / len(epsilons), f"hubbub's {release} at ε = {float(epsilon):g}")
-            made = Table("people", {**public, "secret": secret.astype(np.bool_)})
-            with protected(made, epsilon=epsilon) as session:
+            made = AttackTable("people", {**public, "secret": secret.astype(np.bool_)})
+            with open_protected(made, epsilon=epsilon) as session:
                 told = _published(session, release, [*public, "secret"], epsilon)
             rows.append(_rows(told, len(public), count))
         found = _finding(f"hubbub's {release}", rows, secrets, asked, generator)
         findings.append(replace(found, epsilon=epsilon, ceiling=ceiling(epsilon)))
-    return Study("synthetic", "Reconstruction of a synthetic table", tuple(_words(findings, count)), tuple(findings))
+    return AttackStudy(
+        "synthetic", "Reconstruction of a synthetic table", tuple(_words(findings, count)), tuple(findings)
+    )
 
 
 def _published(session: Session, release: str, columns: Sequence[str], epsilon: Fraction) -> Release:
@@ -114,7 +116,7 @@ def _rows(told: Release, width: int, count: int) -> Rows:
 
 def _finding(
     target: str, rows: Sequence[Rows], secrets: Sequence[Bits], asked: Dense, generator: np.random.Generator
-) -> Finding:
+) -> AttackFinding:
     guesses, errors, nothing = [], [], []
     for (person, told), secret in zip(rows, secrets, strict=True):
         found = decoded((person, told), asked)
@@ -125,10 +127,10 @@ def _finding(
         truth = asked.ask(secret.astype(np.float64))
         errors.append(np.abs(asked.ask(ones.astype(np.float64)) - truth))
         nothing.append(np.abs(asked.ask(np.full(len(secret), 0.5)) - truth))
-    return Finding(
+    return AttackFinding(
         target,
         None,
-        bits.scored(secrets, guesses),
+        bits.score_bits(secrets, guesses),
         None,
         {
             "questions": len(errors[0]),
@@ -138,14 +140,15 @@ def _finding(
     )
 
 
-def _words(findings: Sequence[Finding], count: int) -> list[str]:
+def _words(findings: Sequence[AttackFinding], count: int) -> list[str]:
     nothing = float(findings[0].facts["knowing nothing"])
     said = [
-        f"A table that says ½ of everybody tells nothing, and is off by {nothing:.2g} on average for random sums over"
-        f" {count} people. One that is off by much less gives the bits away, for then the sums can be solved.",
+        f"A table that assigns ½ to everyone reveals nothing; its mean error for random sums over {count} people is"
+        f" {nothing:.2g}. A table with a much smaller error reveals the bits, because the sums can be solved.",
         *(
-            f"{finding.target[0].upper()}{finding.target[1:]}: off by"
-            f" {float(finding.facts['mean error of a sum']):.2g}; {percent(finding.score.share)} of the bits come back."
+            f"{finding.target[0].upper()}{finding.target[1:]}: mean error"
+            f" {float(finding.facts['mean error of a sum']):.2g}; the attack recovers {percent(finding.score.share)} of"
+            " the bits."
             for finding in findings
             if finding.epsilon is None
         ),
@@ -153,5 +156,5 @@ def _words(findings: Sequence[Finding], count: int) -> list[str]:
     ours = [finding for finding in findings if finding.epsilon is not None]
     if ours:
         least = min(float(each.facts["mean error of a sum"]) for each in ours)
-        said.append(f"{ours[0].target[0].upper()}{ours[0].target[1:]}: off by {least:.2g} or more.")
-    return [*said, *compared(ours)]
+        said.append(f"{ours[0].target[0].upper()}{ours[0].target[1:]}: mean error {least:.2g} or more.")
+    return [*said, *describe_findings(ours)]

@@ -1,4 +1,4 @@
-"""A table to attack: columns in memory, read from a file as the product reads one, of bounded size."""
+"""A table to attack: columns in memory, read from a file of limited size."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,20 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hubbub.core.schema import Kind
-from hubbub.engines.base import Arrays, Place, View, locate
-from hubbub.engines.duckdb.connection import DuckDB, Limits, schema
+from hubbub.engines.base import Arrays, DataSource, EngineLimits, View, locate
+from hubbub.engines.duckdb.connection import DuckDBEngine, schema
 from hubbub.errors import AttackError, ConfigError, RunError
 
-MOST_BYTES = 1 << 29
-MOST_CELLS = 50_000_000
-#: What stands for a missing number.
+MAX_BYTES = 1 << 29
+MAX_CELLS = 50_000_000
+#: Texts that mean a missing number.
 _MISSING = ("", "N", "NA", "N/A", "NULL", "null", "NaN", "nan")
 _CODE = re.compile(r"[+-]?0\d|.*_")  # Python reads 1_000 as a number
-_LIMITS = Limits(memory=2000, disk=0, threads=1, seconds=120)
+_LIMITS = EngineLimits(memory=2000, disk=0, threads=1, seconds=120)
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class AttackTable:
     """Columns of one length: integers, reals (NaN where missing), booleans, or text (empty where missing)."""
 
     name: str
@@ -36,60 +36,60 @@ class Table:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
         return len(next(iter(self.columns.values())))
 
     def column(self, name: str) -> NDArray[Any]:
-        """Find a column, or say what there is."""
+        """Return a column by its name."""
         if name in self.columns:
             return self.columns[name]
         near = get_close_matches(name, self.columns, n=1)
         shown = ", ".join(list(self.columns)[:30])
         raise AttackError(
             "HB644",
-            f"{self.name} has no column {name[:60]!r}.",
-            f"Did you mean {near[0]}?" if near else f"It has: {shown}.",
+            f"The table {self.name} has no column {name[:60]!r}.",
+            f"Did you mean {near[0]}?" if near else f"Available columns: {shown}.",
         )
 
     def codes(self, names: Sequence[str]) -> NDArray[np.int64]:
-        """Number the rows so that two have one number just if they agree in all these columns."""
-        found = np.zeros(self.rows, dtype=np.int64)
+        """Number the rows so that two rows have the same number if and only if they agree in all these columns."""
+        codes = np.zeros(self.rows, dtype=np.int64)
         for name in names:
-            found = self.refined(found, name)
-        return found
+            codes = self.refined(codes, name)
+        return codes
 
     def refined(self, codes: NDArray[np.int64], name: str) -> NDArray[np.int64]:
-        """Number the rows so that two have one number just if they had one before and agree in this column too."""
+        """Refine a numbering of the rows by one more column."""
         values, own = np.unique(self.column(name), return_inverse=True)
-        # numbered anew at each step: a product of many columns' sizes would not fit
+        # renumber at each step: the product of many columns' sizes would overflow
         return np.asarray(np.unique(codes * len(values) + own, return_inverse=True)[1], dtype=np.int64)
 
-    def take(self, rows: NDArray[Any]) -> "Table":
-        """Give some rows, by place or by mask."""
-        return Table(self.name, {name: values[rows] for name, values in self.columns.items()})
+    def take(self, rows: NDArray[Any]) -> "AttackTable":
+        """Return some rows, by index or mask."""
+        return AttackTable(self.name, {name: values[rows] for name, values in self.columns.items()})
 
-    def keep(self, names: Sequence[str]) -> "Table":
-        """Give the same rows with these columns alone."""
-        return Table(self.name, {name: self.column(name) for name in names})
+    def keep(self, names: Sequence[str]) -> "AttackTable":
+        """Return the same rows with only these columns."""
+        return AttackTable(self.name, {name: self.column(name) for name in names})
 
-    def where(self, **changed: NDArray[Any]) -> "Table":
-        """Give the same table with these columns instead of, or beside, its own."""
-        return Table(self.name, {**self.columns, **changed})
+    def where(self, **changed: NDArray[Any]) -> "AttackTable":
+        """Return the same table with these columns added or replaced."""
+        return AttackTable(self.name, {**self.columns, **changed})
 
 
-def read(path: str | Path) -> Table:
-    """Read a CSV or Parquet file; a CSV column is numbers where all that is not missing reads as one."""
+def read(path: str | Path) -> AttackTable:
+    """Read a CSV or Parquet file; a CSV column is numeric if all of its values are numbers or missing."""
     file = Path(path)
     try:
         place = locate(str(file.resolve()), str(path), base=Path(), name="table")
     except ConfigError:
-        place = Place("duckdb", file)
+        place = DataSource("duckdb", file)
     if place.form not in ("csv", "parquet"):
-        raise AttackError("HB641", f"{path} is not a .csv or .parquet file.", "Write the table as one of these.")
+        raise AttackError("HB641", f"{path} is not a .csv or .parquet file.", "Convert the table to one of these.")
     if not file.is_file():
-        raise AttackError("HB641", f"{path} is not a file that is there.", "Check the path.")
-    if file.stat().st_size > MOST_BYTES:
-        raise AttackError("HB641", f"{path} is larger than {MOST_BYTES >> 20} MB.", "Take an excerpt of it.")
+        raise AttackError("HB641", f"The file {path} does not exist.", "Check the path.")
+    if file.stat().st_size > MAX_BYTES:
+        raise AttackError("HB641", f"{path} is larger than {MAX_BYTES >> 20} MB.", "Use a sample of it.")
     try:
         fields = schema(place)
     except ConfigError as error:
@@ -97,34 +97,34 @@ def read(path: str | Path) -> Table:
     kinds = {each.name: Kind.TEXT if place.form == "csv" else each.kind for each in fields}
     shown = tuple((name, kind) for name, kind in kinds.items() if kind is not None)
     if not shown:
-        raise AttackError("HB641", f"{path} has no column that can be used.", "It needs numbers, text or dates.")
-    columns = _loaded(str(path), place, shown)
+        raise AttackError("HB641", f"{path} has no usable column.", "Use a file with numbers, text or dates.")
+    columns = _load(str(path), place, shown)
     if place.form == "csv":
         columns = {name: typed(values) for name, values in columns.items()}
-    return Table(file.stem, columns)
+    return AttackTable(file.stem, columns)
 
 
-def _loaded(path: str, place: Place, shown: tuple[tuple[str, Kind], ...]) -> dict[str, NDArray[Any]]:
-    engine = DuckDB([View("table", place, shown)], limits=_LIMITS)
+def _load(path: str, place: DataSource, shown: tuple[tuple[str, Kind], ...]) -> dict[str, NDArray[Any]]:
+    engine = DuckDBEngine([View("table", place, shown)], limits=_LIMITS)
 
     def size(found: Arrays) -> int:
         return int(found["n"][0]) * len(shown)
 
     try:
         cells = engine.run('SELECT count(*) AS n FROM "table"').through(size)
-        if not 0 < cells <= MOST_CELLS:
-            why = "has no rows" if not cells else f"has more than {MOST_CELLS:,} cells"
-            raise AttackError("HB641", f"{path} {why}.", "Take an excerpt of it." if cells else "Check the file.")
+        if not 0 < cells <= MAX_CELLS:
+            problem = "has no rows" if not cells else f"has more than {MAX_CELLS:,} cells"
+            raise AttackError("HB641", f"{path} {problem}.", "Use a sample of it." if cells else "Check the file.")
         found = engine.run('SELECT * FROM "table"').through(dict)
     except RunError:
-        raise AttackError("HB641", f"{path} cannot be read.", "Check that it is what its ending says.") from None
+        raise AttackError("HB641", f"Cannot read {path}.", "Check that its content matches its extension.") from None
     finally:
         engine.close()
     return {name: _plain(found[name], kind) for name, kind in shown}
 
 
 def _plain(values: NDArray[Any], kind: Kind) -> NDArray[Any]:
-    """Make an engine's column plain: no mask, and of one of the four kinds."""
+    """Convert an engine's column to an unmasked array of one of the four kinds."""
     missing = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else np.zeros(len(values), dtype=bool)
     data = np.asarray(np.ma.getdata(values))
     if kind is Kind.INTEGER and not missing.any():

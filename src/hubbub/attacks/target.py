@@ -1,4 +1,4 @@
-"""The protected target: the real product, opened on a table to attack, with a ledger that is thrown away."""
+"""The protected target: hubbub itself, opened on a table to attack, with a temporary ledger."""
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,24 +13,24 @@ import yaml
 from numpy.typing import NDArray
 
 from hubbub.answers.release import Release
-from hubbub.attacks.table import Table
+from hubbub.attacks.table import AttackTable
 from hubbub.core.events import Composed, GaussianEvent, LaplaceEvent, from_facts
 from hubbub.curator.session import Session, open_session
 from hubbub.mechanisms.gaussian import Gaussian
 from hubbub.mechanisms.laplace import Laplace
 
-#: What the target's table is called in SQL.
+#: Name of the target's table in SQL.
 TABLE = "people"
 ANALYST = "eve"
-#: A text column with more different values than this is declared without a list of them.
-_MOST_VALUES = 1000
+#: A text column with more distinct values than this is declared without a list of them.
+_MAX_VALUES = 1000
 
 Declared = Mapping[str, Mapping[str, object]]
 
 
 @contextmanager
-def protected(
-    table: Table,
+def open_protected(
+    table: AttackTable,
     *,
     epsilon: Fraction,
     delta: Fraction = Fraction(0),
@@ -38,11 +38,11 @@ def protected(
     unit: str | Mapping[str, object] = "row",
     relation: str = "replace",
 ) -> Iterator[Session]:
-    """Open hubbub on a table for one analyst, eve, with so much to spend in all; its table is called `people`.
+    """Open hubbub on a table named `people` for one analyst, eve, with a total budget of (ε, δ).
 
-    It is `hubbub.open` with a hubbub.yaml, a ledger and all else, in a folder that vanishes. What `declared` does not
-    say of a column is made up from the data here (`declarations`): where an attack compares two tables, both must be
-    declared alike, so say it there. The default relation, replace, is that of the bit of somebody who is in the table.
+    This is `hubbub.open` with a complete hubbub.yaml and ledger in a temporary folder. Declarations that are not in
+    `declared` are derived from the data (`declarations`); an attack that compares two tables must declare both alike,
+    so pass them there. The default relation, replace, fits the secret bit of a person who is in the table.
     """
     facts = {**declarations(table), **(declared or {})}
     source = f"{TABLE}.csv"
@@ -58,7 +58,7 @@ def protected(
             }
         },
         "analysts": {ANALYST: {TABLE: {"epsilon": str(epsilon)}}},
-        "ledger": {"anchor": "anchor/ledger.anchor"},  # it lasts no longer than its folder
+        "ledger": {"anchor": "anchor/ledger.anchor"},  # temporary, like its folder
     }
     with TemporaryDirectory(prefix="hubbub-attack-") as folder:
         _write(table, Path(folder) / source)
@@ -67,8 +67,8 @@ def protected(
             yield session
 
 
-def declarations(table: Table) -> dict[str, dict[str, object]]:
-    """Declare columns as an owner would who takes what stands in them for public: ranges and lists of values."""
+def declarations(table: AttackTable) -> dict[str, dict[str, object]]:
+    """Declare columns as an owner would who considers their ranges and lists of values public."""
     return {name: _declaration(values) for name, values in table.columns.items()}
 
 
@@ -81,14 +81,14 @@ def _declaration(values: NDArray[Any]) -> dict[str, object]:
         kind = "real" if values.dtype.kind == "f" else "integer"
         return {"type": kind, "bounds": [low, high if high > low else low + 1]}
     listed = sorted(set(values.tolist()))
-    return {"type": "text", "values": listed} if len(listed) <= _MOST_VALUES else {"type": "text"}
+    return {"type": "text", "values": listed} if len(listed) <= _MAX_VALUES else {"type": "text"}
 
 
 def condition(column: str, value: object) -> str:
-    """Write in SQL that a column has a value; a missing one included."""
+    """Write an SQL condition that a column has a value, which may be missing."""
     quoted = '"' + column.replace('"', '""') + '"'
     plain = value.item() if isinstance(value, np.generic) else value
-    if plain == "" or plain != plain:  # NaN alone differs from itself
+    if plain == "" or plain != plain:  # only NaN differs from itself
         return f"{quoted} IS NULL"
     if isinstance(plain, str):
         return f"{quoted} = '" + plain.replace("'", "''") + "'"
@@ -96,33 +96,33 @@ def condition(column: str, value: object) -> str:
 
 
 def count(session: Session, where: str, *, epsilon: Fraction, key: str | None = None) -> Release:
-    """Ask how many rows meet a condition."""
+    """Query the number of rows that satisfy a condition."""
     return session.query(f"SELECT COUNT(*) AS n FROM {TABLE} WHERE {where}", epsilon=epsilon, key=key)  # noqa: S608
 
 
-def counting(table: Table, where: str, *, epsilon: Fraction, declared: Declared | None = None) -> Laplace:
-    """Ask hubbub for one count at the whole of ε, and give the noise that it came with, to draw from again."""
-    return countings(table, where, epsilons=[epsilon], declared=declared)[0]
+def count_noise(table: AttackTable, where: str, *, epsilon: Fraction, declared: Declared | None = None) -> Laplace:
+    """Query one count at ε and return its noise mechanism, to sample from again."""
+    return count_noises(table, where, epsilons=[epsilon], declared=declared)[0]
 
 
-def countings(
-    table: Table, where: str, *, epsilons: Sequence[Fraction], declared: Declared | None = None
+def count_noises(
+    table: AttackTable, where: str, *, epsilons: Sequence[Fraction], declared: Declared | None = None
 ) -> list[Laplace]:
-    """Ask for one count at each of several prices, of a hubbub that is opened once; give the noises they came with."""
-    with protected(table, epsilon=sum(epsilons, Fraction(0)), declared=declared) as session:
+    """Query one count at each ε in one session and return the noise mechanisms."""
+    with open_protected(table, epsilon=sum(epsilons, Fraction(0)), declared=declared) as session:
         return [laplace(count(session, where, epsilon=epsilon)) for epsilon in epsilons]
 
 
 def laplace(release: Release) -> Laplace:
-    """Make the mechanism of a release whose noise is Laplace noise: that of any count, where there is no δ."""
-    found = mechanism(release)
-    if not isinstance(found, Laplace):
-        raise TypeError("this release has another noise")
-    return found
+    """Return the Laplace mechanism of a release, such as any count without δ."""
+    noise = mechanism(release)
+    if not isinstance(noise, Laplace):
+        raise TypeError("this release does not use Laplace noise")
+    return noise
 
 
 def mechanism(release: Release) -> Laplace | Gaussian:
-    """Make the mechanism that a release was drawn from, by its receipt: for attacks that need thousands of draws."""
+    """Return the mechanism of a release, from its receipt, for attacks that need thousands of samples."""
     event = from_facts(release.receipt["event"])
     while isinstance(event, Composed) and len(event.parts) == 1 and event.parts[0][1] == 1:
         event = event.parts[0][0]
@@ -134,12 +134,12 @@ def mechanism(release: Release) -> Laplace | Gaussian:
 
 
 def number(release: Release) -> float:
-    """Give the one number of a release."""
+    """Return the only number of a release."""
     ((value,),) = release.rows
     return float(str(value))
 
 
-def _write(table: Table, path: Path) -> None:
+def _write(table: AttackTable, path: Path) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(table.columns)

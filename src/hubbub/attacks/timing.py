@@ -1,7 +1,7 @@
-"""Timing: a sampler that works longer for larger noise tells how large it was, and the answer does the rest.
+"""Timing attack: a sampler that takes longer for larger noise reveals its size.
 
-An answer of 103 that took as long as noise of ±3 takes comes from 100 or 106. Against a sampler whose work does not
-depend on what it draws, a clock is no use (Jin, McMurtry, Rubinstein and Ohrimenko 2022 timed deployed samplers).
+An answer of 103 that took as long as noise of ±3 comes from 100 or 106. A clock is useless against a sampler whose work
+does not depend on its sample (Jin, McMurtry, Rubinstein and Ohrimenko 2022 timed deployed samplers).
 """
 
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Fact, Finding, Progress, Study, ceiling, compared, unheard
-from hubbub.attacks.game import Bits, flip, scored, settled
+from hubbub.attacks.base import AttackFinding, AttackStudy, Fact, Progress, ceiling, describe_findings, no_progress
+from hubbub.attacks.game import Bits, flip, guess_from, score_guesses
 from hubbub.attacks.simulated import clinic
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import counting
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import count_noise
 from hubbub.core import numbers
 from hubbub.core.numbers import brief
 from hubbub.errors import AttackError
 from hubbub.mechanisms.laplace import Laplace
-from hubbub.noise.source import Source, Words, system
+from hubbub.noise.source import RandomSource, Words, system
 
 _UNITS = {"seconds": "ns", "steps": "steps"}
 _TRUE, _ROUNDS = 100, 8
@@ -73,7 +73,7 @@ class Stepwise:
 class Exact:
     """hubbub's own noise; a step is a word of randomness."""
 
-    def __init__(self, mechanism: Laplace, source: Source) -> None:
+    def __init__(self, mechanism: Laplace, source: RandomSource) -> None:
         self.steps = 0
         self._mechanism = mechanism
         self._source = source
@@ -89,7 +89,7 @@ class Exact:
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class WorkModel:
     """What the attacker learned of a sampler from draws of their own: work = base + rate·|noise|, give or take."""
 
     base: float
@@ -101,15 +101,15 @@ class Law:
         return np.asarray(np.abs(work - self.base - self.rate * np.abs(noise)))
 
 
-def learned(noise: Integers, work: Floats) -> Law:
+def learned(noise: Integers, work: Floats) -> WorkModel:
     """Fit a line through work against |noise|, again and again without what lies far from it: interruptions."""
     size = np.abs(noise).astype(np.float64)
     kept = work <= np.quantile(work, 0.95)
-    law = Law(0.0, 0.0, _LEAST)
+    law = WorkModel(0.0, 0.0, _LEAST)
     for _ in range(_ROUNDS):
         across, up = size[kept], work[kept]
         rate = 0.0 if np.ptp(across) == 0 else float(np.cov(across, up)[0, 1] / np.var(across, ddof=1))
-        law = Law(float(np.mean(up) - rate * np.mean(across)), rate, _LEAST)
+        law = WorkModel(float(np.mean(up) - rate * np.mean(across)), rate, _LEAST)
         apart = law.residual(noise, work)
         law = replace(law, spread=max(float(np.median(apart)), _LEAST))
         kept = apart <= 3 * law.spread
@@ -117,53 +117,53 @@ def learned(noise: Integers, work: Floats) -> Law:
 
 
 def timed(
-    answers: Integers, work: Floats, law: Law, *, others: int, epsilon: float, generator: np.random.Generator
+    answers: Integers, work: Floats, law: WorkModel, *, others: int, epsilon: float, generator: np.random.Generator
 ) -> Bits:
     """Guess the bit behind each answer from the answer and from how long it took."""
     zero, one = (answers - others - bit for bit in (0, 1))
     by_answer = epsilon * (np.abs(zero) - np.abs(one))
     by_clock = (law.residual(zero, work) - law.residual(one, work)) / law.spread
-    return settled(np.round(by_answer + by_clock, 9), generator)
+    return guess_from(np.round(by_answer + by_clock, 9), generator)
 
 
 def study(
-    table: Table | None = None,  # noqa: ARG001 - all studies are called alike
+    table: AttackTable | None = None,  # noqa: ARG001 - all studies are called alike
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     clock: str = "seconds",
     trials: int = 2000,
-) -> Study:
-    """Time how long noise takes to be drawn, and take from the answer what the time says of it.
+) -> AttackStudy:
+    """Measure how long sampling the noise takes, and subtract the estimated noise from the answer.
 
-    The attacker first times as many draws of their own, of the same sampler. The `clock` measures seconds, as they are
-    on this machine now, or counts steps: flips of the naive sampler's coin, words that hubbub draws. It times the
-    sampler itself; a server's answers moreover leave on a time quantum.
+    The attacker first times the same number of their own samples. The `clock` measures seconds on this machine, or
+    counts steps: coin flips of the naive sampler, random words that hubbub uses. It times the sampler itself; a server
+    also delays its responses to a fixed time quantum.
     """
     trials = numbers.integer(trials, "trials", 10, 10**5)
     if clock not in _UNITS:
-        raise AttackError("HB643", f"there is no clock {clock[:20]!r}.", f"Choose one of: {', '.join(_UNITS)}.")
+        raise AttackError("HB643", f"Unknown clock {clock[:20]!r}.", f"Use one of: {', '.join(_UNITS)}.")
     coins = flip(trials, generator)
     made = clinic(200, generator)
     findings = []
     for place, epsilon in enumerate(epsilons):
         progress(place / len(epsilons), f"ε = {brief(epsilon)}")
-        naive, exact = Stepwise(epsilon), Exact(counting(made, "sex = 'male'", epsilon=epsilon), system())
+        naive, exact = Stepwise(epsilon), Exact(count_noise(made, "sex = 'male'", epsilon=epsilon), system())
         for name, sampler, most in (
             ("noise drawn step by step", naive, None),
             ("hubbub, all others known", exact, ceiling(epsilon)),
         ):
-            # own draws and answers by turns, so that both meet the machine in the same mood
+            # alternate own samples and answers, so that both see the same load of the machine
             values = _TRUE + np.column_stack([np.zeros(trials, dtype=np.int64), coins]).ravel()
             noise, work = _measured(sampler, values, clock)
             law = learned(noise[::2], work[::2])
             answers, work = (values + noise)[1::2], work[1::2]
             guesses = timed(answers, work, law, others=_TRUE, epsilon=float(epsilon), generator=generator)
             facts: dict[str, Fact] = {f"{_UNITS[clock]} more per step of noise": law.rate, "give or take": law.spread}
-            findings.append(Finding(name, epsilon, scored(guesses, coins), most, facts))
+            findings.append(AttackFinding(name, epsilon, score_guesses(guesses, coins), most, facts))
     progress(1.0, "done")
-    return Study("timing", "What the clock tells", compared(findings), tuple(findings))
+    return AttackStudy("timing", "Timing of noise samplers", describe_findings(findings), tuple(findings))
 
 
 def _measured(sampler: Sampler, values: Integers, clock: str) -> tuple[Integers, Floats]:

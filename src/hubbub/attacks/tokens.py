@@ -1,8 +1,7 @@
-"""Hashed tokens: words replaced by keyed hashes keep their frequencies and their neighbors, and so are read again.
+"""Token attack: words replaced by keyed hashes keep their frequencies and neighbors, and can be recovered.
 
-A log in which every word is replaced by its hash looks opaque. But common words are as common in it as anywhere, and
-stand beside the same words: with any text of the same kind, ranks give the first few and neighbors the rest (Kumar,
-Novak, Pang and Tomkins 2007; Dwork 2011).
+A log of hashed words looks opaque, but common words stay common and keep the same neighbors. With a similar text, ranks
+recover the first few and neighbors the rest (Kumar, Novak, Pang and Tomkins 2007; Dwork 2011).
 """
 
 import re
@@ -14,10 +13,10 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from hubbub.attacks.base import Finding, Progress, Score, Study, compared, percent, unheard
+from hubbub.attacks.base import AttackFinding, AttackStudy, Progress, Score, describe_findings, no_progress, percent
 from hubbub.attacks.game import flip, informed_at
-from hubbub.attacks.table import Table
-from hubbub.attacks.target import condition, countings
+from hubbub.attacks.table import AttackTable
+from hubbub.attacks.target import condition, count_noises
 from hubbub.core import numbers
 from hubbub.errors import AttackError
 
@@ -99,25 +98,27 @@ def _greedy(apart: Floats) -> NDArray[np.int64]:
 
 
 def study(
-    table: Table | None = None,
+    table: AttackTable | None = None,
     *,
     epsilons: Sequence[Fraction],
     generator: np.random.Generator,
-    progress: Progress = unheard,
+    progress: Progress = no_progress,
     column: str = "",
     most: int = 100,
     trials: int = 2000,
-) -> Study:
-    """Read a log again in which every word was replaced by a keyed hash.
+) -> AttackStudy:
+    """Recover the words of a log in which every word was replaced by a keyed hash.
 
-    The text is a table's `column` of text, or the help pages of Python. Half of its lines are the hashed log, and the
-    other half is what the attacker has of the same kind. The `most` common hashes are guessed, by rank and by
-    neighbors. Against hubbub: whether somebody wrote the rarest word of the log, by who knows all others.
+    The text is a table's text `column`, or the help pages of Python. Half of its lines are the hashed log, and the
+    other half is the attacker's reference text. The `most` common hashes are guessed, by rank and by neighbors. Against
+    hubbub, an attacker who knows everyone else guesses whether a person wrote the rarest word of the log.
     """
     most, trials = numbers.integer(most, "most", 2, 2000), numbers.integer(trials, "trials", 1, 10**6)
     lines = _lines(table, column)
     if len(lines) < 2 or len({token for line in lines for token in line}) < most:
-        raise AttackError("HB651", f"the text has fewer than {most} different words.", "Ask for fewer: --set most=20")
+        raise AttackError(
+            "HB651", f"The text has fewer than {most} distinct words.", "Use a smaller number, such as --set most=20."
+        )
     order = generator.permutation(len(lines))
     secret, public = ([lines[place] for place in order[start::2]] for start in (0, 1))
     key = generator.bytes(16)
@@ -138,24 +139,26 @@ def study(
         right = [guesses.get(token) == truth[token] for token in log.tokens]
         read = float(log.shares[right].sum() / log.shares.sum())
         score = Score(sum(right), len(right), 1 / most)
-        findings.append(Finding(name, None, score, None, {"share of the text": read, "words in the log": len(truth)}))
+        findings.append(
+            AttackFinding(name, None, score, None, {"share of the text": read, "words in the log": len(truth)})
+        )
     writers, rare = _writers(secret)
     coins, others = flip(trials, generator), np.full(trials, 1)
     progress(0.5, "hubbub")
     plain = {"word": {"type": "text"}}
-    noises = countings(writers, condition("word", rare), epsilons=epsilons, declared=plain)
+    noises = count_noises(writers, condition("word", rare), epsilons=epsilons, declared=plain)
     findings += informed_at("hubbub, all others known", epsilons, noises, others, coins)
     progress(1.0, "done")
     words = (
-        f"Of the {len(log.tokens)} commonest hashes, neighbors gave back {findings[1].score.right} words, which make "
-        f"{percent(float(findings[1].facts['share of the text']))} of what these hide; ranks alone gave back "
+        f"Of the {len(log.tokens)} most common hashes, neighbors recovered {findings[1].score.right} words, which are "
+        f"{percent(float(findings[1].facts['share of the text']))} of the text that these hide; ranks alone recovered "
         f"{findings[0].score.right}.",
-        *compared(findings),
+        *describe_findings(findings),
     )
-    return Study("tokens", "Words behind hashes", words, tuple(findings))
+    return AttackStudy("tokens", "Recovering hashed words", words, tuple(findings))
 
 
-def _lines(table: Table | None, column: str) -> list[list[str]]:
+def _lines(table: AttackTable | None, column: str) -> list[list[str]]:
     if table is None:
         from pydoc_data.topics import topics  # real text that every Python brings along
 
@@ -163,14 +166,14 @@ def _lines(table: Table | None, column: str) -> list[list[str]]:
     else:
         text = [name for name, values in table.columns.items() if values.dtype.kind == "O"]
         if not column and not text:
-            raise AttackError("HB651", f"{table.name} has no column of text.", "Name one with --set column=…")
+            raise AttackError("HB651", f"{table.name} has no text column.", "Choose a column with --set column=…")
         texts = [str(value) for value in table.column(column or text[-1])]
     found = [_WORD.findall(text.lower()) for text in texts]
     return [line for line in found if line]
 
 
-def _writers(lines: Sequence[Sequence[str]]) -> tuple[Table, str]:
+def _writers(lines: Sequence[Sequence[str]]) -> tuple[AttackTable, str]:
     """Make a table of who wrote what, one word a row; and the rarest word."""
     flat = np.array([token for line in lines for token in line], dtype=object)
     names, counts = np.unique(flat, return_counts=True)
-    return Table("log", {"word": flat}), str(names[counts.argmin()])
+    return AttackTable("log", {"word": flat}), str(names[counts.argmin()])

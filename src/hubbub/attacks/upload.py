@@ -1,56 +1,58 @@
-"""A table from the bytes of a CSV file that somebody sent: strict, bounded, in memory; no file and no engine."""
+"""Parse an uploaded CSV file strictly, in memory and within limits."""
 
 import csv
 import io
 
 import numpy as np
 
-from hubbub.attacks.table import Table, typed
+from hubbub.attacks.table import AttackTable, typed
 from hubbub.errors import AttackError
 
-MOST_BYTES = 1 << 20
-MOST_ROWS = 100_000
-MOST_COLUMNS = 100
-_LONGEST = 63  # characters of a column's name
-_REMEDY = "Send comma-separated text in UTF-8, the names of the columns in its first line."
+MAX_BYTES = 1 << 20
+MAX_ROWS = 100_000
+MAX_COLUMNS = 100
+_MAX_NAME = 63  # maximum characters of a column name
+_REMEDY = "Upload comma-separated UTF-8 text with the column names in the first line."
 
 
 def decoded(content: bytes) -> str:
-    """Take bytes for text, or refuse them: too many, not UTF-8, or with what no text has."""
-    if len(content) > MOST_BYTES:
-        raise _refused(f"has more than {MOST_BYTES:,} bytes", "Take an excerpt, or run: hubbub attack NAME table.csv")
+    """Decode the bytes; reject too many bytes, invalid UTF-8 and control characters."""
+    if len(content) > MAX_BYTES:
+        raise _invalid_table(
+            f"has more than {MAX_BYTES:,} bytes", "Use a sample, or run `hubbub attack NAME table.csv`."
+        )
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise _refused("is not text in UTF-8") from None
+        raise _invalid_table("is not plain text in UTF-8") from None
     if "\0" in text:
-        raise _refused("is not text")
+        raise _invalid_table("is not text")
     return text
 
 
-def table(text: str) -> Table:
-    """Read a CSV text; every line has as many values as the first has names."""
+def table(text: str) -> AttackTable:
+    """Parse CSV text; every line must have as many values as there are column names."""
     try:
         lines = list(csv.reader(io.StringIO(text, newline=""), strict=True))
     except csv.Error:
-        raise _refused("is not CSV: a quote is not closed, or a value is too long") from None
+        raise _invalid_table("is not valid CSV: a quote is not closed, or a value is too long") from None
     lines = [line for line in lines if line]
     if len(lines) < 2:
-        raise _refused("has no rows")
+        raise _invalid_table("has no rows")
     names, rows = [name.strip() for name in lines[0]], lines[1:]
-    if len(rows) > MOST_ROWS:
-        raise _refused(f"has more than {MOST_ROWS:,} rows", "Take an excerpt, or run: hubbub attack NAME table.csv")
-    if len(names) > MOST_COLUMNS:
-        raise _refused(f"has more than {MOST_COLUMNS} columns", "Leave out those that the attack does not need.")
-    if not all(0 < len(name) <= _LONGEST and name.isprintable() and '"' not in name for name in names):
-        raise _refused(f"has a column whose name is empty, longer than {_LONGEST} characters, or not plain text")
+    if len(rows) > MAX_ROWS:
+        raise _invalid_table(f"has more than {MAX_ROWS:,} rows", "Use a sample, or run `hubbub attack NAME table.csv`.")
+    if len(names) > MAX_COLUMNS:
+        raise _invalid_table(f"has more than {MAX_COLUMNS} columns", "Remove columns that the attack does not need.")
+    if not all(0 < len(name) <= _MAX_NAME and name.isprintable() and '"' not in name for name in names):
+        raise _invalid_table(f"has a column whose name is empty, longer than {_MAX_NAME} characters, or not plain text")
     if len({name.casefold() for name in names}) < len(names):
-        raise _refused("has two columns of one name")
+        raise _invalid_table("has two columns with the same name")
     if set(map(len, rows)) != {len(names)}:
-        raise _refused("has lines with more or fewer values than there are names")
+        raise _invalid_table("has lines with more or fewer values than column names")
     cells = np.array(rows, dtype=object)
-    return Table("upload", {name: typed(cells[:, place]) for place, name in enumerate(names)})
+    return AttackTable("upload", {name: typed(cells[:, place]) for place, name in enumerate(names)})
 
 
-def _refused(why: str, remedy: str = _REMEDY) -> AttackError:
-    return AttackError("HB645", f"the table that was sent {why}.", remedy)
+def _invalid_table(problem: str, remedy: str = _REMEDY) -> AttackError:
+    return AttackError("HB645", f"The uploaded table {problem}.", remedy)

@@ -1,1 +1,1 @@
-"""Asking against publishing: what no table that is published once can tell, and one private answer tells."""
+"""Separations between publishing and querying: exact results on parities (Dwork et al. 2006)."""

@@ -1,4 +1,4 @@
-"""What is proved of published views: as printed in 2006, as it has to be, and as sharp as the same idea allows."""
+"""Bounds for published views: as printed in 2006, corrected, and sharpened."""
 
 from math import cbrt, expm1, sinh, sqrt
 
@@ -8,13 +8,13 @@ from hubbub.attacks.separations.parity import Floats, transformed
 
 
 def sign_product(bits: int) -> float:
-    """Give the mean of (−1)^{r·x}·(−1)^{r·y} over all r ≠ 0, for any x ≠ y: −1/(2^d − 1), and not the printed 1/2^d."""
+    """Return the mean of (−1)^{r·x}·(−1)^{r·y} over all r ≠ 0, for any x ≠ y: −1/(2^d − 1), not the printed 1/2^d."""
     return -1 / (2.0**bits - 1)
 
 
-def deviations(law: Floats) -> Floats:
-    """Give for each z the mean over all parities of (Pr[Z(D_r) = z] − Pr[Z(D) = z])², from law[x, z]."""
-    waves = transformed(law.T)[:, 1:] / len(law)
+def deviations(distribution: Floats) -> Floats:
+    """Return for each z the mean over all parities of (Pr[Z(D_r) = z] − Pr[Z(D) = z])², from distribution[x, z]."""
+    waves = transformed(distribution.T)[:, 1:] / len(distribution)
     return np.asarray((waves**2).mean(axis=1))
 
 
@@ -37,12 +37,12 @@ def view_bound(bits: int, epsilon: float, failing: float) -> float:
 
 
 def corrected(bits: int, epsilon: float, failing: float) -> float:
-    """Give lemma 2 of 2006 with its δ set right: 2·4·(2ε̃²/(α·2^d))^{1/3}, between the halves (twice that to Z(D))."""
+    """Return lemma 2 of 2006 with its δ set right: 2·4·(2ε̃²/(α·2^d))^{1/3}, between the halves (twice that to Z(D))."""
     return 8 * cbrt(2 * expm1(epsilon) ** 2 / (failing * 2.0**bits))
 
 
 def printed(bits: int, epsilon: float, failing: float) -> float:
-    """Give lemma 2 as printed: δ = (2αε̃²/2^d)^{1/3}, which falls where it must rise as fewer parities may fail.
+    """Return lemma 2 as printed: δ = (2αε̃²/2^d)^{1/3}, which falls where it must rise as fewer parities may fail.
 
     It is false: a view that tells one parity and no other keeps its difference at that one, however small α is.
     """
@@ -67,15 +67,15 @@ def published_bound(bits: int, people: int, epsilon: float, failing: float = 1 /
 
 
 def theorem_3(bits: int, people: int, epsilon: float) -> float:
-    """Give theorem 3 of 2006 with its constants written out: 2nσ, σ from `corrected` at a failing share of 1/(6n)."""
+    """Return theorem 3 of 2006 with its constants written out: 2nσ, σ from `corrected` at a failing share of 1/(6n)."""
     return people * corrected(bits, epsilon, 1 / (6 * people))
 
 
 def theorem_3_printed(bits: int, people: int, epsilon: float) -> float:
-    """Give the same with the printed δ."""
+    """Return the same with the printed δ."""
     return people * printed(bits, epsilon, 1 / (6 * people))
 
 
 def proposition_2(bits: int, people: int, epsilon: float) -> float:
-    """Give proposition 2 of 2006 (one parity for all, randomized response) with its constants: n steps at α = 1/3."""
+    """Return proposition 2 of 2006 (one parity for all, randomized response) with its constants: n steps at α = 1/3."""
     return people * corrected(bits, epsilon, 1 / 3)

@@ -1,8 +1,8 @@
-"""How well a published, noisy view of data tells whether everybody satisfies a parity or nobody does: exactly.
+"""Exact distinguishability of "everyone satisfies a parity" and "no one does" from a published noisy view.
 
 People hold d bits each. A parity r asks of x whether r·x = 1 (mod 2); D_r are the x with r·x = 0. The difference here
-is the statistical one between what is published of people from D_r and of people from the rest: somebody who must tell
-which it was is right with probability ½ + difference/2, and no better.
+is the statistical distance between the views of people from D_r and of people from the rest: the best guess of which it
+was is correct with probability ½ + difference/2.
 """
 
 from functools import cache
@@ -17,11 +17,11 @@ from hubbub.errors import ParameterError
 Floats = NDArray[np.float64]
 
 _NODES = 64
-_MOST_STATES = 400_000
+_MAX_STATES = 400_000
 
 
 def transformed(values: Floats) -> Floats:
-    """Give Σ_x values[…, x]·(−1)^{r·x} for every r (Walsh and Hadamard), over the last axis, of 2^d places."""
+    """Return Σ_x values[…, x]·(−1)^{r·x} for every r (Walsh and Hadamard), over the last axis, of 2^d places."""
     found = values.copy()
     size = found.shape[-1]
     half = 1
@@ -33,26 +33,26 @@ def transformed(values: Floats) -> Floats:
     return found
 
 
-def differences(law: Floats) -> Floats:
-    """Give for every parity r the difference between Z(D_r) and Z(the rest), from the law Pr[Z(x) = z] as law[x, z].
+def differences(distribution: Floats) -> Floats:
+    """Return for every parity r the difference between Z(D_r) and Z(the rest), where distribution[x, z] = Pr[Z(x) = z].
 
     Both are Pr[Z(D) = z] ± 2^{−d}·Σ_x Pr[Z(x) = z]·(−1)^{r·x}, so the difference is the sum of the latter's absolute
     values over all z. That of r = 0, which is no parity, is 1.
     """
-    found: Floats = np.abs(transformed(law.T)).sum(axis=0) / len(law)
+    found: Floats = np.abs(transformed(distribution.T)).sum(axis=0) / len(distribution)
     return found
 
 
-def joint_differences(law: Floats, people: int) -> Floats:
-    """Give the difference between everybody and nobody for all tuples of parities, one a person: an axis for each.
+def joint_differences(distribution: Floats, people: int) -> Floats:
+    """Return the difference between everyone and no one for all tuples of parities, one axis per person.
 
-    `law[x, z]` is Pr[San(x) = z] of any published view of n people, x = x₁ + 2^d·x₂ + …, whatever it is made by.
+    `distribution[x, z]` is Pr[San(x) = z] of any published view of n people, x = x₁ + 2^d·x₂ + …
     Distribution 0 has weights Π(1 + (−1)^{rᵢ·xᵢ}) and distribution 1 has Π(1 − (−1)^{rᵢ·xᵢ}), so their difference has
     the terms of odd sets of people, twice.
     """
-    bits = (len(law).bit_length() - 1) // people
+    bits = (len(distribution).bit_length() - 1) // people
     side = 1 << bits
-    waves = transformed(law.T).reshape(-1, *[side] * people) / len(law)
+    waves = transformed(distribution.T).reshape(-1, *[side] * people) / len(distribution)
     odd = np.zeros_like(waves)
     for chosen in range(1, 1 << people):
         if chosen.bit_count() % 2:
@@ -64,33 +64,35 @@ def joint_differences(law: Floats, people: int) -> Floats:
 
 
 def response(bits: int, epsilon: float) -> Floats:
-    """Write out randomized response over all 2^d values: the truth e^ε times as likely as each other value."""
+    """Return randomized response over all 2^d values: the truth is e^ε times as likely as each other value."""
     side = 1 << numbers.integer(bits, "bits", 1, 12)
     return (np.ones((side, side)) + expm1(epsilon) * np.eye(side)) / (exp(epsilon) + side - 1)
 
 
 def bitwise(bits: int, epsilon: float) -> Floats:
-    """Write out randomized response of each bit at ε/d."""
+    """Return the distribution of randomized response of each bit at ε/d."""
     told = 1 / (1 + exp(-epsilon / numbers.integer(bits, "bits", 1, 12)))
-    law = np.ones((1, 1))
+    distribution = np.ones((1, 1))
     for _ in range(bits):
-        law = np.asarray(np.kron(law, np.array([[told, 1 - told], [1 - told, told]])), dtype=np.float64)
-    return law
+        distribution = np.asarray(
+            np.kron(distribution, np.array([[told, 1 - told], [1 - told, told]])), dtype=np.float64
+        )
+    return distribution
 
 
 def one_parity(bits: int, epsilon: float, parity: int) -> Floats:
-    """Write out randomized response to one parity alone: it tells that one, tanh(ε/2), and no other."""
+    """Return randomized response to one parity alone: it reveals that one, by tanh(ε/2), and no other."""
     values = np.arange(1 << numbers.integer(bits, "bits", 1, 12)) & parity
     odd = np.array([value.bit_count() % 2 for value in values.tolist()])
     told = 1 / (1 + exp(-epsilon))
     return np.where(odd[:, None] == np.arange(2), told, 1 - told)
 
 
-def everybody(law: Floats, people: int) -> Floats:
-    """Write out the law of several people's independent responses, joined."""
-    joined = law
+def everybody(distribution: Floats, people: int) -> Floats:
+    """Write out the distribution of several people's independent responses, joined."""
+    joined = distribution
     for _ in range(people - 1):
-        joined = np.asarray(np.kron(law, joined), dtype=np.float64)
+        joined = np.asarray(np.kron(distribution, joined), dtype=np.float64)
     return joined
 
 
@@ -103,14 +105,14 @@ def noisy_histogram(bits: int, people: int, epsilon: float) -> Floats:
     cell = _clamped(people, epsilon)
     members = np.arange(side**people)[:, None] // side ** np.arange(people) % side
     counts = (members[:, :, None] == np.arange(side)).sum(axis=1)
-    law = np.ones((len(counts), 1))
+    distribution = np.ones((len(counts), 1))
     for place in range(side):
-        law = (law[:, :, None] * cell[counts[:, place]][:, None, :]).reshape(len(counts), -1)
-    return law
+        distribution = (distribution[:, :, None] * cell[counts[:, place]][:, None, :]).reshape(len(counts), -1)
+    return distribution
 
 
 def _clamped(people: int, epsilon: float) -> Floats:
-    """Give Pr[clamped count = z] for true counts 0…n."""
+    """Return Pr[clamped count = z] for true counts 0…n."""
     q = exp(-epsilon / 2)
     z = np.arange(people + 1)
     mass: Floats = (1 - q) / (1 + q) * q ** np.abs(z - z[:, None]).astype(np.float64)
@@ -120,7 +122,7 @@ def _clamped(people: int, epsilon: float) -> Floats:
 
 
 def response_difference(bits: int, epsilon: float) -> float:
-    """Give the difference of 2^d-ary randomized response, the same for every parity: (e^ε − 1)/(e^ε + 2^d − 1).
+    """Return the difference of 2^d-ary randomized response, the same for every parity: (e^ε − 1)/(e^ε + 2^d − 1).
 
     >>> round(response_difference(6, 1.0), 4), f"{response_difference(20, 1.0):.1e}"
     (0.0261, '1.6e-06')
@@ -129,7 +131,7 @@ def response_difference(bits: int, epsilon: float) -> float:
 
 
 def subset_difference(bits: int, epsilon: float) -> float:
-    """Give that of subset response: a random set of values that is e^ε times as likely with one's own value in it.
+    """Return that of subset response: a random set of values that is e^ε times as likely with one's own value in it.
 
     Sets of about 2^d/(1+e^ε) values are near the best response there is (Ye and Barg 2018); the most telling of the
     sizes about it is taken, and 1, which is 2^d-ary response. A set with j of its k values in D_r has a probability in
@@ -141,7 +143,7 @@ def subset_difference(bits: int, epsilon: float) -> float:
 
 
 def _of_size(size: int, side: int, epsilon: float) -> float:
-    # beyond 13 deviations of the hypergeometric law nothing is left that a double would show
+    # beyond 13 deviations of the hypergeometric distribution nothing is left that a double would show
     reach = int(13 * (size / 4) ** 0.5) + 13
     inside = np.arange(max(0, size - side // 2, size // 2 - reach), min(size, side // 2, size // 2 + reach) + 1)
     ways = _choose(side // 2, inside) + _choose(side // 2, size - inside)
@@ -162,7 +164,7 @@ def _quadrature() -> tuple[Floats, Floats]:
 
 
 def repeated(difference: float, people: int) -> float:
-    """Give the difference of n independent two-valued views that tell apart by so much each: two binomials, exactly.
+    """Return the difference of n independent two-valued views that tell apart by so much each: two binomials, exactly.
 
     For randomized response, whether z lies in D_r is all that it tells; it is so with probability (1 ± difference)/2.
     """
@@ -179,7 +181,7 @@ def repeated(difference: float, people: int) -> float:
 
 
 def histogram_difference(bits: int, people: int, epsilon: float) -> float:
-    """Give that of a noisy histogram of n people with one parity for all, exactly, though it has 2^d cells.
+    """Return that of a noisy histogram of n people with one parity for all, exactly, though it has 2^d cells.
 
     A histogram has the probability A(its cells in D_r) or A(its cells outside), times that of noise alone, where A is
     the mean over everybody's place of the product of likelihood ratios. Cells clamped into 0…n are of n + 1 kinds, the
@@ -187,7 +189,7 @@ def histogram_difference(bits: int, people: int, epsilon: float) -> float:
     over two independent draws of A.
     """
     half = 1 << (bits - 1)
-    if comb(half + people, people) > _MOST_STATES:
+    if comb(half + people, people) > _MAX_STATES:
         raise ParameterError(
             "HB197",
             f"a histogram of {people} people in {2 * half} cells has too many states to go through.",
@@ -220,7 +222,7 @@ def _compositions(total: int, kinds: int) -> NDArray[np.int64]:
 
 
 def _product(series: Floats, kinds: NDArray[np.int64], degree: int) -> Floats:
-    """Give the coefficient of t^degree of Π_j (Σ_k series[k, j]·t^k)^{kinds[:, j]}, for every row."""
+    """Return the coefficient of t^degree of Π_j (Σ_k series[k, j]·t^k)^{kinds[:, j]}, for every row."""
     half = int(kinds[0].sum())
     found = np.zeros((len(kinds), degree + 1))
     found[:, 0] = 1
@@ -236,13 +238,13 @@ def _product(series: Floats, kinds: NDArray[np.int64], degree: int) -> Floats:
 
 
 def asked_difference(people: int, epsilon: float) -> float:
-    """Give that of one private answer: the count of those with the parity, with two-sided geometric noise at ε."""
+    """Return that of one private answer: the count of those with the parity, with two-sided geometric noise at ε."""
     q = exp(-epsilon)
     middle = people // 2
     return 1 - (q ** (middle + 1) + q ** (people - middle)) / (1 + q)
 
 
 def asked_error(epsilon: float) -> float:
-    """Give the mean absolute error of that answer: 2q/(1−q²), which tends to 1/ε."""
+    """Return the mean absolute error of that answer: 2q/(1−q²), which tends to 1/ε."""
     q = exp(-epsilon)
     return 2 * q / (1 - q * q)

@@ -41,8 +41,8 @@ class Row:
     error: float
     needed: int
 
-    def form(self) -> dict[str, object]:
-        """Give it for JSON."""
+    def to_json(self) -> dict[str, object]:
+        """Return it for JSON."""
         return asdict(self)
 
 
@@ -68,9 +68,9 @@ def row(bits: int, people: int, epsilon: numbers.Number) -> Row:
 
 
 def people_needed(one: float, wanted: float = 0.5) -> int:
-    """Give how many people of this difference each are told apart by `wanted` in all, exactly up to about 10,000.
+    """Return how many people with this difference each give a total difference of `wanted`, exactly up to about 10,000.
 
-    Beyond, the two binomials are as good as normal, and their difference is that of a normal law within ±one·√n.
+    Beyond that, the two binomials are almost normal, and their difference is that of a normal within ±one·√n.
 
     >>> people_needed(0.0261462), people_needed(0.4)
     (665, 3)
