@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from hubbub.accounting.anchor import FileAnchor, former_path
-from hubbub.accounting.calls import Charge, Request
+from hubbub.accounting.calls import Charge, ChargeRequest
 from hubbub.accounting.chain import Entry
 from hubbub.accounting.cost import PrivacyCost
 from hubbub.accounting.ledger import Ledger, no_step, now
@@ -86,9 +86,9 @@ class Desk:
         key: str = "",
         event: Event | None = None,
         version: str = "v1",
-    ) -> Request:
+    ) -> ChargeRequest:
         event = event or LaplaceEvent(sensitivity=1, scale=1 / Fraction(epsilon))
-        return Request(analyst, dataset, version, event, query, key or f"key-{next(self._numbers)}")
+        return ChargeRequest(analyst, dataset, version, event, query, key or f"key-{next(self._numbers)}")
 
     def spend(
         self,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hubbub.accounting.anchor import FileAnchor
-from hubbub.accounting.calls import Request
+from hubbub.accounting.calls import ChargeRequest
 from hubbub.accounting.declarations import broken_guarantee, problems, summary
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.policy import Policy
@@ -71,7 +71,7 @@ class Books:
 
     def charge(self, ledger: Ledger, dataset: str = "visits") -> None:
         event = LaplaceEvent(sensitivity=1, scale=Fraction(10))
-        ledger.charge(Request("ana", dataset, "1", event, "q", f"k{next(self.keys)}"))
+        ledger.charge(ChargeRequest("ana", dataset, "1", event, "q", f"k{next(self.keys)}"))
 
     def kinds(self) -> list[str]:
         store = SqliteStore(self.folder / "ledger.db", read_only=True)
@@ -242,7 +242,7 @@ def test_verification_compares_a_receipts_relation_with_the_declared_one(books: 
     event = LaplaceEvent(sensitivity=1, scale=Fraction(10))
     with books.open(policy(PERSON)) as ledger:
         for key, relation in (("a", "add_remove"), ("b", "replace")):
-            charge = ledger.charge(Request("ana", "visits", "1", event, "q", key))
+            charge = ledger.charge(ChargeRequest("ana", "visits", "1", event, "q", key))
             ledger.record(charge, json.dumps({"receipt": {"relation": relation}}, separators=(",", ":")).encode())
         (problem,) = ledger.verify().problems
         assert "charge 4 states a neighbor relation that was not declared" in problem.text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hubbub.accounting.anchor import FileAnchor
-from hubbub.accounting.calls import Remark, RemarkCall, Request
+from hubbub.accounting.calls import ChargeRequest, Remark, RemarkCall
 from hubbub.accounting.failures import Failures, review
 from hubbub.accounting.ledger import Ledger, examine
 from hubbub.accounting.postgres import PostgresStore
@@ -43,7 +43,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Ledge
 
 def charge(ledger: Ledger, key: str, analyst: str = "ana", dataset: str = "visits") -> Remark:
     event = LaplaceEvent(sensitivity=1, scale=Fraction(10))
-    return Remark(analyst, dataset, ledger.charge(Request(analyst, dataset, "1", event, "q", key)).sequence)
+    return Remark(analyst, dataset, ledger.charge(ChargeRequest(analyst, dataset, "1", event, "q", key)).sequence)
 
 
 def counted(ledger: Ledger) -> dict[tuple[str, str], int]:

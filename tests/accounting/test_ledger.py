@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hubbub.accounting.calls import Charge, Request
+from hubbub.accounting.calls import Charge, ChargeRequest
 from hubbub.accounting.chain import canonical
 from hubbub.accounting.cost import ZERO, privacy_cost
 from hubbub.accounting.ledger import Ledger
@@ -192,18 +192,18 @@ def test_a_release_needs_a_charge_of_this_ledger(desk: "Desk", tmp_path: Path) -
 # --- several datasets at once
 
 
-def both(desk: "Desk", epsilon: str, key: str) -> list[Request]:
+def both(desk: "Desk", epsilon: str, key: str) -> list[ChargeRequest]:
     return [desk.request(epsilon, dataset=name, key=f"{key} {name}") for name in ("visits", "wards")]
 
 
-def one_by_one(ledger: Ledger, requests: list[Request]) -> list[Charge]:
+def one_by_one(ledger: Ledger, requests: list[ChargeRequest]) -> list[Charge]:
     """What a joint charge must not be."""
     return [ledger.charge(request) for request in requests]
 
 
 @pytest.mark.parametrize("joint", [Ledger.charge_all, one_by_one])
 def test_a_refusal_on_one_data_set_charges_nothing_on_the_other(
-    desk: "Desk", joint: Callable[[Ledger, list[Request]], list[Charge]]
+    desk: "Desk", joint: Callable[[Ledger, list[ChargeRequest]], list[Charge]]
 ) -> None:
     ledger = desk.open()
     desk.spend(ledger, "0.9", dataset="wards")
@@ -415,7 +415,7 @@ import os, signal, sys
 from fractions import Fraction
 from pathlib import Path
 from hubbub.accounting.anchor import FileAnchor, former_path
-from hubbub.accounting.calls import Request
+from hubbub.accounting.calls import ChargeRequest
 from hubbub.config.policy import parse_policy
 from hubbub.accounting.ledger import Ledger
 from hubbub.accounting.sqlite import SqliteStore
@@ -429,7 +429,7 @@ def on_step(name):
 ledger = Ledger.open(SqliteStore(path), policy=policy, anchor=FileAnchor(former_path(path)), on_step=on_step)
 armed.append(True)
 names = ("visits", "wards")
-asked = [Request("ana", name, "v1", LaplaceEvent(1, Fraction(10)), "count", f"killed {name}") for name in names]
+asked = [ChargeRequest("ana", name, "v1", LaplaceEvent(1, Fraction(10)), "count", f"killed {name}") for name in names]
 ledger.record(ledger.charge_all(asked)[0], b"answer")
 """
 

@@ -272,7 +272,7 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 from hubbub.accounting.anchor import FileAnchor, former_path
-from hubbub.accounting.calls import Request
+from hubbub.accounting.calls import ChargeRequest
 from hubbub.config.policy import parse_policy
 from hubbub.accounting.calls import Charge
 from hubbub.accounting.ledger import Ledger
@@ -283,9 +283,10 @@ from hubbub.errors import BudgetError
 path, policy, me = Path(sys.argv[1]), parse_policy(sys.argv[2]), sys.argv[3]
 granted = 0
 with Ledger.open(SqliteStore(path), policy=policy, anchor=FileAnchor(former_path(path))) as ledger:
+    event = LaplaceEvent(1, Fraction(100))
     for number in range(60):
         try:
-            ledger.charge(Request("ana", "wards", "v1", LaplaceEvent(1, Fraction(100)), "count", f"{me}-{number}"))
+            ledger.charge(ChargeRequest("ana", "wards", "v1", event, "count", f"{me}-{number}"))
             granted += 1
         except BudgetError:
             pass

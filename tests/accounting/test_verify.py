@@ -10,7 +10,7 @@ from hubbub.accounting.chain import Entry, Mark, append, genesis
 from hubbub.accounting.cost import privacy_cost
 from hubbub.accounting.ledger import examine
 from hubbub.accounting.store import EntryFilter
-from hubbub.accounting.verify import Verification, _check_keys, _Pass, cost_of_budget
+from hubbub.accounting.verify import Verification, _check_keys, _Progress, cost_of_budget
 from hubbub.core.events import GaussianEvent, LaplaceEvent, ResponseEvent
 from hubbub.errors import LedgerError
 
@@ -211,7 +211,7 @@ def test_a_repeated_key_is_found_though_the_index_is_gone(kept: "Desk") -> None:
         def entries(self, _: EntryFilter) -> list[Entry]:
             return [Entry(*row) for row in kept.ask("SELECT * FROM entries WHERE kind = 'charge' ORDER BY sequence")]
 
-    result = _Pass()
+    result = _Progress()
     _check_keys(Bare(), result)  # type: ignore[arg-type]
     assert [problem.text for problem in result.problems] == [
         "charge 4 repeats a key of ana",

@@ -16,7 +16,7 @@ _KEY_LENGTH = 200
 _QUERY_LENGTH = 1_000_000
 
 
-class Request(NamedTuple):
+class ChargeRequest(NamedTuple):
     """A request to charge: the facts of the mechanism and the query in canonical form, under an idempotency key.
 
     Keys of different analysts are independent. `version` identifies the state of the data.
@@ -46,7 +46,7 @@ class Charge(NamedTuple):
 class PricedRequest(NamedTuple):
     """A request with its privacy cost, its facts in canonical form, and its hash."""
 
-    request: Request
+    request: ChargeRequest
     key: tuple[str, str]
     cost: PrivacyCost
     facts: str
@@ -67,7 +67,7 @@ class ChargeCall(PendingCall):
 
     __slots__ = ("keys", "outcome", "refusal", "requests")
 
-    def __init__(self, requests: Sequence[Request]) -> None:
+    def __init__(self, requests: Sequence[ChargeRequest]) -> None:
         super().__init__()
         self.requests = [_price(request) for request in requests]
         self.keys = [priced.key for priced in self.requests]
@@ -166,7 +166,7 @@ def _terms(event: Event) -> tuple[PrivacyCost, str]:
     return privacy_cost(event), facts_text(event)
 
 
-def _price(request: Request) -> PricedRequest:
+def _price(request: ChargeRequest) -> PricedRequest:
     """Check a request and compute its cost and hash."""
     analyst, dataset, version, event, query, key = request
     loss, facts = _terms(event)

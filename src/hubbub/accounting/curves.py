@@ -41,7 +41,7 @@ def _decay(x: Fraction) -> Enclosure:
     return exp(-x) if x <= _FAR else (Fraction(0), exp(Fraction(-_FAR))[1])
 
 
-class Powers:
+class DecayPowers:
     """Enclosures of e^(−n·x) for integers n, as integers in units of 2⁻¹⁶⁰."""
 
     __slots__ = ("rungs",)
@@ -102,7 +102,7 @@ def response(answers: int, epsilon: Fraction) -> Curve:
     Tested   tests/accounting/test_curves.py::test_each_curve_is_the_closed_form_to_one_unit,
     tests/accounting/test_curves.py::test_response_curve_equals_brute_force
     """
-    halves = Powers(epsilon / 2)
+    halves = DecayPowers(epsilon / 2)
     bottom = ONE + (answers - 1) * halves[2][0]
     curve = []
     for order, doubled in zip(ORDERS, DOUBLED_ORDERS, strict=True):
@@ -127,7 +127,7 @@ def bounded_range(epsilon: Fraction) -> Curve:
     line = concentrated(epsilon * epsilon / 8)
     if epsilon < _SMALL:  # they agree to one part in 10^12 there, and subtracting near values loses digits
         return line
-    halves = Powers(epsilon / 2)
+    halves = DecayPowers(epsilon / 2)
     last = _log_below(ONE - halves[2][1], ONE)
     curve = []
     for order, doubled in zip(ORDERS, DOUBLED_ORDERS, strict=True):

@@ -14,7 +14,16 @@ from types import TracebackType
 from typing import NoReturn, Self
 
 from hubbub.accounting.anchor import Anchor
-from hubbub.accounting.calls import AnyCall, Charge, ChargeCall, LookupCall, NoteCall, RecordCall, RemarkCall, Request
+from hubbub.accounting.calls import (
+    AnyCall,
+    Charge,
+    ChargeCall,
+    ChargeRequest,
+    LookupCall,
+    NoteCall,
+    RecordCall,
+    RemarkCall,
+)
 from hubbub.accounting.chain import Mark
 from hubbub.accounting.group_commit import GroupCommit, PendingCall
 from hubbub.accounting.policy import Policy
@@ -65,7 +74,7 @@ class Ledger:
         ledger.note(NoteCall("policy", policy.text))
         return ledger
 
-    def charge(self, request: Request) -> Charge:
+    def charge(self, request: ChargeRequest) -> Charge:
         """Make a durable charge within all caps, or raise an error and charge nothing.
 
         Theorem (Adaptive queries). Let an analyst choose each query by the answers so far, and let each be answered
@@ -80,7 +89,7 @@ class Ledger:
         """
         return self.charge_all([request])[0]
 
-    def charge_all(self, requests: Sequence[Request]) -> list[Charge]:
+    def charge_all(self, requests: Sequence[ChargeRequest]) -> list[Charge]:
         """Make durable charges on several datasets, all or none.
 
         One commit holds all charges. Requests whose key is already charged are replayed; of the others, all are charged

@@ -8,12 +8,12 @@ from hubbub.accounting.calls import (
     CapRefusal,
     Charge,
     ChargeCall,
+    ChargeRequest,
     LookupCall,
     NoteCall,
     PricedRequest,
     RecordCall,
     RemarkCall,
-    Request,
 )
 from hubbub.accounting.chain import Entry, append, canonical
 from hubbub.accounting.declarations import problems
@@ -225,7 +225,7 @@ class Transaction:
         return None
 
 
-def _reused(request: Request) -> ParameterError:
+def _reused(request: ChargeRequest) -> ParameterError:
     return ParameterError(
         "HB124",
         f"{request.analyst} already used the key {request.key!r} for a different request. Nothing was charged.",

@@ -142,7 +142,7 @@ class _ChargeSums:
 
 
 @dataclass(slots=True)
-class _Pass:
+class _Progress:
     """What one pass over the entries collects.
 
     `stored` is the newest entry that the stored totals include, and `first_later` the first charge after it.
@@ -187,153 +187,153 @@ def verify(snapshot: Snapshot, anchor: Mark | None) -> Verification:
     Tested   tests/accounting/test_anchor.py::test_an_older_copy_of_the_database_is_refused
              tests/accounting/test_anchor.py::test_an_anchor_behind_the_database_is_accepted
     """
-    found = _Pass(last=genesis(snapshot.ledger))
+    progress = _Progress(last=genesis(snapshot.ledger))
     whole = False
     try:
-        found.stored = max((total.sequence for total in snapshot.totals().values()), default=0)
-        whole = _walk(snapshot, found, -1 if anchor is None else anchor.sequence)
+        progress.stored = max((total.sequence for total in snapshot.totals().values()), default=0)
+        whole = _walk(snapshot, progress, -1 if anchor is None else anchor.sequence)
         if whole:
-            _check_releases(snapshot, found)
-            _check_totals(snapshot, found)
+            _check_releases(snapshot, progress)
+            _check_totals(snapshot, progress)
     except (HubbubError, *_UNREADABLE) as error:
-        found.add("database", f"a record cannot be read ({type(error).__name__})")
+        progress.add("database", f"a record cannot be read ({type(error).__name__})")
     if whole:  # otherwise report only the first problem, not its consequences
-        found.problems += [LedgerProblem("database", text) for text in snapshot.problems()]
-    head = Mark(snapshot.ledger, found.sequence, found.last)
+        progress.problems += [LedgerProblem("database", text) for text in snapshot.problems()]
+    head = Mark(snapshot.ledger, progress.sequence, progress.last)
     if whole:  # otherwise the end of the chain was not reached
-        found.problems += _check_anchor(anchor, found.anchored, head)
+        progress.problems += _check_anchor(anchor, progress.anchored, head)
     return Verification(
         snapshot.ledger,
         head,
         anchor,
-        found.sequence,
-        sum(found.is_charge),
-        len(found.released),
-        found.caps,
-        tuple(found.problems),
-        found.ahead,
+        progress.sequence,
+        sum(progress.is_charge),
+        len(progress.released),
+        progress.caps,
+        tuple(progress.problems),
+        progress.ahead,
     )
 
 
-def _walk(snapshot: Snapshot, found: _Pass, watched: int) -> bool:
+def _walk(snapshot: Snapshot, progress: _Progress, watched: int) -> bool:
     """Follow the chain, and say whether its end was reached; fast, because startup waits for it."""
-    time, last, sequence = 0, found.last, 0
+    time, last, sequence = 0, progress.last, 0
     if watched == 0:
-        found.anchored = last
+        progress.anchored = last
     for entry in snapshot.entries(EntryFilter()):
         number, kind, stamp, analyst, dataset, version, facts, query, key, charge, request, config, previous, digest = (
             entry
         )
         sequence += 1
-        found.sequence, found.last = sequence - 1, last
+        progress.sequence, progress.last = sequence - 1, last
         if number != sequence:
-            found.add("chain", f"entry {sequence} is missing; entry {number} is in its place")
+            progress.add("chain", f"entry {sequence} is missing; entry {number} is in its place")
             return False
         if previous != last or digest != link(
             previous, config, request, number, kind, stamp, analyst, dataset, version, facts, query, key, charge
         ):
-            found.add("chain", f"entry {number} was changed, or does not follow the previous one")
+            progress.add("chain", f"entry {number} was changed, or does not follow the previous one")
             return False
         last = digest
         if stamp < time and kind != "forfeit":
-            found.add("chain", f"entry {number} is older than the previous one")
+            progress.add("chain", f"entry {number} is older than the previous one")
         time = stamp
         if number == watched:
-            found.anchored = digest
+            progress.anchored = digest
         if kind == "charge":
-            _charge(entry, found)
+            _charge(entry, progress)
         else:
-            _other(entry, found)
-        if len(found.problems) > _MAX_PROBLEMS:
+            _other(entry, progress)
+        if len(progress.problems) > _MAX_PROBLEMS:
             return False
-    found.sequence, found.last = sequence, last
-    if len(found.keys) != sum(found.is_charge):
-        _check_keys(snapshot, found)
+    progress.sequence, progress.last = sequence, last
+    if len(progress.keys) != sum(progress.is_charge):
+        _check_keys(snapshot, progress)
     return True
 
 
-def _charge(entry: Entry, found: _Pass) -> None:
+def _charge(entry: Entry, progress: _Progress) -> None:
     """Process a charge."""
-    found.is_charge.append(1)
-    sums = found.sums(entry.sequence)
-    if entry.sequence > found.stored and not found.first_later:
-        found.first_later = entry.sequence
+    progress.is_charge.append(1)
+    sums = progress.sums(entry.sequence)
+    if entry.sequence > progress.stored and not progress.first_later:
+        progress.first_later = entry.sequence
     kind = (entry.config, entry.analyst, entry.dataset, entry.time // DAY, entry.facts)
     sums.charged[kind] += 1
     sums.newest[kind] = entry.sequence
-    found.keys.add(hash((entry.analyst, entry.key)))
-    if entry.config != found.config or entry.request != request_hash(entry.dataset, entry.facts, entry.query):
-        found.add("charge", f"the policy or request of charge {entry.sequence} does not match its hash")
-        found.relation.append(0)
+    progress.keys.add(hash((entry.analyst, entry.key)))
+    if entry.config != progress.config or entry.request != request_hash(entry.dataset, entry.facts, entry.query):
+        progress.add("charge", f"the policy or request of charge {entry.sequence} does not match its hash")
+        progress.relation.append(0)
         return
-    config, relation = found.charged_under.get(entry.dataset, (NO_HASH, 0))
+    config, relation = progress.charged_under.get(entry.dataset, (NO_HASH, 0))
     if config != entry.config:
-        relation = _check_guarantee(entry, found)
-        found.charged_under[entry.dataset] = entry.config, relation
-    found.relation.append(relation)
+        relation = _check_guarantee(entry, progress)
+        progress.charged_under[entry.dataset] = entry.config, relation
+    progress.relation.append(relation)
 
 
-def _check_guarantee(entry: Entry, found: _Pass) -> int:
+def _check_guarantee(entry: Entry, progress: _Progress) -> int:
     """Compare the guarantee of the first charge under a policy with that of earlier charges on its dataset."""
-    now = found.policies[entry.config].declarations.get(entry.dataset)
+    now = progress.policies[entry.config].declarations.get(entry.dataset)
     if now is None:
         return 0
-    why = broken_guarantee(found.guarantees.get(entry.dataset, now), now)
+    why = broken_guarantee(progress.guarantees.get(entry.dataset, now), now)
     if why is not None:
-        found.add("charge", f"charge {entry.sequence} breaks the guarantee of earlier charges: {why}")
-    found.guarantees[entry.dataset] = now
+        progress.add("charge", f"charge {entry.sequence} breaks the guarantee of earlier charges: {why}")
+    progress.guarantees[entry.dataset] = now
     return _RELATIONS.index(now.get("relation"))
 
 
-def _other(entry: Entry, found: _Pass) -> None:
+def _other(entry: Entry, progress: _Progress) -> None:
     """Process an entry that is not a charge."""
-    found.is_charge.append(0)
-    found.relation.append(0)
+    progress.is_charge.append(0)
+    progress.relation.append(0)
     facts = json.loads(entry.facts)
     if canonical(facts) != entry.facts:
-        found.add("chain", f"entry {entry.sequence} is not in canonical form")
+        progress.add("chain", f"entry {entry.sequence} is not in canonical form")
     if entry.kind == "policy":
         policy = Policy.from_record(facts)
         if policy.text != entry.facts or policy.hash != entry.config:
-            found.add("policy", f"the policy of entry {entry.sequence} does not match its hash")
-        found.config = entry.config
-        found.policies[entry.config] = policy
-    elif entry.config != found.config:
-        found.add("policy", f"entry {entry.sequence} names a policy that is not in force")
+            progress.add("policy", f"the policy of entry {entry.sequence} does not match its hash")
+        progress.config = entry.config
+        progress.policies[entry.config] = policy
+    elif entry.config != progress.config:
+        progress.add("policy", f"entry {entry.sequence} names a policy that is not in force")
     elif entry.kind in _KINDS:
-        _KINDS[entry.kind](entry, facts, found)
+        _KINDS[entry.kind](entry, facts, progress)
     else:
-        found.add("chain", f"entry {entry.sequence} has an unknown kind")
+        progress.add("chain", f"entry {entry.sequence} has an unknown kind")
 
 
-def _release(entry: Entry, facts: Facts, found: _Pass) -> None:
-    if not _of_a_charge(entry, found):
-        found.add("release", f"the release of entry {entry.sequence} belongs to no charge")
-    elif entry.charge in found.released:
-        found.add("release", f"charge {entry.charge} has two releases")
-    found.released[entry.charge] = str(facts["sha256"])
+def _release(entry: Entry, facts: Facts, progress: _Progress) -> None:
+    if not _of_a_charge(entry, progress):
+        progress.add("release", f"the release of entry {entry.sequence} belongs to no charge")
+    elif entry.charge in progress.released:
+        progress.add("release", f"charge {entry.charge} has two releases")
+    progress.released[entry.charge] = str(facts["sha256"])
 
 
-def _forfeit(entry: Entry, facts: Facts, found: _Pass) -> None:
-    found.sums(entry.sequence).forfeited.append((entry.sequence, forfeited_costs(facts)))
+def _forfeit(entry: Entry, facts: Facts, progress: _Progress) -> None:
+    progress.sums(entry.sequence).forfeited.append((entry.sequence, forfeited_costs(facts)))
 
 
-def _failure(entry: Entry, facts: Facts, found: _Pass) -> None:  # noqa: ARG001 - the common signature
-    if not _of_a_charge(entry, found):
-        found.add("charge", f"the failure of entry {entry.sequence} belongs to no charge")
+def _failure(entry: Entry, facts: Facts, progress: _Progress) -> None:  # noqa: ARG001 - the common signature
+    if not _of_a_charge(entry, progress):
+        progress.add("charge", f"the failure of entry {entry.sequence} belongs to no charge")
 
 
-def _reviewed(entry: Entry, facts: Facts, found: _Pass) -> None:
+def _reviewed(entry: Entry, facts: Facts, progress: _Progress) -> None:
     if not entry.analyst or not entry.dataset or not str(facts["by"]).strip():
-        found.add("chain", f"the review of entry {entry.sequence} does not name reviewer, analyst and dataset")
+        progress.add("chain", f"the review of entry {entry.sequence} does not name reviewer, analyst and dataset")
 
 
-def _of_a_charge(entry: Entry, found: _Pass) -> bool:
-    return 0 < entry.charge < entry.sequence and bool(found.is_charge[entry.charge])
+def _of_a_charge(entry: Entry, progress: _Progress) -> bool:
+    return 0 < entry.charge < entry.sequence and bool(progress.is_charge[entry.charge])
 
 
 #: How each kind of entry is processed, except charges (for speed) and policies (which apply to later entries).
-_KINDS: Mapping[str, Callable[[Entry, Facts, _Pass], None]] = {
+_KINDS: Mapping[str, Callable[[Entry, Facts, _Progress], None]] = {
     "release": _release,
     "forfeit": _forfeit,
     "failure": _failure,
@@ -359,45 +359,45 @@ def cost_of_budget(epsilon: Fraction, delta: Fraction) -> PrivacyCost:
     return PrivacyCost(response.pure, response.renyi, delta)
 
 
-def _check_keys(snapshot: Snapshot, found: _Pass) -> None:
+def _check_keys(snapshot: Snapshot, progress: _Progress) -> None:
     """Compare the keys themselves, after their hashes collided."""
     seen: set[tuple[str, str]] = set()
     for entry in snapshot.entries(EntryFilter(kind="charge")):
         if (entry.analyst, entry.key) in seen:
-            found.add("charge", f"charge {entry.sequence} repeats a key of {entry.analyst}")
+            progress.add("charge", f"charge {entry.sequence} repeats a key of {entry.analyst}")
         seen.add((entry.analyst, entry.key))
 
 
-def _check_releases(snapshot: Snapshot, found: _Pass) -> None:
-    expected = dict(found.released)
+def _check_releases(snapshot: Snapshot, progress: _Progress) -> None:
+    expected = dict(progress.released)
     for charge, body in snapshot.releases():
         if expected.pop(charge, None) != sha256(body).hexdigest():
-            found.add("release", f"the stored release of charge {charge} does not match the recorded hash")
+            progress.add("release", f"the stored release of charge {charge} does not match the recorded hash")
         # in canonical JSON, no string contains these bytes: quotes in strings are escaped
-        relation = _RELATIONS[found.relation[charge]] if charge < len(found.relation) else None
+        relation = _RELATIONS[progress.relation[charge]] if charge < len(progress.relation) else None
         if relation is not None and b'"relation":' in body and f'"relation":"{relation}"'.encode() not in body:
-            found.add("release", f"the receipt of charge {charge} states a neighbor relation that was not declared")
+            progress.add("release", f"the receipt of charge {charge} states a neighbor relation that was not declared")
     for charge in expected:
-        found.add("release", f"the release of charge {charge} is missing")
+        progress.add("release", f"the release of charge {charge} is missing")
 
 
-def _check_totals(snapshot: Snapshot, found: _Pass) -> None:
+def _check_totals(snapshot: Snapshot, progress: _Progress) -> None:
     """Compare the stored totals with the entries that they include, and compute what later entries add.
 
     Totals are stored at intervals (see `store.LAG`), so they lack only a few of the newest charges, and never all: if
     no totals are stored, they were removed.
     """
-    derived = found.until.totals(found.policies)
+    derived = progress.until.totals(progress.policies)
     stored = snapshot.totals()
     for label in sorted(derived.keys() | stored.keys()):
         if label not in derived or label not in stored or stored[label].spent != _text(derived[label][0]):
-            found.add("totals", f"the total of {label} is not the sum of its charges")
-    for label, (loss, sequence) in found.later.totals(found.policies).items():
+            progress.add("totals", f"the total of {label} is not the sum of its charges")
+    for label, (loss, sequence) in progress.later.totals(progress.policies).items():
         before, _ = derived.get(label, (ZERO, 0))
-        found.ahead[label] = StoredTotal(_text(before + loss), sequence)
-    found.caps = len(derived.keys() | found.ahead.keys())
-    if 0 < found.first_later <= stored_until(found.sequence) or (found.ahead and not stored):
-        found.add("totals", "the totals were removed, or are older than hubbub leaves them")
+        progress.ahead[label] = StoredTotal(_text(before + loss), sequence)
+    progress.caps = len(derived.keys() | progress.ahead.keys())
+    if 0 < progress.first_later <= stored_until(progress.sequence) or (progress.ahead and not stored):
+        progress.add("totals", "the totals were removed, or are older than hubbub leaves them")
 
 
 def _text(total: PrivacyCost) -> str:

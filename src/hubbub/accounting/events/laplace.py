@@ -30,7 +30,7 @@ def renyi_curve(sensitivity: int, scale: Fraction) -> curves.Curve:
     epsilon = sensitivity / scale
     if sensitivity == 1 or scale > _HUGE_SCALE:
         return curves.pure(epsilon)
-    step, shift = curves.Powers(1 / scale), curves.Powers(epsilon)
+    step, shift = curves.DecayPowers(1 / scale), curves.DecayPowers(epsilon)
     one, q_low = curves.ONE, step[1][0]
     curve = []
     for order, doubled in zip(ORDERS, curves.DOUBLED_ORDERS, strict=True):
