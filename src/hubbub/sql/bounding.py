@@ -34,7 +34,7 @@ class ContributionBounds:
     rows: int
 
     def tightened(self, groups: int | None, rows: int | None) -> "ContributionBounds":
-        """Give the bounds that an analyst asks for, which cannot exceed the owner's."""
+        """Return the bounds of a query, which cannot exceed the owner's."""
         bounds = ContributionBounds(self.groups if groups is None else groups, self.rows if rows is None else rows)
         if not (1 <= bounds.groups <= self.groups and 1 <= bounds.rows <= self.rows):
             raise ParameterError(

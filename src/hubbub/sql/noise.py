@@ -41,7 +41,7 @@ class NoisyMeasure:
 
 
 def standard_deviation(mechanism: Laplace | Gaussian) -> float:
-    """Give the standard deviation of a noise, in steps."""
+    """Return the standard deviation of a noise, in steps."""
     variance = mechanism.variance
     return sqrt(variance[1] if isinstance(variance, tuple) else variance)
 
@@ -63,7 +63,7 @@ def calibrate_noise(kind: Noise, moved: Sensitivity, portion: Fraction) -> Lapla
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ScoredSelection:
     """One selection, made in every cell: the score function and the mechanism."""
 
     score: ScoreFunction
@@ -81,7 +81,7 @@ class CellSelections:
     histogram: int
     portion: Fraction
     times: int
-    selections: tuple[Selection, ...]
+    selections: tuple[ScoredSelection, ...]
 
     @property
     def events(self) -> tuple[tuple[Event, int], ...]:
@@ -129,7 +129,7 @@ def calibrate_selections(
         for part in parts
     ]
     scores = aggregate.scores(choice, [mechanism.rate for mechanism in mechanisms])
-    selections = tuple(Selection(score, mechanism) for score, mechanism in zip(scores, mechanisms, strict=True))
+    selections = tuple(ScoredSelection(score, mechanism) for score, mechanism in zip(scores, mechanisms, strict=True))
     return CellSelections(choice, histogram, portion, times, selections)
 
 

@@ -32,7 +32,7 @@ from hubbub.mechanisms.top_k import TopK
 from hubbub.sql.aggregates.order_statistics import ExtremeScore
 from hubbub.sql.bind import bind
 from hubbub.sql.keys import DiscoveredCells
-from hubbub.sql.noise import Selection
+from hubbub.sql.noise import ScoredSelection
 from hubbub.sql.plan import Plan, plan
 from hubbub.sql.query import Query
 
@@ -151,7 +151,7 @@ def quiet(made: Plan) -> Plan:
         replace(
             each,
             selections=tuple(
-                Selection(
+                ScoredSelection(
                     replace(pick.score, depth=1) if isinstance(pick.score, ExtremeScore) else pick.score,
                     _best(pick.mechanism),
                 )

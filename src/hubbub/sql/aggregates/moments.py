@@ -88,7 +88,7 @@ class Variance(FormulaAggregate):
 
 
 @dataclass(frozen=True)
-class Covariance(FormulaAggregate):
+class CovarianceAggregate(FormulaAggregate):
     """COVAR_POP and COVAR_SAMP of (y, x)."""
 
     name: str

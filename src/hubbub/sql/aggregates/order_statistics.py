@@ -145,7 +145,7 @@ class SelectionAggregate(AggregateFunction):
         return aggregate.arguments[0].kind
 
     def choice(self, aggregate: Aggregate, cells: int) -> Choice:
-        """Return the choice of an aggregate over so many cells, or raise an error."""
+        """Return the choice of an aggregate for this number of cells, or raise an error."""
         room = min(MAX_CANDIDATES, MAX_COUNTS // cells, max(_FINE_ENOUGH, _FINE // cells))
         if room < _FEWEST:
             raise QueryError(

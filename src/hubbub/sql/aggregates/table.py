@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hubbub.errors import QueryError
 from hubbub.sql.aggregates.counts import Count, CountDistinct, CountUnits
 from hubbub.sql.aggregates.formula import AggregateFunction, Formula, FormulaAggregate, Resolution
-from hubbub.sql.aggregates.moments import Correlation, Covariance, Regression, Variance
+from hubbub.sql.aggregates.moments import Correlation, CovarianceAggregate, Regression, Variance
 from hubbub.sql.aggregates.order_statistics import Choice, Extreme, Mode, Quantile, SelectionAggregate
 from hubbub.sql.aggregates.sums import Average, Sum
 from hubbub.sql.query import Aggregate
@@ -26,8 +26,8 @@ AGGREGATES: Mapping[str, AggregateFunction] = {
         Variance("var_samp", sample=True),
         Variance("stddev_pop", root=True),
         Variance("stddev_samp", sample=True, root=True),
-        Covariance("covar_pop"),
-        Covariance("covar_samp", sample=True),
+        CovarianceAggregate("covar_pop"),
+        CovarianceAggregate("covar_samp", sample=True),
         Correlation("corr"),
         Correlation("regr_r2", squared=True),
         Regression("regr_slope"),
