@@ -3,7 +3,7 @@
 import pytest
 from scipy import stats
 
-from hubbub.core.binomial import lower_bound, incomplete_beta, interval, tail
+from hubbub.core.binomial import incomplete_beta, interval, lower_bound, tail
 
 
 @pytest.mark.parametrize(("right", "trials"), [(0, 1), (1, 1), (0, 1000), (3, 1000), (500, 1000), (99_999, 100_000)])

@@ -72,7 +72,7 @@ def test_tails_far_out_stay_in_proportion(variance: Fraction) -> None:
 
 @pytest.mark.parametrize("first", [1, 12, 60])
 def test_both_ways_agree_where_they_meet(first: int) -> None:
-    added, integrated = normal._weights_added(first, Fraction(130)), normal._weights_integrated(first, Fraction(130))
+    added, integrated = normal._summed_weights(first, Fraction(130)), normal._integrated_weights(first, Fraction(130))
     assert max(added.low, integrated.low) <= min(added.high, integrated.high)
     assert max(added.high, integrated.high) - min(added.low, integrated.low) < Fraction(1, 10**35)
 

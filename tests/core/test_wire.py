@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hubbub.answers import options
-from hubbub.answers.budget import CapState, BudgetOverview, PastCharge
+from hubbub.answers.budget import BudgetOverview, CapState, PastCharge
 from hubbub.answers.estimate import Estimate, Expected
 from hubbub.answers.options import Options
 from hubbub.answers.release import Output, Release
 from hubbub.core import wire
-from hubbub.core.schema import Bounds, Column, Kind, Table, PrivacyUnit
+from hubbub.core.schema import Bounds, Column, Kind, PrivacyUnit, Table
 from hubbub.core.unit import Relation
 from hubbub.errors import ParameterError, QueryError
 

@@ -75,9 +75,9 @@ def combine(first: Release, second: Release) -> Release:
              be 1 and r ≤ 1: the tail beyond t = √(1 + r²)·ln 20 is (e^−t − r²e^(−t/r))/(1 − r²), which is .05 at r = 0
              and below it up to r = 1, where it is e^−t(1 + t/2) = .0451. For one of each the tail is a closed form in
              one ratio, too, and the test walks along both.
-    Assumes  two draws of their own. Where an estimate is no weighted sum (an average), its interval holds
-             as nearly as each of the two did; where one was cut at a bound and its middle cannot be told, the answer
-             that cost more is kept, a choice that no draw influences.
+    Assumes  two independent samples. Where an estimate is not a weighted sum (an average), its interval holds as
+             nearly as each of the two did; where one was clamped and its middle is unknown, the answer with the
+             larger ε is kept, a choice that does not depend on the samples.
     Charges  nothing: it is computed from two releases. Both together cost the sum of their ε and of their δ.
     Tested   tests/answers/test_combine.py::test_two_laplace_draws_combine_to_at_least_95_percent
              tests/answers/test_combine.py::test_the_weights_are_the_best_unbiased_ones

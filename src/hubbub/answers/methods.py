@@ -1,4 +1,4 @@
-"""The analyses as methods, the same for a curator in this process and for a server: each writes the text of a call."""
+"""The analyses as methods of a session, embedded or remote; each creates the text of a call."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +11,8 @@ from hubbub.core.numbers import Number
 R = TypeVar("R", covariant=True)
 
 
-class Price(TypedDict, total=False):
-    """What may be said about every analysis: what to spend, and what one unit may contribute at most."""
+class AnalysisOptions(TypedDict, total=False):
+    """Options of every analysis: its privacy cost and its contribution bounds."""
 
     epsilon: Number
     delta: Number | None
@@ -22,22 +22,21 @@ class Price(TypedDict, total=False):
 
 
 class Analyses(Generic[R]):
-    """Methods that ask for an analysis; `call` asks for any of them by name.
+    """One method per analysis; `call` runs any of them by name.
 
-    Where a method is called decides what it gives: a release (`h.kmeans(…)`), or what that would cost
-    (`h.estimates.kmeans(…)`, free).
+    `h.kmeans(…)` runs an analysis and returns a release; `h.estimates.kmeans(…)` returns an estimate for free.
     """
 
     @abstractmethod
-    def _called(self, text: str, key: str | None, options: Options) -> R:
-        """Ask for what the text says."""
+    def _run_call(self, text: str, key: str | None, options: Options) -> R:
+        """Run the call of this text."""
 
-    def call(self, name: str, /, arguments: dict[str, object], **price: Unpack[Price]) -> R:
-        """Ask for an analysis by its name. Arguments that are None are left to their defaults."""
+    def call(self, name: str, /, arguments: dict[str, object], **options: Unpack[AnalysisOptions]) -> R:
+        """Run an analysis by name. Arguments that are None have their default values."""
         given = {argument: value for argument, value in arguments.items() if value is not None}
-        options: Options = {"epsilon": price.get("epsilon"), "delta": price.get("delta")}
-        options |= {"groups": price.get("groups"), "rows": price.get("rows")}
-        return self._called(AnalysisCall(name, given).text(), price.get("key"), options)
+        query_options: Options = {"epsilon": options.get("epsilon"), "delta": options.get("delta")}
+        query_options |= {"groups": options.get("groups"), "rows": options.get("rows")}
+        return self._run_call(AnalysisCall(name, given).text(), options.get("key"), query_options)
 
     def tabulate(
         self,
@@ -49,9 +48,9 @@ class Analyses(Generic[R]):
         where: str | None = None,
         whole: bool | None = None,
         noise: str | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for a contingency table over declared columns, with marginals that agree with each other."""
+        """Release a contingency table over declared columns, with consistent marginals."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": list(columns),
@@ -61,7 +60,7 @@ class Analyses(Generic[R]):
             "noise": noise,
             "marginals": None if marginals is None else [list(each) for each in marginals],
         }
-        return self.call("tabulate", arguments, **price)
+        return self.call("tabulate", arguments, **options)
 
     def ranges(
         self,
@@ -73,9 +72,9 @@ class Analyses(Generic[R]):
         count: str | None = None,
         where: str | None = None,
         noise: str | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for a histogram from which all ranges, or with workload='prefixes' all running totals, are told well."""
+        """Release a histogram optimized for range queries or, with workload='prefixes', for running totals."""
         arguments: dict[str, object] = {
             "table": table,
             "column": column,
@@ -85,7 +84,7 @@ class Analyses(Generic[R]):
             "where": where,
             "noise": noise,
         }
-        return self.call("ranges", arguments, **price)
+        return self.call("ranges", arguments, **options)
 
     def geography(
         self,
@@ -99,9 +98,9 @@ class Analyses(Generic[R]):
         count: str | None = None,
         where: str | None = None,
         noise: str | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for the counts of places inside places: whole, not negative, and adding up at every level."""
+        """Release the counts of a geographic hierarchy: whole, non-negative and consistent at every level."""
         arguments: dict[str, object] = {
             "table": table,
             "column": column,
@@ -113,7 +112,7 @@ class Analyses(Generic[R]):
             "where": where,
             "noise": noise,
         }
-        return self.call("geography", arguments, **price)
+        return self.call("geography", arguments, **options)
 
     def synthetic(
         self,
@@ -125,9 +124,9 @@ class Analyses(Generic[R]):
         rounds: int | None = None,
         noise: str | None = None,
         where: str | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for synthetic rows: pairs of columns are selected and measured, rows drawn from what was measured."""
+        """Release synthetic rows, sampled from a model of selected and measured pairs of columns."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": list(columns),
@@ -137,7 +136,7 @@ class Analyses(Generic[R]):
             "noise": noise,
             "where": where,
         }
-        return self.call("synthetic", arguments, **price)
+        return self.call("synthetic", arguments, **options)
 
     def mwem(
         self,
@@ -148,9 +147,9 @@ class Analyses(Generic[R]):
         rounds: int | None = None,
         size: int | None = None,
         where: str | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for synthetic rows over few cells by multiplicative weights, with a pure ε."""
+        """Release synthetic rows over a small domain by multiplicative weights (MWEM), with pure DP."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": list(columns),
@@ -159,7 +158,7 @@ class Analyses(Generic[R]):
             "size": size,
             "where": where,
         }
-        return self.call("mwem", arguments, **price)
+        return self.call("mwem", arguments, **options)
 
     def small_database(
         self,
@@ -170,9 +169,9 @@ class Analyses(Generic[R]):
         ways: int | None = None,
         total: int | None = None,
         where: str | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for a database of a few rows that answers all conjunctions nearly as the data does."""
+        """Release a small synthetic database that approximates the data on all conjunctions."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": list(columns),
@@ -181,7 +180,7 @@ class Analyses(Generic[R]):
             "total": total,
             "where": where,
         }
-        return self.call("small_database", arguments, **price)
+        return self.call("small_database", arguments, **options)
 
     def min_cut(
         self,
@@ -190,10 +189,10 @@ class Analyses(Generic[R]):
         *,
         weight: str | None = None,
         step: Number | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for the weight of the lightest cut of a graph whose edges are the rows of a table."""
-        return self.call("min_cut", {"table": table, "ends": list(ends), "weight": weight, "step": step}, **price)
+        """Release the weight of the minimum cut of a graph whose edges are the rows of a table."""
+        return self.call("min_cut", {"table": table, "ends": list(ends), "weight": weight, "step": step}, **options)
 
     def spanning_tree(
         self,
@@ -202,25 +201,34 @@ class Analyses(Generic[R]):
         *,
         weight: str | None = None,
         step: Number | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for the weight of the lightest spanning tree."""
-        return self.call("spanning_tree", {"table": table, "ends": list(ends), "weight": weight, "step": step}, **price)
+        """Release the weight of the minimum spanning tree."""
+        return self.call(
+            "spanning_tree", {"table": table, "ends": list(ends), "weight": weight, "step": step}, **options
+        )
 
-    def graph_distance(self, table: str, ends: Sequence[str], *, property: str, **price: Unpack[Price]) -> R:  # noqa: A002
-        """Ask how many edges would have to come or go for a property to hold: "connected", "acyclic", "tree", …"""
-        return self.call("graph_distance", {"table": table, "ends": list(ends), "property": property}, **price)
+    def graph_distance(
+        self,
+        table: str,
+        ends: Sequence[str],
+        *,
+        property: str,  # noqa: A002
+        **options: Unpack[AnalysisOptions],
+    ) -> R:
+        """Release how many edges must be added or removed for a property to hold: "connected", "acyclic", "tree", …"""
+        return self.call("graph_distance", {"table": table, "ends": list(ends), "property": property}, **options)
 
     def degree_histogram(
-        self, table: str, ends: Sequence[str], *, most: int, protects: str = "edge", **price: Unpack[Price]
+        self, table: str, ends: Sequence[str], *, most: int, protects: str = "edge", **options: Unpack[AnalysisOptions]
     ) -> R:
-        """Ask how many nodes have which degree, up to a bound; `protects="node"` hides all edges of a node at once."""
+        """Release the degree distribution up to a bound; `protects="node"` protects all edges of a node at once."""
         arguments = {"table": table, "ends": list(ends), "most": most, "protects": protects}
-        return self.call("degree_histogram", arguments, **price)
+        return self.call("degree_histogram", arguments, **options)
 
-    def triangle_count(self, table: str, ends: Sequence[str], *, most: int, **price: Unpack[Price]) -> R:
-        """Ask for the number of triangles among the first `most` edges of each node."""
-        return self.call("triangle_count", {"table": table, "ends": list(ends), "most": most}, **price)
+    def triangle_count(self, table: str, ends: Sequence[str], *, most: int, **options: Unpack[AnalysisOptions]) -> R:
+        """Release the number of triangles among the first `most` edges of each node."""
+        return self.call("triangle_count", {"table": table, "ends": list(ends), "most": most}, **options)
 
     def stream(
         self,
@@ -237,9 +245,9 @@ class Analyses(Generic[R]):
         bound: int | None = None,
         method: str | None = None,
         private_state: bool | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Pay for a stream of a dataset, once, for all that it will say; `hubbub stream` begins and feeds it."""
+        """Buy a stream over a dataset, with one charge for all its releases; `hubbub stream` starts and feeds it."""
         arguments: dict[str, object] = {
             "table": table,
             "name": name,
@@ -254,7 +262,7 @@ class Analyses(Generic[R]):
             "method": method,
             "private_state": private_state,
         }
-        return self.call("stream", arguments, **price)
+        return self.call("stream", arguments, **options)
 
     def kmeans(
         self,
@@ -264,9 +272,9 @@ class Analyses(Generic[R]):
         *,
         rounds: int | None = None,
         method: str | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for k centres; method='classic' is that of the papers, with rounds=None for unknown rounds by halving."""
+        """Release k cluster centers; method='classic' is Lloyd's algorithm, and rounds=None halves ε in each round."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": list(columns),
@@ -274,11 +282,11 @@ class Analyses(Generic[R]):
             "rounds": rounds,
             "method": method,
         }
-        return self.call("kmeans", arguments, **price)
+        return self.call("kmeans", arguments, **options)
 
-    def moments(self, table: str, columns: Sequence[str], **price: Unpack[Price]) -> R:
-        """Ask for the mean vector and the covariance matrix of some columns."""
-        return self.call("moments", {"table": table, "columns": list(columns)}, **price)
+    def moments(self, table: str, columns: Sequence[str], **options: Unpack[AnalysisOptions]) -> R:
+        """Release the mean vector and the covariance matrix of some columns."""
+        return self.call("moments", {"table": table, "columns": list(columns)}, **options)
 
     def pca(
         self,
@@ -287,21 +295,23 @@ class Analyses(Generic[R]):
         *,
         components: int | None = None,
         scaled: bool | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for principal components; scaled=True in units of each column's declared range."""
+        """Release principal components; with scaled=True, in units of the declared ranges of the columns."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": list(columns),
             "components": components,
             "scaled": scaled,
         }
-        return self.call("pca", arguments, **price)
+        return self.call("pca", arguments, **options)
 
-    def linear_regression(self, table: str, columns: Sequence[str], target: str, **price: Unpack[Price]) -> R:
-        """Ask for a linear regression of a target on some columns."""
+    def linear_regression(
+        self, table: str, columns: Sequence[str], target: str, **options: Unpack[AnalysisOptions]
+    ) -> R:
+        """Release a linear regression of a target on some columns."""
         arguments: dict[str, object] = {"table": table, "columns": list(columns), "target": target}
-        return self.call("linear_regression", arguments, **price)
+        return self.call("linear_regression", arguments, **options)
 
     def logistic_regression(
         self,
@@ -311,9 +321,9 @@ class Analyses(Generic[R]):
         *,
         positive: object = None,
         rounds: int | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for a logistic regression of a target of two values, or of one value against all others."""
+        """Release a logistic regression of a binary target, or of one value against all others."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": list(columns),
@@ -321,7 +331,7 @@ class Analyses(Generic[R]):
             "positive": positive,
             "rounds": rounds,
         }
-        return self.call("logistic_regression", arguments, **price)
+        return self.call("logistic_regression", arguments, **options)
 
     def decision_tree(
         self,
@@ -332,9 +342,9 @@ class Analyses(Generic[R]):
         depth: int | None = None,
         bins: int | None = None,
         score: str | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for a decision tree over declared columns; score is 'gini' or 'max'."""
+        """Release a decision tree over declared columns; score is 'gini' or 'max'."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": list(columns),
@@ -343,7 +353,7 @@ class Analyses(Generic[R]):
             "bins": bins,
             "score": score,
         }
-        return self.call("decision_tree", arguments, **price)
+        return self.call("decision_tree", arguments, **options)
 
     def frequent_itemsets(
         self,
@@ -354,9 +364,9 @@ class Analyses(Generic[R]):
         support: Number | None = None,
         size: int | None = None,
         candidates: int | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for sets of items that many baskets hold: of columns of a row, or of one column's values of a unit."""
+        """Release frequent itemsets; a basket is the columns of a row, or the values of one column of a unit."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": None if columns is None else list(columns),
@@ -365,7 +375,7 @@ class Analyses(Generic[R]):
             "size": size,
             "candidates": candidates,
         }
-        return self.call("frequent_itemsets", arguments, **price)
+        return self.call("frequent_itemsets", arguments, **options)
 
     def hyperplane(
         self,
@@ -376,9 +386,9 @@ class Analyses(Generic[R]):
         positive: object = None,
         bins: int | None = None,
         slopes: int | None = None,
-        **price: Unpack[Price],
+        **options: Unpack[AnalysisOptions],
     ) -> R:
-        """Ask for a hyperplane that tells two classes apart, of a finite grid of them."""
+        """Release a hyperplane that separates two classes, selected from a finite grid."""
         arguments: dict[str, object] = {
             "table": table,
             "columns": list(columns),
@@ -387,15 +397,15 @@ class Analyses(Generic[R]):
             "bins": bins,
             "slopes": slopes,
         }
-        return self.call("hyperplane", arguments, **price)
+        return self.call("hyperplane", arguments, **options)
 
 
 class Estimates(Analyses[R]):
-    """What each analysis would cost: `h.estimates.kmeans(…)`."""
+    """The analyses as methods that return estimates: `h.estimates.kmeans(…)`."""
 
     def __init__(self, estimate: Callable[..., R]) -> None:
         """Use `h.estimates`."""
         self._estimate = estimate
 
-    def _called(self, text: str, key: str | None, options: Options) -> R:  # noqa: ARG002 - nothing is kept
+    def _run_call(self, text: str, key: str | None, options: Options) -> R:  # noqa: ARG002 - an estimate has no key
         return self._estimate(text, **options)

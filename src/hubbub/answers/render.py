@@ -13,12 +13,12 @@ from hubbub.core.numbers import brief, round_down
 _MAX_ROWS = 200
 
 
-def estimate(estimate: Estimate, console: Console, *, sureness: str, sql: bool = False) -> None:
+def estimate(estimate: Estimate, console: Console, *, certainty: str, sql: bool = False) -> None:
     """Print the privacy cost and the expected accuracy of a query."""
     cost = f"ε = {brief(estimate.epsilon)}" + (f", δ = {brief(estimate.delta)}" if estimate.delta else "")
     rows = [
         ("Cost", f"[bold]{cost}[/] on {escape(', '.join(estimate.datasets))}; this estimate is free"),
-        ("Meaning", f"someone 50% sure of a fact about one person can end up at most {sureness} sure"),
+        ("Meaning", f"someone 50% sure of a fact about one person can end up at most {certainty} sure"),
         ("Answer", f"{_cells(estimate.cells)}{estimate.noise.capitalize()} noise"),
     ]
     largest = f"ε = {round_down(estimate.largest)}"

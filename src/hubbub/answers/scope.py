@@ -110,12 +110,12 @@ class _RemainingBudget:
 class Scope(_RemainingBudget, Analyses[Release]):
     """A budget of ε (and δ) with the methods of a session: `query`, `estimate`, and all analyses.
 
-    Theorem (Budget scope). Whatever is asked in a scope, by whatever loop over the answers so far and from however many
-    threads, the queries that a scope passes on cost ε₁ + ε₂ + … ≤ ε and δ₁ + δ₂ + … ≤ δ. So all their answers together
-    are (ε, δ)-private: the pure filter, a cap that was fixed beforehand.
-    Proof    A price is taken from what is left, under a lock, before the question is passed on, and the question is
-             passed on at that price. It is put back only where the question was refused before any charge.
-    Assumes  the curator charges what a question is asked at, and no more; it holds its own caps as well.
+    Theorem (Budget scope). For adaptively chosen queries from any number of threads, the queries that a scope passes on
+    cost ε₁ + ε₂ + … ≤ ε and δ₁ + δ₂ + … ≤ δ. So all their answers together are (ε, δ)-private: the privacy filter of
+    pure losses, with a cap fixed in advance.
+    Proof    The cost is subtracted from the remaining budget, under a lock, before the query is passed on with exactly
+             that cost. It is added back only if the query was rejected before any charge.
+    Assumes  the curator charges no more than the stated cost of a query; it enforces its own caps as well.
     Tested   tests/answers/test_scope.py::test_no_loop_and_no_number_of_threads_spends_more_than_the_scope
              tests/answers/test_scope.py::test_a_price_is_taken_before_the_question_is_asked
 
@@ -154,7 +154,7 @@ class Scope(_RemainingBudget, Analyses[Release]):
             self._refund(epsilon, delta)
             raise
 
-    def _called(self, text: str, key: str | None, options: Options) -> Release:
+    def _run_call(self, text: str, key: str | None, options: Options) -> Release:
         return self.query(text, key=key, **options)
 
 
@@ -190,5 +190,5 @@ class AsyncScope(_RemainingBudget, Analyses[Awaitable[Release]]):
             self._refund(epsilon, delta)
             raise
 
-    def _called(self, text: str, key: str | None, options: Options) -> Awaitable[Release]:
+    def _run_call(self, text: str, key: str | None, options: Options) -> Awaitable[Release]:
         return self.query(text, key=key, **options)

@@ -35,8 +35,8 @@ METHODS: Mapping[str, str] = {
     " and these were counted with noise. The rows were sampled from a graphical model (Private-PGM) that was estimated"
     " only from these noisy counts; they describe no real person. The quality report was itself measured with noise.",
     "mwem": "The exponential mechanism selected tables of a few columns that a distribution over all cells fitted"
-    " worst. These were counted with Laplace noise, and the distribution was updated by multiplicative weights. The rows"
-    " were sampled from it; they describe no real person.",
+    " worst. These were counted with Laplace noise, and the distribution was updated by multiplicative weights. The"
+    " rows were sampled from it; they describe no real person.",
     "small_database": "The exponential mechanism chose one of all databases of a fixed size, by its largest error over"
     " all conjunctions of values (Blum, Ligett and Roth). Its rows describe no real person.",
 }

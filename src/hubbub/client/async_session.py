@@ -56,7 +56,7 @@ class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher):
         return await self._run(self._calls.estimate(sql, options))
 
     async def query(self, sql: str, *, key: str | None = None, **options: Unpack[Options]) -> Release:
-        """Ask, for a price: see `ServedSession.query`."""
+        """Run a query and charge its privacy cost: see `RemoteSession.query`."""
         return await self._run(self._calls.query(sql, key, options))
 
     @property
@@ -68,7 +68,7 @@ class AsyncSession(Analyses[Awaitable[Release]], AsyncPublisher):
         """Open a scope with a fixed budget for a loop of queries: see `hubbub.answers.scope.Scope`."""
         return AsyncScope(self, epsilon=epsilon, delta=delta)
 
-    def _called(self, text: str, key: str | None, options: Options) -> Awaitable[Release]:
+    def _run_call(self, text: str, key: str | None, options: Options) -> Awaitable[Release]:
         return self.query(text, key=key, **options)
 
     async def refine(self, first: Release, *, epsilon: Number, key: str | None = None) -> Release:

@@ -30,7 +30,7 @@ class GaussianEvent:
 
 @dataclass(frozen=True, slots=True)
 class SelectionEvent:
-    """The selection of one candidate; `rate` multiplies integer scores of that sensitivity, as in Pr ∝ exp(rate·score)."""
+    """The selection of one candidate by integer scores, with Pr ∝ exp(rate·score) or a similar rule."""
 
     rule: Literal["exponential", "permute_and_flip", "noisy_max"]
     sensitivity: int

@@ -115,8 +115,9 @@ class Metric:
     @classmethod
     def from_epsilon(cls, *, space: Space, sensitivity: numbers.Number, epsilon: numbers.Number) -> "Metric":
         """Calibrate the rate to ε/(2S), or to ε/S where the normalizer is constant."""
-        distance = _positive(sensitivity, "sensitivity") * (1 if space.uniform else 2)
-        return cls(space=space, sensitivity=sensitivity, rate=numbers.epsilon(epsilon) / distance)
+        distance = _positive(sensitivity, "sensitivity")
+        factor = 1 if space.uniform else 2
+        return cls(space=space, sensitivity=distance, rate=numbers.epsilon(epsilon) / (distance * factor))
 
     @property
     def event(self) -> events.MetricEvent:

@@ -112,8 +112,8 @@ def smoking(*, epsilon: Fraction = Fraction(1, 2), people: int = 60) -> Story:
         TITLES["smoking"],
         (
             f"A study counts how many of {people} smokers fall ill, with noise for ε = {brief(epsilon)}. An insurer"
-            " does not know whether smoking is harmful: either 30% or 10% of smokers fall ill. So the insurer's estimate for"
-            f" Alice, a smoker, is {format_percent((study.before, study.before))}.",
+            " does not know whether smoking is harmful: either 30% or 10% of smokers fall ill. So their estimate"
+            f" for Alice, a smoker, is {format_percent((study.before, study.before))}.",
             f"The answer is {answer}. The insurer's estimate for Alice is now"
             f" {format_percent(study.after(answer, used=True))}.",
             f"Without Alice's row, the same answer gives {format_percent(study.after(answer, used=False))}: the insurer"
