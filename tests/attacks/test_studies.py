@@ -152,8 +152,8 @@ def test_an_attack_that_is_not_there_is_named_with_the_nearest_that_is(generator
 
 
 def test_a_finding_is_held_or_its_study_says_so() -> None:
-    assert not [each for each in describe_findings([_finding(60)]) if "more than" in each]
-    assert [each for each in describe_findings([_finding(99)]) if "more than" in each]
+    assert not [each for each in describe_findings([_finding(60)]) if "exceed the guarantee" in each]
+    assert [each for each in describe_findings([_finding(99)]) if "exceed the guarantee" in each]
 
 
 def _finding(right: int) -> AttackFinding:

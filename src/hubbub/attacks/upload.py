@@ -26,7 +26,7 @@ def decoded(content: bytes) -> str:
     except UnicodeDecodeError:
         raise _invalid_table("is not plain text in UTF-8") from None
     if "\0" in text:
-        raise _invalid_table("is not text")
+        raise _invalid_table("is not plain text")
     return text
 
 

@@ -96,8 +96,8 @@ def test_a_pipe_that_begins_anew_is_taken_once(tmp_path: Path) -> None:
     with create_stream(tmp_path, KINDS["root"], system()):
         pass
     command = [sys.executable, "-m", "hubbub", "stream", "feed", "s", "--folder", str(tmp_path)]
-    for words, taken in ((["--resume"], b"3 arrivals"), (["--resume"], b"1 arrivals taken, 3"), ([], b"4 arrivals")):
-        lines = b"1\n0\n1\n" if taken == b"3 arrivals" else b"1\n0\n1\n1\n"
+    for words, taken in ((["--resume"], b"3 events"), (["--resume"], b"1 events read, 3"), ([], b"4 events")):
+        lines = b"1\n0\n1\n" if taken == b"3 events" else b"1\n0\n1\n1\n"
         done = subprocess.run([*command, *words], input=lines, check=True, capture_output=True)
         assert taken in done.stdout
     assert published(tmp_path)["arrived"] == [1, 0, 1, 1, 1, 0, 1, 1]

@@ -225,10 +225,10 @@ def test_the_commands_make_feed_and_read(tmp_path: Path, capsys: pytest.CaptureF
     log = tmp_path / "log.txt"
     log.write_text("x\ny\nx\nunfinished")
     assert main(["stream", "feed", "clicks", "--tail", str(log), *place]) == 0
-    assert "3 arrivals taken" in capsys.readouterr().out
+    assert "3 events read" in capsys.readouterr().out
     log.write_text("x\ny\nx\nunfinished\nx\n")
     assert main(["stream", "feed", "clicks", "--tail", str(log), *place]) == 0
-    assert "2 arrivals taken, 3 lines passed over" in capsys.readouterr().out
+    assert "2 events read, 3 lines skipped" in capsys.readouterr().out
     assert main(["stream", "read", "clicks", "--json", *place]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["arrivals"], [each["name"] for each in found["values"]]) == (5, ["x", "y"])

@@ -14,7 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from hubbub.analyses.base import Published, Run, Setting
+from hubbub.analyses.base import PreparedAnalysis, Protection, Published, Run, Setting
 from hubbub.analyses.streams import folders
 from hubbub.analyses.streams import state as states
 from hubbub.analyses.streams.enumeration import enumerate_loss
@@ -23,13 +23,10 @@ from hubbub.analyses.streams.terms import Terms
 from hubbub.analyses.streams.tree import TreeCounter
 from hubbub.answers.estimate import Expected
 from hubbub.answers.release import Output, Release
-from hubbub.core.events import Event
 from hubbub.core.schema import Table
-from hubbub.core.unit import Relation
 from hubbub.errors import QueryError, StreamError
 from hubbub.noise.source import RandomSource
 from hubbub.private_files import private_file
-from hubbub.sql.bounding import ContributionBounds
 
 
 def stream(
@@ -82,7 +79,36 @@ def stream(
         private_state=private_state,
         relation=dataset.relation,
     )
-    return StreamPurchase(dataset, terms, terms.event)
+    return StreamPurchase(
+        protection=Protection((dataset,), terms.relation, None),
+        epsilon=terms.epsilon,
+        delta=terms.delta,
+        event=terms.event,
+        noise=_noise(terms),
+        derivation=terms.derivation,
+        expected=(_expected(terms),),
+        table=dataset,
+        terms=terms,
+    )
+
+
+def _noise(terms: Terms) -> str:
+    """Name the noise distribution, for people."""
+    if terms.kind == "density":
+        return "coins and geometric"
+    return "Gaussian" if terms.delta else "geometric"
+
+
+def _expected(terms: Terms) -> Expected:
+    """Give the margin of error: the largest for a density, that of the last answer for a count."""
+    if terms.kind == "density":
+        half = 2.12 * terms.density.deviation(Fraction(0))
+        return Expected("density", half, None, half)
+    counter = terms.counter
+    # the time before a power of two sums the most blocks
+    worst = (1 << terms.length.bit_length() - 1) - 1 if isinstance(counter, TreeCounter) else terms.length
+    half = 2.12 * counter.deviation(0, max(worst, 1))
+    return Expected("count", half, None, half / terms.length)
 
 
 def _check_types(universe: object, bins: object, name: object, *flags: object) -> None:
@@ -104,62 +130,12 @@ def _check_types(universe: object, bins: object, name: object, *flags: object) -
         )
 
 
-@dataclass(frozen=True, slots=True)
-class StreamPurchase:
+@dataclass(frozen=True, kw_only=True)
+class StreamPurchase(PreparedAnalysis):
     """The purchase of a stream: running it samples no noise and reads no data."""
 
     table: Table
     terms: Terms
-    event: Event
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The dataset of the arrivals."""
-        return (self.table,)
-
-    @property
-    def epsilon(self) -> Fraction:
-        """The privacy cost of all arrivals and answers."""
-        return self.terms.epsilon
-
-    @property
-    def delta(self) -> Fraction:
-        """The δ of all answers."""
-        return self.terms.delta
-
-    @property
-    def relation(self) -> Relation:
-        """The neighboring relation: one arrival, or all arrivals of one element, removed or replaced."""
-        return self.terms.relation
-
-    @property
-    def limits(self) -> ContributionBounds | None:
-        """None: a stream truncates no rows."""
-        return None
-
-    @property
-    def derivation(self) -> tuple[str, ...]:
-        """Explanation of the noise."""
-        return self.terms.derivation
-
-    @property
-    def expected(self) -> tuple[Expected, ...]:
-        """The margin of error: the largest for a density, that of the last answer for a count."""
-        if self.terms.kind == "density":
-            half = 2.12 * self.terms.density.deviation(Fraction(0))
-            return (Expected("density", half, None, half),)
-        counter = self.terms.counter
-        # the time before a power of two sums the most blocks
-        worst = (1 << self.terms.length.bit_length() - 1) - 1 if isinstance(counter, TreeCounter) else self.terms.length
-        half = 2.12 * counter.deviation(0, max(worst, 1))
-        return (Expected("count", half, None, half / self.terms.length),)
-
-    @property
-    def noise(self) -> str:
-        """The noise distribution, for people."""
-        if self.terms.kind == "density":
-            return "coins and geometric"
-        return "Gaussian" if self.terms.delta else "geometric"
 
     def enumerated(self, model: Mapping[str, Any]) -> tuple[str, bool]:
         """Enumerate the privacy loss of released terms over a small universe."""
