@@ -77,6 +77,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "demo": frozenset({"errors", "private_files", "core", "answers", "config", "curator", "server", "client"}),
     "cli": frozenset(
         {
+            "demo",
             "errors",
             "core",
             "answers",
