@@ -117,7 +117,7 @@ def test_a_file_that_was_changed_by_hand_is_read_again_and_a_broken_one_is_not_u
     current = app.service.current
 
     def look() -> None:
-        current._looked = float("-inf")
+        current._checked = float("-inf")
 
     path.write_text(text.replace("ana: {health: {epsilon: 10}}", "ana: {health: {epsilon: 11}}"))
     look()
@@ -262,7 +262,7 @@ def test_a_change_by_another_process_is_noticed_at_the_charge(app: Any) -> None:
 
     path, current = app.folder / "hubbub.yaml", app.service.current
     path.write_text(path.read_text().replace("ana: {health: {epsilon: 10}}", "ana: {health: {epsilon: 12}}"))
-    current._looked = float("inf")  # not by looking at the file
+    current._checked = float("inf")  # not by looking at the file
     ledger, other = current.curator.ledger, load(path).policy
     before = ledger._totals.policy
     ledger.govern(other)

@@ -18,7 +18,7 @@ from starlette.formparsers import MultiPartParser
 from tests.server.visits import Visitor, token
 
 from hubbub.attacks import study_process as child_
-from hubbub.attacks.base import Finding, Score, Study, ceiling
+from hubbub.attacks.base import AttackFinding, Score, AttackStudy, ceiling
 from hubbub.attacks.catalogue import ATTACKS
 from hubbub.attacks.study_process import PROGRAM, Child
 from hubbub.errors import AccessError, HubbubError
@@ -27,13 +27,13 @@ from hubbub.server.attack_lab import Lab, StudyRequest, StudyRun
 
 TAKING = "differencing"  # it takes a table, or makes one up
 WANTED = StudyRequest("exhaustive", ("1",))
-STUDY = Study(
+STUDY = AttackStudy(
     "exhaustive",
     "A <b>title</b>",
     ("Said.",),
     (
-        Finding("exact", None, Score(9, 9, 0.5), None),
-        Finding("hubbub", Fraction(1), Score(5, 9, 0.5), ceiling(Fraction(1))),
+        AttackFinding("exact", None, Score(9, 9, 0.5), None),
+        AttackFinding("hubbub", Fraction(1), Score(5, 9, 0.5), ceiling(Fraction(1))),
     ),
 )
 
@@ -297,7 +297,7 @@ def test_a_study_on_the_pages_touches_nothing_of_the_server(app: Any, visitor: V
     before = state_of(app.folder)
     page = shown(client, send(client, epsilons="0.5, 4", **{"set-people": "4"}))
     assert "Success rate by ε" in page
-    assert page.count("within the promise") == 2
+    assert page.count(">within the guarantee") == 2
     assert "people = 4" in page
     assert state_of(app.folder) == before
     assert app.spent() == {"health": "0"}
@@ -326,10 +326,10 @@ def test_reports_are_taken_away_as_files(visitor: Visitor, app: Any) -> None:
         assert answer.content.startswith(start)
         assert answer.headers["Content-Disposition"] == f'attachment; filename="hubbub-exhaustive.{form}"'
     assert "<b>title</b>" not in client.get(f"{where}.html").text
-    assert Study.read(client.get(f"{where}.json?show=promise").json()).findings == STUDY.findings[1:]
-    assert Study.read(client.get(f"{where}.json?show=none").json()).findings == STUDY.findings[:1]
-    assert Study.read(client.get(f"{where}.json?show=%3Dexact").json()).findings == STUDY.findings[:1]
-    assert Study.read(client.get(f"{where}.json?show=%3Cb%3E").json()).findings == STUDY.findings
+    assert AttackStudy.read(client.get(f"{where}.json?show=promise").json()).findings == STUDY.findings[1:]
+    assert AttackStudy.read(client.get(f"{where}.json?show=none").json()).findings == STUDY.findings[:1]
+    assert AttackStudy.read(client.get(f"{where}.json?show=%3Dexact").json()).findings == STUDY.findings[:1]
+    assert AttackStudy.read(client.get(f"{where}.json?show=%3Cb%3E").json()).findings == STUDY.findings
     assert client.get(f"{where}.exe").status_code == 404
     assert client.get(f"/explain/lab/{'0' * 32}.html").status_code == 404
 
@@ -451,7 +451,7 @@ def test_the_api_runs_a_study_too(app: Any) -> None:
         assert time.monotonic() < until
         time.sleep(0.1)
     assert found["state"] == "done", found
-    assert Study.read(found["study"]).findings[-1].epsilon == Fraction(1, 2)
+    assert AttackStudy.read(found["study"]).findings[-1].epsilon == Fraction(1, 2)
     assert [each["id"] for each in client.get("/api/v1/attacks/runs").json()["runs"]] == [found["id"]]
     assert app.client("ben").get(place).status_code == 404
     assert app.client("ben").delete(place).status_code == 404

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from starlette.requests import Request
 
 from hubbub.core import deadline
 from hubbub.errors import AccessError, QueryError
 from hubbub.server import free_pool as desks
 from hubbub.server.accounts import Principal
-from hubbub.server.free_pool import FreePool, ReservedThreads
+from hubbub.server.free_pool import FreePool, ReservedThreads, presented
 from hubbub.server.state import ROLES, Role
 
 ANA, BEN = (Principal(name, "analyst", None, 0) for name in ("ana", "ben"))
@@ -56,7 +57,7 @@ def test_one_principal_cannot_take_all_threads() -> None:
         desk = FreePool(threads=4, seconds=30)
         hostile = [asyncio.ensure_future(desk.run(ANA, connected, gate.wait)) for _ in range(40)]
         await asyncio.sleep(0.05)
-        assert desk.counts() == (2, 38)
+        assert desk.counts() == (1, 39)
         assert await asyncio.wait_for(desk.run(BEN, connected, lambda: "ben"), 5) == "ben"
         gate.set()
         assert all(await asyncio.gather(*hostile))
@@ -161,17 +162,46 @@ def test_an_error_reaches_whoever_asked() -> None:
     asyncio.run(main())
 
 
-def test_signing_in_does_not_wait_for_health_nor_the_other_way() -> None:
+def test_authentication_does_not_delay_health_checks() -> None:
     gate = threading.Event()
 
     async def main() -> None:
-        doors = ReservedThreads()
-        waiting = [asyncio.ensure_future(doors.authenticate(gate.wait)) for _ in range(20)]
-        assert await asyncio.wait_for(doors.health(lambda: "well"), 5) == "well"
+        reserved = ReservedThreads()
+        waiting = [asyncio.ensure_future(reserved.authenticate("hub_1", gate.wait)) for _ in range(20)]
+        assert await asyncio.wait_for(reserved.health(lambda: "well"), 5) == "well"
         gate.set()
         await asyncio.gather(*waiting)
 
     asyncio.run(main())
+
+
+@pytest.mark.parametrize("kind", ["authenticate", "sign_in"])
+def test_requests_without_end_do_not_delay_the_authentication_of_others(kind: str) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        run = getattr(ReservedThreads(), kind)
+        hostile = [asyncio.ensure_future(run("hub_1", gate.wait)) for _ in range(60)]
+        await asyncio.sleep(0.05)
+        assert await asyncio.wait_for(run("hub_2", lambda: "known"), 5) == "known"
+        gate.set()
+        await asyncio.gather(*hostile)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(
+    ("headers", "owner"),
+    [
+        ([(b"authorization", b"Bearer hub_0123456789ab_secret-secret")], "Bearer hub_0123456789ab"),
+        ([], "203.0.113.9"),
+    ],
+)
+def test_a_request_is_queued_by_the_public_part_of_its_token_or_by_its_address(
+    headers: list[tuple[bytes, bytes]], owner: str
+) -> None:
+    request = Request({"type": "http", "headers": headers, "client": ("203.0.113.9", 1)})
+    assert presented(request) == owner
 
 
 def test_planning_is_bounded_by_its_own_time_alone() -> None:

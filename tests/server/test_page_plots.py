@@ -104,7 +104,7 @@ def test_a_step_of_the_slider_says_what_holds_at_its_price() -> None:
     assert found["margins"] == ["about ±15"]
     assert step(Fraction("0.1"), estimate(("0.1", 30.0)), Fraction(0), [])["margins"] == ["±30"]
     assert found["half"] == pytest.approx(15)
-    assert "at most 55 % sure" in found["belief"]
+    assert "at most 55% sure" in found["belief"]
     assert "1.23" in found["odds"]
 
 

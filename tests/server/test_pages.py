@@ -224,7 +224,7 @@ def test_a_new_analyst_gets_a_token_that_is_shown_once(app: Any, visitor: Visito
 
 def test_the_explanation_warns_of_a_large_delta(visitor: Visitor) -> None:
     page = visitor("ana").get("/explain?epsilon=1&delta=0.001&people=5000").text
-    assert "publishing somebody&#39;s row would be allowed" in page
+    assert "it would allow publishing a person&#39;s row" in page
 
 
 def test_the_bar_names_pages_that_exist(visitor: Visitor) -> None:
@@ -238,7 +238,7 @@ def test_home_says_what_the_rest_is_good_for(app: Any, visitor: Visitor) -> None
     """N is what is left divided by the price of one count, rounded down; ± is the estimate's."""
     client = visitor("ana")
     spend(client, epsilon="4.75")
-    found = re.search(r"About ([\d,]+) more counts at ±(\d+) \(ε = 0.1 each\)", client.get("/").text)
+    found = re.search(r"about ([\d,]+) simple counts with a margin of error of ±(\d+) \(ε = 0.1 each\)", client.get("/").text)
     assert found is not None
     assert int(found[1]) == 52  # (10 - 4.75) / 0.1 = 52.5
     ana = app.service.accounts.identify(app.tokens["ana"])
@@ -251,7 +251,7 @@ def test_the_promise_of_each_cap_is_its_formula(visitor: Visitor) -> None:
     page = visitor("ben").get("/datasets/wards").text
     shown = {
         cap: float(sure)
-        for cap, sure in re.findall(r"ε = (\d+): from 50/50 about one person to at most ([\d.]+) %", page)
+        for cap, sure in re.findall(r"ε = (\d+): someone who is 50% sure [a-z ]+ at most ([\d.]+)% sure", page)
     }
     assert set(shown) == {"1", "2"}
     for epsilon, sure in shown.items():

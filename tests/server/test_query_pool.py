@@ -143,8 +143,8 @@ def test_one_analyst_cannot_take_every_place(gated: Any) -> None:
 
 
 def test_one_analyst_cannot_take_every_thread(gated: Any) -> None:
-    """With three threads, ana's third query waits, though a thread is idle; that of ben runs at once."""
-    world, gate = gated(workers=3, queue=9)
+    """With four threads, ana's third query waits, though two threads are idle; that of ben runs at once."""
+    world, gate = gated(workers=4, queue=9)
     mine = [enqueue(world, f"job {number}") for number in range(4)]
     for _ in range(2):
         gate.begun.acquire()

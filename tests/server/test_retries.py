@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hubbub.accounting.calls import Charge, Request
+from hubbub.accounting.calls import Charge, ChargeRequest
 from hubbub.errors import LedgerError
 
 BY_PLAN = "SELECT coinsurance, COUNT(*) AS n FROM health GROUP BY coinsurance"
@@ -87,7 +87,7 @@ def test_the_claim_is_durable_before_the_charge(app: Any, monkeypatch: pytest.Mo
     ledger = app.service.current.curator.ledger
     charge, seen = ledger.charge_all, []
 
-    def watched(requests: Sequence[Request]) -> list[Charge]:
+    def watched(requests: Sequence[ChargeRequest]) -> list[Charge]:
         # another connection sees what is committed, and nothing else
         with sqlite3.connect(app.folder / "hubbub-ledger" / "server.db") as other:
             seen.extend(other.execute("SELECT analyst, header, ledger_key FROM retries").fetchall())
@@ -104,7 +104,7 @@ def test_the_claim_is_durable_before_the_charge(app: Any, monkeypatch: pytest.Mo
 def test_a_stop_between_claim_and_charge_costs_nothing(app: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = app.service.current.curator.ledger
 
-    def stopped(_: Sequence[Request]) -> list[Charge]:
+    def stopped(_: Sequence[ChargeRequest]) -> list[Charge]:
         raise LedgerError("HB303", "the ledger /srv/ledger.db is busy.", "Try again.")
 
     with monkeypatch.context() as patch:

@@ -102,7 +102,7 @@ def test_a_policy_that_one_applies_holds_at_the_other(both: tuple[Any, Any]) -> 
     found = owner.get("/api/v1/config").json()
     text = found["text"].replace("ben: {health: {epsilon: 1}", "ben: {health: {epsilon: 2}")
     assert owner.put("/api/v1/config", json={"text": text}, headers={"If-Match": found["hash"]}).status_code == 200
-    second.service.current._looked = time.monotonic() + 1000  # not by looking at the file: by the ledger's word
+    second.service.current._checked = time.monotonic() + 1000  # not by looking at the file: by the ledger's word
     answer = second.ask("ben", header="there", epsilon="1.5")
     assert answer.status_code == 200, answer.text
     assert first.ask("ben", header="here", epsilon="1").status_code == 409

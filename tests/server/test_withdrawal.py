@@ -26,7 +26,7 @@ ANA = "  ana: {health: {epsilon: 10}}\n"
 def rewritten(app: Any, text: str) -> None:
     """Edit the file by hand, and have the service look at it."""
     (app.folder / "hubbub.yaml").write_text(text)
-    app.service.current._looked = float("-inf")
+    app.service.current._checked = float("-inf")
 
 
 def status(app: Any, who: str = "ana") -> tuple[int, str | None]:
@@ -109,7 +109,7 @@ def test_a_removal_that_cannot_be_written_down_is_tried_again(app: Any, monkeypa
         patch.setattr(app.service.current, "withdraw", down)
         rewritten(app, text.replace(ANA, ""))
         assert status(app) == (200, None), "the old file is in force"
-    app.service.current._looked = float("-inf")
+    app.service.current._checked = float("-inf")
     assert status(app) == (403, "HB705")
     assert status(app) == (401, "HB703")
 

@@ -20,6 +20,7 @@ from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server import pages, threads
 from hubbub.server.api import administration, attacks, queries, streams
 from hubbub.server.api.route import MAX_NAMES, missing_key
+from hubbub.server.free_pool import presented
 from hubbub.server.health import Readiness
 from hubbub.server.middleware import JsonFormatter, RequestMiddleware, too_large
 from hubbub.server.problems import PaddedJson, ProblemResponse, not_found
@@ -150,7 +151,7 @@ def _add_monitoring(app: FastAPI, service: Service) -> None:
             text = service.audit.local_figures()
         else:
             principal = await service.reserved.authenticate(
-                service.accounts.authenticate, *request.headers.getlist("authorization")
+                presented(request), service.accounts.authenticate, *request.headers.getlist("authorization")
             )
             text = service.audit.figures(principal)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")

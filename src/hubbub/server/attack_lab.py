@@ -16,8 +16,8 @@ from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from hubbub.attacks.base import Study
-from hubbub.attacks.catalogue import Attack, find
+from hubbub.attacks.base import AttackStudy
+from hubbub.attacks.catalogue import Attack, find_attack
 from hubbub.attacks.study_process import Child, lost
 from hubbub.attacks.study_worker import BUNDLED, MADE_UP, UPLOAD
 from hubbub.attacks.upload import decoded
@@ -65,7 +65,7 @@ class StudyRun:
     id: str = field(default_factory=lambda: secrets.token_hex(16))
     state: JobState = "queued"
     progress: tuple[float, str] | None = None
-    study: Study | None = None
+    study: AttackStudy | None = None
     problem: HubbubError | None = None
 
     @property
@@ -153,7 +153,7 @@ class Lab:
         self._pool.shutdown(wait=True)
 
     def _prepare(self, owner: str, request: StudyRequest) -> tuple[StudyRun, dict[str, Any]]:
-        attack = find(request.attack)
+        attack = find_attack(request.attack)
         if not 0 < len(request.epsilons) <= MAX_EPSILONS:
             raise AttackError(
                 "HB643", f"A study takes 1 to {MAX_EPSILONS} values of ε.", "Use values such as 0.1, 1, 10."

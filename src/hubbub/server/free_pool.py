@@ -1,8 +1,8 @@
 """Thread pool for requests that cost no budget, such as estimates and pages.
 
 Because these are free, fairness must bound them: few threads, a limited share of threads and queue for each principal,
-a deadline, and cancellation when the client disconnects. The principal with the fewest running tasks is next; ties go
-to the longest wait. Authentication and health checks have reserved threads.
+a deadline, and cancellation when the client disconnects. Authentication and health checks have reserved threads, which
+those who ask share fairly as well.
 """
 
 import asyncio
@@ -17,11 +17,13 @@ from typing import Any, TypeVar
 
 import anyio.to_thread
 from anyio import CapacityLimiter
+from starlette.requests import Request
 from starlette.types import Receive
 
 from hubbub.core import deadline
 from hubbub.errors import AccessError
 from hubbub.server.accounts import Principal
+from hubbub.server.limits import address
 from hubbub.server.state import Role
 
 T = TypeVar("T")
@@ -46,54 +48,38 @@ class _Task:
             raise self.stopped
 
 
-class FreePool:
-    """Runs tasks on a few threads, of which no principal can take more than half."""
+class FairThreads:
+    """A few threads that owners share fairly: whoever has the fewest running tasks is next, then who waited longest.
 
-    def __init__(self, *, threads: int, seconds: float) -> None:
-        self._seconds = seconds
+    No owner takes more than `share` threads, or has more than `MAX_WAITING` waiting tasks.
+    """
+
+    def __init__(self, *, threads: int, share: int, name: str) -> None:
         self._idle = threads
-        self._max_running = max(1, threads // 2)
+        self._share = share
         self._running: Counter[str] = Counter()
         self._waiting: list[_Task] = []
         self._mutex = threading.Lock()
-        self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix="hubbub-free")
-
-    async def run(
-        self, principal: Principal, receive: Receive, call: Callable[..., T], /, *args: Any, **options: Any
-    ) -> T:
-        """Run a call for a principal; `receive` belongs to the request and reports when the client disconnects."""
-        task = _Task(f"{principal.role} {principal.name}", partial(call, *args, **options))
-        self._take(task)
-        future = asyncio.wrap_future(task.future)
-        future.add_done_callback(
-            lambda ended: ended.cancelled() or ended.exception()
-        )  # retrieve the exception even if no one waits
-        disconnect = asyncio.ensure_future(_disconnected(receive))
-        seconds = TRUSTED_SECONDS if principal.role in TRUSTED else self._seconds
-        try:
-            await asyncio.wait({future, disconnect}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            if future.done():
-                result: T = future.result()
-                return result
-            task.stopped = _gone() if disconnect.done() else _late(seconds)
-            raise task.stopped
-        finally:
-            disconnect.cancel()
-            self._drop(task)
+        self._pool = ThreadPoolExecutor(max_workers=threads, thread_name_prefix=name)
 
     def counts(self) -> tuple[int, int]:
         """Return the numbers of running and waiting tasks."""
         with self._mutex:
             return sum(self._running.values()), len(self._waiting)
 
-    def _take(self, task: _Task) -> None:
+    def begin(self, owner: str, call: Callable[[], Any]) -> tuple[_Task, "asyncio.Future[Any]"]:
+        """Queue a call; the future belongs to the running event loop."""
+        task = _Task(owner, call)
         with self._mutex:
-            if sum(other.owner == task.owner for other in self._waiting) >= MAX_WAITING:
+            if sum(other.owner == owner for other in self._waiting) >= MAX_WAITING:
                 raise AccessError("HB726", "You have too many waiting requests.", "Wait for some of them to finish.", 2)
             self._waiting.append(task)
             self._dispatch()
+        future = asyncio.wrap_future(task.future)
+        future.add_done_callback(_retrieve)
+        return task, future
 
-    def _drop(self, task: _Task) -> None:
+    def drop(self, task: _Task) -> None:
         """Drop a task that has not started; a running one stops at its next check."""
         if task.stopped is None and not task.future.done():
             task.stopped = _gone()
@@ -104,7 +90,7 @@ class FreePool:
     def _dispatch(self) -> None:
         """Give each idle thread the next eligible task; the caller holds the mutex."""
         while self._idle:
-            eligible = [task for task in self._waiting if self._running[task.owner] < self._max_running]
+            eligible = [task for task in self._waiting if self._running[task.owner] < self._share]
             if not eligible:
                 return
             chosen = min(eligible, key=lambda task: self._running[task.owner])  # ties: the oldest
@@ -136,28 +122,85 @@ class FreePool:
             self._dispatch()
 
 
+class FreePool:
+    """Runs free requests of authenticated principals, with a deadline; no principal takes more than a quarter."""
+
+    def __init__(self, *, threads: int, seconds: float) -> None:
+        self._seconds = seconds
+        # threads that compute share one interpreter lock, so each one that a principal takes slows everyone else
+        self._threads = FairThreads(threads=threads, share=max(1, threads // 4), name="hubbub-free")
+
+    async def run(
+        self, principal: Principal, receive: Receive, call: Callable[..., T], /, *args: Any, **options: Any
+    ) -> T:
+        """Run a call for a principal; `receive` belongs to the request and reports when the client disconnects."""
+        task, future = self._threads.begin(f"{principal.role} {principal.name}", partial(call, *args, **options))
+        disconnect = asyncio.ensure_future(_disconnected(receive))
+        seconds = TRUSTED_SECONDS if principal.role in TRUSTED else self._seconds
+        try:
+            await asyncio.wait({future, disconnect}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if future.done():
+                result: T = future.result()
+                return result
+            task.stopped = _gone() if disconnect.done() else _late(seconds)
+            raise task.stopped
+        finally:
+            disconnect.cancel()
+            self._threads.drop(task)
+
+    def counts(self) -> tuple[int, int]:
+        """Return the numbers of running and waiting tasks."""
+        return self._threads.counts()
+
+
 class ReservedThreads:
-    """Threads that no task can take: for authentication by the API and the pages, and for health checks."""
+    """Threads that no free request or query can take: for authentication by the API and the pages, and health checks.
+
+    Whoever sends requests without end would otherwise keep everyone else waiting to be authenticated. So each
+    credential, session or address has its own turn.
+    """
 
     def __init__(self) -> None:
-        self._limits: dict[str, CapacityLimiter] = {}
+        self._api = FairThreads(threads=4, share=2, name="hubbub-authenticate")
+        self._pages = FairThreads(threads=4, share=2, name="hubbub-sign-in")
+        self._health: CapacityLimiter | None = None
 
-    async def authenticate(self, call: Callable[..., T], *args: Any, **options: Any) -> T:
-        """Authenticate an API request."""
-        return await self._run("authenticate", 8, partial(call, *args, **options))
+    async def authenticate(self, owner: str, call: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Authenticate an API request; `owner` is what the request presents: see `presented`."""
+        return await self._run(self._api, owner, partial(call, *args, **options))
 
-    async def sign_in(self, call: Callable[..., T], *args: Any, **options: Any) -> T:
-        """Sign in, or authenticate a page request."""
-        return await self._run("sign in", 8, partial(call, *args, **options))
+    async def sign_in(self, owner: str, call: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Sign in, or authenticate a page request; `owner` is its session, or its address."""
+        return await self._run(self._pages, owner, partial(call, *args, **options))
 
     async def health(self, call: Callable[..., T], *args: Any) -> T:
         """Run a health check."""
-        return await self._run("health", 2, partial(call, *args))
+        if self._health is None:  # must be created inside the event loop
+            self._health = CapacityLimiter(2)
+        return await anyio.to_thread.run_sync(partial(call, *args), limiter=self._health)
 
-    async def _run(self, name: str, threads: int, call: Callable[[], T]) -> T:
-        if name not in self._limits:  # must be created inside the event loop
-            self._limits[name] = CapacityLimiter(threads)
-        return await anyio.to_thread.run_sync(call, limiter=self._limits[name])
+    async def _run(self, threads: FairThreads, owner: str, call: Callable[[], T]) -> T:
+        task, future = threads.begin(owner, call)
+        try:
+            result: T = await future
+            return result
+        finally:
+            threads.drop(task)
+
+
+def presented(request: Request) -> str:
+    """Return what an unauthenticated request is queued by: its credential, or its address if it has none.
+
+    Only the public part of a token is used (`hub_` and its id).
+    """
+    credential = request.headers.get("authorization", "")[:23]
+    return credential or address(request.client.host if request.client else None)
+
+
+def _retrieve(future: "asyncio.Future[Any]") -> None:
+    """Retrieve the exception of a future, even if no one waits for it any longer."""
+    if not future.cancelled():
+        future.exception()
 
 
 async def _disconnected(receive: Receive) -> None:

@@ -87,7 +87,7 @@ class Job:
 class QueryPool:
     """A pool with a bounded number of threads and queue slots, shared fairly between analysts.
 
-    One analyst can use all threads but one and half of the slots. The analyst with the fewest running queries is next;
+    One analyst can use half of the threads and of the slots. The analyst with the fewest running queries is next;
     ties go to the query that has waited longest.
     """
 
@@ -95,7 +95,7 @@ class QueryPool:
         self.quantum = quantum
         self._slots = workers + queue
         self._idle = workers
-        self._max_running = max(1, workers - 1)
+        self._max_running = max(1, workers // 2)
         self._max_slots = -(-self._slots // 2)
         self._waiting: list[tuple[Job, Callable[[Job], Release]]] = []
         self._running: Counter[str] = Counter()
@@ -238,7 +238,7 @@ class QueryPool:
             self._pool.submit(self._run, job, run)
 
     def _stop(self, job: Job, at: float) -> None:
-        """Interrupt a run from time `at` on, repeatedly, because between two statements there is nothing to interrupt."""
+        """Interrupt a run from time `at` on, repeatedly: between two statements there is nothing to interrupt."""
         while job.ended is None and clock() < at:
             time.sleep(0.02)
         while job.ended is None:

@@ -137,7 +137,7 @@ class Settings:
                 "Set `tls: {certificate: …, key: …}`, or `behind_proxy: true` if a proxy terminates TLS.",
             )
         if len(self.secret) < _MIN_SECRET:
-            reject("HB422", "The server secret", f"is shorter than {_MIN_SECRET} characters", _CREATE_SECRET)
+            reject("HB422", "The server secret", f"is shorter than {_MIN_SECRET} characters", _HOW_TO_CREATE)
 
     @property
     def secure(self) -> bool:
@@ -153,7 +153,7 @@ class Settings:
         return f"http{'s' if self.certificate else ''}://{host}:{self.port}"
 
 
-_CREATE_SECRET = "Create one: head -c 32 /dev/urandom | base64 > server.key; chmod 600 server.key"
+_HOW_TO_CREATE = "Create one: head -c 32 /dev/urandom | base64 > server.key; chmod 600 server.key"
 
 
 def read(

@@ -5,8 +5,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-#: Thread switch interval in seconds. With Python's default of 5 ms, each step of a request would wait that long for every
-#: other computing thread.
+#: Thread switch interval in seconds. With Python's default of 5 ms, each step of a request would wait that long for
+#: every other computing thread.
 _TURN = 0.001
 _NAMES = (
     "scipy_openblas_set_num_threads64_",

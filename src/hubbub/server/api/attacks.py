@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from hubbub.attacks.study_worker import BUNDLED, MADE_UP, UPLOAD
-from hubbub.attacks.upload import MOST_BYTES
+from hubbub.attacks.upload import MAX_BYTES
 from hubbub.server.api.route import ApiRoute, PrincipalParam, ServiceParam, error_responses
 from hubbub.server.api.schemas import Exact, Number, ProblemDetails, ProgressForm, RequestModel
 from hubbub.server.attack_lab import MAX_EPSILONS, StudyRequest, StudyRun
@@ -32,7 +32,7 @@ class StudyBody(RequestModel):
     )
     csv: str | None = Field(
         None,
-        max_length=MOST_BYTES,
+        max_length=MAX_BYTES,
         examples=[None],
         description="The table to attack, as CSV with a header line. It is kept in memory only, until the study ends.",
     )

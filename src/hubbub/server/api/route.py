@@ -13,6 +13,7 @@ from starlette.types import Receive
 
 from hubbub.errors import AccessError, ParameterError
 from hubbub.server.accounts import Principal
+from hubbub.server.free_pool import presented
 from hubbub.server.limits import address
 from hubbub.server.service import Service
 
@@ -80,7 +81,9 @@ class ApiRoute(APIRoute):
 
         async def handle(request: Request) -> Response:
             service: Service = request.app.state.service
-            request.state.principal = await service.reserved.authenticate(_authenticate, service, request)
+            request.state.principal = await service.reserved.authenticate(
+                presented(request), _authenticate, service, request
+            )
             _RECEIVE.set(request.receive)
             if wants_body and not _is_json(request.headers.getlist("content-type")):
                 raise HTTPException(415)

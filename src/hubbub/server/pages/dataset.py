@@ -40,7 +40,10 @@ def show(visit: Visit) -> Response:
                 delta = f", δ = {brief(state.delta)}" if state.delta else ""
                 sure = percent(guess(epsilon=state.epsilon, delta=Fraction(0)))
                 chance = f", except with probability δ = {brief(state.delta)}" if state.delta else ""
-                text = f"ε = {brief(state.epsilon)}{delta}: someone 50% sure of a fact about one person can become at most {sure} sure{chance}"
+                text = (
+                    f"ε = {brief(state.epsilon)}{delta}: someone who is 50% sure of a fact about one person can"
+                    f" become at most {sure} sure{chance}"
+                )
                 caps.append({"who": view.describe_cap(state), "text": text})
     return visit.render(
         "dataset.html",

@@ -27,6 +27,7 @@ from hubbub.answers.release import Release
 from hubbub.core.numbers import brief, round_down
 from hubbub.errors import AccessError, HubbubError, ParameterError
 from hubbub.server.accounts import Principal
+from hubbub.server.free_pool import presented
 from hubbub.server.problems import redacted, status_of
 from hubbub.server.service import Service
 from hubbub.server.sessions import Sessions
@@ -141,7 +142,7 @@ class Frame:
             request.scope["route"] = route  # for the log and the metrics
             visit = Visit(self, request, "", None)
             try:
-                visit = await self.service.reserved.sign_in(self._visit, request, signed_in=signed_in)
+                visit = await self._identify(request, signed_in=signed_in)
                 request.state.principal = visit._principal  # noqa: SLF001 - for the log
                 if method == "POST":
                     visit.form, visit.files = await _fields(request, files)
@@ -149,7 +150,7 @@ class Frame:
                 if inspect.iscoroutinefunction(handler):
                     response: Response = await handler(visit)
                 elif visit._principal is None:  # noqa: SLF001
-                    response = await self.service.reserved.sign_in(handler, visit)  # type: ignore[arg-type]
+                    response = await self._reserved(request, handler, visit)  # type: ignore[arg-type]
                 else:
                     response = await visit.run_free(handler, visit)  # type: ignore[arg-type]
             except HubbubError as error:
@@ -158,6 +159,17 @@ class Frame:
 
         route = Route(path, endpoint, methods=[method], name=f"page {method} {path}")
         return route
+
+    async def _identify(self, request: Request, *, signed_in: bool) -> Visit:
+        """Identify the user. A visitor without a session needs no thread: nothing has to be read for that."""
+        if not signed_in and self.sessions.cookie not in request.cookies:
+            return Visit(self, request, self.sessions.anonymous(), None)
+        return await self._reserved(request, self._visit, request, signed_in=signed_in)
+
+    async def _reserved(self, request: Request, call: Callable[..., T], *args: Any, **options: Any) -> T:
+        """Run a call on the reserved threads, in the turn of its session or address."""
+        owner = request.cookies.get(self.sessions.cookie, "")[:100] or presented(request)
+        return await self.service.reserved.sign_in(owner, call, *args, **options)
 
     def _visit(self, request: Request, *, signed_in: bool) -> Visit:
         """Identify the user; an anonymous visitor gets a cookie too, so that the sign-in form has a CSRF token."""
@@ -227,7 +239,7 @@ def _environment() -> Environment:
 
 def paid(release: Release) -> str:
     """Return what an answer cost when it was first released."""
-    return replace(release, replayed=False).price()
+    return replace(release, replayed=False).cost()
 
 
 def noise(release: Release) -> str:

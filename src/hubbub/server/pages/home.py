@@ -95,8 +95,8 @@ def _outlook(visit: Visit, table: dict[str, Any], view: BudgetOverview) -> str:
         return f"Up to ε = {round_down(view.largest)} in one query."
     number = int(left / cost)
     return (
-        f"Enough for about {number:,} simple count{'' if number == 1 else 's'} with a margin of error of ±{significant(margin)} "
-        f"(ε = {brief(cost)} each)."
+        f"Enough for about {number:,} simple count{'' if number == 1 else 's'} with a margin of error of"
+        f" ±{significant(margin)} (ε = {brief(cost)} each)."
     )
 
 

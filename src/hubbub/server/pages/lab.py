@@ -9,11 +9,11 @@ from urllib.parse import urlencode
 from starlette.responses import JSONResponse, Response
 
 from hubbub.attacks import report
-from hubbub.attacks.base import Study
+from hubbub.attacks.base import AttackStudy
 from hubbub.attacks.catalogue import Attack
 from hubbub.attacks.report_plot import plot
 from hubbub.attacks.study_worker import BUNDLED, MADE_UP, UPLOAD
-from hubbub.attacks.upload import MOST_BYTES, MOST_ROWS
+from hubbub.attacks.upload import MAX_BYTES, MAX_ROWS
 from hubbub.errors import AttackError, HubbubError
 from hubbub.server.attack_lab import MAX_EPSILONS, SECONDS, StudyRequest, StudyRun
 from hubbub.server.pages.frame import Visit, drawing
@@ -73,12 +73,12 @@ def run(visit: Visit) -> Response:
         chosen=chosen,
         problem=found.problem,
         heading=found.study.title if found.study is not None else f"Attack: {found.attack.name}",
-        gist="" if study is None else report.gist(study),
+        gist="" if study is None else report.summarize(study),
         plot="" if study is None else drawing(plot(study)),
         columns=report.COLUMNS,
         rows=[*map(report.row, findings)],
         facts=[(each.label, report.facts(each)) for each in findings if each.facts],
-        broken=study is not None and bool(report.broken(study)),
+        broken=study is not None and bool(report.exceeding_findings(study)),
         alarm=report.ALARM,
         reading=report.READING,
         terms=found.terms(),
@@ -109,7 +109,7 @@ def export(visit: Visit) -> Response:
     study = _filtered(found.study, visit.request.query_params.get("show", "all"))
     kind, write = report.FORMS[form]
     name = f'attachment; filename="hubbub-{found.attack.name}.{form}"'
-    content = write(study, report.Made(terms=found.terms()))
+    content = write(study, report.ReportContext(terms=found.terms()))
     return Response(content, media_type=kind, headers={"Content-Disposition": name})
 
 
@@ -121,7 +121,7 @@ def _shown(given: Mapping[str, str], known: Mapping[str, str] = SHOWN) -> str:
     return given["show"] if given.get("show") in known else "all"
 
 
-def _filtered(study: Study, chosen: str) -> Study:
+def _filtered(study: AttackStudy, chosen: str) -> AttackStudy:
     """Keep the chosen findings; the sentences stay, because they are about all findings."""
     kept = {
         "all": study.findings,
@@ -188,8 +188,8 @@ def _page(visit: Visit, given: Mapping[str, str], problem: HubbubError | None = 
         chosen=_shown(given),
         fields=_fields(attack, given),
         runs=visit.service.attacks.runs(visit.principal),
-        most=f"{MOST_BYTES >> 20} MB",
-        rows=f"{MOST_ROWS:,}",
+        most=f"{MAX_BYTES >> 20} MB",
+        rows=f"{MAX_ROWS:,}",
         most_epsilons=MAX_EPSILONS,
         seconds=SECONDS,
     )

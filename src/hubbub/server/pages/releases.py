@@ -116,8 +116,9 @@ def methods(release: Release) -> str:
     return (
         f"The results answer the query “{first['query']}” and are differentially private, with {cost} and the"
         f" privacy unit {units}; neighboring datasets differ by one unit being {relation}.{limits}"
-        f" Noise ({' and '.join(noises)}) was sampled exactly by hubbub {VERSION}.{combined} The intervals are 95% confidence"
-        f" intervals for the noise only and do not include sampling error. The charge is ledger entry {entries}."
+        f" Noise ({' and '.join(noises)}) was sampled exactly by hubbub {VERSION}.{combined} The intervals are"
+        f" 95% confidence intervals for the noise only and do not include sampling error. The charge is ledger"
+        f" entry {entries}."
     )
 
 
@@ -144,7 +145,7 @@ def notebook(release: Release, numbers: str) -> dict[str, Any]:
         "    axes.set_xlabel(name + ', with 95% confidence intervals for the noise')"
     )
     cells = [
-        ("markdown", f"# Release {numbers}\n\n{_plain(release.receipt['query'])}\n\n{release.price()}"),
+        ("markdown", f"# Release {numbers}\n\n{_plain(release.receipt['query'])}\n\n{release.cost()}"),
         ("code", read),
         *([("code", draw)] if noisy else []),
         ("markdown", f"**Methods.** {_plain(methods(release))}"),

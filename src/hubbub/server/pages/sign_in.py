@@ -11,8 +11,8 @@ from hubbub.server.problems import status_of
 _GUESSES = ("HB701", "HB704")
 
 
-def show(visit: Visit) -> Response:
-    """Show the sign-in form."""
+async def show(visit: Visit) -> Response:
+    """Show the sign-in form; it reads nothing, so it needs no thread."""
     response = visit.render("sign-in.html", next=_local_path(visit.request.query_params.get("next", "/")), problem=None)
     visit.keep(response, visit.cookie)
     return response
@@ -62,8 +62,8 @@ def theme(visit: Visit) -> Response:
 def _local_path(path: str) -> str:
     r"""Return a path on this server, or / for anything that leads elsewhere.
 
-    >>> _local_path("/ask"), _local_path("//evil.example"), _local_path("https://evil.example"), _local_path("/\\evil.example")
-    ('/ask', '/', '/', '/')
+    >>> [_local_path(path) for path in ("/ask", "//evil.example", "https://evil.example", "/\\evil.example")]
+    ['/ask', '/', '/', '/']
     """
     plain = path.startswith("/") and not path.startswith("//") and path.isascii() and path.isprintable()
     return path if plain and "\\" not in path and len(path) < 300 else "/"
