@@ -357,7 +357,7 @@ import sys
 from pathlib import Path
 
 import hubbub
-from hubbub.engines import spark_local
+from hubbub.engines.spark import local_server
 
 folder = Path(sys.argv[1])
 try:
@@ -373,7 +373,7 @@ try:
         session.query("SELECT count(*) FROM visits WHERE cost > 2", epsilon=1)
         print("spent", 10 - session.budget()[0].largest)
 finally:
-    spark_local.stop()
+    local_server.stop()
 """
 
 
