@@ -25,5 +25,5 @@ def run(args: argparse.Namespace, console: Console) -> int:
     if args.json:
         print(json.dumps(estimate.to_json()))  # noqa: T201
     else:
-        render.estimate(estimate, console, sureness=certainty(estimate.epsilon), sql=args.show_sql)
+        render.estimate(estimate, console, certainty=certainty(estimate.epsilon), sql=args.show_sql)
     return 0 if estimate.admitted else 1

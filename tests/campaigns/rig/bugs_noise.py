@@ -241,15 +241,17 @@ def best_of_heads() -> None:
 
 @bug("sparse vector: one noise for all queries", "sampling", also=("audit",))
 def sparse_reused() -> None:
-    def around(ask: Any, self: Any, query: int) -> Any:
+    def around(compare: Any, self: Any, query: int) -> Any:
         if not hasattr(self, "_kept"):
-            self._kept = int(geometric.discrete_laplace(scale=self._facts.query_scale, count=1, source=self._source)[0])
+            self._kept = int(
+                geometric.discrete_laplace(scale=self._parameters.query_scale, count=1, source=self._source)[0]
+            )
         above = int(query) + self._kept >= self._bar
-        self._asked += 1
+        self._queries += 1
         self._hits += above
         return above
 
-    wrap(sparse.AboveThreshold, "ask", around)
+    wrap(sparse.AboveThreshold, "compare", around)
 
 
 @bug("sparse vector: no noise on the threshold", "sampling")
@@ -263,7 +265,7 @@ def sparse_bare_threshold() -> None:
 
 @bug("sparse vector: goes on after its last hit", "sampling")
 def sparse_goes_on() -> None:
-    sparse.AboveThreshold.halted = property(lambda self: self._asked >= self._facts.queries)  # type: ignore[method-assign, assignment]
+    sparse.AboveThreshold.halted = property(lambda self: self._queries >= self._parameters.queries)  # type: ignore[method-assign, assignment]
 
 
 @bug("sparse vector: query noise does not grow with the hits", "enumeration")
